@@ -1,0 +1,132 @@
+"""The one exception tree: everything that holdfast raises on purpose.
+
+Every message names the table (and version, where one exists), the offending value, what was
+expected, whether anything was applied, and the next step. Values are cut by `shorten`, so a
+message never carries a whole cell of a user's data into a log.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+NOTHING_APPLIED = "Nothing was applied."
+
+
+def shorten(value: object, limit: int = 60) -> str:
+    """The value's repr, cut to `limit` characters.
+
+    >>> shorten("a" * 100, 12)
+    "'aaaaaaaa..."
+    >>> shorten(None)
+    'NULL'
+    """
+    if value is None:
+        return "NULL"
+    if isinstance(value, str | bytes) and len(value) > limit:
+        value = value[:limit]  # repr of a huge cell would be built only to be thrown away
+        text = repr(value)
+        return text[: limit - 3] + "..."
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def shorten_row(row: Iterable[object], limit: int = 200) -> str:
+    """A row as `(1, 'a', NULL)`, each value and the whole cut.
+
+    >>> shorten_row([1, "a", None])
+    "(1, 'a', NULL)"
+    """
+    text = ", ".join(shorten(value) for value in row)
+    return f"({text})" if len(text) <= limit else f"({text[: limit - 3]}...)"
+
+
+def listing(names: Sequence[str], limit: int = 12) -> str:
+    """The first names, and how many more there are.
+
+    >>> listing(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    shown = ", ".join(shorten(n)[1:-1] for n in names[:limit])
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+
+
+class HoldfastError(Exception):
+    """Base of all errors that holdfast raises on purpose."""
+
+
+class UsageError(HoldfastError):
+    """A call that cannot be meant: contradicting or missing arguments."""
+
+
+class SourceError(HoldfastError):
+    """A source cannot be read: missing, empty, ragged, not what its name says."""
+
+
+class SchemaError(HoldfastError):
+    """A source's columns do not fit the table."""
+
+
+class UnknownColumnError(SchemaError):
+    """A column is named that the table does not have."""
+
+    @classmethod
+    def from_missing(
+        cls, table: str, version: int | None, name: str, columns: Sequence[str]
+    ) -> UnknownColumnError:
+        where = f"table {table!r}" + (f" (version {version})" if version is not None else "")
+        near = difflib.get_close_matches(name, columns, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        return cls(f"{where} has no column {shorten(name)}. Columns: {listing(columns)}.{hint}")
+
+
+class ColumnTypeError(SchemaError):
+    """A value cannot be of its column's type."""
+
+
+class DuplicateColumnError(SchemaError):
+    """A source has two columns of one name."""
+
+
+class UnknownTableError(HoldfastError):
+    """A table is named that the workspace does not track."""
+
+    @classmethod
+    def from_missing(cls, name: str, tables: Sequence[str]) -> UnknownTableError:
+        near = difflib.get_close_matches(name, tables, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        if not tables:
+            return cls(f"the workspace has no table {shorten(name)}: it tracks none. Start with 'holdfast track'.")
+        return cls(f"the workspace has no table {shorten(name)}. Tables: {listing(tables)}.{hint}")
+
+
+class TableExistsError(HoldfastError):
+    """A table is tracked already."""
+
+
+class AbsentRowError(HoldfastError):
+    """A batch deletes or updates a row that the table does not have."""
+
+
+class AmbiguousRowError(HoldfastError):
+    """A row key names more than one row."""
+
+
+class WorkspaceError(HoldfastError):
+    """The workspace itself cannot be used."""
+
+
+class StateFormatError(WorkspaceError):
+    """The workspace is of another format than this holdfast reads."""
+
+
+class DamagedFileError(WorkspaceError):
+    """A file of the workspace is missing, cut short or altered."""
+
+
+class ConflictError(WorkspaceError):
+    """Another writer committed first; nothing was applied and the batch can be tried again."""
+
+
+class EngineError(HoldfastError):
+    """Spark or Java cannot be started, or a task failed for a reason that is not the user's input."""
