@@ -1,0 +1,1 @@
+"""The words: schema, dependency, change. Standard library only; no state, no data."""

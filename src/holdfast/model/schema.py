@@ -1,0 +1,114 @@
+"""What a table's columns are: names, types, and how the types are coded.
+
+A `Type` is one of a few families with their parameters. A value *code* is the 64-bit stand-in
+of a value: exact (and order-preserving as an unsigned integer) for numbers, dates, times,
+booleans and decimals of at most 18 digits; xxHash64 for text, binary and wider decimals, which
+are called *hashed*. Types are fixed when a table is tracked; a batch must fit them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Family = Literal["int", "uint", "float", "decimal", "bool", "date", "time", "timestamp", "text", "binary"]
+Nulls = Literal["equal", "distinct"]
+
+# Decimals of up to 18 digits fit a signed 64-bit integer at their scale: their code is exact.
+MAX_EXACT_DIGITS = 18
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A column type.
+
+    `precision` and `scale` belong to decimals; `unit` (s, ms, us, ns) to times and timestamps;
+    `utc` says whether a timestamp is an instant (stored as UTC) or a local clock reading.
+
+    >>> str(Type("decimal", precision=12, scale=2)), str(Type("timestamp", unit="us", utc=True))
+    ('decimal(12,2)', 'timestamp[us,utc]')
+    >>> Type.parse("decimal(12,2)") == Type("decimal", precision=12, scale=2)
+    True
+    """
+
+    family: Family
+    precision: int = 0
+    scale: int = 0
+    unit: str = ""
+    utc: bool = False
+
+    def __str__(self) -> str:
+        if self.family == "decimal":
+            return f"decimal({self.precision},{self.scale})"
+        if self.family in ("time", "timestamp"):
+            return f"{self.family}[{self.unit}{',utc' if self.utc else ''}]"
+        return self.family
+
+    @classmethod
+    def parse(cls, text: str) -> Type:
+        """The inverse of `str`; `timestamp` and `time` alone mean microseconds."""
+        if text.startswith("decimal(") and text.endswith(")"):
+            precision, _, scale = text[8:-1].partition(",")
+            return cls("decimal", precision=int(precision), scale=int(scale or 0))
+        if text in ("time", "timestamp"):
+            return cls("time" if text == "time" else "timestamp", unit="us")
+        for family in ("time", "timestamp"):
+            if text.startswith(f"{family}[") and text.endswith("]"):
+                unit, _, utc = text[len(family) + 1 : -1].partition(",")
+                if unit in ("s", "ms", "us", "ns") and utc in ("", "utc"):
+                    return cls("time" if family == "time" else "timestamp", unit=unit, utc=bool(utc))
+        for plain in ("int", "uint", "float", "bool", "date", "text", "binary"):
+            if text == plain:
+                return cls(plain)  # type: ignore[arg-type]
+        raise ValueError(f"unknown column type {text!r}")
+
+    @property
+    def hashed(self) -> bool:
+        """Whether two different values might share a code."""
+        wide = self.family == "decimal" and self.precision > MAX_EXACT_DIGITS
+        return wide or self.family in ("text", "binary")
+
+    @property
+    def ordered(self) -> bool:
+        """Whether codes compare as the values do."""
+        return not self.hashed
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The columns of a table, in order. Positions are bit numbers in every mask."""
+
+    columns: tuple[Column, ...]
+    _positions: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_positions", {c.name: i for i, c in enumerate(self.columns)})
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(c.name for c in self.columns)
+
+    @property
+    def types(self) -> tuple[Type, ...]:
+        return tuple(c.type for c in self.columns)
+
+    def position(self, name: str) -> int | None:
+        """The position of a column, or None."""
+        return self._positions.get(name)
+
+    def to_dict(self) -> list[dict[str, str]]:
+        return [{"name": c.name, "type": str(c.type)} for c in self.columns]
+
+    @classmethod
+    def from_dict(cls, columns: Sequence[dict[str, Any]]) -> Schema:
+        return cls(tuple(Column(c["name"], Type.parse(c["type"])) for c in columns))
