@@ -1,0 +1,1 @@
+"""What holds in your data, kept true while the data changes."""
