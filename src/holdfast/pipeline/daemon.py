@@ -1,0 +1,71 @@
+"""The process that Spark forks its Python workers from, with the kernels loaded beforehand.
+
+Importing Numba takes 2 s and every worker process would pay it again, after each minute of idleness
+too, since Spark then lets its workers go. The daemon lives as long as the session, pays once, and its
+children share the pages. `session.start_session` names this module in `spark.python.daemon.module`,
+for local sessions only: a cluster's own daemon is not ours to replace.
+
+Two rules keep the fork safe and the protocol clean:
+
+- nothing loaded here may leave a thread running, for a fork copies locks but not the threads that
+  hold them (pyspark.daemon keeps pandas and pyarrow out for that reason, and so do we). Kernels are
+  compiled without `parallel=True`, so calling them starts none;
+- nothing may print: Spark reads the daemon's address from its standard output.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import pkgutil
+from collections.abc import Iterator
+from types import ModuleType
+
+PRELOAD_SWITCH = "HOLDFAST_PRELOAD"
+"""Set to 0, workers start without the kernels: to measure what the preloading is worth."""
+
+
+def kernel_modules() -> Iterator[ModuleType]:
+    """Every module of holdfast.kernels that can be imported, in order of name."""
+    package = importlib.import_module("holdfast.kernels")
+    for found in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+        if found.name.endswith(".__main__"):
+            continue
+        # A module that fails here fails again in the task that needs it, where the error is reported;
+        # here it would only end the daemon, and Spark would say "failed to connect".
+        with contextlib.suppress(Exception):
+            yield importlib.import_module(found.name)
+
+
+def preload() -> None:
+    """Import the kernels and call each module's `warm_up()`: machine code comes from Numba's disk cache."""
+    for module in kernel_modules():
+        warm_up = getattr(module, "warm_up", None)
+        if warm_up is not None:
+            with contextlib.suppress(Exception):
+                warm_up()
+
+
+@contextlib.contextmanager
+def _standard_output_kept_clean() -> Iterator[None]:
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def main() -> None:
+    if os.environ.get(PRELOAD_SWITCH, "1") != "0":
+        with _standard_output_kept_clean(), contextlib.suppress(ImportError):
+            preload()
+    from pyspark.daemon import manager
+
+    manager()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,426 @@
+"""Running task functions, inline or on Spark: the same functions on the same payloads.
+
+A *task function* is a function at the top level of an importable module. It takes one dict that JSON
+can carry and returns bytes in an encoding of the caller's choice. Data does not travel in payloads:
+they name files, and results are small. So a task is the same wherever it runs, and these hold:
+
+- `run` answers in payload order, and costs exactly one Spark job, or none when inline;
+- payloads pass through JSON in both cases, so that a task cannot tell where it runs;
+- functions travel by name and are imported by the worker, never pickled by value: workers run the
+  installed code;
+- of several failing tasks the one of the lowest payload index is reported, as when run one by one.
+
+Only what Spark Connect has as well is used (`range`, `mapInArrow`, `toArrow`); progress, which needs a
+classic session's status tracker, is left out where there is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import threading
+import traceback
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from holdfast.errors import EngineError, HoldfastError, SourceError, UsageError
+from holdfast.pipeline import session
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+Task = Callable[[dict[str, Any]], bytes]
+Progress = Callable[[int, int], None]
+Where = Literal["inline", "spark"]
+Mode = Literal["auto", "inline", "spark"]
+
+POLL_S = 0.1
+
+
+class Engine:
+    """Runs tasks. Starts Spark only when the first of them is sent there."""
+
+    def __init__(self, spark: SparkSession | None = None, mode: Mode = "auto") -> None:
+        if mode not in ("auto", "inline", "spark"):
+            raise UsageError(f"unknown engine mode {mode!r}. Expected 'auto', 'inline' or 'spark'.")
+        self.mode: Mode = mode
+        self.jobs = 0
+        """Spark jobs launched so far by this engine."""
+        self._spark = spark
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session; started now if there is none."""
+        if self._spark is None:
+            self._spark = session.start_session()
+        return self._spark
+
+    @property
+    def cores(self) -> int:
+        """How many tasks can run at once. Asks Spark if it runs already, and never starts it."""
+        if self._spark is None:
+            return session.available_cores()
+        if session.is_connect(self._spark):
+            told = self._spark.conf.get("spark.default.parallelism", None)
+            return int(told) if told else session.available_cores()
+        return self._spark.sparkContext.defaultParallelism
+
+    def choose(self, work: float, limit: float) -> Where:
+        """Where to do `work` when up to `limit` of it is not worth scheduling; the mode may decide.
+
+        >>> Engine().choose(10, limit=1000), Engine().choose(5000, limit=1000)
+        ('inline', 'spark')
+        >>> Engine(mode="spark").choose(10, limit=1000)
+        'spark'
+        """
+        if self.mode == "auto":
+            return "inline" if work <= limit else "spark"
+        return self.mode
+
+    def run(
+        self,
+        function: Task,
+        payloads: list[dict[str, Any]],
+        *,
+        where: Where,
+        progress: Progress | None = None,
+    ) -> list[bytes]:
+        """The function's results, one per payload and in their order.
+
+        A HoldfastError raised by a task is raised here with its class and message. Any other exception
+        becomes an EngineError that names the task; the task's traceback is in its notes.
+        `progress(done, total)` is called from time to time, perhaps from another thread.
+        """
+        name = task_name(function)
+        texts = [json.dumps(payload) for payload in payloads]
+        if not texts:
+            return []
+        if where == "inline":
+            return _run_inline(function, name, texts, progress)
+        return self._run_on_spark(name, texts, progress)
+
+    def _run_on_spark(self, name: str, texts: list[str], progress: Progress | None) -> list[bytes]:
+        n_tasks = len(texts)
+        # One row per partition, so the row's id is the payload's index.
+        tasks = self.spark.range(0, n_tasks, 1, n_tasks)
+        outcomes = tasks.mapInArrow(
+            lambda batches: run_partition(batches, name, texts), "task long, failure string, result binary"
+        )
+        table = self._collect(outcomes, f"task {name}", EngineError, n_tasks, progress)
+        by_task = {
+            task: (failure, result)
+            for task, failure, result in zip(*(column.to_pylist() for column in table.columns), strict=True)
+        }
+        for task in range(n_tasks):
+            failure = by_task[task][0]
+            if failure is not None:
+                raise _revive(failure, name)
+        return [by_task[task][1] for task in range(n_tasks)]
+
+    def stage_dataframe(self, df: DataFrame, folder: Path) -> list[tuple[str, int, int]]:
+        """Write the DataFrame's partitions as Arrow IPC files into a folder that the workers reach too.
+
+        Answers with (path, n_rows, n_bytes) of each file, in order of partition; an empty partition has
+        none. Column types are the ones that Spark gives. Names are unique, so a second attempt at a
+        task writes beside the first, and only the files named in the answer count.
+
+        Raises SourceError if the DataFrame itself cannot be computed.
+        """
+        place = str(folder)
+        files = df.mapInArrow(
+            lambda batches: stage_partition(batches, place),
+            "partition int, path string, n_rows long, n_bytes long, failure string",
+        )
+        table = self._collect(files, "reading a DataFrame", SourceError)
+        rows = sorted(table.to_pylist(), key=lambda row: row["partition"])
+        for row in rows:
+            if row["failure"] is not None:
+                raise _revive(row["failure"], f"writing a partition to {place}")
+        return [(row["path"], row["n_rows"], row["n_bytes"]) for row in rows]
+
+    def close(self) -> None:
+        """Let go of the session. One that we started lives on for the next engine, until the process
+        ends or `session.stop_session()` is called: starting another costs seconds."""
+        self._spark = None
+
+    def _collect(
+        self,
+        frame: DataFrame,
+        doing: str,
+        failure: type[HoldfastError],
+        n_tasks: int = 0,
+        progress: Progress | None = None,
+    ) -> pa.Table:
+        """Run the one job that computes the frame."""
+        self.jobs += 1
+        try:
+            if progress is None or session.is_connect(self.spark):
+                table = frame.toArrow()
+            else:
+                with _polled(self.spark, n_tasks, progress):
+                    table = frame.toArrow()
+        except HoldfastError:
+            raise
+        except Exception as error:
+            if progress is not None and _raised_by_progress(error):
+                raise
+            raise _spark_failure(error, doing, failure) from None
+        if progress is not None:
+            progress(n_tasks, n_tasks)
+        return table
+
+
+def task_name(function: Task) -> str:
+    """The name under which workers import a task function.
+
+    >>> task_name(echo)
+    'holdfast.pipeline.engine:echo'
+    """
+    module = getattr(function, "__module__", None)
+    qualname = getattr(function, "__qualname__", None)
+    if not module or not qualname or module == "__main__" or "<" in qualname:
+        raise UsageError(
+            f"{function!r} cannot be a task: workers import tasks by name, so it must be a function at the "
+            "top level of an importable module."
+        )
+    return f"{module}:{qualname}"
+
+
+def import_task(name: str) -> Task:
+    """The function of a task name."""
+    module, _, qualname = name.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in qualname.split("."):
+        found = getattr(found, part)
+    task: Task = found
+    return task
+
+
+def echo(payload: dict[str, Any]) -> bytes:
+    """The task that does nothing: it returns its payload. To warm up, to measure, to test."""
+    return json.dumps(payload).encode()
+
+
+# --- Inline -----------------------------------------------------------------------------------------------
+
+
+def _run_inline(function: Task, name: str, texts: list[str], progress: Progress | None) -> list[bytes]:
+    results = []
+    for done, text in enumerate(texts):
+        if progress is not None:
+            progress(done, len(texts))
+        try:
+            results.append(_checked(function(json.loads(text)), name))
+        except HoldfastError:
+            raise
+        except Exception as error:
+            raise _task_failure(name, error) from error
+    if progress is not None:
+        progress(len(texts), len(texts))
+    return results
+
+
+def _checked(result: object, name: str) -> bytes:
+    if not isinstance(result, bytes):
+        raise TypeError(f"task {name} returned {type(result).__name__}, not bytes")
+    return result
+
+
+# --- In the worker ----------------------------------------------------------------------------------------
+
+
+def run_partition(batches: Iterator[pa.RecordBatch], name: str, texts: list[str]) -> Iterator[pa.RecordBatch]:
+    """Run the tasks whose indexes come in; a failure is an outcome too, so that Spark sees none."""
+    import pyarrow as pa
+
+    for batch in batches:
+        for task in batch.column(0).to_pylist():
+            failure: str | None = None
+            result: bytes | None = None
+            try:
+                result = _checked(import_task(name)(json.loads(texts[task])), name)
+            except Exception as error:
+                failure = _describe(error)
+            yield pa.record_batch(
+                [pa.array([task], pa.int64()), pa.array([failure], pa.string()), pa.array([result], pa.binary())],
+                names=["task", "failure", "result"],
+            )
+
+
+def stage_partition(batches: Iterator[pa.RecordBatch], place: str) -> Iterator[pa.RecordBatch]:
+    """Write one partition to one new file, and tell its name and size."""
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    partition = context.partitionId() if context is not None else 0
+    path = Path(place) / f"part-{partition:05d}-{uuid.uuid4().hex}.arrow"
+    failure: str | None = None
+    n_rows = 0
+    writer = None
+    sink = None
+    try:
+        # Only the writing is guarded: an error while reading is the DataFrame's own, and Spark reports it.
+        for batch in batches:
+            if batch.num_rows == 0 or failure is not None:
+                continue
+            try:
+                if writer is None:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    sink = pa.OSFile(str(path), "wb")
+                    writer = pa.ipc.new_file(sink, batch.schema)
+                writer.write_batch(batch)
+                n_rows += batch.num_rows
+            except Exception as error:
+                failure = _describe(error)
+    finally:
+        try:
+            if writer is not None:
+                writer.close()
+            if sink is not None:
+                sink.close()
+        except Exception as error:  # the disk may be full only now
+            failure = failure or _describe(error)
+    if writer is None and failure is None:
+        return
+    n_bytes = path.stat().st_size if failure is None else 0
+    yield pa.record_batch(
+        [
+            pa.array([partition], pa.int32()),
+            pa.array([str(path)], pa.string()),
+            pa.array([n_rows], pa.int64()),
+            pa.array([n_bytes], pa.int64()),
+            pa.array([failure], pa.string()),
+        ],
+        names=["partition", "path", "n_rows", "n_bytes", "failure"],
+    )
+
+
+# --- Failures, there and back -----------------------------------------------------------------------------
+
+
+def _describe(error: Exception) -> str:
+    """An exception as text that the driver can revive."""
+    kind = type(error)
+    return json.dumps(
+        {
+            "module": kind.__module__,
+            "name": kind.__qualname__,
+            "own": isinstance(error, HoldfastError),
+            "message": str(error),
+            "traceback": "".join(traceback.format_exception(error)),
+        }
+    )
+
+
+def _revive(text: str, name: str) -> HoldfastError:
+    told = json.loads(text)
+    if told["own"]:
+        with contextlib.suppress(ImportError, AttributeError):
+            kind: Any = import_task(f"{told['module']}:{told['name']}")
+            # Not kind(message): a subclass may take other arguments.
+            error: HoldfastError = kind.__new__(kind, told["message"])
+            error.args = (told["message"],)
+            error.add_note("Raised in a Spark task:\n" + told["traceback"])
+            return error
+    return _engine_error(name, told["name"], told["message"], told["traceback"])
+
+
+def _task_failure(name: str, error: Exception) -> EngineError:
+    return _engine_error(
+        name, type(error).__qualname__, str(error), "".join(traceback.format_exception(error))
+    )
+
+
+def _engine_error(name: str, kind: str, message: str, trace: str) -> EngineError:
+    last = [line.strip() for line in trace.splitlines() if line.strip().startswith("File ")][-1:]
+    where = f" ({last[0]})" if last else ""
+    error = EngineError(f"task {name} failed: {kind}: {message[:500]}{where}")
+    error.add_note("Raised in a task:\n" + trace)
+    return error
+
+
+def _spark_failure(error: Exception, doing: str, kind: type[HoldfastError]) -> HoldfastError:
+    """A job that failed as a whole: its cause in one line. Spark's own report stays in `__context__`."""
+    text = str(error)
+    if "No module named 'holdfast'" in text:
+        return EngineError(
+            f"{doing} failed: Spark's Python workers cannot import holdfast. Install it on the cluster's nodes "
+            "(or add it with spark.addArtifacts)."
+        )
+    if "Python worker exited unexpectedly" in text or "Python worker process terminated" in text:
+        return EngineError(
+            f"{doing} failed: a Python worker died. It most likely ran out of memory; run with fewer cores "
+            "or more memory."
+        )
+    python_lines = [line for line in text.splitlines() if line and not line.startswith((" ", "\t"))]
+    cause = next((line for line in reversed(python_lines) if ": " in line), session.first_line(error))
+    return kind(f"{doing} failed on Spark: {session.first_line(error)}" + (f" / {cause[:300]}" if cause else ""))
+
+
+# --- Progress ---------------------------------------------------------------------------------------------
+
+_JOB_GROUP = "spark.jobGroup.id"
+
+
+def _raised_by_progress(error: Exception) -> bool:
+    return getattr(error, "_holdfast_progress", False)
+
+
+@contextlib.contextmanager
+def _polled(spark: SparkSession, n_tasks: int, progress: Progress) -> Iterator[None]:
+    """Call `progress` from a thread while the job of the body runs.
+
+    The job is known by its group. If the caller has set one (notebooks do, to cancel by it), that one
+    stays, and only jobs that come after now are counted.
+    """
+    context = spark.sparkContext
+    tracker = context.statusTracker()
+    group = context.getLocalProperty(_JOB_GROUP)
+    own_group = group is None
+    if group is None:
+        group = f"holdfast-{uuid.uuid4().hex}"
+        context.setLocalProperty(_JOB_GROUP, group)
+    before = set() if own_group else set(tracker.getJobIdsForGroup(group))
+    over = threading.Event()
+    raised: list[Exception] = []
+
+    def completed() -> int:
+        stages = [
+            tracker.getStageInfo(stage)
+            for job in set(tracker.getJobIdsForGroup(group)) - before
+            for stage in getattr(tracker.getJobInfo(job), "stageIds", ())
+        ]
+        return sum(stage.numCompletedTasks for stage in stages if stage is not None)
+
+    def poll() -> None:
+        last = -1
+        while not over.wait(POLL_S if last >= 0 else 0):
+            try:
+                done = min(completed(), n_tasks)
+            except Exception:
+                return  # the session is going down; the job itself will tell
+            if done > last:
+                last = done
+                try:
+                    progress(done, n_tasks)
+                except Exception as error:
+                    raised.append(error)
+                    return
+
+    thread = threading.Thread(target=poll, name="holdfast-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        if own_group:
+            context.setLocalProperty(_JOB_GROUP, None)  # type: ignore[arg-type]
+    if raised:
+        raised[0]._holdfast_progress = True  # type: ignore[attr-defined]
+        raise raised[0]

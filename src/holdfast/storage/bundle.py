@@ -1,0 +1,88 @@
+"""A bundle: named arrays of different lengths in one Arrow IPC file, read by memory map.
+
+The file holds one record batch of one row; each column is a list whose only element is the
+array. Any Arrow reader can open it, and an array is a slice of the mapped file: opening costs
+microseconds whatever the size. The same bytes carry the results of tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from holdfast.errors import DamagedFileError
+from holdfast.storage.files import FileRef, check_file, seal_file
+
+Arrays = Mapping[str, "NDArray[Any] | pa.Array"]
+
+
+class Bundle:
+    """The arrays and the metadata of a bundle; NumPy views where the type is a number."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self._batch = batch
+        self.meta = {k.decode(): v.decode() for k, v in (batch.schema.metadata or {}).items()}
+
+    def __contains__(self, name: str) -> bool:
+        return self._batch.schema.get_field_index(name) >= 0
+
+    def array(self, name: str) -> NDArray[Any]:
+        """A read-only view of a numeric array."""
+        view: NDArray[Any] = self.arrow(name).to_numpy(zero_copy_only=True)
+        return view
+
+    def arrow(self, name: str) -> pa.Array:
+        return self._batch.column(self._batch.schema.get_field_index(name)).values
+
+
+def _batch(arrays: Arrays, meta: Mapping[str, str]) -> pa.RecordBatch:
+    columns, fields = [], []
+    for name, array in arrays.items():
+        values = array if isinstance(array, pa.Array) else pa.array(np.ascontiguousarray(array).reshape(-1))
+        offsets = pa.array([0, len(values)], type=pa.int64())
+        columns.append(pa.LargeListArray.from_arrays(offsets, values))
+        fields.append(pa.field(name, columns[-1].type))
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata=dict(meta)))
+
+
+def pack(arrays: Arrays, meta: Mapping[str, str]) -> bytes:
+    """The bundle as bytes."""
+    batch = _batch(arrays, meta)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def unpack(data: bytes) -> Bundle:
+    return Bundle(pa.ipc.open_file(pa.py_buffer(data)).get_batch(0))
+
+
+def write_bundle(root: Path, name: str, arrays: Arrays, meta: Mapping[str, str]) -> FileRef:
+    """Write a bundle as a new file of the workspace."""
+    batch = _batch(arrays, meta)
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return seal_file(root, name)
+
+
+def open_bundle(root: Path, ref: FileRef, what: str) -> Bundle:
+    """Open a file written as bundle `what`; a damaged or foreign one is named in the error."""
+    path = check_file(root, ref, deep=True)
+    try:
+        bundle = Bundle(pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0))
+    except (pa.ArrowInvalid, pa.ArrowIOError) as error:
+        raise DamagedFileError(f"the file {ref.name!r} of the workspace is no bundle: {error}") from error
+    if bundle.meta.get("holdfast") != what:
+        raise DamagedFileError(
+            f"the file {ref.name!r} of the workspace should be a {what}, "
+            f"but is a {bundle.meta.get('holdfast', 'foreign file')}. Restore it from a backup."
+        )
+    return bundle

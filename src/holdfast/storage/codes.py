@@ -1,0 +1,162 @@
+"""Between Arrow columns and codes: the encoding of one column, and back to values for people.
+
+Exact types (numbers, dates, times, booleans, decimals of at most 18 digits) carry their value in
+the code. For hashed types (text, binary, wider decimals) the distinct values are kept beside the
+dictionary, in its order, so that any row can be shown, and any equality that decides something
+can be checked on the values themselves.
+
+Two different values of one column and segment never share a code: rows that would cause it are
+returned as rejected, and the caller puts them into a segment of their own. So only pairs of rows
+in *different* segments can look equal by collision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from holdfast.kernels import encode
+from holdfast.model.schema import Type
+from holdfast.storage.arrow_types import arrow_type
+
+U64 = NDArray[np.uint64]
+I32 = NDArray[np.int32]
+Bool = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedColumn:
+    """One column of a segment: sorted distinct codes, a local code per row, texts if hashed."""
+
+    dictionary: U64
+    codes: I32
+    texts: pa.Array | None = None  # large_binary, in dictionary order
+
+
+def hash_texts(texts: pa.Array) -> U64:
+    """xxHash64 of each entry of a large_binary array without NULLs."""
+    if texts.offset:
+        texts = pa.concat_arrays([texts])
+        if texts.offset:
+            texts = texts.take(pa.array(np.arange(len(texts))))
+    _, offsets, data = texts.buffers()
+    starts = np.frombuffer(offsets, dtype=np.int64)[: len(texts) + 1] if len(texts) else np.zeros(1, np.int64)
+    body = np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
+    return encode.bytes_codes(starts, body)
+
+
+def exact_codes(array: pa.Array, type_: Type) -> tuple[U64, Bool | None]:
+    """(codes, valid) of a column of an exact type; valid is None when nothing is NULL."""
+    valid = None
+    if array.null_count:
+        valid = array.is_valid().to_numpy(zero_copy_only=False)
+    if type_.family == "decimal":
+        buffer = array.buffers()[1]
+        words = np.frombuffer(buffer, dtype=np.int64)
+        # Little-endian decimal128: up to 18 digits, the low word is the whole signed number.
+        numbers = words[2 * array.offset : 2 * (array.offset + len(array)) : 2]
+        return encode.int_codes(numbers), valid
+    if type_.family == "bool":
+        return array.fill_null(False).cast(pa.uint8()).to_numpy().astype(np.uint64), valid
+    if type_.family == "date":
+        array = array.cast(pa.int32())
+    elif type_.family == "time":
+        array = array.cast(pa.int32() if type_.unit in ("s", "ms") else pa.int64())
+    elif type_.family == "timestamp":
+        array = array.cast(pa.int64())
+    numbers = array.fill_null(0).to_numpy() if array.null_count else array.to_numpy()
+    if type_.family == "uint":
+        return np.ascontiguousarray(numbers, dtype=np.uint64), valid
+    if type_.family == "float":
+        return encode.float_codes(numbers), valid
+    return encode.int_codes(numbers), valid
+
+
+def encode_column(array: pa.Array, type_: Type) -> tuple[EncodedColumn, Bool | None]:
+    """(column, rejected): `rejected` marks rows whose value collides with another one's code.
+
+    When it is not None the column is of no use; encode the other rows without them.
+    """
+    if not type_.hashed:
+        values, valid = exact_codes(array, type_)
+        dictionary, codes = encode.factorize(values, valid)
+        return EncodedColumn(dictionary, codes), None
+    text = array.cast(pa.string()) if type_.family == "decimal" else array
+    encoded = text.cast(pa.large_binary()).dictionary_encode()
+    distinct = encoded.dictionary
+    hashes = hash_texts(distinct)
+    order = np.argsort(hashes, kind="stable")
+    ascending = hashes[order]
+    twin = np.zeros(len(order) + 1, dtype=np.bool_)
+    twin[1 + order[1:]] = ascending[1:] == ascending[:-1]  # every later value of a shared code
+    indices = encoded.indices
+    local = (indices.fill_null(-1) if indices.null_count else indices).to_numpy() + 1
+    if twin.any():
+        rejected: Bool = twin[local]
+        return EncodedColumn(ascending, local.astype(np.int32)), rejected
+    rank = np.empty(len(order) + 1, dtype=np.int32)
+    rank[0] = 0
+    rank[order + 1] = np.arange(1, len(order) + 1, dtype=np.int32)
+    return EncodedColumn(ascending, rank[local], distinct.take(pa.array(order))), None
+
+
+def decode(dictionary: U64, texts: pa.Array | None, codes: I32, type_: Type) -> list[Any]:
+    """The Python values of some local codes, None for NULL."""
+    if texts is not None:
+        picked = texts.take(pa.array(np.where(codes > 0, codes - 1, 0), mask=codes == 0))
+        if type_.family == "binary":
+            return list(picked.to_pylist())
+        values = picked.cast(pa.large_string())
+        return list((values.cast(pa.string()).cast(arrow_type(type_)) if type_.family == "decimal" else values).to_pylist())
+    if not len(dictionary):
+        return [None] * len(codes)
+    raw = dictionary[np.where(codes > 0, codes - 1, 0)]
+    null = codes == 0
+    family = type_.family
+    if family == "uint":
+        array = pa.array(raw, mask=null)
+    elif family == "float":
+        array = pa.array(encode.floats_of_codes(raw), mask=null)
+    elif family == "bool":
+        array = pa.array(raw.astype(np.bool_), mask=null)
+    else:
+        numbers = encode.ints_of_codes(raw)
+        if family == "decimal":
+            scale = type_.scale
+            return [None if n else _decimal(int(v), scale) for v, n in zip(numbers, null, strict=True)]
+        array = pa.array(numbers, mask=null)
+        if family == "date" or (family == "time" and type_.unit in ("s", "ms")):
+            array = array.cast(pa.int32())
+        array = array.cast(arrow_type(type_))
+    if family == "timestamp" and type_.unit == "ns":
+        return [None if v is None else str(v) for v in array.cast(pa.string()).to_pylist()]
+    return list(array.to_pylist())
+
+
+def _decimal(unscaled: int, scale: int) -> Any:
+    from decimal import Decimal
+
+    return Decimal(unscaled).scaleb(-scale)
+
+
+def combined(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """One contiguous array of a table's column."""
+    if isinstance(column, pa.ChunkedArray):
+        return column.chunk(0) if column.num_chunks == 1 else pc_concat(column)
+    return column
+
+
+def pc_concat(column: pa.ChunkedArray) -> pa.Array:
+    array = column.combine_chunks()
+    return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
+
+
+def texts_differ(left: pa.Array, right: pa.Array) -> Bool:
+    """Where two aligned arrays of texts are not equal."""
+    differ: Bool = pc.not_equal(left, right).to_numpy(zero_copy_only=False)
+    return differ

@@ -1,0 +1,327 @@
+"""Segments: immutable blocks of encoded rows of one table.
+
+Invariants:
+- A segment file never changes. What changes is which segments are live, which of their rows are
+  deleted (a delete vector, a roaring bitmap of positions, written anew with each change) and
+  which columns have an index: all of it is named in the ledger's commit, nothing is found by
+  listing a folder.
+- A row id names one version of one row for ever. A fresh segment's rows are numbered
+  `number << 32 | position`; a merged segment keeps its rows' ids, ascending.
+- Every column has a sorted dictionary of 64-bit codes; rows hold local codes (1 + position in it,
+  0 for NULL). Two values of one column and segment never share a code.
+- `row_hashes` (sorted) and `row_order` find rows by content: by the row key if one is declared,
+  else by all columns.
+
+A segment's bundle: `codes` int32[n_columns * n_rows], column after column; `dictionary.C` uint64;
+`texts.C` large_binary for hashed columns; `row_hashes` uint64; `row_order` int32; `row_ids` int64
+(merged segments only). An index's bundle: `offsets.C`, `positions.C` int32 per indexed column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyroaring import BitMap
+
+from holdfast.errors import DamagedFileError, HoldfastError
+from holdfast.kernels import encode
+from holdfast.model.schema import Schema
+from holdfast.storage.bundle import open_bundle, write_bundle
+from holdfast.storage.codes import EncodedColumn, combined, decode, encode_column, texts_differ
+from holdfast.storage.files import FileRef, read_file, unique_name, write_file
+
+U64 = NDArray[np.uint64]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+ROW_BITS = 32
+# Positions are 32-bit, and a code matrix is addressed by 32-bit positions per column.
+MAX_ROWS = 1 << 24
+
+
+class CodeCollisionError(HoldfastError):
+    """Two segments hold different texts under one code, so they cannot become one segment."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRef:
+    """What a commit says of a live segment."""
+
+    number: int
+    n_rows: int
+    file: FileRef
+    distinct: tuple[int, ...]  # distinct values per column
+    merged: bool = False  # row ids are listed, not computed
+    n_deleted: int = 0
+    deletes: FileRef | None = None
+    indexes: tuple[tuple[tuple[int, ...], FileRef], ...] = ()
+
+    @property
+    def n_live(self) -> int:
+        return self.n_rows - self.n_deleted
+
+    @property
+    def indexed(self) -> frozenset[int]:
+        return frozenset(c for columns, _ in self.indexes for c in columns)
+
+    def files(self) -> list[FileRef]:
+        return [self.file, *([self.deletes] if self.deletes else []), *(f for _, f in self.indexes)]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "number": self.number,
+            "n_rows": self.n_rows,
+            "file": self.file.to_dict(),
+            "distinct": list(self.distinct),
+            "merged": self.merged,
+            "n_deleted": self.n_deleted,
+            "deletes": self.deletes.to_dict() if self.deletes else None,
+            "indexes": [{"columns": list(c), "file": f.to_dict()} for c, f in self.indexes],
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> SegmentRef:
+        return cls(
+            number=fields["number"],
+            n_rows=fields["n_rows"],
+            file=FileRef.from_dict(fields["file"]),
+            distinct=tuple(fields["distinct"]),
+            merged=fields["merged"],
+            n_deleted=fields["n_deleted"],
+            deletes=FileRef.from_dict(fields["deletes"]) if fields["deletes"] else None,
+            indexes=tuple((tuple(i["columns"]), FileRef.from_dict(i["file"])) for i in fields["indexes"]),
+        )
+
+
+class Segment:
+    """An open segment: memory maps of its arrays. Opening costs no read but the checksum's first."""
+
+    def __init__(self, root: Path, ref: SegmentRef, schema: Schema) -> None:
+        self.root, self.ref, self.schema = root, ref, schema
+        self._bundle = open_bundle(root, ref.file, "segment")
+        codes = self._bundle.array("codes")
+        if len(codes) != len(schema) * ref.n_rows:
+            raise DamagedFileError(
+                f"the segment {ref.file.name!r} holds {len(codes)} codes, not {len(schema)} x {ref.n_rows}. "
+                "Restore it from a backup, or rebuild the table with 'holdfast track'."
+            )
+        self.codes: I32 = codes.reshape(len(schema), ref.n_rows)
+        self._dictionaries: dict[int, U64] = {}
+
+    def dictionary(self, column: int) -> U64:
+        found = self._dictionaries.get(column)
+        if found is None:
+            found = self._dictionaries[column] = self._bundle.array(f"dictionary.{column}")
+        return found
+
+    def texts(self, column: int) -> pa.Array | None:
+        return self._bundle.arrow(f"texts.{column}") if self.schema.types[column].hashed else None
+
+    @cached_property
+    def row_hashes(self) -> U64:
+        return self._bundle.array("row_hashes")
+
+    @cached_property
+    def row_order(self) -> I32:
+        return self._bundle.array("row_order")
+
+    @cached_property
+    def live(self) -> Bool:
+        """Which rows are not deleted."""
+        live = np.ones(self.ref.n_rows, dtype=np.bool_)
+        if self.ref.deletes is not None:
+            live[np.array(read_deletes(self.root, self.ref.deletes), dtype=np.int64)] = False
+        return live
+
+    def row_ids(self, positions: I64 | I32) -> I64:
+        if self.ref.merged:
+            ids: I64 = self._bundle.array("row_ids")[positions]
+            return ids
+        return positions.astype(np.int64) + (self.ref.number << ROW_BITS)
+
+    def positions(self, row_ids: I64) -> I64:
+        """The positions of rows by id, -1 for those that are not here (deleted rows are)."""
+        if self.ref.merged:
+            own = self._bundle.array("row_ids")
+            at = np.searchsorted(own, row_ids)
+            at[at == len(own)] = 0
+            return np.where(own[at] == row_ids, at, -1) if len(own) else np.full(len(row_ids), -1)
+        at = row_ids - (self.ref.number << ROW_BITS)
+        return np.where((at >= 0) & (at < self.ref.n_rows), at, -1)
+
+    def index(self, column: int) -> tuple[I32, I32]:
+        """(offsets, positions): the rows of each local code of an indexed column."""
+        for columns, file in self.ref.indexes:
+            if column in columns:
+                bundle = open_bundle(self.root, file, "index")
+                return bundle.array(f"offsets.{column}"), bundle.array(f"positions.{column}")
+        raise KeyError(column)
+
+    def rows(self, positions: Sequence[int] | I64) -> list[dict[str, Any]]:
+        """The values of some rows, for people."""
+        at = np.asarray(positions, dtype=np.int64)
+        columns = [
+            decode(self.dictionary(c), self.texts(c), self.codes[c][at], column.type)
+            for c, column in enumerate(self.schema.columns)
+        ]
+        return [dict(zip(self.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    def translated(self, other: Segment, columns: Iterable[int], nulls_distinct: bool) -> I32:
+        """The rows of `other` in the local codes of this segment: int32[n_columns, other.n_rows].
+
+        -1 where this segment has no such value, or where NULLs are distinct and it is one. Columns
+        that are not asked for are left at -1.
+        """
+        out = np.full(other.codes.shape, -1, dtype=np.int32)
+        for c in columns:
+            local = encode.translate(self.dictionary(c), other.dictionary(c))
+            if nulls_distinct:
+                local[0] = -1
+            out[c] = local[other.codes[c]]
+        return out
+
+
+@lru_cache(maxsize=512)
+def _open_segment(root: Path, ref: SegmentRef, schema: Schema) -> Segment:
+    return Segment(root, ref, schema)
+
+
+def open_segment(root: Path, ref: SegmentRef, schema: Schema) -> Segment:
+    """The open segment, from this process's cache if it is there: files never change."""
+    return _open_segment(root, ref, schema)
+
+
+def encode_rows(table: pa.Table, schema: Schema) -> list[list[EncodedColumn]]:
+    """Encode a table whose columns are typed as the schema says; one list of columns per segment.
+
+    Almost always one. Rows whose text collides with another's code in any column go to a further one.
+    """
+    if len(table) > MAX_ROWS:
+        return [s for i in range(0, len(table), MAX_ROWS) for s in encode_rows(table.slice(i, MAX_ROWS), schema)]
+    columns, rejected = [], np.zeros(len(table), dtype=np.bool_)
+    for c, column in enumerate(schema.columns):
+        encoded, clash = encode_column(combined(table.column(c)), column.type)
+        columns.append(encoded)
+        if clash is not None:
+            rejected |= clash
+    if not rejected.any():
+        return [columns]
+    apart = pa.array(rejected)
+    return [
+        *encode_rows(table.filter(pa.array(~rejected)), schema),
+        *encode_rows(table.filter(apart), schema),
+    ]
+
+
+def row_hashes(columns: Sequence[EncodedColumn], locator: Sequence[int], n_rows: int) -> U64:
+    """The hash of each row on the locator's columns; equal content, equal hash, in any segment."""
+    hashes = np.zeros(n_rows, dtype=np.uint64)
+    for c in locator:
+        encode.mix_column(hashes, columns[c].dictionary, columns[c].codes)
+    return hashes
+
+
+def write_segment(
+    root: Path,
+    folder: str,
+    number: int,
+    columns: Sequence[EncodedColumn],
+    locator: Sequence[int],
+    *,
+    row_ids: I64 | None = None,
+) -> SegmentRef:
+    """Write the rows as a new segment; it counts once a commit names it."""
+    n_rows = len(columns[0].codes) if columns else 0
+    hashes = row_hashes(columns, locator, n_rows)
+    order = np.argsort(hashes).astype(np.int32)
+    arrays: dict[str, NDArray[Any] | pa.Array] = {
+        "codes": np.concatenate([c.codes for c in columns]) if columns else np.empty(0, np.int32),
+        "row_hashes": hashes[order],
+        "row_order": order,
+    }
+    if row_ids is not None:
+        arrays["row_ids"] = row_ids
+    for c, column in enumerate(columns):
+        arrays[f"dictionary.{c}"] = column.dictionary
+        if column.texts is not None:
+            arrays[f"texts.{c}"] = column.texts
+    file = write_bundle(root, unique_name(folder, "segment", ".arrow"), arrays, {"holdfast": "segment"})
+    distinct = tuple(len(c.dictionary) for c in columns)
+    return SegmentRef(number, n_rows, file, distinct, merged=row_ids is not None)
+
+
+def write_index(root: Path, folder: str, segment: Segment, columns: Sequence[int]) -> SegmentRef:
+    """The segment's reference with an index on these columns added."""
+    arrays: dict[str, NDArray[Any] | pa.Array] = {}
+    for c in columns:
+        offsets, positions = encode.postings(segment.codes[c], len(segment.dictionary(c)))
+        arrays[f"offsets.{c}"], arrays[f"positions.{c}"] = offsets, positions
+    file = write_bundle(root, unique_name(folder, "index", ".arrow"), arrays, {"holdfast": "index"})
+    return replace(segment.ref, indexes=(*segment.ref.indexes, (tuple(columns), file)))
+
+
+def read_deletes(root: Path, ref: FileRef) -> BitMap:
+    data = read_file(root, ref)
+    try:
+        return BitMap.deserialize(data)
+    except ValueError as error:
+        raise DamagedFileError(f"the delete vector {ref.name!r} of the workspace cannot be read: {error}") from error
+
+
+def write_deletes(root: Path, folder: str, ref: SegmentRef, positions: Iterable[int]) -> SegmentRef:
+    """The segment's reference with these rows deleted too."""
+    dead = read_deletes(root, ref.deletes) if ref.deletes else BitMap()
+    dead |= BitMap(positions)
+    file = write_file(root, unique_name(folder, "deletes", ".roaring"), [dead.serialize()])
+    return replace(ref, deletes=file, n_deleted=len(dead))
+
+
+def merge_segments(
+    root: Path, folder: str, number: int, segments: Sequence[Segment], locator: Sequence[int]
+) -> SegmentRef:
+    """One segment with the live rows of several, in the order of their ids.
+
+    Values that only deleted rows had leave the dictionaries. Cost: a sort of the distinct values
+    and a pass over the codes. Raises CodeCollisionError when two texts share a code.
+    """
+    keep = [np.flatnonzero(s.live) for s in segments]
+    ids = np.concatenate([s.row_ids(k) for s, k in zip(segments, keep, strict=True)])
+    order = np.argsort(ids, kind="stable")
+    columns = []
+    for c, column in enumerate(segments[0].schema.columns):
+        dictionaries = [s.dictionary(c) for s in segments]
+        starts = np.cumsum([0, *(len(d) for d in dictionaries)])
+        everything = np.concatenate(dictionaries)
+        union, first, inverse = np.unique(everything, return_index=True, return_inverse=True)
+        texts = None
+        if column.type.hashed:
+            all_texts = pa.concat_arrays([s.texts(c) for s in segments])
+            if texts_differ(all_texts, all_texts.take(pa.array(first[inverse]))).any():
+                raise CodeCollisionError(f"two texts of column {column.name!r} share a code")
+            texts = all_texts.take(pa.array(first))
+        codes = np.empty(len(ids), dtype=np.int32)
+        at = 0
+        for i, (segment, kept) in enumerate(zip(segments, keep, strict=True)):
+            local = np.zeros(len(dictionaries[i]) + 1, dtype=np.int32)
+            local[1:] = inverse[starts[i] : starts[i + 1]] + 1
+            codes[at : at + len(kept)] = local[segment.codes[c][kept]]
+            at += len(kept)
+        codes = codes[order]
+        used = np.zeros(len(union) + 1, dtype=np.bool_)
+        used[codes] = True
+        if not used[1:].all():
+            rank = np.zeros(len(union) + 1, dtype=np.int32)
+            rank[1:] = np.cumsum(used[1:])
+            codes = rank[codes]
+            union = union[used[1:]]
+            texts = texts.filter(pa.array(used[1:])) if texts is not None else None
+        columns.append(EncodedColumn(union, codes, texts))
+    return write_segment(root, folder, number, columns, locator, row_ids=ids[order])
