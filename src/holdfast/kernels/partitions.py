@@ -341,15 +341,18 @@ def validate(
 
 
 @njit(cache=True)
-def _gather(dictionary, codes, positions, null, out):  # type: ignore[no-untyped-def]
+def _gather(dictionary, codes, positions, at, null, out):  # type: ignore[no-untyped-def]
     for i in range(positions.shape[0]):
         c = codes[positions[i]]
-        out[i] = null if c == 0 else dictionary[c - 1]
+        out[at[i]] = null if c == 0 else dictionary[c - 1]
 
 
-def gather(dictionary: U64, codes: I32, positions: I32, null: int, out: U64) -> None:
-    """OUT out uint64[m]: the value codes of the rows at `positions` int32[m], NULL as `null`."""
-    _gather(frozen(dictionary), frozen(codes), frozen(positions), np.uint64(null), out)
+def gather(dictionary: U64, codes: I32, positions: I32, at: I64, null: int, out: U64) -> None:
+    """OUT out uint64[*]: at[i] gets the value code of the row positions[i], NULL as `null`.
+
+    IN dictionary uint64[k], codes int32[n], positions int32[m], at int64[m].
+    """
+    _gather(frozen(dictionary), frozen(codes), frozen(positions), frozen(at), np.uint64(null), out)
 
 
 @njit(cache=True)
@@ -397,4 +400,4 @@ def warm_up() -> None:
     dictionary = np.array([4, 5], dtype=np.uint64)
     codes = np.array([1, 2, 0], dtype=np.int32)
     positions = select(dictionary, codes, np.ones(3, dtype=np.bool_), 9, 0, 1, False)
-    gather(dictionary, codes, positions, 9, np.empty(len(positions), dtype=np.uint64))
+    gather(dictionary, codes, positions, np.arange(len(positions)), 9, np.empty(len(positions), np.uint64))

@@ -7,9 +7,10 @@ for local sessions only: a cluster's own daemon is not ours to replace.
 
 Two rules keep the fork safe and the protocol clean:
 
-- nothing loaded here may leave a thread running, for a fork copies locks but not the threads that
-  hold them (pyspark.daemon keeps pandas and pyarrow out for that reason, and so do we). Kernels are
-  compiled without `parallel=True`, so calling them starts none;
+- nothing loaded here may leave a thread running that could hold a lock while we fork: a fork copies
+  locks, but not the threads that would release them. Kernels are compiled without `parallel=True`, so
+  calling them starts none. Importing pyarrow starts one, jemalloc's, which the allocator itself takes
+  care of at a fork on Linux; elsewhere pandas and pyarrow are left to the worker, as PySpark does;
 - nothing may print: Spark reads the daemon's address from its standard output.
 """
 
@@ -19,6 +20,8 @@ import contextlib
 import importlib
 import os
 import pkgutil
+import sys
+import warnings
 from collections.abc import Iterator
 from types import ModuleType
 
@@ -40,6 +43,9 @@ def kernel_modules() -> Iterator[ModuleType]:
 
 def preload() -> None:
     """Import the kernels and call each module's `warm_up()`: machine code comes from Numba's disk cache."""
+    if sys.platform == "linux":
+        importlib.import_module("pandas")  # and with it pyarrow: together 1 s in every worker
+        importlib.import_module("pyspark.worker")
     for module in kernel_modules():
         warm_up = getattr(module, "warm_up", None)
         if warm_up is not None:
@@ -64,6 +70,8 @@ def main() -> None:
             preload()
     from pyspark.daemon import manager
 
+    # Python 3.12 on warns of any thread at a fork; under PYTHONWARNINGS=error that would be our end.
+    warnings.filterwarnings("ignore", message=".*multi-threaded", category=DeprecationWarning)
     manager()
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import logging
 import threading
 import traceback
 import uuid
@@ -157,18 +158,15 @@ class Engine:
     ) -> pa.Table:
         """Run the one job that computes the frame."""
         self.jobs += 1
+        polled = progress is not None and not session.is_connect(frame.sparkSession)
+        poller = _Poller(frame.sparkSession, n_tasks, progress) if polled and progress else None
         try:
-            if progress is None or session.is_connect(self.spark):
+            with _no_context_log(), poller or contextlib.nullcontext():
                 table = frame.toArrow()
-            else:
-                with _polled(self.spark, n_tasks, progress):
-                    table = frame.toArrow()
-        except HoldfastError:
-            raise
         except Exception as error:
-            if progress is not None and _raised_by_progress(error):
-                raise
             raise _spark_failure(error, doing, failure) from None
+        if poller is not None and poller.raised is not None:
+            raise poller.raised
         if progress is not None:
             progress(n_tasks, n_tasks)
         return table
@@ -238,7 +236,8 @@ def run_partition(batches: Iterator[pa.RecordBatch], name: str, texts: list[str]
     import pyarrow as pa
 
     for batch in batches:
-        for task in batch.column(0).to_pylist():
+        tasks: Any = batch.column(0).to_pylist()
+        for task in tasks:
             failure: str | None = None
             result: bytes | None = None
             try:
@@ -246,7 +245,11 @@ def run_partition(batches: Iterator[pa.RecordBatch], name: str, texts: list[str]
             except Exception as error:
                 failure = _describe(error)
             yield pa.record_batch(
-                [pa.array([task], pa.int64()), pa.array([failure], pa.string()), pa.array([result], pa.binary())],
+                [
+                    pa.array([task], pa.int64()),
+                    pa.array([failure], pa.string()),
+                    pa.array([result], pa.binary()),
+                ],
                 names=["task", "failure", "result"],
             )
 
@@ -349,17 +352,50 @@ def _spark_failure(error: Exception, doing: str, kind: type[HoldfastError]) -> H
     text = str(error)
     if "No module named 'holdfast'" in text:
         return EngineError(
-            f"{doing} failed: Spark's Python workers cannot import holdfast. Install it on the cluster's nodes "
-            "(or add it with spark.addArtifacts)."
+            f"{doing} failed: Spark's Python workers cannot import holdfast. "
+            "Install it on the cluster's nodes, or add it with spark.addArtifacts."
         )
-    if "Python worker exited unexpectedly" in text or "Python worker process terminated" in text:
+    if "Python worker exited unexpectedly" in text:
         return EngineError(
-            f"{doing} failed: a Python worker died. It most likely ran out of memory; run with fewer cores "
-            "or more memory."
+            f"{doing} failed: a Python worker died. It most likely ran out of memory: "
+            "use fewer cores or give the machine more memory."
         )
-    python_lines = [line for line in text.splitlines() if line and not line.startswith((" ", "\t"))]
-    cause = next((line for line in reversed(python_lines) if ": " in line), session.first_line(error))
-    return kind(f"{doing} failed on Spark: {session.first_line(error)}" + (f" / {cause[:300]}" if cause else ""))
+    return kind(f"{doing} failed on Spark: {_cause(text) or type(error).__name__}")
+
+
+def _cause(report: str) -> str:
+    """The line of Spark's report that says what happened: the end of the Python traceback, else the start.
+
+    >>> _cause("An exception was thrown.\\nTraceback (most recent call last):\\n  File x\\nKeyError: 'a'\\n")
+    "KeyError: 'a'"
+    """
+    _, mark, trace = report.rpartition("Traceback (most recent call last):")
+    if mark:
+        raised = [line for line in trace.splitlines() if line and not line[0].isspace()]
+        if raised:
+            return raised[0][:500]
+    lines = [line.strip() for line in report.splitlines() if line.strip()]
+    return lines[0][:500] if lines else ""
+
+
+@contextlib.contextmanager
+def _no_context_log() -> Iterator[None]:
+    """Keep PySpark from logging a failure of this thread to standard error: we raise it ourselves."""
+    from pyspark.logger import PySparkLogger
+
+    thread = threading.get_ident()
+
+    def passes(record: logging.LogRecord) -> bool:
+        return record.thread != thread
+
+    loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("DataFrame", "SQL")]
+    for logger in loggers:
+        logger.addFilter(passes)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(passes)
 
 
 # --- Progress ---------------------------------------------------------------------------------------------
@@ -367,60 +403,59 @@ def _spark_failure(error: Exception, doing: str, kind: type[HoldfastError]) -> H
 _JOB_GROUP = "spark.jobGroup.id"
 
 
-def _raised_by_progress(error: Exception) -> bool:
-    return getattr(error, "_holdfast_progress", False)
-
-
-@contextlib.contextmanager
-def _polled(spark: SparkSession, n_tasks: int, progress: Progress) -> Iterator[None]:
-    """Call `progress` from a thread while the job of the body runs.
+class _Poller:
+    """Calls `progress` from a thread while the one job of the `with` body runs.
 
     The job is known by its group. If the caller has set one (notebooks do, to cancel by it), that one
-    stays, and only jobs that come after now are counted.
+    stays, and only jobs that come after now are counted. What `progress` raises ends the polling, not
+    the job, and is kept in `raised`.
     """
-    context = spark.sparkContext
-    tracker = context.statusTracker()
-    group = context.getLocalProperty(_JOB_GROUP)
-    own_group = group is None
-    if group is None:
-        group = f"holdfast-{uuid.uuid4().hex}"
-        context.setLocalProperty(_JOB_GROUP, group)
-    before = set() if own_group else set(tracker.getJobIdsForGroup(group))
-    over = threading.Event()
-    raised: list[Exception] = []
 
-    def completed() -> int:
-        stages = [
-            tracker.getStageInfo(stage)
-            for job in set(tracker.getJobIdsForGroup(group)) - before
-            for stage in getattr(tracker.getJobInfo(job), "stageIds", ())
-        ]
-        return sum(stage.numCompletedTasks for stage in stages if stage is not None)
+    def __init__(self, spark: SparkSession, n_tasks: int, progress: Progress) -> None:
+        self.raised: Exception | None = None
+        self._context = spark.sparkContext
+        self._n_tasks = n_tasks
+        self._progress = progress
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._poll, name="holdfast-progress", daemon=True)
 
-    def poll() -> None:
+    def __enter__(self) -> None:
+        self._tracker = self._context.statusTracker()
+        callers_group = self._context.getLocalProperty(_JOB_GROUP)
+        self._own_group = callers_group is None
+        self._group = callers_group or f"holdfast-{uuid.uuid4().hex}"
+        if self._own_group:
+            self._context.setLocalProperty(_JOB_GROUP, self._group)
+        self._before = frozenset(self._tracker.getJobIdsForGroup(self._group))
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        if self._own_group:
+            with contextlib.suppress(Exception):  # the JVM may be gone, and that is reported elsewhere
+                self._context.setLocalProperty(_JOB_GROUP, None)  # type: ignore[arg-type]
+
+    def _poll(self) -> None:
         last = -1
-        while not over.wait(POLL_S if last >= 0 else 0):
+        while not self._over.wait(POLL_S):
             try:
-                done = min(completed(), n_tasks)
+                done = min(self._completed(), self._n_tasks)
             except Exception:
                 return  # the session is going down; the job itself will tell
             if done > last:
                 last = done
                 try:
-                    progress(done, n_tasks)
+                    self._progress(done, self._n_tasks)
                 except Exception as error:
-                    raised.append(error)
+                    self.raised = error
                     return
 
-    thread = threading.Thread(target=poll, name="holdfast-progress", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-        if own_group:
-            context.setLocalProperty(_JOB_GROUP, None)  # type: ignore[arg-type]
-    if raised:
-        raised[0]._holdfast_progress = True  # type: ignore[attr-defined]
-        raise raised[0]
+    def _completed(self) -> int:
+        n_completed = 0
+        for job in set(self._tracker.getJobIdsForGroup(self._group)) - self._before:
+            known = self._tracker.getJobInfo(job)
+            for stage in known.stageIds if known is not None else ():
+                status = self._tracker.getStageInfo(stage)
+                n_completed += status.numCompletedTasks if status is not None else 0
+        return n_completed

@@ -278,8 +278,12 @@ def prepare_archive(*, force: bool = False) -> Path:
             base = _base_archive(archive)
             base_part = _base_archive(part)
             _run_quietly(
-                [str(java.runtime / "bin" / "java"), *_COLLECTOR, f"-XX:SharedArchiveFile={base_part}"]
-                + ["-Xshare:dump"],
+                [
+                    str(java.runtime / "bin" / "java"),
+                    *_COLLECTOR,
+                    "-Xshare:dump",
+                    f"-XX:SharedArchiveFile={base_part}",
+                ],
                 base_part,
             )
             base_part.replace(base)
@@ -482,7 +486,7 @@ def _start_local(
         try:
             with _environment(_variables(java, master)):
                 # What `builder.getOrCreate()` does by itself, but for the JVM's two output streams.
-                gateway = SparkContext._gateway or launch_gateway(
+                gateway = SparkContext._gateway or launch_gateway(  # type: ignore[no-untyped-call]
                     conf, popen_kwargs={"stdout": printed, "stderr": printed}
                 )
                 context = SparkContext(conf=conf, gateway=gateway)

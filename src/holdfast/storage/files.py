@@ -12,6 +12,7 @@ file and as much for its folder. A file is hashed once per process; later deep c
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import mmap
 import os
@@ -255,10 +256,8 @@ def _remember(path: Path, status: os.stat_result, checksum: str) -> None:
 
 
 def _remove_quietly(path: Path) -> None:
-    try:
+    with contextlib.suppress(OSError):  # at worst litter: no commit names it
         path.unlink(missing_ok=True)
-    except OSError:
-        pass  # litter: no commit names it
 
 
 def _cannot_write(root: Path, name: str, error: OSError) -> WorkspaceError:

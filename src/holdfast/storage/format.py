@@ -8,6 +8,7 @@ user's files.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -38,8 +39,8 @@ def create_marker(root: Path) -> bool:
             return False
         if names:
             raise WorkspaceError(
-                f"the folder {str(root)!r} is no holdfast workspace and is not empty: it holds {listing(names, 3)}. "
-                "Nothing was written. Name a new or an empty folder."
+                f"the folder {str(root)!r} is no holdfast workspace and is not empty: "
+                f"it holds {listing(names, 3)}. Nothing was written. Name a new or an empty folder."
             )
         content = json.dumps({"format": FORMAT, "holdfast": _release()}) + "\n"
         with open(temporary, "x", encoding="utf-8") as file:
@@ -55,7 +56,8 @@ def create_marker(root: Path) -> bool:
         sync_folder(root)
     except FileExistsError:
         raise WorkspaceError(
-            f"{str(root)!r} is a file; a workspace is a folder. Nothing was written. Name a new or an empty folder."
+            f"{str(root)!r} is a file; a workspace is a folder. Nothing was written. "
+            "Name a new or an empty folder."
         ) from None
     except OSError as error:
         raise WorkspaceError(
@@ -63,10 +65,8 @@ def create_marker(root: Path) -> bool:
             "Check the path, the disk's space and your rights."
         ) from error
     finally:
-        try:
+        with contextlib.suppress(OSError):  # nobody reads it
             temporary.unlink(missing_ok=True)
-        except OSError:
-            pass  # nobody reads it
     return True
 
 

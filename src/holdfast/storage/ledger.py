@@ -55,9 +55,12 @@ from holdfast.storage.files import FileRef, sync_file, sync_folder, unique_name,
 
 FOLDER = "ledger"
 
-# 64 log entries after a checkpoint are read in about 10 ms (the README of the decisions has the
-# figures); fewer would merge more often, more would slow every open.
+# A compaction takes as long as a few appends, and every live file costs a reader of the whole
+# history about 1 ms: more would slow the reader, fewer the writer.
 COMPACT_EVERY = 64
+
+# Between compactions: halves the log entries that an open has to read.
+CHECKPOINT_EVERY = 32
 
 # A file of this size is left alone, so a compaction rewrites a few megabytes, however old the ledger.
 COMPACT_BELOW = 4 << 20
@@ -67,6 +70,10 @@ _ROWS_PER_GROUP = 256
 
 # Every failed swap means that another process made progress, so this bounds bad luck, not work.
 _MAX_ATTEMPTS = 200
+
+# A panic of Rust is a BaseException of a class that cannot be imported, so the code below catches
+# all but these.
+_INTERRUPTS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -216,7 +223,8 @@ class Ledger:
         _refuse_odd_path(folder)
         if not _has_log(folder):
             raise DamagedFileError(
-                f"the workspace {str(root)!r} has no ledger: {FOLDER}/_delta_log is missing or empty. {_REPAIR}"
+                f"the workspace {str(root)!r} has no ledger: {FOLDER}/_delta_log is missing or empty. "
+                f"{_REPAIR}"
             )
         with _reading(root):
             table = DeltaTable(_location(folder))
@@ -351,24 +359,33 @@ class Ledger:
                     # A checkpoint that fails here would look like a commit that failed.
                     post_commithook_properties=_NO_HOOKS,
                 )
-            except CommitFailedError:
-                self._expect(version - 1)
-                continue
             except BaseException as error:
                 _pass_on(error)
-                if not _names(next_entry, path):
+                # Ask the log, not the error: a failure after the link is no failed commit, and
+                # taking it for one would delete a live file.
+                landed = _names(next_entry, path)
+                if not landed and isinstance(error, CommitFailedError):
+                    self._expect(version - 1)
+                    continue
+                if not landed:
                     raise WorkspaceError(
                         f"cannot write version {version} to the ledger of the workspace {str(self.root)!r}: "
                         f"{_brief(error)}. Nothing was applied. Check the disk's space and your rights, "
                         "then run it again."
                     ) from None
-            sync_file(next_entry)
-            sync_folder(next_entry.parent)
+            try:
+                sync_file(next_entry)
+                sync_folder(next_entry.parent)
+            except OSError as error:
+                raise WorkspaceError(
+                    f"version {version} of the workspace {str(self.root)!r} is committed, but could not be "
+                    f"forced to disk: {_brief(error)}. Check the disk, then look at 'holdfast log'."
+                ) from error
             self._refresh()
             return
         raise ConflictError(
-            f"other writers kept the ledger of the workspace {str(self.root)!r} busy for {_MAX_ATTEMPTS} attempts. "
-            "Nothing was applied. Run it again."
+            f"other writers kept the ledger of the workspace {str(self.root)!r} busy for {_MAX_ATTEMPTS} "
+            "attempts. Nothing was applied. Run it again."
         )
 
     def _expect(self, base_version: int) -> None:
@@ -392,42 +409,50 @@ class Ledger:
         still there after the next commit.
         """
         small = sum(f.first == f.last and f.length < COMPACT_BELOW for f in self._snapshot.files)
-        if small < COMPACT_EVERY:
-            return
         try:
-            before = {file.path for file in self._snapshot.files}
-            self._table.optimize.compact(
-                target_size=COMPACT_BELOW,
-                writer_properties=WriterProperties(
-                    compression="ZSTD", compression_level=3, max_row_group_size=_ROWS_PER_GROUP
-                ),
-                commit_properties=CommitProperties(max_commit_retries=0),
-                post_commithook_properties=_NO_HOOKS,
-            )
-            self._snapshot = self._take_snapshot()
-            for file in self._snapshot.files:
-                if file.path not in before:
-                    sync_file(self._folder / file.path)
-            sync_file(_entry(self._folder, self._snapshot.delta_version))
-            sync_folder(self._folder)
-            sync_folder(self._folder / "_delta_log")
-            self._table.create_checkpoint()
-        except BaseException as error:
-            _pass_on(error)
+            if small >= COMPACT_EVERY:
+                self._compact()
+            elif self._snapshot.delta_version % CHECKPOINT_EVERY == 0:
+                self._table.create_checkpoint()
+        except _INTERRUPTS:
+            raise
+        except BaseException:
+            pass  # whatever it is, the commit stands, and the next one tries again
+
+    def _compact(self) -> None:
+        before = {file.path for file in self._snapshot.files}
+        self._table.optimize.compact(
+            target_size=COMPACT_BELOW,
+            writer_properties=WriterProperties(
+                compression="ZSTD", compression_level=3, max_row_group_size=_ROWS_PER_GROUP
+            ),
+            commit_properties=CommitProperties(max_commit_retries=0),
+            post_commithook_properties=_NO_HOOKS,
+        )
+        snapshot = self._refresh()
+        for file in snapshot.files:
+            if file.path not in before:
+                sync_file(self._folder / file.path)
+        sync_folder(self._folder)
+        sync_file(_entry(self._folder, snapshot.delta_version))
+        sync_folder(self._folder / "_delta_log")
+        self._table.create_checkpoint()
 
     # -- snapshots and files ------------------------------------------------------------------
 
     def _refresh(self) -> _Snapshot:
         """The newest snapshot. One `stat` when nothing is new."""
         with self._lock:
-            if os.path.exists(_entry(self._folder, self._snapshot.delta_version + 1)):
+            seen = self._snapshot.delta_version
+            # The table may be ahead of the snapshot, where taking one failed half-way.
+            if self._table.version() != seen or os.path.exists(_entry(self._folder, seen + 1)):
                 with _reading(self.root):
                     self._table.update_incremental()
                 self._snapshot = self._take_snapshot()
             elif not os.path.exists(self._folder):
                 raise DamagedFileError(
-                    f"the ledger of the workspace {str(self.root)!r} is gone: the folder {FOLDER!r} is missing. "
-                    f"{_REPAIR}"
+                    f"the ledger of the workspace {str(self.root)!r} is gone: the folder {FOLDER!r} is "
+                    f"missing. {_REPAIR}"
                 )
             return self._snapshot
 
@@ -482,7 +507,8 @@ class Ledger:
             ) from None
         except (pa.ArrowException, OSError, ValueError, KeyError) as error:
             raise DamagedFileError(
-                f"the file {name!r} of the workspace {str(self.root)!r} cannot be read: {_brief(error)}. {_REPAIR}"
+                f"the file {name!r} of the workspace {str(self.root)!r} cannot be read: {_brief(error)}. "
+                f"{_REPAIR}"
             ) from None
 
     def _rows(
@@ -555,8 +581,8 @@ class Ledger:
             return json.loads(text)
         except ValueError:
             raise DamagedFileError(
-                f"the ledger of the workspace {str(self.root)!r} is damaged: {name!r} of version {row['version']} "
-                f"is not JSON. {_REPAIR}"
+                f"the ledger of the workspace {str(self.root)!r} is damaged: {name!r} of version "
+                f"{row['version']} is not JSON. {_REPAIR}"
             ) from None
 
 
@@ -662,8 +688,8 @@ def _refuse_odd_path(folder: Path) -> None:
     # delta-rs 1.6 decodes a path twice and takes a backslash for a slash: it would write elsewhere.
     if re.search(r"%[0-9A-Fa-f]{2}|\\", str(folder.absolute())):
         raise WorkspaceError(
-            f"the workspace's path {str(folder.parent)!r} has a backslash or a '%' code in it, which Delta Lake "
-            "cannot address. Nothing was written. Choose another folder."
+            f"the workspace's path {str(folder.parent)!r} has a backslash or a '%' code in it, which Delta "
+            "Lake cannot address. Nothing was written. Choose another folder."
         )
 
 
@@ -673,7 +699,7 @@ def _now_ms() -> int:
 
 def _pass_on(error: BaseException) -> None:
     """Raise again what is no failure of delta-rs. Its panics are no `Exception`, so all are caught."""
-    if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | HoldfastError | MemoryError):
+    if isinstance(error, (*_INTERRUPTS, HoldfastError, MemoryError)):
         raise error
 
 
@@ -699,8 +725,9 @@ def _raise_damaged(root: Path, error: BaseException) -> NoReturn:
     name, wrong = _find_damage(root / FOLDER / "_delta_log")
     if name.endswith(".checkpoint.parquet"):
         raise DamagedFileError(
-            f"the file '{FOLDER}/_delta_log/{name}' of the workspace {str(root)!r} {wrong}. It only repeats the "
-            f"log entries before it: move it and '{FOLDER}/_delta_log/_last_checkpoint' away, and open again."
+            f"the file '{FOLDER}/_delta_log/{name}' of the workspace {str(root)!r} {wrong}. It only repeats "
+            f"the log entries before it: move it and '{FOLDER}/_delta_log/_last_checkpoint' away, then open "
+            "the workspace again."
         ) from None
     if name:
         raise DamagedFileError(

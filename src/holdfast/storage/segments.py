@@ -178,11 +178,17 @@ class Segment:
         """The rows of `other` in the local codes of this segment: int32[n_columns, other.n_rows].
 
         -1 where this segment has no such value, or where NULLs are distinct and it is one. Columns
-        that are not asked for are left at -1.
+        that are not asked for are left at -1. Exact for hashed types too: equal codes are
+        compared on the texts, so a collision never looks like an equality.
         """
         out = np.full(other.codes.shape, -1, dtype=np.int32)
         for c in columns:
             local = encode.translate(self.dictionary(c), other.dictionary(c))
+            mine, theirs = self.texts(c), other.texts(c)
+            if mine is not None and theirs is not None and self is not other:
+                hit = np.flatnonzero(local[1:] > 0)
+                pairs = mine.take(pa.array(local[1:][hit] - 1)), theirs.take(pa.array(hit))
+                local[1:][hit[texts_differ(*pairs)]] = -1
             if nulls_distinct:
                 local[0] = -1
             out[c] = local[other.codes[c]]

@@ -1,0 +1,423 @@
+"""The task functions: what one Spark task (or the driver, inline) does with one payload.
+
+A payload is a small JSON document that names files; data is read from storage by memory map, never
+shipped. A result is a bundle: consolidated, as large as what was learnt, not as what was read.
+`relation.py` makes the payloads and merges the results.
+
+- `encode_part`: read some splits of a source, type them, write segments; sample evidence.
+- `index_segment`: index further columns of a segment.
+- `locate_rows`: find the rows that a batch deletes, in one segment.
+- `probe_segment`: evidence of the pairs of a batch with one segment that break a key.
+- `validate_part`: refute candidate keys on one part of one pivot column's values.
+- `merge_run`: merge some segments into one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from holdfast.kernels import encode, pairs, partitions
+from holdfast.kernels.masks import contains_any, maximal_masks, n_words_for
+from holdfast.model.schema import Schema
+from holdfast.pipeline.sources import ReadOptions, Split, read_split, read_split_guessed
+from holdfast.storage.bundle import open_bundle, pack
+from holdfast.storage.codes import texts_differ
+from holdfast.storage.files import FileRef
+from holdfast.storage.segments import (
+    CodeCollisionError,
+    Segment,
+    SegmentRef,
+    encode_rows,
+    merge_segments,
+    open_segment,
+    write_index,
+    write_segment,
+)
+
+U64 = NDArray[np.uint64]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+Payload = dict[str, Any]
+
+# Pairs compared per column for a segment's sampled evidence.
+SAMPLE_PAIRS = 20_000
+# Rows whose codes are gathered at once for validation.
+GATHER_ROWS = 1 << 17
+
+
+def opened(placed: dict[str, Any], schema: Schema) -> Segment:
+    """The segment that a payload names by root and reference."""
+    return open_segment(Path(placed["root"]), SegmentRef.from_dict(placed["ref"]), schema)
+
+
+def staged(payload: Payload, what: str) -> Any:
+    """The bundle of masks that the driver staged for this job."""
+    return open_bundle(Path(payload["staging"]), FileRef.from_dict(payload[what]), what)
+
+
+# -- encode ------------------------------------------------------------------------------------
+
+
+def encode_part(payload: Payload) -> bytes:
+    """Read splits one by one into segments; say which guessed types failed.
+
+    When a guess fails anywhere the job is done again with better types, so nothing is written then.
+    """
+    options = ReadOptions.from_dict(payload["options"])
+    schema = Schema.from_dict(payload["schema"])
+    splits = [Split.from_dict(s) for s in payload["splits"]]
+    failed: dict[str, list[str]] = {}
+    tables = []
+    for split in splits:
+        if payload["guessed"]:
+            table, verdicts = read_split_guessed(split, schema.names, schema.types, options, payload["table"])
+            for name, survived in verdicts.items():
+                known = failed.get(name)
+                failed[name] = survived if known is None else [t for t in known if t in survived]
+        else:
+            table = read_split(
+                split,
+                schema.names,
+                schema.types,
+                options=options,
+                textual=payload["textual"],
+                table=payload["table"],
+                version=payload["version"],
+            )
+        tables.append(table)
+    if failed:
+        return pack({}, {"failed": json.dumps(failed), "segments": "[]"})
+    rows = pa.concat_tables(tables)
+    del tables
+    return write_rows(rows, schema, payload)
+
+
+def write_rows(rows: pa.Table, schema: Schema, payload: Payload) -> bytes:
+    """Encode typed rows as segments, with sampled evidence if the payload asks for it."""
+    root = Path(payload["root"])
+    refs, masks, witnesses = [], [], []
+    if not len(rows):
+        return pack({}, {"failed": "{}", "segments": "[]"})
+    for i, columns in enumerate(encode_rows(rows, schema)):
+        ref = write_segment(root, payload["folder"], payload["number"] + i, columns, payload["locator"])
+        refs.append(ref.to_dict())
+        if payload["sample"]:
+            segment = open_segment(root, ref, schema)
+            found = sample_evidence(segment, payload["nulls"] == "distinct", seed=payload["number"] + i)
+            masks.append(found[0])
+            witnesses.append(found[1])
+    meta = {"failed": "{}", "segments": json.dumps(refs)}
+    if not masks:
+        return pack({}, meta)
+    return pack({"masks": np.concatenate(masks), "witnesses": np.concatenate(witnesses)}, meta)
+
+
+def sample_evidence(segment: Segment, nulls_distinct: bool, seed: int) -> tuple[U64, I64]:
+    """Maximal agree sets among sampled pairs that share a value, with witnesses by row id."""
+    rng = np.random.default_rng(seed)
+    left, right = [], []
+    for c in range(len(segment.schema)):
+        _, positions = encode.postings(segment.codes[c], len(segment.dictionary(c)))
+        a, b = pairs.sample_pairs(segment.codes[c], positions, SAMPLE_PAIRS, rng)
+        left.append(a)
+        right.append(b)
+    masks, witnesses = pairs.pairs_evidence(
+        segment.codes, np.concatenate(left), np.concatenate(right), nulls_distinct
+    )
+    top = maximal_masks(masks)
+    return masks[top], by_row_id(witnesses[top], segment, segment)
+
+
+def by_row_id(witnesses: I64, left: Segment, right: Segment) -> I64:
+    """Pairs of positions in two segments as pairs of row ids; -1 stays -1."""
+    real = witnesses[:, :, 0] >= 0
+    out = np.full_like(witnesses, -1)
+    out[real, 0] = left.row_ids(witnesses[:, :, 0][real])
+    out[real, 1] = right.row_ids(witnesses[:, :, 1][real])
+    return out
+
+
+# -- index, locate -----------------------------------------------------------------------------
+
+
+def index_segment(payload: Payload) -> bytes:
+    """Index columns of a segment; the result is its new reference."""
+    schema = Schema.from_dict(payload["schema"])
+    segment = opened(payload["segment"], schema)
+    ref = write_index(segment.root, payload["folder"], segment, payload["columns"])
+    return pack({}, {"segment": json.dumps(ref.to_dict())})
+
+
+def locate_rows(payload: Payload) -> bytes:
+    """(query, row id) of the live rows of a segment that equal a query row on some columns."""
+    schema = Schema.from_dict(payload["schema"])
+    segment, queries = opened(payload["segment"], schema), opened(payload["queries"], schema)
+    columns = payload["columns"]
+    translated = segment.translated(queries, columns, nulls_distinct=False)
+    query, position = pairs.locate(
+        segment.row_hashes,
+        segment.row_order,
+        queries.row_hashes,
+        segment.codes,
+        segment.live,
+        translated[:, queries.row_order],
+        np.array(columns, dtype=np.int32),
+    )
+    return pack(
+        {"query": queries.row_order[query].astype(np.int64), "row_id": segment.row_ids(position)}, {}
+    )
+
+
+# -- probe -------------------------------------------------------------------------------------
+
+
+def probe_segment(payload: Payload) -> bytes:
+    """Evidence of pairs (batch row, row of this segment) that agree on a key (SWAN alg. 1-2).
+
+    For each set of indexed columns of some key, the shortest posting list of each batch row is
+    walked and the others are intersected by comparing codes. Agree sets that contain no key are
+    dropped before they leave the task.
+    """
+    schema = Schema.from_dict(payload["schema"])
+    segment, batch = opened(payload["segment"], schema), opened(payload["batch"], schema)
+    keys = staged(payload, "keys").array("masks").reshape(-1, n_words_for(len(schema)))
+    masks, witnesses = probe_pairs(
+        segment, batch, payload["probes"], keys, payload["nulls"] == "distinct", own=payload["own"]
+    )
+    return pack({"masks": masks, "witnesses": witnesses}, {})
+
+
+def probe_pairs(
+    segment: Segment, batch: Segment, probes: Sequence[Sequence[int]], keys: U64, nulls_distinct: bool, *, own: bool
+) -> tuple[U64, I64]:
+    n_batch = batch.ref.n_rows
+    indexed = sorted({c for p in probes for c in p})
+    slot = {c: i for i, c in enumerate(indexed)}
+    translated = segment.translated(batch, range(len(segment.schema)), nulls_distinct)
+    starts = np.zeros((len(indexed), n_batch), dtype=np.int32)
+    ends = np.zeros_like(starts)
+    lists = []
+    for i, c in enumerate(indexed):
+        offsets, positions = segment.index(c)
+        code = np.maximum(translated[c], 0)
+        starts[i], ends[i] = offsets[code], offsets[code + 1]
+        lists.append(positions)
+    width = max(len(p) for p in probes)
+    columns = np.full((len(probes), width), -1, dtype=np.int32)
+    slots = np.full((len(probes), width), -1, dtype=np.int32)
+    for i, probe in enumerate(probes):
+        columns[i, : len(probe)] = probe
+        slots[i, : len(probe)] = [slot[c] for c in probe]
+    chosen, _ = pairs.choose_lists(starts, ends, translated[indexed], slots)
+    found_masks, found_witnesses = [], []
+    for i in range(len(indexed)):
+        masks, witnesses = pairs.probe(
+            segment.codes, segment.live, translated, lists[i], starts[i], ends[i], chosen, i, columns, own
+        )
+        breaking = contains_any(masks, keys)
+        found_masks.append(masks[breaking])
+        found_witnesses.append(by_row_id(witnesses[breaking], batch, segment))
+    return np.concatenate(found_masks), np.concatenate(found_witnesses)
+
+
+# -- validate ----------------------------------------------------------------------------------
+
+
+def validate_part(payload: Payload) -> bytes:
+    """Candidates with one pivot column, refuted on the rows whose pivot value falls into one part."""
+    schema = Schema.from_dict(payload["schema"])
+    segments = [opened(s, schema) for s in payload["segments"]]
+    bundle = staged(payload, "candidates")
+    candidates = bundle.array("masks").reshape(-1, n_words_for(len(schema)))
+    mine = np.flatnonzero(bundle.array("pivots") == payload["pivot"])
+    distinct = payload["nulls"] == "distinct"
+    sequences, order = trie(candidates[mine], payload["pivot"], payload["ranking"])
+    place = payload["pivot"], payload["part"], payload["n_parts"]
+    views = [{c: s.dictionary(c) for c in range(len(schema))} for s in segments]
+    refuted, masks, witnesses = refute(segments, views, place, sequences, distinct)
+    if not honest(segments, masks[refuted], witnesses[refuted]):
+        # A collision of hashes made two texts look equal: do it again on the texts themselves.
+        for c, column in enumerate(schema.columns):
+            if column.type.hashed:
+                for view, identity in zip(views, text_identities(segments, c), strict=True):
+                    view[c] = identity
+        refuted, masks, witnesses = refute(segments, views, place, sequences, distinct)
+    ids = np.full_like(witnesses[refuted], -1)
+    for i, segment in enumerate(segments):
+        here = (witnesses[refuted] >> 32) == i
+        here &= witnesses[refuted] >= 0
+        ids[here] = segment.row_ids(witnesses[refuted][here] & 0xFFFFFFFF)
+    return pack({"candidate": mine[order[refuted]], "masks": masks[refuted], "witnesses": ids}, {})
+
+
+def trie(candidates: U64, pivot: int, ranking: Sequence[int]) -> tuple[I32, I64]:
+    """(sequences, order): each candidate's columns but the pivot, most selective first, sorted.
+
+    sequences[i] belongs to candidates[order[i]].
+    """
+    bits = np.unpackbits(candidates.view(np.uint8), axis=1, bitorder="little").astype(np.bool_)
+    others = [c for c in ranking if c != pivot]
+    member = bits[:, others]
+    sizes = member.sum(axis=1)
+    sequences = np.full((len(candidates), max(1, int(sizes.max(initial=0)))), -1, dtype=np.int32)
+    row, rank = np.nonzero(member)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    sequences[row, np.arange(len(row)) - starts[row]] = rank
+    order = np.lexsort(sequences.T[::-1])
+    ranked = sequences[order]
+    return np.where(ranked >= 0, np.array(others, dtype=np.int32)[ranked], -1).astype(np.int32), order
+
+
+def null_code(dictionaries: Sequence[U64]) -> int:
+    """A code that none of the dictionaries holds, to stand for NULL."""
+    code = np.uint64(0xFFFFFFFFFFFFFFFF)
+    while any(len(d) and d[min(np.searchsorted(d, code), len(d) - 1)] == code for d in dictionaries):
+        code -= np.uint64(1)
+    return int(code)
+
+
+def refute(
+    segments: Sequence[Segment],
+    views: Sequence[dict[int, U64]],
+    place: tuple[int, int, int],
+    sequences: I32,
+    nulls_distinct: bool,
+) -> tuple[Bool, U64, I64]:
+    """(refuted, masks, witnesses) of the candidates; witnesses are `segment << 32 | position`."""
+    pivot, part, n_parts = place
+    schema = segments[0].schema
+    n_columns = len(schema)
+    # Exact identities are not sorted, but no code of theirs comes near the largest ones.
+    nulls = [null_code([s.dictionary(c) for s in segments]) for c in range(n_columns)]
+    refuted = np.zeros(len(sequences), dtype=np.bool_)
+    masks = np.zeros((len(sequences), n_words_for(n_columns)), dtype=np.uint64)
+    witnesses = np.full((len(sequences), pairs.WITNESSES, 2), -1, dtype=np.int64)
+    positions = [
+        partitions.select(
+            s.dictionary(pivot), s.codes[pivot], s.live, nulls[pivot], part, n_parts, nulls_distinct
+        )
+        for s in segments
+    ]
+    owner = np.repeat(np.arange(len(segments), dtype=np.int64), [len(p) for p in positions])
+    position = np.concatenate(positions)
+    values = gathered(segments, views, [pivot], owner, position, nulls)[0]
+    rows, offsets = partitions.cluster(values, nulls_distinct, nulls[pivot])
+    del values
+    owner, position = owner[rows], position[rows]
+    codes = np.array(nulls, dtype=np.uint64)
+    first = 0
+    while first < len(offsets) - 1 and not refuted.all():
+        # whole clusters, about GATHER_ROWS rows
+        last = int(np.searchsorted(offsets, offsets[first] + GATHER_ROWS, side="right")) - 1
+        last = max(last, first + 1)
+        low, high = int(offsets[first]), int(offsets[last])
+        here = gathered(segments, views, range(n_columns), owner[low:high], position[low:high], nulls)
+        before = refuted.copy()
+        partitions.validate(
+            here,
+            np.arange(high - low, dtype=np.int32),
+            offsets[first : last + 1] - low,
+            pivot,
+            sequences,
+            refuted,
+            nulls_distinct,
+            codes,
+            masks,
+            witnesses,
+        )
+        fresh = refuted & ~before
+        local = witnesses[fresh]
+        real = local >= 0
+        at = np.where(real, local, 0) + low
+        witnesses[fresh] = np.where(real, owner[at] << 32 | position[at], -1)
+        first = last
+    return refuted, masks, witnesses
+
+
+def gathered(
+    segments: Sequence[Segment],
+    views: Sequence[dict[int, U64]],
+    columns: Sequence[int] | range,
+    owner: I64,
+    position: I32,
+    nulls: Sequence[int],
+) -> U64:
+    """uint64[len(columns), n]: the codes of rows given by (segment, position)."""
+    out = np.empty((len(columns), len(owner)), dtype=np.uint64)
+    for i, segment in enumerate(segments):
+        at = np.flatnonzero(owner == i) if len(segments) > 1 else np.arange(len(owner))
+        if not len(at):
+            continue
+        where = position[at]
+        for j, c in enumerate(columns):
+            partitions.gather(views[i][c], segment.codes[c], where, at, nulls[c], out[j])
+    return out
+
+
+def honest(segments: Sequence[Segment], masks: U64, witnesses: I64) -> bool:
+    """Whether all witnesses agree on the texts, too, of the hashed columns of their masks."""
+    schema = segments[0].schema
+    real = witnesses[:, :, 0] >= 0
+    mask_of = np.repeat(np.arange(len(masks)), witnesses.shape[1]).reshape(real.shape)[real]
+    left, right = witnesses[:, :, 0][real], witnesses[:, :, 1][real]
+    across = (left >> 32) != (right >> 32)  # within a segment equal codes are equal texts
+    if not across.any():
+        return True
+    mask_of, left, right = mask_of[across], left[across], right[across]
+    for c, column in enumerate(schema.columns):
+        if not column.type.hashed:
+            continue
+        agreed = (masks[mask_of, c >> 6] >> np.uint64(c & 63)) & np.uint64(1) == 1
+        a, b = left[agreed], right[agreed]
+        if len(a) and texts_differ(_texts_at(segments, c, a), _texts_at(segments, c, b)).any():
+            return False
+    return True
+
+
+def _texts_at(segments: Sequence[Segment], column: int, rows: I64) -> pa.Array:
+    """The texts of rows given as `segment << 32 | position`; NULL for NULL."""
+    order, chunks = [], []
+    for i, segment in enumerate(segments):
+        at = np.flatnonzero((rows >> 32) == i)
+        if len(at):
+            codes = segment.codes[column][rows[at] & 0xFFFFFFFF]
+            texts = segment.texts(column)
+            assert texts is not None
+            # NULLs as an empty text: a NULL and a text never share a code, so they are never compared
+            picked = texts.take(pa.array(np.maximum(codes - 1, 0), mask=codes == 0)).fill_null(b"")
+            chunks.append(picked)
+            order.append(at)
+    back = np.argsort(np.concatenate(order))
+    return pa.concat_arrays(chunks).take(pa.array(back))
+
+
+def text_identities(segments: Sequence[Segment], column: int) -> list[U64]:
+    """For each segment's dictionary entry a number that equal texts share and no others do."""
+    texts = [s.texts(column) for s in segments]
+    numbered = pa.concat_arrays(texts).dictionary_encode().indices.to_numpy().astype(np.uint64)
+    return np.split(numbered, np.cumsum([len(t) for t in texts])[:-1])
+
+
+# -- merge -------------------------------------------------------------------------------------
+
+
+def merge_run(payload: Payload) -> bytes:
+    """Merge segments into one and index it; an empty result says that their codes collide."""
+    schema = Schema.from_dict(payload["schema"])
+    segments = [opened(s, schema) for s in payload["segments"]]
+    root = Path(payload["root"])
+    try:
+        ref = merge_segments(root, payload["folder"], payload["number"], segments, payload["locator"])
+    except CodeCollisionError:
+        return pack({}, {"segment": "null"})
+    if payload["columns"] and ref.n_rows:
+        ref = write_index(root, payload["folder"], open_segment(root, ref, schema), payload["columns"])
+    return pack({}, {"segment": json.dumps(ref.to_dict())})

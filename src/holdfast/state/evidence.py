@@ -1,0 +1,115 @@
+"""Witnessed evidence: agree sets that matter for the cover, each with live pairs that prove it.
+
+Kind of state: quadratic, kept in part. Of all pairs of rows only the *maximal* agree sets decide
+which combinations are unique: they are the maximal non-uniques. Law: if the cover computed from
+this evidence is valid on the table, then the maximal masks held here are exactly the table's
+maximal non-uniques (both are minimal transversals of each other).
+
+A row that is deleted takes its witnesses along. A mask without a witness is an orphan: it may
+still hold, by a pair that nobody wrote down, so it is checked on the data or dropped, never
+trusted. Masks below a maximal one are kept as a reserve: when the larger one goes, they are
+evidence at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.kernels.masks import maximal_masks, popcounts, unique_masks
+
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+
+# Non-maximal masks kept: enough to absorb the deletes of most batches, little to store.
+RESERVE = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessedEvidence:
+    """Masks uint64[n, n_words], all different, with witnesses int64[n, k, 2]: pairs of row ids, -1 for none."""
+
+    masks: U64
+    witnesses: I64
+
+    @classmethod
+    def empty(cls, n_words: int, n_witnesses: int) -> WitnessedEvidence:
+        return cls(np.empty((0, n_words), np.uint64), np.empty((0, n_witnesses, 2), np.int64))
+
+    def __len__(self) -> int:
+        return len(self.masks)
+
+    @property
+    def maximal(self) -> U64:
+        """The maximal masks: the maximal non-uniques, once the cover is valid."""
+        return self.masks[maximal_masks(self.masks)]
+
+    def merged(self, masks: U64, witnesses: I64) -> WitnessedEvidence:
+        """With further evidence: witnesses of equal masks are united, the reserve is cut to size.
+
+        Cost: a hash of each mask, a sort of the witnesses.
+        """
+        if not len(masks):
+            return self
+        everything = np.concatenate([self.masks, masks])
+        first, group = unique_masks(everything)
+        pairs = np.sort(np.concatenate([self.witnesses, witnesses]), axis=2)  # (a, b) is (b, a)
+        united = _unite(pairs, group, len(first))
+        distinct = everything[first]
+        top = maximal_masks(distinct)
+        if len(distinct) - len(top) > RESERVE:
+            rest = np.setdiff1d(np.arange(len(distinct)), top)
+            largest = rest[np.argsort(-popcounts(distinct[rest]), kind="stable")[:RESERVE]]
+            kept = np.sort(np.concatenate([top, largest]))
+            distinct, united = distinct[kept], united[kept]
+        return WitnessedEvidence(np.ascontiguousarray(distinct), united)
+
+    def without_rows(self, row_ids: I64) -> tuple[WitnessedEvidence, U64]:
+        """(evidence, orphans): witnesses of these rows dropped; maximal masks left without one.
+
+        Orphans are no longer part of the evidence. Cost: a lookup for each witness held.
+        """
+        if not len(self.masks) or not len(row_ids):
+            return self, self.masks[:0]
+        dead = np.isin(self.witnesses, row_ids).any(axis=2)
+        if not dead.any():
+            return self, self.masks[:0]
+        pairs = np.where(dead[:, :, None], -1, self.witnesses)
+        pairs = np.take_along_axis(pairs, np.argsort(pairs[:, :, 0] < 0, axis=1, kind="stable")[:, :, None], 1)
+        alive = pairs[:, 0, 0] >= 0
+        orphaned = np.zeros(len(alive), dtype=np.bool_)
+        orphaned[maximal_masks(self.masks)] = True
+        orphaned &= ~alive
+        return WitnessedEvidence(np.ascontiguousarray(self.masks[alive]), pairs[alive]), self.masks[orphaned]
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        return {"masks": self.masks, "witnesses": self.witnesses}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_words: int, n_witnesses: int) -> WitnessedEvidence:
+        return cls(arrays["masks"].reshape(-1, n_words), arrays["witnesses"].reshape(-1, n_witnesses, 2))
+
+
+def _unite(pairs: I64, group: I64, n_groups: int) -> I64:
+    """The first distinct pairs of each group, padded with -1."""
+    n_kept = pairs.shape[1]
+    flat = pairs.reshape(-1, 2)
+    owner = np.repeat(group, n_kept)
+    real = flat[:, 0] >= 0
+    flat, owner = flat[real], owner[real]
+    # Sorted by owner, then pair; equal neighbours are duplicates.
+    order = np.lexsort((flat[:, 1], flat[:, 0], owner))
+    flat, owner = flat[order], owner[order]
+    fresh = np.ones(len(flat), dtype=np.bool_)
+    fresh[1:] = (owner[1:] != owner[:-1]) | (flat[1:] != flat[:-1]).any(axis=1)
+    flat, owner = flat[fresh], owner[fresh]
+    starts = np.searchsorted(owner, np.arange(n_groups))
+    rank = np.arange(len(owner)) - starts[owner]
+    united = np.full((n_groups, n_kept, 2), -1, dtype=np.int64)
+    kept = rank < n_kept
+    united[owner[kept], rank[kept]] = flat[kept]
+    return united

@@ -1,0 +1,90 @@
+"""The one table between holdfast's column types and Arrow's.
+
+`arrow_type` is what a typed column looks like in memory and in raw Parquet files; `type_of` is the
+canonical type of whatever Arrow a source brings. `type_of(arrow_type(t)) == t` for every type.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from holdfast.errors import SchemaError, shorten
+from holdfast.model.schema import Type
+
+_PLAIN = {
+    "int": pa.int64(),
+    "uint": pa.uint64(),
+    "float": pa.float64(),
+    "bool": pa.bool_(),
+    "date": pa.date32(),
+    "text": pa.large_string(),
+    "binary": pa.large_binary(),
+}
+MAX_DECIMAL128_DIGITS = 38
+
+
+def arrow_type(t: Type) -> pa.DataType:
+    """The Arrow type that holds every value of `t`.
+
+    >>> from holdfast.model.schema import Type
+    >>> str(arrow_type(Type("decimal", precision=12, scale=2))), str(arrow_type(Type("text")))
+    ('decimal128(12, 2)', 'large_string')
+    """
+    if t.family == "decimal":
+        wide = t.precision > MAX_DECIMAL128_DIGITS
+        return (pa.decimal256 if wide else pa.decimal128)(t.precision, t.scale)
+    if t.family == "time":
+        return (pa.time32 if t.unit in ("s", "ms") else pa.time64)(t.unit)
+    if t.family == "timestamp":
+        return pa.timestamp(t.unit, tz="UTC" if t.utc else None)
+    return _PLAIN[t.family]
+
+
+def type_of(dt: pa.DataType, *, table: str, column: str) -> Type:
+    """The canonical column type of an Arrow type.
+
+    Widths of integers and floats vanish; a dictionary, a run-end encoding or an extension is what it
+    encodes; any time zone means an instant. A column without a type (only NULLs) is text.
+
+    >>> str(type_of(pa.dictionary(pa.int8(), pa.string_view()), table="t", column="c"))
+    'text'
+    """
+    is_ = pa.types
+    if is_.is_dictionary(dt) or is_.is_run_end_encoded(dt):
+        return type_of(dt.value_type, table=table, column=column)
+    if isinstance(dt, pa.BaseExtensionType):
+        return type_of(dt.storage_type, table=table, column=column)
+    if is_.is_uint64(dt):
+        return Type("uint")
+    if is_.is_integer(dt):
+        return Type("int")
+    if is_.is_floating(dt):
+        return Type("float")
+    if is_.is_decimal(dt):
+        if dt.scale < 0:  # hundreds, thousands: whole numbers with more digits
+            return Type("decimal", precision=dt.precision - dt.scale, scale=0)
+        return Type("decimal", precision=dt.precision, scale=dt.scale)
+    if is_.is_boolean(dt):
+        return Type("bool")
+    if is_.is_date(dt):
+        return Type("date")
+    if is_.is_time(dt):
+        return Type("time", unit=dt.unit)
+    if is_.is_timestamp(dt):
+        return Type("timestamp", unit=dt.unit, utc=dt.tz is not None)
+    if is_.is_string(dt) or is_.is_large_string(dt) or is_.is_string_view(dt) or is_.is_null(dt):
+        return Type("text")
+    if (
+        is_.is_binary(dt)
+        or is_.is_large_binary(dt)
+        or is_.is_binary_view(dt)
+        or is_.is_fixed_size_binary(dt)
+    ):
+        return Type("binary")
+    if is_.is_nested(dt):
+        reason, step = "is nested", "flatten it or leave it out"
+    else:
+        reason, step = "is of a type that holdfast does not keep", "cast it to a number or to text"
+    raise SchemaError(
+        f"column {shorten(column)} of table {table!r} {reason}: {shorten(str(dt))[1:-1]}. Next step: {step}."
+    )
