@@ -401,7 +401,7 @@ def stop_session() -> None:
 
 
 def owns(spark: SparkSession) -> bool:
-    """Whether the session was started by us (and runs on this machine, with our settings)."""
+    """Whether the session was started by us, with our settings."""
     return _own is not None and _own.spark is spark
 
 
@@ -527,7 +527,6 @@ def _settings(master: str | None, app_name: str, archive_options: list[str]) -> 
         # 10,000 by default: then every batch costs more in bookkeeping than in copying.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.python.worker.reuse": "true",
-        "spark.python.unix.domain.socket.enabled": "true",
         "spark.executorEnv.PYTHONPATH": _python_path(),
     }
     if is_local_master(master):
@@ -538,6 +537,11 @@ def _settings(master: str | None, app_name: str, archive_options: list[str]) -> 
             "spark.sql.shuffle.partitions": str(cores),
             "spark.python.daemon.module": "holdfast.pipeline.daemon",
         }
+        if len(str(scratch)) + len("/.") + 36 + len(".sock") < 104:  # the longest that macOS binds
+            settings |= {
+                "spark.python.unix.domain.socket.enabled": "true",
+                "spark.python.unix.domain.socket.dir": str(scratch),
+            }
     return settings
 
 
@@ -605,7 +609,18 @@ def _end_jvm(gateway: Any, wait_s: float) -> None:
 
 
 def _stop_at_exit() -> None:
-    stop_session()
+    """End the JVM and do not wait: it stops its own Spark when its pipe closes.
+
+    A proper `stop()` waits a second for PySpark's accumulator server to look up; every command line
+    call would pay it. Unstopped, that server reports the JVM's going as an error: hence the handler.
+    """
+    own = _own
+    if own is None or own.pid != os.getpid():
+        return
+    server = getattr(own.spark.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: None
+    _end_jvm(own.gateway, wait_s=0)
 
 
 def _quote(option: str) -> str:

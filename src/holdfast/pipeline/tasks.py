@@ -27,19 +27,19 @@ from holdfast.kernels import encode, pairs, partitions
 from holdfast.kernels.masks import contains_any, maximal_masks, n_words_for
 from holdfast.model.schema import Schema
 from holdfast.pipeline.sources import ReadOptions, Split, read_split, read_split_guessed
-from holdfast.storage.bundle import open_bundle, pack
+from holdfast.storage.bundle import Bundle, open_bundle, pack
 from holdfast.storage.codes import texts_differ
 from holdfast.storage.files import FileRef
 from holdfast.storage.segments import (
     CodeCollisionError,
     Segment,
-    SegmentRef,
     encode_rows,
     merge_segments,
     open_segment,
     write_index,
     write_segment,
 )
+from holdfast.storage.tables import SegmentRef
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
@@ -53,14 +53,19 @@ SAMPLE_PAIRS = 20_000
 GATHER_ROWS = 1 << 17
 
 
-def opened(placed: dict[str, Any], schema: Schema) -> Segment:
-    """The segment that a payload names by root and reference."""
-    return open_segment(Path(placed["root"]), SegmentRef.from_dict(placed["ref"]), schema)
+def opened(payload: Payload, what: str, schema: Schema) -> Segment:
+    """The segment that a payload names."""
+    return open_segment(Path(payload["root"]), SegmentRef.from_dict(payload[what]), schema)
 
 
-def staged(payload: Payload, what: str) -> Any:
-    """The bundle of masks that the driver staged for this job."""
-    return open_bundle(Path(payload["staging"]), FileRef.from_dict(payload[what]), what)
+def all_opened(payload: Payload, schema: Schema) -> list[Segment]:
+    root = Path(payload["root"])
+    return [open_segment(root, SegmentRef.from_dict(s), schema) for s in payload["segments"]]
+
+
+def staged(payload: Payload, what: str) -> Bundle:
+    """The masks that the driver staged for this job."""
+    return open_bundle(Path(payload["root"]), FileRef.from_dict(payload[what]), what)
 
 
 # -- encode ------------------------------------------------------------------------------------
@@ -151,7 +156,7 @@ def by_row_id(witnesses: I64, left: Segment, right: Segment) -> I64:
 def index_segment(payload: Payload) -> bytes:
     """Index columns of a segment; the result is its new reference."""
     schema = Schema.from_dict(payload["schema"])
-    segment = opened(payload["segment"], schema)
+    segment = opened(payload, "segment", schema)
     ref = write_index(segment.root, payload["folder"], segment, payload["columns"])
     return pack({}, {"segment": json.dumps(ref.to_dict())})
 
@@ -159,7 +164,7 @@ def index_segment(payload: Payload) -> bytes:
 def locate_rows(payload: Payload) -> bytes:
     """(query, row id) of the live rows of a segment that equal a query row on some columns."""
     schema = Schema.from_dict(payload["schema"])
-    segment, queries = opened(payload["segment"], schema), opened(payload["queries"], schema)
+    segment, queries = opened(payload, "segment", schema), opened(payload, "queries", schema)
     columns = payload["columns"]
     translated = segment.translated(queries, columns, nulls_distinct=False)
     query, position = pairs.locate(
@@ -187,7 +192,7 @@ def probe_segment(payload: Payload) -> bytes:
     dropped before they leave the task.
     """
     schema = Schema.from_dict(payload["schema"])
-    segment, batch = opened(payload["segment"], schema), opened(payload["batch"], schema)
+    segment, batch = opened(payload, "segment", schema), opened(payload, "batch", schema)
     keys = staged(payload, "keys").array("masks").reshape(-1, n_words_for(len(schema)))
     masks, witnesses = probe_pairs(
         segment, batch, payload["probes"], keys, payload["nulls"] == "distinct", own=payload["own"]
@@ -234,7 +239,7 @@ def probe_pairs(
 def validate_part(payload: Payload) -> bytes:
     """Candidates with one pivot column, refuted on the rows whose pivot value falls into one part."""
     schema = Schema.from_dict(payload["schema"])
-    segments = [opened(s, schema) for s in payload["segments"]]
+    segments = all_opened(payload, schema)
     bundle = staged(payload, "candidates")
     candidates = bundle.array("masks").reshape(-1, n_words_for(len(schema)))
     mine = np.flatnonzero(bundle.array("pivots") == payload["pivot"])
@@ -412,7 +417,7 @@ def text_identities(segments: Sequence[Segment], column: int) -> list[U64]:
 def merge_run(payload: Payload) -> bytes:
     """Merge segments into one and index it; an empty result says that their codes collide."""
     schema = Schema.from_dict(payload["schema"])
-    segments = [opened(s, schema) for s in payload["segments"]]
+    segments = all_opened(payload, schema)
     root = Path(payload["root"])
     try:
         ref = merge_segments(root, payload["folder"], payload["number"], segments, payload["locator"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from holdfast.errors import SchemaError, shorten
-from holdfast.model.schema import Type
+from holdfast.model.schema import Schema, Type
 
 _PLAIN = {
     "int": pa.int64(),
@@ -38,6 +38,11 @@ def arrow_type(t: Type) -> pa.DataType:
     if t.family == "timestamp":
         return pa.timestamp(t.unit, tz="UTC" if t.utc else None)
     return _PLAIN[t.family]
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """The Arrow schema of a table's typed rows."""
+    return pa.schema([pa.field(c.name, arrow_type(c.type)) for c in schema.columns])
 
 
 def type_of(dt: pa.DataType, *, table: str, column: str) -> Type:
@@ -74,12 +79,7 @@ def type_of(dt: pa.DataType, *, table: str, column: str) -> Type:
         return Type("timestamp", unit=dt.unit, utc=dt.tz is not None)
     if is_.is_string(dt) or is_.is_large_string(dt) or is_.is_string_view(dt) or is_.is_null(dt):
         return Type("text")
-    if (
-        is_.is_binary(dt)
-        or is_.is_large_binary(dt)
-        or is_.is_binary_view(dt)
-        or is_.is_fixed_size_binary(dt)
-    ):
+    if is_.is_binary(dt) or is_.is_large_binary(dt) or is_.is_binary_view(dt) or is_.is_fixed_size_binary(dt):
         return Type("binary")
     if is_.is_nested(dt):
         reason, step = "is nested", "flatten it or leave it out"

@@ -13,7 +13,6 @@ in *different* segments can look equal by collision.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -105,55 +104,40 @@ def encode_column(array: pa.Array, type_: Type) -> tuple[EncodedColumn, Bool | N
     return EncodedColumn(ascending, rank[local], distinct.take(pa.array(order))), None
 
 
-def decode(dictionary: U64, texts: pa.Array | None, codes: I32, type_: Type) -> list[Any]:
-    """The Python values of some local codes, None for NULL."""
-    if texts is not None:
-        picked = texts.take(pa.array(np.where(codes > 0, codes - 1, 0), mask=codes == 0))
-        if type_.family == "binary":
-            return list(picked.to_pylist())
-        values = picked.cast(pa.large_string())
-        return list((values.cast(pa.string()).cast(arrow_type(type_)) if type_.family == "decimal" else values).to_pylist())
-    if not len(dictionary):
-        return [None] * len(codes)
-    raw = dictionary[np.where(codes > 0, codes - 1, 0)]
+def decode(dictionary: U64, texts: pa.Array | None, codes: I32, type_: Type) -> pa.Array:
+    """The values of some local codes, as an Arrow array of the column's type."""
     null = codes == 0
+    if not len(dictionary):
+        return pa.nulls(len(codes), arrow_type(type_))
+    at = np.where(null, 0, codes - 1)
+    if texts is not None:
+        picked = texts.take(pa.array(at, mask=null))
+        text = picked if type_.family == "binary" else picked.cast(pa.large_string())
+        return text.cast(arrow_type(type_))
+    raw = dictionary[at]
     family = type_.family
     if family == "uint":
-        array = pa.array(raw, mask=null)
-    elif family == "float":
-        array = pa.array(encode.floats_of_codes(raw), mask=null)
-    elif family == "bool":
-        array = pa.array(raw.astype(np.bool_), mask=null)
-    else:
-        numbers = encode.ints_of_codes(raw)
-        if family == "decimal":
-            scale = type_.scale
-            return [None if n else _decimal(int(v), scale) for v, n in zip(numbers, null, strict=True)]
-        array = pa.array(numbers, mask=null)
-        if family == "date" or (family == "time" and type_.unit in ("s", "ms")):
-            array = array.cast(pa.int32())
-        array = array.cast(arrow_type(type_))
-    if family == "timestamp" and type_.unit == "ns":
-        return [None if v is None else str(v) for v in array.cast(pa.string()).to_pylist()]
-    return list(array.to_pylist())
-
-
-def _decimal(unscaled: int, scale: int) -> Any:
-    from decimal import Decimal
-
-    return Decimal(unscaled).scaleb(-scale)
+        return pa.array(raw, mask=null)
+    if family == "float":
+        return pa.array(encode.floats_of_codes(raw), mask=null)
+    if family == "bool":
+        return pa.array(raw.astype(np.bool_), mask=null)
+    numbers = encode.ints_of_codes(raw)
+    if family == "decimal":
+        words = np.stack([numbers, numbers >> 63], axis=1)
+        validity = pa.array(~null).buffers()[1]
+        return pa.Array.from_buffers(arrow_type(type_), len(numbers), [validity, pa.py_buffer(words)])
+    array = pa.array(numbers, mask=null)
+    if family == "date" or (family == "time" and type_.unit in ("s", "ms")):
+        array = array.cast(pa.int32())
+    return array.cast(arrow_type(type_))
 
 
 def combined(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     """One contiguous array of a table's column."""
     if isinstance(column, pa.ChunkedArray):
-        return column.chunk(0) if column.num_chunks == 1 else pc_concat(column)
+        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     return column
-
-
-def pc_concat(column: pa.ChunkedArray) -> pa.Array:
-    array = column.combine_chunks()
-    return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
 
 
 def texts_differ(left: pa.Array, right: pa.Array) -> Bool:

@@ -19,8 +19,8 @@ A segment's bundle: `codes` int32[n_columns * n_rows], column after column; `dic
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,9 +33,11 @@ from pyroaring import BitMap
 from holdfast.errors import DamagedFileError, HoldfastError
 from holdfast.kernels import encode
 from holdfast.model.schema import Schema
+from holdfast.storage.arrow_types import arrow_schema
 from holdfast.storage.bundle import open_bundle, write_bundle
 from holdfast.storage.codes import EncodedColumn, combined, decode, encode_column, texts_differ
 from holdfast.storage.files import FileRef, read_file, unique_name, write_file
+from holdfast.storage.tables import SegmentRef
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
@@ -49,56 +51,6 @@ MAX_ROWS = 1 << 24
 
 class CodeCollisionError(HoldfastError):
     """Two segments hold different texts under one code, so they cannot become one segment."""
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentRef:
-    """What a commit says of a live segment."""
-
-    number: int
-    n_rows: int
-    file: FileRef
-    distinct: tuple[int, ...]  # distinct values per column
-    merged: bool = False  # row ids are listed, not computed
-    n_deleted: int = 0
-    deletes: FileRef | None = None
-    indexes: tuple[tuple[tuple[int, ...], FileRef], ...] = ()
-
-    @property
-    def n_live(self) -> int:
-        return self.n_rows - self.n_deleted
-
-    @property
-    def indexed(self) -> frozenset[int]:
-        return frozenset(c for columns, _ in self.indexes for c in columns)
-
-    def files(self) -> list[FileRef]:
-        return [self.file, *([self.deletes] if self.deletes else []), *(f for _, f in self.indexes)]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "number": self.number,
-            "n_rows": self.n_rows,
-            "file": self.file.to_dict(),
-            "distinct": list(self.distinct),
-            "merged": self.merged,
-            "n_deleted": self.n_deleted,
-            "deletes": self.deletes.to_dict() if self.deletes else None,
-            "indexes": [{"columns": list(c), "file": f.to_dict()} for c, f in self.indexes],
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> SegmentRef:
-        return cls(
-            number=fields["number"],
-            n_rows=fields["n_rows"],
-            file=FileRef.from_dict(fields["file"]),
-            distinct=tuple(fields["distinct"]),
-            merged=fields["merged"],
-            n_deleted=fields["n_deleted"],
-            deletes=FileRef.from_dict(fields["deletes"]) if fields["deletes"] else None,
-            indexes=tuple((tuple(i["columns"]), FileRef.from_dict(i["file"])) for i in fields["indexes"]),
-        )
 
 
 class Segment:
@@ -165,14 +117,13 @@ class Segment:
                 return bundle.array(f"offsets.{column}"), bundle.array(f"positions.{column}")
         raise KeyError(column)
 
-    def rows(self, positions: Sequence[int] | I64) -> list[dict[str, Any]]:
-        """The values of some rows, for people."""
-        at = np.asarray(positions, dtype=np.int64)
+    def rows(self, positions: I64) -> pa.Table:
+        """The values of some rows."""
         columns = [
-            decode(self.dictionary(c), self.texts(c), self.codes[c][at], column.type)
+            decode(self.dictionary(c), self.texts(c), self.codes[c][positions], column.type)
             for c, column in enumerate(self.schema.columns)
         ]
-        return [dict(zip(self.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+        return pa.table(columns, schema=arrow_schema(self.schema))
 
     def translated(self, other: Segment, columns: Iterable[int], nulls_distinct: bool) -> I32:
         """The rows of `other` in the local codes of this segment: int32[n_columns, other.n_rows].

@@ -47,6 +47,7 @@ FRACTION_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 # Between these, Arrow's cast and Python's repr differ only by the `.0` of whole numbers.
 _PLAIN_FLOATS = (1e-4, 1e15)
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_NEGATIVE_ZEROS = pa.array(["-0", "-0.0"], pa.large_string())
 _STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T])[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.([0-9]{1,6}))?")
 
 
@@ -175,6 +176,8 @@ def _decimals(texts: Texts, t: Type, spelling: str | None) -> Values | None:
 def _floats(texts: Texts, t: Type, spelling: str | None) -> Values | None:
     values = texts.cast(pa.float64())
     shortest = _float_texts(values, BARE if spelling == BARE else POINT)
+    if spelling is not None and pc.any(pc.is_in(texts, value_set=_NEGATIVE_ZEROS)).as_py():
+        return None  # it would equal 0.0, and the two texts would meet
     if _same(shortest, texts):
         return values
     if spelling is not None:

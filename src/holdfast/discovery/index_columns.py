@@ -1,0 +1,84 @@
+"""Which columns to index: SWAN's algorithms 3 and 4.
+
+Every minimal unique must contain an indexed column, so that a batch row finds each old row that it
+could clash with by looking up posting lists. Algorithm 3 covers the keys greedily by the most
+frequent column. Algorithm 4 spends the rest of a quota on columns that let lookups intersect:
+for an index column C, a set of further columns that covers all keys in which C is the only one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.kernels.masks import mask_of, n_words_for
+
+U64 = NDArray[np.uint64]
+
+# Algorithm 4 tries all sets of index columns; beyond this many it only tries the least selective ones.
+MAX_COMBINED = 10
+
+
+def choose_index_columns(keys: U64, distinct: Sequence[int], n_rows: int, quota: int | None = None) -> list[int]:
+    """The columns to index, ascending. `distinct` counts the values of each column.
+
+    The quota bounds what algorithm 4 adds, never what algorithm 3 needs; by default it is half of
+    the columns, and 20 at most (as in the paper's experiments).
+    """
+    n_columns = len(distinct)
+    cover = covering_columns(keys, distinct)
+    limit = max(len(cover), min(n_columns // 2, 20) if quota is None else quota)
+    return sorted({*cover, *additional_columns(keys, cover, distinct, n_rows, limit)})
+
+
+def covering_columns(keys: U64, distinct: Sequence[int]) -> list[int]:
+    """Algorithm 3: columns that hit every key, most frequent first; ties go to the more selective."""
+    n_columns = len(distinct)
+    member = np.unpackbits(np.ascontiguousarray(keys).view(np.uint8), axis=1, bitorder="little")[:, :n_columns]
+    member = member.astype(np.bool_)
+    member = member[member.any(axis=1)]
+    chosen: list[int] = []
+    while len(member):
+        frequency = member.sum(axis=0)
+        best = max(range(n_columns), key=lambda c: (frequency[c], distinct[c], -c))
+        chosen.append(best)
+        member = member[~member[:, best]]
+    return chosen
+
+
+def additional_columns(
+    keys: U64, cover: Sequence[int], distinct: Sequence[int], n_rows: int, quota: int
+) -> list[int]:
+    """Algorithm 4: more columns under the quota, so that lookups on unselective indexes shrink."""
+    n_words = n_words_for(len(distinct))
+    indexed = mask_of(cover, n_words)
+    helping: dict[int, frozenset[int]] = {}
+    for c in cover:
+        alone = mask_of([c], n_words)
+        only = keys[((keys & indexed) == alone).all(axis=1)] & ~alone
+        only = only[only.any(axis=1)]  # a key of C alone needs no help
+        columns = frozenset(covering_columns(only, distinct))
+        if columns and len(cover) + len(columns) <= quota:
+            helping[c] = columns
+    selectivity = {c: distinct[c] / max(1, n_rows) for c in helping}
+    least = sorted(helping, key=lambda c: selectivity[c])[:MAX_COMBINED]
+    solutions: list[tuple[frozenset[int], frozenset[int]]] = []
+    for size in range(len(least), 0, -1):
+        for combination in combinations(least, size):
+            columns = frozenset().union(*(helping[c] for c in combination))
+            if len(columns | set(cover)) > quota:
+                continue
+            helped = frozenset(combination)
+            if not any(helped < larger for larger, _ in solutions):  # line 12: redundant ones go
+                solutions.append((helped, columns))
+    if not solutions:
+        return []
+
+    def joint_selectivity(solution: tuple[frozenset[int], frozenset[int]]) -> float:
+        return 1 - prod(1 - selectivity[c] for c in solution[0])
+
+    return sorted(min(solutions, key=joint_selectivity)[1])

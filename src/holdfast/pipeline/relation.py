@@ -1,0 +1,324 @@
+"""A relation: the live segments of one table, and the jobs that look at them.
+
+Each method is one job at most, whatever the number of candidates or keys: it makes the payloads
+of `tasks.py`, runs them inline or on Spark, whichever the estimated work deserves, and merges the
+small results. Relations are values: a method that changes something returns a new one, and only a
+ledger commit makes it the table's state.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from holdfast.kernels.masks import minimal_masks, mask_of, n_words_for, positions_of
+from holdfast.kernels.pairs import WITNESSES
+from holdfast.model.schema import Nulls, Schema
+from holdfast.pipeline import tasks
+from holdfast.pipeline.engine import Engine, Progress
+from holdfast.storage.arrow_types import arrow_schema
+from holdfast.storage.bundle import Bundle, unpack, write_bundle
+from holdfast.storage.files import unique_name
+from holdfast.storage.segments import MAX_ROWS, open_segment, write_deletes
+from holdfast.storage.tables import SegmentRef
+
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+Payload = dict[str, Any]
+
+# What is done inline at most (a Spark job costs 0.2 s, its first one many times that):
+INLINE_VALIDATE = 4_000_000  # rows x pivots
+INLINE_PROBE = 40_000_000  # pairs of rows, estimated from the lengths of posting lists
+INLINE_INDEX = 4_000_000  # rows x columns
+INLINE_LOCATE = 2_000_000  # lookups
+INLINE_MERGE = 2_000_000  # rows
+# Rows of one validation task.
+PART_ROWS = 1 << 21
+# Segments of one size that are merged into one.
+MERGE_FANOUT = 8
+SMALLEST_TIER = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Refutation:
+    """What a validation found: which candidates are not unique, and evidence against them."""
+
+    refuted: Bool
+    masks: U64
+    witnesses: I64
+
+
+@dataclass(frozen=True)
+class Relation:
+    """The encoded, versioned rows of a table."""
+
+    root: Path
+    folder: str  # where new files go
+    staging: str  # where files of this job go; removed after it
+    schema: Schema
+    nulls: Nulls
+    locator: tuple[int, ...]
+    segments: tuple[SegmentRef, ...]
+    engine: Engine
+    progress: Progress | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return sum(s.n_live for s in self.segments)
+
+    @property
+    def n_words(self) -> int:
+        return n_words_for(len(self.schema))
+
+    def distinct(self) -> list[int]:
+        """An estimate of the distinct values of each column: no less than the largest segment's."""
+        if not self.segments:
+            return [0] * len(self.schema)
+        sums = np.sum([s.distinct for s in self.segments], axis=0)
+        return [int(min(d, self.n_rows)) for d in sums]
+
+    def ranking(self) -> list[int]:
+        """The columns, most selective first."""
+        distinct = self.distinct()
+        return sorted(range(len(self.schema)), key=lambda c: (-distinct[c], c))
+
+    def _payload(self, **fields: Any) -> Payload:
+        return {
+            "root": str(self.root),
+            "folder": self.folder,
+            "schema": self.schema.to_dict(),
+            "nulls": self.nulls,
+            "locator": list(self.locator),
+            **fields,
+        }
+
+    def _stage(self, what: str, **arrays: NDArray[Any]) -> dict[str, Any]:
+        """Write arrays for the tasks of a job to read."""
+        name = unique_name(self.staging, what, ".arrow")
+        return write_bundle(self.root, name, arrays, {"holdfast": what}).to_dict()
+
+    def _run(self, task: Any, payloads: list[Payload], work: float, limit: float) -> list[Bundle]:
+        where = self.engine.choose(work, limit)
+        return [unpack(r) for r in self.engine.run(task, payloads, where=where, progress=self.progress)]
+
+    # -- looking ------------------------------------------------------------------------------
+
+    def validate(self, candidates: U64) -> Refutation:
+        """Which candidates are not unique on the live rows, with evidence against each.
+
+        One task per pivot column (the most selective column of a candidate) and part of its
+        values; a candidate is unique iff no part refutes it.
+        """
+        refuted = np.zeros(len(candidates), dtype=np.bool_)
+        empty = ~candidates.any(axis=1)
+        found = [self._any_pair()] if empty.any() and self.n_rows > 1 else []
+        refuted[empty] = self.n_rows > 1
+        rest = np.flatnonzero(~empty)
+        if len(rest) and self.n_rows > 1:
+            ranking = self.ranking()
+            bits = np.unpackbits(candidates[rest].view(np.uint8), axis=1, bitorder="little")
+            pivots = np.array(ranking)[bits[:, ranking].argmax(axis=1)].astype(np.int64)
+            chosen = np.unique(pivots)
+            n_parts = -(-self.n_rows // PART_ROWS)
+            if self.engine.choose(self.n_rows * len(chosen), INLINE_VALIDATE) == "spark":
+                n_parts = max(n_parts, -(-2 * self.engine.cores // len(chosen)))
+            staged = self._stage("candidates", masks=candidates[rest], pivots=pivots)
+            live = [s.to_dict() for s in self.segments if s.n_live]
+            payloads = [
+                self._payload(
+                    segments=live, candidates=staged, ranking=ranking, pivot=int(p), part=i, n_parts=n_parts
+                )
+                for p in chosen
+                for i in range(n_parts)
+            ]
+            for result in self._run(
+                tasks.validate_part, payloads, self.n_rows * len(chosen), INLINE_VALIDATE
+            ):
+                refuted[rest[result.array("candidate")]] = True
+                found.append(self._evidence(result))
+        return Refutation(refuted, *self._united(found))
+
+    def probe(self, batch: Sequence[SegmentRef], keys: U64, index_columns: Sequence[int]) -> tuple[U64, I64]:
+        """Evidence of all pairs of a batch row with another row that agree on some key.
+
+        The segments of the batch are the newest of the relation; they are probed with themselves,
+        too. Every key has an indexed column.
+        """
+        probes = probe_sets(keys, index_columns, self.n_words)
+        staged = self._stage("keys", masks=keys)
+        payloads, work = [], 0.0
+        new = {s.number for s in batch}
+        for i, part in enumerate(batch):
+            earlier = [s for s in self.segments if s.number not in new] + list(batch[: i + 1])
+            for segment in earlier:
+                if not segment.n_live:
+                    continue
+                payloads.append(
+                    self._payload(
+                        segment=segment.to_dict(),
+                        batch=part.to_dict(),
+                        keys=staged,
+                        probes=probes,
+                        own=segment.number == part.number,
+                    )
+                )
+                shortest = [min(segment.n_rows / max(1, segment.distinct[c]) for c in p) for p in probes]
+                work += part.n_rows * (sum(shortest) + len(self.schema))
+        results = self._run(tasks.probe_segment, payloads, work, INLINE_PROBE)
+        return self._united([self._evidence(r) for r in results])
+
+    def locate(self, queries: Sequence[SegmentRef], columns: Sequence[int]) -> tuple[I64, I64]:
+        """(query, row id) of all live rows that equal a query row on some columns.
+
+        Queries are numbered through the query segments; the locator's columns are among `columns`.
+        """
+        starts = np.cumsum([0, *(q.n_rows for q in queries)])
+        pairs = [(i, q, s) for i, q in enumerate(queries) for s in self.segments if s.n_live and q.n_rows]
+        payloads = [
+            self._payload(segment=s.to_dict(), queries=q.to_dict(), columns=list(columns)) for _, q, s in pairs
+        ]
+        work = float(sum(q.n_rows for _, q, _ in pairs))
+        results = self._run(tasks.locate_rows, payloads, work, INLINE_LOCATE)
+        if not results:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        query = [starts[i] + r.array("query") for (i, _, _), r in zip(pairs, results, strict=True)]
+        return np.concatenate(query), np.concatenate([r.array("row_id") for r in results])
+
+    def fetch(self, row_ids: Sequence[int] | I64) -> pa.Table:
+        """The values of rows by id, in that order; deleted rows too while their segment lives."""
+        wanted = np.asarray(row_ids, dtype=np.int64)
+        tables, order = [], []
+        for ref in self.segments:
+            segment = open_segment(self.root, ref, self.schema)
+            positions = segment.positions(wanted)
+            here = np.flatnonzero(positions >= 0)
+            if len(here):
+                tables.append(segment.rows(positions[here]))
+                order.append(here)
+        if not tables:
+            return arrow_schema(self.schema).empty_table()
+        back = np.argsort(np.concatenate(order))
+        return pa.concat_tables(tables).take(pa.array(back))
+
+    def _any_pair(self) -> tuple[U64, I64]:
+        """The evidence of two live rows, whichever."""
+        refs = [s for s in self.segments if s.n_live]
+        opened = [open_segment(self.root, s, self.schema) for s in refs]
+        ids = np.concatenate([s.row_ids(np.flatnonzero(s.live)[:2]) for s in opened])[:2]
+        left, right = self.fetch(ids).to_pylist()
+        agreed = [
+            c
+            for c, name in enumerate(self.schema.names)
+            if _same(left[name], right[name]) and not (self.nulls == "distinct" and left[name] is None)
+        ]
+        witnesses = np.full((1, WITNESSES, 2), -1, dtype=np.int64)
+        witnesses[0, 0] = ids
+        return mask_of(agreed, self.n_words)[None, :], witnesses
+
+    def _evidence(self, result: Bundle) -> tuple[U64, I64]:
+        return (
+            result.array("masks").reshape(-1, self.n_words),
+            result.array("witnesses").reshape(-1, WITNESSES, 2),
+        )
+
+    def _united(self, found: list[tuple[U64, I64]]) -> tuple[U64, I64]:
+        masks = [m for m, _ in found] or [np.empty((0, self.n_words), np.uint64)]
+        witnesses = [w for _, w in found] or [np.empty((0, WITNESSES, 2), np.int64)]
+        return np.concatenate(masks), np.concatenate(witnesses)
+
+    # -- changing -----------------------------------------------------------------------------
+
+    def with_segments(self, added: Sequence[SegmentRef]) -> Relation:
+        return replace(self, segments=(*self.segments, *added))
+
+    def indexed(self, columns: Sequence[int]) -> Relation:
+        """With an index on these columns in every segment; one job for all that lack one."""
+        lacking = [(i, s, [c for c in columns if c not in s.indexed]) for i, s in enumerate(self.segments)]
+        lacking = [(i, s, missing) for i, s, missing in lacking if missing and s.n_live]
+        payloads = [self._payload(segment=s.to_dict(), columns=missing) for _, s, missing in lacking]
+        work = sum(s.n_rows * len(missing) for _, s, missing in lacking)
+        segments = list(self.segments)
+        for (i, _, _), result in zip(
+            lacking, self._run(tasks.index_segment, payloads, work, INLINE_INDEX), strict=True
+        ):
+            segments[i] = SegmentRef.from_dict(json.loads(result.meta["segment"]))
+        return replace(self, segments=tuple(segments))
+
+    def without_rows(self, row_ids: I64) -> Relation:
+        """With these rows deleted: a new delete vector for each segment they touch."""
+        segments = []
+        for ref in self.segments:
+            positions = open_segment(self.root, ref, self.schema).positions(row_ids)
+            here = positions[positions >= 0]
+            segments.append(write_deletes(self.root, self.folder, ref, here) if len(here) else ref)
+        return replace(self, segments=tuple(segments))
+
+    def tidied(self, next_number: int, index_columns: Sequence[int], *, everything: bool = False) -> tuple[Relation, int]:
+        """(relation, next number): segments merged where one size has become too many.
+
+        Size-tiered: MERGE_FANOUT segments of one size become one of the next. Segments that are
+        mostly deleted are rewritten, empty ones dropped. Row ids stay.
+        """
+        segments = [s for s in self.segments if s.n_live]
+        blocked: set[int] = set()
+        while True:
+            run = _run_to_merge([s for s in segments if s.number not in blocked], everything=everything)
+            if not run:
+                return replace(self, segments=tuple(segments)), next_number
+            payload = self._payload(
+                segments=[s.to_dict() for s in run], number=next_number, columns=list(index_columns)
+            )
+            [result] = self._run(tasks.merge_run, [payload], sum(s.n_rows for s in run), INLINE_MERGE)
+            merged = json.loads(result.meta["segment"])
+            numbers = {s.number for s in run}
+            if merged is None:  # two texts share a code; these segments stay apart
+                blocked |= numbers
+                continue
+            ref = SegmentRef.from_dict(merged)
+            at = next(i for i, s in enumerate(segments) if s.number in numbers)
+            segments = [s for s in segments if s.number not in numbers]
+            segments.insert(at, ref)
+            next_number += 1
+            if everything:
+                return replace(self, segments=tuple(segments)), next_number
+
+
+def _tier(n_rows: int) -> int:
+    return int(np.log2(max(n_rows, SMALLEST_TIER) / SMALLEST_TIER) / np.log2(MERGE_FANOUT))
+
+
+def _run_to_merge(segments: Sequence[SegmentRef], *, everything: bool) -> list[SegmentRef]:
+    """The next segments to merge, or none."""
+    if everything:
+        fitting = [s for s in segments if s.n_live <= MAX_ROWS]
+        needed = len(fitting) > 1 or any(s.n_deleted for s in fitting)
+        return fitting if needed and sum(s.n_live for s in fitting) <= MAX_ROWS else []
+    for ref in segments:
+        if ref.n_deleted > ref.n_rows // 2:
+            return [ref]
+    # Only what batches have added: the segments of `track` come in a size that suits the table.
+    tiers: dict[int, list[SegmentRef]] = {}
+    for ref in segments:
+        tiers.setdefault(_tier(ref.n_live), []).append(ref)
+    for _, members in sorted(tiers.items()):
+        if len(members) >= MERGE_FANOUT and sum(s.n_live for s in members) <= MAX_ROWS // 4:
+            return members
+    return []
+
+
+def probe_sets(keys: U64, index_columns: Sequence[int], n_words: int) -> list[list[int]]:
+    """The minimal sets of indexed columns of the keys: a pair that agrees on a key agrees on one of them."""
+    parts = keys & mask_of(index_columns, n_words)
+    return [list(positions_of(m)) for m in parts[minimal_masks(parts)]]
+
+
+def _same(left: Any, right: Any) -> bool:
+    return bool(left == right) or (left != left and right != right)

@@ -1,0 +1,231 @@
+"""Typed sources: Parquet, Arrow files and tables in memory.
+
+Values keep what they are: a cast to the table's type must lose nothing, and values of different type
+families never match. Numbers are one family here (an int fits a float column if the float holds it
+exactly, a float a decimal column if it reads back the same), everything else only fits itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.ipc
+import pyarrow.parquet as pq
+
+from holdfast.errors import NOTHING_APPLIED, ColumnTypeError, SchemaError, SourceError, listing, shorten
+from holdfast.model.schema import Type
+from holdfast.storage.arrow_types import arrow_type, type_of
+
+from .options import Split
+
+NUMBERS = ("int", "uint", "float", "decimal")
+_WIDEST = {"decimal": 38}
+
+
+def table_label(table: str, version: int | None) -> str:
+    return f"table {table!r}" + (f" (version {version})" if version is not None else "")
+
+
+def check_columns(
+    found: Sequence[str], names: Sequence[str], *, where: str, table: str, version: int | None
+) -> None:
+    """Raise unless `found` are the wanted columns, in any order."""
+    missing = [n for n in names if n not in set(found)]
+    extra = [n for n in found if n not in set(names)]
+    if not missing and not extra:
+        return
+    parts = [f"lacks {listing(missing)}"] if missing else []
+    parts += [f"has {listing(extra)} in addition"] if extra else []
+    raise SchemaError(
+        f"{where} does not have the columns of {table_label(table, version)}: it {' and '.join(parts)}. "
+        f"Expected: {listing(names)}. {NOTHING_APPLIED} Next step: rename, add or leave out columns so that "
+        "they match."
+    )
+
+
+def fit_table(
+    found: pa.Table,
+    names: Sequence[str],
+    types: Sequence[Type],
+    *,
+    table: str,
+    where: str,
+    version: int | None = None,
+    first_row: int = 0,
+) -> pa.Table:
+    """The wanted columns in order, each cast to its type without loss, or a ColumnTypeError.
+
+    `first_row` is the number of rows of `where` before this part, for messages.
+    """
+    check_columns(found.column_names, names, where=where, table=table, version=version)
+    columns = [
+        _fit_column(found.column(name), name, t, table, where, version, first_row)
+        for name, t in zip(names, types, strict=True)
+    ]
+    return pa.table(
+        columns, schema=pa.schema([(n, arrow_type(t)) for n, t in zip(names, types, strict=True)])
+    )
+
+
+def _fit_column(
+    values: Any, name: str, t: Type, table: str, where: str, version: int | None, first_row: int
+) -> Any:
+    wanted = arrow_type(t)
+    values = plain(values)
+    if values.type == wanted:
+        return values
+    if pa.types.is_null(values.type):
+        return values.cast(wanted)
+    own = type_of(values.type, table=table, column=name)
+    numeric = own.family in NUMBERS and t.family in NUMBERS
+    if (own.family == t.family and own.utc == t.utc) or numeric:
+        cast = _lossless(values, own, t)
+        if cast is not None:
+            return cast
+        at = _first_lossy(values, own, t)
+        reason = "which would lose something" if own.family != t.family else "which does not fit"
+    else:
+        at = _first_value(values)
+        if at is None:  # only NULLs: nothing to compare
+            return pa.chunked_array([pa.nulls(len(values), wanted)])
+        reason = f"of type {own}, and values of different types never match"
+    raise ColumnTypeError(
+        f"column {shorten(name)} of {table_label(table, version)} is {t}; {where} has "
+        f"{shorten(_shown(values[at]))} in row {first_row + at + 1}, {reason}. {NOTHING_APPLIED} "
+        f"Next step: cast the column to {t} in the source, or mend the value."
+    )
+
+
+def plain(values: Any) -> Any:
+    """A column without dictionary, run-end encoding or extension around its values."""
+    if isinstance(values.type, pa.BaseExtensionType):
+        chunks = [chunk.storage for chunk in values.chunks]
+        values = pa.chunked_array(chunks, values.type.storage_type)
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    elif pa.types.is_run_end_encoded(values.type):
+        chunks = [pc.run_end_decode(chunk) for chunk in values.chunks]
+        values = pa.chunked_array(chunks, values.type.value_type)
+    return values
+
+
+def _lossless(values: Any, own: Type, t: Type) -> Any | None:
+    """The cast, or None if Arrow calls it lossy or a value would not come back the same."""
+    wanted = arrow_type(t)
+    try:
+        if t.family == "decimal" and own.family in ("int", "uint"):
+            # Arrow asks for room for every int64; what counts is room for these. 20 digits hold uint64.
+            wide = pa.decimal256(20 + t.scale, t.scale)
+            return values.cast(wide).cast(wanted)
+        if {own.family, t.family} == {"decimal", "float"}:
+            cast = values.cast(wanted)
+            back = cast.cast(values.type)
+            same = pc.all(pc.equal(back, values)).as_py() is not False
+            return cast if same else None
+        return values.cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        if t.family == "float" and own.family in ("int", "uint"):
+            # Arrow refuses every integer beyond 2**53, also those that a float holds exactly.
+            exact = all(v is None or int(float(v)) == v for v in values.to_pylist())
+            return values.cast(wanted, safe=False) if exact else None
+        return None
+
+
+def _first_lossy(values: Any, own: Type, t: Type) -> int:
+    low, high = 0, len(values)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _lossless(values.slice(low, middle - low), own, t) is None:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def _first_value(values: Any) -> int | None:
+    at: int = pc.index(values.is_valid(), True).as_py()
+    return at if at >= 0 else None
+
+
+def _shown(value: Any) -> object:
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError):  # a date outside Python's years, nanoseconds
+        return str(value)
+
+
+def declared_types(schema: pa.Schema, *, table: str) -> tuple[Type, ...]:
+    return tuple(type_of(f.type, table=table, column=f.name) for f in schema)
+
+
+def parquet_schema(path: str, *, table: str) -> tuple[pa.Schema, list[tuple[int, int]]]:
+    """The schema and (rows, uncompressed bytes) of every row group."""
+    with _open_parquet(path, table) as file:
+        meta = file.metadata
+        groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
+        return file.schema_arrow, [(g.num_rows, g.total_byte_size) for g in groups]
+
+
+def _open_parquet(path: str, table: str) -> Any:
+    try:
+        return pq.ParquetFile(path, memory_map=True)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise SourceError(
+            f"{shorten(path)} for table {table!r} is not a Parquet file: {first_line(error)}. {NOTHING_APPLIED} "
+            "Next step: check the file, or give its format."
+        ) from None
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an error's text, cut: Arrow quotes cells in its messages."""
+    return shorten(str(error).split("\n")[0], 100).strip("'\"").rstrip(".")
+
+
+def read_parquet(split: Split, names: Sequence[str], *, table: str) -> pa.Table:
+    with _open_parquet(split.path, table) as file:
+        groups, before, skipped = [], 0, 0
+        for g in range(file.metadata.num_row_groups):
+            rows = file.metadata.row_group(g).num_rows
+            if before < split.end and before + rows > split.start:
+                groups.append(g)
+            elif before + rows <= split.start:
+                skipped += rows
+            before += rows
+        wanted = [n for n in names if n in set(file.schema_arrow.names)]
+        if len(wanted) < len(file.schema_arrow.names):
+            wanted = list(file.schema_arrow.names)  # the surplus is reported by `fit_table`
+        try:
+            found = file.read_row_groups(groups, columns=wanted, use_threads=False)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise SourceError(
+                f"{shorten(split.path)} for table {table!r} is damaged: {first_line(error)}. {NOTHING_APPLIED} "
+                "Next step: write the file again."
+            ) from None
+    return found.slice(split.start - skipped, split.end - split.start)
+
+
+def open_arrow(path: str, *, table: str) -> Any:
+    try:
+        return pa.ipc.open_file(pa.memory_map(path))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise SourceError(
+            f"{shorten(path)} for table {table!r} is not an Arrow file: {first_line(error)}. {NOTHING_APPLIED} "
+            "Next step: check the file; an Arrow stream must be written as a file."
+        ) from None
+
+
+def read_arrow(split: Split, *, table: str) -> pa.Table:
+    reader = open_arrow(split.path, table=table)
+    batches, before = [], 0
+    for i in range(reader.num_record_batches):
+        batch = reader.get_batch(i)
+        low, high = max(split.start - before, 0), min(split.end - before, batch.num_rows)
+        if low < high:
+            batches.append(batch.slice(low, high - low))
+        before += batch.num_rows
+        if before >= split.end:
+            break
+    return pa.Table.from_batches(batches, reader.schema)

@@ -1,0 +1,477 @@
+"""CSV files: their header, their splits, their texts, and what is wrong with them.
+
+A file is cut only behind a record end, found by the kernel `walk_records` (blocks without a quote are
+passed by a search for newlines alone). Every split is then read by Arrow with all columns as text. Line
+and row numbers in messages are those of the file, also from a later split: they are counted only when
+something is wrong. Blank lines are ignored.
+"""
+
+from __future__ import annotations
+
+import codecs
+import functools
+import gzip
+import mmap
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from holdfast.errors import (
+    NOTHING_APPLIED,
+    DuplicateColumnError,
+    SchemaError,
+    SourceError,
+    shorten,
+)
+
+from .columnar import check_columns, first_line
+from .options import ReadOptions, Split
+
+BLOCK = 16 << 20
+SAMPLE_BLOCK = 1 << 20
+# Measured on 144 MB x 16 columns: 1 MB blocks 0.59 s, 4 MB 0.57 s, 32 MB 0.64 s.
+READ_BLOCK = 4 << 20
+MAX_BLOCK = 2**31 - 1  # Arrow counts the bytes of a block in 32 bits
+BOM = b"\xef\xbb\xbf"
+OTHER_DELIMITERS = ",;\t|"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """UTF-8 bytes of a split behind byte order mark and header, and what was cut off before."""
+
+    body: pa.Buffer
+    names: tuple[str, ...]  # of the file, in its order
+    lines_before: int  # line ends between the start of the split and the body
+    split: Split
+
+
+def file_name(split: Split) -> str:
+    return os.path.basename(split.path)
+
+
+def delimiter_of(path: str, options: ReadOptions) -> str:
+    if options.delimiter is not None:
+        return options.delimiter
+    return "\t" if path.lower().removesuffix(".gz").endswith((".tsv", ".tab")) else ","
+
+
+def is_utf8(options: ReadOptions) -> bool:
+    return codecs.lookup(options.encoding).name in ("utf-8", "utf-8-sig", "ascii")
+
+
+@functools.cache
+def is_single_byte(encoding: str) -> bool:
+    """Whether every byte is a character and ASCII is itself, so that records can be found in raw bytes."""
+    ascii_bytes = bytes(range(128))
+    try:
+        if ascii_bytes.decode(encoding) != ascii_bytes.decode("ascii"):
+            return False
+    except UnicodeError:
+        return False
+    pairs = (bytes([b, second]) for b in range(128, 256) for second in (0x41, 0xA1))
+    return all(len(pair.decode(encoding, "replace")) == 2 for pair in pairs)
+
+
+def can_split(path: str, options: ReadOptions) -> bool:
+    return not path.lower().endswith(".gz") and (is_utf8(options) or is_single_byte(options.encoding))
+
+
+def raw_bytes(path: str, start: int, end: int) -> pa.Buffer:
+    """Bytes of a file, memory-mapped."""
+    with pa.memory_map(path) as file:
+        file.seek(start)
+        return file.read_buffer(end - start)
+
+
+def utf8_bytes(split: Split, options: ReadOptions, *, table: str) -> pa.Buffer:
+    """The split's bytes, decompressed and as UTF-8 (not yet checked if they should be UTF-8 already)."""
+    if os.path.getsize(split.path) == 0:
+        return pa.py_buffer(b"")
+    if split.path.lower().endswith(".gz"):
+        try:
+            with gzip.open(split.path) as file:
+                body = pa.py_buffer(file.read())
+        except (OSError, EOFError, zlib.error) as error:
+            raise SourceError(
+                f"{file_name(split)} for table {table!r} cannot be decompressed: {first_line(error)}. "
+                f"{NOTHING_APPLIED} Next step: write the file again."
+            ) from None
+    else:
+        body = raw_bytes(split.path, split.start, split.end)
+    if not is_utf8(options):
+        raw = body.to_pybytes()
+        try:
+            text = raw.decode(options.encoding)
+        except UnicodeError as error:
+            at = getattr(error, "start", 0)
+            raise undecodable(split, options, table, raw, at) from None
+        return pa.py_buffer(text.removeprefix("\ufeff").encode())
+    if split.first and body.size >= 3 and body.slice(0, 3).to_pybytes() == BOM:
+        return body.slice(3)
+    return body
+
+
+def undecodable(split: Split, options: ReadOptions, table: str, raw: bytes, at: int) -> SourceError:
+    line = lines_until(split) + raw.count(b"\n", 0, at) + 1
+    other = "latin-1 or cp1252" if is_utf8(options) else "utf-8"
+    return SourceError(
+        f"line {line} of {file_name(split)} for table {table!r} has bytes that are not {options.encoding}: "
+        f"{shorten(raw[at : at + 8])}. {NOTHING_APPLIED} Next step: give the file's encoding, "
+        f"for example {other}."
+    )
+
+
+def open_text(split: Split, options: ReadOptions, *, table: str) -> Text:
+    """The split without byte order mark and header, and the file's column names."""
+    body = utf8_bytes(split, options, table=table)
+    if not split.first:
+        return Text(body, _names_of(split, options, table), 0, split)
+    delimiter = delimiter_of(split.path, options)
+    view = memoryview(body)
+    begin, end = first_record(view, delimiter, options.quote)
+    if begin == end:
+        raise SourceError(
+            f"{file_name(split)} for table {table!r} is empty: it has no {'header' if options.header else 'row'}. "
+            f"{NOTHING_APPLIED} Next step: check how the file was written."
+        )
+    fields = _fields(body.slice(begin, end - begin), delimiter, split, options, table)
+    if len(fields) == 1 and options.delimiter is None:
+        others = [d for d in OTHER_DELIMITERS if d != delimiter and d in fields[0]]
+        if others:
+            best = max(others, key=fields[0].count)
+            raise SourceError(
+                f"{file_name(split)} for table {table!r} has a single column {shorten(fields[0])} when read with "
+                f"delimiter {delimiter!r}. {NOTHING_APPLIED} Next step: give the delimiter, "
+                f"probably {best!r} (or {delimiter!r}, if it is one column)."
+            )
+    if not options.header:
+        return Text(body, tuple(f"c{i}" for i in range(len(fields))), 0, split)
+    check_names(fields, file_name(split), table=table)
+    return Text(body.slice(end), tuple(fields), bytes(view[:end]).count(b"\n"), split)
+
+
+def _names_of(split: Split, options: ReadOptions, table: str) -> tuple[str, ...]:
+    """The column names of the file that a later split belongs to."""
+    start = raw_bytes(split.path, 0, split.start)
+    skip = 3 if start.slice(0, 3).to_pybytes() == BOM else 0
+    delimiter = delimiter_of(split.path, options)
+    _, end = first_record(memoryview(start)[skip:], delimiter, options.quote)
+    return open_text(Split("csv", split.path, 0, skip + end, 0), options, table=table).names
+
+
+def check_names(names: Sequence[str], where: str, *, table: str) -> None:
+    """Raise if a name is empty or comes twice."""
+    seen: dict[str, int] = {}
+    for k, name in enumerate(names, 1):
+        if name == "":
+            raise SchemaError(
+                f"{where} for table {table!r} has no name for its column {k} of {len(names)}. {NOTHING_APPLIED} "
+                "Next step: name the column, or leave it out."
+            )
+        if name in seen:
+            raise DuplicateColumnError(
+                f"{where} for table {table!r} has two columns {shorten(name)}: {seen[name]} and {k}. "
+                f"{NOTHING_APPLIED} Next step: rename one of them, or leave it out."
+            )
+        seen[name] = k
+
+
+def first_record(view: memoryview, delimiter: str, quote: str) -> tuple[int, int]:
+    """Start and end of the first record that is not a blank line; equal if there is none.
+
+    The kernel's machine in Python: headers are short, and a small file need not load Numba.
+    """
+    at, n = 0, len(view)
+    while at < n and view[at] in b"\r\n":
+        at += 1
+    begin, field_start, quoted = at, True, False
+    d, q = ord(delimiter), ord(quote) if quote else -1
+    while at < n:
+        c = view[at]
+        if quoted:
+            if c == q:
+                if at + 1 < n and view[at + 1] == q:
+                    at += 1
+                else:
+                    quoted = False
+        elif c in b"\r\n":
+            at += 2 if bytes(view[at : at + 2]) == b"\r\n" else 1
+            break
+        elif c == q and field_start:
+            quoted = True
+        field_start = not quoted and c == d
+        at += 1
+    return begin, at
+
+
+def _fields(record: pa.Buffer, delimiter: str, split: Split, options: ReadOptions, table: str) -> list[str]:
+    raw = record.to_pybytes()
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        raise undecodable(split, options, table, raw, error.start) from None
+    found = pa.csv.read_csv(
+        pa.BufferReader(record),
+        read_options=pa.csv.ReadOptions(
+            use_threads=False, autogenerate_column_names=True, block_size=len(raw) + 1
+        ),
+        parse_options=_parse_options(delimiter, options),
+        convert_options=pa.csv.ConvertOptions(
+            default_column_type=pa.large_string(), strings_can_be_null=False
+        ),
+    )
+    return [column[0].as_py() for column in found.columns]
+
+
+def _parse_options(delimiter: str, options: ReadOptions, on_ragged: Any = None) -> Any:
+    return pa.csv.ParseOptions(
+        delimiter=delimiter,
+        quote_char=options.quote or False,
+        double_quote=bool(options.quote),
+        newlines_in_values=bool(options.quote),
+        invalid_row_handler=on_ragged,
+    )
+
+
+def cuts(path: str, options: ReadOptions, split_bytes: int, *, table: str) -> list[int]:
+    """Positions behind record ends, each at least `split_bytes` behind the one before; the file's size last.
+
+    Two neighbours are a split. Also tells an unclosed quote before anything is read.
+    """
+    size = os.path.getsize(path)
+    if size <= split_bytes or not can_split(path, options):
+        return [0, size]
+    delimiter, quote = delimiter_of(path, options).encode(), options.quote.encode()
+    skip = 3 if raw_bytes(path, 0, min(3, size)).to_pybytes() == BOM else 0
+    found, target = [0], split_bytes
+    state = None
+    quoted = False  # whether the walk stands inside quotes, in a block that has any
+    last = b"\n"
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+        low = skip
+        while low < size:
+            high = min(low + BLOCK, size)
+            if not quoted and (not quote or whole.find(quote, low, high) < 0):
+                while (at := whole.find(b"\n", max(target - 1, low), high)) >= 0:
+                    found.append(at + 1)
+                    target = at + 1 + split_bytes
+                last = whole[high - 1 : high]
+            else:
+                from holdfast.kernels import records
+
+                if state is None or not quoted:
+                    state = records.new_state()
+                    state[0] = _mode_after(last, delimiter)
+                block = np.frombuffer(whole, np.uint8, high - low, low)
+                at = 0
+                while at < len(block):
+                    wanted = np.int64(max(target - low - at, 0))
+                    at += int(
+                        records.walk_records(
+                            block[at:], delimiter[0], quote[0], wanted, records.NO_LIMIT, state
+                        )
+                    )
+                    if state[0] == records.RECORD_START and low + at >= target:
+                        found.append(low + at)
+                        target = low + at + split_bytes
+                del block  # the map cannot be closed while an array looks at it
+                quoted = state[0] in (records.QUOTED, records.QUOTE_SEEN)
+                last = whole[high - 1 : high]
+            low = high
+    if state is not None and quoted and int(state[0]) == 3:
+        raise unclosed_quote(path, options, table)
+    if found[-1] < size:
+        found.append(size)
+    return found
+
+
+def _mode_after(last: bytes, delimiter: bytes) -> int:
+    from holdfast.kernels import records
+
+    if last == b"\n":
+        return records.RECORD_START
+    if last == b"\r":
+        return records.AFTER_CR
+    return records.FIELD_START if last == delimiter else records.IN_FIELD
+
+
+def walk_to(body: pa.Buffer, delimiter: str, quote: str, n_records: int | None = None) -> Any:
+    """The kernel's state behind `n_records` records and the blank lines that follow, or behind all."""
+    from holdfast.kernels import records
+
+    block = np.frombuffer(body, np.uint8) if body.size else np.empty(0, np.uint8)
+    block.flags.writeable = False
+    state = records.new_state()
+    q = ord(quote) if quote else records.NO_QUOTE
+    limit = records.NO_LIMIT if n_records is None else np.int64(n_records)
+    if n_records != 0:
+        at = int(records.walk_records(block, ord(delimiter), q, records.NO_LIMIT, limit, state))
+    else:
+        at = 0
+    if n_records is not None:
+        while at < len(block) and block[at] in b"\r\n":
+            state[2] += block[at] == 10
+            at += 1
+    return state
+
+
+def before(split: Split, options: ReadOptions) -> tuple[int, int]:
+    """Records (with the header) and line ends of the file before the split. Only for messages."""
+    if split.start == 0:
+        return 0, 0
+    state = walk_to(raw_bytes(split.path, 0, split.start), delimiter_of(split.path, options), options.quote)
+    return int(state[1]), int(state[2])
+
+
+def lines_until(split: Split) -> int:
+    if split.start == 0:
+        return 0
+    ends = (
+        np.count_nonzero(
+            np.frombuffer(raw_bytes(split.path, low, min(low + BLOCK, split.start)), np.uint8) == 10
+        )
+        for low in range(0, split.start, BLOCK)
+    )
+    return int(sum(ends))
+
+
+def row_number(split: Split, options: ReadOptions, position: int) -> int:
+    """The number, from 1 and without the header, of the row at a position of the split."""
+    records, _ = before(split, options)
+    return records - (1 if records and options.header else 0) + position + 1
+
+
+def unclosed_quote(path: str, options: ReadOptions, table: str) -> SourceError:
+    whole = Split("csv", path, 0, os.path.getsize(path), 0)
+    body = utf8_bytes(whole, options, table=table)
+    state = walk_to(body, delimiter_of(path, options), options.quote)
+    return SourceError(
+        f"{os.path.basename(path)} for table {table!r} has a quote that is never closed, in the record that begins "
+        f"in line {int(state[3]) + 1}. {NOTHING_APPLIED} Next step: close the quote, or turn quoting off."
+    )
+
+
+def read_texts(
+    text: Text, names: Sequence[str], options: ReadOptions, *, table: str, version: int | None = None
+) -> pa.Table:
+    """All rows of the split, every column as large_string, in the order of `names`."""
+    where = file_name(text.split)
+    check_columns(text.names, names, where=where, table=table, version=version)
+    schema = pa.schema([(n, pa.large_string()) for n in names])
+    if text.body.size == 0:
+        return schema.empty_table()
+    own = pa.schema([(n, pa.large_string()) for n in text.names])
+    found = pa.Table.from_batches(list(_batches(text, options, READ_BLOCK, table)), own)
+    _check_last_quote(text, found, options, table)
+    return found.select(list(names))
+
+
+def read_sample(text: Text, options: ReadOptions, n_rows: int, *, table: str) -> pa.Table:
+    """The first rows as text, without reading on."""
+    schema = pa.schema([(n, pa.large_string()) for n in text.names])
+    if text.body.size == 0:
+        return schema.empty_table()
+    batches, seen = [], 0
+    for batch in _batches(text, options, SAMPLE_BLOCK, table):
+        batches.append(batch)
+        seen += batch.num_rows
+        if seen >= n_rows:
+            break
+    return pa.Table.from_batches(batches, schema).slice(0, n_rows)
+
+
+def _batches(text: Text, options: ReadOptions, block_size: int, table: str) -> Iterator[Any]:
+    """Arrow's reader over the body; a record longer than a block makes it begin again with larger ones."""
+    ragged: list[Any] = []
+
+    def on_ragged(row: Any) -> str:
+        ragged.append(row)
+        return "error"
+
+    delimiter = delimiter_of(text.split.path, options)
+    done = 0
+    while True:
+        skip = done
+        try:
+            reader = pa.csv.open_csv(
+                pa.BufferReader(text.body),
+                read_options=pa.csv.ReadOptions(
+                    use_threads=False, column_names=text.names, block_size=block_size
+                ),
+                parse_options=_parse_options(delimiter, options, on_ragged),
+                convert_options=pa.csv.ConvertOptions(
+                    column_types={n: pa.large_string() for n in text.names},
+                    null_values=list(options.null_values),
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                ),
+            )
+            for batch in reader:
+                if skip >= batch.num_rows:
+                    skip -= batch.num_rows
+                    continue
+                part = batch.slice(skip)
+                skip = 0
+                done += part.num_rows
+                yield part
+            return
+        except pa.ArrowInvalid as error:
+            if "straddling" in str(error) and block_size < min(text.body.size, MAX_BLOCK):
+                block_size = min(block_size * 8, text.body.size, MAX_BLOCK)
+                continue
+            _explain(error, ragged, text, options, table)
+
+
+def _explain(error: Exception, ragged: list[Any], text: Text, options: ReadOptions, table: str) -> NoReturn:
+    """Raise the clear form of an error of Arrow's reader."""
+    split, where = text.split, file_name(text.split)
+    raw = text.body.to_pybytes()
+    try:
+        raw.decode()
+    except UnicodeDecodeError as bad:
+        base = Split("csv", split.path, split.start, split.end, 0)
+        wrong = undecodable(
+            base, options, table, b"\n" * text.lines_before + raw, text.lines_before + bad.start
+        )
+        raise wrong from None
+    delimiter = delimiter_of(split.path, options)
+    state = walk_to(text.body, delimiter, options.quote)
+    if int(state[0]) == 3:
+        raise unclosed_quote(split.path, options, table) from None
+    if ragged:
+        row = ragged[-1]
+        number = row.number if row.number is not None else int(state[1])
+        lines = int(walk_to(text.body, delimiter, options.quote, number - 1)[2])
+        line = lines_until(split) + text.lines_before + lines + 1
+        raise SourceError(
+            f"line {line} of {where} for table {table!r} has {row.actual_columns} fields instead of "
+            f"{row.expected_columns}: {shorten(row.text)}. {NOTHING_APPLIED} Next step: mend the line, "
+            "quote fields that contain the delimiter, or give another delimiter."
+        ) from None
+    raise SourceError(
+        f"{where} for table {table!r} cannot be read as CSV: {first_line(error)}. {NOTHING_APPLIED} "
+        "Next step: check the file and its format."
+    ) from None
+
+
+def _check_last_quote(text: Text, found: pa.Table, options: ReadOptions, table: str) -> None:
+    """Raise if the last field's quote is never closed: Arrow takes it for closed at the end of the file."""
+    if not options.quote or found.num_rows == 0:
+        return
+    last = found.column(found.num_columns - 1)[found.num_rows - 1].as_py()
+    if last is None:
+        return
+    q = options.quote
+    tail = (q + last.replace(q, q + q)).encode()
+    if len(tail) > text.body.size or text.body.slice(text.body.size - len(tail)).to_pybytes() != tail:
+        return
+    state = walk_to(text.body, delimiter_of(text.split.path, options), q)  # `""` at the end looks alike
+    if int(state[0]) == 3:
+        raise unclosed_quote(text.split.path, options, table)

@@ -1,0 +1,175 @@
+"""What a commit says of a table: its options, its live segments, where its cover and evidence lie.
+
+Everything here is plain data that goes into a ledger row as JSON. Reading it needs no kernels and
+no Spark, so `show` and `log` start fast.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.model.schema import Nulls, Schema
+from holdfast.storage.bundle import open_bundle
+from holdfast.storage.files import FileRef
+
+U64 = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRef:
+    """A live segment: its file, its delete vector and its indexes."""
+
+    number: int
+    n_rows: int
+    file: FileRef
+    distinct: tuple[int, ...]  # distinct values per column
+    merged: bool = False  # row ids are listed, not computed
+    n_deleted: int = 0
+    deletes: FileRef | None = None
+    indexes: tuple[tuple[tuple[int, ...], FileRef], ...] = ()
+
+    @property
+    def n_live(self) -> int:
+        return self.n_rows - self.n_deleted
+
+    @property
+    def indexed(self) -> frozenset[int]:
+        return frozenset(c for columns, _ in self.indexes for c in columns)
+
+    def files(self) -> list[FileRef]:
+        return [self.file, *([self.deletes] if self.deletes else []), *(f for _, f in self.indexes)]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "number": self.number,
+            "n_rows": self.n_rows,
+            "file": self.file.to_dict(),
+            "distinct": list(self.distinct),
+            "merged": self.merged,
+            "n_deleted": self.n_deleted,
+            "deletes": self.deletes.to_dict() if self.deletes else None,
+            "indexes": [{"columns": list(c), "file": f.to_dict()} for c, f in self.indexes],
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> SegmentRef:
+        return cls(
+            number=fields["number"],
+            n_rows=fields["n_rows"],
+            file=FileRef.from_dict(fields["file"]),
+            distinct=tuple(fields["distinct"]),
+            merged=fields["merged"],
+            n_deleted=fields["n_deleted"],
+            deletes=FileRef.from_dict(fields["deletes"]) if fields["deletes"] else None,
+            indexes=tuple((tuple(i["columns"]), FileRef.from_dict(i["file"])) for i in fields["indexes"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """One table at one version."""
+
+    table: str
+    folder: str
+    schema: Schema
+    kinds: tuple[str, ...]
+    nulls: Nulls
+    row_key: tuple[str, ...]  # () when none is declared
+    max_columns: int  # 0: keys of any size
+    options: dict[str, Any]  # how its files are read, unless a batch says otherwise
+    next_number: int  # of the next segment
+    segments: tuple[SegmentRef, ...]
+    index_columns: tuple[int, ...]
+    cover: FileRef
+    evidence: FileRef
+    pins: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def n_rows(self) -> int:
+        return sum(s.n_live for s in self.segments)
+
+    @property
+    def locator(self) -> list[int]:
+        """The columns that rows are found by: the row key, or all."""
+        if not self.row_key:
+            return list(range(len(self.schema)))
+        return [p for p in map(self.schema.position, self.row_key) if p is not None]
+
+    def with_pins(self, pins: tuple[tuple[str, ...], ...]) -> TableState:
+        return replace(self, pins=pins)
+
+    def files(self) -> list[FileRef]:
+        return [self.cover, self.evidence, *(f for s in self.segments for f in s.files())]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "table": self.table,
+            "folder": self.folder,
+            "schema": self.schema.to_dict(),
+            "kinds": list(self.kinds),
+            "nulls": self.nulls,
+            "row_key": list(self.row_key),
+            "max_columns": self.max_columns,
+            "options": self.options,
+            "next_number": self.next_number,
+            "segments": [s.to_dict() for s in self.segments],
+            "index_columns": list(self.index_columns),
+            "cover": self.cover.to_dict(),
+            "evidence": self.evidence.to_dict(),
+            "pins": [list(p) for p in self.pins],
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> TableState:
+        return cls(
+            table=fields["table"],
+            folder=fields["folder"],
+            schema=Schema.from_dict(fields["schema"]),
+            kinds=tuple(fields["kinds"]),
+            nulls=fields["nulls"],
+            row_key=tuple(fields["row_key"]),
+            max_columns=fields["max_columns"],
+            options=fields["options"],
+            next_number=fields["next_number"],
+            segments=tuple(SegmentRef.from_dict(s) for s in fields["segments"]),
+            index_columns=tuple(fields["index_columns"]),
+            cover=FileRef.from_dict(fields["cover"]),
+            evidence=FileRef.from_dict(fields["evidence"]),
+            pins=tuple(tuple(p) for p in fields["pins"]),
+        )
+
+
+def table_folder(table: str) -> str:
+    """A folder name that is readable, safe on any file system and different for different tables.
+
+    >>> table_folder("orders 2024/Q1")
+    'tables/orders_2024_Q1-d87fe3'
+    """
+    slug = re.sub(r"[^A-Za-z0-9]+", "_", table).strip("_")[:40] or "table"
+    return f"tables/{slug}-{hashlib.sha256(table.encode()).hexdigest()[:6]}"
+
+
+def read_masks(root: Path, ref: FileRef, what: str, n_columns: int) -> U64:
+    """The masks of a cover or of evidence, uint64[n, n_words]."""
+    masks: U64 = open_bundle(root, ref, what).array("masks").reshape(-1, max(1, (n_columns + 63) // 64))
+    return masks
+
+
+def columns_of(masks: U64) -> list[tuple[int, ...]]:
+    """The column positions of each mask.
+
+    >>> columns_of(np.array([[5], [0]], dtype=np.uint64))
+    [(0, 2), ()]
+    """
+    bits = np.unpackbits(np.ascontiguousarray(masks).view(np.uint8), axis=1, bitorder="little")
+    row, column = np.nonzero(bits)
+    parts = np.split(column, np.searchsorted(row, np.arange(1, len(masks))))
+    return [tuple(p.tolist()) for p in parts][: len(masks)]
