@@ -45,10 +45,10 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 from arro3.core import Array, DataType, Field, RecordBatchReader, Schema, Table
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, WriterProperties
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
 from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import CommitFailedError
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from holdfast.errors import ConflictError, DamagedFileError, HoldfastError, WorkspaceError
 from holdfast.storage.files import FileRef, sync_file, sync_folder, unique_name, write_file
@@ -341,52 +341,61 @@ class Ledger:
             return version
 
     def _swap_in(self, ref: FileRef, version: int, n_rows: int) -> None:
-        """Make the file part of the table if nobody has committed since the snapshot."""
-        path = ref.name.removeprefix(f"{FOLDER}/")
-        bounds = {"version": version}
-        stats = {"numRecords": n_rows, "minValues": bounds, "maxValues": bounds, "nullCount": {"version": 0}}
+        """Make the file part of the table if nobody has committed since the base version."""
         for _ in range(_MAX_ATTEMPTS):
-            next_entry = _entry(self._folder, self._snapshot.delta_version + 1)
-            add = AddAction(path, ref.length, {}, _now_ms(), True, json.dumps(stats))
+            add = _add_action(ref, version, version, n_rows, moves_rows=False)
             try:
-                self._table.create_write_transaction(
-                    [add],
-                    mode="append",
-                    schema=DeltaSchema.from_arrow(_SCHEMA),
-                    commit_properties=CommitProperties(
-                        custom_metadata={"holdfastVersion": version}, max_commit_retries=0
-                    ),
-                    # A checkpoint that fails here would look like a commit that failed.
-                    post_commithook_properties=_NO_HOOKS,
-                )
+                landed = self._swap([add], ref.name, {"holdfastVersion": version})
             except BaseException as error:
                 _pass_on(error)
-                # Ask the log, not the error: a failure after the link is no failed commit, and
-                # taking it for one would delete a live file.
-                landed = _names(next_entry, path)
-                if not landed and isinstance(error, CommitFailedError):
-                    self._expect(version - 1)
-                    continue
-                if not landed:
-                    raise WorkspaceError(
-                        f"cannot write version {version} to the ledger of the workspace {str(self.root)!r}: "
-                        f"{_brief(error)}. Nothing was applied. Check the disk's space and your rights, "
-                        "then run it again."
-                    ) from None
-            try:
-                sync_file(next_entry)
-                sync_folder(next_entry.parent)
-            except OSError as error:
                 raise WorkspaceError(
-                    f"version {version} of the workspace {str(self.root)!r} is committed, but could not be "
-                    f"forced to disk: {_brief(error)}. Check the disk, then look at 'holdfast log'."
-                ) from error
-            self._refresh()
-            return
+                    f"cannot write version {version} to the ledger of the workspace {str(self.root)!r}: "
+                    f"{_brief(error)}. Nothing was applied. Check the disk's space and your rights, "
+                    "then run it again."
+                ) from None
+            if landed:
+                return
+            self._expect(version - 1)
         raise ConflictError(
             f"other writers kept the ledger of the workspace {str(self.root)!r} busy for {_MAX_ATTEMPTS} "
             "attempts. Nothing was applied. Run it again."
         )
+
+    def _swap(self, actions: list[Any], name: str, metadata: dict[str, Any]) -> bool:
+        """Write the log entry that follows the snapshot; False if another writer wrote it first.
+
+        On True the entry is on disk and the snapshot has it. `name` is the file that it adds.
+        """
+        path = name.removeprefix(f"{FOLDER}/")
+        next_entry = _entry(self._folder, self._snapshot.delta_version + 1)
+        try:
+            self._table.create_write_transaction(
+                actions,
+                mode="append",
+                schema=DeltaSchema.from_arrow(_SCHEMA),
+                commit_properties=CommitProperties(custom_metadata=metadata, max_commit_retries=0),
+                # A checkpoint that fails here would look like a commit that failed.
+                post_commithook_properties=_NO_HOOKS,
+            )
+        except BaseException as error:
+            # Ask the log, not the error: a failure after the link is no failed commit, and taking
+            # it for one would delete a live file.
+            if not _names(next_entry, path):
+                if isinstance(error, CommitFailedError):
+                    return False
+                raise
+            if isinstance(error, _INTERRUPTS):
+                raise
+        try:
+            sync_file(next_entry)
+            sync_folder(next_entry.parent)
+        except OSError as error:
+            raise WorkspaceError(
+                f"the file {name!r} of the workspace {str(self.root)!r} is committed, but could not be "
+                f"forced to disk: {_brief(error)}. Check the disk, then look at 'holdfast log'."
+            ) from error
+        self._refresh()
+        return True
 
     def _expect(self, base_version: int) -> None:
         found = self._refresh().version
@@ -420,22 +429,30 @@ class Ledger:
             pass  # whatever it is, the commit stands, and the next one tries again
 
     def _compact(self) -> None:
-        before = {file.path for file in self._snapshot.files}
-        self._table.optimize.compact(
-            target_size=COMPACT_BELOW,
-            writer_properties=WriterProperties(
-                compression="ZSTD", compression_level=3, max_row_group_size=_ROWS_PER_GROUP
-            ),
-            commit_properties=CommitProperties(max_commit_retries=0),
-            post_commithook_properties=_NO_HOOKS,
-        )
-        snapshot = self._refresh()
-        for file in snapshot.files:
-            if file.path not in before:
-                sync_file(self._folder / file.path)
-        sync_folder(self._folder)
-        sync_file(_entry(self._folder, snapshot.delta_version))
-        sync_folder(self._folder / "_delta_log")
+        """Merge the longest run of small files into one, if no other writer comes between.
+
+        Not by delta-rs's `optimize.compact`: in 1.6.6 it ignores `max_commit_retries`, rebases
+        itself, and lets two concurrent compactions both land, which doubles every row. The same
+        compare-and-swap as for appends cannot.
+        """
+        run = _longest_run(self._snapshot.files)
+        if len(run) < 2:
+            return
+        first, last = run[0].first, max(file.last for file in run)
+        blocks = []
+        for file in run:
+            with self._open_file(file.path, file.length) as parquet:
+                blocks.append(parquet.read(use_threads=False).select(_SCHEMA.names).cast(pa.schema(_SCHEMA)))
+        block = pa.concat_tables(blocks)
+        if block.column("entry").to_pylist().count("commit") != last - first + 1:
+            raise self._gap(first)  # never make it worse: a damaged history stays as it is
+        name = unique_name(FOLDER, f"commits-{first:08d}-{last:08d}", ".parquet")
+        ref = write_file(self.root, name, [_to_parquet(block)])
+        actions: list[Any] = [_add_action(ref, first, last, block.num_rows, moves_rows=True)]
+        actions += [RemoveAction(file.path, False, _now_ms(), file.length, {}) for file in run]
+        if not self._swap(actions, name, {"holdfastCompaction": True}):
+            (self.root / name).unlink(missing_ok=True)
+            return
         self._table.create_checkpoint()
 
     # -- snapshots and files ------------------------------------------------------------------
@@ -622,9 +639,43 @@ def _encode(commit: CommitRow, changes: Sequence[ChangeRow]) -> Any:
         else:
             arrays.append(Array(columns[name], kind))
     block = pa.RecordBatchReader.from_stream(Table.from_arrays(arrays, schema=_SCHEMA)).read_all()
+    return _to_parquet(block)
+
+
+def _to_parquet(block: Any) -> Any:
     sink = pa.BufferOutputStream()
-    pq.write_table(block, sink, compression="zstd", write_page_checksum=True)
+    pq.write_table(block, sink, compression="zstd", row_group_size=_ROWS_PER_GROUP, write_page_checksum=True)
     return sink.getvalue()
+
+
+def _add_action(ref: FileRef, first: int, last: int, n_rows: int, *, moves_rows: bool) -> Any:
+    stats = {
+        "numRecords": n_rows,
+        "minValues": {"version": first},
+        "maxValues": {"version": last},
+        "nullCount": {"version": 0},
+    }
+    path = ref.name.removeprefix(f"{FOLDER}/")
+    return AddAction(path, ref.length, {}, _now_ms(), not moves_rows, json.dumps(stats))
+
+
+def _longest_run(files: Iterable[_File]) -> list[_File]:
+    """The longest run of neighbouring small files, oldest first, cut where it grows too large.
+
+    Neighbours, so that the versions of the merged file are again one range of their own.
+    """
+    best: list[_File] = []
+    run: list[_File] = []
+    length = 0
+    for file in files:
+        if file.length >= COMPACT_BELOW or length + file.length > 2 * COMPACT_BELOW:
+            run, length = [], 0
+        if file.length < COMPACT_BELOW:
+            run.append(file)
+            length += file.length
+        if len(run) > len(best):
+            best = list(run)
+    return best
 
 
 def _json(value: Any) -> str | None:

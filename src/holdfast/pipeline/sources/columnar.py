@@ -174,7 +174,8 @@ def _open_parquet(path: str, table: str) -> Any:
         return pq.ParquetFile(path, memory_map=True)
     except (pa.ArrowInvalid, OSError) as error:
         raise SourceError(
-            f"{shorten(path)} for table {table!r} is not a Parquet file: {first_line(error)}. {NOTHING_APPLIED} "
+            f"{shorten(path)} for table {table!r} is not a Parquet file: {first_line(error)}. "
+            f"{NOTHING_APPLIED} "
             "Next step: check the file, or give its format."
         ) from None
 
@@ -201,7 +202,8 @@ def read_parquet(split: Split, names: Sequence[str], *, table: str) -> pa.Table:
             found = file.read_row_groups(groups, columns=wanted, use_threads=False)
         except (pa.ArrowInvalid, OSError) as error:
             raise SourceError(
-                f"{shorten(split.path)} for table {table!r} is damaged: {first_line(error)}. {NOTHING_APPLIED} "
+                f"{shorten(split.path)} for table {table!r} is damaged: {first_line(error)}. "
+                f"{NOTHING_APPLIED} "
                 "Next step: write the file again."
             ) from None
     return found.slice(split.start - skipped, split.end - split.start)
@@ -212,7 +214,8 @@ def open_arrow(path: str, *, table: str) -> Any:
         return pa.ipc.open_file(pa.memory_map(path))
     except (pa.ArrowInvalid, OSError) as error:
         raise SourceError(
-            f"{shorten(path)} for table {table!r} is not an Arrow file: {first_line(error)}. {NOTHING_APPLIED} "
+            f"{shorten(path)} for table {table!r} is not an Arrow file: {first_line(error)}. "
+            f"{NOTHING_APPLIED} "
             "Next step: check the file; an Arrow stream must be written as a file."
         ) from None
 

@@ -33,6 +33,7 @@ from holdfast.errors import (
 from .columnar import check_columns, first_line
 from .options import ReadOptions, Split
 
+_csv: Any = pa.csv  # untyped, with or without third-party stubs
 BLOCK = 16 << 20
 SAMPLE_BLOCK = 1 << 20
 # Measured on 144 MB x 16 columns: 1 MB blocks 0.59 s, 4 MB 0.57 s, 32 MB 0.64 s.
@@ -46,7 +47,7 @@ OTHER_DELIMITERS = ",;\t|"
 class Text:
     """UTF-8 bytes of a split behind byte order mark and header, and what was cut off before."""
 
-    body: pa.Buffer
+    body: Any  # pa.Buffer
     names: tuple[str, ...]  # of the file, in its order
     lines_before: int  # line ends between the start of the split and the body
     split: Split
@@ -83,14 +84,14 @@ def can_split(path: str, options: ReadOptions) -> bool:
     return not path.lower().endswith(".gz") and (is_utf8(options) or is_single_byte(options.encoding))
 
 
-def raw_bytes(path: str, start: int, end: int) -> pa.Buffer:
+def raw_bytes(path: str, start: int, end: int) -> Any:
     """Bytes of a file, memory-mapped."""
     with pa.memory_map(path) as file:
         file.seek(start)
         return file.read_buffer(end - start)
 
 
-def utf8_bytes(split: Split, options: ReadOptions, *, table: str) -> pa.Buffer:
+def utf8_bytes(split: Split, options: ReadOptions, *, table: str) -> Any:
     """The split's bytes, decompressed and as UTF-8 (not yet checked if they should be UTF-8 already)."""
     if os.path.getsize(split.path) == 0:
         return pa.py_buffer(b"")
@@ -138,7 +139,8 @@ def open_text(split: Split, options: ReadOptions, *, table: str) -> Text:
     begin, end = first_record(view, delimiter, options.quote)
     if begin == end:
         raise SourceError(
-            f"{file_name(split)} for table {table!r} is empty: it has no {'header' if options.header else 'row'}. "
+            f"{file_name(split)} for table {table!r} is empty: it has no "
+            f"{'header' if options.header else 'row'}. "
             f"{NOTHING_APPLIED} Next step: check how the file was written."
         )
     fields = _fields(body.slice(begin, end - begin), delimiter, split, options, table)
@@ -147,7 +149,8 @@ def open_text(split: Split, options: ReadOptions, *, table: str) -> Text:
         if others:
             best = max(others, key=fields[0].count)
             raise SourceError(
-                f"{file_name(split)} for table {table!r} has a single column {shorten(fields[0])} when read with "
+                f"{file_name(split)} for table {table!r} has a single column {shorten(fields[0])} when "
+                "read with "
                 f"delimiter {delimiter!r}. {NOTHING_APPLIED} Next step: give the delimiter, "
                 f"probably {best!r} (or {delimiter!r}, if it is one column)."
             )
@@ -172,7 +175,8 @@ def check_names(names: Sequence[str], where: str, *, table: str) -> None:
     for k, name in enumerate(names, 1):
         if name == "":
             raise SchemaError(
-                f"{where} for table {table!r} has no name for its column {k} of {len(names)}. {NOTHING_APPLIED} "
+                f"{where} for table {table!r} has no name for its column {k} of {len(names)}. "
+                f"{NOTHING_APPLIED} "
                 "Next step: name the column, or leave it out."
             )
         if name in seen:
@@ -211,27 +215,25 @@ def first_record(view: memoryview, delimiter: str, quote: str) -> tuple[int, int
     return begin, at
 
 
-def _fields(record: pa.Buffer, delimiter: str, split: Split, options: ReadOptions, table: str) -> list[str]:
+def _fields(record: Any, delimiter: str, split: Split, options: ReadOptions, table: str) -> list[str]:
     raw = record.to_pybytes()
     try:
         raw.decode()
     except UnicodeDecodeError as error:
         raise undecodable(split, options, table, raw, error.start) from None
-    found = pa.csv.read_csv(
+    found = _csv.read_csv(
         pa.BufferReader(record),
-        read_options=pa.csv.ReadOptions(
+        read_options=_csv.ReadOptions(
             use_threads=False, autogenerate_column_names=True, block_size=len(raw) + 1
         ),
         parse_options=_parse_options(delimiter, options),
-        convert_options=pa.csv.ConvertOptions(
-            default_column_type=pa.large_string(), strings_can_be_null=False
-        ),
+        convert_options=_csv.ConvertOptions(default_column_type=pa.large_string(), strings_can_be_null=False),
     )
     return [column[0].as_py() for column in found.columns]
 
 
 def _parse_options(delimiter: str, options: ReadOptions, on_ragged: Any = None) -> Any:
-    return pa.csv.ParseOptions(
+    return _csv.ParseOptions(
         delimiter=delimiter,
         quote_char=options.quote or False,
         double_quote=bool(options.quote),
@@ -302,7 +304,7 @@ def _mode_after(last: bytes, delimiter: bytes) -> int:
     return records.FIELD_START if last == delimiter else records.IN_FIELD
 
 
-def walk_to(body: pa.Buffer, delimiter: str, quote: str, n_records: int | None = None) -> Any:
+def walk_to(body: Any, delimiter: str, quote: str, n_records: int | None = None) -> Any:
     """The kernel's state behind `n_records` records and the blank lines that follow, or behind all."""
     from holdfast.kernels import records
 
@@ -353,7 +355,8 @@ def unclosed_quote(path: str, options: ReadOptions, table: str) -> SourceError:
     body = utf8_bytes(whole, options, table=table)
     state = walk_to(body, delimiter_of(path, options), options.quote)
     return SourceError(
-        f"{os.path.basename(path)} for table {table!r} has a quote that is never closed, in the record that begins "
+        f"{os.path.basename(path)} for table {table!r} has a quote that is never closed, in the record "
+        "that begins "
         f"in line {int(state[3]) + 1}. {NOTHING_APPLIED} Next step: close the quote, or turn quoting off."
     )
 
@@ -400,13 +403,13 @@ def _batches(text: Text, options: ReadOptions, block_size: int, table: str) -> I
     while True:
         skip = done
         try:
-            reader = pa.csv.open_csv(
+            reader = _csv.open_csv(
                 pa.BufferReader(text.body),
-                read_options=pa.csv.ReadOptions(
-                    use_threads=False, column_names=text.names, block_size=block_size
+                read_options=_csv.ReadOptions(
+                    use_threads=False, column_names=list(text.names), block_size=block_size
                 ),
                 parse_options=_parse_options(delimiter, options, on_ragged),
-                convert_options=pa.csv.ConvertOptions(
+                convert_options=_csv.ConvertOptions(
                     column_types={n: pa.large_string() for n in text.names},
                     null_values=list(options.null_values),
                     strings_can_be_null=True,

@@ -31,6 +31,7 @@ from .csv_files import MAX_BLOCK, READ_BLOCK, file_name, lines_until, utf8_bytes
 from .options import ReadOptions, Split
 from .texts import TEXT, decode
 
+_json: Any = pa.json  # untyped, with or without third-party stubs
 # What a JSON value can be a value of, in the order in which a column's type is chosen.
 NATIVE = ("int", "float", "bool", "text")
 _FITS = {"int": ("int", "float"), "float": ("float",), "bool": ("bool",), "text": ("text",)}
@@ -53,7 +54,7 @@ def cuts(path: str, options: ReadOptions, split_bytes: int) -> list[int]:
 
 
 def _objects(
-    body: pa.Buffer, split: Split, options: ReadOptions, table: str, limit: int | None = None
+    body: Any, split: Split, options: ReadOptions, table: str, limit: int | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line in the file, object) of every line that is not blank."""
     number = 0
@@ -107,7 +108,8 @@ def _malformed(
         ) from None
     reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
     raise SourceError(
-        f"{where} is not one JSON object: {shorten(line[:200].decode(errors='replace'))} ({shorten(reason)[1:-1]}). "
+        f"{where} is not one JSON object: {shorten(line[:200].decode(errors='replace'))} "
+        f"({shorten(reason)[1:-1]}). "
         f"{NOTHING_APPLIED} Next step: write one object per line, without line breaks inside."
     ) from None
 
@@ -139,7 +141,8 @@ def sample(
     families |= {name: None for name in declared if name not in families}
     if not families:
         raise SourceError(
-            f"{file_name(split)} for table {table!r} is empty: it has no JSON object with a key. {NOTHING_APPLIED} "
+            f"{file_name(split)} for table {table!r} is empty: it has no JSON object with a key. "
+            f"{NOTHING_APPLIED} "
             "Next step: check how the file was written."
         )
     types = [declared.get(name) or (Type(fits[0]) if fits else TEXT) for name, fits in families.items()]  # type: ignore[arg-type]
@@ -156,7 +159,8 @@ def _narrow(
     if kind == "nested":
         raise SchemaError(
             f"column {shorten(key)} of table {table!r} is nested: {where} has "
-            f"{shorten(json.dumps(value)[:200])[1:-1]}. {NOTHING_APPLIED} Next step: flatten it or leave it out."
+            f"{shorten(json.dumps(value)[:200])[1:-1]}. {NOTHING_APPLIED} Next step: flatten it or leave "
+            "it out."
         )
     allowed: Sequence[str] = _FITS[kind]
     if kind == "int" and value not in INT64:
@@ -169,7 +173,8 @@ def _narrow(
         what = "mixes types" if fits else "has a number that no 64-bit integer holds"
         raise ColumnTypeError(
             f"column {shorten(key)} of table {table!r} {what}: {where} has {shorten(value)} "
-            f"({kind}){before}. {NOTHING_APPLIED} Next step: write all its values as strings, or all as numbers."
+            f"({kind}){before}. {NOTHING_APPLIED} Next step: write all its values as strings, or all as "
+            "numbers."
         )
     return left
 
@@ -225,7 +230,7 @@ def read_objects(
         return pa.table(columns, names=list(names)), fits
     columns = []
     for name, t in by_name.items():
-        column = found.column(name)
+        column: Any = found.column(name)
         if t.family not in NATIVE:
             decoded = decode(column, t)
             if decoded is None:
@@ -235,14 +240,14 @@ def read_objects(
     return pa.table(columns, schema=schema), {}
 
 
-def _read(body: pa.Buffer, columns: Mapping[str, pa.DataType], ignore: bool = False) -> pa.Table:
+def _read(body: Any, columns: Mapping[str, pa.DataType], ignore: bool = False) -> pa.Table:
     block_size = READ_BLOCK
     while True:
         try:
-            return pa.json.read_json(
+            return _json.read_json(
                 pa.BufferReader(body),
-                read_options=pa.json.ReadOptions(use_threads=False, block_size=block_size),
-                parse_options=pa.json.ParseOptions(
+                read_options=_json.ReadOptions(use_threads=False, block_size=block_size),
+                parse_options=_json.ParseOptions(
                     explicit_schema=pa.schema(list(columns.items())),
                     newlines_in_values=False,
                     unexpected_field_behavior="ignore" if ignore else "error",
@@ -261,7 +266,7 @@ def _has_large(values: Any) -> bool:
 
 
 def _diagnose(
-    body: pa.Buffer,
+    body: Any,
     split: Split,
     types: Mapping[str, Type],
     options: ReadOptions,
@@ -277,7 +282,8 @@ def _diagnose(
         for key, value in found.items():
             if key not in types:
                 raise SchemaError(
-                    f"line {lines_until(split) + line} of {file_name(split)} has the key {shorten(key)}, which "
+                    f"line {lines_until(split) + line} of {file_name(split)} has the key {shorten(key)}, "
+                    "which "
                     f"{table_label(table, version)} has no column for. Columns: {listing(list(types))}. "
                     f"{NOTHING_APPLIED} Next step: declare it when the table is tracked, for example "
                     f"--types {shorten(key)[1:-1]}=text, or leave it out."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import glob
+import itertools
 import os
 import uuid
 from collections.abc import Iterable, Iterator
@@ -61,7 +62,8 @@ def plan_source(source: Any, *, options: ReadOptions, table: str, staging: Path,
         return _plan_files(os.fspath(source), options, table, split_bytes)
     if options.types:
         raise UsageError(
-            f"types are declared for table {table!r}, but a table in memory has its own. Next step: cast its columns, "
+            f"types are declared for table {table!r}, but a table in memory has its own. Next step: cast "
+            "its columns, "
             "or leave the types out."
         )
     if isinstance(source, pa.Table | pa.RecordBatch):
@@ -86,7 +88,8 @@ def plan_source(source: Any, *, options: ReadOptions, table: str, staging: Path,
             split_bytes,
         )
     raise UsageError(
-        f"table {table!r} cannot be read from a {type(source).__name__}. Next step: give a path, a pandas or Spark "
+        f"table {table!r} cannot be read from a {type(source).__name__}. Next step: give a path, a pandas "
+        "or Spark "
         "DataFrame, or a pyarrow Table."
     )
 
@@ -105,7 +108,8 @@ def _from_pandas(frame: Any, table: str) -> pa.Table:
             mixed = " and ".join(t.__name__ for t in common[:3])
             raise ColumnTypeError(
                 f"column {shorten(str(label))} of table {table!r} mixes values of type {mixed} in the pandas "
-                f"DataFrame, for example {shorten(shown)}. {NOTHING_APPLIED} Next step: convert the column to one "
+                f"DataFrame, for example {shorten(shown)}. {NOTHING_APPLIED} Next step: convert the "
+                "column to one "
                 "type, for example with astype."
             ) from None
         names.append(str(label))
@@ -165,14 +169,16 @@ def _plan_files(given: str, options: ReadOptions, table: str, split_bytes: int) 
     kinds = {_kind(path, options, table) for path in files}
     if len(kinds) > 1:
         raise SourceError(
-            f"{shorten(given)} for table {table!r} mixes files of several formats ({', '.join(sorted(kinds))}). "
+            f"{shorten(given)} for table {table!r} mixes files of several formats "
+            f"({', '.join(sorted(kinds))}). "
             f"{NOTHING_APPLIED} Next step: give one format, or a glob that picks its files."
         )
     kind = kinds.pop()
     plan = {"csv": _plan_csv, "jsonl": _plan_jsonl, "parquet": _plan_columnar, "arrow": _plan_columnar}[kind]
     if options.types and kind in ("parquet", "arrow"):
         raise UsageError(
-            f"types are declared for table {table!r}, but {kind} files have their own. Next step: leave the types out."
+            f"types are declared for table {table!r}, but {kind} files have their own. Next step: leave "
+            "the types out."
         )
     source = plan(files, description, kind, options, table, split_bytes)
     unknown = [name for name in options.types if name not in source.names]
@@ -189,7 +195,8 @@ def _files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str
     if path.is_dir():
         if (path / "_delta_log").is_dir():
             raise SourceError(
-                f"{shorten(given)} for table {table!r} is a Delta table; its files alone may hold deleted rows. "
+                f"{shorten(given)} for table {table!r} is a Delta table; its files alone may hold deleted "
+                "rows. "
                 f"{NOTHING_APPLIED} Next step: read it with deltalake or Spark and give the table."
             )
         found = [f for f in sorted(path.rglob("*")) if f.is_file() and _visible(f.relative_to(path))]
@@ -199,7 +206,8 @@ def _files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str
             _refuse_partitions(f.relative_to(path), given, table)
         if not found:
             raise SourceError(
-                f"the folder {shorten(given)} for table {table!r} has no data files. {NOTHING_APPLIED} Next step: "
+                f"the folder {shorten(given)} for table {table!r} has no data files. {NOTHING_APPLIED} "
+                "Next step: "
                 f"check the folder; files end in {', '.join(sorted(ENDINGS))}, or give the format."
             )
         return [str(f) for f in found], f"folder {path.name} ({len(found)} files)"
@@ -208,7 +216,8 @@ def _files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str
         matches = [m for m in matches if _visible(Path(os.path.basename(m)))]
         if not matches:
             raise SourceError(
-                f"no file matches {shorten(given)} for table {table!r}. {NOTHING_APPLIED} Next step: check the "
+                f"no file matches {shorten(given)} for table {table!r}. {NOTHING_APPLIED} Next step: "
+                "check the "
                 f"pattern; the working folder is {shorten(os.getcwd())}."
             )
         return matches, f"{os.path.basename(given)} ({len(matches)} files)"
@@ -230,8 +239,10 @@ def _refuse_partitions(path: Path, given: str, table: str) -> None:
     named = [part for part in path.parts[:-1] if "=" in part]
     if named:
         raise SchemaError(
-            f"{shorten(given)} for table {table!r} is partitioned: the column {named[0].split('=')[0]!r} stands in "
-            f"folder names ({shorten(named[0])}) and would be lost. {NOTHING_APPLIED} Next step: read the folder with "
+            f"{shorten(given)} for table {table!r} is partitioned: the column {named[0].split('=')[0]!r} "
+            "stands in "
+            f"folder names ({shorten(named[0])}) and would be lost. {NOTHING_APPLIED} Next step: read the "
+            "folder with "
             "Spark and give the DataFrame."
         )
 
@@ -248,7 +259,8 @@ def _kind(path: str, options: ReadOptions, table: str) -> Kind:
     kind = ENDINGS.get(_ending(path))
     if kind is None:
         raise SourceError(
-            f"the format of {shorten(os.path.basename(path))} for table {table!r} cannot be told from its ending. "
+            f"the format of {shorten(os.path.basename(path))} for table {table!r} cannot be told from its "
+            "ending. "
             f"{NOTHING_APPLIED} Next step: give the format: csv, parquet, jsonl or arrow."
         )
     return kind
@@ -261,8 +273,10 @@ def _same_columns(found: Iterable[str], names: tuple[str, ...], path: str, first
         parts = [f"lacks {listing(missing)}"] if missing else []
         parts += [f"has {listing(extra)} in addition"] if extra else []
         raise SchemaError(
-            f"the files for table {table!r} differ: {shorten(os.path.basename(path))} {' and '.join(parts)}, compared "
-            f"with {shorten(os.path.basename(first))}. {NOTHING_APPLIED} Next step: give all files the same columns."
+            f"the files for table {table!r} differ: {shorten(os.path.basename(path))} "
+            f"{' and '.join(parts)}, compared "
+            f"with {shorten(os.path.basename(first))}. {NOTHING_APPLIED} Next step: give all files the "
+            "same columns."
         )
 
 
@@ -275,10 +289,7 @@ def _plan_csv(
     n_rows = max(SAMPLE_ROWS // min(len(files), 10), 1)
     for path in files:
         ends = csv_files.cuts(path, options, split_bytes, table=table)
-        own = [
-            Split("csv", path, low, high, high - low, low == 0)
-            for low, high in zip(ends, ends[1:], strict=False)
-        ]
+        own = [Split("csv", path, low, high, high - low, low == 0) for low, high in itertools.pairwise(ends)]
         text = csv_files.open_text(own[0], options, table=table)
         names = names or text.names
         _same_columns(text.names, names, path, files[0], table)
@@ -320,8 +331,7 @@ def _plan_jsonl(
             json_lines.cuts(path, options, split_bytes) if csv_files.can_split(path, options) else [0, size]
         )
         own = [
-            Split("jsonl", path, low, high, high - low, low == 0)
-            for low, high in zip(ends, ends[1:], strict=False)
+            Split("jsonl", path, low, high, high - low, low == 0) for low, high in itertools.pairwise(ends)
         ]
         if len(splits) == 0 or len(files) <= 10:
             found = json_lines.sample(own[0], options, SAMPLE_ROWS, table=table)

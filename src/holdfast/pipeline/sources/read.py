@@ -113,7 +113,8 @@ def _unfit(
     row = csv_files.row_number(split, options, at)
     verb = "track the table again with" if version is not None else "declare"
     return ColumnTypeError(
-        f"column {shorten(name)} of {columnar.table_label(table, version)} is {t}; {what} has {shorten(value)} in "
+        f"column {shorten(name)} of {columnar.table_label(table, version)} is {t}; {what} has "
+        f"{shorten(value)} in "
         f"row {row} of {csv_files.file_name(split)}. {NOTHING_APPLIED} Next step: {verb} "
         f"--types {shorten(name)[1:-1]}={suggestion(value)}, or mend the value."
     )

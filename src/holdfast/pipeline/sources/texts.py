@@ -7,10 +7,10 @@ A column is of the first type, in this order, that all its texts survive:
 | type | the text it writes |
 |---|---|
 | int | `-12`: no leading zeros, no plus sign, no `-0`; 64 bits |
-| decimal(18,s) | exactly s >= 1 fraction digits, `0.50`, no `-0.00`; 18 digits, whatever the sample had, so that later batches fit |
+| decimal(18,s) | exactly s >= 1 fraction digits, no `-0.00`; always 18 digits, so that later batches fit |
 | float | the shortest that reads back as the same float, in one of two *spellings* per column |
 | date | `2024-02-29` |
-| timestamp[us] | `2024-02-29 13:00:00` with a blank or a `T`, and 0 to 6 fraction digits: one spelling per column |
+| timestamp[us] | `2024-02-29 13:00:00`, blank or `T`, 0 to 6 fraction digits: one spelling per column |
 | text | itself |
 
 Floats are spelt `point` (as Python, pandas and the JVM do: `2.0`, `1e-07`: Python's repr) or `bare` (as
@@ -197,7 +197,7 @@ def _float_texts(values: Values, spelling: str) -> Texts:
         return bare
     size = pc.abs(values)
     whole = pc.invert(pc.match_substring_regex(bare, "[.enf]"))
-    texts = pc.if_else(whole, pc.binary_join_element_wise(bare, pa.scalar(".0", pa.large_string()), ""), bare)
+    texts = pc.if_else(whole, pc.binary_join_element_wise(bare, _scalar(".0"), _scalar("")), bare)
     small = pc.and_(pc.less(size, _PLAIN_FLOATS[0]), pc.not_equal(size, 0.0))
     exponents = pc.fill_null(pc.or_(small, pc.greater_equal(size, _PLAIN_FLOATS[1])), False)
     if pc.any(exponents).as_py():
@@ -205,6 +205,10 @@ def _float_texts(values: Values, spelling: str) -> Texts:
         texts = pc.replace_with_mask(_one_chunk(texts), _one_chunk(exponents), spelt)
         return pa.chunked_array([texts])
     return texts
+
+
+def _scalar(text: str) -> Any:
+    return pa.scalar(text, pa.large_string())
 
 
 def _one_chunk(values: Values) -> Any:
@@ -247,8 +251,8 @@ def _timestamps(texts: Texts, t: Type, spelling: str | None) -> Values | None:
 
 def _times(texts: Texts, t: Type, spelling: str | None) -> Values | None:
     """Clock times; Arrow has no cast from text to time, so they borrow a day."""
-    day = pa.scalar("1970-01-01", pa.large_string())
-    stamps = _timestamps(pc.binary_join_element_wise(day, texts, " "), Type("timestamp", unit=t.unit), None)
+    borrowed = pc.binary_join_element_wise(_scalar("1970-01-01"), texts, _scalar(" "))
+    stamps = _timestamps(borrowed, Type("timestamp", unit=t.unit), None)
     return stamps if stamps is None else stamps.cast(arrow_type(t))
 
 
@@ -271,9 +275,8 @@ def _padded(texts: Texts, unit: str) -> Texts:
     digits = FRACTION_DIGITS[unit]
     if digits == 0:
         return texts
-    point = pa.scalar(".", pa.large_string())
     whole = pc.equal(pc.binary_length(texts), 19)
-    texts = pc.if_else(whole, pc.binary_join_element_wise(texts, point, ""), texts)
+    texts = pc.if_else(whole, pc.binary_join_element_wise(texts, _scalar("."), _scalar("")), texts)
     return pc.utf8_rpad(texts, width=20 + digits, padding="0")
 
 

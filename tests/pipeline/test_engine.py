@@ -1,0 +1,209 @@
+"""The engine's contract: the same answers, the same errors, wherever a task runs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from holdfast.errors import AbsentRowError, EngineError, HoldfastError, SourceError, UsageError
+from holdfast.pipeline.engine import Engine, Where, echo, task_name
+from holdfast.pipeline.session import available_cores
+from pipeline import task_functions as tasks
+
+EVERYWHERE = pytest.mark.parametrize("where", ["inline", "spark"])
+
+
+def numbers(n: int) -> list[dict[str, object]]:
+    return [{"n": i} for i in range(n)]
+
+
+@EVERYWHERE
+def test_results_come_in_payload_order(engine_spark: Engine, where: Where) -> None:
+    payloads = [{"n": n, "sleep_s": 0.2 if n == 0 else 0} for n in range(7)]
+    assert engine_spark.run(tasks.double, payloads, where=where) == [str(2 * n).encode() for n in range(7)]
+
+
+@EVERYWHERE
+def test_payload_passes_through_json(engine_spark: Engine, where: Where) -> None:
+    payload = {"list": (1, 2), "text": 'é"\n', "none": None, "big": 2**63}
+    seen = b'{"list": ["list", [1, 2]], "text": ["str", "\\u00e9\\"\\n"], "none": ["NoneType", null], '
+    seen += b'"big": ["int", 9223372036854775808]}'
+    assert engine_spark.run(tasks.describe, [payload], where=where) == [seen]
+
+
+@EVERYWHERE
+def test_our_own_errors_come_back_as_they_were(engine_spark: Engine, where: Where) -> None:
+    with pytest.raises(AbsentRowError) as caught:
+        engine_spark.run(tasks.refuse, numbers(5), where=where)  # 2 and 3 fail: the lower index counts
+    assert type(caught.value) is AbsentRowError
+    assert str(caught.value) == "no such row: 2. Nothing was applied."
+
+
+@EVERYWHERE
+def test_an_error_with_a_constructor_of_its_own_comes_back_too(engine_spark: Engine, where: Where) -> None:
+    with pytest.raises(tasks.PickyError) as caught:
+        engine_spark.run(tasks.picky, [{"n": 7}], where=where)
+    assert str(caught.value) == "table 'orders' has no row 7"
+
+
+@EVERYWHERE
+def test_other_exceptions_become_engine_errors(engine_spark: Engine, where: Where) -> None:
+    with pytest.raises(EngineError) as caught:
+        engine_spark.run(tasks.stumble, [{"n": 1}, {"n": 0}], where=where)
+    message = str(caught.value)
+    assert "task pipeline.task_functions:stumble failed: ZeroDivisionError" in message
+    assert "in stumble" in message
+    assert "org.apache.spark" not in message
+    assert any("return str(1 // payload" in note for note in caught.value.__notes__)
+
+
+@EVERYWHERE
+def test_a_task_must_return_bytes(engine_spark: Engine, where: Where) -> None:
+    with pytest.raises(EngineError, match="returned str, not bytes"):
+        engine_spark.run(tasks.forget_bytes, [{"text": "a"}], where=where)
+
+
+def test_a_dead_worker_is_told_and_survived(engine_spark: Engine) -> None:
+    with pytest.raises(EngineError, match="a Python worker died"):
+        engine_spark.run(tasks.die, [{}, {}], where="spark")
+    assert engine_spark.run(echo, [{}], where="spark") == [b"{}"]
+
+
+@pytest.mark.parametrize("task", [lambda payload: b"", str, len])
+def test_only_importable_functions_are_tasks(engine_inline: Engine, task: object) -> None:
+    if task is str or task is len:  # importable, if odd
+        assert task_name(task).startswith("builtins:")  # type: ignore[arg-type]
+        return
+    with pytest.raises(UsageError, match="top level of an importable module"):
+        engine_inline.run(task, [{}], where="inline")  # type: ignore[arg-type]
+
+
+def test_no_payload_no_job(engine_spark: Engine) -> None:
+    assert engine_spark.run(echo, [], where="spark") == []
+    assert engine_spark.jobs == 0
+
+
+def test_one_run_is_one_spark_job(engine_spark: Engine, spark: SparkSession, tmp_path: Path) -> None:
+    context = spark.sparkContext
+    group = f"count-{tmp_path.name}"
+    context.setJobGroup(group, "counted by Spark itself")
+    try:
+        engine_spark.run(tasks.double, numbers(5), where="spark")
+        engine_spark.run(tasks.double, numbers(3), where="spark", progress=lambda done, total: None)
+        engine_spark.stage_dataframe(spark.range(10), tmp_path)
+        engine_spark.run(tasks.double, numbers(3), where="inline")
+        assert context.getLocalProperty("spark.jobGroup.id") == group  # the caller's group is left alone
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+    assert engine_spark.jobs == 3
+    assert len(context.statusTracker().getJobIdsForGroup(group)) == 3
+
+
+@EVERYWHERE
+def test_progress_ends_at_the_total(engine_spark: Engine, where: Where) -> None:
+    seen: list[tuple[int, int]] = []
+    payloads = [{"n": n, "sleep_s": 0.3} for n in range(4)]
+    engine_spark.run(tasks.double, payloads, where=where, progress=lambda *at: seen.append(at))
+    assert seen[-1] == (4, 4)
+    assert [total for _, total in seen] == [4] * len(seen)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert len({done for done, _ in seen}) > 1
+
+
+@EVERYWHERE
+def test_what_progress_raises_is_raised(engine_spark: Engine, where: Where) -> None:
+    def complain(done: int, total: int) -> None:
+        raise KeyError("progress")
+
+    with pytest.raises(KeyError, match="progress"):
+        engine_spark.run(tasks.double, [{"n": 1, "sleep_s": 0.3}], where=where, progress=complain)
+
+
+def test_progress_leaves_no_job_group_behind(engine_spark: Engine, spark: SparkSession) -> None:
+    engine_spark.run(echo, [{}], where="spark", progress=lambda *_: None)
+    assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
+
+
+def test_workers_come_with_the_kernels_loaded(engine_spark: Engine) -> None:
+    pytest.importorskip("numba")
+    assert engine_spark.run(tasks.numba_is_loaded, [{}, {}], where="spark") == [b"yes"] * 2
+
+
+def test_a_small_task_on_a_warm_session_is_fast(engine_spark: Engine) -> None:
+    engine_spark.run(echo, [{}, {}], where="spark")
+    elapsed_s = []
+    for _ in range(5):
+        started = time.perf_counter()
+        engine_spark.run(echo, [{}, {}], where="spark")
+        elapsed_s.append(time.perf_counter() - started)
+    assert min(elapsed_s) < 2  # 0.1 s on an idle machine; this only catches workers that do not survive
+
+
+def test_mode_decides() -> None:
+    assert Engine(mode="inline").choose(1e9, limit=1) == "inline"
+    assert Engine(mode="spark").choose(0, limit=1) == "spark"
+    assert Engine().choose(1, limit=1) == "inline"
+    assert Engine().choose(1.1, limit=1) == "spark"
+    with pytest.raises(UsageError, match="'cluster'"):
+        Engine(mode="cluster")  # type: ignore[arg-type]
+
+
+def test_cores(engine_inline: Engine, engine_spark: Engine, spark: SparkSession) -> None:
+    assert engine_inline.cores == available_cores()
+    assert engine_spark.cores == spark.sparkContext.defaultParallelism
+
+
+# --- staging ----------------------------------------------------------------------------------------------
+
+
+def read_staged(files: list[tuple[str, int, int]]) -> pa.Table:
+    return pa.concat_tables(pa.ipc.open_file(pa.memory_map(path)).read_all() for path, _, _ in files)
+
+
+def test_staged_partitions_hold_the_rows(engine_spark: Engine, spark: SparkSession, tmp_path: Path) -> None:
+    frame = spark.range(0, 1000, 1, 4).select("id", F.col("id").cast("string").alias("text"))
+    files = engine_spark.stage_dataframe(frame, tmp_path / "new")
+    assert [n_rows for _, n_rows, _ in files] == [250] * 4
+    assert [Path(path).stat().st_size for path, _, _ in files] == [n_bytes for _, _, n_bytes in files]
+    table = read_staged(files)
+    assert table.schema == pa.schema(
+        [pa.field("id", pa.int64(), nullable=False), pa.field("text", pa.string(), nullable=False)]
+    )
+    assert table.column("id").to_pylist() == list(range(1000))
+    assert table.column("text").to_pylist() == [str(i) for i in range(1000)]
+
+
+def test_empty_partitions_leave_no_file(engine_spark: Engine, spark: SparkSession, tmp_path: Path) -> None:
+    files = engine_spark.stage_dataframe(spark.range(0, 8, 1, 4).where("id >= 6"), tmp_path)
+    assert [n_rows for _, n_rows, _ in files] == [2]
+    assert engine_spark.stage_dataframe(spark.range(0), tmp_path) == []
+    assert [str(path) for path in tmp_path.iterdir()] == [files[0][0]]
+
+
+def test_staging_twice_does_not_collide(engine_spark: Engine, spark: SparkSession, tmp_path: Path) -> None:
+    first = engine_spark.stage_dataframe(spark.range(3), tmp_path)
+    second = engine_spark.stage_dataframe(spark.range(3), tmp_path)
+    assert not {path for path, _, _ in first} & {path for path, _, _ in second}
+
+
+@pytest.mark.parametrize(
+    ("column", "cause"),
+    [("CAST(concat('x', id) AS INT)", "CAST_INVALID_INPUT"), ("raise_error('no good')", "no good")],
+)
+def test_a_failing_dataframe_is_a_source_error(
+    engine_spark: Engine, spark: SparkSession, tmp_path: Path, column: str, cause: str
+) -> None:
+    with pytest.raises(SourceError, match=cause) as caught:
+        engine_spark.stage_dataframe(spark.range(4).selectExpr(column), tmp_path)
+    assert "org.apache" not in str(caught.value)
+
+
+def test_a_folder_that_cannot_be_written(engine_spark: Engine, spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(HoldfastError, match="writing a partition to .*file"):
+        engine_spark.stage_dataframe(spark.range(4), tmp_path / "file")

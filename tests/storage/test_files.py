@@ -1,0 +1,159 @@
+"""Files of a workspace: written once, and never trusted unchecked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import xxhash
+
+from holdfast.errors import DamagedFileError, WorkspaceError
+from holdfast.storage import files
+from holdfast.storage.files import FileRef, check_file, read_file, seal_file, unique_name, write_file
+
+LARGE = bytes(range(256)) * 8192  # 2 MiB: hashed through a memory map
+
+
+def tamper(path: Path, content: bytes) -> None:
+    """Alter a file as a stray program would; the clock of a file ticks in steps of milliseconds."""
+    before = path.stat().st_mtime_ns
+    path.write_bytes(content)
+    os.utime(path, ns=(before + 10**9, before + 10**9))
+
+
+def test_write_and_read_back(tmp_path: Path) -> None:
+    buffers = [b"one", memoryview(b"two"), pa.py_buffer(b"three"), bytearray(b"")]
+    ref = write_file(tmp_path, "tables/orders/x.bin", buffers)
+    assert ref == FileRef("tables/orders/x.bin", 11, xxhash.xxh3_64_hexdigest(b"onetwothree"))
+    assert read_file(tmp_path, ref) == b"onetwothree"
+    assert FileRef.from_dict(ref.to_dict()) == ref
+
+
+def test_an_empty_file_is_a_file(tmp_path: Path) -> None:
+    ref = write_file(tmp_path, "empty", [])
+    assert ref.length == 0
+    assert check_file(tmp_path, ref, deep=True, fresh=True) == tmp_path / "empty"
+    assert read_file(tmp_path, ref) == b""
+
+
+def test_wide_buffers_are_counted_in_bytes(tmp_path: Path) -> None:
+    wide = memoryview(bytes(80)).cast("q")
+    assert write_file(tmp_path, "wide", [wide]).length == 80
+
+
+def test_a_name_is_never_overwritten(tmp_path: Path) -> None:
+    ref = write_file(tmp_path, "a", [b"first"])
+    with pytest.raises(WorkspaceError, match=r"'a' exists already .* never overwritten"):
+        write_file(tmp_path, "a", [b"second"])
+    assert read_file(tmp_path, ref) == b"first"
+
+
+def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
+    def buffers() -> Iterator[bytes]:
+        yield b"half"
+        raise RuntimeError("the source broke")
+
+    with pytest.raises(RuntimeError, match="the source broke"):
+        write_file(tmp_path, "t/a", buffers())
+    assert not (tmp_path / "t/a").exists()
+
+
+def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    with pytest.raises(WorkspaceError, match=r"'a' .* No space left on device. Nothing was applied"):
+        write_file(tmp_path, "a", [b"x"])
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_folder_in_the_way_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "tables").write_bytes(b"")
+    with pytest.raises(WorkspaceError, match="cannot write the file 'tables/a'"):
+        write_file(tmp_path, "tables/a", [b"x"])
+
+
+@pytest.mark.parametrize("content", [b"small", LARGE])
+def test_seal_equals_write(tmp_path: Path, content: bytes) -> None:
+    written = write_file(tmp_path, "a", [content])
+    (tmp_path / "b").write_bytes(content)
+    sealed = seal_file(tmp_path, "b")
+    assert (sealed.length, sealed.checksum) == (written.length, written.checksum)
+
+
+@pytest.mark.parametrize("content", [b"small", LARGE])
+def test_an_altered_byte_is_found_by_the_deep_check_only(tmp_path: Path, content: bytes) -> None:
+    ref = write_file(tmp_path, "a", [content])
+    tamper(tmp_path / "a", content[:-1] + b"?")
+    check_file(tmp_path, ref, deep=False)
+    with pytest.raises(DamagedFileError, match=r"'a' .* has been altered: .* Restore it from a backup"):
+        check_file(tmp_path, ref, deep=True)
+    with pytest.raises(DamagedFileError, match="has been altered"):
+        read_file(tmp_path, ref)
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_missing_and_cut_files(tmp_path: Path, deep: bool) -> None:
+    ref = write_file(tmp_path, "t/a", [b"content"])
+    (tmp_path / "t/a").write_bytes(b"cont")
+    with pytest.raises(DamagedFileError, match=r"'t/a' .* has 4 bytes; 7 were written. Restore"):
+        check_file(tmp_path, ref, deep=deep)
+    (tmp_path / "t/a").unlink()
+    with pytest.raises(DamagedFileError, match=r"'t/a' .* is missing. Restore"):
+        check_file(tmp_path, ref, deep=deep)
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    ref = FileRef("a", (tmp_path / "a").stat().st_size, "0" * 16)
+    with pytest.raises(DamagedFileError, match="cannot read the file 'a'"):
+        check_file(tmp_path, ref, deep=True)
+
+
+@pytest.mark.parametrize("name", ["../a", "/etc/passwd", "", "t/../../a", "a\0b"])
+def test_names_stay_inside_the_workspace(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DamagedFileError, match="is not a file name inside the workspace"):
+        check_file(tmp_path, FileRef(name, 1, "0" * 16), deep=False)
+    with pytest.raises(DamagedFileError, match="is not a file name inside the workspace"):
+        write_file(tmp_path, name, [b"x"])
+
+
+def test_a_file_is_hashed_once_per_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").write_bytes(LARGE)
+    ref = FileRef("a", len(LARGE), xxhash.xxh3_64_hexdigest(LARGE))
+    hashes = []
+    real = files._hash
+    monkeypatch.setattr(files, "_hash", lambda d, n: hashes.append(n) or real(d, n))
+    for _ in range(3):
+        check_file(tmp_path, ref, deep=True)
+    assert len(hashes) == 1
+    check_file(tmp_path, ref, deep=True, fresh=True)
+    assert len(hashes) == 2
+    tamper(tmp_path / "a", LARGE)  # the same content under a new time: it must be looked at again
+    check_file(tmp_path, ref, deep=True)
+    assert len(hashes) == 3
+
+
+def test_what_was_hashed_is_compared_with_every_reference(tmp_path: Path) -> None:
+    ref = write_file(tmp_path, "a", [b"content"])
+    check_file(tmp_path, ref, deep=True)
+    with pytest.raises(DamagedFileError, match="has been altered"):
+        check_file(tmp_path, FileRef("a", 7, "0" * 16), deep=True)
+
+
+def test_what_is_remembered_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_MAX_REMEMBERED", 2)
+    monkeypatch.setattr(files, "_hashed", {})
+    for name in "abcde":
+        write_file(tmp_path, name, [b"x"])
+        assert len(files._hashed) <= 2
+
+
+def test_unique_names_differ() -> None:
+    names = {unique_name("tables/orders", "segment", ".arrow") for _ in range(1000)}
+    assert len(names) == 1000
+    assert all(n.startswith("tables/orders/segment-") and n.endswith(".arrow") for n in names)

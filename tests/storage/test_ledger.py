@@ -1,0 +1,657 @@
+"""The ledger: versions without gaps, commits whole, writers in single file, damage named.
+
+The tests with several writers run real processes: conflicts inside one process would also be
+caught by the lock of a `Ledger`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from holdfast.errors import ConflictError, DamagedFileError, WorkspaceError
+from holdfast.storage import ledger as module
+from holdfast.storage.ledger import ChangeRow, CommitRow, Ledger
+
+KEY = {"kind": "ucc", "table": "orders", "columns": ["a", "b"]}
+WITNESSES = [[{"row": 1, "values": {"a": "ü", "b": None}}, {"row": 7, "values": {"a": "ü", "b": None}}]]
+
+# Appends until it is done or killed. A commit of version v has v % 4 changes and says so.
+WRITER = """
+import sys
+from pathlib import Path
+from holdfast.errors import ConflictError
+from holdfast.storage import ledger as module
+from holdfast.storage.ledger import ChangeRow, CommitRow, Ledger
+
+root, who, n_commits, every = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+module.COMPACT_EVERY = every
+module.CHECKPOINT_EVERY = 5
+print("ready", flush=True)
+sys.stdin.readline()
+ledger = Ledger.create(root)
+done = conflicts = 0
+while done < n_commits:
+    base = ledger.version
+    n = (base + 1) % 4
+    changes = [ChangeRow(who, "ucc", "broke", {"kind": "ucc", "i": i}) for i in range(n)]
+    commit = CommitRow(who, "apply", {"x": "y" * 2000}, {"n_changes": n}, f"{who}-{done}")
+    try:
+        ledger.append(base, commit, changes)
+        done += 1
+    except ConflictError:
+        conflicts += 1
+print(conflicts, flush=True)
+"""
+
+
+Start = Callable[[Path, str, int, int], subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start_writer() -> Iterator[Start]:
+    """Starts writers (root, name, number of commits, compact every); none outlives the test."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(root: Path, who: str, n_commits: int, compact_every: int) -> subprocess.Popen[str]:
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(root), who, str(n_commits), str(compact_every)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(writer)
+        return writer
+
+    yield start
+    for writer in started:
+        writer.kill()
+        if writer.stdout is not None and not writer.stdout.closed:
+            writer.communicate()
+
+
+def release(writers: list[subprocess.Popen[str]]) -> None:
+    """Let started writers go, all at once."""
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n", writer.communicate()
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+
+
+def assert_whole(ledger: Ledger) -> None:
+    """Versions are 1, 2, 3 ... and every commit has all the changes that it says it has."""
+    commits = ledger.commits()
+    changes = ledger.changes(until=len(commits))
+    assert [c.version for c in commits] == list(range(1, len(commits) + 1))
+    found = dict.fromkeys(range(1, len(commits) + 1), 0)
+    for change in changes:
+        found[change.version] += 1
+    for commit in commits:
+        assert commit.detail is not None
+        assert found[commit.version] == commit.detail["n_changes"] == commit.version % 4
+
+
+def fill(ledger: Ledger, n_commits: int, table: str = "orders") -> None:
+    for _ in range(n_commits):
+        base = ledger.version
+        n = (base + 1) % 4
+        commit = CommitRow(table, "apply", {"segments": [base]}, {"n_changes": n}, f"batch-{base + 1}")
+        ledger.append(base, commit, [ChangeRow(table, "ucc", "appeared", {"i": i}) for i in range(n)])
+
+
+def data_files(root: Path) -> set[str]:
+    return {p.name for p in (root / "ledger").glob("*.parquet")}
+
+
+# -- what is written is read ------------------------------------------------------------------
+
+
+def test_an_empty_ledger(tmp_path: Path) -> None:
+    Ledger.create(tmp_path)
+    ledger = Ledger.open(tmp_path)
+    assert (ledger.version, ledger.heads(), ledger.commits(), ledger.changes()) == (0, {}, [], [])
+    assert ledger.find_batch("orders", "x") is None
+    with pytest.raises(WorkspaceError, match="has no version 1: it has none yet"):
+        ledger.commit_row(1)
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    writer = Ledger.create(tmp_path)
+    reader = Ledger.open(tmp_path)
+    at = datetime(2026, 2, 3, 4, 5, 6, 789012, tzinfo=UTC)
+    state = {"segments": [{"name": "s/1", "rows": 10**12}], "text": 'quote " \\ \n ü 日本'}
+    commit = CommitRow("orders", "track", state, {"elapsed_s": 0.25}, "batch-1", at=at)
+    changes = [
+        ChangeRow("orders", "ucc", "appeared", KEY),
+        ChangeRow("orders", "ucc", "broke", {**KEY, "columns": []}, "two rows agree", WITNESSES),
+    ]
+    assert writer.append(0, commit, changes) == 1
+    expected = CommitRow("orders", "track", state, {"elapsed_s": 0.25}, "batch-1", 1, at, {"orders": 1})
+    for ledger in (writer, reader, Ledger.open(tmp_path)):
+        assert ledger.version == 1
+        assert ledger.commit_row(1) == expected
+        assert [(c.kind, c.change, c.dependency, c.reason, c.witnesses) for c in ledger.changes()] == [
+            ("ucc", "appeared", KEY, None, None),
+            ("ucc", "broke", {**KEY, "columns": []}, "two rows agree", WITNESSES),
+        ]
+        assert [(c.version, c.at) for c in ledger.changes()] == [(1, at)] * 2
+        (slim,) = ledger.commits()
+        assert (slim.version, slim.detail, slim.state, slim.heads) == (1, {"elapsed_s": 0.25}, None, None)
+
+
+def test_heads_follow_each_table(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path)
+    for table, action in [("a", "track"), ("b", "track"), ("a", "apply"), ("a", "pin"), ("b", "drop")]:
+        ledger.append(ledger.version, CommitRow(table, action, {}), [])
+    assert ledger.heads() == Ledger.open(tmp_path).heads() == {"a": 4}
+    assert ledger.heads(3) == {"a": 3, "b": 2}
+    assert ledger.heads(0) == {}
+    assert [c.version for c in ledger.commits("a")] == [1, 3, 4]
+
+
+def test_filters(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path)
+    for v in range(6):
+        table = "ab"[v % 2]
+        changes = [ChangeRow(table, kind, "appeared", {"v": v + 1}) for kind in ("ucc", "fd")]
+        ledger.append(v, CommitRow(table, "apply", batch_id=f"batch-{v // 2}"), changes)
+
+    def versions(**filters: object) -> list[int]:
+        return [c.version for c in ledger.changes(**filters)]  # type: ignore[arg-type]
+
+    assert versions(kind="ucc") == [1, 2, 3, 4, 5, 6]
+    assert versions(table="b") == [2, 2, 4, 4, 6, 6]
+    assert versions(table="b", kind="fd", since=2) == [4, 6]
+    assert versions(since=2, until=4, kind="ucc") == [3, 4]
+    assert versions(since=6) == versions(until=0) == versions(table="c") == []
+    assert versions(until=99, kind="ucc") == [1, 2, 3, 4, 5, 6]
+    found = ledger.find_batch("b", "batch-1")
+    assert found is not None
+    assert found.version == 4
+    assert ledger.find_batch("c", "batch-1") is None
+    assert ledger.find_batch("b", "batch-9") is None
+
+
+def test_json_must_be_json(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path)
+    with pytest.raises(ValueError, match="JSON compliant"):
+        ledger.append(0, CommitRow("t", "track", {"x": float("nan")}), [])
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        ledger.append(0, CommitRow("t", "track"), [ChangeRow("t", "ucc", "broke", KEY, None, [{1, 2}])])
+    assert ledger.version == 0
+    assert data_files(tmp_path) == set()
+
+
+def test_any_delta_reader_reads_it(tmp_path: Path) -> None:
+    fill(Ledger.create(tmp_path), 7)
+    table = DeltaTable(str(tmp_path / "ledger"))
+    query = 'SELECT version, count(*) - 1 AS n, min("at") AS first FROM t GROUP BY version ORDER BY version'
+    block = QueryBuilder().register("t", table).execute(query).read_all()
+    counted = zip(block.column("version").to_pylist(), block.column("n").to_pylist(), strict=True)
+    assert [(int(str(v)), int(str(n))) for v, n in counted] == [(v, v % 4) for v in range(1, 8)]
+
+
+def test_folder_names_of_every_kind(tmp_path: Path) -> None:
+    for name in ["a b#c", "ü?x&y=1", "[a]*", "a:b", "s3:", "100%"]:
+        fill(Ledger.create(tmp_path / name), 2)
+        assert Ledger.open(tmp_path / name).commit_row(2).state == {"segments": [1]}
+    names = set(os.listdir(tmp_path))
+    for name in ["a%20b", "a\\b"]:
+        with pytest.raises(WorkspaceError, match=r"which Delta Lake cannot address. Nothing was written"):
+            Ledger.create(tmp_path / name)
+    assert set(os.listdir(tmp_path)) == names
+
+
+def test_reading_the_newest_state_opens_one_file(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path)
+    fill(ledger, 20)
+    (newest,) = [f.path for f in ledger._snapshot.files if f.last == 20]
+    for name in data_files(tmp_path) - {newest}:
+        os.unlink(tmp_path / "ledger" / name)
+    reader = Ledger.open(tmp_path)
+    assert reader.version == 20
+    assert reader.heads() == {"orders": 20}
+    assert reader.commit_row(20).state == {"segments": [19]}
+    with pytest.raises(
+        DamagedFileError, match=r"'ledger/commit-00000019-\w+.parquet' .* is missing. Restore"
+    ):
+        reader.commit_row(19)
+
+
+# -- conflicts --------------------------------------------------------------------------------
+
+
+def test_a_stale_writer_gets_a_conflict(tmp_path: Path) -> None:
+    first, second = Ledger.create(tmp_path), Ledger.open(tmp_path)
+    fill(first, 12)
+    base = second.version
+    first.append(12, CommitRow("orders", "apply"), [])
+    kept = data_files(tmp_path)
+    with pytest.raises(ConflictError) as caught:
+        second.append(base, CommitRow("items", "track"), [])
+    assert str(caught.value) == (
+        "another writer committed version 13 of the workspace while this batch was based on version 12. "
+        "Nothing was applied. Run it again."
+    )
+    assert data_files(tmp_path) == kept
+    assert second.append(second.version, CommitRow("items", "track"), []) == 14
+
+
+def test_the_conflict_is_decided_by_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rival commits after the last look at the version: only the swap itself can notice."""
+    ledger, rival = Ledger.create(tmp_path), Ledger.open(tmp_path)
+    fill(ledger, 3)
+    real = module._encode
+
+    def rival_first(commit: CommitRow, changes: list[ChangeRow]) -> object:
+        monkeypatch.setattr(module, "_encode", real)
+        rival.append(3, CommitRow("rival", "track"), [])
+        return real(commit, changes)
+
+    monkeypatch.setattr(module, "_encode", rival_first)
+    with pytest.raises(ConflictError, match=r"committed version 4 .* based on version 3"):
+        ledger.append(3, CommitRow("orders", "apply"), [])
+    assert [c.table for c in Ledger.open(tmp_path).commits()] == ["orders"] * 3 + ["rival"]
+    assert len(data_files(tmp_path)) == 4
+
+
+def test_a_base_that_does_not_exist(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path)
+    with pytest.raises(
+        WorkspaceError, match=r"based on version 2, .* ends at version 0. Nothing was applied"
+    ):
+        ledger.append(2, CommitRow("orders", "apply"), [])
+
+
+def test_an_error_after_the_commit_landed_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger.create(tmp_path)
+    real = DeltaTable.create_write_transaction
+
+    def commit_then_fail(self: DeltaTable, *args: object, **options: object) -> None:
+        real(self, *args, **options)
+        raise module.CommitFailedError("the network went away")
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", commit_then_fail)
+    fill(ledger, 3)
+    assert_whole(Ledger.open(tmp_path))
+    assert Ledger.open(tmp_path).version == 3
+
+
+def test_an_error_before_the_commit_applies_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Panic(BaseException):
+        """As pyo3 raises one when Rust panics."""
+
+    def fail(self: DeltaTable, *args: object, **options: object) -> None:
+        raise Panic("\x1b[31mNo space left on device\x1b[0m\n   0: <unknown>\n   1: <unknown>")
+
+    ledger = Ledger.create(tmp_path)
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", fail)
+    with pytest.raises(WorkspaceError, match=r"version 1 .*: No space left on device. Nothing was applied"):
+        fill(ledger, 1)
+    monkeypatch.undo()
+    fill(ledger, 1)
+    assert Ledger.open(tmp_path).version == 1
+
+
+def test_four_processes_append_ten_each(tmp_path: Path, start_writer: Start) -> None:
+    """They also create the ledger at once, and compact at every fifth commit."""
+    writers = [start_writer(tmp_path, f"w{i}", 10, 5) for i in range(4)]
+    release(writers)
+    # Meanwhile a reader never sees half a commit.
+    reader = Ledger.create(tmp_path)
+    seen = set()
+    while any(writer.poll() is None for writer in writers):
+        seen.add(reader.version)
+        assert_whole(reader)
+        time.sleep(0.01)
+    answers = [writer.communicate(timeout=60) for writer in writers]
+    assert [error for _, error in answers] == [""] * 4
+    assert len(seen) > 2
+    assert sum(int(out) for out, _ in answers) > 0, "no writer met another: the test proves nothing"
+
+    ledger = Ledger.open(tmp_path)
+    assert ledger.version == 40
+    assert_whole(ledger)
+    applied = {(c.table, c.batch_id) for c in ledger.commits()}
+    assert applied == {(f"w{i}", f"w{i}-{k}") for i in range(4) for k in range(10)}
+    newest = {f"w{i}": max(c.version for c in ledger.commits(f"w{i}")) for i in range(4)}
+    assert ledger.heads() == newest
+    created = [p for p in (tmp_path / "ledger/_delta_log").glob("*.json") if '"metaData"' in p.read_text()]
+    assert len(created) == 1, "two creators wrote the table's metadata"
+
+
+def test_of_several_creators_one_creates(tmp_path: Path, start_writer: Start) -> None:
+    writers = [start_writer(tmp_path / f"{i // 4}", "w", 0, 64) for i in range(12)]
+    release(writers)
+    assert [writer.communicate(timeout=60) for writer in writers] == [("0\n", "")] * 12
+    for i in range(3):
+        log = [p for p in os.listdir(tmp_path / f"{i}/ledger/_delta_log") if not p.startswith("_")]
+        assert log == [f"{0:020d}.json"]
+
+
+def test_killed_writers_leave_whole_commits(tmp_path: Path, start_writer: Start) -> None:
+    """Twelve writers die at random moments, two at work at a time."""
+    dice = random.Random(7)
+    Ledger.create(tmp_path)
+    writers = [start_writer(tmp_path, f"w{i}", 10**6, 6) for i in range(12)]
+    versions = [0]
+    for i in range(0, 12, 2):
+        pair = writers[i : i + 2]
+        release(pair)
+        for writer in pair:
+            time.sleep(dice.uniform(0.02, 0.3))
+            writer.kill()
+        for writer in pair:
+            _, error = writer.communicate(timeout=30)
+            assert error == ""
+        ledger = Ledger.open(tmp_path)
+        assert_whole(ledger)
+        assert ledger.version >= versions[-1]
+        versions.append(ledger.version)
+    assert versions[-1] > 12
+    ledger = Ledger.open(tmp_path)
+    fill(ledger, 8)
+    assert_whole(ledger)
+
+
+def test_threads_share_a_ledger(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path)
+    failures: list[BaseException] = []
+
+    def write() -> None:
+        done = 0
+        while done < 5:
+            base = ledger.version
+            changes = [ChangeRow("t", "ucc", "broke", {})] * ((base + 1) % 4)
+            try:
+                ledger.append(base, CommitRow("t", "apply", {}, {"n_changes": (base + 1) % 4}), changes)
+                done += 1
+            except ConflictError:
+                pass
+            except BaseException as error:
+                failures.append(error)
+                return
+
+    threads = [threading.Thread(target=write) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert ledger.version == 15
+    assert_whole(ledger)
+
+
+# -- compaction -------------------------------------------------------------------------------
+
+
+def test_compaction_keeps_every_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "COMPACT_EVERY", 8)
+    monkeypatch.setattr(module, "_ROWS_PER_GROUP", 16)
+    ledger = Ledger.create(tmp_path)
+    old = Ledger.open(tmp_path)
+    fill(ledger, 30)
+    assert len(ledger._snapshot.files) <= 8
+    for reader in (ledger, old, Ledger.open(tmp_path)):
+        assert_whole(reader)
+        assert [reader.commit_row(v).state for v in range(1, 31)] == [{"segments": [v]} for v in range(30)]
+        assert [c.version for c in reader.changes(since=10, until=14)] == [11, 11, 11, 13, 14, 14]
+    # Nothing is vacuumed: Delta's own time travel works too.
+    assert len(data_files(tmp_path)) > 30
+    assert DeltaTable(str(tmp_path / "ledger"), version=5).count() == 1 + 2 + 3 + 4 + 1 + 1 + 1 - 1
+
+
+def test_an_append_passes_a_foreign_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The holdfast version is unchanged, so the failed swap is no conflict."""
+    ledger = Ledger.create(tmp_path)
+    fill(ledger, 6)
+    real = module._encode
+
+    def compact_first(commit: CommitRow, changes: list[ChangeRow]) -> object:
+        DeltaTable(str(tmp_path / "ledger")).optimize.compact()
+        return real(commit, changes)
+
+    monkeypatch.setattr(module, "_encode", compact_first)
+    before = DeltaTable(str(tmp_path / "ledger")).version()
+    fill(ledger, 1)
+    assert DeltaTable(str(tmp_path / "ledger")).version() == before + 2
+    assert ledger.version == 7
+    assert_whole(Ledger.open(tmp_path))
+
+
+def test_a_compaction_that_loses_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, rival = Ledger.create(tmp_path), Ledger.open(tmp_path)
+    fill(ledger, 9)
+    assert rival.version == 9
+    real = Ledger._compact
+
+    def rival_first(self: Ledger) -> None:
+        monkeypatch.setattr(module, "COMPACT_EVERY", 64)
+        rival.append(
+            10, CommitRow("rival", "apply", {}, {"n_changes": 3}), [ChangeRow("r", "ucc", "broke", {})] * 3
+        )
+        monkeypatch.setattr(module, "COMPACT_EVERY", 10)
+        real(self)
+
+    monkeypatch.setattr(module, "COMPACT_EVERY", 10)
+    monkeypatch.setattr(Ledger, "_compact", rival_first)
+    fill(ledger, 1)
+    assert len(Ledger.open(tmp_path)._snapshot.files) == 11, "the compaction should have lost"
+    monkeypatch.setattr(Ledger, "_compact", real)
+    fill(ledger, 1)
+    assert len(Ledger.open(tmp_path)._snapshot.files) == 1
+    assert ledger.version == 12
+    assert_whole(ledger)
+    assert_whole(Ledger.open(tmp_path))
+
+
+def test_failing_housekeeping_fails_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: object, *args: object, **options: object) -> None:
+        raise RuntimeError("no room for a checkpoint")
+
+    monkeypatch.setattr(module, "COMPACT_EVERY", 4)
+    monkeypatch.setattr(module, "CHECKPOINT_EVERY", 2)
+    monkeypatch.setattr(DeltaTable, "create_checkpoint", fail)
+    ledger = Ledger.create(tmp_path)
+    fill(ledger, 11)
+    assert_whole(ledger)
+    assert_whole(Ledger.open(tmp_path))
+
+
+def test_files_without_statistics_are_read(tmp_path: Path) -> None:
+    """Another tool's compaction may keep none."""
+    fill(Ledger.create(tmp_path), 3)
+    for entry in (tmp_path / "ledger/_delta_log").glob("*.json"):
+        lines = [json.loads(line) for line in entry.read_text().splitlines()]
+        for action in lines:
+            action.get("add", {}).pop("stats", None)
+        entry.write_text("\n".join(json.dumps(action) for action in lines))
+    ledger = Ledger.open(tmp_path)
+    assert ledger.version == 3
+    assert ledger.commit_row(2).state == {"segments": [1]}
+    assert_whole(ledger)
+
+
+# -- damage -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eleven commits, a checkpoint of Delta version 8."""
+    root = tmp_path_factory.mktemp("intact")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "CHECKPOINT_EVERY", 8)
+        fill(Ledger.create(root), 11)
+    assert (root / f"ledger/_delta_log/{8:020d}.checkpoint.parquet").exists()
+    return root
+
+
+def entry_of(root: Path, delta_version: int) -> Path:
+    return root / f"ledger/_delta_log/{delta_version:020d}.json"
+
+
+def checkpoint_of(root: Path) -> Path:
+    return root / f"ledger/_delta_log/{8:020d}.checkpoint.parquet"
+
+
+DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no ledger": (lambda r: shutil.rmtree(r / "ledger"), "has no ledger: ledger/_delta_log is missing"),
+    "no log": (lambda r: shutil.rmtree(r / "ledger/_delta_log"), "has no ledger"),
+    "cut entry": (lambda r: os.truncate(entry_of(r, 11), 40), f"{11:020d}.json' .* is damaged"),
+    "other entry": (lambda r: entry_of(r, 10).write_bytes(b"\xff\0\xfe"), f"{10:020d}.json' .* is damaged"),
+    "list entry": (lambda r: entry_of(r, 10).write_bytes(b"[]"), f"{10:020d}.json' .* no JSON object"),
+    "lost entry": (lambda r: entry_of(r, 10).unlink(), f"{10:020d}.json' .* is missing"),
+    "emptied entry": (lambda r: os.truncate(entry_of(r, 10), 0), "has lost version 10"),
+    "cut checkpoint": (
+        lambda r: os.truncate(checkpoint_of(r), 99),
+        r"checkpoint.parquet' .* is damaged.*move it",
+    ),
+    "lost checkpoint": (lambda r: checkpoint_of(r).unlink(), r"checkpoint.parquet' .* is missing.*move it"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_log_is_named(intact: Path, tmp_path: Path, name: str) -> None:
+    root = tmp_path / "ws"
+    shutil.copytree(intact, root)
+    damage, message = DAMAGE[name]
+    damage(root)
+    with pytest.raises(DamagedFileError, match=message) as caught:
+        Ledger.open(root)
+    text = str(caught.value)
+    assert "unknown>" not in text, "a Rust stack trace"
+    assert "Restore the workspace from a backup" in text or "open the workspace again" in text
+    assert caught.value.__cause__ is None
+
+
+def test_the_advice_for_a_damaged_checkpoint_works(intact: Path, tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    shutil.copytree(intact, root)
+    checkpoint_of(root).unlink()
+    (root / "ledger/_delta_log/_last_checkpoint").unlink()
+    assert_whole(Ledger.open(root))
+
+
+def test_an_entry_that_a_power_cut_emptied_was_never_committed(intact: Path, tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    shutil.copytree(intact, root)
+    os.truncate(entry_of(root, 11), 0)
+    ledger = Ledger.open(root)
+    assert ledger.version == 10
+    fill(ledger, 2)
+    assert_whole(Ledger.open(root))
+    assert Ledger.open(root).version == 12
+
+
+def test_a_log_that_breaks_while_open(intact: Path, tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    shutil.copytree(intact, root)
+    ledger = Ledger.open(root)
+    entry_of(root, 12).write_bytes(b'{"add": {"pa')
+    with pytest.raises(DamagedFileError, match=f"{12:020d}.json' .* is damaged"):
+        _ = ledger.version
+    entry_of(root, 12).unlink()
+    fill(ledger, 1)
+    assert_whole(ledger)
+    shutil.rmtree(root)
+    with pytest.raises(DamagedFileError, match="is gone: the folder 'ledger' is missing"):
+        _ = ledger.version
+
+
+def test_damaged_data_files_are_named(intact: Path, tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    shutil.copytree(intact, root)
+
+    def path(version: int) -> Path:
+        (found,) = (root / "ledger").glob(f"commit-{version:08d}-*.parquet")
+        return found
+
+    path(3).unlink()
+    os.truncate(path(4), 50)
+    content = bytearray(path(5).read_bytes())
+    content[len(content) // 4] ^= 1  # one bit, in the data pages
+    path(5).write_bytes(content)
+    content = bytearray(path(6).read_bytes())
+    content[-40:] = bytes(40)
+    path(6).write_bytes(content)
+    ledger = Ledger.open(root)
+    for version, wrong in [
+        (3, "is missing"),
+        (4, "has 50 bytes; [0-9]+ were written"),
+        (5, "cannot be read"),
+        (6, "cannot be read"),
+    ]:
+        with pytest.raises(
+            DamagedFileError, match=rf"'ledger/commit-0000000{version}-\w+.parquet' .* {wrong}"
+        ):
+            ledger.commit_row(version)
+    with pytest.raises(DamagedFileError, match="is missing"):
+        ledger.commits()
+    assert ledger.commit_row(11).state == {"segments": [10]}
+    assert ledger.commit_row(7).state == {"segments": [6]}
+
+
+def test_a_lost_ledger_is_not_replaced_by_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "tables/orders").mkdir(parents=True)
+    with pytest.raises(DamagedFileError, match="has tables but no ledger"):
+        Ledger.create(tmp_path)
+    assert not (tmp_path / "ledger").exists()
+
+
+def test_a_ledger_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "ledger").write_text("in the way")
+    with pytest.raises(WorkspaceError, match="cannot create the ledger"):
+        Ledger.create(tmp_path)
+    with pytest.raises(DamagedFileError, match="has no ledger"):
+        Ledger.open(tmp_path)
+
+
+# -- cost -------------------------------------------------------------------------------------
+
+
+def test_no_heavy_imports(tmp_path: Path) -> None:
+    """Neither importing nor using the ledger may load pandas (0.3 s), Spark or Numba."""
+    code = (
+        "import sys; from pathlib import Path; from holdfast.storage.ledger import *\n"
+        "ledger = Ledger.create(Path(sys.argv[1]))\n"
+        "ledger.append(0, CommitRow('t', 'track', {}), [ChangeRow('t', 'ucc', 'broke', {})])\n"
+        "ledger = Ledger.open(Path(sys.argv[1]))\n"
+        "ledger.commit_row(1), ledger.changes(), ledger.commits()\n"
+        "print([name for name in ('pandas', 'pyspark', 'numba') if name in sys.modules])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_two_hundred_commits_stay_cheap_to_open(tmp_path: Path) -> None:
+    """Counted, not timed: how many files and log entries an open has to look at."""
+    ledger = Ledger.create(tmp_path)
+    for version in range(200):
+        ledger.append(version, CommitRow("orders", "apply", {"v": version}), [])
+    assert len(ledger._snapshot.files) <= module.COMPACT_EVERY + 1
+    log = tmp_path / "ledger/_delta_log"
+    checkpoint = json.loads((log / "_last_checkpoint").read_text())["version"]
+    assert ledger._snapshot.delta_version - checkpoint < module.COMPACT_EVERY
+    fresh = Ledger.open(tmp_path)
+    assert fresh.commit_row(fresh.version).state == {"v": 199}
+    assert fresh.commit_row(100).state == {"v": 99}
