@@ -688,7 +688,7 @@ def draw(results: Json, file: Path) -> None:
     whole = [10**i for i in range(math.ceil(low), math.floor(high) + 1)]
     panels[0].set_yticks(whole, [f"{t:g} s" for t in whole])
     figure.suptitle(
-        "holdfast: seconds to keep all keys exact after a batch (solid); peers find them anew (dashed, dotted)",
+        "holdfast: seconds to keep all keys exact after a batch (solid); peers from scratch (dashed, dotted)",
         x=0.012,
         ha="left",
         fontsize=13,

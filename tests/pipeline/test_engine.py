@@ -205,5 +205,5 @@ def test_a_failing_dataframe_is_a_source_error(
 
 def test_a_folder_that_cannot_be_written(engine_spark: Engine, spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(HoldfastError, match="writing a partition to .*file"):
+    with pytest.raises(HoldfastError, match=r"^writing a partition to .*file failed"):
         engine_spark.stage_dataframe(spark.range(4), tmp_path / "file")

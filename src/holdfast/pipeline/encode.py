@@ -92,9 +92,10 @@ def plan(source: Any, options: ReadOptions, target: Target, staging: Path) -> So
             source = folder
         options = ReadOptions(format="arrow") if files else ReadOptions()
     size = _size(source)
-    split = max(MIN_SPLIT_BYTES, min(MAX_SPLIT_BYTES, -(-size // (2 * target.engine.cores))))
-    if target.engine.choose(size, INLINE_BYTES) == "inline":
-        split = max(split, INLINE_BYTES) if target.engine.mode == "auto" else MAX_SPLIT_BYTES
+    split = MAX_SPLIT_BYTES
+    if target.engine.choose(size, INLINE_BYTES) == "spark":
+        smallest = MIN_SPLIT_BYTES if target.engine.mode == "auto" else 1 << 16
+        split = max(smallest, min(MAX_SPLIT_BYTES, -(-size // (2 * target.engine.cores))))
     return plan_source(source, options=options, table=target.table, staging=staging, split_bytes=split)
 
 

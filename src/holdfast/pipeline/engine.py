@@ -119,7 +119,7 @@ class Engine:
         for task in range(n_tasks):
             failure = by_task[task][0]
             if failure is not None:
-                raise _revive(failure, name)
+                raise _revive(failure, f"task {name}")
         return [by_task[task][1] for task in range(n_tasks)]
 
     def stage_dataframe(self, df: DataFrame, folder: Path) -> list[tuple[str, int, int]]:
@@ -320,7 +320,7 @@ def _describe(error: Exception) -> str:
     )
 
 
-def _revive(text: str, name: str) -> HoldfastError:
+def _revive(text: str, doing: str) -> HoldfastError:
     told = json.loads(text)
     if told["own"]:
         with contextlib.suppress(ImportError, AttributeError):
@@ -330,19 +330,19 @@ def _revive(text: str, name: str) -> HoldfastError:
             error.args = (told["message"],)
             error.add_note("Raised in a Spark task:\n" + told["traceback"])
             return error
-    return _engine_error(name, told["name"], told["message"], told["traceback"])
+    return _engine_error(doing, told["name"], told["message"], told["traceback"])
 
 
 def _task_failure(name: str, error: Exception) -> EngineError:
     return _engine_error(
-        name, type(error).__qualname__, str(error), "".join(traceback.format_exception(error))
+        f"task {name}", type(error).__qualname__, str(error), "".join(traceback.format_exception(error))
     )
 
 
-def _engine_error(name: str, kind: str, message: str, trace: str) -> EngineError:
+def _engine_error(doing: str, kind: str, message: str, trace: str) -> EngineError:
     last = [line.strip() for line in trace.splitlines() if line.strip().startswith("File ")][-1:]
     where = f" ({last[0]})" if last else ""
-    error = EngineError(f"task {name} failed: {kind}: {message[:500]}{where}")
+    error = EngineError(f"{doing} failed: {kind}: {message[:500]}{where}")
     error.add_note("Raised in a task:\n" + trace)
     return error
 

@@ -96,6 +96,7 @@ _SCHEMA = Schema(
         Field("witnesses", _TEXT),
     ]
 )
+_ARROW_SCHEMA: Any = pa.RecordBatchReader.from_stream(Table.from_batches([], schema=_SCHEMA)).schema
 _COMMIT_COLUMNS = ("at", "action", "batch_id", "detail")
 _CHANGE_COLUMNS = ("at", "change", "dependency", "reason", "witnesses")
 
@@ -442,7 +443,7 @@ class Ledger:
         blocks = []
         for file in run:
             with self._open_file(file.path, file.length) as parquet:
-                blocks.append(parquet.read(use_threads=False).select(_SCHEMA.names).cast(pa.schema(_SCHEMA)))
+                blocks.append(parquet.read(use_threads=False).select(_SCHEMA.names).cast(_ARROW_SCHEMA))
         block = pa.concat_tables(blocks)
         if block.column("entry").to_pylist().count("commit") != last - first + 1:
             raise self._gap(first)  # never make it worse: a damaged history stays as it is

@@ -22,7 +22,6 @@ from holdfast.storage.arrow_types import arrow_type, type_of
 from .options import Split
 
 NUMBERS = ("int", "uint", "float", "decimal")
-_WIDEST = {"decimal": 38}
 
 
 def table_label(table: str, version: int | None) -> str:
@@ -88,8 +87,8 @@ def _fit_column(
         at = _first_lossy(values, own, t)
         reason = "which would lose something" if own.family != t.family else "which does not fit"
     else:
-        at = _first_value(values)
-        if at is None:  # only NULLs: nothing to compare
+        at = pc.index(values.is_valid(), True).as_py()
+        if at < 0:  # only NULLs: nothing to compare
             return pa.chunked_array([pa.nulls(len(values), wanted)])
         reason = f"of type {own}, and values of different types never match"
     raise ColumnTypeError(
@@ -143,11 +142,6 @@ def _first_lossy(values: Any, own: Type, t: Type) -> int:
         else:
             low = middle
     return low
-
-
-def _first_value(values: Any) -> int | None:
-    at: int = pc.index(values.is_valid(), True).as_py()
-    return at if at >= 0 else None
 
 
 def _shown(value: Any) -> object:

