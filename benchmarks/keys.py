@@ -566,6 +566,10 @@ def markdown(results: Json, plot: str) -> str:
         "|---|---|---|---|---|",
     ]
     for case in results["cases"]:
+        if not case.get("agreement"):
+            lines.append(
+                f"| {title(case)} | - | - | {peer_text(peer(case, 'HPIValid', 'original'))} | not compared |"
+            )
         for check in case.get("agreement", []):
             lines.append(
                 f"| {title(case)} | {check['state']} | {check['holdfast']:,} | {check['HPIValid']:,} "

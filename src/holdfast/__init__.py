@@ -1,1 +1,29 @@
-"""What holds in your data, kept true while the data changes."""
+"""holdfast: what holds in your data, kept true while the data changes.
+
+>>> import tempfile, pyarrow as pa, holdfast
+>>> ws = holdfast.open(tempfile.mkdtemp() + "/my.hold")
+>>> people = pa.table({"name": ["Lee", "Payne", "Lee"], "phone": [345, 245, 234], "age": [20, 30, 30]})
+>>> [d.columns for d in ws.track("people", people).changes and ws.dependencies(table="people")]
+[('phone',), ('name', 'age')]
+>>> change = ws.apply("people", inserts=pa.table({"name": ["Payne"], "phone": [245], "age": [31]}))
+>>> [c.dependency.columns for c in change.broke]
+[('phone',)]
+"""
+
+from holdfast.errors import HoldfastError
+from holdfast.model.change import Change, DependencyChange, WitnessRow
+from holdfast.model.dependency import Dependency, Ucc
+from holdfast.workspace import Workspace, open
+
+__version__ = "0.1.0"
+__all__ = [
+    "Change",
+    "Dependency",
+    "DependencyChange",
+    "HoldfastError",
+    "Ucc",
+    "WitnessRow",
+    "Workspace",
+    "__version__",
+    "open",
+]

@@ -162,10 +162,18 @@ class Resolver:
     def _found(self, rows: pa.Table, columns: Sequence[int], *, unique: bool) -> I64:
         if not len(rows):
             return np.empty(0, np.int64)
-        schema = self.relation.schema
+        return self._matched(self._queries(rows, 0), columns, unique=unique)
+
+    def _queries(self, rows: pa.Table, number: int) -> list[SegmentRef]:
+        """The rows as query segments, in their order."""
         locator = list(self.relation.locator)
-        encoded = encode_table(rows, schema, self.query_target, locator, 0)
-        return self._matched(encoded.segments, columns, unique=unique)
+        found = encode_table(rows, self.relation.schema, self.query_target, locator, number).segments
+        if len(found) == 1:
+            return list(found)
+        # Texts collide, so rows changed places: cut until each part is one segment.
+        half = len(rows) // 2
+        first = self._queries(rows.slice(0, half), number)
+        return [*first, *self._queries(rows.slice(half), first[-1].number + 1)]
 
     def _matched(self, queries: Sequence[SegmentRef], columns: Sequence[int], *, unique: bool) -> I64:
         """One row id per query; equal queries take different rows.

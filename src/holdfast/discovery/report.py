@@ -1,0 +1,121 @@
+"""The net change of a batch in words: what left and what entered the cover, and which rows did it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from holdfast.discovery.keys import KeyState
+from holdfast.kernels.masks import first_contained, first_container
+from holdfast.model.change import DependencyChange, Pair, WitnessRow
+from holdfast.model.dependency import Ucc
+from holdfast.pipeline.relation import Relation
+from holdfast.state.cover import without
+
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+
+# Changes beyond this many come without the values of their rows: a report that nobody can read
+# need not be stored either. Row ids are kept for all.
+MAX_SHOWN = 2000
+MAX_TEXT = 200
+
+
+def net_changes(
+    before: KeyState, after: KeyState, old: Relation, new: Relation, names: Callable[[U64], list[Ucc]]
+) -> tuple[DependencyChange, ...]:
+    """What a batch changed. `old` and `new` hold the rows of the witnesses before and after it."""
+    left = before.cover.masks[without(before.cover.masks, after.cover.masks)]
+    entered = after.cover.masks[without(after.cover.masks, before.cover.masks)]
+    changes: list[DependencyChange] = []
+
+    # Left the cover: refuted by evidence, or implied by a narrower key.
+    proof = first_container(left, after.evidence.masks)
+    narrower = first_contained(left, after.cover.masks)
+    refuted = np.flatnonzero(narrower < 0)
+    pairs = _pairs(after.evidence.witnesses[proof[refuted]], new)
+    changes += [
+        DependencyChange("broke", u, "is no longer unique:", p)
+        for u, p in zip(_named(left[refuted], names), pairs, strict=True)
+    ]
+    kept = np.flatnonzero(narrower >= 0)
+    inner = _named(after.cover.masks[narrower[kept]], names)
+    implied = [
+        DependencyChange("implied", u, f"still holds, but {_list(i)} alone is a key now")
+        for u, i in zip(_named(left[kept], names), inner, strict=True)
+    ]
+
+    # Entered it: duplicates went, or a narrower key broke.
+    broken = first_contained(entered, before.cover.masks)
+    widened = np.flatnonzero(broken >= 0)
+    inner = _named(before.cover.masks[broken[widened]], names)
+    appeared = [
+        DependencyChange("appeared", u, f"is minimal now that {_list(i)} broke")
+        for u, i in zip(_named(entered[widened], names), inner, strict=True)
+    ]
+    fresh = np.flatnonzero(broken < 0)
+    ended = first_container(entered[fresh], before.evidence.masks)
+    dead = before.evidence.witnesses[ended]
+    dead[ended < 0] = -1
+    pairs = _pairs(dead, old)
+    appeared = [
+        DependencyChange("appeared", u, "is unique now; its duplicates are gone, such as:" if p else "is unique now", p)
+        for u, p in zip(_named(entered[fresh], names), pairs, strict=True)
+    ] + appeared
+    return (*_sorted(changes), *_sorted(appeared), *_sorted(implied))
+
+
+def _sorted(changes: Sequence[DependencyChange]) -> list[DependencyChange]:
+    return sorted(changes, key=lambda c: (not c.witnesses, len(c.dependency.columns)))
+
+
+def _named(masks: U64, names: Callable[[U64], list[Ucc]]) -> list[Ucc]:
+    """The masks as combinations, in their order (`names` sorts)."""
+    return [names(mask[None, :])[0] for mask in masks]
+
+
+def _list(ucc: Ucc) -> str:
+    return f"[{', '.join(ucc.columns)}]"
+
+
+def _pairs(witnesses: I64, relation: Relation) -> list[tuple[Pair, ...]]:
+    """For each entry of witnesses int64[n, k, 2] its first pair, with values for the first entries."""
+    wanted = witnesses[:MAX_SHOWN, 0]
+    ids = np.unique(wanted[wanted >= 0])
+    values = dict(zip(ids.tolist(), plain_rows(relation.fetch(ids)), strict=True))
+    found: list[tuple[Pair, ...]] = []
+    for a, b in witnesses[:, 0].tolist():
+        if a < 0:
+            found.append(())
+        else:
+            found.append(((WitnessRow(a, values.get(a, {})), WitnessRow(b, values.get(b, {}))),))
+    return found
+
+
+def plain_rows(rows: pa.Table) -> list[dict[str, Any]]:
+    """Rows as JSON can carry them; long texts are cut."""
+    columns = {name: [plain(v) for v in rows.column(name).to_pylist()] for name in rows.column_names}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if np.isfinite(value) else str(value)
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, bytes):
+        value = value.hex()
+    if isinstance(value, Mapping):
+        return {k: plain(v) for k, v in value.items()}
+    text = str(value)
+    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "..."

@@ -1,0 +1,309 @@
+"""Reading a workspace: what holds, what held, what changed it. Needs neither Spark nor kernels.
+
+Only `explain` of a combination that is not unique opens segments, to show the rows that prove it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import UnknownColumnError, UnknownTableError, UsageError
+from holdfast.model.change import Pair, Pin, WitnessRow
+from holdfast.model.dependency import Dependency, Ucc
+from holdfast.model.schema import Schema
+from holdfast.storage.ledger import ChangeRow, CommitRow, Ledger
+from holdfast.storage.tables import TableState, columns_of, read_masks
+
+U64 = NDArray[np.uint64]
+PAIRS_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One version: what was done, and what it changed."""
+
+    version: int
+    at: datetime
+    table: str
+    action: str
+    batch_id: str | None
+    detail: dict[str, Any]
+    changes: tuple[ChangeRow, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "at": self.at.isoformat(),
+            "table": self.table,
+            "action": self.action,
+            "batch_id": self.batch_id,
+            **self.detail,
+            "changes": [change_dict(c) for c in self.changes],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """All about one combination of columns: whether it is unique now, since when, and why."""
+
+    table: str
+    columns: tuple[str, ...]
+    version: int
+    unique: bool
+    since: int  # the first version of the current spell
+    minimal: bool
+    keys: tuple[Dependency, ...]  # the minimal keys inside it
+    duplicates: tuple[Pair, ...]  # rows that prove it is not unique
+    turned: CommitRow | None  # the commit that made it so, if it was otherwise before
+    turned_by: tuple[ChangeRow, ...]  # what that commit changed, with the rows that did it
+    pinned: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "table": self.table,
+            "columns": list(self.columns),
+            "version": self.version,
+            "unique": self.unique,
+            "since": self.since,
+            "minimal": self.minimal,
+            "keys": [k.to_dict() for k in self.keys],
+            "duplicates": [[r.to_dict() for r in pair] for pair in self.duplicates],
+            "turned": None
+            if self.turned is None
+            else {
+                "version": self.turned.version,
+                "action": self.turned.action,
+                "batch_id": self.turned.batch_id,
+                "at": self.turned.at.isoformat() if self.turned.at else None,
+                "changes": [change_dict(c) for c in self.turned_by],
+            },
+            "pinned": self.pinned,
+        }
+
+
+def change_dict(change: ChangeRow) -> dict[str, Any]:
+    return {
+        "change": change.change,
+        "dependency": change.dependency,
+        "reason": change.reason,
+        "witnesses": change.witnesses or [],
+    }
+
+
+class Reader:
+    """The reading half of a workspace."""
+
+    def __init__(self, root: Path, ledger: Ledger) -> None:
+        self.root, self.ledger = root, ledger
+        self._covers: dict[str, U64] = {}
+
+    @property
+    def version(self) -> int:
+        """The newest version of the workspace; 0 before anything is tracked."""
+        return self.ledger.version
+
+    def tables(self, at: int | None = None) -> list[str]:
+        return sorted(self.ledger.heads(at))
+
+    def schema(self, table: str) -> Schema:
+        return self._current(table)[1].schema
+
+    def n_rows(self, table: str, at: int | None = None) -> int:
+        return self._current(table, at)[1].n_rows
+
+    def max_columns(self, table: str, at: int | None = None) -> int | None:
+        """The bound on the size of keys that the table is tracked with, if there is one."""
+        return self._current(table, at)[1].max_columns or None
+
+    def dependencies(
+        self, kind: str | None = None, table: str | None = None, at: int | None = None
+    ) -> list[Dependency]:
+        """The dependencies that hold now, or held at a version: the cover, whole."""
+        if kind not in (None, "ucc"):
+            raise UsageError(f"dependencies of kind {kind!r} are not known. Kinds: ucc.")
+        names = self.tables(at) if table is None else [table]
+        found: list[Dependency] = []
+        for name in names:
+            _, state = self._current(name, at)
+            found.extend(self._uccs(name, state.schema, self._cover_masks(state)))
+        return found
+
+    def non_uniques(self, table: str, at: int | None = None) -> list[tuple[str, ...]]:
+        """The maximal combinations that are not unique; of a table at its newest version."""
+        _, state = self._current(table, at)
+        if state.max_columns:
+            raise UsageError(
+                f"table {table!r} is tracked with keys of at most {state.max_columns} columns, which leaves its "
+                "maximal non-uniques open. Track it without --max-columns to see them."
+            )
+        newest = self._current(table)[1]
+        if state.evidence != newest.evidence:
+            # Evidence is kept for the newest version only; of older ones the cover tells the same.
+            from holdfast.state.dual import non_uniques_of
+
+            masks = non_uniques_of(self._cover_masks(state), len(state.schema), state.n_rows)
+        else:
+            from holdfast.kernels.masks import maximal_masks
+
+            masks = read_masks(self.root, state.evidence, "evidence", len(state.schema))
+            masks = masks[maximal_masks(masks)]
+        return [u.columns for u in self._uccs(table, state.schema, masks)]
+
+    def pins(self, table: str | None = None, at: int | None = None) -> list[Pin]:
+        """The pinned combinations, and whether they hold."""
+        found = []
+        for name in self.tables(at) if table is None else [table]:
+            _, state = self._current(name, at)
+            found += [
+                Pin(name, p, self._holds(state, self._positions(state, None, p))) for p in state.pins
+            ]
+        return found
+
+    def log(self, table: str | None = None) -> list[LogEntry]:
+        """What each version did and changed, oldest first."""
+        if table is not None and table not in {c.table for c in self.ledger.commits()}:
+            raise UnknownTableError.from_missing(table, self.tables())
+        by_version: dict[int, list[ChangeRow]] = {}
+        for change in self.ledger.changes(table):
+            by_version.setdefault(change.version, []).append(change)
+        return [
+            LogEntry(
+                c.version,
+                _known(c.at),
+                c.table,
+                c.action,
+                c.batch_id,
+                c.detail or {},
+                tuple(by_version.get(c.version, ())),
+            )
+            for c in self.ledger.commits(table)
+        ]
+
+    def explain(self, table: str, columns: Sequence[str]) -> Explanation:
+        """Whether a combination is unique now, since which version, and the rows that prove or broke it."""
+        base, state = self._current(table)
+        positions = self._positions(state, base, columns)
+        names = tuple(state.schema.names[p] for p in positions)
+        keys = self._keys_inside(state, positions)
+        unique = bool(keys)
+        duplicates: tuple[Pair, ...] = ()
+        if not unique:
+            duplicates = self._duplicates(state, positions)
+            unique = not duplicates  # possible only under a bound on the size of keys
+        since, turned = self._spell(table, positions, unique)
+        own = {frozenset(c) for c in [names]}
+        turned_by = ()
+        if turned is not None:
+            changes = self.ledger.changes(table, since=turned.version - 1, until=turned.version, kind="ucc")
+            wanted = "appeared" if unique else "broke"
+            turned_by = tuple(
+                c for c in changes if c.change == wanted and frozenset(c.dependency["columns"]) <= set(names)
+            )[:PAIRS_SHOWN]
+        return Explanation(
+            table=table,
+            columns=names,
+            version=base,
+            unique=unique,
+            since=since,
+            minimal=any(frozenset(k.columns) in own for k in keys),
+            keys=tuple(keys),
+            duplicates=duplicates,
+            turned=turned,
+            turned_by=turned_by,
+            pinned=names in state.pins,
+        )
+
+    # -- inside -------------------------------------------------------------------------------
+
+    def _current(self, table: str, at: int | None = None) -> tuple[int, TableState]:
+        """(workspace version, state of the table at it)."""
+        version = self.ledger.version if at is None else at
+        if at is not None:
+            self.ledger.commit_row(at)  # a version that does not exist is an error of its own
+        heads = self.ledger.heads(version)
+        if table not in heads:
+            raise UnknownTableError.from_missing(table, sorted(heads))
+        state = self.ledger.commit_row(heads[table]).state
+        assert state is not None
+        return version, TableState.from_dict(state)
+
+    def _cover_masks(self, state: TableState) -> U64:
+        found = self._covers.get(state.cover.name)
+        if found is None:
+            found = read_masks(self.root, state.cover, "cover", len(state.schema))
+            if len(self._covers) > 64:
+                self._covers.clear()
+            self._covers[state.cover.name] = found
+        return found
+
+    def _uccs(self, table: str, schema: Schema, masks: U64) -> list[Ucc]:
+        names = schema.names
+        found = sorted(columns_of(masks), key=lambda columns: (len(columns), columns))
+        return [Ucc(table, tuple(names[c] for c in columns)) for columns in found]
+
+    def _positions(self, state: TableState, version: int | None, columns: Sequence[str]) -> list[int]:
+        found = set()
+        for name in columns:
+            position = state.schema.position(name)
+            if position is None:
+                raise UnknownColumnError.from_missing(state.table, version, name, state.schema.names)
+            found.add(position)
+        return sorted(found)
+
+    def _keys_inside(self, state: TableState, positions: Sequence[int]) -> list[Ucc]:
+        masks = self._cover_masks(state)
+        outside = ~_mask(positions, masks.shape[1])
+        return self._uccs(state.table, state.schema, masks[~(masks & outside).any(axis=1)])
+
+    def _holds(self, state: TableState, positions: Sequence[int]) -> bool:
+        if self._keys_inside(state, positions):
+            return True
+        bound = state.max_columns
+        return bool(bound) and len(positions) > bound and not self._duplicates(state, positions)
+
+    def _spell(self, table: str, positions: Sequence[int], unique: bool) -> tuple[int, CommitRow | None]:
+        """(since, turned): the first version of the current spell, and the commit if it was a turn."""
+        commits = self.ledger.commits(table)
+        tracked = max((c.version for c in commits if c.action == "track"), default=1)
+        # The cover can only have turned where a version changed it.
+        changed = sorted({c.version for c in self.ledger.changes(table, since=tracked, kind="ucc")}, reverse=True)
+        by_version = {c.version: c for c in commits}
+        for version in changed:
+            _, before = self._current(table, version - 1)
+            if bool(self._keys_inside(before, positions)) != unique:
+                return version, by_version[version]
+        return tracked, None
+
+    def _duplicates(self, state: TableState, positions: Sequence[int]) -> tuple[Pair, ...]:
+        """Pairs of rows that agree on the columns; from the evidence, or else from the data."""
+        from holdfast.discovery.duplicates import duplicate_pairs
+
+        return duplicate_pairs(self.root, state, positions, PAIRS_SHOWN, self._engine_for_reading())
+
+    def _engine_for_reading(self) -> Any:
+        from holdfast.pipeline.engine import Engine
+
+        return Engine()
+
+
+def _mask(positions: Sequence[int], n_words: int) -> U64:
+    mask = np.zeros(n_words, dtype=np.uint64)
+    for p in positions:
+        mask[p >> 6] |= np.uint64(1) << np.uint64(p & 63)
+    return mask
+
+
+def _known(at: datetime | None) -> datetime:
+    assert at is not None
+    return at
+
+
+Namer = Callable[[U64], list[Ucc]]
+__all__ = ["Explanation", "LogEntry", "Namer", "Reader", "WitnessRow", "change_dict"]

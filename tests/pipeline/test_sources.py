@@ -1,0 +1,885 @@
+"""Sources: every split reads on its own, nothing is lost, and every error says where and what to do."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import gzip
+import io
+import json
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from holdfast.errors import (
+    ColumnTypeError,
+    DuplicateColumnError,
+    HoldfastError,
+    SchemaError,
+    SourceError,
+    UnknownColumnError,
+    UsageError,
+)
+from holdfast.kernels import records
+from holdfast.model.schema import Type
+from holdfast.pipeline.sources import (
+    ReadOptions,
+    Source,
+    Split,
+    best_type,
+    plan_source,
+    read_local,
+    read_split,
+    read_split_guessed,
+)
+from holdfast.storage.arrow_types import arrow_type, type_of
+
+records.warm_up()
+BIG = 1 << 30
+
+
+def plan(source: Any, folder: Path, split_bytes: int = BIG, **options: Any) -> Source:
+    return plan_source(
+        source,
+        options=ReadOptions(**options),
+        table="orders",
+        staging=folder / "staging",
+        split_bytes=split_bytes,
+    )
+
+
+def track(source: Source) -> pa.Table:
+    """What the caller does: read all splits, narrow failed guesses, until none fails."""
+    types = list(source.types)
+    if source.local_table is not None:
+        return read_local(source, source.names, types, table="orders")
+    for _ in range(6):
+        read = [read_split_guessed(s, source.names, types, source.options, "orders") for s in source.splits]
+        failed = {name for _, lists in read for name in lists}
+        if not failed:
+            return pa.concat_tables(t for t, _ in read)
+        for name in failed:
+            narrowed = best_type([lists[name] for _, lists in read if name in lists])
+            types[source.names.index(name)] = Type.parse(narrowed)
+    raise AssertionError("the guesses do not settle")
+
+
+def fit(source: Source, schema: dict[str, str], version: int | None = None) -> pa.Table:
+    """A batch for a table of this schema."""
+    types = [Type.parse(t) for t in schema.values()]
+    parts = [
+        read_split(
+            s,
+            list(schema),
+            types,
+            options=source.options,
+            textual=source.textual,
+            table="orders",
+            version=version,
+        )
+        for s in source.splits
+    ]
+    if source.local_table is not None:
+        parts.append(read_local(source, list(schema), types, table="orders", version=version))
+    return pa.concat_tables(parts)
+
+
+def write(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def types_of(found: pa.Table) -> dict[str, str]:
+    return {f.name: str(type_of(f.type, table="t", column=f.name)) for f in found.schema}
+
+
+# --- types of Arrow ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    "int uint float decimal(12,2) decimal(38,0) decimal(50,3) bool date time[s] time[ms] time[us] time[ns] "
+    "timestamp[s] timestamp[ns] timestamp[us,utc] text binary".split(),
+)
+def test_arrow_type_and_back(text: str) -> None:
+    assert str(type_of(arrow_type(Type.parse(text)), table="t", column="c")) == text
+
+
+@pytest.mark.parametrize(
+    ("arrow", "text"),
+    [
+        (pa.int8(), "int"),
+        (pa.uint32(), "int"),
+        (pa.uint64(), "uint"),
+        (pa.float16(), "float"),
+        (pa.float32(), "float"),
+        (pa.string(), "text"),
+        (pa.string_view(), "text"),
+        (pa.null(), "text"),
+        (pa.dictionary(pa.int32(), pa.date64()), "date"),
+        (pa.run_end_encoded(pa.int32(), pa.int8()), "int"),
+        (pa.timestamp("ms", "Europe/Berlin"), "timestamp[ms,utc]"),
+        (pa.binary(4), "binary"),
+        (pa.binary_view(), "binary"),
+        (pa.decimal32(5, 2), "decimal(5,2)"),
+        (pa.decimal128(5, -2), "decimal(7,0)"),
+        (pa.uuid(), "binary"),
+    ],
+)
+def test_type_of(arrow: pa.DataType, text: str) -> None:
+    assert str(type_of(arrow, table="t", column="c")) == text
+
+
+@pytest.mark.parametrize(
+    "arrow", [pa.list_(pa.int8()), pa.struct([("x", pa.int8())]), pa.map_(pa.string(), pa.int8())]
+)
+def test_nested_types_are_refused(arrow: pa.DataType) -> None:
+    with pytest.raises(
+        SchemaError, match=r"column 'tags' of table 'orders' is nested.*flatten it or leave it out"
+    ):
+        type_of(arrow, table="orders", column="tags")
+    with pytest.raises(SchemaError, match=r"duration.*cast it"):
+        type_of(pa.duration("s"), table="orders", column="tags")
+
+
+# --- options and plans ------------------------------------------------------------------------------
+
+
+def test_options_and_splits_survive_json() -> None:
+    options = ReadOptions(
+        format="csv",
+        header=False,
+        delimiter=";",
+        null_values=("", "NA"),
+        types={"a": "int"},
+        spellings={"b": "T6"},
+    )
+    assert ReadOptions.from_dict(json.loads(json.dumps(options.to_dict()))) == options
+    assert ReadOptions.from_dict(ReadOptions().to_dict()) == ReadOptions()
+    split = Split("csv", "a.csv", 3, 9, 6, False)
+    assert Split.from_dict(json.loads(json.dumps(split.to_dict()))) == split
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"format": "xml"},
+        {"delimiter": ",,"},
+        {"delimiter": ""},
+        {"delimiter": "\n"},
+        {"quote": "''"},
+        {"delimiter": '"'},
+        {"encoding": "utf-9"},
+        {"types": {"a": "number"}},
+    ],
+)
+def test_impossible_options(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        ReadOptions(**options)
+
+
+def test_csv_is_typed(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        "orders.csv",
+        'id,price,day,code,note,seen\n1,10.50,2024-01-01,007,,2024-01-01T10:00:00\n2,0.25,2024-01-02,7,"",\n',
+    )
+    source = plan(path, tmp_path)
+    assert source.textual
+    assert source.guessed
+    assert source.description == "orders.csv"
+    found = track(source)
+    assert types_of(found) == {
+        "id": "int",
+        "price": "decimal(18,2)",
+        "day": "date",
+        "code": "text",
+        "note": "text",
+        "seen": "timestamp[us]",
+    }
+    assert found.to_pylist() == [
+        {
+            "id": 1,
+            "price": Decimal("10.50"),
+            "day": dt.date(2024, 1, 1),
+            "code": "007",
+            "note": None,
+            "seen": dt.datetime(2024, 1, 1, 10),
+        },
+        {
+            "id": 2,
+            "price": Decimal("0.25"),
+            "day": dt.date(2024, 1, 2),
+            "code": "7",
+            "note": "",
+            "seen": None,
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "rows"),
+    [
+        ("a.csv", "a,b\n1,x\n", {}, [(1, "x")]),
+        ("a.CSV", "a,b\r\n1,x\r\n", {}, [(1, "x")]),
+        ("a.csv", "a,b\r1,x\r", {}, [(1, "x")]),
+        ("a.csv", "\n\na,b\n\n1,x\n\n", {}, [(1, "x")]),
+        ("a.csv", "a,b\n1,x", {}, [(1, "x")]),
+        ("a.csv", b"\xef\xbb\xbfa,b\n1,x\n", {}, [(1, "x")]),
+        ("a.csv", b'\xef\xbb\xbf"a","b"\n1,x\n', {}, [(1, "x")]),
+        ("a.tsv", "a\tb\n1\tx\n", {}, [(1, "x")]),
+        ("a.tsv", "a,b\n1,x\n", {"delimiter": ","}, [(1, "x")]),
+        ("a.dat", "a;b\n1;x\n", {"format": "csv", "delimiter": ";"}, [(1, "x")]),
+        ("a.csv", "a,b\n1,NA\n2,\n", {"null_values": ("NA",)}, [(1, None), (2, "")]),
+        ("a.csv", 'a,b\n1,"NA"\n2,NA\n', {"null_values": ("NA",)}, [(1, "NA"), (2, None)]),
+        ("a.csv", "a,b\n1,'x,y'\n", {"quote": "'"}, [(1, "x,y")]),
+        ("a.csv", 'a,b\n1,"x\n2,y"\n', {"quote": ""}, [(1, '"x'), (2, 'y"')]),
+        ("a.csv", 'a,b\n1,5" pipe\n2,y\n', {}, [(1, '5" pipe'), (2, "y")]),
+        ("a.csv", 'a,b\n1,"x\n""y"""\n', {}, [(1, 'x\n"y"')]),
+        ("a.csv", "a,b\n1,é\n".encode("latin-1"), {"encoding": "latin-1"}, [(1, "é")]),
+        ("a.csv", "a,b\n1,€\n".encode("cp1252"), {"encoding": "cp1252"}, [(1, "€")]),
+        ("a.csv", "a,b\n1,é\n".encode("utf-16"), {"encoding": "utf-16"}, [(1, "é")]),
+        ("a.csv.gz", gzip.compress(b"a,b\n1,x\n"), {}, [(1, "x")]),
+        ("a.tsv.gz", gzip.compress(b"a\tb\n1\tx\n"), {}, [(1, "x")]),
+        ("a.jsonl.gz", gzip.compress(b'{"a":1,"b":"x"}\n'), {}, [(1, "x")]),
+        ("a.ndjson", b'\xef\xbb\xbf{"a":1,"b":"x"}\n', {}, [(1, "x")]),
+    ],
+)
+def test_spellings_of_files(
+    tmp_path: Path, name: str, content: str | bytes, options: dict[str, Any], rows: list[tuple[Any, ...]]
+) -> None:
+    path = write(tmp_path, name, content)
+    for split_bytes in (BIG, 1):
+        found = track(plan(path, tmp_path, split_bytes, **options))
+        assert found.column_names == ["a", "b"]
+        assert [tuple(r.values()) for r in found.to_pylist()] == rows
+
+
+def test_without_a_header(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", "1,x\n2,y\n3,z\n")
+    found = track(plan(path, tmp_path, 4, header=False))
+    assert found.to_pydict() == {"c0": [1, 2, 3], "c1": ["x", "y", "z"]}
+
+
+@pytest.mark.parametrize("content", ["a,b\n", "a,b", "a,b\r\n\r\n\n"])
+def test_header_only_is_no_rows(tmp_path: Path, content: str) -> None:
+    for split_bytes in (1, BIG):
+        found = track(plan(write(tmp_path, "a.csv", content), tmp_path, split_bytes))
+        assert found.num_rows == 0
+        assert types_of(found) == {"a": "text", "b": "text"}
+
+
+def test_uncuttable_files_are_one_split(tmp_path: Path) -> None:
+    text = "a,b\n" + "1,é\n" * 50
+    for name, content, options in (
+        ("a.csv", text.encode("utf-16"), {"encoding": "utf-16"}),
+        ("a.csv", text.encode("shift-jis", "replace"), {"encoding": "shift-jis"}),
+        ("a.csv.gz", gzip.compress(text.encode()), {}),
+    ):
+        source = plan(write(tmp_path, name, content), tmp_path, 16, **options)
+        assert len(source.splits) == 1
+        assert track(source).num_rows == 50
+    source = plan(write(tmp_path, "a.csv", text.encode("latin-1")), tmp_path, 16, encoding="latin-1")
+    assert len(source.splits) > 10
+    assert track(source).column("b").to_pylist() == ["é"] * 50
+
+
+def test_splits_have_the_wanted_size(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", "a,b\n" + '1,"x\ny"\n' * 1000)
+    source = plan(path, tmp_path, 500)
+    assert source.n_bytes == path.stat().st_size == sum(s.n_bytes for s in source.splits)
+    assert all(500 <= s.n_bytes <= 508 for s in source.splits[:-1])
+    assert [s.first for s in source.splits] == [True] + [False] * (len(source.splits) - 1)
+
+
+CELL = st.one_of(
+    st.none(),
+    st.text(st.sampled_from('ab",;\n\r\té€𝄞 1.\'"'), max_size=8),
+    st.sampled_from(["", "1", "1.50", "007", '"', '""', "\r\n", "NULL"]),
+    st.text(st.characters(exclude_categories=("Cs",)), max_size=5),
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.integers(1, 4).flatmap(lambda n: st.lists(st.lists(CELL, min_size=n, max_size=n), max_size=12)),
+    split_bytes=st.integers(1, 60),
+    quote_all=st.booleans(),
+    delimiter=st.sampled_from(",;\t"),
+    newline=st.sampled_from(["\n", "\r\n"]),
+)
+@example([["\n", None], ['a"', "\r"]], 1, False, ",", "\r\n")
+@example([['5" pipe', "x"]], 3, False, ",", "\n")
+@example([[""]], 1, True, ",", "\n")
+def test_any_table_of_texts_reads_back_for_any_split_size(
+    tmp_path: Path,
+    rows: list[list[str | None]],
+    split_bytes: int,
+    quote_all: bool,
+    delimiter: str,
+    newline: str,
+) -> None:
+    names = [f"c{i}" for i in range(len(rows[0]) if rows else 2)]
+    out = io.StringIO(newline="")
+    # QUOTE_NOTNULL came with Python 3.12: fields are quoted by hand so that NULL and "" differ.
+    for row in [names, *rows]:
+        fields = []
+        for cell in row:
+            bare = cell is not None and cell != "" and not set(cell) & {'"', delimiter, "\n", "\r"}
+            if cell is None and len(row) > 1:
+                fields.append("")
+            elif bare and not quote_all:
+                fields.append(str(cell))
+            else:
+                fields.append('"' + (cell or "").replace('"', '""') + '"')
+        out.write(delimiter.join(fields) + newline)
+    expected = [[("" if cell is None and len(row) == 1 else cell) for cell in row] for row in rows]
+    path = write(tmp_path, "a.csv", out.getvalue())
+    source = plan(path, tmp_path, split_bytes, delimiter=delimiter)
+    texts = dict.fromkeys(names, "text")
+    assert [list(r.values()) for r in fit(source, texts).to_pylist()] == expected
+    whole = plan(path, tmp_path, BIG, delimiter=delimiter)
+    assert track(source).to_pylist() == track(whole).to_pylist()
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(
+        st.lists(st.text(st.sampled_from('ab",\n\r é'), min_size=1, max_size=6), min_size=2, max_size=2),
+        max_size=9,
+    ),
+    split_bytes=st.integers(1, 40),
+    quoting=st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),
+)
+def test_what_pythons_csv_module_writes_reads_back(
+    tmp_path: Path, rows: list[list[str]], split_bytes: int, quoting: Any
+) -> None:
+    path = tmp_path / "a.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, quoting=quoting).writerows([["x", "y"], *rows])
+    found = fit(plan(path, tmp_path, split_bytes), {"x": "text", "y": "text"})
+    assert [list(r.values()) for r in found.to_pylist()] == rows
+
+
+# --- guesses ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("early", "late", "expected"),
+    [
+        ("1", "2.5", "float"),
+        ("1.5", "2.25", "float"),
+        ("1.50", "2.5", "text"),
+        ("1", "x", "text"),
+        ("1", "2024-01-01", "text"),
+        ("1.5", "3", "text"),  # 3 is not how this column spells 3.0
+        ("2024-01-01 00:00:00", "2024-01-01T00:00:00", "text"),
+        ("2024-01-01", "", "date"),
+        ("", "7", "int"),  # the sample had only NULLs: later splits are looked at
+        ("", "", "text"),
+    ],
+)
+def test_guesses_are_verified_on_all_rows(tmp_path: Path, early: str, late: str, expected: str) -> None:
+    path = write(tmp_path, "a.csv", "k,v\n" + f"1,{early}\n" * 3000 + f"2,{late}\n" * 3000)
+    found = track(plan(path, tmp_path, 4000))
+    assert types_of(found)["v"] == expected
+    assert found.num_rows == 6000
+    if expected == "text" and early:
+        assert found.column("v").unique().to_pylist() == [early, late]
+
+
+def test_a_failed_guess_lists_what_survives(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", "a,b\n1,5\n1.5,x\n")
+    source = plan(path, tmp_path)
+    found, failed = read_split_guessed(
+        source.splits[0], source.names, [Type("int"), Type("int")], source.options, "orders"
+    )
+    assert failed == {"a": ["float", "text"], "b": ["text"]}
+    assert types_of(found) == {"a": "text", "b": "text"}
+    assert found.column("a").to_pylist() == ["1", "1.5"]
+
+
+def test_declared_types_are_no_guesses(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", "a,b\n1,2\n2.50,x\n")
+    found = track(plan(path, tmp_path, types={"a": "float"}))
+    assert found.column("a").to_pylist() == [1.0, 2.5]
+    with pytest.raises(
+        ColumnTypeError, match=r"'b' of table 'orders' is int; the file has 'x' in row 2 of a.csv"
+    ):
+        track(plan(path, tmp_path, types={"b": "int"}))
+    with pytest.raises(UnknownColumnError, match="'prise'"):
+        plan(path, tmp_path, types={"prise": "int"})
+
+
+# --- batches for a table ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("split_bytes", [BIG, 10, 1])
+def test_a_batch_that_does_not_fit_names_the_row(tmp_path: Path, split_bytes: int) -> None:
+    lines = [f'{i},"a\nb"\n' for i in range(11)]
+    path = write(tmp_path, "new.csv", "qty,note\n" + "".join(lines) + "3.5,x\n4.5,y\n")
+    with pytest.raises(ColumnTypeError) as caught:
+        fit(plan(path, tmp_path, split_bytes), {"qty": "int", "note": "text"}, version=3)
+    assert str(caught.value) == (
+        "column 'qty' of table 'orders' (version 3) is int; the batch has '3.5' in row 12 of new.csv. "
+        "Nothing was applied. Next step: track the table again with --types qty=float, or mend the value."
+    )
+
+
+def test_a_batch_may_order_its_columns_otherwise(tmp_path: Path) -> None:
+    path = write(tmp_path, "new.csv", "b,a\nx,1\ny,2\n")
+    for split_bytes in (BIG, 1):
+        found = fit(plan(path, tmp_path, split_bytes), {"a": "int", "b": "text"})
+        assert found.to_pydict() == {"a": [1, 2], "b": ["x", "y"]}
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow", "pandas"])
+def test_a_batch_must_have_the_tables_columns(tmp_path: Path, ending: str) -> None:
+    batch = pa.table({"a": [1], "c": [2]})
+    path = tmp_path / f"new.{ending}"
+    source: Any = path
+    if ending == "csv":
+        path.write_text("a,c\n1,2\n")
+    elif ending == "parquet":
+        pq.write_table(batch, path)
+    elif ending == "arrow":
+        with pa.ipc.new_file(str(path), batch.schema) as writer:
+            writer.write_table(batch)
+    else:
+        source = batch.to_pandas()
+    with pytest.raises(SchemaError, match=r"\(version 4\): it lacks b and has c in addition. Expected: a, b"):
+        fit(plan(source, tmp_path), {"a": "int", "b": "int"}, version=4)
+
+
+LOSSLESS: list[tuple[pa.Array, str, list[Any] | None]] = [
+    (pa.array([1, None], pa.int8()), "int", [1, None]),
+    (pa.array([1], pa.uint64()), "int", [1]),
+    (pa.array([2**63], pa.uint64()), "int", None),
+    (pa.array([1, 2**60]), "float", [1.0, 2.0**60]),
+    (pa.array([2**53 + 1]), "float", None),
+    (pa.array([2**63 - 1]), "float", None),
+    (pa.array([2.0, None]), "int", [2, None]),
+    (pa.array([1.0, 2.5]), "int", None),
+    (pa.array([float("nan")]), "int", None),
+    (pa.array([1e19]), "int", None),
+    (pa.array([7]), "decimal(18,2)", [Decimal("7.00")]),
+    (pa.array([10**17]), "decimal(18,2)", None),
+    (pa.array([17954.55, 0.1]), "decimal(18,2)", [Decimal("17954.55"), Decimal("0.10")]),
+    (pa.array([0.125]), "decimal(18,2)", None),
+    (pa.array([float("nan")]), "decimal(18,2)", None),
+    (pa.array([Decimal("0.10")]), "float", [0.1]),
+    (pa.array([Decimal("12345678901234567.89")]), "float", None),
+    (pa.array([Decimal("1.50")]), "decimal(18,1)", [Decimal("1.5")]),
+    (pa.array([Decimal("1.55")]), "decimal(18,1)", None),
+    (pa.array([Decimal("2.00")]), "int", [2]),
+    (pa.array([Decimal("2.50")]), "int", None),
+    (pa.array([True]), "int", None),
+    (pa.array(["1"]), "int", None),
+    (pa.array([1]), "text", None),
+    (pa.array(["x"]), "binary", None),
+    (pa.array(["x"], pa.string_view()), "text", ["x"]),
+    (pa.array(["x", None, "x"]).dictionary_encode(), "text", ["x", None, "x"]),
+    (pa.array([dt.date(2024, 1, 1)]), "timestamp", None),
+    (pa.array([dt.date(2024, 1, 1)], pa.date64()), "date", [dt.date(2024, 1, 1)]),
+    (pa.array([dt.datetime(2024, 1, 1)], pa.timestamp("ns")), "timestamp", [dt.datetime(2024, 1, 1)]),
+    (pa.array([1], pa.timestamp("ns")), "timestamp", None),
+    (pa.array([0], pa.timestamp("us", "UTC")), "timestamp", None),
+    (pa.array([0], pa.timestamp("us")), "timestamp[us,utc]", None),
+    (pa.nulls(2), "int", [None, None]),
+    (pa.array([None], pa.string()), "int", [None]),
+    (pa.array([], pa.string()), "int", []),
+]
+
+
+@pytest.mark.parametrize(("values", "text", "expected"), LOSSLESS)
+def test_casts_lose_nothing(tmp_path: Path, values: pa.Array, text: str, expected: list[Any] | None) -> None:
+    source = plan(pa.table({"v": values}), tmp_path)
+    if expected is None:
+        with pytest.raises(
+            ColumnTypeError, match=r"column 'v' of table 'orders' \(version 2\) is .*in row \d, .*"
+        ):
+            fit(source, {"v": text}, version=2)
+    else:
+        found = fit(source, {"v": text})
+        assert found.column("v").to_pylist() == expected
+        assert found.schema.field("v").type == arrow_type(Type.parse(text))
+
+
+def test_the_first_lossy_value_is_named(tmp_path: Path) -> None:
+    values = pa.chunked_array([[1.0] * 500, [2.0, 2.5, 3.5]])
+    with pytest.raises(ColumnTypeError, match=r"has 2.5 in row 502, .* Nothing was applied. Next step"):
+        fit(plan(pa.table({"v": values}), tmp_path), {"v": "int"})
+
+
+# --- Parquet, Arrow, tables in memory ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("split_bytes", [BIG, 2000, 1])
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "memory", "batch", "reader", "pandas"])
+def test_typed_sources(tmp_path: Path, kind: str, split_bytes: int) -> None:
+    whole = pa.table({"a": pa.array(range(1000), pa.int32()), "b": [str(i % 7) for i in range(1000)]})
+    path = tmp_path / f"x.{kind}"
+    source: Any = {"memory": whole, "pandas": whole.to_pandas(), "reader": whole.to_reader(100)}.get(
+        kind, path
+    )
+    if kind == "parquet":
+        pq.write_table(whole, path, row_group_size=130)
+    elif kind == "arrow":
+        with pa.ipc.new_file(str(path), whole.schema) as writer:
+            writer.write_table(whole, max_chunksize=130)
+    elif kind == "batch":
+        source = whole.to_batches()[0]
+    planned = plan(source, tmp_path, split_bytes)
+    assert planned.names == ("a", "b")
+    assert list(map(str, planned.types)) == ["int", "text"]
+    assert not planned.textual
+    assert not planned.guessed
+    assert (planned.local_table is None) == (kind in ("parquet", "arrow") or split_bytes < BIG)
+    if split_bytes < BIG and kind in ("parquet", "arrow", "reader"):
+        assert len(planned.splits) > 1
+    assert track(planned).to_pydict() == whole.to_pydict()
+
+
+def test_a_part_of_a_row_group_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"a": range(100)}), path, row_group_size=30)
+    for low, high in [(0, 100), (10, 40), (30, 60), (95, 100), (0, 0)]:
+        split = Split("parquet", str(path), low, high, 0)
+        found = read_split(split, ["a"], [Type("int")], options=ReadOptions(), textual=False, table="t")
+        assert found.column("a").to_pylist() == list(range(low, high))
+
+
+def test_tables_without_rows(tmp_path: Path) -> None:
+    empty = pa.table({"a": pa.array([], pa.int64())})
+    pq.write_table(empty, tmp_path / "x.parquet")
+    assert track(plan(tmp_path / "x.parquet", tmp_path)).num_rows == 0
+    assert track(plan(empty, tmp_path)).num_rows == 0
+    assert track(plan(empty.to_reader(), tmp_path)).num_rows == 0
+
+
+def test_pandas_frames(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "a": [1, None],
+            "b": ["x", None],
+            "c": pd.Categorical(["u", "v"]),
+            4: pd.to_datetime(["2024-01-01", None]),
+        }
+    )
+    found = track(plan(frame.set_index(pd.Index([5, 6])), tmp_path))
+    assert types_of(found) == {"a": "float", "b": "text", "c": "text", "4": "timestamp[ns]"}
+    assert fit(plan(frame[["a"]], tmp_path), {"a": "int"}).column("a").to_pylist() == [1, None]
+
+
+def test_pandas_objects_of_mixed_type(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"ok": [1, 2, 3], "code": ["a", "b", 7]})
+    with pytest.raises(
+        ColumnTypeError, match=r"'code' of table 'orders' mixes values of type str and int.*example 7"
+    ):
+        plan(frame, tmp_path)
+    with pytest.raises(SchemaError, match="'tags' of table 'orders' is nested"):
+        plan(pd.DataFrame({"tags": [[1], [2]]}), tmp_path)
+
+
+# --- folders and globs ------------------------------------------------------------------------------
+
+
+def test_a_folder_is_all_its_data_files(tmp_path: Path) -> None:
+    folder = tmp_path / "orders"
+    write(folder, "b/2.csv", "y,x\nb,2\n")
+    write(folder, "1.csv", "x,y\n1,a\n")
+    for skipped in ("_SUCCESS", ".1.csv.crc", "_tmp/3.csv", ".hidden/4.csv", "README.md"):
+        write(folder, skipped, "nonsense")
+    source = plan(folder, tmp_path)
+    assert source.description == "folder orders (2 files)"
+    assert track(source).to_pydict() == {"x": [1, 2], "y": ["a", "b"]}
+    assert track(plan(str(folder / "**" / "*.csv"), tmp_path)).to_pydict() == {"x": [1, 2], "y": ["a", "b"]}
+
+
+def test_types_of_a_folder_are_verified_on_all_files(tmp_path: Path) -> None:
+    for i in range(30):
+        write(tmp_path, f"d/{i:02}.csv", f"x\n{i}\n" if i < 29 else "x\nlast\n")
+    assert types_of(track(plan(tmp_path / "d", tmp_path))) == {"x": "text"}
+
+
+def test_a_parquet_file_of_nulls_does_not_decide_the_type(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    pq.write_table(pa.table({"x": pa.nulls(2)}), tmp_path / "d" / "1.parquet")
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "d" / "2.parquet")
+    assert track(plan(tmp_path / "d", tmp_path)).to_pydict() == {"x": [None, None, 1]}
+
+
+# --- JSON lines -------------------------------------------------------------------------------------
+
+
+def lines_of(objects: Iterable[Any]) -> str:
+    return "".join(json.dumps(o) + "\n" for o in objects)
+
+
+@pytest.mark.parametrize("split_bytes", [BIG, 30, 1])
+def test_json_lines(tmp_path: Path, split_bytes: int) -> None:
+    rows = [
+        {"i": 1, "f": 1.5, "b": True, "s": "2024-01-01", "n": None, "m": 1},
+        {"i": -2, "s": 'ü\n"', "m": 2.5},
+        {"f": 2, "i": None, "b": False, "m": 3},
+    ]
+    path = write(tmp_path, "a.jsonl", lines_of(rows).replace("\n", "\n\n"))
+    found = track(plan(path, tmp_path, split_bytes))
+    assert types_of(found) == {"i": "int", "f": "float", "b": "bool", "s": "text", "n": "text", "m": "float"}
+    assert found.to_pylist() == [{k: r.get(k) for k in rows[0]} for r in rows]
+
+
+@pytest.mark.parametrize(("late", "expected"), [(2.5, "float"), (2, "int"), (None, "int"), (2**53, "int")])
+def test_json_guesses_are_verified(tmp_path: Path, late: Any, expected: str) -> None:
+    path = write(tmp_path, "a.jsonl", lines_of([{"v": 1}] * 2500 + [{"v": late}]))
+    for split_bytes in (BIG, 3000):
+        found = track(plan(path, tmp_path, split_bytes))
+        assert types_of(found) == {"v": expected}
+        assert found.column("v").to_pylist() == [1] * 2500 + [late]
+
+
+@pytest.mark.parametrize(
+    ("late", "error", "message"),
+    [
+        (
+            {"v": "x"},
+            ColumnTypeError,
+            "column 'v' of table 'orders' mixes types|column 'v' of table 'orders' is",
+        ),
+        ({"v": True}, ColumnTypeError, "column 'v'"),
+        ({"v": [1]}, SchemaError, "column 'v' of table 'orders' is nested: line 2501 .*flatten it"),
+        ({"v": {"x": 1}}, SchemaError, "nested: line 2501"),
+        ({"v": 2**64}, ColumnTypeError, "column 'v'"),
+        ({"w": 1}, SchemaError, "line 2501 of a.jsonl has the key 'w'.*--types w=text"),
+    ],
+)
+@pytest.mark.parametrize("split_bytes", [BIG, 3000])
+def test_json_errors_behind_the_sample(
+    tmp_path: Path, late: Any, error: type[HoldfastError], message: str, split_bytes: int
+) -> None:
+    path = write(tmp_path, "a.jsonl", lines_of([{"v": 1}] * 2500 + [late]))
+    with pytest.raises(error, match=message):
+        track(plan(path, tmp_path, split_bytes))
+
+
+def test_json_integers_that_no_float_holds(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.jsonl", lines_of([{"v": 1.5}] * 2500 + [{"v": 2**53 + 1}]))
+    with pytest.raises(ColumnTypeError, match=r"line 2501 of a.jsonl has 9007199254740993"):
+        track(plan(path, tmp_path))
+
+
+def test_json_columns_can_be_declared(tmp_path: Path) -> None:
+    objects = [{"d": "2024-01-01", "p": "1.50"}] * 2100 + [{"late": 3}]
+    path = write(tmp_path, "a.jsonl", lines_of(objects))
+    found = track(plan(path, tmp_path, types={"d": "date", "p": "decimal(9,2)", "late": "int"}))
+    assert types_of(found) == {"d": "date", "p": "decimal(9,2)", "late": "int"}
+    assert found.slice(2099).to_pylist() == [
+        {"d": dt.date(2024, 1, 1), "p": Decimal("1.50"), "late": None},
+        {"d": None, "p": None, "late": 3},
+    ]
+    with pytest.raises(
+        ColumnTypeError, match=r"'d' of table 'orders' is int by declaration; line 1 of a.jsonl"
+    ):
+        track(plan(path, tmp_path, types={"d": "int", "late": "int"}))
+
+
+def test_a_json_batch_for_a_table(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.jsonl", lines_of([{"a": 1}, {"a": "x", "b": 2}]))
+    with pytest.raises(ColumnTypeError, match="mixes types: line 2 of a.jsonl has 'x'"):
+        plan(path, tmp_path)
+    path = write(tmp_path, "b.jsonl", lines_of([{"a": 1}, {"a": 2, "b": 2}]))
+    assert fit(plan(path, tmp_path), {"b": "int", "a": "int"}).to_pydict() == {"b": [None, 2], "a": [1, 2]}
+    with pytest.raises(
+        ColumnTypeError, match=r"'a' of table 'orders' \(version 5\) is text; line 1 of b.jsonl has 1"
+    ):
+        fit(plan(path, tmp_path), {"b": "int", "a": "text"}, version=5)
+
+
+# --- errors -----------------------------------------------------------------------------------------
+
+HUGE = "z" * 100_000
+BREAK: list[tuple[str, str | bytes | None, dict[str, Any], type[HoldfastError], str]] = [
+    ("empty.csv", b"", {}, SourceError, "empty.csv for table 'orders' is empty: it has no header"),
+    ("empty.csv", b"\n\r\n\n", {}, SourceError, "is empty: it has no header"),
+    ("empty.csv", b"\xef\xbb\xbf", {}, SourceError, "is empty"),
+    ("empty.csv", b"", {"header": False}, SourceError, "is empty: it has no row"),
+    ("empty.jsonl", b"", {}, SourceError, "is empty"),
+    ("empty.jsonl", b"{}\n{}\n", {}, SourceError, "is empty"),
+    ("empty.parquet", b"", {}, SourceError, "is not a Parquet file"),
+    ("not.parquet", b"a,b\n1,2\n", {}, SourceError, "is not a Parquet file"),
+    ("not.arrow", b"a,b\n1,2\n", {}, SourceError, "is not an Arrow file"),
+    ("bad.csv.gz", b"a,b\n1,2\n", {}, SourceError, "cannot be decompressed"),
+    ("cut.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99)[:-9], {}, SourceError, "cannot be decompressed"),
+    ("x.xlsx", b"PK", {}, SourceError, "cannot be told from its ending.*give the format"),
+    ("semi.csv", "a;b;c,d\n1;2;3,4\n".replace(",", "."), {}, SourceError, "a single column .*probably ';'"),
+    ("pipe.csv", "a|b\n1|2\n", {}, SourceError, "probably '|'"),
+    ("tabs.csv", "a\tb\n1\t2\n", {}, SourceError, r"probably '\\t'"),
+    ("x.tsv", "a,b\n1,2\n", {}, SourceError, "probably ','"),
+    ("dup.csv", "a,b,a\n1,2,3\n", {}, DuplicateColumnError, "two columns 'a': 1 and 3"),
+    ("noname.csv", "a,,c\n1,2,3\n", {}, SchemaError, "no name for its column 2 of 3"),
+    (
+        "ragged.csv",
+        "a,b\n1,2\n3\n",
+        {},
+        SourceError,
+        "line 3 of ragged.csv .* has 1 fields instead of 2: '3'",
+    ),
+    (
+        "ragged.csv",
+        'a,b\n\n"x\ny",2\n1,2,3\n',
+        {},
+        SourceError,
+        "line 5 of ragged.csv .* 3 fields instead of 2",
+    ),
+    ("ragged.csv", f"a,b\n1,2,{HUGE}\n", {}, SourceError, "line 2 of ragged.csv"),
+    ("ragged.csv", "1,2\n3\n", {"header": False}, SourceError, "line 2 of ragged.csv"),
+    (
+        "open.csv",
+        'a,b\n1,2\n3,"x\n4,5\n',
+        {},
+        SourceError,
+        "never closed, in the record that begins in line 3",
+    ),
+    (
+        "open.csv",
+        'a,b\n1,2\n"3,x\n4,5\n',
+        {},
+        SourceError,
+        "never closed, in the record that begins in line 3",
+    ),
+    ("open.csv", 'a,b\n1,"', {}, SourceError, "never closed, in the record that begins in line 2"),
+    ("open.csv", 'a,b\n1,"""', {}, SourceError, "never closed"),
+    ("open.csv", 'a,"b\n1,2\n', {}, SourceError, "never closed, in the record that begins in line 1"),
+    ("open.csv", f'a,b\n1,"{HUGE}\n', {}, SourceError, "never closed"),
+    (
+        "bytes.csv",
+        b"a,b\n1,x\n2,\xe9\n",
+        {},
+        SourceError,
+        r"line 3 of bytes.csv .* not utf-8: b'\\xe9.*latin-1 or cp1252",
+    ),
+    ("bytes.csv", b"a,\xe9\n1,x\n", {}, SourceError, "line 1 of bytes.csv .* not utf-8"),
+    ("bytes.csv", b"a,b\n1,\x81\n", {"encoding": "cp1252"}, SourceError, "line 2 of bytes.csv .* not cp1252"),
+    ("bad.jsonl", '{"a":1}\n\n{"a":2\n', {}, SourceError, "line 3 of bad.jsonl .* is not one JSON object"),
+    ("bad.jsonl", '{"a":1}\n[1]\n', {}, SourceError, "line 2 of bad.jsonl .* is not one JSON object"),
+    ("bad.jsonl", '[\n{"a":1}\n]\n', {}, SourceError, "line 1 of bad.jsonl .* is not one JSON object"),
+    ("bad.jsonl", '{"a":1,"a":2}\n', {}, SourceError, "a key comes twice"),
+    ("bad.jsonl", f'{{"a":1}}\n{{"a":"{HUGE}\n', {}, SourceError, "line 2 of bad.jsonl"),
+    ("bad.jsonl", b'{"a":"\xe9"}\n', {}, SourceError, "line 1 of bad.jsonl .* not utf-8"),
+    (
+        "mix.jsonl",
+        f'{{"a":1}}\n{{"a":"{HUGE}"}}\n',
+        {},
+        ColumnTypeError,
+        "'a' of table 'orders' mixes types: line 2",
+    ),
+    ("nest.jsonl", f'{{"a":["{HUGE}"]}}\n', {}, SchemaError, "'a' of table 'orders' is nested: line 1"),
+    ("noname.jsonl", '{"":1}\n', {}, SchemaError, "no name for its column 1"),
+    ("type.csv", f"a\n{HUGE}\n", {"types": {"a": "int"}}, ColumnTypeError, "is int; the file has 'zzz"),
+]
+
+
+@pytest.mark.parametrize("split_bytes", [BIG, 1])
+@pytest.mark.parametrize(("name", "content", "options", "error", "message"), BREAK)
+def test_broken_files(
+    tmp_path: Path,
+    name: str,
+    content: str | bytes,
+    options: dict[str, Any],
+    error: type[HoldfastError],
+    message: str,
+    split_bytes: int,
+) -> None:
+    path = write(tmp_path, name, content)
+    with pytest.raises(error, match=message) as caught:
+        track(plan(path, tmp_path, split_bytes, **options))
+    text = str(caught.value)
+    assert "Nothing was applied." in text
+    assert "Next step" in text
+    assert "'orders'" in text
+    assert len(text) < 700
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (b"7,8,9\n", "line 3003 of a.csv .* has 3 fields instead of 2: '7,8,9'"),
+        (b"7,\xe9\n", "line 3003 of a.csv .* not utf-8"),
+        (b'7,"open\n8,9\n', "never closed, in the record that begins in line 3003"),
+    ],
+)
+@pytest.mark.parametrize("split_bytes", [BIG, 5000, 100, 1])
+def test_line_numbers_are_those_of_the_file(
+    tmp_path: Path, broken: bytes, message: str, split_bytes: int
+) -> None:
+    path = write(tmp_path, "a.csv", b"\na,b\n" + b'1,"x\ny"\n' * 1500 + broken)
+    with pytest.raises(SourceError, match=message):
+        track(plan(path, tmp_path, split_bytes))
+
+
+def test_a_long_record_is_read_with_larger_blocks(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", "a,b\n1,x\n" + f"2,{HUGE * 90}\n" + "3,y\n" * 5000)
+    found = track(plan(path, tmp_path))
+    assert found.column("a").to_pylist() == [1, 2] + [3] * 5000
+    path = write(tmp_path, "a.jsonl", lines_of([{"a": 1}, {"a": 2, "b": HUGE * 90}]))
+    assert track(plan(path, tmp_path)).num_rows == 2
+
+
+def test_missing_files(tmp_path: Path) -> None:
+    write(tmp_path, "orders.csv", "a\n1\n")
+    for given, message in (
+        (tmp_path / "order.csv", "there is no file .* Did you mean 'orders.csv'"),
+        (tmp_path / "zzz.csv", "there is no file .*Next step: check the path"),
+        (tmp_path / "no" / "such.csv", "there is no folder for the file"),
+        (tmp_path / "*.parquet", "no file matches"),
+    ):
+        with pytest.raises(SourceError, match=message) as caught:
+            plan(given, tmp_path)
+        assert "table 'orders'" in str(caught.value)
+    (tmp_path / "void").mkdir()
+    write(tmp_path, "void/_SUCCESS", "")
+    with pytest.raises(SourceError, match="has no data files"):
+        plan(tmp_path / "void", tmp_path)
+
+
+def test_folders_that_cannot_be_read_as_one_table(tmp_path: Path) -> None:
+    make: Callable[[str, str], Path] = lambda name, text: write(tmp_path, name, text)  # noqa: E731
+    make("differ/1.csv", "a,b\n1,2\n")
+    make("differ/2.csv", "a,c\n1,2\n")
+    with pytest.raises(SchemaError, match=r"'2.csv' lacks b and has c in addition, compared with '1.csv'"):
+        plan(tmp_path / "differ", tmp_path)
+    make("mixed/1.csv", "a\n1\n")
+    make("mixed/2.jsonl", '{"a":1}\n')
+    with pytest.raises(SourceError, match=r"several formats \(csv, jsonl\)"):
+        plan(tmp_path / "mixed", tmp_path)
+    make("parts/year=2024/1.csv", "a\n1\n")
+    with pytest.raises(SchemaError, match="the column 'year' stands in folder names"):
+        plan(tmp_path / "parts", tmp_path)
+    make("delta/_delta_log/0.json", "{}")
+    make("delta/1.parquet", "")
+    with pytest.raises(SourceError, match="is a Delta table"):
+        plan(tmp_path / "delta", tmp_path)
+
+
+def test_things_that_are_no_source(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="from a int"):
+        plan(7, tmp_path)
+    with pytest.raises(UsageError, match="has its own"):
+        plan(pa.table({"a": [1]}), tmp_path, types={"a": "int"})
+    with pytest.raises(DuplicateColumnError):
+        plan(pa.table([[1], [2]], names=["a", "a"]), tmp_path)
+    with pytest.raises(DuplicateColumnError):
+        plan(pd.DataFrame([[1, 2]], columns=["a", "a"]), tmp_path)
+    with pytest.raises(SchemaError, match="'tags' of table 'orders' is nested"):
+        plan(pa.table({"tags": [[1]]}), tmp_path)
