@@ -18,7 +18,7 @@ def main() -> None:
     started = time.perf_counter()
     warmed = []
     for found in pkgutil.iter_modules(holdfast.kernels.__path__, holdfast.kernels.__name__ + "."):
-        if found.name == __spec__.name:
+        if found.name.endswith(".__main__"):
             continue
         warm_up = getattr(importlib.import_module(found.name), "warm_up", None)
         if warm_up is not None:

@@ -301,8 +301,9 @@ def _first_container(mask: Masks, wholes: Masks, n_wholes: int, every: Masks) ->
 @njit(cache=True)
 def _first_containers(masks: Masks, wholes: Masks, found: Indices) -> None:
     """masks IN uint64[n, n_words]; wholes IN uint64[n_words, m], one per column; found OUT int64[n]."""
-    every = np.full(masks.shape[1], _ALL, dtype=np.uint64)
+    every = np.empty(masks.shape[1], dtype=np.uint64)
     for w in range(wholes.shape[0]):
+        every[w] = _ALL
         for j in range(wholes.shape[1]):
             every[w] &= wholes[w, j]
     for i in range(masks.shape[0]):
@@ -320,9 +321,10 @@ def _maximal(masks: Masks, sizes: Indices, kept: Indices) -> int:
     """
     n_masks, n_words = masks.shape
     wholes = np.empty((n_words, n_masks), dtype=np.uint64)
-    every = np.full(n_words, _ALL, dtype=np.uint64)
-    for i in range(n_masks):
-        for w in range(n_words):
+    every = np.empty(n_words, dtype=np.uint64)
+    for w in range(n_words):
+        every[w] = _ALL
+        for i in range(n_masks):
             every[w] &= masks[i, w]
     n_kept = 0
     n_larger = 0

@@ -28,7 +28,7 @@ Bool = NDArray[np.bool_]
 # Rows of a walk of the trie: their values on some columns fit into a core's cache.
 CHUNK_ROWS = 1 << 14
 # A climb looks at so many rows of a refuted candidate's partition at most.
-CLIMB_ROWS = 1 << 11
+LEAF_ROWS = 1 << 9
 
 
 @njit(cache=True)
@@ -181,163 +181,227 @@ def _refine(rows, offsets, first, last, column, skip, null, top_row, top_cluster
     return top_row, top_cluster
 
 
+def refine(values: U64, rows: I32, offsets: I64, nulls_distinct: bool, null: int) -> tuple[I32, I64]:
+    """(rows, offsets): the clusters split by one more column; what is left alone is dropped.
+
+    IN values uint64[n]: the column; IN rows int32[*], offsets int64[*]: clusters of its rows.
+    """
+    n_clusters = len(offsets) - 1
+    biggest = int(np.diff(offsets).max(initial=0))
+    out_rows = np.empty(2 * len(rows), dtype=np.int32)
+    out_rows[: len(rows)] = rows
+    out_offsets = np.empty(n_clusters + 2 + len(rows) // 2 + 1, dtype=np.int64)
+    out_offsets[: n_clusters + 1] = offsets
+    slots, ids, sizes = _scratch(biggest)
+    top_row, top_cluster = _refine(
+        out_rows, out_offsets, 0, n_clusters, frozen(values), nulls_distinct, np.uint64(null),
+        len(rows), n_clusters + 1, slots, ids, sizes,
+    )  # fmt: skip
+    return out_rows[len(rows) : top_row], out_offsets[n_clusters + 1 : top_cluster + 1] - len(rows)
+
+
 @njit(cache=True)
-def _validate(
-    values, order, bounds, first_cluster, last_cluster, sequences, skip, nulls, refuted, masks, witnesses,
-    n_found, in_pivot, chunk_rows, climb_rows,
-):  # type: ignore[no-untyped-def]
-    n_columns = values.shape[0]
+def _scratch(biggest):  # type: ignore[no-untyped-def]
+    """Working space for clusters of up to so many rows."""
+    capacity = 32
+    while capacity < 2 * biggest:
+        capacity *= 2
+    return (
+        np.empty(capacity, dtype=np.int32),
+        np.empty(biggest, dtype=np.int32),
+        np.empty(biggest, dtype=np.int64),
+    )
+
+
+@njit(cache=True)
+def _validate(values, slot, bounds, sequences, skip, nulls, refuted, chunk_rows, leaf_rows):  # type: ignore[no-untyped-def]
     n_candidates = sequences.shape[0]
     max_depth = sequences.shape[1]
-    k = first_cluster
-    while k < last_cluster:
+    n_clusters = bounds.shape[0] - 1
+    # The clusters that refute: of which candidate, and their rows.
+    found_of = np.empty(64, dtype=np.int64)
+    found_offsets = np.zeros(65, dtype=np.int64)
+    found_rows = np.empty(256, dtype=np.int32)
+    n_found = 0
+    k = 0
+    while k < n_clusters:
         # a chunk: whole clusters, up to chunk_rows rows, at least one cluster
         end = k + 1
-        while end < last_cluster and bounds[end + 1] - bounds[k] <= chunk_rows:
+        while end < n_clusters and bounds[end + 1] - bounds[k] <= chunk_rows:
             end += 1
-        n_rows = bounds[end] - bounds[k]
-        biggest = 0
+        base = bounds[k]
+        n_rows = bounds[end] - base
+        biggest = np.int64(0)
         for c in range(k, end):
             biggest = max(biggest, bounds[c + 1] - bounds[c])
-        capacity = 32
-        while capacity < 2 * biggest:
-            capacity *= 2
-        slots = np.empty(capacity, dtype=np.int32)
-        ids = np.empty(biggest, dtype=np.int32)
-        sizes = np.empty(biggest, dtype=np.int64)
-        # Levels of the walk and then of a climb: each is at most as large as the one before.
-        levels = max_depth + 2
-        rows = np.empty(n_rows * levels + 2 * (climb_rows + biggest) * 2, dtype=np.int32)
-        offsets = np.empty(
-            (n_rows // 2 + 2) * levels + 2 * ((climb_rows + biggest) // 2 + 2) * 2, dtype=np.int64
-        )
-        level_first = np.zeros(levels + 1, dtype=np.int64)
-        level_last = np.zeros(levels + 1, dtype=np.int64)
-        level_top = np.zeros(levels + 1, dtype=np.int64)
+        slots, ids, sizes = _scratch(biggest)
+        # Levels of the walk: each is at most as large as the one before.
+        levels = max_depth + 1
+        rows = np.empty(n_rows * levels, dtype=np.int32)
+        offsets = np.empty((n_rows // 2 + 2) * levels, dtype=np.int64)
+        first = np.zeros(levels, dtype=np.int64)
+        last = np.zeros(levels, dtype=np.int64)
+        top = np.zeros(levels, dtype=np.int64)
         for c in range(k, end + 1):
-            offsets[c - k] = bounds[c] - bounds[k]
+            offsets[c - k] = bounds[c] - base
         for i in range(n_rows):
-            rows[i] = order[bounds[k] + i]
-        level_first[0] = 0
-        level_last[0] = end - k
-        level_top[0] = n_rows
-        depth = 0  # levels 0..depth are the prefix of `path`
-        path = np.full(max_depth + 1, -1, dtype=np.int32)
+            rows[i] = base + i
+        last[0] = end - k
+        top[0] = n_rows
+        depth = 0  # levels 0..depth are the prefix in `path`
+        path = np.full(max_depth, -1, dtype=np.int32)
         for x in range(n_candidates):
             if refuted[x]:
                 continue
             d = 0
-            while d < depth and d < max_depth and sequences[x, d] == path[d]:
+            while d < depth and sequences[x, d] == path[d]:
                 d += 1
             depth = d
-            unique = level_first[depth] == level_last[depth]
+            unique = first[depth] == last[depth]
             while not unique and depth < max_depth and sequences[x, depth] >= 0:
                 c = sequences[x, depth]
-                start = level_last[depth] + 1
+                start = last[depth] + 1
                 top_row, top_cluster = _refine(
-                    rows, offsets, level_first[depth], level_last[depth], values[c], skip, nulls[c],
-                    level_top[depth], start, slots, ids, sizes,
-                )
+                    rows, offsets, first[depth], last[depth], values[slot[c]], skip, nulls[c],
+                    top[depth], start, slots, ids, sizes,
+                )  # fmt: skip
                 path[depth] = c
                 depth += 1
-                level_first[depth] = start
-                level_last[depth] = top_cluster
-                level_top[depth] = top_row
+                first[depth] = start
+                last[depth] = top_cluster
+                top[depth] = top_row
                 unique = start == top_cluster
             if unique:
                 continue
             refuted[x] = True
-            # Climb: add columns while duplicates remain. The result is a non-unique that no
-            # column can be added to (as far as the rows looked at show), the strongest
-            # evidence against this candidate and its supersets.
-            here_first = level_first[depth]
-            here_last = here_first + 1
-            while (
-                here_last < level_last[depth]
-                and offsets[here_last + 1] - offsets[here_first] <= climb_rows
-            ):
-                here_last += 1
-            mask = np.zeros(masks.shape[1], dtype=np.uint64)
-            mask[in_pivot >> 6] |= np.uint64(1) << np.uint64(in_pivot & 63)
-            for j in range(depth):
-                c = path[j]
-                mask[c >> 6] |= np.uint64(1) << np.uint64(c & 63)
-            base_row = level_top[depth]
-            base_cluster = level_last[depth] + 1
-            half_rows = climb_rows + biggest
-            half_clusters = (climb_rows + biggest) // 2 + 2
-            side = 0
-            turn = (x * 7) % n_columns
-            for step in range(n_columns):
-                c = (turn + step) % n_columns
-                if (mask[c >> 6] >> np.uint64(c & 63)) & np.uint64(1):
-                    continue
-                start = base_cluster + side * half_clusters
-                top_row, top_cluster = _refine(
-                    rows, offsets, here_first, here_last, values[c], skip, nulls[c],
-                    base_row + side * half_rows, start, slots, ids, sizes,
-                )
-                if top_cluster > start:
-                    mask[c >> 6] |= np.uint64(1) << np.uint64(c & 63)
-                    here_first = start
-                    here_last = top_cluster
-                    side = 1 - side
-            for w in range(masks.shape[1]):
-                masks[x, w] = mask[w]
-            j = 0
-            cluster_at = here_first
-            while j < witnesses.shape[1] and cluster_at < here_last:
-                witnesses[x, j, 0] = rows[offsets[cluster_at]]
-                witnesses[x, j, 1] = rows[offsets[cluster_at] + 1]
-                cluster_at += 1
-                j += 1
-            cluster_at = here_first
-            while j < witnesses.shape[1] and cluster_at < here_last:
-                # few clusters: further pairs of the larger ones
-                low = offsets[cluster_at]
-                i = low + 1
-                while j < witnesses.shape[1] and i + 1 < offsets[cluster_at + 1]:
-                    witnesses[x, j, 0] = rows[i]
-                    witnesses[x, j, 1] = rows[i + 1]
-                    i += 1
-                    j += 1
-                cluster_at += 1
-            n_found += 1
+            taken = np.int64(0)
+            for j in range(first[depth], last[depth]):
+                low = offsets[j]
+                size = offsets[j + 1] - low
+                if taken and taken + size > leaf_rows:
+                    break
+                size = min(size, leaf_rows)
+                taken += size
+                if n_found == found_of.shape[0]:
+                    more_of = np.empty(2 * n_found, dtype=np.int64)
+                    more_of[:n_found] = found_of
+                    found_of = more_of
+                    more_offsets = np.zeros(2 * n_found + 1, dtype=np.int64)
+                    more_offsets[: n_found + 1] = found_offsets
+                    found_offsets = more_offsets
+                at = found_offsets[n_found]
+                if at + size > found_rows.shape[0]:
+                    more_rows = np.empty(2 * (at + size), dtype=np.int32)
+                    more_rows[:at] = found_rows[:at]
+                    found_rows = more_rows
+                for i in range(size):
+                    found_rows[at + i] = rows[low + i]
+                found_of[n_found] = x
+                n_found += 1
+                found_offsets[n_found] = at + size
         k = end
-    return n_found
+    return (
+        found_of[:n_found].copy(),
+        found_offsets[: n_found + 1].copy(),
+        found_rows[: found_offsets[n_found]].copy(),
+    )
 
 
 def validate(
-    values: U64,
-    rows: I32,
-    offsets: I64,
-    pivot: int,
-    sequences: I32,
-    refuted: Bool,
-    nulls_distinct: bool,
-    nulls: U64,
-    masks: U64,
-    witnesses: I64,
-) -> int:
-    """Refute candidates on these clusters; returns how many candidates were refuted here.
+    values: U64, slot: I32, offsets: I64, sequences: I32, nulls_distinct: bool, nulls: U64, refuted: Bool
+) -> tuple[I64, I64, I32]:
+    """(candidate, offsets, rows): clusters that refute candidates; each candidate once.
 
-    IN values uint64[n_columns, n]: codes of n rows, NULL of column c given as nulls[c]; IN rows
-    int32[*], offsets int64[*]: clusters of equal values of the column `pivot`, which every
-    candidate contains; IN sequences int32[n_candidates, *]: the other columns of each candidate,
-    padded with -1, sorted so that equal prefixes are neighbours; INOUT refuted bool[n_candidates]:
-    candidates that are set already are skipped; OUT masks uint64[n_candidates, n_words], witnesses
-    int64[n_candidates, WITNESSES, 2] (preset to -1): for a candidate refuted here, an agree set
-    that contains it and pairs of rows that have it.
+    IN values uint64[k, n]: the codes of n rows, column c at values[slot[c]], its NULL given as
+    nulls[c]; IN offsets int64[*]: clusters of consecutive rows that agree on what all candidates
+    have in common; IN sequences int32[n_candidates, *]: the other columns of each candidate, padded
+    with -1, sorted so that equal prefixes are neighbours; INOUT refuted bool[n_candidates]:
+    candidates that are set already are skipped. Cluster i is rows[offsets[i]:offsets[i + 1]] and
+    belongs to candidate[i]; at most LEAF_ROWS rows of a candidate are returned.
 
     Cost: each prefix of the trie refines only rows that still have a partner.
     """
-    return int(
-        _validate(
-            frozen(values), frozen(rows), frozen(offsets), 0, len(offsets) - 1, frozen(sequences),
-            nulls_distinct, frozen(nulls), refuted, masks, witnesses, 0, np.int64(pivot),
-            CHUNK_ROWS, CLIMB_ROWS,
-        )
+    return _validate(  # type: ignore[no-any-return]
+        frozen(values), frozen(slot), frozen(offsets), frozen(sequences), nulls_distinct,
+        frozen(nulls), refuted, CHUNK_ROWS, LEAF_ROWS,
     )  # fmt: skip
+
+
+@njit(cache=True)
+def _climb(values, owner, bounds, skip, nulls, masks, witnesses):  # type: ignore[no-untyped-def]
+    n_columns = values.shape[0]
+    n_clusters = owner.shape[0]
+    k = 0
+    while k < n_clusters:
+        end = k + 1
+        while end < n_clusters and owner[end] == owner[k]:
+            end += 1
+        x = owner[k]
+        base = bounds[k]
+        n_rows = bounds[end] - base
+        biggest = np.int64(0)
+        for c in range(k, end):
+            biggest = max(biggest, bounds[c + 1] - bounds[c])
+        slots, ids, sizes = _scratch(biggest)
+        half_clusters = n_rows // 2 + 2
+        rows = np.empty(3 * n_rows, dtype=np.int32)
+        offsets = np.empty(3 * half_clusters, dtype=np.int64)
+        for c in range(k, end + 1):
+            offsets[c - k] = bounds[c] - base
+        for i in range(n_rows):
+            rows[i] = base + i
+        first = np.int64(0)
+        last = np.int64(end - k)
+        side = 1
+        turn = (x * 7) % n_columns
+        for step in range(n_columns):
+            c = (turn + step) % n_columns
+            bit = np.uint64(1) << np.uint64(c & 63)
+            if masks[x, c >> 6] & bit:
+                continue
+            start = side * half_clusters
+            _, top_cluster = _refine(
+                rows, offsets, first, last, values[c], skip, nulls[c], side * n_rows, start, slots, ids, sizes
+            )
+            if top_cluster > start:
+                masks[x, c >> 6] |= bit
+                first = start
+                last = top_cluster
+                side = 3 - side
+        j = 0
+        i = 0
+        while j < witnesses.shape[1]:
+            # one pair of every cluster, then the next pair of each
+            any_left = False
+            for c in range(first, last):
+                low = offsets[c]
+                if low + i + 1 < offsets[c + 1] and j < witnesses.shape[1]:
+                    witnesses[x, j, 0] = rows[low + i]
+                    witnesses[x, j, 1] = rows[low + i + 1]
+                    j += 1
+                    any_left = True
+            if not any_left:
+                break
+            i += 1
+        k = end
+
+
+def climb(
+    values: U64, owner: I64, offsets: I64, nulls_distinct: bool, nulls: U64, masks: U64, witnesses: I64
+) -> None:
+    """From clusters that refute a candidate to an agree set that no column can be added to.
+
+    Columns are added while duplicates remain, in another order for each candidate. The result is
+    the strongest evidence that these rows hold against the candidate and its supersets.
+
+    IN values uint64[n_columns, n]; IN owner int64[k], ascending runs: the candidate of each cluster;
+    IN offsets int64[k + 1]: clusters of consecutive rows; INOUT masks uint64[n_candidates, n_words]:
+    the candidates, to become agree sets; OUT witnesses int64[n_candidates, WITNESSES, 2], preset
+    to -1: pairs of rows (numbers below n) that have that agree set.
+    """
+    _climb(
+        frozen(values), frozen(owner), frozen(offsets), nulls_distinct, frozen(nulls), masks, witnesses
+    )
 
 
 @njit(cache=True)
@@ -390,13 +454,16 @@ def select(
 
 def warm_up() -> None:
     values = np.array([[1, 1, 2, 2], [1, 1, 1, 2]], dtype=np.uint64)
-    rows, offsets = cluster(values[0], False, 9)
-    refuted = np.zeros(1, dtype=np.bool_)
-    masks = np.zeros((1, 1), dtype=np.uint64)
-    witnesses = np.full((1, WITNESSES, 2), -1, dtype=np.int64)
-    sequences = np.ones((1, 1), dtype=np.int32)
     nulls = np.array([9, 9], dtype=np.uint64)
-    validate(values, rows, offsets, 0, sequences, refuted, False, nulls, masks, witnesses)
+    rows, offsets = cluster(values[0], False, 9)
+    refine(values[1], rows, offsets, False, 9)
+    refuted = np.zeros(1, dtype=np.bool_)
+    sequences = np.ones((1, 1), dtype=np.int32)
+    slot = np.arange(2, dtype=np.int32)
+    owner, offsets, rows = validate(values, slot, offsets, sequences, False, nulls, refuted)
+    masks = np.ones((1, 1), dtype=np.uint64)
+    witnesses = np.full((1, WITNESSES, 2), -1, dtype=np.int64)
+    climb(values[:, rows], owner, offsets, False, nulls, masks, witnesses)
     dictionary = np.array([4, 5], dtype=np.uint64)
     codes = np.array([1, 2, 0], dtype=np.int32)
     positions = select(dictionary, codes, np.ones(3, dtype=np.bool_), 9, 0, 1, False)

@@ -310,6 +310,7 @@ def record_classes(options: list[str]) -> None:
     import datetime
 
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     from holdfast.pipeline.engine import Engine, echo
 
@@ -327,8 +328,8 @@ def record_classes(options: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         frame = spark.createDataFrame(rows)
         engine.stage_dataframe(frame, Path(folder))
-        frame.write.parquet(f"{folder}/p")
-        engine.stage_dataframe(spark.read.parquet(f"{folder}/p"), Path(folder))
+        pq.write_table(rows, f"{folder}/rows.parquet")
+        engine.stage_dataframe(spark.read.parquet(f"{folder}/rows.parquet"), Path(folder))
     stop_session()
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -277,8 +278,8 @@ def trie(candidates: U64, pivot: int, ranking: Sequence[int]) -> tuple[I32, I64]
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     sequences[row, np.arange(len(row)) - starts[row]] = rank
     order = np.lexsort(sequences.T[::-1])
-    ranked = sequences[order]
-    return np.where(ranked >= 0, np.array(others, dtype=np.int32)[ranked], -1).astype(np.int32), order
+    column = np.array([*others, -1], dtype=np.int32)  # the padding, -1, stays -1
+    return column[sequences[order]], order
 
 
 def null_code(dictionaries: Sequence[U64]) -> int:
@@ -296,75 +297,141 @@ def refute(
     sequences: I32,
     nulls_distinct: bool,
 ) -> tuple[Bool, U64, I64]:
-    """(refuted, masks, witnesses) of the candidates; witnesses are `segment << 32 | position`."""
+    """(refuted, masks, witnesses) of the candidates; witnesses are `segment << 32 | position`.
+
+    The pivot's clusters are refined by the first column of the sequences; the other columns are
+    gathered only for the few rows that still have a partner then.
+    """
     pivot, part, n_parts = place
-    schema = segments[0].schema
-    n_columns = len(schema)
+    n_columns = len(segments[0].schema)
     # Exact identities are not sorted, but no code of theirs comes near the largest ones.
-    nulls = [null_code([s.dictionary(c) for s in segments]) for c in range(n_columns)]
+    nulls = np.array([null_code([s.dictionary(c) for s in segments]) for c in range(n_columns)], np.uint64)
+    rows = Rows.of_part(segments, views, nulls, pivot, part, n_parts, nulls_distinct)
     refuted = np.zeros(len(sequences), dtype=np.bool_)
-    masks = np.zeros((len(sequences), n_words_for(n_columns)), dtype=np.uint64)
+    masks = candidate_masks(sequences, pivot, n_words_for(n_columns))
     witnesses = np.full((len(sequences), pairs.WITNESSES, 2), -1, dtype=np.int64)
-    positions = [
-        partitions.select(
-            s.dictionary(pivot), s.codes[pivot], s.live, nulls[pivot], part, n_parts, nulls_distinct
-        )
-        for s in segments
-    ]
-    owner = np.repeat(np.arange(len(segments), dtype=np.int64), [len(p) for p in positions])
-    position = np.concatenate(positions)
-    values = gathered(segments, views, [pivot], owner, position, nulls)[0]
-    rows, offsets = partitions.cluster(values, nulls_distinct, nulls[pivot])
-    del values
-    owner, position = owner[rows], position[rows]
-    codes = np.array(nulls, dtype=np.uint64)
+    clustered, offsets = partitions.cluster(rows.values([pivot])[0], nulls_distinct, int(nulls[pivot]))
+    rows = rows.take(clustered)
+    for first in np.unique(sequences[:, 0]):
+        branch = np.flatnonzero(sequences[:, 0] == first)
+        within, bounds = rows, offsets
+        if first >= 0:
+            column = rows.values([int(first)])[0]
+            kept, bounds = partitions.refine(
+                column, np.arange(len(column), dtype=np.int32), offsets, nulls_distinct, int(nulls[first])
+            )
+            within = rows.take(kept)
+        walk(within, bounds, branch, sequences, nulls_distinct, refuted, masks, witnesses)
+    return refuted, masks, witnesses
+
+
+def walk(
+    rows: Rows,
+    offsets: I64,
+    branch: I64,
+    sequences: I32,
+    nulls_distinct: bool,
+    refuted: Bool,
+    masks: U64,
+    witnesses: I64,
+) -> None:
+    """Validate the candidates of one branch of the trie on clusters that agree on their first columns."""
+    deeper = np.ascontiguousarray(sequences[branch, 1:])
+    if not deeper.shape[1]:
+        deeper = np.full((len(branch), 1), -1, dtype=np.int32)
+    needed = np.unique(deeper[deeper >= 0])
+    slot = np.full(len(rows.nulls), -1, dtype=np.int32)
+    slot[needed] = np.arange(len(needed))
+    done = np.zeros(len(branch), dtype=np.bool_)
     first = 0
-    while first < len(offsets) - 1 and not refuted.all():
+    while first < len(offsets) - 1 and not done.all():
         # whole clusters, about GATHER_ROWS rows
         last = int(np.searchsorted(offsets, offsets[first] + GATHER_ROWS, side="right")) - 1
         last = max(last, first + 1)
         low, high = int(offsets[first]), int(offsets[last])
-        here = gathered(segments, views, range(n_columns), owner[low:high], position[low:high], nulls)
-        before = refuted.copy()
-        partitions.validate(
-            here,
-            np.arange(high - low, dtype=np.int32),
-            offsets[first : last + 1] - low,
-            pivot,
-            sequences,
-            refuted,
-            nulls_distinct,
-            codes,
-            masks,
-            witnesses,
+        here = rows.take(slice(low, high))
+        values = here.values(needed) if len(needed) else np.empty((1, high - low), np.uint64)
+        owner, bounds, leaves = partitions.validate(
+            values, slot, offsets[first : last + 1] - low, deeper, nulls_distinct, rows.nulls, done
         )
-        fresh = refuted & ~before
-        local = witnesses[fresh]
-        real = local >= 0
-        at = np.where(real, local, 0) + low
-        witnesses[fresh] = np.where(real, owner[at] << 32 | position[at], -1)
+        if len(owner):
+            found = here.take(leaves)
+            partitions.climb(
+                found.values(range(len(rows.nulls))),
+                branch[owner],
+                bounds,
+                nulls_distinct,
+                rows.nulls,
+                masks,
+                witnesses,
+            )
+            fresh = branch[np.unique(owner)]
+            local = witnesses[fresh]
+            witnesses[fresh] = np.where(local >= 0, found.names()[np.maximum(local, 0)], -1)
         first = last
-    return refuted, masks, witnesses
+    refuted[branch] = done
 
 
-def gathered(
-    segments: Sequence[Segment],
-    views: Sequence[dict[int, U64]],
-    columns: Sequence[int] | range,
-    owner: I64,
-    position: I32,
-    nulls: Sequence[int],
-) -> U64:
-    """uint64[len(columns), n]: the codes of rows given by (segment, position)."""
-    out = np.empty((len(columns), len(owner)), dtype=np.uint64)
-    for i, segment in enumerate(segments):
-        at = np.flatnonzero(owner == i) if len(segments) > 1 else np.arange(len(owner))
-        if not len(at):
-            continue
-        where = position[at]
-        for j, c in enumerate(columns):
-            partitions.gather(views[i][c], segment.codes[c], where, at, nulls[c], out[j])
-    return out
+def candidate_masks(sequences: I32, pivot: int, n_words: int) -> U64:
+    """The candidates as masks: the pivot and the columns of each sequence."""
+    masks = np.zeros((len(sequences), n_words), dtype=np.uint64)
+    masks[:, pivot >> 6] |= np.uint64(1) << np.uint64(pivot & 63)
+    for j in range(sequences.shape[1]):
+        at = np.flatnonzero(sequences[:, j] >= 0)
+        column = sequences[at, j].astype(np.uint64)
+        masks[at, (column >> np.uint64(6)).astype(np.int64)] |= np.uint64(1) << (column & np.uint64(63))
+    return masks
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of several segments, in any order; their codes are gathered when asked for."""
+
+    segments: Sequence[Segment]
+    views: Sequence[dict[int, U64]]  # per segment and column: what a local code stands for
+    nulls: U64  # per column: the code that stands for NULL
+    owner: I64
+    position: I32
+
+    @classmethod
+    def of_part(
+        cls,
+        segments: Sequence[Segment],
+        views: Sequence[dict[int, U64]],
+        nulls: U64,
+        pivot: int,
+        part: int,
+        n_parts: int,
+        nulls_distinct: bool,
+    ) -> Rows:
+        """The live rows whose pivot value falls into the part."""
+        found = [
+            partitions.select(
+                s.dictionary(pivot), s.codes[pivot], s.live, int(nulls[pivot]), part, n_parts, nulls_distinct
+            )
+            for s in segments
+        ]
+        owner = np.repeat(np.arange(len(segments), dtype=np.int64), [len(p) for p in found])
+        return cls(segments, views, nulls, owner, np.concatenate(found))
+
+    def take(self, at: I32 | slice) -> Rows:
+        return Rows(self.segments, self.views, self.nulls, self.owner[at], self.position[at])
+
+    def names(self) -> I64:
+        """The rows as `segment << 32 | position`."""
+        return self.owner << 32 | self.position
+
+    def values(self, columns: Sequence[int] | range | NDArray[np.int32]) -> U64:
+        """uint64[len(columns), n]: the codes of the rows."""
+        out = np.empty((len(columns), len(self.owner)), dtype=np.uint64)
+        for i, segment in enumerate(self.segments):
+            at = np.flatnonzero(self.owner == i) if len(self.segments) > 1 else np.arange(len(self.owner))
+            if not len(at):
+                continue
+            where = self.position[at]
+            for j, c in enumerate(columns):
+                partitions.gather(self.views[i][int(c)], segment.codes[c], where, at, int(self.nulls[c]), out[j])
+        return out
 
 
 def honest(segments: Sequence[Segment], masks: U64, witnesses: I64) -> bool:

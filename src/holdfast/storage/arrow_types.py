@@ -6,12 +6,15 @@ canonical type of whatever Arrow a source brings. `type_of(arrow_type(t)) == t` 
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 
 from holdfast.errors import SchemaError, shorten
 from holdfast.model.schema import Schema, Type
 
-_PLAIN = {
+_pa: Any = pa  # third-party stubs want literal units and lag behind Arrow
+_PLAIN: dict[str, pa.DataType] = {
     "int": pa.int64(),
     "uint": pa.uint64(),
     "float": pa.float64(),
@@ -30,14 +33,17 @@ def arrow_type(t: Type) -> pa.DataType:
     >>> str(arrow_type(Type("decimal", precision=12, scale=2))), str(arrow_type(Type("text")))
     ('decimal128(12, 2)', 'large_string')
     """
+    found: pa.DataType
     if t.family == "decimal":
         wide = t.precision > MAX_DECIMAL128_DIGITS
-        return (pa.decimal256 if wide else pa.decimal128)(t.precision, t.scale)
-    if t.family == "time":
-        return (pa.time32 if t.unit in ("s", "ms") else pa.time64)(t.unit)
-    if t.family == "timestamp":
-        return pa.timestamp(t.unit, tz="UTC" if t.utc else None)
-    return _PLAIN[t.family]
+        found = (_pa.decimal256 if wide else _pa.decimal128)(t.precision, t.scale)
+    elif t.family == "time":
+        found = (_pa.time32 if t.unit in ("s", "ms") else _pa.time64)(t.unit)
+    elif t.family == "timestamp":
+        found = _pa.timestamp(t.unit, tz="UTC" if t.utc else None)
+    else:
+        found = _PLAIN[t.family]
+    return found
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:

@@ -9,7 +9,7 @@ count compactions. A row never leaves the table: compaction moves rows to anothe
 file is ever vacuumed. So version v reads the same for ever, without Delta's time travel.
 
 Conflicts. Delta lets two appends pass each other. Here they must not: an append is made with
-`max_commit_retries=0` from a snapshot in which the newest version was seen to be the base
+`max_commit_retries=0` from the very snapshot in which the newest version was seen to be the base
 version. delta-rs then either creates the one log entry that follows the snapshot (a hard link
 that fails if the entry exists) or fails: compare-and-swap. A failed swap is looked at: if only a
 compaction came between, it is tried again; if another commit did, it is a ConflictError.
@@ -173,7 +173,8 @@ class Ledger:
         self._folder = root / FOLDER
         self._table = table
         self._lock = threading.RLock()
-        self._tip: CommitRow | None = None  # the newest commit row, once read or written
+        # The newest commit row, once read or written; kept as text, so that no caller shares its parts.
+        self._tip: dict[str, Any] = {"version": 0}
         self._slim: dict[str, list[CommitRow]] = {}  # file -> its commit rows without state
         self._snapshot = self._take_snapshot()
 
@@ -248,8 +249,8 @@ class Ledger:
     def commit_row(self, version: int) -> CommitRow:
         """The commit row of a version, with its state."""
         tip = self._tip
-        if tip is not None and tip.version == version:
-            return tip
+        if version and tip["version"] == version:
+            return self._commit(tip)
         snapshot = self._refresh()
         if not 1 <= version <= snapshot.version:
             known = f"it has 1 to {snapshot.version}" if snapshot.version else "it has none yet"
@@ -260,10 +261,9 @@ class Ledger:
         for file in _spanning(snapshot.files, version, version):
             columns = (*_COMMIT_COLUMNS, "state", "heads")
             for row in self._rows(file, "commit", columns, version, version):
-                commit = self._commit(row)
                 if version == snapshot.version:
-                    self._tip = commit
-                return commit
+                    self._tip = row
+                return self._commit(row)
         raise self._gap(version)
 
     def commits(self, table: str | None = None) -> list[CommitRow]:
@@ -331,22 +331,31 @@ class Ledger:
             row = replace(commit, version=version, at=at, heads=heads)
             content = _encode(row, changes)
             name = unique_name(FOLDER, f"commit-{version:08d}", ".parquet")
-            ref = write_file(self.root, name, [content])
-            try:
-                self._swap_in(ref, version, 1 + len(changes))
-            except ConflictError:
-                (self.root / name).unlink(missing_ok=True)
-                raise
-            self._tip = row
+            self._swap_in(write_file(self.root, name, [content]), version, 1 + len(changes))
+            self._tip = {
+                "version": version,
+                "table": row.table,
+                "at": at,
+                "action": row.action,
+                "batch_id": row.batch_id,
+                "state": _json(row.state),
+                "heads": _json(heads),
+                "detail": _json(row.detail),
+            }
             self._keep_house()
             return version
 
     def _swap_in(self, ref: FileRef, version: int, n_rows: int) -> None:
         """Make the file part of the table if nobody has committed since the base version."""
         for _ in range(_MAX_ATTEMPTS):
+            try:
+                snapshot = self._expect(version - 1)
+            except HoldfastError:
+                (self.root / ref.name).unlink(missing_ok=True)
+                raise
             add = _add_action(ref, version, version, n_rows, moves_rows=False)
             try:
-                landed = self._swap([add], ref.name, {"holdfastVersion": version})
+                landed = self._swap(snapshot, [add], ref.name, {"holdfastVersion": version})
             except BaseException as error:
                 _pass_on(error)
                 raise WorkspaceError(
@@ -356,19 +365,22 @@ class Ledger:
                 ) from None
             if landed:
                 return
-            self._expect(version - 1)
         raise ConflictError(
             f"other writers kept the ledger of the workspace {str(self.root)!r} busy for {_MAX_ATTEMPTS} "
             "attempts. Nothing was applied. Run it again."
         )
 
-    def _swap(self, actions: list[Any], name: str, metadata: dict[str, Any]) -> bool:
+    def _swap(self, snapshot: _Snapshot, actions: list[Any], name: str, metadata: dict[str, Any]) -> bool:
         """Write the log entry that follows the snapshot; False if another writer wrote it first.
 
-        On True the entry is on disk and the snapshot has it. `name` is the file that it adds.
+        The snapshot must be the very one that the caller's decision was made on: delta-rs swaps
+        on what the table object has seen, and any refresh in between moves that on.
+        On True the entry is on disk and has been read. `name` is the file that it adds.
         """
+        if self._table.version() != snapshot.delta_version:
+            return False
         path = name.removeprefix(f"{FOLDER}/")
-        next_entry = _entry(self._folder, self._snapshot.delta_version + 1)
+        next_entry = _entry(self._folder, snapshot.delta_version + 1)
         try:
             self._table.create_write_transaction(
                 actions,
@@ -398,8 +410,10 @@ class Ledger:
         self._refresh()
         return True
 
-    def _expect(self, base_version: int) -> None:
-        found = self._refresh().version
+    def _expect(self, base_version: int) -> _Snapshot:
+        """The newest snapshot, if its version is the base version."""
+        snapshot = self._refresh()
+        found = snapshot.version
         if found > base_version:
             raise ConflictError(
                 f"another writer committed version {found} of the workspace while this batch was based on "
@@ -411,6 +425,7 @@ class Ledger:
                 f"{str(self.root)!r} ends at version {found}. Nothing was applied. "
                 "Was the workspace restored from a backup? Open it again."
             )
+        return snapshot
 
     def _keep_house(self) -> None:
         """Merge the small files and write a checkpoint, now and then; never fails the commit.
@@ -436,7 +451,8 @@ class Ledger:
         itself, and lets two concurrent compactions both land, which doubles every row. The same
         compare-and-swap as for appends cannot.
         """
-        run = _longest_run(self._snapshot.files)
+        snapshot = self._snapshot
+        run = _longest_run(snapshot.files)
         if len(run) < 2:
             return
         first, last = run[0].first, max(file.last for file in run)
@@ -451,7 +467,7 @@ class Ledger:
         ref = write_file(self.root, name, [_to_parquet(block)])
         actions: list[Any] = [_add_action(ref, first, last, block.num_rows, moves_rows=True)]
         actions += [RemoveAction(file.path, False, _now_ms(), file.length, {}) for file in run]
-        if not self._swap(actions, name, {"holdfastCompaction": True}):
+        if not self._swap(snapshot, actions, name, {"holdfastCompaction": True}):
             (self.root / name).unlink(missing_ok=True)
             return
         self._table.create_checkpoint()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
@@ -20,6 +20,9 @@ from holdfast.model.schema import Type
 from holdfast.storage.arrow_types import arrow_type, type_of
 
 from .options import Split
+
+_pa: Any = pa  # third-party stubs lag behind Arrow
+pc: Any = pa.compute
 
 NUMBERS = ("int", "uint", "float", "decimal")
 
@@ -89,7 +92,7 @@ def _fit_column(
     else:
         at = pc.index(values.is_valid(), True).as_py()
         if at < 0:  # only NULLs: nothing to compare
-            return pa.chunked_array([pa.nulls(len(values), wanted)])
+            return _pa.chunked_array([_pa.nulls(len(values), wanted)])
         reason = f"of type {own}, and values of different types never match"
     raise ColumnTypeError(
         f"column {shorten(name)} of {table_label(table, version)} is {t}; {where} has "
@@ -102,12 +105,12 @@ def plain(values: Any) -> Any:
     """A column without dictionary, run-end encoding or extension around its values."""
     if isinstance(values.type, pa.BaseExtensionType):
         chunks = [chunk.storage for chunk in values.chunks]
-        values = pa.chunked_array(chunks, values.type.storage_type)
+        values = _pa.chunked_array(chunks, values.type.storage_type)
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     elif pa.types.is_run_end_encoded(values.type):
         chunks = [pc.run_end_decode(chunk) for chunk in values.chunks]
-        values = pa.chunked_array(chunks, values.type.value_type)
+        values = _pa.chunked_array(chunks, values.type.value_type)
     return values
 
 
@@ -193,7 +196,7 @@ def read_parquet(split: Split, names: Sequence[str], *, table: str) -> pa.Table:
         if len(wanted) < len(file.schema_arrow.names):
             wanted = list(file.schema_arrow.names)  # the surplus is reported by `fit_table`
         try:
-            found = file.read_row_groups(groups, columns=wanted, use_threads=False)
+            found: pa.Table = file.read_row_groups(groups, columns=wanted, use_threads=False)
         except (pa.ArrowInvalid, OSError) as error:
             raise SourceError(
                 f"{shorten(split.path)} for table {table!r} is damaged: {first_line(error)}. "

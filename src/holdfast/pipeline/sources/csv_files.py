@@ -33,7 +33,7 @@ from holdfast.errors import (
 from .columnar import check_columns, first_line
 from .options import ReadOptions, Split
 
-_csv: Any = pa.csv  # untyped, with or without third-party stubs
+_csv: Any = pa.csv  # third-party stubs lag behind Arrow
 BLOCK = 16 << 20
 SAMPLE_BLOCK = 1 << 20
 # Measured on 144 MB x 16 columns: 1 MB blocks 0.59 s, 4 MB 0.57 s, 32 MB 0.64 s.
@@ -114,9 +114,7 @@ def utf8_bytes(split: Split, options: ReadOptions, *, table: str) -> Any:
             at = getattr(error, "start", 0)
             raise undecodable(split, options, table, raw, at) from None
         return pa.py_buffer(text.removeprefix("\ufeff").encode())
-    if split.first and body.size >= 3 and body.slice(0, 3).to_pybytes() == BOM:
-        return body.slice(3)
-    return body
+    return body.slice(_bom_size(body)) if split.first else body
 
 
 def undecodable(split: Split, options: ReadOptions, table: str, raw: bytes, at: int) -> SourceError:
@@ -135,8 +133,9 @@ def open_text(split: Split, options: ReadOptions, *, table: str) -> Text:
     if not split.first:
         return Text(body, _names_of(split, options, table), 0, split)
     delimiter = delimiter_of(split.path, options)
-    view = memoryview(body)
-    begin, end = first_record(view, delimiter, options.quote)
+    begin, end, closed = first_record(body, delimiter, options.quote)
+    if not closed:
+        raise unclosed_quote(split.path, options, table)
     if begin == end:
         raise SourceError(
             f"{file_name(split)} for table {table!r} is empty: it has no "
@@ -157,16 +156,24 @@ def open_text(split: Split, options: ReadOptions, *, table: str) -> Text:
     if not options.header:
         return Text(body, tuple(f"c{i}" for i in range(len(fields))), 0, split)
     check_names(fields, file_name(split), table=table)
-    return Text(body.slice(end), tuple(fields), bytes(view[:end]).count(b"\n"), split)
+    return Text(body.slice(end), tuple(fields), body.slice(0, end).to_pybytes().count(b"\n"), split)
 
 
 def _names_of(split: Split, options: ReadOptions, table: str) -> tuple[str, ...]:
     """The column names of the file that a later split belongs to."""
-    start = raw_bytes(split.path, 0, split.start)
-    skip = 3 if start.slice(0, 3).to_pybytes() == BOM else 0
-    delimiter = delimiter_of(split.path, options)
-    _, end = first_record(memoryview(start)[skip:], delimiter, options.quote)
-    return open_text(Split("csv", split.path, 0, skip + end, 0), options, table=table).names
+    head = Split("csv", split.path, 0, _header_end(split.path, split.start, options), 0)
+    return open_text(head, options, table=table).names
+
+
+def _header_end(path: str, size: int, options: ReadOptions) -> int:
+    """The position behind the first record, within the first `size` bytes of a file."""
+    start = raw_bytes(path, 0, size)
+    skip = _bom_size(start)
+    return skip + first_record(start.slice(skip), delimiter_of(path, options), options.quote)[1]
+
+
+def _bom_size(body: Any) -> int:
+    return 3 if body.size >= 3 and body.slice(0, 3).to_pybytes() == BOM else 0
 
 
 def check_names(names: Sequence[str], where: str, *, table: str) -> None:
@@ -187,11 +194,14 @@ def check_names(names: Sequence[str], where: str, *, table: str) -> None:
         seen[name] = k
 
 
-def first_record(view: memoryview, delimiter: str, quote: str) -> tuple[int, int]:
-    """Start and end of the first record that is not a blank line; equal if there is none.
+def first_record(body: Any, delimiter: str, quote: str) -> tuple[int, int, bool]:
+    """Start and end of the first record that is not a blank line, and whether its quotes are closed.
+
+    Start and end are equal if there is none.
 
     The kernel's machine in Python: headers are short, and a small file need not load Numba.
     """
+    view = memoryview(body).cast("B")  # Arrow's own view has signed bytes
     at, n = 0, len(view)
     while at < n and view[at] in b"\r\n":
         at += 1
@@ -212,7 +222,7 @@ def first_record(view: memoryview, delimiter: str, quote: str) -> tuple[int, int
             quoted = True
         field_start = not quoted and c == d
         at += 1
-    return begin, at
+    return begin, at, not quoted
 
 
 def _fields(record: Any, delimiter: str, split: Split, options: ReadOptions, table: str) -> list[str]:
@@ -222,9 +232,9 @@ def _fields(record: Any, delimiter: str, split: Split, options: ReadOptions, tab
     except UnicodeDecodeError as error:
         raise undecodable(split, options, table, raw, error.start) from None
     found = _csv.read_csv(
-        pa.BufferReader(record),
+        pa.BufferReader(raw + b"\n"),  # without a line end Arrow cannot count the columns
         read_options=_csv.ReadOptions(
-            use_threads=False, autogenerate_column_names=True, block_size=len(raw) + 1
+            use_threads=False, autogenerate_column_names=True, block_size=len(raw) + 2
         ),
         parse_options=_parse_options(delimiter, options),
         convert_options=_csv.ConvertOptions(default_column_type=pa.large_string(), strings_can_be_null=False),
@@ -251,8 +261,8 @@ def cuts(path: str, options: ReadOptions, split_bytes: int, *, table: str) -> li
     if size <= split_bytes or not can_split(path, options):
         return [0, size]
     delimiter, quote = delimiter_of(path, options).encode(), options.quote.encode()
-    skip = 3 if raw_bytes(path, 0, min(3, size)).to_pybytes() == BOM else 0
-    found, target = [0], split_bytes
+    skip = _bom_size(raw_bytes(path, 0, min(3, size)))
+    found, target = [0], max(split_bytes, _header_end(path, size, options))
     state = None
     quoted = False  # whether the walk stands inside quotes, in a block that has any
     last = b"\n"

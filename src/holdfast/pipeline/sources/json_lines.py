@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 import pyarrow.json
 
 from holdfast.errors import NOTHING_APPLIED, ColumnTypeError, SchemaError, SourceError, listing, shorten
@@ -31,7 +31,9 @@ from .csv_files import MAX_BLOCK, READ_BLOCK, file_name, lines_until, utf8_bytes
 from .options import ReadOptions, Split
 from .texts import TEXT, decode
 
-_json: Any = pa.json  # untyped, with or without third-party stubs
+_json: Any = pa.json  # third-party stubs lag behind Arrow
+pc: Any = pa.compute
+
 # What a JSON value can be a value of, in the order in which a column's type is chosen.
 NATIVE = ("int", "float", "bool", "text")
 _FITS = {"int": ("int", "float"), "float": ("float",), "bool": ("bool",), "text": ("text",)}
@@ -155,8 +157,8 @@ def _narrow(
     kind = _kind(value)
     if kind is None:
         return fits
-    where = f"line {lines_until(split) + line} of {file_name(split)}"
     if kind == "nested":
+        where = f"line {lines_until(split) + line} of {file_name(split)}"
         raise SchemaError(
             f"column {shorten(key)} of table {table!r} is nested: {where} has "
             f"{shorten(json.dumps(value)[:200])[1:-1]}. {NOTHING_APPLIED} Next step: flatten it or leave "
@@ -169,6 +171,7 @@ def _narrow(
     if kind == "int" and "float" in left and not _exact(value):
         left.remove("float")
     if not left:
+        where = f"line {lines_until(split) + line} of {file_name(split)}"
         before = f"; values before it are {fits[0]}" if fits else ""
         what = "mixes types" if fits else "has a number that no 64-bit integer holds"
         raise ColumnTypeError(
@@ -244,7 +247,7 @@ def _read(body: Any, columns: Mapping[str, pa.DataType], ignore: bool = False) -
     block_size = READ_BLOCK
     while True:
         try:
-            return _json.read_json(
+            found: pa.Table = _json.read_json(
                 pa.BufferReader(body),
                 read_options=_json.ReadOptions(use_threads=False, block_size=block_size),
                 parse_options=_json.ParseOptions(
@@ -253,6 +256,7 @@ def _read(body: Any, columns: Mapping[str, pa.DataType], ignore: bool = False) -
                     unexpected_field_behavior="ignore" if ignore else "error",
                 ),
             )
+            return found
         except pa.ArrowInvalid as error:
             if "straddling" not in str(error) or block_size >= min(body.size, MAX_BLOCK):
                 raise
@@ -296,7 +300,14 @@ def _diagnose(
             if _fits_type(value, types[key]):
                 continue
             failed.add(key)
-            if not is_guess or (types[key] == TEXT and _kind(value) != "text"):
+            if is_guess and types[key] == TEXT:  # narrowed to text by another split, or by the sample
+                raise ColumnTypeError(
+                    f"column {shorten(key)} of table {table!r} mixes types: line "
+                    f"{lines_until(split) + line} of "
+                    f"{file_name(split)} has {shorten(value)} ({_kind(value)}), others have text. "
+                    f"{NOTHING_APPLIED} Next step: write all its values as strings, or all as numbers."
+                )
+            if not is_guess:
                 reason = "" if version is not None else " by declaration" if key in options.types else ""
                 raise ColumnTypeError(
                     f"column {shorten(key)} of {table_label(table, version)} is {types[key]}{reason}; "

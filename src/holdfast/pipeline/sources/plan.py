@@ -213,7 +213,8 @@ def _files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str
         return [str(f) for f in found], f"folder {path.name} ({len(found)} files)"
     if glob.has_magic(given):
         matches = sorted(m for m in glob.glob(given, recursive=True) if os.path.isfile(m))
-        matches = [m for m in matches if _visible(Path(os.path.basename(m)))]
+        root = Path(*itertools.takewhile(lambda part: not glob.has_magic(part), path.parts))
+        matches = [m for m in matches if _visible(Path(m).relative_to(root))]
         if not matches:
             raise SourceError(
                 f"no file matches {shorten(given)} for table {table!r}. {NOTHING_APPLIED} Next step: "

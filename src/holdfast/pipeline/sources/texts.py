@@ -15,7 +15,7 @@ A column is of the first type, in this order, that all its texts survive:
 
 Floats are spelt `point` (as Python, pandas and the JVM do: `2.0`, `1e-07`: Python's repr) or `bare` (as
 Arrow, JavaScript and Postgres do: `2`, `1e-7`: Arrow's cast, but whole numbers below 1e15 in full); a column
-whose sample has a number without a point is bare. Timestamps are spelt by separator and fraction digits, `T6`.
+whose sample has a number without a point is bare. Timestamps are spelt by separator and digits, `T6`.
 `true` and `false` stay text.
 
 A *declared* type (by the user, or by the table that a batch goes to) is held to the same rule, except that
@@ -34,10 +34,13 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from holdfast.model.schema import MAX_EXACT_DIGITS, Type
 from holdfast.storage.arrow_types import arrow_type
+
+_pa: Any = pa  # third-party stubs lag behind Arrow
+pc: Any = pa.compute
 
 Texts = Any  # pa.ChunkedArray of large_string
 Values = Any  # pa.ChunkedArray of a typed column
@@ -67,7 +70,7 @@ def decode(texts: Texts, t: Type, spelling: str | None = None) -> Values | None:
     With a `spelling` floats and timestamps must keep to it; without one the type counts as declared.
     """
     if texts.null_count == len(texts):
-        return pa.chunked_array([pa.nulls(len(texts), arrow_type(t))])
+        return _pa.chunked_array([_pa.nulls(len(texts), arrow_type(t))])
     try:
         values = _DECODERS[t.family](texts, t, spelling)
     except pa.ArrowInvalid:
@@ -188,8 +191,11 @@ def _floats(texts: Texts, t: Type, spelling: str | None) -> Values | None:
 
 
 def _is_plain_float(text: str) -> bool:
-    """Whether a text is a number without ornaments that a float holds as exactly as its shortest text."""
-    return bool(_NUMBER.fullmatch(text)) and Decimal(text) == Decimal(repr(float(text)))
+    """Whether a text is a number without ornaments, and its float's shortest or 17-digit form (C's %.17g)."""
+    if not _NUMBER.fullmatch(text):
+        return False
+    value = float(text)
+    return Decimal(text) in (Decimal(repr(value)), Decimal(f"{value:.17g}"))
 
 
 def _float_texts(values: Values, spelling: str) -> Texts:
@@ -199,13 +205,18 @@ def _float_texts(values: Values, spelling: str) -> Texts:
     them from 1e16 on and below 1e-4.
     """
     texts = values.cast(pa.large_string())
-    size, exponents = pc.abs(values), pc.match_substring(texts, "e")
+    size = pc.abs(values)
+    odd = pc.greater_equal(size, 1e10)
+    if pc.any(odd).as_py():
+        odd = pc.and_(odd, pc.match_substring(texts, "e"))
     if spelling == BARE:
-        odd = pc.and_(exponents, pc.and_(pc.greater_equal(size, 1.0), pc.less(size, 1e15)))
+        odd = pc.and_(odd, pc.less(size, 1e15))
     else:
-        odd = pc.or_(exponents, pc.and_(pc.less(size, 1e-4), pc.not_equal(size, 0.0)))
-        whole = pc.invert(pc.match_substring_regex(texts, "[.enf]"))
-        texts = pc.if_else(whole, pc.binary_join_element_wise(texts, _scalar(".0"), _scalar("")), texts)
+        odd = pc.or_(odd, pc.and_(pc.less(size, 1e-4), pc.not_equal(size, 0.0)))
+        whole = pc.and_(pc.equal(pc.floor(values), values), pc.is_finite(values))
+        if pc.any(whole).as_py():
+            with_point = pc.binary_join_element_wise(texts, _scalar(".0"), _scalar(""))
+            texts = pc.if_else(whole, with_point, texts)
     odd = pc.fill_null(odd, False)
     if not pc.any(odd).as_py():
         return texts
@@ -246,7 +257,7 @@ def _timestamps(texts: Texts, t: Type, spelling: str | None) -> Values | None:
         if pc.all(pc.ends_with(texts, "Z")).as_py() is False:
             return None
         texts = pc.utf8_slice_codeunits(texts, 0, -1)
-    values = texts.cast(pa.timestamp(t.unit))
+    values = texts.cast(_pa.timestamp(t.unit))
     if pc.any(pc.starts_with(texts, "0000")).as_py():
         return None
     if spelling is not None:
