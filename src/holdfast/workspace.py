@@ -29,6 +29,7 @@ import numpy as np
 from holdfast.errors import (
     NOTHING_APPLIED,
     ConflictError,
+    HoldfastError,
     TableExistsError,
     UnknownColumnError,
     UsageError,
@@ -40,6 +41,7 @@ from holdfast.model.change import Change, DependencyChange, Pin
 from holdfast.model.dependency import KINDS, Dependency, Ucc
 from holdfast.model.schema import Nulls, Schema
 from holdfast.storage import format as marker
+from holdfast.storage import litter
 from holdfast.storage.files import check_file
 from holdfast.storage.ledger import ChangeRow, CommitRow, Ledger
 from holdfast.storage.tables import TableState, table_folder
@@ -89,11 +91,10 @@ class Workspace(Reader):
         root = root.absolute()
         if create and not (root / marker.MARKER).exists():
             marker.create_marker(root)
-            ledger = Ledger.create(root)
         else:
             marker.check_marker(root)
-            ledger = Ledger.create(root) if create else Ledger.open(root)
-        super().__init__(root, ledger)
+        # Not `open`: a creator that was killed behind the marker has left a workspace without a ledger.
+        super().__init__(root, Ledger.create(root))
         self._spark, self._mode, self._hook = spark, engine, progress
         self._engine: Engine | None = None
         self._known: dict[str, KeyState] = {}  # evidence file -> the state it holds, open
@@ -116,8 +117,13 @@ class Workspace(Reader):
         if self._engine is None:
             from holdfast.pipeline.engine import Engine
 
-            self._engine = Engine(self._spark, self._mode)
+            starting = self._progress("starting Spark")
+            on_start = None if starting is None else lambda: starting(0, 0)
+            self._engine = Engine(self._spark, self._mode, on_start)
         return self._engine
+
+    def _engine_for_reading(self) -> Engine:
+        return self.engine
 
     # -- changing -----------------------------------------------------------------------------
 
@@ -313,6 +319,7 @@ class Workspace(Reader):
             change = self._commit(base, change, state, rounds=rounds)
             self._known.clear()
             self._known[state.evidence.name] = after
+        self._tidy_when_due()
         return replace(change, elapsed_s=time.perf_counter() - started)
 
     def pin(self, table: str, columns: Sequence[str], *, remove: bool = False) -> Pin:
@@ -361,7 +368,17 @@ class Workspace(Reader):
             check_file(self.root, ref, deep=True, fresh=True)
         return len(files)
 
+    def tidy(self, *, grace_s: float = litter.GRACE_S) -> int:
+        """Remove files that nothing needs any more; how many. See `storage/litter.py` for the rule."""
+        return litter.remove_litter(self.root, self.ledger, grace_s=grace_s)
+
     # -- inside -------------------------------------------------------------------------------
+
+    def _tidy_when_due(self) -> None:
+        """Remove litter, at most once an hour and workspace; never fails the commit before it."""
+        with contextlib.suppress(HoldfastError, OSError):
+            if litter.due(self.root):
+                self.tidy()
 
     def _progress(self, stage: str) -> Callable[[int, int], None] | None:
         hook = self._hook

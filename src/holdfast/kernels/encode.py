@@ -42,7 +42,8 @@ def ints_of_codes(codes: U64) -> NDArray[np.int64]:
 
 def float_codes(values: NDArray[np.float64]) -> U64:
     """Codes of floats in numeric order; -0.0 equals 0.0, every NaN equals every NaN and comes last."""
-    canonical = np.where(np.isnan(values), np.nan, values + 0.0)  # -0.0 + 0.0 is 0.0
+    with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN like any other
+        canonical = np.where(np.isnan(values), np.nan, values + 0.0)  # -0.0 + 0.0 is 0.0
     bits = np.ascontiguousarray(canonical, dtype=np.float64).view(np.uint64)
     negative = (bits & _SIGN) != 0
     return np.where(negative, ~bits, bits | _SIGN)

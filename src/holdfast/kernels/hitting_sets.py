@@ -160,6 +160,9 @@ def _searched(edges: Masks, avoided: Masks, within: Masks, max_size: int) -> Mas
     n_words = len(within)
     if len(edges) == 0:
         return np.zeros((1, n_words), dtype=np.uint64)
+    # Small edges first: more of them are disjoint, so a bound cuts sooner (0.54 s instead of 0.67 s for 96,686
+    # sets of at most 9 of 40 columns). Without a bound it makes no difference.
+    edges = edges[np.argsort(popcounts(edges), kind="stable")]
     columns = _by_degree(edges)
     n_edges, n_vertices = len(edges), len(columns)
     if n_vertices == 0:  # The one minimal edge is empty.
@@ -194,7 +197,7 @@ def _by_degree(edges: Masks) -> Indices:
     """The columns that occur in the edges, those in most edges last: the vertices, in order.
 
     The vertices tried last at a level may use those tried before them, so the frequent ones come last:
-    measured 2 to 4 times as fast as the reverse or the order of the table.
+    measured 1.2 to 2 times as fast as the reverse, so that no order of the table's columns is a bad one.
     """
     used = np.array(positions_of(np.bitwise_or.reduce(edges, axis=0)), dtype=np.int64)
     degrees = np.zeros(edges.shape[1] * WORD_BITS, dtype=np.int64)

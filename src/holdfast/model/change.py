@@ -158,11 +158,21 @@ def _described(title: str, changes: Sequence[DependencyChange], limit: int) -> I
         yield f"  ... and {len(changes) - limit:,} more {title}"
 
 
+def row_name(row_id: int) -> str:
+    """A row id as `segment.position`: which batch brought the row, and its place in it.
+
+    >>> row_name((1 << 32) + 7)
+    '1.7'
+    """
+    return f"{row_id >> 32}.{row_id & 0xFFFFFFFF}"
+
+
 def row_text(row: WitnessRow, first: Sequence[str], limit: int = 8) -> str:
-    """A witness as `row 17: name='Lee' | phone=345, age=20`: the dependency's columns first."""
+    """A witness as `row 0.17: name='Lee' | phone=345, age=20`: the dependency's columns first."""
     own = [f"{c}={shorten(row.values.get(c), 40)}" for c in first if c in row.values]
     others = [f"{c}={shorten(v, 24)}" for c, v in row.values.items() if c not in first]
     room = max(0, limit - len(own))
     shown = others[:room] + (["..."] if len(others) > room else [])
     text = ", ".join(own) + (" | " if own and shown else "") + ", ".join(shown)
-    return f"row {row.row_id}: {text}" if row.values else f"row {row.row_id}"
+    name = f"row {row_name(row.row_id)}"
+    return f"{name}: {text}" if row.values else name

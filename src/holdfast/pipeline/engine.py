@@ -45,18 +45,26 @@ POLL_S = 0.1
 class Engine:
     """Runs tasks. Starts Spark only when the first of them is sent there."""
 
-    def __init__(self, spark: SparkSession | None = None, mode: Mode = "auto") -> None:
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        mode: Mode = "auto",
+        on_start: Callable[[], None] | None = None,
+    ) -> None:
         if mode not in ("auto", "inline", "spark"):
             raise UsageError(f"unknown engine mode {mode!r}. Expected 'auto', 'inline' or 'spark'.")
         self.mode: Mode = mode
         self.jobs = 0
         """Spark jobs launched so far by this engine."""
         self._spark = spark
+        self._on_start = on_start  # called before Spark is started, which takes seconds
 
     @property
     def spark(self) -> SparkSession:
         """The session; started now if there is none."""
         if self._spark is None:
+            if self._on_start is not None:
+                self._on_start()
             self._spark = session.start_session()
         return self._spark
 

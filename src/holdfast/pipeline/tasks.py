@@ -25,7 +25,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from holdfast.kernels import encode, pairs, partitions
-from holdfast.kernels.masks import contains_any, maximal_masks, n_words_for
+from holdfast.kernels.masks import contained_in_any, contains_any, maximal_masks, n_words_for
 from holdfast.model.schema import Schema
 from holdfast.pipeline.sources import ReadOptions, Split, read_split, read_split_guessed
 from holdfast.storage.bundle import Bundle, open_bundle, pack
@@ -50,8 +50,13 @@ Payload = dict[str, Any]
 
 # Pairs compared per column for a segment's sampled evidence.
 SAMPLE_PAIRS = 20_000
+# Windows of neighbouring rows in each column's order that are climbed from.
+N_WINDOWS = 64
+WINDOW_ROWS = 512
 # Rows whose codes are gathered at once for validation.
 GATHER_ROWS = 1 << 17
+# Refuted candidates that are climbed from at once.
+CLIMB_BLOCK = 256
 
 
 def opened(payload: Payload, what: str, schema: Schema) -> Segment:
@@ -127,19 +132,51 @@ def write_rows(rows: pa.Table, schema: Schema, payload: Payload) -> bytes:
 
 
 def sample_evidence(segment: Segment, nulls_distinct: bool, seed: int) -> tuple[U64, I64]:
-    """Maximal agree sets among sampled pairs that share a value, with witnesses by row id."""
+    """Maximal agree sets of sampled rows, with witnesses by row id.
+
+    Pairs that share a value of some column show what is common; climbs from windows of rows that
+    share one reach what is large. Neither needs to be complete: validation finds the rest.
+    """
     rng = np.random.default_rng(seed)
-    left, right = [], []
+    left, right, windows = [], [], []
     for c in range(len(segment.schema)):
-        _, positions = encode.postings(segment.codes[c], len(segment.dictionary(c)))
+        offsets, positions = encode.postings(segment.codes[c], len(segment.dictionary(c)))
         a, b = pairs.sample_pairs(segment.codes[c], positions, SAMPLE_PAIRS, rng)
         left.append(a)
         right.append(b)
+        # NULLs come first in the postings; where they are distinct they share nothing
+        start = int(offsets[1]) if nulls_distinct else 0
+        for low in rng.integers(start, max(start + 1, len(positions) - WINDOW_ROWS), N_WINDOWS):
+            windows.append((c, positions[low : low + WINDOW_ROWS]))
     masks, witnesses = pairs.pairs_evidence(
         segment.codes, np.concatenate(left), np.concatenate(right), nulls_distinct
     )
+    more_masks, more_witnesses = climb_windows(segment, windows, nulls_distinct)
+    masks, witnesses = np.concatenate([masks, more_masks]), np.concatenate([witnesses, more_witnesses])
     top = maximal_masks(masks)
     return masks[top], by_row_id(witnesses[top], segment, segment)
+
+
+def climb_windows(
+    segment: Segment, windows: Sequence[tuple[int, I32]], nulls_distinct: bool
+) -> tuple[U64, I64]:
+    """An agree set for each window of rows in which some share a value of the window's column."""
+    n_columns = len(segment.schema)
+    nulls = np.zeros(n_columns, dtype=np.uint64)  # local codes are codes too, and 0 is NULL
+    masks = np.zeros((len(windows), n_words_for(n_columns)), dtype=np.uint64)
+    witnesses = np.full((len(windows), pairs.WITNESSES, 2), -1, dtype=np.int64)
+    for i, (c, positions) in enumerate(windows):
+        values = segment.codes[:, positions].astype(np.uint64)
+        rows, offsets = partitions.cluster(values[c], nulls_distinct, 0)
+        if not len(rows):
+            continue
+        masks[i, c >> 6] |= np.uint64(1) << np.uint64(c & 63)
+        owner = np.full(len(offsets) - 1, i, dtype=np.int64)
+        partitions.climb(values[:, rows], owner, offsets, nulls_distinct, nulls, masks, witnesses)
+        local = witnesses[i]
+        witnesses[i] = np.where(local >= 0, positions[rows[np.maximum(local, 0)]], -1)
+    proven = witnesses[:, 0, 0] >= 0
+    return masks[proven], witnesses[proven]
 
 
 def by_row_id(witnesses: I64, left: Segment, right: Segment) -> I64:
@@ -249,19 +286,20 @@ def validate_part(payload: Payload) -> bytes:
     place = payload["pivot"], payload["part"], payload["n_parts"]
     views = [{c: s.dictionary(c) for c in range(len(schema))} for s in segments]
     refuted, masks, witnesses = refute(segments, views, place, sequences, distinct)
-    if not honest(segments, masks[refuted], witnesses[refuted]):
+    if not honest(segments, masks, witnesses):
         # A collision of hashes made two texts look equal: do it again on the texts themselves.
         for c, column in enumerate(schema.columns):
             if column.type.hashed:
                 for view, identity in zip(views, text_identities(segments, c), strict=True):
                     view[c] = identity
         refuted, masks, witnesses = refute(segments, views, place, sequences, distinct)
-    ids = np.full_like(witnesses[refuted], -1)
+    proven = np.flatnonzero(witnesses[:, 0, 0] >= 0)
+    names = witnesses[proven]
+    ids = np.full_like(names, -1)
     for i, segment in enumerate(segments):
-        here = (witnesses[refuted] >> 32) == i
-        here &= witnesses[refuted] >= 0
-        ids[here] = segment.row_ids(witnesses[refuted][here] & 0xFFFFFFFF)
-    return pack({"candidate": mine[order[refuted]], "masks": masks[refuted], "witnesses": ids}, {})
+        here = (names >= 0) & (names >> 32 == i)
+        ids[here] = segment.row_ids(names[here] & 0xFFFFFFFF)
+    return pack({"candidate": mine[order[refuted]], "masks": masks[proven], "witnesses": ids}, {})
 
 
 def trie(candidates: U64, pivot: int, ranking: Sequence[int]) -> tuple[I32, I64]:
@@ -355,21 +393,59 @@ def walk(
             values, slot, offsets[first : last + 1] - low, deeper, nulls_distinct, rows.nulls, done
         )
         if len(owner):
-            found = here.take(leaves)
-            partitions.climb(
-                found.values(range(len(rows.nulls))),
-                branch[owner],
-                bounds,
-                nulls_distinct,
-                rows.nulls,
-                masks,
-                witnesses,
-            )
-            fresh = branch[np.unique(owner)]
-            local = witnesses[fresh]
-            witnesses[fresh] = np.where(local >= 0, found.names()[np.maximum(local, 0)], -1)
+            climb_in_blocks(here, owner, bounds, leaves, branch, nulls_distinct, masks, witnesses)
         first = last
     refuted[branch] = done
+
+
+def climb_in_blocks(
+    rows: Rows,
+    owner: I64,
+    bounds: I64,
+    leaves: I32,
+    branch: I64,
+    nulls_distinct: bool,
+    masks: U64,
+    witnesses: I64,
+) -> None:
+    """Turn refuting clusters into evidence: agree sets that contain every refuted candidate.
+
+    Candidates are many and maximal agree sets few, so a climb usually refutes hundreds of them:
+    climb for some, strike out what their agree sets contain, go on with the rest. A candidate
+    that is struck out has no evidence of its own (its witnesses stay -1).
+    """
+    columns = range(len(rows.nulls))
+    open_ = np.random.default_rng(len(owner)).permutation(np.unique(owner))
+    by_owner = np.argsort(owner, kind="stable")
+    starts = np.searchsorted(owner[by_owner], np.arange(len(branch) + 1))
+    while len(open_):
+        block, open_ = np.sort(open_[:CLIMB_BLOCK]), open_[CLIMB_BLOCK:]
+        clusters = by_owner[spans(starts[block], starts[block + 1] - starts[block])]
+        sizes = bounds[clusters + 1] - bounds[clusters]
+        found = rows.take(leaves[spans(bounds[clusters], sizes)])
+        mine = branch[block]
+        partitions.climb(
+            found.values(columns),
+            branch[owner[clusters]],
+            np.concatenate([[0], np.cumsum(sizes)]),
+            nulls_distinct,
+            rows.nulls,
+            masks,
+            witnesses,
+        )
+        local = witnesses[mine]
+        witnesses[mine] = np.where(local >= 0, found.names()[np.maximum(local, 0)], -1)
+        open_ = open_[~contained_in_any(masks[branch[open_]], masks[mine])]
+
+
+def spans(starts: I64, sizes: I64) -> I64:
+    """The numbers start..start + size of each span, one after the other.
+
+    >>> spans(np.array([5, 0]), np.array([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
+    """
+    ends = np.cumsum(sizes)
+    return np.repeat(starts - (ends - sizes), sizes) + np.arange(ends[-1] if len(ends) else 0)
 
 
 def candidate_masks(sequences: I32, pivot: int, n_words: int) -> U64:

@@ -272,6 +272,13 @@ class Ledger:
         rows = [row for file in files for row in self._slim_rows(file) if table in (None, row.table)]
         return sorted(rows, key=lambda row: row.version)
 
+    def states(self) -> Iterator[CommitRow]:
+        """All commits with their states, oldest first; in memory are those of one file at a time."""
+        for file in self._refresh().files:
+            columns = (*_COMMIT_COLUMNS, "state", "heads")
+            rows = self._rows(file, "commit", columns, file.first, file.last)
+            yield from map(self._commit, sorted(rows, key=lambda row: row["version"]))
+
     def find_batch(self, table: str, batch_id: str) -> CommitRow | None:
         """The newest commit of a batch id to a table, if it was applied; without `state`."""
         for file in reversed(self._refresh().files):

@@ -1,0 +1,111 @@
+"""The tour: `make demo`, or `python -m holdfast.app.demo [--engine auto|inline|spark]`.
+
+Tracks the bundled example in a fresh workspace and applies its three batches, each shown as the command
+that a user would type, followed by what it changed and which rows are the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import holdfast
+from holdfast.app.report import Paper, print_change, print_cover, progress_on
+from holdfast.errors import HoldfastError
+from holdfast.model.change import Change
+
+if TYPE_CHECKING:
+    from holdfast.pipeline.engine import Mode
+
+EXAMPLES = Path(__file__).parent / "examples"
+TABLE = "orders"
+
+
+def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | None = None) -> list[Change]:
+    """The tour in a new workspace; what each step changed. Progress goes to `notes`."""
+    started = time.perf_counter()
+    changes: list[Change] = []
+
+    def step(title: str, command: str, do: Callable[[holdfast.Workspace], Change]) -> None:
+        paper.line()
+        paper.line((title, "bold"))
+        paper.line((f"$ holdfast -w {shlex.quote(workspace.name)} {command}", "cyan"))
+        with progress_on(notes or paper) as hook, holdfast.open(workspace, engine=engine, progress=hook) as ws:
+            changes.append(do(ws))
+        print_change(paper, changes[-1])
+
+    paper.line(
+        ("holdfast", "bold"), ": what holds in your data, kept true while the data changes. Here: the keys of ",
+        "a shop's orders.",
+    )  # fmt: skip
+    if engine == "spark":
+        paper.line(("All steps run on Spark, to show it at work; a table this small would run without it.", "dim"))
+    step(
+        "1. Track a table: which columns are a key?",
+        "track orders orders.csv --row-key order_id",
+        lambda ws: ws.track(TABLE, str(EXAMPLES / "orders.csv"), row_key=("order_id",)),
+    )
+    step(
+        "2. Five new orders come in. One of them repeats an invoice.",
+        "apply orders --inserts 1-inserts.csv",
+        lambda ws: ws.apply(TABLE, inserts=str(EXAMPLES / "1-inserts.csv")),
+    )
+    step(
+        "3. That order is deleted, named by its row key.",
+        "apply orders --deletes 2-deletes.csv",
+        lambda ws: ws.apply(TABLE, deletes=str(EXAMPLES / "2-deletes.csv")),
+    )
+    step(
+        "4. A tracking code that two parcels shared is corrected.",
+        "apply orders --updates 3-updates.csv",
+        lambda ws: ws.apply(TABLE, updates=str(EXAMPLES / "3-updates.csv")),
+    )
+    paper.line()
+    paper.line(("5. So these hold now.", "bold"))
+    paper.line((f"$ holdfast -w {shlex.quote(workspace.name)} show", "cyan"))
+    ws = holdfast.open(workspace, create=False)
+    keys, n_rows = ws.dependencies(table=TABLE), ws.n_rows(TABLE)
+    print_cover(paper, TABLE, keys, version=ws.version, n_rows=n_rows, max_columns=None)
+    paper.line()
+    paper.line(f"That took {time.perf_counter() - started:.0f} s. The workspace is yours to play with:")
+    for command in ("show --non-uniques", "log", "explain orders invoice", "pin orders invoice"):
+        paper.line((f"{_program()} -w {shlex.quote(str(workspace))} {command}", "cyan"), indent=2)
+    batch = shlex.quote(str(EXAMPLES / "1-inserts.csv"))
+    paper.line("and, once the invoice is pinned, ask what the first batch would do (exit code 1):")
+    paper.line((f"{_program()} -w {shlex.quote(str(workspace))} check orders --inserts {batch}", "cyan"), indent=2)
+    return changes
+
+
+def _program() -> str:
+    """How to call the command line that belongs to this interpreter."""
+    beside = Path(sys.executable).parent / "holdfast"
+    if not beside.exists():
+        return f"{shlex.quote(sys.executable)} -m holdfast"
+    try:
+        beside = beside.relative_to(Path.cwd())
+    except ValueError:
+        pass
+    return shlex.quote(str(beside))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m holdfast.app.demo", description=__doc__)
+    parser.add_argument("--engine", choices=("auto", "inline", "spark"), default="spark")
+    engine = parser.parse_args().engine
+    folder = Path(tempfile.mkdtemp(prefix="holdfast-demo-"))
+    try:
+        run(Paper(sys.stdout), folder / "demo.hold", engine, Paper(sys.stderr))
+    except HoldfastError as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The bundled example: a shop's orders, and three batches of changes. `make_orders` writes the files."""

@@ -1,0 +1,125 @@
+"""Writes the bundled example: `python -m holdfast.app.examples.make_orders [FOLDER]`.
+
+A shop's orders of one quarter. Every order has its own number and its own invoice, and nobody orders
+twice in one minute. Two parcels of one customer were given the same tracking code by mistake. Then:
+
+1. `1-inserts.csv`: a day's orders; one of them repeats an invoice (sent twice by the shop's till);
+2. `2-deletes.csv`: that one is taken back, named by its order number alone;
+3. `3-updates.csv`: the wrong tracking code is corrected, by order number.
+
+Seeded and free of platform differences: a test checks that the files in the package are these.
+"""
+
+from __future__ import annotations
+
+import csv
+import random
+import sys
+from datetime import datetime, timedelta
+from pathlib import Path
+
+SEED = 20240331
+N_ORDERS = 4000
+N_CUSTOMERS = 700
+COLUMNS = (
+    "order_id", "invoice", "customer_id", "placed_at", "product", "quantity", "unit_price", "status", "tracking",
+)  # fmt: skip
+PRICES = {
+    "anchor": "89.00", "buoy": "34.50", "cleat": "12.90", "compass": "59.00", "fender": "27.80", "flare": "19.90",
+    "lantern": "45.00", "lifejacket": "74.00", "oar": "38.00", "pulley": "16.40", "rope": "22.50", "shackle": "7.90",
+}  # fmt: skip
+STATUSES = ("delivered", "delivered", "delivered", "shipped", "returned")
+
+Row = dict[str, str]
+
+
+def orders(random: random.Random) -> list[Row]:
+    """The table, in order of time."""
+    rows: list[Row] = []
+    taken: set[tuple[str, str]] = set()
+    tracked: set[str] = set()
+    minutes = sorted(_minute(random) for _ in range(N_ORDERS))
+    for i, minute in enumerate(minutes):
+        placed_at = _time(minute)
+        customer = _customer(random)
+        while (customer, placed_at) in taken:
+            customer = _customer(random)
+        taken.add((customer, placed_at))
+        rows.append(_order(random, 10_001 + i, customer, placed_at, tracked))
+    return rows
+
+
+def _minute(random: random.Random) -> int:
+    """A minute of the quarter, by day and most often around noon."""
+    return random.randrange(90) * 1440 + round(random.triangular(8 * 60, 20 * 60))
+
+
+def _time(minute: int) -> str:
+    return f"{datetime(2024, 1, 1) + timedelta(minutes=minute):%Y-%m-%d %H:%M:%S}"
+
+
+def _customer(random: random.Random) -> str:
+    """Some customers order much more often than others."""
+    return str(1 + int(N_CUSTOMERS * random.random() ** 2))
+
+
+def _order(random: random.Random, number: int, customer: str, placed_at: str, tracked: set[str]) -> Row:
+    product = random.choice(list(PRICES))
+    tracking = f"TRK{random.randrange(10**8):08}"
+    while tracking in tracked:
+        tracking = f"TRK{random.randrange(10**8):08}"
+    tracked.add(tracking)
+    quantity = str(random.choice((1, 1, 1, 2, 2, 3, 4)))
+    invoice = f"R24-{number - 10_000 + 500:06}"
+    status = random.choice(STATUSES)
+    return dict(
+        zip(
+            COLUMNS,
+            (str(number), invoice, customer, placed_at, product, quantity, PRICES[product], status, tracking),
+            strict=True,
+        )
+    )
+
+
+def example() -> dict[str, tuple[tuple[str, ...], list[Row]]]:
+    """The files: name -> (columns, rows)."""
+    chance = random.Random(SEED)
+    table = orders(chance)
+
+    # Two orders of one customer, alike but for the time, under one tracking code.
+    first, second = table[1204], table[1207]
+    right_tracking = second["tracking"]
+    for column in ("customer_id", "product", "quantity", "unit_price", "status", "tracking"):
+        second[column] = first[column]
+
+    tracked = {row["tracking"] for row in table} | {right_tracking}
+    start = 90 * 1440 + 9 * 60
+    inserts = [
+        _order(chance, 10_001 + N_ORDERS + i, _customer(chance), _time(start + 17 * i), tracked) for i in range(5)
+    ]
+    # The till sends an order again: a new number and time, the old invoice.
+    again = inserts[3]
+    for column in ("invoice", "customer_id", "product", "quantity", "unit_price", "status"):
+        again[column] = table[3987][column]
+
+    return {
+        "orders.csv": (COLUMNS, table),
+        "1-inserts.csv": (COLUMNS, inserts),
+        "2-deletes.csv": (("order_id",), [{"order_id": again["order_id"]}]),
+        "3-updates.csv": (
+            ("order_id", "tracking"),
+            [{"order_id": second["order_id"], "tracking": right_tracking}],
+        ),
+    }
+
+
+def write(folder: Path) -> None:
+    for name, (columns, rows) in example().items():
+        with open(folder / name, "w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, columns, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent)
