@@ -341,6 +341,7 @@ def machine() -> Json:
         "cores": os.cpu_count(),
         "memory_bytes": psutil.virtual_memory().total,
         "system": f"{platform.system()} {platform.release()}",
+        "load_at_start": round(os.getloadavg()[0], 2),
     }
 
 
@@ -503,7 +504,7 @@ def sizes_of(case: Json) -> list[int]:
 
 def markdown(results: Json, plot: str) -> str:
     lines = ["# Keys: batches against from-scratch", ""]
-    lines += loud(results)
+    lines += loud(results) + busy(results)
     host = results["machine"]
     lines += [
         f"`{results['command']}` on {results['date']}; {host['cores']} cores ({host['cpu']}), "
@@ -602,6 +603,17 @@ def loud(results: Json) -> list[str]:
     if "error" in (results.get("show") or {}):
         lines.append(f"**FAILED: `holdfast show`: {results['show']['error']}**")
     return [part for line in lines for part in (line, "")]
+
+
+def busy(results: Json) -> list[str]:
+    """A warning if other work ran on the machine when the run began: its times are then not to be trusted."""
+    load = results["machine"].get("load_at_start", 0)
+    if load < 0.7:
+        return []
+    return [
+        f"**The machine was busy (load {load} at the start): take these times as upper bounds only.**",
+        "",
+    ]
 
 
 # --- the plot -----------------------------------------------------------------------------------
@@ -781,6 +793,8 @@ def main(argv: list[str] | None = None) -> int:
         "seed": tables.SEED,
         "cases": [],
     }
+    for line in busy(results):
+        say(line)
     tables.DATA.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix="run-", dir=tables.DATA))
     try:

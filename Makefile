@@ -1,0 +1,80 @@
+# holdfast: everything a newcomer or a CI machine runs. `make help` lists it.
+#
+# The targets set up their own environment in .venv, once: a stamp file remembers for which
+# pyproject.toml. Works with GNU make 3.81 (macOS) and newer. Give another interpreter with
+# `make PYTHON=python3.12 ...`.
+
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.holdfast-dev
+BENCH_STAMP := $(VENV)/.holdfast-bench
+PYTHON ?= python3
+PYTEST := $(BIN)/python -m pytest -q
+
+.PHONY: help setup demo test test-slow lint check bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo       a two-minute tour on generated data"
+	@echo "make test       all fast tests, and the examples in the docstrings"
+	@echo "make test-slow  long state machines, fault injection, other Javas"
+	@echo "make lint       ruff and mypy"
+	@echo "make check      lint, then test"
+	@echo "make bench      the benchmarks (installs the peers first)"
+	@echo "make clean      remove the environment and everything that tools left behind"
+
+setup: $(STAMP)
+
+demo: $(STAMP)
+	@$(BIN)/python -m holdfast.app.demo
+
+test: $(STAMP)
+	$(PYTEST) -m "not slow" tests src
+
+test-slow: $(STAMP)
+	HOLDFAST_HYPOTHESIS=slow $(PYTEST) -m slow tests
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+check: lint test
+
+bench: $(BENCH_STAMP)
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- the environment ---------------------------------------------------------------------------------
+
+# The first interpreter that is new enough: $(PYTHON), else a newer one by its full name.
+$(BIN)/python:
+	@for python in $(PYTHON) python3.13 python3.12 python3.11; do \
+	  if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    exec "$$python" -m venv $(VENV); \
+	  fi; \
+	done; \
+	echo "holdfast needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1)." >&2; \
+	echo "Install one, or name it: make PYTHON=/path/to/python3.12 ..." >&2; \
+	exit 1
+
+# PySpark comes as a source package of 490 MB unpacked: hence the minutes. The class archive only makes
+# Spark start faster, so a failure there does not matter.
+$(STAMP): pyproject.toml | $(BIN)/python
+	@echo "setting up $(VENV) (first time: a few minutes)"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[dev]'
+	@$(BIN)/python -c 'from holdfast.pipeline.session import find_java; find_java()' 2>/dev/null \
+	  || { echo "no Java 17 or newer found: installing one into $(VENV)"; \
+	       $(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[jre]'; }
+	@$(BIN)/python -m holdfast.kernels
+	@$(BIN)/python -m holdfast.pipeline.session || true
+	@touch $@
+
+$(BENCH_STAMP): $(STAMP)
+	@echo "installing the peers to measure against"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[bench]'
+	@touch $@

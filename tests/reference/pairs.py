@@ -1,0 +1,96 @@
+"""Evidence of pairs in plain Python: the slow reference of kernels/pairs.py.
+
+Masks are Python ints; evidence is a dict from mask to pairs, both in the order in which they were met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+Evidence = dict[int, list[tuple[int, int]]]
+Columns = Sequence[Sequence[int]]
+
+
+def agree_mask(codes: Columns, a: int, b: int, nulls_distinct: bool) -> int:
+    """The columns on which two rows of a code matrix agree; code 0 is NULL."""
+    return sum(
+        1 << c
+        for c, column in enumerate(codes)
+        if column[a] == column[b] and not (nulls_distinct and column[a] == 0)
+    )
+
+
+def consolidated(found: Iterable[tuple[int, int, int]], keep: int) -> Evidence:
+    """(mask, a, b) by mask: the first `keep` different pairs of each."""
+    evidence: Evidence = {}
+    for mask, a, b in found:
+        pairs = evidence.setdefault(mask, [])
+        if (a, b) not in pairs and len(pairs) < keep:
+            pairs.append((a, b))
+    return evidence
+
+
+def pairs_evidence(
+    codes: Columns, left: Sequence[int], right: Sequence[int], nulls_distinct: bool, keep: int
+) -> Evidence:
+    pairs = zip(left, right, strict=True)
+    return consolidated(((agree_mask(codes, a, b, nulls_distinct), a, b) for a, b in pairs), keep)
+
+
+def choose_lists(
+    starts: Columns, ends: Columns, translated: Columns, probes: Columns
+) -> tuple[list[list[int]], int]:
+    n_batch = len(starts[0])
+    chosen, work = [], 0
+    for probe in probes:
+        members = [k for k in probe if k >= 0]
+        row = []
+        for b in range(n_batch):
+            if any(translated[k][b] < 0 for k in members):
+                row.append(-1)
+                continue
+            best = min(members, key=lambda k, b=b: (ends[k][b] - starts[k][b], members.index(k)))
+            row.append(best)
+            work += ends[best][b] - starts[best][b]
+        chosen.append(row)
+    return chosen, work
+
+
+def probe(
+    codes: Columns,
+    live: Sequence[bool],
+    translated: Columns,
+    looked_up: Sequence[Sequence[bool]],
+    index_column: int,
+    probes: Columns,
+    own: bool,
+    keep: int,
+) -> Evidence:
+    """The pairs that agree on the columns of a probe, for probes and batch rows that are `looked_up`.
+
+    They are met in the order of probe, batch row, old row.
+    """
+    found = []
+    for s, columns in enumerate(probes):
+        for b in range(len(translated[0])):
+            if not looked_up[s][b]:
+                continue
+            for r in range(len(codes[0])):
+                if (own and r >= b) or not live[r] or codes[index_column][r] != translated[index_column][b]:
+                    continue
+                if all(codes[c][r] == translated[c][b] for c in columns if c >= 0):
+                    mask = sum(1 << c for c in range(len(codes)) if codes[c][r] == translated[c][b])
+                    found.append((mask, b, r))
+    return consolidated(found, keep)
+
+
+def locate(
+    codes: Columns, live: Sequence[bool], translated: Columns, columns: Sequence[int]
+) -> set[tuple[int, int]]:
+    """All (query, live row) that are equal on the columns."""
+    return {
+        (q, r)
+        for q in range(len(translated[0]))
+        for r in range(len(codes[0]))
+        if live[r] and all(codes[c][r] == translated[c][q] for c in columns)
+    }

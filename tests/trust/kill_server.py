@@ -1,0 +1,356 @@
+"""Runs operations on workspaces in forked children and kills them at a chosen write step.
+
+    python kill_server.py    one JSON request per line in, one JSON answer per line out
+
+The server imports everything and compiles every kernel once, then forks one child per request: a
+real process and a real SIGKILL, without two seconds of imports each. It never opens a ledger itself,
+because delta-rs's runtime does not survive a fork; it warms up on a ledger made of a dict.
+
+A write step is a call of one of the functions in `STEPS`: whatever puts bytes or names on the disk.
+At step n a child dies `before` the call, in the middle (`half`: half of the file is there, as the disk
+would show it), or `after` it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import deltalake
+
+import holdfast
+import holdfast.discovery.keys
+import holdfast.discovery.report
+import holdfast.pipeline.batch
+import holdfast.pipeline.encode
+from holdfast.errors import ConflictError, HoldfastError, TableExistsError
+from holdfast.pipeline import relation
+from holdfast.storage import bundle, format, ledger, litter, segments
+from holdfast.storage.ledger import CommitRow
+from holdfast.workspace import Workspace
+from trust import kit
+
+CHILD_TIMEOUT_S = 60.0
+Half = Callable[..., None]
+
+
+# --- The fault --------------------------------------------------------------------------------------------
+
+
+def half_file(root: Path, name: str, buffers: Any) -> None:
+    content = b"".join(bytes(memoryview(b).cast("B")) for b in buffers)
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content[: len(content) // 2])
+
+
+def half_bundle(root: Path, name: str) -> None:
+    os.truncate(root / name, (root / name).stat().st_size // 2)
+
+
+def half_marker(root: Path) -> None:
+    root.mkdir(parents=True, exist_ok=True)
+    (root / f".{format.MARKER}.{secrets.token_hex(6)}").write_text('{"form')
+
+
+def half_ledger(location: str, **_: Any) -> None:
+    log = Path(location.removeprefix("file://")) / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"_commit_{secrets.token_hex(6)}.json.tmp").write_text('{"protocol":{"minRea')
+
+
+def half_entry(table: Any, *_: Any, **__: Any) -> None:
+    log = Path(table.table_uri.removeprefix("file://")) / "_delta_log"
+    (log / f"_commit_{secrets.token_hex(6)}.json.tmp").write_text('{"add":{"path":"commit-')
+
+
+def half_checkpoint(table: Any) -> None:
+    checkpoint(table)
+    (Path(table.table_uri.removeprefix("file://")) / "_delta_log" / "_last_checkpoint").unlink()
+
+
+def half_removal(path: Path, **_: Any) -> None:
+    for file in [f for f in Path(path).rglob("*") if f.is_file()][::2]:
+        file.unlink()
+
+
+checkpoint = deltalake.DeltaTable.create_checkpoint
+STEPS: list[tuple[Any, str, Half | None]] = [
+    (format, "create_marker", half_marker),
+    (os, "link", None),
+    (deltalake.DeltaTable, "create", half_ledger),
+    (ledger, "sync_folder", None),
+    (bundle, "seal_file", half_bundle),
+    (segments, "write_file", half_file),
+    (ledger, "write_file", half_file),
+    (deltalake.DeltaTable, "create_write_transaction", half_entry),
+    (ledger, "sync_file", None),
+    (deltalake.DeltaTable, "create_checkpoint", half_checkpoint),
+    (shutil, "rmtree", half_removal),
+    (litter, "remove_file", None),
+]
+
+
+class Fault:
+    """Counts the write steps of this process; dies at one of them."""
+
+    def __init__(self, step: int, moment: str, report: int) -> None:
+        self.step, self.moment, self.report = step, moment, report
+        self.seen = 0
+
+    def install(self) -> None:
+        for owner, name, half in STEPS:
+            setattr(owner, name, self.wrapped(getattr(owner, name), name, half))
+
+    def wrapped(self, original: Any, name: str, half: Half | None) -> Any:
+        def step(*args: Any, **kwargs: Any) -> Any:
+            number = self.seen
+            self.seen += 1
+            due = number == self.step
+            if due and self.moment == "before":
+                self.die(name)
+            if due and self.moment == "half" and half is not None:
+                half(*args, **kwargs)
+                self.die(name)
+            result = original(*args, **kwargs)
+            if due:
+                self.die(name)
+            return result
+
+        return step
+
+    def die(self, name: str) -> None:
+        os.write(self.report, json.dumps({"point": name}).encode())
+        os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(60)  # the signal is on its way
+
+
+# --- The operations ---------------------------------------------------------------------------------------
+
+
+def build(root: Path) -> dict[str, Any]:
+    kit.build(root)
+    return {}
+
+
+def track(root: Path, ws: Workspace | None = None) -> dict[str, Any]:
+    with ws or holdfast.open(root, engine="inline") as opened:
+        try:
+            opened.track("people", kit.table_of(kit.START))
+        except TableExistsError:
+            return {"repeated": True}
+    return {"repeated": False}
+
+
+def apply(root: Path) -> dict[str, Any]:
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        return {"repeated": kit.apply(ws, kit.BATCH, batch_id="the batch").repeated}
+
+
+def apply_merging(root: Path) -> dict[str, Any]:
+    relation.MERGE_FANOUT = 2
+    return apply(root)
+
+
+def apply_housekeeping(root: Path) -> dict[str, Any]:
+    """The commit is followed by a compaction of the ledger and a checkpoint."""
+    ledger.COMPACT_EVERY = 3
+    ledger.CHECKPOINT_EVERY = 1
+    return apply(root)
+
+
+def apply_tidying(root: Path) -> dict[str, Any]:
+    result = apply(root)
+    tidy(root)
+    return result
+
+
+def merge(root: Path) -> dict[str, Any]:
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        before = ws.version
+        return {"repeated": ws.merge("people") == before}
+
+
+def pin(root: Path) -> dict[str, Any]:
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        repeated = bool(ws.pins())
+        if not repeated:
+            ws.pin("people", ["id"])
+        return {"repeated": repeated}
+
+
+def drop(root: Path) -> dict[str, Any]:
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        repeated = not ws.tables()
+        if not repeated:
+            ws.drop("people")
+        return {"repeated": repeated}
+
+
+def tidy(root: Path) -> dict[str, Any]:
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        return {"repeated": ws.tidy(grace_s=0.0) == 0}
+
+
+def follow(root: Path) -> dict[str, Any]:
+    """One more batch on top, so that evidence and indexes are used, not only named."""
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        kit.apply(ws, kit.NEXT, batch_id="next")
+        wrong = ws.explain("people", ["city"])
+        assert not wrong.unique
+        assert len({row.values["city"] for row in wrong.duplicates[0]}) == 1
+    return kit.snapshot(root)
+
+
+def recover(root: Path, operation: str) -> dict[str, Any]:
+    """What a killed operation has left; the operation again; tidying; a batch on top."""
+    found = kit.snapshot(root) if (root / format.MARKER).exists() else None
+    again = OPERATIONS[operation](root)
+    repeated = kit.snapshot(root)
+    tidy(root)
+    left = sorted(kit.files_of(root))
+    last = kit.snapshot(root) if operation == "drop" else follow(root)
+    return {"found": found, **again, "snapshot": repeated, "left": left, "last": last}
+
+
+OPERATIONS: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "build": build,
+    "track": track,
+    "apply": apply,
+    "apply_merging": apply_merging,
+    "apply_housekeeping": apply_housekeeping,
+    "apply_tidying": apply_tidying,
+    "merge": merge,
+    "pin": pin,
+    "drop": drop,
+    "tidy": tidy,
+    "follow": follow,
+    "snapshot": kit.snapshot,
+}
+
+
+# --- The server -------------------------------------------------------------------------------------------
+
+
+class FakeLedger:
+    """A ledger without delta-rs, to warm up on."""
+
+    def __init__(self) -> None:
+        self.rows: list[CommitRow] = []
+
+    @property
+    def version(self) -> int:
+        return len(self.rows)
+
+    def heads(self, version: int | None = None) -> dict[str, int]:
+        return {row.table: i for i, row in enumerate(self.rows[:version], 1)}
+
+    def commit_row(self, version: int) -> CommitRow:
+        return self.rows[version - 1]
+
+    def find_batch(self, *_: str) -> None:
+        return None
+
+    def append(self, base: int, commit: CommitRow, changes: list[Any]) -> int:
+        if base != self.version:
+            raise ConflictError("not the newest")
+        # Through JSON, as in the real one.
+        state = json.loads(json.dumps(commit.state))
+        self.rows.append(CommitRow(commit.table, commit.action, state))
+        return self.version
+
+
+def warm_up() -> None:
+    """Load and compile all that the operations use, but for delta-rs."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-warm-") as folder:
+        ws = Workspace.__new__(Workspace)
+        holdfast.history.Reader.__init__(ws, Path(folder), FakeLedger())  # type: ignore[arg-type]
+        ws._spark, ws._mode, ws._hook, ws._engine, ws._known = None, "inline", None, None, {}
+        track(Path(folder), ws)
+        for batch in (*kit.HISTORY, kit.BATCH, kit.NEXT):
+            kit.apply(ws, batch)
+        ws.non_uniques("people")
+        ws._duplicates(ws._current("people")[1], [2])
+        kit.rows_of(ws, "people")
+        ws.merge("people")
+
+
+def child(request: dict[str, Any], report: int) -> None:
+    """In the forked child: never returns."""
+    try:
+        fault = Fault(request.get("step", -1), request.get("moment", "before"), report)
+        if "step" in request:
+            fault.install()
+        root = Path(request["root"])
+        if request.get("recover"):
+            result = recover(root, request["operation"])
+        else:
+            result = OPERATIONS[request["operation"]](root)
+        answer = {"result": result, "steps": fault.seen}
+    except HoldfastError as error:
+        answer = {"error": f"{type(error).__name__}: {error}"}
+    except BaseException:
+        answer = {"error": traceback.format_exc()}
+    data = json.dumps(answer).encode()
+    while data:
+        data = data[os.write(report, data) :]
+    os._exit(0)
+
+
+def serve(request: dict[str, Any]) -> dict[str, Any]:
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reading)
+        child(request, writing)
+    os.close(writing)
+    killer = time.monotonic() + request.get("kill_after_s", CHILD_TIMEOUT_S)
+    parts: list[bytes] = []
+    os.set_blocking(reading, False)
+    while True:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        try:
+            while part := os.read(reading, 1 << 16):
+                parts.append(part)
+        except BlockingIOError:
+            pass
+        if done:
+            break
+        if time.monotonic() >= killer:
+            os.kill(pid, signal.SIGKILL)
+            killer = float("inf")
+        time.sleep(0.0005)
+    os.close(reading)
+    told = json.loads(b"".join(parts) or b"{}")
+    if os.WIFSIGNALED(status):
+        late = "kill_after_s" not in request and "point" not in told
+        if os.WTERMSIG(status) != signal.SIGKILL or late:
+            return {"error": f"the child died by signal {os.WTERMSIG(status)} by itself or by the timeout"}
+        return {"killed": True, "point": told.get("point")}
+    return {"killed": False, **told}
+
+
+def main() -> None:
+    warnings.simplefilter("error")
+    warm_up()
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        print(json.dumps(serve(json.loads(line))), flush=True)
+
+
+if __name__ == "__main__":
+    main()

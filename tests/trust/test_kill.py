@@ -1,0 +1,194 @@
+"""SIGKILL at every write step of track, apply, merge, pin, drop and tidy: whole before, or whole after.
+
+`kill_server.py` runs an operation in a child of its own and kills it at the n-th write step: before the
+write, when half of it is on the disk, or right after it. n counts up until an operation survives. After
+every kill another process opens the workspace and reads all of it (rows from the segments, checksums,
+history); then the same operation runs again and must end where an undisturbed one ends.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SERVER = Path(__file__).parent / "kill_server.py"
+# Operation -> whether it starts from nothing or from the history of `kit`.
+FROM_NOTHING = ("track",)
+FAST = ("track", "apply", "apply_merging", "merge")
+ALL = (*FAST, "apply_housekeeping", "apply_tidying", "pin", "drop")
+MOMENTS = ("before", "half", "after")
+
+
+class Server:
+    """The other end of `kill_server.py`."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._read() == {"ready": True}
+
+    def _read(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
+        assert "error" not in answer, answer["error"]
+        return answer
+
+    def ask(self, operation: str, root: Path, **more: Any) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"operation": operation, "root": str(root), **more}) + "\n")
+        self.process.stdin.flush()
+        return self._read()
+
+    def run(self, operation: str, root: Path) -> dict[str, Any]:
+        """The result of an operation that nobody disturbs."""
+        answer = self.ask(operation, root)
+        assert not answer["killed"]
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.wait(timeout=30)
+        self.process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.close()
+
+
+class Scene:
+    """A workspace before an operation, and what it looks like before and after."""
+
+    def __init__(self, server: Server, folder: Path, operation: str) -> None:
+        self.server, self.folder, self.operation = server, folder, operation
+        self.base = folder / "base"
+        self.before: dict[str, Any] | None = None
+        if operation not in FROM_NOTHING:
+            server.run("build", self.base)
+            self.before = server.run("snapshot", self.base)
+        calm = self.copy("calm")
+        server.run(operation, calm)
+        self.after = server.run("snapshot", calm)
+        assert self.after != self.before
+        self.last = server.run("follow", calm) if operation != "drop" else self.after
+
+    def copy(self, name: str) -> Path:
+        root = self.folder / name
+        if self.base.exists():
+            shutil.copytree(self.base, root)
+        return root
+
+    def check(self, root: Path, where: str) -> str:
+        """Which state a killed workspace is in; and that nothing is lost or stuck."""
+        answer = self.server.ask(self.operation, root, recover=True)["result"]
+        nothing = {"version": 0, "tables": {}, "log": []}
+        found = answer["found"] or nothing
+        assert found in (self.before or nothing, self.after), where
+        committed = found == self.after
+        assert answer["repeated"] == committed, where
+        assert answer["snapshot"] == self.after, where
+        litter = [name for name in answer["left"] if name.startswith((".", "staging/"))]
+        assert litter in ([], ["staging/tidied"]), where
+        assert answer["last"] == self.last, where
+        shutil.rmtree(root)
+        return "after" if committed else "before"
+
+    def kill_at_every_step(self, moments: tuple[str, ...]) -> dict[str, set[str]]:
+        """Kill at every step; the write steps seen, with the states they left."""
+        seen: dict[str, set[str]] = {}
+        for moment in moments:
+            for step in range(1000):
+                root = self.copy(f"{moment}-{step}")
+                answer = self.server.ask(self.operation, root, step=step, moment=moment)
+                if not answer["killed"]:
+                    assert answer["steps"] == step
+                    break
+                where = f"{self.operation} killed {moment} step {step} ({answer['point']})"
+                seen.setdefault(answer["point"], set()).add(self.check(root, where))
+            else:
+                pytest.fail("an operation of 1000 steps?")
+        return seen
+
+
+@pytest.mark.parametrize("operation", FAST)
+def test_killed_in_the_middle_of_every_write(server: Server, tmp_path: Path, operation: str) -> None:
+    seen = Scene(server, tmp_path, operation).kill_at_every_step(("half",))
+    _judge(operation, seen)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("operation", ALL)
+def test_killed_at_every_write_step(server: Server, tmp_path: Path, operation: str) -> None:
+    seen = Scene(server, tmp_path, operation).kill_at_every_step(MOMENTS)
+    _judge(operation, seen)
+
+
+def _judge(operation: str, seen: dict[str, set[str]]) -> None:
+    """The injected faults were where they should be, and the log entry alone turned before into after."""
+    expected = {
+        "track": {"create_marker", "link", "create", "seal_file", "write_file", "sync_file", "rmtree"},
+        "apply": {"seal_file", "write_file", "create_write_transaction", "sync_file", "rmtree"},
+        "apply_merging": {"seal_file", "write_file", "create_write_transaction", "rmtree"},
+        "apply_housekeeping": {"write_file", "create_write_transaction", "create_checkpoint"},
+        "apply_tidying": {"write_file", "create_write_transaction", "remove_file"},
+        "merge": {"seal_file", "write_file", "create_write_transaction", "rmtree"},
+        "pin": {"write_file", "create_write_transaction"},
+        "drop": {"write_file", "create_write_transaction"},
+    }
+    assert set(seen) >= expected[operation]
+    assert "before" in seen["write_file"]
+    assert set().union(*seen.values()) == {"before", "after"}
+
+
+def _random_kills(server: Server, folder: Path, operation: str, n_kills: int, seed: int) -> None:
+    scene = Scene(server, folder, operation)
+    rng = random.Random(seed)
+    longest, n_killed = 0.2, 0
+    for i in range(20 * n_kills):
+        root = scene.copy(f"random-{i}")
+        after_s = rng.uniform(0.0, longest)
+        answer = server.ask(operation, root, kill_after_s=after_s)
+        if not answer["killed"]:
+            longest = max(0.02, 0.8 * longest)  # it was done by then
+        n_killed += answer["killed"]
+        scene.check(root, f"{operation} killed after {after_s:.4f} s")
+        if n_killed == n_kills:
+            return
+    pytest.fail(f"only {n_killed} of {20 * n_kills} runs were killed in time")
+
+
+def test_killed_at_random_moments(server: Server, tmp_path: Path) -> None:
+    for i, operation in enumerate(FAST):
+        _random_kills(server, tmp_path / operation, operation, 3, seed=i)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("operation", ALL)
+def test_killed_at_many_random_moments(server: Server, tmp_path: Path, operation: str) -> None:
+    _random_kills(server, tmp_path, operation, 40, seed=1)
+
+
+def test_killed_again_and_again(server: Server, tmp_path: Path) -> None:
+    """One workspace that is killed at every step in turn, with its litter left where it is."""
+    scene = Scene(server, tmp_path, "apply")
+    root = scene.copy("worn")
+    for step in range(1000):
+        answer = server.ask("apply", root, step=step, moment="half")
+        if not answer["killed"]:
+            break
+        assert server.run("snapshot", root) in (scene.before, scene.after), answer["point"]
+    assert scene.check(root, "the end") == "after"
