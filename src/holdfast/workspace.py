@@ -289,8 +289,7 @@ class Workspace(Reader):
                 relation, next_number = relation.indexed(columns).tidied(next_number, columns)
             else:
                 before_merge = relation
-            names = self._namer(state)
-            changes = net_changes(known, after, old, before_merge, names)
+            changes = net_changes(table, known, after, old, before_merge)
             pins = self._pins(state, after.cover.masks)
             change = Change(
                 table=table,
@@ -506,9 +505,6 @@ class Workspace(Reader):
             max_columns=state.max_columns,
             repeated=True,
         )
-
-    def _namer(self, state: TableState) -> Callable[[np.ndarray[Any, Any]], list[Ucc]]:
-        return lambda masks: self._uccs(state.table, state.schema, masks)
 
     def _pins(self, state: TableState, cover: np.ndarray[Any, Any]) -> tuple[Pin, ...]:
         names = self._uccs(state.table, state.schema, cover) if state.pins else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
@@ -17,6 +17,7 @@ from holdfast.model.change import DependencyChange, Pair, WitnessRow
 from holdfast.model.dependency import Ucc
 from holdfast.pipeline.relation import Relation
 from holdfast.state.cover import without
+from holdfast.storage.tables import columns_of
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -28,9 +29,14 @@ MAX_TEXT = 200
 
 
 def net_changes(
-    before: KeyState, after: KeyState, old: Relation, new: Relation, names: Callable[[U64], list[Ucc]]
+    table: str, before: KeyState, after: KeyState, old: Relation, new: Relation
 ) -> tuple[DependencyChange, ...]:
     """What a batch changed. `old` and `new` hold the rows of the witnesses before and after it."""
+
+    def named(masks: U64) -> list[Ucc]:
+        names = new.schema.names
+        return [Ucc(table, tuple(names[c] for c in columns)) for columns in columns_of(masks)]
+
     left = before.cover.masks[without(before.cover.masks, after.cover.masks)]
     entered = after.cover.masks[without(after.cover.masks, before.cover.masks)]
     changes: list[DependencyChange] = []
@@ -42,22 +48,22 @@ def net_changes(
     pairs = _pairs(after.evidence.witnesses[proof[refuted]], new)
     changes += [
         DependencyChange("broke", u, "is no longer unique:", p)
-        for u, p in zip(_named(left[refuted], names), pairs, strict=True)
+        for u, p in zip(named(left[refuted]), pairs, strict=True)
     ]
     kept = np.flatnonzero(narrower >= 0)
-    inner = _named(after.cover.masks[narrower[kept]], names)
+    inner = named(after.cover.masks[narrower[kept]])
     implied = [
         DependencyChange("implied", u, f"still holds, but {_list(i)} alone is a key now")
-        for u, i in zip(_named(left[kept], names), inner, strict=True)
+        for u, i in zip(named(left[kept]), inner, strict=True)
     ]
 
     # Entered it: duplicates went, or a narrower key broke.
     broken = first_contained(entered, before.cover.masks)
     widened = np.flatnonzero(broken >= 0)
-    inner = _named(before.cover.masks[broken[widened]], names)
+    inner = named(before.cover.masks[broken[widened]])
     appeared = [
         DependencyChange("appeared", u, f"is minimal now that {_list(i)} broke")
-        for u, i in zip(_named(entered[widened], names), inner, strict=True)
+        for u, i in zip(named(entered[widened]), inner, strict=True)
     ]
     fresh = np.flatnonzero(broken < 0)
     ended = first_container(entered[fresh], before.evidence.masks)
@@ -66,18 +72,13 @@ def net_changes(
     pairs = _pairs(dead, old)
     appeared = [
         DependencyChange("appeared", u, "is unique now; its duplicates are gone, such as:" if p else "is unique now", p)
-        for u, p in zip(_named(entered[fresh], names), pairs, strict=True)
+        for u, p in zip(named(entered[fresh]), pairs, strict=True)
     ] + appeared
     return (*_sorted(changes), *_sorted(appeared), *_sorted(implied))
 
 
 def _sorted(changes: Sequence[DependencyChange]) -> list[DependencyChange]:
     return sorted(changes, key=lambda c: (not c.witnesses, len(c.dependency.columns)))
-
-
-def _named(masks: U64, names: Callable[[U64], list[Ucc]]) -> list[Ucc]:
-    """The masks as combinations, in their order (`names` sorts)."""
-    return [names(mask[None, :])[0] for mask in masks]
 
 
 def _list(ucc: Ucc) -> str:
