@@ -17,6 +17,7 @@ import pyarrow as pa
 
 import holdfast
 from holdfast.storage.segments import open_segment
+from holdfast.storage.tables import TableState
 from holdfast.workspace import Workspace
 
 COLUMNS = ("id", "name", "city", "grade", "score")
@@ -93,7 +94,10 @@ def build(root: Path) -> None:
 
 def rows_of(ws: Workspace, table: str) -> list[Row]:
     """The live rows, read from the segments themselves."""
-    _, state = ws._current(table)
+    return rows_of_state(ws, ws._current(table)[1])
+
+
+def rows_of_state(ws: Workspace, state: TableState) -> list[Row]:
     rows: list[Row] = []
     for ref in state.segments:
         segment = open_segment(ws.root, ref, state.schema)

@@ -22,8 +22,8 @@ import pytest
 SERVER = Path(__file__).parent / "kill_server.py"
 # Operation -> whether it starts from nothing or from the history of `kit`.
 FROM_NOTHING = ("track",)
-FAST = ("track", "apply", "apply_merging", "merge")
-ALL = (*FAST, "apply_housekeeping", "apply_tidying", "pin", "drop")
+FAST = ("track", "apply_merging", "merge")
+ALL = (*FAST, "apply", "apply_housekeeping", "apply_tidying", "pin", "drop")
 MOMENTS = ("before", "half", "after")
 
 
@@ -173,7 +173,7 @@ def _random_kills(server: Server, folder: Path, operation: str, n_kills: int, se
 
 def test_killed_at_random_moments(server: Server, tmp_path: Path) -> None:
     for i, operation in enumerate(FAST):
-        _random_kills(server, tmp_path / operation, operation, 3, seed=i)
+        _random_kills(server, tmp_path / operation, operation, 4, seed=i)
 
 
 @pytest.mark.slow

@@ -1,0 +1,146 @@
+"""One process of `test_two_writers.py`: python writer.py ROLE ROOT WHO [N]; says "ready", waits for a line, works.
+
+Prints one JSON document: what it did. Started as a new interpreter, so nothing is shared but the disk.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+warnings.simplefilter("error")
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import holdfast
+from holdfast.errors import ConflictError, HoldfastError, TableExistsError
+from trust import kit
+
+MAX_TRIES = 200
+
+
+def row(who: int, number: int) -> kit.Row:
+    """A row that no other writer makes; its columns but `id` collide with others now and then."""
+    return (1000 * who + number, f"n{number}", f"c{(who + number) % 3}", number % 4, who / 2)
+
+
+def batches(who: int, n: int) -> list[tuple[list[kit.Row], list[kit.Row]]]:
+    """Inserts, and now and then a delete of what the same writer has inserted before."""
+    return [
+        ([row(who, 2 * i), row(who, 2 * i + 1)], [row(who, 2 * i - 1)] if i % 3 == 2 else [])
+        for i in range(n)
+    ]
+
+
+def apply_all(root: Path, who: int, n: int, table: str) -> dict[str, Any]:
+    conflicts, versions = 0, []
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        for i, batch in enumerate(batches(who, n)):
+            for _ in range(MAX_TRIES):
+                try:
+                    change = kit.apply(ws, batch, table, batch_id=f"{who}-{i}")
+                except ConflictError:
+                    conflicts += 1
+                    continue
+                assert not change.repeated
+                versions.append(change.version)
+                break
+            else:
+                raise AssertionError(f"batch {i} lost {MAX_TRIES} times")
+    return {"conflicts": conflicts, "versions": versions}
+
+
+def same_table(root: Path, who: int, n: int) -> dict[str, Any]:
+    return apply_all(root, who, n, "people")
+
+
+def own_table(root: Path, who: int, n: int) -> dict[str, Any]:
+    return apply_all(root, who, n, f"people-{who}")
+
+
+def once(root: Path, who: int, n: int) -> dict[str, Any]:
+    """Apply one batch, without a second try."""
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        try:
+            return {"version": kit.apply(ws, batches(who, 1)[0]).version}
+        except ConflictError as error:
+            return {"error": type(error).__name__, "message": str(error)}
+
+
+def same_batch(root: Path, who: int, n: int) -> dict[str, Any]:
+    """The same batch with the same id as everybody else, until it is in."""
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        for _ in range(MAX_TRIES):
+            try:
+                change = kit.apply(ws, kit.BATCH, batch_id="shared")
+            except ConflictError:
+                continue
+            return {"repeated": change.repeated, "version": change.version}
+    raise AssertionError("never in")
+
+
+def track(root: Path, who: int, n: int) -> dict[str, Any]:
+    """Make the workspace, if need be, and track the same table as everybody else."""
+    with holdfast.open(root, engine="inline") as ws:
+        try:
+            return {"version": ws.track("people", kit.table_of([row(who, i) for i in range(n)])).version}
+        except (TableExistsError, ConflictError) as error:
+            return {"error": type(error).__name__, "message": str(error)}
+
+
+def read(root: Path, who: int, n: int) -> dict[str, Any]:
+    """Read until version n has come; every version seen must be whole."""
+    n_looks, seen, deadline = 0, set(), time.monotonic() + 300
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        while time.monotonic() < deadline:
+            version, state = ws._current("people")
+            n_looks += 1
+            if version not in seen:
+                seen.add(version)
+                keys = sorted(
+                    list(d.columns) for d in ws._uccs("people", state.schema, ws._cover_masks(state))
+                )
+                rows = kit.rows_of_state(ws, state)
+                assert len(rows) == state.n_rows
+                assert keys == kit.minimal_keys(rows), (version, keys)
+                assert keys == kit.keys_of(ws, "people", at=version)
+            if version >= n:
+                return {"n_looks": n_looks, "seen": sorted(seen)}
+    raise AssertionError(f"version {n} never came")
+
+
+ROLES: dict[str, Callable[[Path, int, int], dict[str, Any]]] = {
+    "same_table": same_table,
+    "own_table": own_table,
+    "once": once,
+    "same_batch": same_batch,
+    "track": track,
+    "read": read,
+}
+
+
+def main() -> None:
+    role, root, who, n = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+    warm_up(root.parent / f"warm-{who}")
+    print("ready", flush=True)
+    sys.stdin.readline()
+    try:
+        answer = ROLES[role](root, who, n)
+    except HoldfastError as error:
+        answer = {"failed": f"{type(error).__name__}: {error}"}
+    print(json.dumps(answer), flush=True)
+
+
+def warm_up(root: Path) -> None:
+    """Load the kernels, so that the writers start at the same moment."""
+    kit.build(root)
+    with holdfast.open(root, engine="inline") as ws:
+        kit.apply(ws, kit.BATCH)
+
+
+if __name__ == "__main__":
+    main()
