@@ -96,7 +96,9 @@ class UnknownTableError(HoldfastError):
         near = difflib.get_close_matches(name, tables, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         if not tables:
-            return cls(f"the workspace has no table {shorten(name)}: it tracks none. Start with 'holdfast track'.")
+            return cls(
+                f"the workspace has no table {shorten(name)}: it tracks none. Start with 'holdfast track'."
+            )
         return cls(f"the workspace has no table {shorten(name)}. Tables: {listing(tables)}.{hint}")
 
 

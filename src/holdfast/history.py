@@ -140,8 +140,8 @@ class Reader:
         _, state = self._current(table, at)
         if state.max_columns:
             raise UsageError(
-                f"table {table!r} is tracked with keys of at most {state.max_columns} columns, which leaves its "
-                "maximal non-uniques open. Track it without --max-columns to see them."
+                f"table {table!r} is tracked with keys of at most {state.max_columns} columns, which leaves "
+                "its maximal non-uniques open. Track it without --max-columns to see them."
             )
         newest = self._current(table)[1]
         if state.evidence != newest.evidence:
@@ -161,9 +161,7 @@ class Reader:
         found = []
         for name in self.tables(at) if table is None else [table]:
             _, state = self._current(name, at)
-            found += [
-                Pin(name, p, self._holds(state, self._positions(state, None, p))) for p in state.pins
-            ]
+            found += [Pin(name, p, self._holds(state, self._positions(state, None, p))) for p in state.pins]
         return found
 
     def log(self, table: str | None = None) -> list[LogEntry]:
@@ -199,7 +197,7 @@ class Reader:
             unique = not duplicates  # possible only under a bound on the size of keys
         since, turned = self._spell(table, positions, unique)
         own = {frozenset(c) for c in [names]}
-        turned_by = ()
+        turned_by: tuple[ChangeRow, ...] = ()
         if turned is not None:
             changes = self.ledger.changes(table, since=turned.version - 1, until=turned.version, kind="ucc")
             wanted = "appeared" if unique else "broke"
@@ -273,7 +271,9 @@ class Reader:
         commits = self.ledger.commits(table)
         tracked = max((c.version for c in commits if c.action == "track"), default=1)
         # The cover can only have turned where a version changed it.
-        changed = sorted({c.version for c in self.ledger.changes(table, since=tracked, kind="ucc")}, reverse=True)
+        changed = sorted(
+            {c.version for c in self.ledger.changes(table, since=tracked, kind="ucc")}, reverse=True
+        )
         by_version = {c.version: c for c in commits}
         for version in changed:
             _, before = self._current(table, version - 1)

@@ -38,7 +38,7 @@ from holdfast.errors import (
 )
 from holdfast.history import Explanation, LogEntry, Reader
 from holdfast.model.change import Change, DependencyChange, Pin
-from holdfast.model.dependency import KINDS, Dependency, Ucc
+from holdfast.model.dependency import KINDS, Dependency
 from holdfast.model.schema import Nulls, Schema
 from holdfast.storage import format as marker
 from holdfast.storage import litter
@@ -60,7 +60,7 @@ STAGING = "staging"
 COMMIT_ATTEMPTS = 20
 
 
-def open(  # noqa: A001  the public name: holdfast.open
+def open(
     path: str | Path,
     *,
     spark: SparkSession | None = None,
@@ -148,8 +148,8 @@ class Workspace(Reader):
         base = self.ledger.version
         if table in self.ledger.heads():
             raise TableExistsError(
-                f"table {table!r} is tracked already (version {base}). Nothing was changed. Feed it batches with "
-                "'holdfast apply', or drop it first with 'holdfast drop'."
+                f"table {table!r} is tracked already (version {base}). Nothing was changed. Feed it batches "
+                "with 'holdfast apply', or drop it first with 'holdfast drop'."
             )
         from holdfast.discovery import keys
         from holdfast.pipeline.encode import Target, encode_new, plan
@@ -240,7 +240,13 @@ class Workspace(Reader):
         return self._run(table, batch, None, options, commit=False)
 
     def _run(
-        self, table: str, batch: Batch, batch_id: str | None, options: Mapping[str, Any] | None, *, commit: bool
+        self,
+        table: str,
+        batch: Batch,
+        batch_id: str | None,
+        options: Mapping[str, Any] | None,
+        *,
+        commit: bool,
     ) -> Change:
         from holdfast.discovery import keys
         from holdfast.discovery.report import net_changes
@@ -397,7 +403,15 @@ class Workspace(Reader):
 
         locator = tuple(schema.names.index(c) for c in row_key) or tuple(range(len(schema)))
         return Relation(
-            self.root, folder, staging, schema, nulls, locator, tuple(segments), self.engine, self._progress(stage)
+            self.root,
+            folder,
+            staging,
+            schema,
+            nulls,
+            locator,
+            tuple(segments),
+            self.engine,
+            self._progress(stage),
         )
 
     @contextlib.contextmanager
@@ -407,7 +421,9 @@ class Workspace(Reader):
         try:
             (self.root / name).mkdir(parents=True)
         except OSError as error:
-            raise WorkspaceError(f"cannot write to the workspace {str(self.root)!r}: {error.strerror}.") from error
+            raise WorkspaceError(
+                f"cannot write to the workspace {str(self.root)!r}: {error.strerror}."
+            ) from error
         try:
             yield name
         finally:
@@ -486,7 +502,8 @@ class Workspace(Reader):
                     raise
                 base = newest
         raise ConflictError(
-            f"other writers kept the workspace busy for {COMMIT_ATTEMPTS} attempts. {NOTHING_APPLIED} Run it again."
+            f"other writers kept the workspace busy for {COMMIT_ATTEMPTS} attempts. {NOTHING_APPLIED} "
+            "Run it again."
         )
 
     def _repeated(self, state: TableState, earlier: CommitRow) -> Change:
@@ -517,7 +534,9 @@ def _check_track(table: str, kinds: Sequence[str], nulls: str, max_columns: int 
         raise UsageError(f"{shorten(table)} cannot name a table: give 1 to 200 printable characters.")
     for kind in kinds:
         if kind not in KINDS:
-            raise UsageError(f"dependencies of kind {shorten(kind)} are not known. Kinds: {', '.join(KINDS)}.")
+            raise UsageError(
+                f"dependencies of kind {shorten(kind)} are not known. Kinds: {', '.join(KINDS)}."
+            )
     if not kinds:
         raise UsageError(f"no kind of dependency is given for table {table!r}. Kinds: {', '.join(KINDS)}.")
     if nulls not in ("equal", "distinct"):
@@ -536,4 +555,3 @@ def _read_options(options: Mapping[str, Any] | None) -> Any:
 
 
 __all__ = ["Dependency", "Explanation", "LogEntry", "Workspace", "open"]
-

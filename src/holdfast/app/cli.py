@@ -77,14 +77,16 @@ class Globals:
 
 TableName = Annotated[str, typer.Argument(metavar="TABLE", help="The table's name in the workspace.")]
 Columns = Annotated[
-    list[str], typer.Argument(metavar="COLUMN...", help="Columns, as separate arguments or with commas.")
+    list[str], typer.Argument(metavar="COLUMN", help="Columns, as separate arguments or with commas.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 All = Annotated[bool, typer.Option("--all", help="Do not shorten long lists.")]
 
 Format = Annotated[
     str | None,
-    typer.Option("--format", metavar="NAME", help="csv, parquet, jsonl or arrow; by the file's ending if not given."),
+    typer.Option(
+        "--format", metavar="NAME", help="csv, parquet, jsonl or arrow; by the file's ending if not given."
+    ),
 ]
 Delimiter = Annotated[
     str | None, typer.Option("--delimiter", metavar="CHAR", help=r"Between CSV fields; \t or tab is a tab.")
@@ -92,26 +94,39 @@ Delimiter = Annotated[
 Quote = Annotated[
     str | None, typer.Option("--quote", metavar="CHAR", help='Around CSV fields; "" turns quoting off.')
 ]
-Encoding = Annotated[str | None, typer.Option("--encoding", metavar="NAME", help="Of CSV files, such as latin-1.")]
+Encoding = Annotated[
+    str | None, typer.Option("--encoding", metavar="NAME", help="Of CSV files, such as latin-1.")
+]
 Header = Annotated[
-    bool | None, typer.Option("--header/--no-header", help="Whether CSV files start with the names of the columns.")
+    bool | None,
+    typer.Option("--header/--no-header", help="Whether CSV files start with the names of the columns."),
 ]
 Null = Annotated[
     list[str] | None,
-    typer.Option("--null", metavar="TEXT", help="An unquoted CSV field that is NULL, instead of the empty one. Repeatable."),
+    typer.Option(
+        "--null",
+        metavar="TEXT",
+        help="An unquoted CSV field that is NULL, instead of the empty one. Repeatable.",
+    ),
 ]
 Types = Annotated[
     list[str] | None,
-    typer.Option("--types", metavar="COL=TYPE,...", help="Types of CSV columns, such as zip=text,price=decimal(12,2)."),
+    typer.Option(
+        "--types", metavar="COL=TYPE,...", help="Types of CSV columns, such as zip=text,price=decimal(12,2)."
+    ),
 ]
 
-Inserts = Annotated[str | None, typer.Option("--inserts", metavar="F", help="Rows to insert: a file, folder or glob.")]
+Inserts = Annotated[
+    str | None, typer.Option("--inserts", metavar="F", help="Rows to insert: a file, folder or glob.")
+]
 Deletes = Annotated[
     str | None, typer.Option("--deletes", metavar="F", help="Rows to delete: in full, or only their row key.")
 ]
 Updates = Annotated[str | None, typer.Option("--updates", metavar="F", help="Row keys with new values.")]
 Before = Annotated[str | None, typer.Option("--before", metavar="F", help="Rows to update, as they are ...")]
-After = Annotated[str | None, typer.Option("--after", metavar="F", help="... and as they will be, in the same order.")]
+After = Annotated[
+    str | None, typer.Option("--after", metavar="F", help="... and as they will be, in the same order.")
+]
 
 
 # --- Commands ---------------------------------------------------------------------------------------------
@@ -128,15 +143,20 @@ def options(
     ctx: typer.Context,
     workspace: Annotated[
         Path | None,
-        typer.Option("-w", "--workspace", metavar="PATH", envvar="HOLDFAST_WORKSPACE", help="The workspace's folder."),
+        typer.Option(
+            "-w", "--workspace", metavar="PATH", envvar="HOLDFAST_WORKSPACE", help="The workspace's folder."
+        ),
     ] = None,
     engine: Annotated[
         EngineName,
-        typer.Option("--engine", help="Where work runs: auto runs small work in this process and the rest on Spark."),
+        typer.Option(
+            "--engine", help="Where work runs: auto runs small work in this process and the rest on Spark."
+        ),
     ] = EngineName.auto,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
     ctx.obj = Globals(workspace, engine, debug)
@@ -146,7 +166,9 @@ def options(
 def track(
     ctx: typer.Context,
     table: TableName,
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A CSV, Parquet or JSON file, a folder or a glob.")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="A CSV, Parquet or JSON file, a folder or a glob.")
+    ],
     kinds: Annotated[str, typer.Option("--kinds", help="Kinds of dependencies to keep: ucc (keys).")] = "ucc",
     nulls: Annotated[
         NullRule, typer.Option("--nulls", help="Whether two NULLs are equal, or distinct as in SQL's UNIQUE.")
@@ -156,7 +178,8 @@ def track(
         typer.Option("--row-key", metavar="COL,...", help="Columns by which deletes and updates name rows."),
     ] = None,
     max_columns: Annotated[
-        int | None, typer.Option("--max-columns", min=1, metavar="N", help="Look for keys of at most N columns.")
+        int | None,
+        typer.Option("--max-columns", min=1, metavar="N", help="Look for keys of at most N columns."),
     ] = None,
     format: Format = None,
     delimiter: Delimiter = None,
@@ -204,7 +227,7 @@ def apply(
     types: Types = None,
     as_json: Json = False,
 ) -> None:
-    """Apply a batch, and say which keys broke or appeared, and by which rows.
+    """Apply a batch; say which keys broke or appeared, and why.
 
     Deletes come first, then inserts; all of it is one version, or nothing is applied.
     """
@@ -266,7 +289,9 @@ def check(
 @app.command()
 def show(
     ctx: typer.Context,
-    kind: Annotated[str | None, typer.Option("--kind", metavar="KIND", help="Only this kind: ucc (keys).")] = None,
+    kind: Annotated[
+        str | None, typer.Option("--kind", metavar="KIND", help="Only this kind: ucc (keys).")
+    ] = None,
     table: Annotated[str | None, typer.Option("--table", metavar="TABLE", help="Only this table.")] = None,
     at: Annotated[int | None, typer.Option("--at", metavar="VERSION", help="As of this version.")] = None,
     non_uniques: Annotated[
@@ -346,7 +371,7 @@ def log(
 
 @app.command()
 def explain(ctx: typer.Context, table: TableName, columns: Columns, as_json: Json = False) -> None:
-    """Tell whether a combination is unique, since when, and which rows are the reason."""
+    """Tell whether columns are unique, since when, and why."""
     with _reported(ctx), _opened(ctx) as ws:
         told = ws.explain(table, _columns(ws, table, columns))
         if as_json:
@@ -363,7 +388,10 @@ def pin(
     remove: Annotated[bool, typer.Option("--remove", help="Rely on it no longer.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Rely on a combination: every batch then says whether it holds, and `check` fails if it would not."""
+    """Rely on a combination, so that `check` guards it.
+
+    Every batch then says whether it holds, and `check` has exit code 1 if it would not.
+    """
     with _reported(ctx), _opened(ctx) as ws:
         pinned = ws.pin(table, _columns(ws, table, columns), remove=remove)
         if as_json:
@@ -392,7 +420,10 @@ def drop(ctx: typer.Context, table: TableName, as_json: Json = False) -> None:
 
 @app.command()
 def merge(ctx: typer.Context, table: TableName, as_json: Json = False) -> None:
-    """Merge all segments of a table into one; its rows and keys stay as they are."""
+    """Merge all segments of a table into one.
+
+    Its rows and keys stay as they are; reading it gets faster.
+    """
     with _reported(ctx):
         with _opened(ctx) as ws:
             before = ws.version

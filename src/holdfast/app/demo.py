@@ -7,6 +7,7 @@ that a user would type, followed by what it changed and which rows are the reaso
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shlex
 import sys
 import tempfile
@@ -36,16 +37,17 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
         paper.line()
         paper.line((title, "bold"))
         paper.line((f"$ holdfast -w {shlex.quote(workspace.name)} {command}", "cyan"))
-        with progress_on(notes or paper) as hook, holdfast.open(workspace, engine=engine, progress=hook) as ws:
+        with (
+            progress_on(notes or paper) as hook,
+            holdfast.open(workspace, engine=engine, progress=hook) as ws,
+        ):
             changes.append(do(ws))
         print_change(paper, changes[-1])
 
-    paper.line(
-        ("holdfast", "bold"), ": what holds in your data, kept true while the data changes. Here: the keys of ",
-        "a shop's orders.",
-    )  # fmt: skip
+    paper.line(("holdfast", "bold"), ": what holds in your data, kept true while the data changes.")
+    paper.line("This tour keeps the keys of a shop's orders.")
     if engine == "spark":
-        paper.line(("All steps run on Spark, to show it at work; a table this small would run without it.", "dim"))
+        paper.line(("Every step runs on Spark, to show it; work this small would run without.", "dim"))
     step(
         "1. Track a table: which columns are a key?",
         "track orders orders.csv --row-key order_id",
@@ -74,11 +76,13 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
     print_cover(paper, TABLE, keys, version=ws.version, n_rows=n_rows, max_columns=None)
     paper.line()
     paper.line(f"That took {time.perf_counter() - started:.0f} s. The workspace is yours to play with:")
+    paper.line((f"export HOLDFAST_WORKSPACE={shlex.quote(str(workspace))}", "cyan"), indent=2)
+    program = _program()
     for command in ("show --non-uniques", "log", "explain orders invoice", "pin orders invoice"):
-        paper.line((f"{_program()} -w {shlex.quote(str(workspace))} {command}", "cyan"), indent=2)
-    batch = shlex.quote(str(EXAMPLES / "1-inserts.csv"))
-    paper.line("and, once the invoice is pinned, ask what the first batch would do (exit code 1):")
-    paper.line((f"{_program()} -w {shlex.quote(str(workspace))} check orders --inserts {batch}", "cyan"), indent=2)
+        paper.line((f"{program} {command}", "cyan"), indent=2)
+    paper.line("and, with the invoice pinned, what would that batch do now? (exit code 1)")
+    batch = shlex.quote(_near(EXAMPLES / "1-inserts.csv"))
+    paper.line((f"{program} check orders --inserts {batch}", "cyan"), indent=2)
     return changes
 
 
@@ -87,11 +91,14 @@ def _program() -> str:
     beside = Path(sys.executable).parent / "holdfast"
     if not beside.exists():
         return f"{shlex.quote(sys.executable)} -m holdfast"
-    try:
-        beside = beside.relative_to(Path.cwd())
-    except ValueError:
-        pass
-    return shlex.quote(str(beside))
+    return shlex.quote(_near(beside))
+
+
+def _near(path: Path) -> str:
+    """The path, relative if it lies below the current folder."""
+    with contextlib.suppress(ValueError):
+        path = path.relative_to(Path.cwd())
+    return str(path)
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ plain and whole, so that nothing is cut and `grep` finds what it looks for.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
@@ -28,6 +29,7 @@ KEYS_ON_A_TERMINAL = 200
 KEYS_IN_A_REPORT = 20
 KEYS_IN_A_LOG = 5
 CELL_WIDTH = 40
+PATIENCE_S = 0.3
 
 Part = str | tuple[str, str]  # a text, or a text and its style
 
@@ -141,7 +143,9 @@ def print_cover(
     found = plural(len(keys), "minimal key")
     bound = f" of at most {plural(max_columns, 'column')}" if max_columns else ""
     paper.line(
-        (name_text(table), "bold"), f": {plural(n_rows, 'row')}, {found}{bound} ", (f"(version {version})", "dim")
+        (name_text(table), "bold"),
+        f": {plural(n_rows, 'row')}, {found}{bound} ",
+        (f"(version {version})", "dim"),
     )
     if max_columns:
         note = f"wider keys were not looked for: the table is tracked with --max-columns {max_columns}"
@@ -176,7 +180,10 @@ def _combinations(
     paper.console.print(Padding(table, (0, 0, 0, 2), expand=False))
     if len(found) > len(shown):
         more = len(found) - len(shown)
-        paper.line((f"... and {more:,} more, as wide or wider; all with --all, --json or in a pipe", "yellow"), indent=2)
+        paper.line(
+            (f"... and {more:,} more, as wide or wider; all with --all, --json or in a pipe", "yellow"),
+            indent=2,
+        )
 
 
 def _listed(columns: Sequence[str]) -> str:
@@ -198,7 +205,10 @@ def print_change(paper: Paper, change: Change) -> None:
         for columns in keys[:KEYS_IN_A_REPORT]:
             paper.line((columns_text(columns), "green"), indent=2)
         if len(keys) > KEYS_IN_A_REPORT:
-            paper.line((f"... and {len(keys) - KEYS_IN_A_REPORT:,} more; see them with 'holdfast show'", "dim"), indent=2)
+            paper.line(
+                (f"... and {len(keys) - KEYS_IN_A_REPORT:,} more; see them with 'holdfast show'", "dim"),
+                indent=2,
+            )
         if not keys:
             paper.line(("no column combination is unique", "yellow"), indent=2)
         return
@@ -237,7 +247,9 @@ def print_events(
         ours = [c for c in changes if c["change"] == event]
         if not ours:
             continue
-        paper.line((f"{in_a_check if would else title}: {plural(len(ours), 'key')}", f"bold {style}"), indent=indent)
+        paper.line(
+            (f"{in_a_check if would else title}: {plural(len(ours), 'key')}", f"bold {style}"), indent=indent
+        )
         for group in _by_witness(ours[:limit]):
             pair = _first_pair(group[0])
             names = [columns_text(c["dependency"]["columns"]) for c in group]
@@ -245,10 +257,13 @@ def print_events(
                 for name, change in zip(names, group, strict=True):
                     paper.line((name, style), f" {safe(change['reason'] or '')}", indent=indent + 2)
                 continue
-            for name in names[:-1]:
-                paper.line((name, style), indent=indent + 2)
-            each = "each " if len(names) > 1 else ""
-            paper.line((names[-1], style), f" {each}{safe(group[0]['reason'] or '')}", indent=indent + 2)
+            reason = safe(group[0]["reason"] or "")
+            if len(names) == 1:
+                paper.line((names[0], style), f" {reason}", indent=indent + 2)
+            else:
+                for name in names:
+                    paper.line((name, style), indent=indent + 2)
+                paper.line(f"each {reason}", indent=indent + 2)
             agreed = {column for c in group for column in c["dependency"]["columns"]}
             print_pair(paper, pair, agreed, style, indent=indent + 4)
         if len(ours) > limit:
@@ -297,7 +312,7 @@ def print_pair(paper: Paper, pair: Pair, agreed: set[str], style: str, *, indent
         candidate = column(name, "")
         note = len(f"(+{left_out - 1} more)") + 2 if left_out > 1 else 0
         if room - 3 < _width(candidate) + 2 + note:
-            break
+            continue
         room -= _width(candidate) + 2
         shown.append(candidate)
         left_out -= 1
@@ -330,7 +345,10 @@ def _width(column: Sequence[Part]) -> int:
 def print_explanation(paper: Paper, told: Explanation) -> None:
     verdict = ("is unique", "bold green") if told.unique else ("is not unique", "bold red")
     paper.line(
-        (name_text(told.table), "bold"), f" {columns_text(told.columns)} ", verdict, (f" (version {told.version})", "dim")
+        (name_text(told.table), "bold"),
+        f" {columns_text(told.columns)} ",
+        verdict,
+        (f" (version {told.version})", "dim"),
     )
     paper.line(f"since version {told.since}" + _turn(told), indent=2)
     if told.pinned:
@@ -342,7 +360,9 @@ def print_explanation(paper: Paper, told: Explanation) -> None:
         for key in told.keys[:KEYS_IN_A_REPORT]:
             paper.line((columns_text(key.columns), "green"), indent=4)
         if len(told.keys) > KEYS_IN_A_REPORT:
-            paper.line((f"... and {len(told.keys) - KEYS_IN_A_REPORT:,} more; all with --json", "dim"), indent=4)
+            paper.line(
+                (f"... and {len(told.keys) - KEYS_IN_A_REPORT:,} more; all with --json", "dim"), indent=4
+            )
     elif told.unique:
         paper.line("found by a look at the rows: it is wider than --max-columns allows keys to be", indent=2)
     print_events(paper, [change_dict(c) for c in told.turned_by], limit=KEYS_IN_A_LOG)
@@ -410,27 +430,35 @@ def progress_on(paper: Paper) -> Iterator[Callable[[str, int, int], None] | None
     if not paper.is_terminal:
         yield None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     display = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=20),
-        MofNCompleteColumn(),
+        TextColumn("{task.fields[count]}", markup=False),
         TimeElapsedColumn(),
         console=paper.console,
         transient=True,
     )
-    with display:
-        task = display.add_task("preparing", total=None)
-        stage = "preparing"
+    stage = "preparing"
+    task = display.add_task(stage, total=None, count="")
 
-        def show(now: str, done: int, total: int) -> None:
-            nonlocal stage
-            if now != stage:
-                stage = now
-                text = f"{now} (a few seconds) ..." if now == "starting Spark" else now
-                display.reset(task, description=text, total=None)
-            display.update(task, completed=done, total=total or None)
+    def show(now: str, done: int, total: int) -> None:
+        nonlocal stage
+        if now != stage:
+            stage = now
+            text = f"{now} (a few seconds) ..." if now == "starting Spark" else now
+            display.reset(task, description=text, total=None)
+        display.update(task, completed=done, total=total or None, count=f"{done}/{total}" if total else "")
 
+    # What is over at once needs no display: it would only flicker.
+    begin = threading.Timer(PATIENCE_S, display.start)
+    begin.daemon = True
+    begin.start()
+    try:
         yield show
+    finally:
+        begin.cancel()
+        begin.join()
+        display.stop()

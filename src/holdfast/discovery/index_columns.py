@@ -23,7 +23,9 @@ U64 = NDArray[np.uint64]
 MAX_COMBINED = 10
 
 
-def choose_index_columns(keys: U64, distinct: Sequence[int], n_rows: int, quota: int | None = None) -> list[int]:
+def choose_index_columns(
+    keys: U64, distinct: Sequence[int], n_rows: int, quota: int | None = None
+) -> list[int]:
     """The columns to index, ascending. `distinct` counts the values of each column.
 
     The quota bounds what algorithm 4 adds, never what algorithm 3 needs; by default it is half of
@@ -38,7 +40,9 @@ def choose_index_columns(keys: U64, distinct: Sequence[int], n_rows: int, quota:
 def covering_columns(keys: U64, distinct: Sequence[int]) -> list[int]:
     """Algorithm 3: columns that hit every key, most frequent first; ties go to the more selective."""
     n_columns = len(distinct)
-    member = np.unpackbits(np.ascontiguousarray(keys).view(np.uint8), axis=1, bitorder="little")[:, :n_columns]
+    member = np.unpackbits(np.ascontiguousarray(keys).view(np.uint8), axis=1, bitorder="little")[
+        :, :n_columns
+    ]
     member = member.astype(np.bool_)
     member = member[member.any(axis=1)]
     chosen: list[int] = []

@@ -71,7 +71,9 @@ def net_changes(
     dead[ended < 0] = -1
     pairs = _pairs(dead, old)
     appeared = [
-        DependencyChange("appeared", u, "is unique now; its duplicates are gone, such as:" if p else "is unique now", p)
+        DependencyChange(
+            "appeared", u, "is unique now; its duplicates are gone, such as:" if p else "is unique now", p
+        )
         for u, p in zip(named(entered[fresh]), pairs, strict=True)
     ] + appeared
     return (*_sorted(changes), *_sorted(appeared), *_sorted(implied))

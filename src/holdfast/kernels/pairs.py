@@ -109,7 +109,9 @@ def pairs_evidence(codes: I32, left: I64, right: I64, nulls_distinct: bool) -> t
 
     IN codes int32[n_columns, n_rows]; IN left, right int64[p].
     """
-    return _pairs_evidence(frozen(codes), frozen(left), frozen(right), nulls_distinct, WITNESSES)
+    return _pairs_evidence(  # type: ignore[no-any-return]
+        frozen(codes), frozen(left), frozen(right), nulls_distinct, WITNESSES
+    )
 
 
 @njit(cache=True)
@@ -186,9 +188,7 @@ def choose_lists(starts: I32, ends: I32, translated: I32, probes: I32) -> tuple[
 
 
 @njit(cache=True)
-def _probe(
-    codes, live, translated, positions, starts, ends, chosen, index, probe_columns, own, keep
-):  # type: ignore[no-untyped-def]
+def _probe(codes, live, translated, positions, starts, ends, chosen, index, columns, own, keep):  # type: ignore[no-untyped-def]
     n_columns = codes.shape[0]
     n_words = max(1, (n_columns + 63) // 64)
     masks = np.empty((64, n_words), dtype=np.uint64)
@@ -207,8 +207,8 @@ def _probe(
                 if not live[r]:
                     continue
                 same = True
-                for j in range(probe_columns.shape[1]):
-                    c = probe_columns[s, j]
+                for j in range(columns.shape[1]):
+                    c = columns[s, j]
                     if c < 0:
                         break
                     if codes[c, r] != translated[c, b]:

@@ -97,8 +97,7 @@ def cluster(values: U64, nulls_distinct: bool, null: int) -> tuple[I32, I64]:
 
 
 @njit(cache=True)
-def _refine(rows, offsets, first, last, column, skip, null, top_row, top_cluster, slots, ids, sizes):
-    # type: ignore[no-untyped-def]
+def _refine(rows, offsets, first, last, column, skip, null, top_row, top_cluster, slots, ids, sizes):  # type: ignore[no-untyped-def]
     """Refine clusters first..last; write the result behind (top_row, top_cluster).
 
     Cluster k is rows[offsets[k]:offsets[k + 1]]; the result's first cluster is number
@@ -399,9 +398,7 @@ def climb(
     the candidates, to become agree sets; OUT witnesses int64[n_candidates, WITNESSES, 2], preset
     to -1: pairs of rows (numbers below n) that have that agree set.
     """
-    _climb(
-        frozen(values), frozen(owner), frozen(offsets), nulls_distinct, frozen(nulls), masks, witnesses
-    )
+    _climb(frozen(values), frozen(owner), frozen(offsets), nulls_distinct, frozen(nulls), masks, witnesses)
 
 
 @njit(cache=True)

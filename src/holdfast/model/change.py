@@ -120,7 +120,8 @@ class Change:
     def lines(self, limit: int = 10) -> Iterator[str]:
         """The change in words; at most `limit` changes of each sort."""
         if self.repeated:
-            yield f"{self.table}: batch {self.batch_id!r} was applied before, as version {self.version}; nothing was done"
+            before = f"was applied before, as version {self.version}; nothing was done"
+            yield f"{self.table}: batch {self.batch_id!r} {before}"
             return
         yield self.headline()
         for pin in self.broken_pins:
@@ -144,8 +145,10 @@ class Change:
             return f"{self.table}: {rows}, {keys}{bound} (version {self.version}, {self.elapsed_s:.2f} s)"
         what = f"+{self.n_inserted:,} -{self.n_deleted:,} rows"
         if self.action == "check":
-            return f"{self.table}: {what} would leave {rows}, {keys}{bound} ({self.elapsed_s:.2f} s; nothing applied)"
-        return f"{self.table}: {what}, now {rows}, {keys}{bound} (version {self.version}, {self.elapsed_s:.2f} s)"
+            end = f"({self.elapsed_s:.2f} s; nothing applied)"
+            return f"{self.table}: {what} would leave {rows}, {keys}{bound} {end}"
+        end = f"(version {self.version}, {self.elapsed_s:.2f} s)"
+        return f"{self.table}: {what}, now {rows}, {keys}{bound} {end}"
 
 
 def _described(title: str, changes: Sequence[DependencyChange], limit: int) -> Iterator[str]:

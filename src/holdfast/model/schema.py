@@ -60,7 +60,7 @@ class Type:
                     return cls("time" if family == "time" else "timestamp", unit=unit, utc=bool(utc))
         for plain in ("int", "uint", "float", "bool", "date", "text", "binary"):
             if text == plain:
-                return cls(plain)  # type: ignore[arg-type]
+                return cls(plain)
         raise ValueError(f"unknown column type {text!r}")
 
     @property

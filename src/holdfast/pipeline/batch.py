@@ -126,13 +126,16 @@ class Resolver:
         return self.target.engine.choose(source.n_bytes, INLINE_BYTES) == "spark"
 
     def _full_rows(self, source: Source, what: str) -> pa.Table:
-        check_columns(source, self.relation.schema, self.target, list(self.relation.schema.names), f"the {what}")
+        check_columns(
+            source, self.relation.schema, self.target, list(self.relation.schema.names), f"the {what}"
+        )
         return read_rows(source, self.relation.schema, self.target)
 
     def _deleted(self, source: Source, what: str) -> I64:
         """The ids of the rows that a source names: full rows, or values of the row key."""
         schema = self.relation.schema
-        by_key = bool(self.row_key) and set(source.names) == set(self.row_key)
+        # A row key of all columns: the rows are named in full, so each removes one occurrence.
+        by_key = set(source.names) == set(self.row_key) != set(schema.names)
         if not by_key:
             check_columns(source, schema, self.target, list(schema.names), f"the {what}")
             if self._large(source):
@@ -194,8 +197,8 @@ class Resolver:
             first = int(np.flatnonzero(counts > 1)[0])
             raise AmbiguousRowError(
                 f"the row key {self._shown(queries, first, columns)} names {int(counts[first])} rows of "
-                f"table {self.target.table!r} (version {self.target.version}). {NOTHING_APPLIED} Name the rows in "
-                "full, or mend the key first."
+                f"table {self.target.table!r} (version {self.target.version}). {NOTHING_APPLIED} "
+                "Name the rows in full, or mend the key first."
             )
         group = row_id[starts]
         by_group = np.lexsort((np.arange(n_queries), group))
@@ -205,7 +208,8 @@ class Resolver:
         short = np.flatnonzero(rank >= counts)
         if len(short):
             raise self._absent(queries, int(short[0]), columns, len(short))
-        return row_id[starts + rank]
+        taken: I64 = row_id[starts + rank]
+        return taken
 
     def _shown(self, queries: Sequence[SegmentRef], query: int, columns: Sequence[int]) -> str:
         asked = replace(self.relation, segments=tuple(queries))  # the queries are segments like any other

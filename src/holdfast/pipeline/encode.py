@@ -114,7 +114,11 @@ def _size(source: Any) -> int:
         path = Path(source)
         if path.is_file():
             return path.stat().st_size
-        files = path.rglob("*") if path.is_dir() else Path(path.anchor or ".").glob(str(path.relative_to(path.anchor)))
+        files = (
+            path.rglob("*")
+            if path.is_dir()
+            else Path(path.anchor or ".").glob(str(path.relative_to(path.anchor)))
+        )
         return sum(f.stat().st_size for f in files if f.is_file())
     return 0
 
@@ -149,7 +153,14 @@ def encode_table(rows: pa.Table, schema: Schema, target: Target, locator: list[i
 
 
 def _encode(
-    source: Source, schema: Schema, target: Target, locator: list[int], number: int, *, guessed: bool, sample: bool
+    source: Source,
+    schema: Schema,
+    target: Target,
+    locator: list[int],
+    number: int,
+    *,
+    guessed: bool,
+    sample: bool,
 ) -> list[Bundle]:
     if source.local_table is not None:
         rows = read_local(source, schema.names, schema.types, table=target.table, version=target.version)

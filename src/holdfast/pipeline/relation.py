@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from holdfast.kernels.masks import minimal_masks, mask_of, n_words_for, positions_of
+from holdfast.kernels.masks import mask_of, minimal_masks, n_words_for, positions_of
 from holdfast.kernels.pairs import WITNESSES
 from holdfast.model.schema import Nulls, Schema
 from holdfast.pipeline import tasks
@@ -183,7 +183,8 @@ class Relation:
         starts = np.cumsum([0, *(q.n_rows for q in queries)])
         pairs = [(i, q, s) for i, q in enumerate(queries) for s in self.segments if s.n_live and q.n_rows]
         payloads = [
-            self._payload(segment=s.to_dict(), queries=q.to_dict(), columns=list(columns)) for _, q, s in pairs
+            self._payload(segment=s.to_dict(), queries=q.to_dict(), columns=list(columns))
+            for _, q, s in pairs
         ]
         work = float(sum(q.n_rows for _, q, _ in pairs))
         results = self._run(tasks.locate_rows, payloads, work, INLINE_LOCATE)
@@ -261,7 +262,9 @@ class Relation:
             segments.append(write_deletes(self.root, self.folder, ref, here) if len(here) else ref)
         return replace(self, segments=tuple(segments))
 
-    def tidied(self, next_number: int, index_columns: Sequence[int], *, everything: bool = False) -> tuple[Relation, int]:
+    def tidied(
+        self, next_number: int, index_columns: Sequence[int], *, everything: bool = False
+    ) -> tuple[Relation, int]:
         """(relation, next number): segments merged where one size has become too many.
 
         Size-tiered: MERGE_FANOUT segments of one size become one of the next. Segments that are

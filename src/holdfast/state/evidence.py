@@ -31,7 +31,7 @@ RESERVE = 4096
 
 @dataclass(frozen=True, slots=True)
 class WitnessedEvidence:
-    """Masks uint64[n, n_words], all different, with witnesses int64[n, k, 2]: pairs of row ids, -1 for none."""
+    """Masks uint64[n, n_words], all different; witnesses int64[n, k, 2]: pairs of row ids, -1 for none."""
 
     masks: U64
     witnesses: I64
@@ -75,11 +75,13 @@ class WitnessedEvidence:
         """
         if not len(self.masks) or not len(row_ids):
             return self, self.masks[:0]
-        dead = np.isin(self.witnesses, row_ids).any(axis=2)
+        dead: NDArray[np.bool_] = np.asarray(np.isin(self.witnesses, row_ids).any(axis=2))
         if not dead.any():
             return self, self.masks[:0]
         pairs = np.where(dead[:, :, None], -1, self.witnesses)
-        pairs = np.take_along_axis(pairs, np.argsort(pairs[:, :, 0] < 0, axis=1, kind="stable")[:, :, None], 1)
+        pairs = np.take_along_axis(
+            pairs, np.argsort(pairs[:, :, 0] < 0, axis=1, kind="stable")[:, :, None], 1
+        )
         alive = pairs[:, 0, 0] >= 0
         orphaned = np.zeros(len(alive), dtype=np.bool_)
         orphaned[maximal_masks(self.masks)] = True
@@ -90,7 +92,9 @@ class WitnessedEvidence:
         return {"masks": self.masks, "witnesses": self.witnesses}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_words: int, n_witnesses: int) -> WitnessedEvidence:
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], n_words: int, n_witnesses: int
+    ) -> WitnessedEvidence:
         return cls(arrays["masks"].reshape(-1, n_words), arrays["witnesses"].reshape(-1, n_witnesses, 2))
 
 

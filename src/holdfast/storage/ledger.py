@@ -582,11 +582,10 @@ class Ledger:
             rows: list[dict[str, Any]] = [{} for _ in chosen]
             for name in (*narrow, *wide):
                 column = block.column(name)
-                if name == "at":
-                    # As integers: making datetimes of a zone makes pyarrow import pandas or zoneinfo.
-                    column = column.cast(pa.int64())
                 for row, i in zip(rows, chosen, strict=True):
-                    row[name] = column[i].as_py()
+                    # Times as integers: making datetimes of a zone makes pyarrow import pandas or
+                    # zoneinfo, and a cast of the column pyarrow.compute (0.1 s).
+                    row[name] = column[i].value if name == "at" else column[i].as_py()
             for row in rows:
                 row["at"] = _EPOCH + timedelta(microseconds=row["at"])
         return rows

@@ -156,13 +156,24 @@ def open_segment(root: Path, ref: SegmentRef, schema: Schema) -> Segment:
     return _open_segment(root, ref, schema)
 
 
+def by_row_id(witnesses: I64, left: Segment, right: Segment) -> I64:
+    """Pairs of positions in two segments as pairs of row ids; -1 stays -1."""
+    real = witnesses[:, :, 0] >= 0
+    out = np.full_like(witnesses, -1)
+    out[real, 0] = left.row_ids(witnesses[:, :, 0][real])
+    out[real, 1] = right.row_ids(witnesses[:, :, 1][real])
+    return out
+
+
 def encode_rows(table: pa.Table, schema: Schema) -> list[list[EncodedColumn]]:
     """Encode a table whose columns are typed as the schema says; one list of columns per segment.
 
     Almost always one. Rows whose text collides with another's code in any column go to a further one.
     """
     if len(table) > MAX_ROWS:
-        return [s for i in range(0, len(table), MAX_ROWS) for s in encode_rows(table.slice(i, MAX_ROWS), schema)]
+        return [
+            s for i in range(0, len(table), MAX_ROWS) for s in encode_rows(table.slice(i, MAX_ROWS), schema)
+        ]
     columns, rejected = [], np.zeros(len(table), dtype=np.bool_)
     for c, column in enumerate(schema.columns):
         encoded, clash = encode_column(combined(table.column(c)), column.type)
@@ -230,7 +241,9 @@ def read_deletes(root: Path, ref: FileRef) -> BitMap:
     try:
         return BitMap.deserialize(data)
     except ValueError as error:
-        raise DamagedFileError(f"the delete vector {ref.name!r} of the workspace cannot be read: {error}") from error
+        raise DamagedFileError(
+            f"the delete vector {ref.name!r} of the workspace cannot be read: {error}"
+        ) from error
 
 
 def write_deletes(root: Path, folder: str, ref: SegmentRef, positions: Iterable[int]) -> SegmentRef:

@@ -22,11 +22,13 @@ SEED = 20240331
 N_ORDERS = 4000
 N_CUSTOMERS = 700
 COLUMNS = (
-    "order_id", "invoice", "customer_id", "placed_at", "product", "quantity", "unit_price", "status", "tracking",
+    "order_id", "invoice", "customer_id", "placed_at", "product",
+    "quantity", "unit_price", "status", "tracking",
 )  # fmt: skip
 PRICES = {
-    "anchor": "89.00", "buoy": "34.50", "cleat": "12.90", "compass": "59.00", "fender": "27.80", "flare": "19.90",
-    "lantern": "45.00", "lifejacket": "74.00", "oar": "38.00", "pulley": "16.40", "rope": "22.50", "shackle": "7.90",
+    "anchor": "89.00", "buoy": "34.50", "cleat": "12.90", "compass": "59.00",
+    "fender": "27.80", "flare": "19.90", "lantern": "45.00", "lifejacket": "74.00",
+    "oar": "38.00", "pulley": "16.40", "rope": "22.50", "shackle": "7.90",
 }  # fmt: skip
 STATUSES = ("delivered", "delivered", "delivered", "shipped", "returned")
 
@@ -95,7 +97,8 @@ def example() -> dict[str, tuple[tuple[str, ...], list[Row]]]:
     tracked = {row["tracking"] for row in table} | {right_tracking}
     start = 90 * 1440 + 9 * 60
     inserts = [
-        _order(chance, 10_001 + N_ORDERS + i, _customer(chance), _time(start + 17 * i), tracked) for i in range(5)
+        _order(chance, 10_001 + N_ORDERS + i, _customer(chance), _time(start + 17 * i), tracked)
+        for i in range(5)
     ]
     # The till sends an order again: a new number and time, the old invoice.
     again = inserts[3]

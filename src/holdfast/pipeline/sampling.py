@@ -1,0 +1,73 @@
+"""Evidence sampled from one segment: where discovery starts.
+
+Neither part needs to be complete, only cheap: validation finds the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.kernels import encode, pairs, partitions
+from holdfast.kernels.masks import maximal_masks, n_words_for
+from holdfast.storage.segments import Segment, by_row_id
+
+U64 = NDArray[np.uint64]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+
+# Pairs compared per column.
+SAMPLE_PAIRS = 20_000
+# Windows of neighbouring rows in each column's order that are climbed from.
+N_WINDOWS = 64
+WINDOW_ROWS = 512
+
+
+def sample_evidence(segment: Segment, nulls_distinct: bool, seed: int) -> tuple[U64, I64]:
+    """Maximal agree sets of sampled rows, with witnesses by row id.
+
+    Pairs that share a value of some column show what is common; climbs from windows of rows that
+    share one reach what is large.
+    """
+    rng = np.random.default_rng(seed)
+    left, right, windows = [], [], []
+    for c in range(len(segment.schema)):
+        offsets, positions = encode.postings(segment.codes[c], len(segment.dictionary(c)))
+        a, b = pairs.sample_pairs(segment.codes[c], positions, SAMPLE_PAIRS, rng)
+        left.append(a)
+        right.append(b)
+        # NULLs come first in the postings; where they are distinct they share nothing
+        start = int(offsets[1]) if nulls_distinct else 0
+        for low in rng.integers(start, max(start + 1, len(positions) - WINDOW_ROWS), N_WINDOWS):
+            windows.append((c, positions[low : low + WINDOW_ROWS]))
+    masks, witnesses = pairs.pairs_evidence(
+        segment.codes, np.concatenate(left), np.concatenate(right), nulls_distinct
+    )
+    more_masks, more_witnesses = climb_windows(segment, windows, nulls_distinct)
+    masks, witnesses = np.concatenate([masks, more_masks]), np.concatenate([witnesses, more_witnesses])
+    top = maximal_masks(masks)
+    return masks[top], by_row_id(witnesses[top], segment, segment)
+
+
+def climb_windows(
+    segment: Segment, windows: Sequence[tuple[int, I32]], nulls_distinct: bool
+) -> tuple[U64, I64]:
+    """An agree set for each window of rows in which some share a value of the window's column."""
+    n_columns = len(segment.schema)
+    nulls = np.zeros(n_columns, dtype=np.uint64)  # local codes are codes too, and 0 is NULL
+    masks = np.zeros((len(windows), n_words_for(n_columns)), dtype=np.uint64)
+    witnesses = np.full((len(windows), pairs.WITNESSES, 2), -1, dtype=np.int64)
+    for i, (c, positions) in enumerate(windows):
+        values = segment.codes[:, positions].astype(np.uint64)
+        rows, offsets = partitions.cluster(values[c], nulls_distinct, 0)
+        if not len(rows):
+            continue
+        masks[i, c >> 6] |= np.uint64(1) << np.uint64(c & 63)
+        owner = np.full(len(offsets) - 1, i, dtype=np.int64)
+        partitions.climb(values[:, rows], owner, offsets, nulls_distinct, nulls, masks, witnesses)
+        local = witnesses[i]
+        witnesses[i] = np.where(local >= 0, positions[rows[np.maximum(local, 0)]], -1)
+    proven = witnesses[:, 0, 0] >= 0
+    return masks[proven], witnesses[proven]
