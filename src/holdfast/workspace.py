@@ -296,7 +296,7 @@ class Workspace(Reader):
             else:
                 before_merge = relation
             changes = net_changes(table, known, after, old, before_merge)
-            pins = self._pins(state, after.cover.masks)
+            pins = self._pins(state, after.cover.masks, before_merge)
             change = Change(
                 table=table,
                 action="apply" if commit else "check",
@@ -523,10 +523,21 @@ class Workspace(Reader):
             repeated=True,
         )
 
-    def _pins(self, state: TableState, cover: np.ndarray[Any, Any]) -> tuple[Pin, ...]:
-        names = self._uccs(state.table, state.schema, cover) if state.pins else []
-        keys = [set(u.columns) for u in names]
-        return tuple(Pin(state.table, p, any(k <= set(p) for k in keys)) for p in state.pins)
+    def _pins(self, state: TableState, cover: np.ndarray[Any, Any], relation: Relation) -> tuple[Pin, ...]:
+        """The pins after a batch; what is wider than the bound on keys is looked up in the rows."""
+        from holdfast.kernels.masks import mask_of
+
+        if not state.pins:
+            return ()
+        keys = [set(u.columns) for u in self._uccs(state.table, state.schema, cover)]
+        holds = [any(k <= set(p) for k in keys) for p in state.pins]
+        wide = [i for i, p in enumerate(state.pins) if not holds[i] and 0 < state.max_columns < len(p)]
+        if wide:
+            positions = [self._positions(state, None, state.pins[i]) for i in wide]
+            found = relation.validate(np.stack([mask_of(p, cover.shape[1]) for p in positions]))
+            for i, refuted in zip(wide, found.refuted, strict=True):
+                holds[i] = not refuted
+        return tuple(Pin(state.table, p, h) for p, h in zip(state.pins, holds, strict=True))
 
 
 def _check_track(table: str, kinds: Sequence[str], nulls: str, max_columns: int | None) -> None:

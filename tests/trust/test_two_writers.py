@@ -93,7 +93,7 @@ def test_one_wins_the_other_gets_a_conflict(run: Run, tmp_path: Path) -> None:
 
         two._load = slow_load  # type: ignore[method-assign]
         with pytest.raises(
-            holdfast.errors.ConflictError, match="committed version 5.*Nothing was applied.*again"
+            holdfast.errors.ConflictError, match=r"committed version 5.*Nothing was applied.*again"
         ):
             kit.apply(two, writer.batches(2, 1)[0], batch_id="two")
         two._load = load  # type: ignore[method-assign]

@@ -1,4 +1,6 @@
-"""One process of `test_two_writers.py`: python writer.py ROLE ROOT WHO [N]; says "ready", waits for a line, works.
+"""One process of `test_two_writers.py`: says "ready", waits for a line, works.
+
+    python writer.py ROLE ROOT WHO N
 
 Prints one JSON document: what it did. Started as a new interpreter, so nothing is shared but the disk.
 """
@@ -13,7 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-warnings.simplefilter("error")
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import holdfast
@@ -124,6 +125,7 @@ ROLES: dict[str, Callable[[Path, int, int], dict[str, Any]]] = {
 
 
 def main() -> None:
+    warnings.simplefilter("error")
     role, root, who, n = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
     warm_up(root.parent / f"warm-{who}")
     print("ready", flush=True)

@@ -203,7 +203,8 @@ def print_change(paper: Paper, change: Change) -> None:
     if change.action == "track":
         keys = [c.dependency.columns for c in change.changes]
         for columns in keys[:KEYS_IN_A_REPORT]:
-            paper.line((columns_text(columns), "green"), indent=2)
+            note = "" if columns else " (no column needed: there is at most one row)"
+            paper.line((columns_text(columns), "green"), note, indent=2)
         if len(keys) > KEYS_IN_A_REPORT:
             paper.line(
                 (f"... and {len(keys) - KEYS_IN_A_REPORT:,} more; see them with 'holdfast show'", "dim"),

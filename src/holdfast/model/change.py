@@ -139,7 +139,8 @@ class Change:
 
     def headline(self) -> str:
         keys = f"{self.n_keys:,} minimal key{'' if self.n_keys == 1 else 's'}"
-        bound = f" of at most {self.max_columns} columns" if self.max_columns else ""
+        columns = f"{self.max_columns} column{'' if self.max_columns == 1 else 's'}"
+        bound = f" of at most {columns}" if self.max_columns else ""
         rows = f"{self.n_rows:,} row{'' if self.n_rows == 1 else 's'}"
         if self.action == "track":
             return f"{self.table}: {rows}, {keys}{bound} (version {self.version}, {self.elapsed_s:.2f} s)"

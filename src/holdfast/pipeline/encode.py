@@ -37,7 +37,7 @@ INLINE_BYTES = 16 << 20
 MIN_SPLIT_BYTES = 8 << 20
 MAX_SPLIT_BYTES = 96 << 20
 # Segment numbers reserved for one task: it writes more than one only for colliding or very many rows.
-NUMBERS_PER_TASK = 64
+NUMBERS_PER_TASK = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,7 @@ class Target:
             "schema": schema.to_dict(),
             "locator": locator,
             "number": number,
+            "n_numbers": NUMBERS_PER_TASK,
             **fields,
         }
 

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from holdfast.errors import EngineError
 from holdfast.kernels import pairs
 from holdfast.kernels.masks import contains_any, n_words_for
 from holdfast.model.schema import Schema
@@ -107,6 +108,11 @@ def write_rows(rows: pa.Table, schema: Schema, payload: Payload) -> bytes:
     if not len(rows):
         return pack({}, {"failed": "{}", "segments": "[]"})
     for i, columns in enumerate(encode_rows(rows, schema)):
+        if i >= payload["n_numbers"]:
+            raise EngineError(
+                f"the texts of table {payload['table']!r} collide so often that they need more than "
+                f"{payload['n_numbers']} segments. Nothing was applied. Please report this."
+            )
         ref = write_segment(root, payload["folder"], payload["number"] + i, columns, payload["locator"])
         refs.append(ref.to_dict())
         if payload["sample"]:

@@ -1,0 +1,61 @@
+"""The documents are executed: Python examples as doctests, console examples as commands."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from holdfast.app.cli import app
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "src" / "holdfast" / "app" / "examples"
+
+
+@pytest.mark.parametrize("page", ["docs/model.md", "docs/state-format.md"])
+def test_python_examples(page: str) -> None:
+    failed, attempted = doctest.testfile(str(ROOT / page), module_relative=False)
+    assert attempted > 0
+    assert failed == 0
+
+
+def console_examples() -> list[tuple[str, str]]:
+    """(command, expected output) of the README's console block."""
+    block = re.search(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert block is not None
+    parts = re.split(r"^\$ (.*)\n", block.group(1), flags=re.MULTILINE)[1:]
+    return list(zip(parts[::2], parts[1::2], strict=True))
+
+
+def test_readme_console(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(EXAMPLES, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    examples = console_examples()
+    assert len(examples) >= 2
+    for command, expected in examples:
+        program, *arguments = shlex.split(command)
+        assert program == "holdfast"
+        result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        pattern = r"\.\.\.".join(re.escape(part) for part in expected.split("...")).replace(r"\.\.\.", ".*?")
+        flat = re.sub(r"(?:\\ )+", r"\\s+", pattern)
+        assert re.fullmatch(flat, result.stdout), f"expected:\n{expected}\ngot:\n{result.stdout}"
+
+
+def test_readme_names_the_make_targets() -> None:
+    readme, makefile = (ROOT / "README.md").read_text(), (ROOT / "Makefile").read_text()
+    for target in ("demo", "test"):
+        assert f"make {target}" in readme
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+
+
+def test_relative_links_lead_somewhere() -> None:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]:
+        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page.relative_to(ROOT)} links to {link}"

@@ -1,0 +1,912 @@
+"""Bad input: one clear error each, that names what is wrong; and nothing is applied.
+
+Every case is a call that must fail, the class of its error, and the words that its message must have.
+After each one the workspace must be as it was: version, dependencies, rows, and no file left in
+staging.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import holdfast
+from holdfast.errors import (
+    AbsentRowError,
+    AmbiguousRowError,
+    ColumnTypeError,
+    DamagedFileError,
+    DuplicateColumnError,
+    HoldfastError,
+    SchemaError,
+    SourceError,
+    StateFormatError,
+    TableExistsError,
+    UnknownColumnError,
+    UnknownTableError,
+    UsageError,
+    WorkspaceError,
+)
+from holdfast.workspace import Workspace
+from trust import kit
+
+HUGE = "x" * 100_000
+HEADER = "id,name,city,grade,score\n"
+LINE = "1,Ada,Rome,1,0.5\n"
+MESSAGE_LIMIT = 1_000
+
+Call = Callable[[Workspace, Path], Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    error: type[HoldfastError]
+    words: tuple[str, ...]
+    call: Call
+
+
+def write(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def track(name: str, content: str | bytes, **options: Any) -> Call:
+    """Track a file of this content as a new table."""
+    return lambda ws, folder: ws.track("new", write(folder, name, content), options=options or None)
+
+
+def insert(content: str | bytes, name: str = "more.csv", **options: Any) -> Call:
+    return lambda ws, folder: ws.apply(
+        "people", inserts=write(folder, name, content), options=options or None
+    )
+
+
+def delete(*rows: kit.Row) -> Call:
+    return lambda ws, folder: ws.apply("people", deletes=kit.table_of(list(rows)))
+
+
+def people(**changed: list[Any]) -> pa.Table:
+    """One more row of `people`, with some columns otherwise."""
+    plain = {"id": [99], "name": ["Zoe"], "city": ["Rome"], "grade": [1], "score": [0.5]}
+    return pa.table({name: values for name, values in (plain | changed).items() if values})
+
+
+def parquet(folder: Path, table: pa.Table) -> Path:
+    pq.write_table(table, folder / "batch.parquet")
+    return folder / "batch.parquet"
+
+
+NOTHING = "Nothing was applied"
+
+SOURCES = [
+    Case(
+        "missing file",
+        SourceError,
+        ("there is no file", "gone.csv", "'new'", NOTHING),
+        lambda ws, folder: ws.track("new", folder / "gone.csv"),
+    ),
+    Case(
+        "missing file with a near name",
+        SourceError,
+        ("Did you mean 'orders.csv'?",),
+        lambda ws, folder: (write(folder, "orders.csv", "a\n1\n"), ws.track("new", folder / "order.csv")),
+    ),
+    Case(
+        "missing folder",
+        SourceError,
+        ("no folder", NOTHING),
+        lambda ws, folder: ws.track("new", folder / "no" / "where.csv"),
+    ),
+    Case(
+        "missing file of a batch",
+        SourceError,
+        ("there is no file", "gone.csv", "'people'", NOTHING),
+        lambda ws, folder: ws.apply("people", inserts=folder / "gone.csv"),
+    ),
+    Case(
+        "a glob without a match",
+        SourceError,
+        ("no file matches", "*.csv", NOTHING),
+        lambda ws, folder: ws.track("new", str(folder / "x*.csv")),
+    ),
+    Case(
+        "a folder without data",
+        SourceError,
+        ("no data files", NOTHING),
+        lambda ws, folder: ((folder / "d").mkdir(), ws.track("new", folder / "d")),
+    ),
+    Case("unknown ending", SourceError, ("format", "data.xyz", "csv, parquet"), track("data.xyz", "a\n1\n")),
+    Case("empty file", SourceError, ("empty.csv", "is empty", "header", NOTHING), track("empty.csv", "")),
+    Case("empty batch file", SourceError, ("is empty", "'people'", NOTHING), insert("")),
+    Case("empty JSON lines", SourceError, ("is empty", NOTHING), track("empty.jsonl", "")),
+    Case("empty parquet", SourceError, ("not a Parquet file", NOTHING), track("empty.parquet", b"")),
+    Case("blank lines only", SourceError, ("is empty", NOTHING), track("blank.csv", "\n\n\n")),
+    Case(
+        "wrong delimiter",
+        SourceError,
+        ("single column", "delimiter", "';'", NOTHING),
+        track("semi.csv", "a;b\n1;2\n"),
+    ),
+    Case(
+        "wrong delimiter of a batch",
+        SourceError,
+        ("single column", "';'", NOTHING),
+        insert(HEADER.replace(",", ";") + LINE.replace(",", ";")),
+    ),
+    Case(
+        "a delimiter of two characters",
+        UsageError,
+        ("delimiter", "one ASCII character", "';;'"),
+        track("a.csv", "a;;b\n", delimiter=";;"),
+    ),
+    Case(
+        "too few fields",
+        SourceError,
+        ("line 3 of ragged.csv", "1 fields instead of 2", "'7'", NOTHING),
+        track("ragged.csv", "a,b\n1,2\n7\n"),
+    ),
+    Case(
+        "too many fields",
+        SourceError,
+        ("line 3", "3 fields instead of 2", NOTHING),
+        track("ragged.csv", "a,b\n1,2\n7,8,9\n"),
+    ),
+    Case(
+        "ragged batch",
+        SourceError,
+        ("line 3", "4 fields instead of 5", "'people'", NOTHING),
+        insert(HEADER + LINE + "5,Eve,Oslo,3\n"),
+    ),
+    Case(
+        "unclosed quote",
+        SourceError,
+        ("quote", "never closed", "line 3", NOTHING),
+        track("quote.csv", 'a,b\n1,2\n3,"4\n5,6\n'),
+    ),
+    Case(
+        "not UTF-8",
+        SourceError,
+        ("line 2", "not utf-8", "encoding", "latin-1", NOTHING),
+        track("latin.csv", "a,b\nM\xfcller,1\n".encode("latin-1")),
+    ),
+    Case(
+        "not UTF-8 in the header",
+        SourceError,
+        ("line 1", "not utf-8", NOTHING),
+        track("latin.csv", "stra\xdfe,b\nx,1\n".encode("latin-1")),
+    ),
+    Case(
+        "not UTF-16",
+        SourceError,
+        ("not utf-16", NOTHING),
+        track("odd.csv", b"\xff\xfea\x00,\x00b\x00\n\x00\xd8", encoding="utf-16"),
+    ),
+    Case(
+        "not UTF-8 in a batch",
+        SourceError,
+        ("not utf-8", "'people'", NOTHING),
+        insert((HEADER + "9,Jos\xe9,Rome,1,0.5\n").encode("latin-1")),
+    ),
+    Case(
+        "not UTF-8 in JSON lines",
+        SourceError,
+        ("line 1", "not utf-8", NOTHING),
+        track("l.jsonl", b'{"a": "\xe9"}\n'),
+    ),
+    Case(
+        "unknown encoding",
+        UsageError,
+        ("encoding 'klingon'", "utf-8"),
+        track("a.csv", "a\n", encoding="klingon"),
+    ),
+    Case("unknown option", UsageError, ("option", "colour"), track("a.csv", "a\n", colour="red")),
+    Case("unknown format", UsageError, ("'excel'", "csv, parquet"), track("a.csv", "a\n", format="excel")),
+    Case(
+        "unknown type", UsageError, ("'a'", "'money'", "int,"), track("a.csv", "a\n1\n", types={"a": "money"})
+    ),
+    Case(
+        "type of an unknown column",
+        UnknownColumnError,
+        ("'b'", "Columns: a"),
+        track("a.csv", "a\n1\n", types={"b": "int"}),
+    ),
+    Case(
+        "a value that is not of the declared type",
+        ColumnTypeError,
+        ("'a'", "is int", "'x'", "row 2"),
+        track("a.csv", "a\n1\nx\n", types={"a": "int"}),
+    ),
+    Case(
+        "duplicate column names",
+        DuplicateColumnError,
+        ("two columns 'a'", "1 and 3", NOTHING),
+        track("twice.csv", "a,b,a\n1,2,3\n"),
+    ),
+    Case(
+        "duplicate names in a batch",
+        DuplicateColumnError,
+        ("two columns 'name'", "'people'", NOTHING),
+        insert("id,name,name,grade,score\n"),
+    ),
+    Case(
+        "duplicate names in pandas",
+        DuplicateColumnError,
+        ("two columns 'a'",),
+        lambda ws, folder: ws.track("new", pd.DataFrame([[1, 2]], columns=["a", "a"])),
+    ),
+    Case(
+        "duplicate names in Arrow",
+        DuplicateColumnError,
+        ("two columns 'a'",),
+        lambda ws, folder: ws.track("new", pa.table([[1], [2]], names=["a", "a"])),
+    ),
+    Case(
+        "duplicate keys in JSON",
+        SourceError,
+        ("line 1", "a key comes twice"),
+        track("twice.jsonl", '{"a": 1, "a": 2}\n'),
+    ),
+    Case("a column without a name", SchemaError, ("no name", "column 2 of 2"), track("a.csv", "a,\n1,2\n")),
+    Case(
+        "not JSON",
+        SourceError,
+        ("line 2", "not one JSON object", NOTHING),
+        track("a.jsonl", '{"a": 1}\n{"a"\n'),
+    ),
+    Case("JSON that is no object", SourceError, ("line 1", "not one JSON object"), track("a.jsonl", "[1]\n")),
+    Case("nested JSON", SchemaError, ("'a'", "nested", "flatten"), track("a.jsonl", '{"a": {"b": 1}}\n')),
+    Case(
+        "mixed JSON",
+        ColumnTypeError,
+        ("'a'", "mixes types", "line 2"),
+        track("a.jsonl", '{"a": 1}\n{"a": "x"}\n'),
+    ),
+    Case(
+        "nested Arrow",
+        SchemaError,
+        ("'a'", "nested", "'new'", "flatten"),
+        lambda ws, folder: ws.track("new", pa.table({"a": [[1, 2]], "b": [1]})),
+    ),
+    Case(
+        "nested Parquet",
+        SchemaError,
+        ("'a'", "nested", "flatten"),
+        lambda ws, folder: ws.track("new", parquet(folder, pa.table({"a": [{"x": 1}]}))),
+    ),
+    Case(
+        "nested pandas",
+        SchemaError,
+        ("'a'", "nested"),
+        lambda ws, folder: ws.track("new", pd.DataFrame({"a": [[1], [2]]})),
+    ),
+    Case(
+        "mixed objects in pandas",
+        ColumnTypeError,
+        ("'a'", "mixes values", "int", "str", "astype"),
+        lambda ws, folder: ws.track("new", pd.DataFrame({"a": [1, "x", 2]})),
+    ),
+    Case(
+        "odd objects in pandas",
+        ColumnTypeError,
+        ("'a'",),
+        lambda ws, folder: ws.track("new", pd.DataFrame({"a": [object(), object()]})),
+    ),
+    Case(
+        "a table of no columns",
+        SchemaError,
+        ("no column", "'new'"),
+        lambda ws, folder: ws.track("new", pa.table({})),
+    ),
+    Case(
+        "an empty pandas DataFrame",
+        SchemaError,
+        ("no column", "'new'"),
+        lambda ws, folder: ws.track("new", pd.DataFrame()),
+    ),
+    Case(
+        "not a source", UsageError, ("'new'", "dict", "path"), lambda ws, folder: ws.track("new", {"a": [1]})
+    ),
+    Case("no source", UsageError, ("'new'", "NoneType"), lambda ws, folder: ws.track("new", None)),
+    Case(
+        "a CSV named Parquet", SourceError, ("not a Parquet file", "format"), track("a.parquet", "a,b\n1,2\n")
+    ),
+    Case(
+        "Parquet named CSV",
+        SourceError,
+        ("a.csv", NOTHING),
+        lambda ws, folder: ws.track("new", parquet(folder, people()).rename(folder / "a.csv")),
+    ),
+    Case(
+        "truncated Parquet",
+        SourceError,
+        ("not a Parquet file",),
+        lambda ws, folder: ws.track(
+            "new", write(folder, "b.parquet", parquet(folder, people()).read_bytes()[:300])
+        ),
+    ),
+    Case(
+        "truncated gzip",
+        SourceError,
+        ("cannot be decompressed", NOTHING),
+        track("a.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 9999)[:-20]),
+    ),
+    Case("not gzip", SourceError, ("cannot be decompressed", NOTHING), track("a.csv.gz", "a,b\n1,2\n")),
+    Case(
+        "a Delta table", SourceError, ("Delta table",), lambda ws, folder: ws.track("new", ws.root / "ledger")
+    ),
+]
+
+BATCHES = [
+    Case(
+        "a column is missing",
+        SchemaError,
+        ("'people'", "version 4", "lack", "city", NOTHING),
+        insert("id,name,grade,score\n9,Z,1,0.5\n"),
+    ),
+    Case(
+        "a column is renamed",
+        UnknownColumnError,
+        ("'people'", "'town'", "Columns:", NOTHING),
+        insert(HEADER.replace("city", "town") + LINE),
+    ),
+    Case(
+        "a column is misspelt",
+        UnknownColumnError,
+        ("'nmae'", "Did you mean 'name'?", NOTHING),
+        insert(HEADER.replace("name", "nmae") + LINE),
+    ),
+    Case(
+        "a column too many",
+        UnknownColumnError,
+        ("'extra'", "Columns:", NOTHING),
+        insert("extra," + HEADER + "1," + LINE),
+    ),
+    Case(
+        "text in an int column",
+        ColumnTypeError,
+        ("'id'", "'people'", "is int", "'seven'", "row 1", NOTHING),
+        insert(HEADER + "seven,Z,Rome,1,0.5\n"),
+    ),
+    Case(
+        "a padded number", ColumnTypeError, ("'id'", "'007'", NOTHING), insert(HEADER + "007,Z,Rome,1,0.5\n")
+    ),
+    Case(
+        "a fraction in an int column",
+        ColumnTypeError,
+        ("'grade'", "1.5", NOTHING),
+        lambda ws, folder: ws.apply("people", inserts=people(grade=[1.5])),
+    ),
+    Case(
+        "a retyped Arrow column",
+        ColumnTypeError,
+        ("'name'", "is text", "17", "int", NOTHING),
+        lambda ws, folder: ws.apply("people", inserts=people(name=[17])),
+    ),
+    Case(
+        "a retyped Parquet column",
+        ColumnTypeError,
+        ("'id'", "is int", "'99'", NOTHING),
+        lambda ws, folder: ws.apply("people", inserts=parquet(folder, people(id=["99"]))),
+    ),
+    Case(
+        "a retyped pandas column",
+        ColumnTypeError,
+        ("'id'", "is int", "'99'", NOTHING),
+        lambda ws, folder: ws.apply("people", inserts=people(id=["99"]).to_pandas()),
+    ),
+    Case(
+        "a retyped JSON column",
+        ColumnTypeError,
+        ("'grade'", "is int", "'one'", NOTHING),
+        insert('{"id": 1, "name": "Z", "city": null, "grade": "one", "score": 1.0}\n', "more.jsonl"),
+    ),
+    Case(
+        "an integer too large",
+        ColumnTypeError,
+        ("'id'", "9223372036854775808", NOTHING),
+        lambda ws, folder: ws.apply("people", inserts=people(id=[2**63])),
+    ),
+    Case(
+        "nested batch",
+        SchemaError,
+        ("'name'", "nested", NOTHING),
+        lambda ws, folder: ws.apply("people", inserts=people(name=[["Z"]])),
+    ),
+    Case(
+        "mixed objects in a batch",
+        ColumnTypeError,
+        ("'name'", "mixes values", NOTHING),
+        lambda ws, folder: ws.apply(
+            "people", inserts=pd.concat([people().to_pandas(), people(name=[1]).to_pandas()])
+        ),
+    ),
+    Case(
+        "bad deletes keep good inserts out",
+        AbsentRowError,
+        (NOTHING,),
+        lambda ws, folder: ws.apply("people", inserts=people(), deletes=people()),
+    ),
+    Case(
+        "bad inserts keep good deletes out",
+        ColumnTypeError,
+        (NOTHING,),
+        lambda ws, folder: ws.apply("people", inserts=people(id=["x"]), deletes=kit.table_of(kit.START[:1])),
+    ),
+    Case(
+        "deleting an absent row",
+        AbsentRowError,
+        ("(1, 'Ada', 'Rome', 1, 0.75)", "'people'", "no such row", "version 4", NOTHING, "applied before?"),
+        delete((1, "Ada", "Rome", 1, 0.75)),
+    ),
+    Case(
+        "deleting several absent rows",
+        AbsentRowError,
+        ("(1, 'Ada', NULL, 1, 0.5)", "and 2 more", NOTHING),
+        delete(
+            (1, "Ada", None, 1, 0.5), (3, "Cyd", "Oslo", 1, 1.5), (77, "", "", 0, 0.0), (78, "", "", 0, 0.0)
+        ),
+    ),
+    Case(
+        "deleting a row twice",
+        AbsentRowError,
+        ("(1, 'Ada', 'Rome', 1, 0.5)", "(left)", NOTHING),
+        delete((1, "Ada", "Rome", 1, 0.5), (1, "Ada", "Rome", 1, 0.5)),
+    ),
+    Case(
+        "deleting a deleted row",
+        AbsentRowError,
+        ("(2, 'Bob', 'Rome', 2, 0.5)", NOTHING),
+        delete((2, "Bob", "Rome", 2, 0.5)),
+    ),
+    Case(
+        "deleting and updating a row",
+        SchemaError,
+        ("(1, 'Ada', 'Rome', 1, 0.5)", "more than once", NOTHING),
+        lambda ws, folder: ws.apply(
+            "people", deletes=kit.table_of(kit.START[:1]), before=kit.table_of(kit.START[:1]), after=people()
+        ),
+    ),
+    Case(
+        "deletes by part of the columns",
+        SchemaError,
+        ("'people'", "lack", "grade", NOTHING),
+        lambda ws, folder: ws.apply("people", deletes=pa.table({"id": [1]})),
+    ),
+    Case(
+        "an empty batch",
+        UsageError,
+        ("batch is empty", "inserts, deletes or updates"),
+        lambda ws, folder: ws.apply("people"),
+    ),
+    Case(
+        "before without after",
+        UsageError,
+        ("both", "before", "after"),
+        lambda ws, folder: ws.apply("people", before=people()),
+    ),
+    Case(
+        "after without before",
+        UsageError,
+        ("both", "before", "after"),
+        lambda ws, folder: ws.apply("people", after=people()),
+    ),
+    Case(
+        "more before than after",
+        UsageError,
+        ("'people'", "2 rows before", "1 after", NOTHING),
+        lambda ws, folder: ws.apply("people", before=kit.table_of(kit.START[2:4]), after=people()),
+    ),
+    Case(
+        "an update without a row key",
+        UsageError,
+        ("'people'", "no row key", "--row-key", NOTHING),
+        lambda ws, folder: ws.apply("people", updates=people()),
+    ),
+    Case(
+        "an update of an absent row",
+        AbsentRowError,
+        ("(99,)", "'keyed'", "no such row", NOTHING),
+        lambda ws, folder: ws.apply("keyed", updates=pa.table({"id": [99], "v": [1]})),
+    ),
+    Case(
+        "an update without its key",
+        SchemaError,
+        ("'keyed'", "lack", "id", NOTHING),
+        lambda ws, folder: ws.apply("keyed", updates=pa.table({"v": [1]})),
+    ),
+    Case(
+        "an update of an unknown column",
+        UnknownColumnError,
+        ("'keyed'", "'w'", NOTHING),
+        lambda ws, folder: ws.apply("keyed", updates=pa.table({"id": [1], "w": [1]})),
+    ),
+    Case(
+        "one row updated twice",
+        AbsentRowError,
+        ("(1,)", "'keyed'", NOTHING),
+        lambda ws, folder: ws.apply("keyed", updates=pa.table({"id": [1, 1], "v": [1, 2]})),
+    ),
+    Case(
+        "a row key that is not unique",
+        AmbiguousRowError,
+        ("(3,)", "2 rows", "'keyed'", "version 4", NOTHING),
+        lambda ws, folder: ws.apply("keyed", updates=pa.table({"id": [3], "v": [1]})),
+    ),
+    Case(
+        "a delete by a key that is not unique",
+        AmbiguousRowError,
+        ("(3,)", "2 rows", NOTHING),
+        lambda ws, folder: ws.apply("keyed", deletes=pa.table({"id": [3]})),
+    ),
+]
+
+NAMES = [
+    Case(
+        "unknown table in apply",
+        UnknownTableError,
+        ("'poeple'", "Tables: keyed, people", "Did you mean 'people'?"),
+        lambda ws, folder: ws.apply("poeple", inserts=people()),
+    ),
+    Case(
+        "unknown table in check",
+        UnknownTableError,
+        ("'x'", "Tables:"),
+        lambda ws, folder: ws.check("x", inserts=people()),
+    ),
+    Case(
+        "unknown table in dependencies",
+        UnknownTableError,
+        ("'x'", "Tables:"),
+        lambda ws, folder: ws.dependencies(table="x"),
+    ),
+    Case("unknown table in log", UnknownTableError, ("'x'", "Tables:"), lambda ws, folder: ws.log("x")),
+    Case("unknown table in explain", UnknownTableError, ("'x'",), lambda ws, folder: ws.explain("x", ["id"])),
+    Case("unknown table in merge", UnknownTableError, ("'x'",), lambda ws, folder: ws.merge("x")),
+    Case("unknown table in drop", UnknownTableError, ("'x'",), lambda ws, folder: ws.drop("x")),
+    Case("unknown table in pin", UnknownTableError, ("'x'",), lambda ws, folder: ws.pin("x", ["id"])),
+    Case(
+        "table exists",
+        TableExistsError,
+        ("'people'", "tracked already", "version 4", "holdfast apply"),
+        lambda ws, folder: ws.track("people", people()),
+    ),
+    Case(
+        "unknown column in explain",
+        UnknownColumnError,
+        ("'people'", "version 4", "'nam'", "Columns: id, name", "Did you mean 'name'?"),
+        lambda ws, folder: ws.explain("people", ["id", "nam"]),
+    ),
+    Case(
+        "unknown column in pin",
+        UnknownColumnError,
+        ("'people'", "'nam'", "Did you mean 'name'?"),
+        lambda ws, folder: ws.pin("people", ["nam"]),
+    ),
+    Case(
+        "unpinning what is not pinned",
+        UsageError,
+        ("id", "'people'", "not pinned"),
+        lambda ws, folder: ws.pin("people", ["id"], remove=True),
+    ),
+    Case(
+        "unknown column in the row key",
+        UnknownColumnError,
+        ("'new'", "'idd'", "Did you mean 'id'?"),
+        lambda ws, folder: ws.track("new", people(), row_key=["idd"]),
+    ),
+    Case(
+        "a version to come",
+        WorkspaceError,
+        ("no version 99", "1 to 4", "holdfast log"),
+        lambda ws, folder: ws.dependencies(at=99),
+    ),
+    Case("version 0", WorkspaceError, ("no version 0",), lambda ws, folder: ws.dependencies(at=0)),
+    Case(
+        "a table before it was tracked",
+        UnknownTableError,
+        ("'keyed'", "Tables: people"),
+        lambda ws, folder: ws.dependencies(table="keyed", at=1),
+    ),
+    Case(
+        "unknown kind to track",
+        UsageError,
+        ("'magic'", "ucc"),
+        lambda ws, folder: ws.track("new", people(), kinds=["magic"]),
+    ),
+    Case(
+        "no kind to track",
+        UsageError,
+        ("no kind", "ucc"),
+        lambda ws, folder: ws.track("new", people(), kinds=[]),
+    ),
+    Case(
+        "unknown kind to show",
+        UsageError,
+        ("'magic'", "ucc"),
+        lambda ws, folder: ws.dependencies(kind="magic"),
+    ),
+    Case(
+        "unknown rule for NULLs",
+        UsageError,
+        ("'maybe'", "'equal' or 'distinct'"),
+        lambda ws, folder: ws.track("new", people(), nulls="maybe"),
+    ),  # type: ignore[arg-type]
+    Case(
+        "keys of no column",
+        UsageError,
+        ("max_columns is 0", "at least 1"),
+        lambda ws, folder: ws.track("new", people(), max_columns=0),
+    ),
+    Case(
+        "a table without a name",
+        UsageError,
+        ("''", "cannot name a table"),
+        lambda ws, folder: ws.track("", people()),
+    ),
+    Case(
+        "a table with a line end in its name",
+        UsageError,
+        ("cannot name a table",),
+        lambda ws, folder: ws.track("a\nb", people()),
+    ),
+    Case(
+        "unknown engine",
+        UsageError,
+        ("'gpu'", "'inline'"),
+        lambda ws, folder: holdfast.open(ws.root, engine="gpu").track("new", people()),
+    ),  # type: ignore[arg-type]
+]
+
+HUGE_VALUES = [
+    Case("huge absent row", AbsentRowError, ("xxx...", NOTHING), delete((1, HUGE, HUGE, 1, 0.5))),
+    Case(
+        "huge value in an int column", ColumnTypeError, ("xxx...", NOTHING), insert(HEADER + f"{HUGE},,,,\n")
+    ),
+    Case(
+        "huge value in an int column of Arrow",
+        ColumnTypeError,
+        ("xxx...", NOTHING),
+        lambda ws, folder: ws.apply("people", inserts=people(id=[HUGE])),
+    ),
+    Case(
+        "huge binary value",
+        ColumnTypeError,
+        ("binary", NOTHING),
+        lambda ws, folder: ws.apply("people", inserts=people(name=[HUGE.encode()])),
+    ),
+    Case("huge ragged row", SourceError, ("xxx...", NOTHING), insert(HEADER + f"{HUGE},1\n")),
+    Case("huge column name", UnknownColumnError, ("xxx...", NOTHING), insert(f"{HUGE}," + HEADER)),
+    Case(
+        "huge column name in explain",
+        UnknownColumnError,
+        ("xxx...",),
+        lambda ws, folder: ws.explain("people", [HUGE]),
+    ),
+    Case(
+        "many huge column names",
+        SchemaError,
+        ("xxx...",),
+        lambda ws, folder: ws.apply("wide", inserts=people()),
+    ),
+    Case("huge table name", UsageError, ("xxx...",), lambda ws, folder: ws.track(HUGE, people())),
+    Case(
+        "huge unknown table",
+        UnknownTableError,
+        ("xxx...",),
+        lambda ws, folder: ws.apply(HUGE, inserts=people()),
+    ),
+    Case("huge path", SourceError, ("xxx",), lambda ws, folder: ws.track("new", folder / f"{HUGE}.csv")),
+    Case("huge file name", SourceError, ("xxx",), track("x" * 240 + ".csv", "")),
+    Case(
+        "huge JSON value",
+        ColumnTypeError,
+        ("xxx...", NOTHING),
+        insert(json.dumps({"id": HUGE, "name": "", "city": "", "grade": 1, "score": 1.5}) + "\n", "m.jsonl"),
+    ),
+    Case("huge JSON line", SourceError, ("xxx...", NOTHING), track("m.jsonl", f'{{"a": "{HUGE}\n')),
+    Case("huge nested JSON", SchemaError, ("nested", NOTHING), track("m.jsonl", f'{{"a": ["{HUGE}"]}}\n')),
+    Case("huge JSON key", SchemaError, ("xxx...", NOTHING), insert(json.dumps({HUGE: 1}) + "\n", "m.jsonl")),
+    Case(
+        "huge nested type",
+        SchemaError,
+        ("nested",),
+        lambda ws, folder: ws.track("new", pa.table({"a": [{f"f{i}": i for i in range(2000)}]})),
+    ),
+    Case(
+        "huge mixed pandas value",
+        ColumnTypeError,
+        ("mixes values",),
+        lambda ws, folder: ws.track("new", pd.DataFrame({"a": [1, HUGE, 2]})),
+    ),
+    Case("huge kind", UsageError, ("xxx...",), lambda ws, folder: ws.dependencies(kind=HUGE)),
+    Case("huge type", UsageError, ("xxx...",), track("a.csv", "a\n1\n", types={"a": HUGE})),
+    Case("huge option", UsageError, ("option",), track("a.csv", "a\n1\n", **{HUGE: 1})),
+    Case(
+        "huge engine",
+        UsageError,
+        ("xxx",),
+        lambda ws, folder: holdfast.open(ws.root, engine=HUGE).track("new", people()),
+    ),  # type: ignore[arg-type]
+    Case(
+        "huge pin",
+        UsageError,
+        ("not pinned",),
+        lambda ws, folder: ws.pin("wide", ws.schema("wide").names, remove=True),
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace of two tables; `keyed` has a row key, of which the value 3 is there twice."""
+    root = tmp_path_factory.mktemp("bad") / "w"
+    with holdfast.open(root, engine="inline") as ws:
+        ws.track("people", kit.table_of(kit.START))
+        kit.apply(ws, ([], [(2, "Bob", "Rome", 2, 0.5)]))
+        ws.track("keyed", pa.table({"id": [1, 2, 3, 3], "v": [10, 20, 30, 31]}), row_key=["id"])
+        ws.apply("keyed", inserts=pa.table({"id": [4], "v": [40]}))
+    return root
+
+
+@pytest.fixture(scope="module")
+def wide(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a third table whose 400 column names are long."""
+    root = tmp_path_factory.mktemp("wide") / "w"
+    shutil.copytree(base, root)
+    with holdfast.open(root, engine="inline") as ws:
+        ws.track("wide", pa.table({f"{'x' * 500}{i}": [i] for i in range(400)}))
+    return root
+
+
+def _check(case: Case, base: Path, folder: Path) -> None:
+    root = folder / "w"
+    shutil.copytree(base, root)
+    before, files = kit.snapshot(root), kit.files_of(root)
+    with (
+        holdfast.open(root, engine="inline", create=False) as ws,
+        pytest.raises(case.error) as caught,
+    ):
+        case.call(ws, folder)
+    message = str(caught.value)
+    assert type(caught.value) is case.error, message
+    for word in case.words:
+        assert word in message, message
+    assert "\n" not in message
+    assert len(message) < MESSAGE_LIMIT, f"{len(message)} characters"
+    assert kit.snapshot(root) == before
+    assert kit.files_of(root) == files, "files are left behind"
+    assert not list((root / "staging").glob("*/"))
+
+
+@pytest.mark.parametrize("case", [*SOURCES, *BATCHES, *NAMES], ids=lambda case: case.name)
+def test_bad_input(case: Case, base: Path, tmp_path: Path) -> None:
+    _check(case, base, tmp_path)
+
+
+@pytest.mark.parametrize("case", HUGE_VALUES, ids=lambda case: case.name)
+def test_messages_stay_short(case: Case, wide: Path, tmp_path: Path) -> None:
+    _check(case, wide, tmp_path)
+
+
+# --- Not errors -------------------------------------------------------------------------------------------
+
+
+def test_a_file_with_a_header_only_is_a_table_without_rows(tmp_path: Path) -> None:
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        change = ws.track("t", write(tmp_path, "t.csv", "a,b\n"))
+        assert (change.n_rows, kit.keys_of(ws, "t")) == (0, [[]])
+        change = ws.apply("t", inserts=write(tmp_path, "more.csv", "a,b\nx,1\nx,2\n"))
+        assert (change.n_rows, kit.keys_of(ws, "t")) == (2, [["b"]])
+        change = ws.apply("t", inserts=write(tmp_path, "none.csv", "a,b\n"))
+        assert (change.n_inserted, change.n_rows, change.changes) == (0, 2, ())
+
+
+def test_a_repeated_batch_id_does_nothing_and_says_so(base: Path, tmp_path: Path) -> None:
+    root = tmp_path / "w"
+    shutil.copytree(base, root)
+    with holdfast.open(root, engine="inline") as ws:
+        first = ws.apply("people", inserts=people(), batch_id="monday")
+        files = kit.files_of(root)
+        again = ws.apply("people", inserts=people(), batch_id="monday")
+        assert (again.repeated, again.version, again.n_inserted) == (True, first.version, 0)
+        assert "'monday' was applied before, as version 5; nothing was done" in str(again)
+        assert (ws.version, kit.files_of(root)) == (5, files)
+        # Ids belong to a table.
+        assert not ws.apply("keyed", inserts=pa.table({"id": [9], "v": [9]}), batch_id="monday").repeated
+
+
+# --- The workspace itself ---------------------------------------------------------------------------------
+
+
+def _refused(path: Path, error: type[HoldfastError], *words: str, create: bool = False) -> None:
+    with pytest.raises(error) as caught:
+        holdfast.open(path, engine="inline", create=create)
+    assert type(caught.value) is error
+    for word in (str(path), *words):
+        assert word in str(caught.value)
+    assert len(str(caught.value)) < MESSAGE_LIMIT
+
+
+@pytest.mark.parametrize("create", [False, True])
+def test_a_file_is_no_workspace(tmp_path: Path, create: bool) -> None:
+    _refused(write(tmp_path, "w", "hello"), WorkspaceError, "is a file", create=create)
+    _refused(tmp_path / "w" / "inside", WorkspaceError, create=create)
+
+
+@pytest.mark.parametrize("create", [False, True])
+def test_a_plain_folder_is_no_workspace(tmp_path: Path, create: bool) -> None:
+    write(tmp_path, "thesis.txt", "all my work")
+    _refused(tmp_path, WorkspaceError, "no holdfast workspace", create=create)
+    assert os.listdir(tmp_path) == ["thesis.txt"]
+
+
+def test_a_workspace_that_is_not_there(tmp_path: Path) -> None:
+    _refused(tmp_path / "w", WorkspaceError, "there is no workspace", "holdfast track")
+    assert not (tmp_path / "w").exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_workspace_without_rights(base: Path, tmp_path: Path) -> None:
+    root = tmp_path / "w"
+    shutil.copytree(base, root)
+    root.chmod(0)
+    try:
+        _refused(root, WorkspaceError, "rights")
+    finally:
+        root.chmod(0o755)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_workspace_that_may_only_be_read(base: Path, tmp_path: Path) -> None:
+    root = tmp_path / "w"
+    shutil.copytree(base, root)
+    for path in (root, *root.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        with holdfast.open(root, engine="inline") as ws:
+            assert ws.n_rows("people") == 5
+            with pytest.raises(WorkspaceError, match="cannot write"):
+                ws.apply("people", inserts=people())
+    finally:
+        for path in (root, *root.rglob("*")):
+            path.chmod(0o755)
+
+
+@pytest.mark.parametrize("create", [False, True])
+@pytest.mark.parametrize(
+    ("content", "error", "words"),
+    [
+        ('{"format": 2}', StateFormatError, "format 2; this holdfast reads 1. Upgrade"),
+        ('{"format": 99, "new": []}', StateFormatError, "format 99"),
+        ('{"format": 0}', DamagedFileError, "damaged"),
+        ('{"format": "1"}', DamagedFileError, "damaged"),
+        ('{"format": true}', DamagedFileError, "damaged"),
+        ('{"form', DamagedFileError, "damaged"),
+        ("", DamagedFileError, "damaged"),
+        ("[]", DamagedFileError, "damaged"),
+        (b"\xff\x00\xfe", DamagedFileError, "damaged"),
+        ("[" * 100_000, DamagedFileError, "damaged"),
+    ],
+)
+def test_a_bad_marker(
+    base: Path, tmp_path: Path, create: bool, content: str | bytes, error: type[HoldfastError], words: str
+) -> None:
+    root = tmp_path / "w"
+    shutil.copytree(base, root)
+    (root / "holdfast.json").unlink()
+    write(root, "holdfast.json", content)
+    with pytest.raises(error, match=words):
+        holdfast.open(root, create=create)
