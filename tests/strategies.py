@@ -28,9 +28,7 @@ _EXACT = Context(prec=80)
 
 def _decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:
     largest = 10**precision - 1
-    unscaled = st.one_of(
-        st.sampled_from([0, 1, -1, 100, largest, -largest]), st.integers(-largest, largest)
-    )
+    unscaled = st.one_of(st.sampled_from([0, 1, -1, 100, largest, -largest]), st.integers(-largest, largest))
     return unscaled.map(lambda n: Decimal(n).scaleb(-scale, context=_EXACT))
 
 

@@ -31,6 +31,15 @@ def shorten(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
+def shorten_path(path: str, limit: int = 120) -> str:
+    """The path's repr, cut at its start: the end says which file it is.
+
+    >>> shorten_path("/a/very/long/way/to/orders.csv", 18)
+    "'.../to/orders.csv'"
+    """
+    return repr(path if len(path) <= limit else f"...{path[3 - limit :]}")
+
+
 def shorten_row(row: Iterable[object], limit: int = 200) -> str:
     """A row as `(1, 'a', NULL)`, each value and the whole cut.
 
@@ -47,7 +56,8 @@ def listing(names: Sequence[str], limit: int = 12) -> str:
     >>> listing(["a", "b", "c"], 2)
     'a, b and 1 more'
     """
-    shown = ", ".join(shorten(n)[1:-1] for n in names[:limit])
+    plain = [repr(n)[1:-1] for n in names[:limit]]
+    shown = ", ".join(n if len(n) <= 60 else f"{n[:57]}..." for n in plain)
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 
 

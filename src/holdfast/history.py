@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import UnknownColumnError, UnknownTableError, UsageError
+from holdfast.errors import UnknownColumnError, UnknownTableError, UsageError, shorten
 from holdfast.model.change import Pair, Pin, WitnessRow
 from holdfast.model.dependency import Dependency, Ucc
 from holdfast.model.schema import Schema
@@ -127,7 +127,7 @@ class Reader:
     ) -> list[Dependency]:
         """The dependencies that hold now, or held at a version: the cover, whole."""
         if kind not in (None, "ucc"):
-            raise UsageError(f"dependencies of kind {kind!r} are not known. Kinds: ucc.")
+            raise UsageError(f"dependencies of kind {shorten(kind)} are not known. Kinds: ucc.")
         names = self.tables(at) if table is None else [table]
         found: list[Dependency] = []
         for name in names:

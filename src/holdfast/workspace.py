@@ -34,6 +34,7 @@ from holdfast.errors import (
     UnknownColumnError,
     UsageError,
     WorkspaceError,
+    listing,
     shorten,
 )
 from holdfast.history import Explanation, LogEntry, Reader
@@ -42,7 +43,7 @@ from holdfast.model.dependency import KINDS, Dependency
 from holdfast.model.schema import Nulls, Schema
 from holdfast.storage import format as marker
 from holdfast.storage import litter
-from holdfast.storage.files import check_file
+from holdfast.storage.files import FileRef, check_file
 from holdfast.storage.ledger import ChangeRow, CommitRow, Ledger
 from holdfast.storage.tables import TableState, table_folder
 
@@ -279,7 +280,7 @@ class Workspace(Reader):
             if len(resolved.row_ids):
                 relation = relation.without_rows(resolved.row_ids)
                 after = keys.delete(relation, after, resolved.row_ids)
-            rounds = after.rounds
+            rounds = after.rounds if len(resolved.row_ids) else 0  # not those of the batch before
             next_number = state.next_number
             if resolved.segments:
                 next_number = 1 + max(s.number for s in resolved.segments)
@@ -333,7 +334,7 @@ class Workspace(Reader):
         positions = self._positions(state, base, columns)
         named = tuple(state.schema.names[p] for p in positions)
         if remove and named not in state.pins:
-            raise UsageError(f"[{', '.join(named)}] of table {table!r} is not pinned.")
+            raise UsageError(f"[{listing(named)}] of table {table!r} is not pinned.")
         rest = tuple(p for p in state.pins if p != named)
         state = state.with_pins(rest if remove else (*rest, named))
         action = "unpin" if remove else "pin"
@@ -364,14 +365,22 @@ class Workspace(Reader):
             return self._append(base, CommitRow(table, "merge", state.to_dict(), detail), [])
 
     def verify(self) -> int:
-        """Check every live file of the workspace against its checksum; how many there are.
+        """Check every file that the workspace needs against its checksum; how many there are.
 
-        The first one that is missing or altered is named in a DamagedFileError.
+        Needed are the files of the newest states, the covers of all versions (for time travel) and
+        the ledger's. The first one that is missing or altered is named in a DamagedFileError.
         """
-        files = [f for t in self.tables() for f in self._current(t)[1].files()]
-        for ref in files:
+        n_ledger = self.ledger.verify()
+        heads = set(self.ledger.heads().values())
+        files: dict[str, FileRef] = {}
+        for commit in self.ledger.states():
+            if commit.state is not None:
+                state = TableState.from_dict(commit.state)
+                refs = state.files() if commit.version in heads else [state.cover]
+                files |= {ref.name: ref for ref in refs}
+        for ref in files.values():
             check_file(self.root, ref, deep=True, fresh=True)
-        return len(files)
+        return n_ledger + len(files)
 
     def tidy(self, *, grace_s: float = litter.GRACE_S) -> int:
         """Remove files that nothing needs any more; how many. See `storage/litter.py` for the rule."""
@@ -559,10 +568,11 @@ def _check_track(table: str, kinds: Sequence[str], nulls: str, max_columns: int 
 def _read_options(options: Mapping[str, Any] | None) -> Any:
     from holdfast.pipeline.sources import ReadOptions
 
-    try:
-        return ReadOptions.from_dict(options or {})
-    except TypeError as error:
-        raise UsageError(f"unknown reading option: {error}.") from error
+    known = [name for name in ReadOptions.__slots__ if name != "spellings"]
+    for name in options or {}:
+        if name not in ReadOptions.__slots__:
+            raise UsageError(f"unknown reading option {shorten(name)}. Options: {', '.join(known)}.")
+    return ReadOptions.from_dict(options or {})
 
 
 __all__ = ["Dependency", "Explanation", "LogEntry", "Workspace", "open"]

@@ -117,7 +117,9 @@ def test_translate(dictionary: set[int], wanted: set[int]) -> None:
 
 
 ROWS = st.integers(1, 3).flatmap(
-    lambda width: st.lists(st.lists(st.none() | WORDS, min_size=width, max_size=width), min_size=1, max_size=12)
+    lambda width: st.lists(
+        st.lists(st.none() | WORDS, min_size=width, max_size=width), min_size=1, max_size=12
+    )
 )
 
 

@@ -48,9 +48,7 @@ def test_pairs_evidence(codes: np.ndarray, nulls_distinct: bool, data: st.DataOb
     pair = st.tuples(st.integers(0, n_rows - 1), st.integers(0, n_rows - 1)).filter(lambda p: p[0] != p[1])
     drawn = np.array(data.draw(st.lists(pair, max_size=40)), dtype=np.int64).reshape(-1, 2)
     found = evidence_of(*pairs.pairs_evidence(codes, drawn[:, 0], drawn[:, 1], nulls_distinct))
-    expected = reference.pairs_evidence(
-        codes.tolist(), *drawn.T.tolist(), nulls_distinct, pairs.WITNESSES
-    )
+    expected = reference.pairs_evidence(codes.tolist(), *drawn.T.tolist(), nulls_distinct, pairs.WITNESSES)
     assert list(found.items()) == list(expected.items())
 
 

@@ -20,7 +20,7 @@ NULL = 2**64 - 1
 
 def clusters_of(rows: np.ndarray, offsets: np.ndarray) -> list[list[int]]:
     assert (rows.dtype, offsets.dtype) == (np.int32, np.int64)
-    return [rows[a:b].tolist() for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+    return [rows[a:b].tolist() for a, b in itertools.pairwise(offsets.tolist())]
 
 
 VALUES = st.lists(st.integers(0, 4) | st.sampled_from([NULL, 2**63]), max_size=40)

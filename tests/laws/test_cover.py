@@ -41,9 +41,7 @@ BOUNDS = st.sampled_from([0, 0, 1, 2, 3])
 @given(agree_sets(), BOUNDS, st.sampled_from([0, 2_000_000]))
 @example((5, [], [frozenset()]), 0, 0)
 @example((5, [], [frozenset(SMALL)]), 0, 0)
-def test_repaired(
-    case: tuple[int, list[Combination], list[Combination]], bound: int, limit: int
-) -> None:
+def test_repaired(case: tuple[int, list[Combination], list[Combination]], bound: int, limit: int) -> None:
     """Both ways in, edge by edge and from scratch, are the same."""
     width, old, new = case
     everything = masks([*old, *new], width)

@@ -26,7 +26,9 @@ def test_every_state_is_registered() -> None:
         module = importlib.import_module(f"holdfast.state.{found.name}")
         for _, cls in inspect.getmembers(module, inspect.isclass):
             if cls.__module__ == module.__name__ and "Kind of state:" in (module.__doc__ or ""):
-                claimed[cls] = (module.__doc__ or "").split("Kind of state:")[1].split(maxsplit=1)[0].strip(",.;")
+                claimed[cls] = (
+                    (module.__doc__ or "").split("Kind of state:")[1].split(maxsplit=1)[0].strip(",.;")
+                )
     assert claimed == {s.type: s.kind for s in STATES}
 
 

@@ -63,7 +63,9 @@ def test_merged_is_the_union(parts: list[Pairs]) -> None:
     assert found.keys() == everything.keys()
     for columns, pairs in found.items():
         assert pairs <= everything[columns]
-        assert len(pairs) == min(WITNESSES, len(everything[columns])), "no witness is lost while there is room"
+        assert len(pairs) == min(WITNESSES, len(everything[columns])), (
+            "no witness is lost while there is room"
+        )
 
 
 @given(PAIRS, PAIRS, PAIRS)

@@ -97,6 +97,8 @@ def test_the_paper_section_3d() -> None:
     assert choose_index_columns(family, [9, 9, 9, 9], 10, quota=2) == [A, C]
 
 
-@pytest.mark.parametrize(("distinct", "expected"), [([2, 9, 9, 9], [A, B, C, D]), ([9, 9, 2, 9], [A, B, C, D])])
+@pytest.mark.parametrize(
+    ("distinct", "expected"), [([2, 9, 9, 9], [A, B, C, D]), ([9, 9, 2, 9], [A, B, C, D])]
+)
 def test_all_four_when_the_quota_allows(distinct: list[int], expected: list[int]) -> None:
     assert choose_index_columns(masks(PAPER, 4), distinct, 10, quota=4) == expected

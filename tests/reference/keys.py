@@ -75,7 +75,8 @@ def minimal_uniques(
 ) -> set[Combination]:
     """The uniques of which every proper subset is not unique, of at most `max_columns` columns.
 
-    >>> sorted(map(sorted, minimal_uniques([("Lee", 345, 20), ("Payne", 245, 30), ("Lee", 234, 30)], 3, "equal")))
+    >>> rows = [("Lee", 345, 20), ("Payne", 245, 30), ("Lee", 234, 30)]
+    >>> sorted(map(sorted, minimal_uniques(rows, 3, "equal")))
     [[0, 2], [1]]
     """
     largest = n_columns if max_columns is None else min(max_columns, n_columns)

@@ -57,9 +57,7 @@ def select(
     return [
         i
         for i, v in enumerate(values)
-        if live[i]
-        and not (v is None and skip_null)
-        and mix(null if v is None else v) % n_parts == part
+        if live[i] and not (v is None and skip_null) and mix(null if v is None else v) % n_parts == part
     ]
 
 

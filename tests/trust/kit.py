@@ -35,7 +35,7 @@ START: list[Row] = [
 # (inserts, deletes) of three batches: several segments, delete vectors and indexes.
 HISTORY: list[tuple[list[Row], list[Row]]] = [
     ([(7, "Gus", "Lima", 1, 0.5), (8, "Ada", "Bern", 4, 9.5)], []),
-    ([(9, "Hal", "Rome", 4, 4.5)], [(2, "Bob", "Rome", 2, 0.5)]),
+    ([(9, "Hal", "Rome", 4, 4.5)], [(4, "Dan", None, 2, 1.5)]),
     ([(10, "Ida", None, 5, 4.5)], [(8, "Ada", "Bern", 4, 9.5)]),
 ]
 # The batch that is killed: it breaks [id], deletes, and touches two segments.

@@ -220,7 +220,8 @@ def print_change(paper: Paper, change: Change) -> None:
         paper.line(f"the same keys {'would hold' if would else 'hold'} as before", indent=2)
     for pin in change.pins:
         if pin.holds:
-            paper.line(f"pinned {columns_text(pin.columns)}: ", ("holds", "green"), indent=2)
+            verdict = "would hold" if would else "holds"
+            paper.line(f"pinned {columns_text(pin.columns)}: ", (verdict, "green"), indent=2)
         else:
             verdict = "WOULD NOT HOLD" if would else "DOES NOT HOLD"
             paper.line(f"pinned {columns_text(pin.columns)}: ", (verdict, "bold red"), indent=2)

@@ -11,6 +11,7 @@ is rare, and the result does not depend on the guess.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from holdfast.errors import NOTHING_APPLIED, SchemaError, UnknownColumnError, listing
+from holdfast.errors import (
+    NOTHING_APPLIED,
+    SchemaError,
+    SourceError,
+    UnknownColumnError,
+    WorkspaceError,
+    listing,
+    shorten,
+    shorten_path,
+)
 from holdfast.kernels.masks import n_words_for
 from holdfast.kernels.pairs import WITNESSES
 from holdfast.model.schema import Column, Nulls, Schema, Type
@@ -92,6 +102,22 @@ def plan(source: Any, options: ReadOptions, target: Target, staging: Path) -> So
         else:
             source = folder
         options = ReadOptions(format="arrow") if files else ReadOptions()
+    try:
+        return _planned(source, options, target, staging)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else shorten(str(error), 100)[1:-1]
+        if not isinstance(source, str | Path):  # a table in memory goes to staging if it is large
+            raise WorkspaceError(
+                f"cannot write to the workspace {str(target.root)!r}: {reason}. {NOTHING_APPLIED} "
+                "Check the disk's space and your rights, then run it again."
+            ) from error
+        raise SourceError(
+            f"cannot read {shorten_path(str(source))} for table {target.table!r}: {reason}. "
+            f"{NOTHING_APPLIED} Next step: check the path and your rights."
+        ) from None
+
+
+def _planned(source: Any, options: ReadOptions, target: Target, staging: Path) -> Source:
     size = _size(source)
     split = MAX_SPLIT_BYTES
     if target.engine.choose(size, INLINE_BYTES) == "spark":

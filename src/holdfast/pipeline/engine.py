@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from holdfast.errors import EngineError, HoldfastError, SourceError, UsageError
+from holdfast.errors import EngineError, HoldfastError, SourceError, UsageError, shorten
 from holdfast.pipeline import session
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Engine:
         on_start: Callable[[], None] | None = None,
     ) -> None:
         if mode not in ("auto", "inline", "spark"):
-            raise UsageError(f"unknown engine mode {mode!r}. Expected 'auto', 'inline' or 'spark'.")
+            raise UsageError(f"unknown engine mode {shorten(mode)}. Expected 'auto', 'inline' or 'spark'.")
         self.mode: Mode = mode
         self.jobs = 0
         """Spark jobs launched so far by this engine."""

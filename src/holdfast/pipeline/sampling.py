@@ -11,15 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels import encode, pairs, partitions
-from holdfast.kernels.masks import maximal_masks, n_words_for
+from holdfast.kernels.masks import maximal_masks, n_words_for, popcounts
 from holdfast.storage.segments import Segment, by_row_id
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 
-# Pairs compared per column.
+# Pairs compared per column, and for all columns together.
 SAMPLE_PAIRS = 20_000
+MAX_PAIRS = 400_000
+# Of the pairs' agree sets so many are kept, the largest: among random pairs of a wide table nearly all
+# differ, and the maximal ones of a million sets take minutes to find.
+MAX_MASKS = 1 << 13
 # Windows of neighbouring rows in each column's order that are climbed from.
 N_WINDOWS = 64
 WINDOW_ROWS = 512
@@ -33,9 +37,10 @@ def sample_evidence(segment: Segment, nulls_distinct: bool, seed: int) -> tuple[
     """
     rng = np.random.default_rng(seed)
     left, right, windows = [], [], []
+    n_pairs = min(SAMPLE_PAIRS, MAX_PAIRS // len(segment.schema))
     for c in range(len(segment.schema)):
         offsets, positions = encode.postings(segment.codes[c], len(segment.dictionary(c)))
-        a, b = pairs.sample_pairs(segment.codes[c], positions, SAMPLE_PAIRS, rng)
+        a, b = pairs.sample_pairs(segment.codes[c], positions, n_pairs, rng)
         left.append(a)
         right.append(b)
         # NULLs come first in the postings; where they are distinct they share nothing
@@ -45,6 +50,8 @@ def sample_evidence(segment: Segment, nulls_distinct: bool, seed: int) -> tuple[
     masks, witnesses = pairs.pairs_evidence(
         segment.codes, np.concatenate(left), np.concatenate(right), nulls_distinct
     )
+    largest = np.argsort(-popcounts(masks), kind="stable")[:MAX_MASKS]
+    masks, witnesses = masks[largest], witnesses[largest]
     more_masks, more_witnesses = climb_windows(segment, windows, nulls_distinct)
     masks, witnesses = np.concatenate([masks, more_masks]), np.concatenate([witnesses, more_witnesses])
     top = maximal_masks(masks)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from holdfast.errors import SchemaError, shorten
+from holdfast.errors import NOTHING_APPLIED, SchemaError, shorten
 from holdfast.model.schema import Schema, Type
 
 _pa: Any = pa  # third-party stubs want literal units and lag behind Arrow
@@ -92,5 +92,6 @@ def type_of(dt: pa.DataType, *, table: str, column: str) -> Type:
     else:
         reason, step = "is of a type that holdfast does not keep", "cast it to a number or to text"
     raise SchemaError(
-        f"column {shorten(column)} of table {table!r} {reason}: {shorten(str(dt))[1:-1]}. Next step: {step}."
+        f"column {shorten(column)} of table {table!r} {reason}: {shorten(str(dt))[1:-1]}. "
+        f"{NOTHING_APPLIED} Next step: {step}."
     )

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from holdfast.errors import DamagedFileError
-from holdfast.storage.files import FileRef, check_file, seal_file
+from holdfast.storage.files import FileRef, check_file, foreign_write, seal_file
 
 Arrays = Mapping[str, "NDArray[Any] | pa.Array"]
 
@@ -73,9 +73,11 @@ def unpack(data: bytes) -> Bundle:
 def write_bundle(root: Path, name: str, arrays: Arrays, meta: Mapping[str, str]) -> FileRef:
     """Write a bundle as a new file of the workspace."""
     batch = _batch(arrays, meta)
-    path = root / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+    with (
+        foreign_write(root, name) as path,
+        pa.OSFile(str(path), "wb") as sink,
+        pa.ipc.new_file(sink, batch.schema) as writer,
+    ):
         writer.write_batch(batch)
     return seal_file(root, name)
 

@@ -17,7 +17,7 @@ import errno
 import mmap
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -115,6 +115,26 @@ def write_file(root: Path, name: str, buffers: Iterable[Buffer]) -> FileRef:
     ref = FileRef(name, length, hasher.hexdigest())
     _remember(path, status, ref.checksum)
     return ref
+
+
+@contextlib.contextmanager
+def foreign_write(root: Path, name: str) -> Iterator[Path]:
+    """The path of a new file that another library (pyarrow, say) writes; `seal_file` comes next.
+
+    New folders are synced. On any failure nothing is left under the name.
+    """
+    path = _resolve(root, name)
+    try:
+        made = _make_folders(path.parent)
+        yield path
+        for folder in made:
+            sync_folder(folder)
+    except OSError as error:
+        _remove_quietly(path)
+        raise _cannot_write(root, name, error) from error
+    except BaseException:
+        _remove_quietly(path)
+        raise
 
 
 def seal_file(root: Path, name: str) -> FileRef:
@@ -261,8 +281,9 @@ def _remove_quietly(path: Path) -> None:
 
 
 def _cannot_write(root: Path, name: str, error: OSError) -> WorkspaceError:
+    reason = os.strerror(error.errno) if error.errno else str(error)  # pyarrow's own texts are long
     return WorkspaceError(
-        f"cannot write the file {name!r} of the workspace {str(root)!r}: {error.strerror or error}. "
+        f"cannot write the file {name!r} of the workspace {str(root)!r}: {reason}. "
         "Nothing was applied. Check the disk's space and your rights, then run it again."
     )
 

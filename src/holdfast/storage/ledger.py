@@ -107,6 +107,11 @@ _CONFIGURATION = {
     "delta.deletedFileRetentionDuration": "interval 36500 days",  # a foreign VACUUM keeps old files
 }
 
+# What a line of a Delta log entry can be (the protocol's section "Actions").
+_ACTIONS = frozenset(
+    ("add", "remove", "cdc", "metaData", "protocol", "commitInfo", "txn", "domainMetadata", "sidecar")
+)
+
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 _REPAIR = "Restore the workspace from a backup, or rebuild it with 'holdfast track'."
@@ -279,6 +284,18 @@ class Ledger:
             rows = self._rows(file, "commit", columns, file.first, file.last)
             yield from map(self._commit, sorted(rows, key=lambda row: row["version"]))
 
+    def verify(self) -> int:
+        """Read every live file whole, with its page checksums; how many there are."""
+        files = self._refresh().files
+        for file in files:
+            with self._open_file(file.path, file.length) as parquet:
+                block = parquet.read(use_threads=False).select(_SCHEMA.names)
+            entries = zip(block.column("version").to_pylist(), block.column("entry").to_pylist(), strict=True)
+            versions = sorted(version for version, entry in entries if entry == "commit")
+            if versions != list(range(file.first, file.last + 1)):
+                raise self._gap(file.first)
+        return len(files)
+
     def find_batch(self, table: str, batch_id: str) -> CommitRow | None:
         """The newest commit of a batch id to a table, if it was applied; without `state`."""
         for file in reversed(self._refresh().files):
@@ -393,7 +410,10 @@ class Ledger:
                 actions,
                 mode="append",
                 schema=DeltaSchema.from_arrow(_SCHEMA),
-                commit_properties=CommitProperties(custom_metadata=metadata, max_commit_retries=0),
+                commit_properties=CommitProperties(
+                    custom_metadata={**metadata, "holdfastEntry": snapshot.delta_version + 1},
+                    max_commit_retries=0,
+                ),
                 # A checkpoint that fails here would look like a commit that failed.
                 post_commithook_properties=_NO_HOOKS,
             )
@@ -518,7 +538,35 @@ class Ledger:
             if file.first > covered + 1:
                 raise self._gap(covered + 1)
             covered = max(covered, file.last)
+        self._check_last_entry(self._table.version(), covered)
         return _Snapshot(self._table.version(), tuple(files))
+
+    def _check_last_entry(self, delta_version: int, version: int) -> None:
+        """Raise if the newest log entry is not the one that was written, as far as it tells of itself.
+
+        A damaged entry before it shows as a gap in the versions. The newest one would only make the
+        newest version disappear: delta-rs passes over actions that it does not know. An empty entry
+        is what a power cut leaves of a commit that nobody was told of.
+        """
+        entry = _entry(self._folder, delta_version)
+        try:
+            lines = [json.loads(line) for line in entry.read_text(encoding="utf-8").splitlines() if line]
+            told = {key: value for line in lines for key, value in line.items()}
+            commit = told.get("commitInfo", {})
+            wrong = (
+                not _ACTIONS.issuperset(told)
+                or commit.get("holdfastEntry", delta_version) != delta_version
+                or commit.get("holdfastVersion", version) != version
+            )
+        except FileNotFoundError:  # a foreign tool may have cleaned up behind its checkpoint
+            return
+        except (OSError, ValueError, AttributeError):
+            wrong = True
+        if wrong:
+            raise DamagedFileError(
+                f"the file '{FOLDER}/_delta_log/{entry.name}' of the workspace {str(self.root)!r} is damaged: "
+                f"it is not what was written for version {version} or later. {_REPAIR}"
+            )
 
     def _gap(self, version: int) -> DamagedFileError:
         return DamagedFileError(

@@ -15,7 +15,15 @@ import pyarrow.compute
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
-from holdfast.errors import NOTHING_APPLIED, ColumnTypeError, SchemaError, SourceError, listing, shorten
+from holdfast.errors import (
+    NOTHING_APPLIED,
+    ColumnTypeError,
+    SchemaError,
+    SourceError,
+    listing,
+    shorten,
+    shorten_path,
+)
 from holdfast.model.schema import Type
 from holdfast.storage.arrow_types import arrow_type, type_of
 
@@ -171,7 +179,7 @@ def _open_parquet(path: str, table: str) -> Any:
         return pq.ParquetFile(path, memory_map=True)
     except (pa.ArrowInvalid, OSError) as error:
         raise SourceError(
-            f"{shorten(path)} for table {table!r} is not a Parquet file: {first_line(error)}. "
+            f"{shorten_path(path)} for table {table!r} is not a Parquet file: {first_line(error)}. "
             f"{NOTHING_APPLIED} "
             "Next step: check the file, or give its format."
         ) from None
@@ -199,7 +207,7 @@ def read_parquet(split: Split, names: Sequence[str], *, table: str) -> pa.Table:
             found: pa.Table = file.read_row_groups(groups, columns=wanted, use_threads=False)
         except (pa.ArrowInvalid, OSError) as error:
             raise SourceError(
-                f"{shorten(split.path)} for table {table!r} is damaged: {first_line(error)}. "
+                f"{shorten_path(split.path)} for table {table!r} is damaged: {first_line(error)}. "
                 f"{NOTHING_APPLIED} "
                 "Next step: write the file again."
             ) from None
@@ -211,7 +219,7 @@ def open_arrow(path: str, *, table: str) -> Any:
         return pa.ipc.open_file(pa.memory_map(path))
     except (pa.ArrowInvalid, OSError) as error:
         raise SourceError(
-            f"{shorten(path)} for table {table!r} is not an Arrow file: {first_line(error)}. "
+            f"{shorten_path(path)} for table {table!r} is not an Arrow file: {first_line(error)}. "
             f"{NOTHING_APPLIED} "
             "Next step: check the file; an Arrow stream must be written as a file."
         ) from None

@@ -177,7 +177,11 @@ def _bom_size(body: Any) -> int:
 
 
 def check_names(names: Sequence[str], where: str, *, table: str) -> None:
-    """Raise if a name is empty or comes twice."""
+    """Raise if there is no name, one is empty or one comes twice."""
+    if not names:
+        raise SchemaError(
+            f"{where} for table {table!r} has no columns. {NOTHING_APPLIED} Next step: check how it was made."
+        )
     seen: dict[str, int] = {}
     for k, name in enumerate(names, 1):
         if name == "":

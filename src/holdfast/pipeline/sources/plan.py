@@ -24,6 +24,7 @@ from holdfast.errors import (
     UsageError,
     listing,
     shorten,
+    shorten_path,
 )
 from holdfast.model.schema import Type
 
@@ -169,7 +170,7 @@ def _plan_files(given: str, options: ReadOptions, table: str, split_bytes: int) 
     kinds = {_kind(path, options, table) for path in files}
     if len(kinds) > 1:
         raise SourceError(
-            f"{shorten(given)} for table {table!r} mixes files of several formats "
+            f"{shorten_path(given)} for table {table!r} mixes files of several formats "
             f"({', '.join(sorted(kinds))}). "
             f"{NOTHING_APPLIED} Next step: give one format, or a glob that picks its files."
         )
@@ -195,7 +196,7 @@ def _files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str
     if path.is_dir():
         if (path / "_delta_log").is_dir():
             raise SourceError(
-                f"{shorten(given)} for table {table!r} is a Delta table; its files alone may hold deleted "
+                f"{shorten_path(given)} for table {table!r} is a Delta table; its files alone may hold deleted "
                 "rows. "
                 f"{NOTHING_APPLIED} Next step: read it with deltalake or Spark and give the table."
             )
@@ -206,7 +207,7 @@ def _files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str
             _refuse_partitions(f.relative_to(path), given, table)
         if not found:
             raise SourceError(
-                f"the folder {shorten(given)} for table {table!r} has no data files. {NOTHING_APPLIED} "
+                f"the folder {shorten_path(given)} for table {table!r} has no data files. {NOTHING_APPLIED} "
                 "Next step: "
                 f"check the folder; files end in {', '.join(sorted(ENDINGS))}, or give the format."
             )
@@ -217,7 +218,7 @@ def _files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str
         matches = [m for m in matches if _visible(Path(m).relative_to(root))]
         if not matches:
             raise SourceError(
-                f"no file matches {shorten(given)} for table {table!r}. {NOTHING_APPLIED} Next step: "
+                f"no file matches {shorten_path(given)} for table {table!r}. {NOTHING_APPLIED} Next step: "
                 "check the "
                 f"pattern; the working folder is {shorten(os.getcwd())}."
             )
@@ -229,7 +230,7 @@ def _files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str
     if not hint:
         hint = f" Next step: check the path; the working folder is {shorten(os.getcwd())}."
     what = "there is no file" if folder.is_dir() else "there is no folder for the file"
-    raise SourceError(f"{what} {shorten(given)} for table {table!r}. {NOTHING_APPLIED}{hint}")
+    raise SourceError(f"{what} {shorten_path(given)} for table {table!r}. {NOTHING_APPLIED}{hint}")
 
 
 def _visible(path: Path) -> bool:
@@ -240,7 +241,7 @@ def _refuse_partitions(path: Path, given: str, table: str) -> None:
     named = [part for part in path.parts[:-1] if "=" in part]
     if named:
         raise SchemaError(
-            f"{shorten(given)} for table {table!r} is partitioned: the column {named[0].split('=')[0]!r} "
+            f"{shorten_path(given)} for table {table!r} is partitioned: the column {named[0].split('=')[0]!r} "
             "stands in "
             f"folder names ({shorten(named[0])}) and would be lost. {NOTHING_APPLIED} Next step: read the "
             "folder with "

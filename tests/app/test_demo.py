@@ -1,0 +1,59 @@
+"""The tour of `make demo`, run inline, and the files that it runs on."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+from holdfast.app import demo
+from holdfast.app.examples import make_orders
+from holdfast.app.report import Paper
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def test_a_key_breaks_comes_back_and_an_update_finds_another(tmp_path: Path) -> None:
+    file = io.StringIO()
+    changes = demo.run(Paper(file), tmp_path / "demo.hold", engine="inline")
+    events = [[(c.event, c.dependency.columns) for c in change.changes] for change in changes[1:]]
+    assert ("broke", ("invoice",)) in events[0]
+    assert ("appeared", ("invoice",)) in events[1]
+    assert ("appeared", ("tracking",)) in events[2]
+    assert [(c.n_inserted, c.n_deleted) for c in changes] == [(4000, 0), (5, 0), (0, 1), (1, 1)]
+
+    text = file.getvalue()
+    steps = text.split("\n$ holdfast -w demo.hold ")
+    assert [s.split("\n", 1)[0] for s in steps[1:]] == [
+        "track orders orders.csv --row-key order_id",
+        "apply orders --inserts 1-inserts.csv",
+        "apply orders --deletes 2-deletes.csv",
+        "apply orders --updates 3-updates.csv",
+        "show",
+    ]
+    track, insert, delete, update, show = steps[1:]
+    assert "4,000 rows, 4 minimal keys" in track
+    assert "[invoice] is no longer unique:" in insert
+    assert insert.count("R24-004488") == 2  # both rows that share the invoice
+    assert "[invoice] is unique now; its duplicates are gone" in delete
+    assert "[tracking] is unique now" in update
+    assert "customer_id, placed_at" in show
+    assert str(tmp_path / "demo.hold") in show  # what to try next
+
+
+def test_the_tour_fits_a_terminal_of_80_columns(tmp_path: Path) -> None:
+    file = io.StringIO()
+    paper, notes = Paper(file, width=80, terminal=True), Paper(io.StringIO())
+    demo.run(paper, tmp_path / "demo.hold", engine="inline", notes=notes)
+    lines = ANSI.sub("", file.getvalue()).splitlines()
+    assert max(map(len, lines)) <= 80
+    rows = [line.split() for line in lines if "R24-004488" in line]
+    assert [row[1:4] for row in rows] == [["R24-004488", "|", "13988"], ["R24-004488", "|", "14004"]] * 2
+
+
+def test_the_bundled_files_are_what_the_script_writes(tmp_path: Path) -> None:
+    make_orders.write(tmp_path)
+    written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert sorted(written) == ["1-inserts.csv", "2-deletes.csv", "3-updates.csv", "orders.csv"]
+    for name, content in written.items():
+        assert (demo.EXAMPLES / name).read_bytes() == content

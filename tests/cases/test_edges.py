@@ -1,0 +1,184 @@
+"""Tables at the edge: empty, tiny, constant, all NULL, wide; and bugs that were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import holdfast
+from holdfast import Workspace
+from holdfast.errors import SchemaError, UsageError
+from reference import keys as oracle
+
+Columns = dict[str, list[Any]]
+Keys = list[tuple[str, ...]]
+Opener = Callable[..., Workspace]
+
+
+@pytest.fixture
+def tracked(tmp_path: Path) -> Opener:
+    def track(columns: Columns | pa.Table, **options: Any) -> Workspace:
+        ws = holdfast.open(tmp_path / "w", engine="inline")
+        ws.track("t", columns if isinstance(columns, pa.Table) else ints(columns), **options)
+        return ws
+
+    return track
+
+
+def ints(columns: Columns) -> pa.Table:
+    return pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()})
+
+
+def keys(ws: Workspace, **where: Any) -> Keys:
+    return [d.columns for d in ws.dependencies(table="t", **where)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected", "non_uniques"),
+    [
+        pytest.param({"a": [], "b": []}, [()], [], id="empty"),
+        pytest.param({"a": [1], "b": [2]}, [()], [], id="one row"),
+        pytest.param({"a": [1, 1], "b": [2, 2]}, [], [("a", "b")], id="two equal rows"),
+        pytest.param({"a": [1, 2], "b": [3, 4]}, [("a",), ("b",)], [()], id="two rows that share nothing"),
+        pytest.param({"a": [1, 2, 3], "b": [7, 7, 7]}, [("a",)], [("b",)], id="a constant column"),
+        pytest.param({"a": [7, 7], "b": [7, 7], "c": [1, 2]}, [("c",)], [("a", "b")], id="constant columns"),
+        pytest.param({"a": [1, 2, 3]}, [("a",)], [()], id="one column, a key"),
+        pytest.param({"a": [1, 2, 1]}, [], [("a",)], id="one column, no key"),
+    ],
+)
+def test_small_tables(tracked: Opener, columns: Columns, expected: Keys, non_uniques: Keys) -> None:
+    ws = tracked(columns)
+    assert keys(ws) == expected
+    assert ws.non_uniques("t") == non_uniques
+
+
+@pytest.mark.parametrize(("nulls", "expected"), [("equal", []), ("distinct", [("a",), ("b",)])])
+def test_all_null(tracked: Opener, nulls: str, expected: Keys) -> None:
+    """Two rows of NULLs are equal rows, or tell each other apart by any column, as in SQL's UNIQUE."""
+    nothing = {"a": [None, None], "b": [None, None]}
+    ws = tracked(nothing, nulls=nulls)
+    assert keys(ws) == expected
+    change = ws.apply("t", deletes=ints({"a": [None], "b": [None]}))
+    assert (change.n_deleted, keys(ws)) == (1, [()])
+
+
+def test_a_table_that_fills_and_empties(tracked: Opener) -> None:
+    ws = tracked({"a": [], "b": []})
+    seen = [keys(ws)]
+    for batch in (
+        {"inserts": {"a": [1], "b": [1]}},
+        {"inserts": {"a": [1], "b": [2]}},
+        {"inserts": {"a": [1], "b": [2]}},
+        {"deletes": {"a": [1, 1], "b": [2, 1]}},
+        {"deletes": {"a": [1], "b": [2]}},
+        {"inserts": {"a": [5, 6], "b": [5, 5]}},
+    ):
+        ws.apply("t", **{part: ints(rows) for part, rows in batch.items()})
+        seen.append(keys(ws))
+    assert seen == [[()], [()], [("b",)], [], [()], [()], [("a",)]]
+    assert [keys(ws, at=version) for version in range(1, 8)] == seen
+
+
+def test_an_empty_batch_is_a_version_without_changes(tracked: Opener) -> None:
+    ws = tracked({"a": [1, 2]})
+    change = ws.apply("t", inserts=ints({"a": []}), deletes=ints({"a": []}))
+    assert (change.version, change.changes, change.n_rows) == (2, (), 2)
+
+
+def test_a_batch_of_nothing_is_refused(tracked: Opener) -> None:
+    with pytest.raises(UsageError, match="the batch is empty"):
+        tracked({"a": [1, 2]}).apply("t")
+
+
+@pytest.mark.parametrize("nulls", ["equal", "distinct"])
+def test_seventy_columns(tracked: Opener, nulls: str) -> None:
+    """Masks of two words. Only six columns vary; the others are constant, or NULL."""
+    varying = {
+        3: [1, 1, 2, 2, 3],
+        62: [1, 2, 1, 2, 1],
+        63: [1, 1, 1, 2, 2],
+        64: [4, 4, 5, 4, 4],
+        69: [1, 1, 1, 1, 2],
+    }
+    columns: Columns = {f"c{c}": varying.get(c, [7] * 5) for c in range(70)}
+    rows = list(zip(*columns.values(), strict=True))
+    narrow = [tuple(row[c] for c in varying) for row in rows]
+
+    def expected(narrow: list[tuple[Any, ...]]) -> set[tuple[str, ...]]:
+        at = list(varying)
+        found = oracle.minimal_uniques(narrow, len(varying), nulls)
+        return {tuple(f"c{at[c]}" for c in sorted(key)) for key in found}
+
+    ws = tracked(columns, nulls=nulls)
+    assert set(keys(ws)) == expected(narrow)
+    ws.apply("t", inserts=ints({name: [values[0]] for name, values in columns.items()}))
+    assert keys(ws) == []
+    gone = [columns[name][0:1] * 2 for name in columns]
+    ws.apply("t", deletes=ints(dict(zip(columns, gone, strict=True))))
+    assert set(keys(ws)) == expected(narrow[1:])
+    told = ws.explain("t", ["c64", "c5"])
+    assert not told.unique
+    assert told.duplicates
+
+
+def test_nan_and_minus_zero(tracked: Opener) -> None:
+    table = pa.table({"a": [float("nan"), 1.0, 0.0], "b": [1, 2, 3]})
+    ws = tracked(table)
+    assert keys(ws) == [("a",), ("b",)]
+    change = ws.apply("t", inserts=pa.table({"a": [-float("nan"), -0.0], "b": [4, 5]}))
+    assert [c.dependency.columns for c in change.broke] == [("a",)]
+    ws.apply("t", deletes=pa.table({"a": [float("nan"), 0.0], "b": [4, 5]}))
+    assert keys(ws) == [("a",), ("b",)]
+
+
+@pytest.mark.parametrize("bound", [1, 2])
+def test_a_bound_on_the_size_of_keys(tracked: Opener, bound: int) -> None:
+    columns = {"a": [1, 1, 2, 2], "b": [1, 2, 1, 2], "c": [0, 0, 0, 1]}
+    ws = tracked(columns, max_columns=bound)
+    assert keys(ws) == ([] if bound == 1 else [("a", "b")])
+    assert ws.max_columns("t") == bound
+    with pytest.raises(UsageError, match="at most"):
+        ws.non_uniques("t")
+    told = ws.explain("t", ["a", "b"])
+    assert told.unique
+    assert not ws.explain("t", ["a", "c"]).unique
+
+
+# -- bugs that were, and bugs that are ---------------------------------------------------------------------
+
+
+def test_a_row_key_of_all_columns(tracked: Opener) -> None:
+    """Rows named by such a key are named in full, so one occurrence goes; it used to be ambiguous."""
+    ws = tracked({"a": [5, 5]}, row_key=("a",))
+    change = ws.apply("t", deletes=ints({"a": [5]}))
+    assert (change.n_deleted, change.n_rows) == (1, 1)
+    ws.apply("t", deletes=ints({"a": [5]}))
+    assert ws.n_rows("t") == 0
+
+
+def test_a_pin_wider_than_the_bound(tracked: Opener) -> None:
+    """A batch reports a pin as `pins` does, also where the cover has no keys of its size."""
+    ws = tracked({"a": [1, 1, 2], "b": [1, 2, 1]}, max_columns=1)
+    assert ws.pin("t", ["a", "b"]).holds
+    change = ws.check("t", inserts=ints({"a": [3], "b": [3]}))
+    assert [p.holds for p in change.pins] == [True]
+    change = ws.apply("t", inserts=ints({"a": [3], "b": [3]}))
+    assert [p.holds for p in change.pins] == [p.holds for p in ws.pins("t")] == [True]
+    change = ws.check("t", inserts=ints({"a": [3], "b": [3]}))
+    assert [p.holds for p in change.pins] == [False]
+
+
+@pytest.mark.xfail(
+    reason="each part of a batch is matched alone, so both take the first occurrence", raises=SchemaError
+)
+def test_equal_rows_in_two_parts_of_a_batch(tracked: Opener) -> None:
+    """Two occurrences, one deleted and one updated: each part takes its own."""
+    ws = tracked({"a": [5, 5, 6]})
+    ws.apply("t", deletes=ints({"a": [5]}), before=ints({"a": [5]}), after=ints({"a": [7]}))
+    assert ws.n_rows("t") == 2
+    assert keys(ws) == [("a",)]
+    assert not ws.explain("t", []).unique

@@ -1,0 +1,298 @@
+"""Damage: whatever happens to a file of a workspace, the answer is right or there is an error that names it.
+
+Every kind of file is removed, cut short, emptied, altered in one byte, or replaced by another of its kind.
+Then a fresh look at the workspace does everything a user could ask for. Each question must have the
+answer that it had before, or raise a WorkspaceError; a question that needs the file must raise one that
+names it, and `verify` must find it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.errors import DamagedFileError, WorkspaceError
+from holdfast.workspace import Workspace
+from trust import kit
+
+Question = Callable[[Workspace], Any]
+
+QUESTIONS: dict[str, Question] = {
+    "tables": lambda ws: ws.tables(),
+    "version": lambda ws: ws.version,
+    "n_rows": lambda ws: ws.n_rows("people"),
+    "dependencies": lambda ws: kit.keys_of(ws, "people"),
+    "dependencies at 2": lambda ws: kit.keys_of(ws, "people", at=2),
+    "non_uniques": lambda ws: sorted(ws.non_uniques("people")),
+    "log": lambda ws: [entry.to_dict() for entry in ws.log()],
+    "explain a duplicate": lambda ws: ws.explain("people", ["city"]).to_dict(),
+    "explain a key": lambda ws: ws.explain("people", ["id"]).to_dict(),
+    "rows": lambda ws: kit.rows_of(ws, "people"),
+    "check": lambda ws: _told(
+        ws.check("people", inserts=kit.table_of(kit.BATCH[0]), deletes=kit.table_of(kit.BATCH[1]))
+    ),
+}
+# Which question must notice, for each kind of file of the newest state.
+NEEDED = {
+    "segment": "rows",
+    "index": "check",
+    "deletes": "rows",
+    "cover": "dependencies",
+    "evidence": "non_uniques",
+}
+
+
+def _told(change: Any) -> dict[str, Any]:
+    told: dict[str, Any] = change.to_dict()
+    del told["elapsed_s"]
+    return told
+
+
+def ask(root: Path) -> dict[str, Any]:
+    """The answer to every question, or the error; anything but a WorkspaceError comes through."""
+    answers: dict[str, Any] = {}
+    try:
+        ws = holdfast.open(root, engine="inline", create=False)
+    except WorkspaceError as error:
+        return dict.fromkeys((*QUESTIONS, "verify"), error)
+    with ws:
+        for name, question in (*QUESTIONS.items(), ("verify", Workspace.verify)):
+            try:
+                answers[name] = question(ws)
+            except WorkspaceError as error:
+                answers[name] = error
+    return answers
+
+
+def remove(path: Path, other: Path) -> None:
+    path.unlink()
+
+
+def truncate(path: Path, other: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def empty(path: Path, other: Path) -> None:
+    os.truncate(path, 0)
+
+
+def flip(path: Path, other: Path) -> None:
+    """One byte in the middle is another; length and modification time stay, as with a rotten disk."""
+    flip_at(path, path.stat().st_size // 2)
+
+
+def flip_at(path: Path, at: int, bits: int = 0xFF) -> None:
+    status = path.stat()
+    content = bytearray(path.read_bytes())
+    content[at] ^= bits
+    path.write_bytes(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def replace(path: Path, other: Path) -> None:
+    shutil.copyfile(other, path)
+
+
+DAMAGES = [remove, truncate, empty, flip, replace]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("damage") / "w"
+    kit.build(root)
+    return root
+
+
+@pytest.fixture(scope="module")
+def truth(base: Path) -> dict[str, Any]:
+    answers = ask(base)
+    assert not [answer for answer in answers.values() if isinstance(answer, Exception)]
+    return answers
+
+
+def _others(base: Path, kind: str, name: str) -> list[str]:
+    found = sorted(
+        p.relative_to(base).as_posix() for p in base.glob(f"tables/*/{kind}-*") if p.name not in name
+    )
+    assert found
+    return found
+
+
+def _live(base: Path, kind: str) -> str:
+    """A file of a kind that the newest state names; of segments, the one with a delete vector."""
+    with holdfast.open(base, engine="inline", create=False) as ws:
+        _, state = ws._current("people")
+    deleted = next(s for s in state.segments if s.deletes is not None)
+    files = {
+        "cover": state.cover,
+        "evidence": state.evidence,
+        "segment": deleted.file,
+        "deletes": deleted.deletes,
+        "index": deleted.indexes[0][1],
+    }
+    ref = files[kind]
+    assert ref is not None
+    return ref.name
+
+
+def _judge(answers: dict[str, Any], truth: dict[str, Any], name: str, needed: str) -> None:
+    for question, answer in answers.items():
+        if isinstance(answer, WorkspaceError):
+            assert name in str(answer), f"{question}: {answer}"
+            assert len(str(answer)) < 1_000
+        else:
+            assert answer == truth[question], f"{question}: a wrong answer"
+    assert isinstance(answers[needed], DamagedFileError), f"{needed} did not notice"
+    assert isinstance(answers["verify"], DamagedFileError), "verify did not notice"
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("kind", list(NEEDED))
+def test_files_of_a_table(
+    base: Path, truth: dict[str, Any], tmp_path: Path, kind: str, damage: Callable[[Path, Path], None]
+) -> None:
+    root = tmp_path / "w"
+    shutil.copytree(base, root)
+    name = _live(base, kind)
+    others = _others(base, kind, name)
+    # One of the same length, if there is one: only the checksum tells them apart.
+    content = (root / name).read_bytes()
+    others = [other for other in others if (root / other).read_bytes() != content]
+    same = [other for other in others if (root / other).stat().st_size == len(content)]
+    damage(root / name, root / (same or others)[0])
+    _judge(ask(root), truth, name, NEEDED[kind])
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_covers_of_old_versions(
+    base: Path, truth: dict[str, Any], tmp_path: Path, damage: Callable[[Path, Path], None]
+) -> None:
+    """They are not live, but time travel reads them; `verify` looks at all of them, too."""
+    root = tmp_path / "w"
+    shutil.copytree(base, root)
+    with holdfast.open(base, engine="inline", create=False) as ws:
+        name = ws._current("people", 2)[1].cover.name
+    damage(root / name, root / _live(base, "cover"))
+    answers = ask(root)
+    _judge(answers, truth, name, "dependencies at 2")
+    assert answers["dependencies"] == truth["dependencies"]
+
+
+def _ledger_files(base: Path) -> list[Path]:
+    """The commits and the log entries, oldest first."""
+    ledger = base / "ledger"
+    return [*sorted(ledger.glob("*.parquet")), *sorted(ledger.glob("_delta_log/*.json"))]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("number", range(9))
+def test_files_of_the_ledger(
+    base: Path, truth: dict[str, Any], tmp_path: Path, number: int, damage: Callable[[Path, Path], None]
+) -> None:
+    root = tmp_path / "w"
+    shutil.copytree(base, root)
+    files = _ledger_files(root)
+    assert len(files) == 4 + 5
+    file = files[number]
+    is_entry = file.suffix == ".json"
+    last = file == files[-1]
+    other = files[number - 1] if number not in (0, 4) else files[number + 1]
+    damage(file, other)
+    if is_entry and last and damage in (remove, empty):
+        # Exactly what a process leaves that was killed, or a machine that lost power, before the commit.
+        found = kit.snapshot(root)
+        assert found["version"] == truth["version"] - 1
+        return
+    answers = ask(root)
+    for question, answer in answers.items():
+        if not isinstance(answer, WorkspaceError):
+            assert answer == truth[question], f"{question}: a wrong answer"
+    assert isinstance(answers["log"], DamagedFileError)
+    assert isinstance(answers["verify"], DamagedFileError)
+    # A log entry that is replaced or gone tells of another version's file; all else is named.
+    told = str(answers["log"])
+    assert file.name in told or "ledger" in told
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_byte_of_the_ledger(base: Path, truth: dict[str, Any], tmp_path: Path, seed: int) -> None:
+    _flip_bytes(base, truth, tmp_path, seed, 10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 110))
+def test_many_bytes_of_the_ledger(base: Path, truth: dict[str, Any], tmp_path: Path, seed: int) -> None:
+    _flip_bytes(base, truth, tmp_path, seed, 200)
+
+
+def _flip_bytes(base: Path, truth: dict[str, Any], folder: Path, seed: int, n: int) -> None:
+    """Any bit anywhere: never a wrong answer, never a crash."""
+    rng = random.Random(seed)
+    root = folder / "w"
+    shutil.copytree(base, root)
+    for _ in range(n):
+        file = rng.choice(_ledger_files(root))
+        content = file.read_bytes()
+        at, bits = rng.randrange(len(content)), 1 << rng.randrange(8)
+        flip_at(file, at, bits)
+        answers = ask(root)
+        for question, answer in answers.items():
+            if not isinstance(answer, WorkspaceError):
+                assert answer == truth[question], f"byte {at} ^ {bits} of {file.name}: {question} is wrong"
+        file.write_bytes(content)
+
+
+def test_the_marker(base: Path, tmp_path: Path) -> None:
+    for damage in (remove, truncate, empty):
+        root = tmp_path / damage.__name__
+        shutil.copytree(base, root)
+        damage(root / "holdfast.json", root)
+        with pytest.raises(WorkspaceError, match=r"holdfast\.json"):
+            holdfast.open(root, create=False)
+        # Nor is it made anew over what is there.
+        with pytest.raises(WorkspaceError):
+            holdfast.open(root, create=True)
+
+
+def test_a_ledger_that_is_gone(base: Path, tmp_path: Path) -> None:
+    root = tmp_path / "w"
+    shutil.copytree(base, root)
+    shutil.rmtree(root / "ledger")
+    for create in (False, True):
+        with pytest.raises(DamagedFileError, match="ledger"):
+            holdfast.open(root, create=create)
+
+
+def test_damage_under_an_open_workspace(base: Path, tmp_path: Path) -> None:
+    """What is open already stays right; `verify` reads again."""
+    root = tmp_path / "w"
+    shutil.copytree(base, root)
+    name = _live(root, "cover")
+    with holdfast.open(root, engine="inline") as ws:
+        keys = kit.keys_of(ws, "people")
+        flip(root / name, root)
+        assert kit.keys_of(ws, "people") == keys
+        with pytest.raises(DamagedFileError, match=Path(name).name):
+            ws.verify()
+
+
+def test_a_damaged_batch_is_not_applied(base: Path, tmp_path: Path) -> None:
+    """An apply that meets damage leaves the version as it was."""
+    for kind in ("segment", "index", "deletes", "cover", "evidence"):
+        root = tmp_path / kind
+        shutil.copytree(base, root)
+        name = _live(root, kind)
+        flip(root / name, root)
+        with holdfast.open(root, engine="inline") as ws:
+            before = ws.version
+            with pytest.raises(DamagedFileError, match=Path(name).name):
+                kit.apply(ws, kit.BATCH)
+            assert ws.version == before
+        assert not list((root / "staging").glob("*/"))

@@ -1,0 +1,120 @@
+"""The disk: full, not writable, or about to lose power. A batch is whole or it is not there, and says so."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.errors import WorkspaceError
+from holdfast.storage import bundle, files, ledger
+from trust import kit
+
+
+@contextmanager
+def room_for(n_bytes: int) -> Iterator[None]:
+    """No file can grow beyond so many bytes: what a full disk looks like to a write."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("n_bytes", [0, 16, 500, 1_000, 1_500, 2_000, 3_000, 4_000, 6_000, 7_000])
+@pytest.mark.parametrize("operation", ["track", "apply", "merge", "pin"])
+def test_a_full_disk(tmp_path: Path, operation: str, n_bytes: int) -> None:
+    root = tmp_path / "w"
+    kit.build(root)
+    before = kit.snapshot(root)
+    tables = {name for name in kit.files_of(root) if name.startswith("tables/")}
+
+    def run(ws: Any) -> None:
+        if operation == "track":
+            ws.track("again", kit.table_of(kit.START))
+        elif operation == "apply":
+            kit.apply(ws, kit.BATCH, batch_id="full")
+        elif operation == "merge":
+            ws.merge("people")
+        else:
+            ws.pin("people", ["id"])
+
+    with holdfast.open(root, engine="inline") as ws:
+        with room_for(n_bytes), pytest.raises(WorkspaceError, match="cannot write") as caught:
+            run(ws)
+        assert "Nothing was applied" in str(caught.value)
+        assert kit.snapshot(root) == before
+        assert not list((root / "staging").glob("*/"))
+        with holdfast.open(root, engine="inline") as other:
+            other.tidy(grace_s=0)
+        assert {n for n in kit.files_of(root) if n.startswith("tables/")} <= tables
+        # There is room again: the same object goes on.
+        run(ws)
+    assert kit.snapshot(root)["version"] == before["version"] + 1
+
+
+def test_a_new_workspace_on_a_full_disk(tmp_path: Path) -> None:
+    for n_bytes in (0, 10, 100, 1_000):
+        with room_for(n_bytes), pytest.raises(WorkspaceError, match="cannot create"):
+            holdfast.open(tmp_path / "w", engine="inline")
+    kit.build(tmp_path / "w")
+
+
+def test_a_workspace_whose_folder_is_a_file(tmp_path: Path) -> None:
+    root = tmp_path / "w"
+    with holdfast.open(root, engine="inline") as ws:
+        (root / "tables").write_text("not a folder")
+        with pytest.raises(WorkspaceError, match="cannot write the file 'tables/"):
+            ws.track("people", kit.table_of(kit.START))
+        (root / "tables").unlink()
+        (root / "staging").rmdir()
+        (root / "staging").write_text("not a folder")
+        with pytest.raises(WorkspaceError, match="cannot write"):
+            ws.track("people", kit.table_of(kit.START))
+
+
+def test_a_commit_names_nothing_that_a_power_cut_could_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every file that a commit names, and every folder on the way to it, is synced before the commit."""
+    synced: set[Path] = set()
+    root = tmp_path / "w"
+
+    def record(path: Path) -> None:
+        synced.add(Path(path))
+        plain(path)
+
+    plain = files.sync_folder
+    monkeypatch.setattr(files, "sync_folder", record)
+    monkeypatch.setattr(ledger, "sync_folder", record)
+    sealed: set[str] = set()
+    seal, write = bundle.seal_file, ledger.write_file
+
+    def sealing(root: Path, name: str) -> Any:
+        sealed.add(name)
+        return seal(root, name)
+
+    def writing(root: Path, name: str, buffers: Any) -> Any:
+        if name.startswith("ledger/"):
+            # The commit itself: by now everything must be on the disk.
+            folders = {(root / n).parent for n in sealed}
+            wanted = {p for folder in folders for p in (folder, *folder.parents) if p.is_relative_to(root)}
+            wanted = {p for p in wanted if "staging" not in p.parts}
+            assert wanted <= synced, wanted - synced
+        return write(root, name, buffers)
+
+    monkeypatch.setattr(bundle, "seal_file", sealing)
+    monkeypatch.setattr(ledger, "write_file", writing)
+    with holdfast.open(root, engine="inline") as ws:
+        synced.clear()  # the marker's sync of the root came before the folders were made
+        ws.track("people", kit.table_of(kit.START))
+        kit.apply(ws, kit.HISTORY[0])
+    assert any("segment" in name for name in sealed)
+    shutil.rmtree(root)

@@ -1,0 +1,337 @@
+"""Litter: what crashed, rejected and superseded batches leave goes; what anybody needs stays."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.errors import DamagedFileError
+from holdfast.pipeline import relation
+from holdfast.storage import ledger as ledger_module
+from holdfast.storage import litter
+from holdfast.workspace import Workspace
+from trust import kit
+
+DAY = 86_400.0
+
+
+def make_old(root: Path, seconds: float = 2 * DAY) -> None:
+    """All files look as if they were written some time ago."""
+    then = time.time() - seconds
+    for path in root.rglob("*"):
+        os.utime(path, (then, then))
+
+
+def litter_of(root: Path) -> list[Path]:
+    """Files as a killed batch leaves them."""
+    [folder] = (root / "tables").iterdir()
+    made = []
+    for name in (
+        "segment-00000000000a.arrow",
+        "index-00000000000b.arrow",
+        "deletes-00000000000c.roaring",
+        "cover-00000000000d.arrow",
+        "evidence-00000000000e.arrow",
+    ):
+        (folder / name).write_bytes(b"half of")
+        made.append(folder / name)
+    staging = root / "staging" / "00000000000f" / "source-0"
+    staging.mkdir(parents=True)
+    (staging / "part.arrow").write_bytes(b"half of")
+    made.append(staging / "part.arrow")
+    (root / ".holdfast.json.abc").write_bytes(b"{")
+    made.append(root / ".holdfast.json.abc")
+    return made
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    kit.build(tmp_path / "w")
+    return tmp_path / "w"
+
+
+def test_a_killed_batch_goes_once_it_is_old(root: Path) -> None:
+    before = kit.snapshot(root)
+    live = kit.files_of(root)
+    made = litter_of(root)
+    with holdfast.open(root, engine="inline") as ws:
+        assert ws.tidy() == 0
+        assert all(path.exists() for path in made)
+        make_old(root)
+        # The commits are young: what they replaced may still be read. The litter was never named.
+        assert ws.tidy() == len(made)
+        assert kit.files_of(root) == live
+        assert not list((root / "staging").glob("*/"))
+        assert ws.tidy() == 0
+    assert kit.snapshot(root) == before
+
+
+def test_what_a_young_commit_replaced_stays(root: Path) -> None:
+    """A reader that looked the state up a moment ago is still going to open its files."""
+    with holdfast.open(root, engine="inline") as reader, holdfast.open(root, engine="inline") as ws:
+        _, state = reader._current("people")
+        rows = kit.rows_of(reader, "people")
+        ws.merge("people")
+        kit.apply(ws, kit.BATCH)
+        make_old(root)
+        ws.tidy(grace_s=3600)
+        assert kit.rows_of_state(reader, state) == rows
+        for ref in state.files():
+            assert (root / ref.name).exists()
+
+
+def test_what_an_old_commit_replaced_goes(root: Path) -> None:
+    with holdfast.open(root, engine="inline") as ws:
+        _, state = ws._current("people")
+        ws.merge("people")
+        make_old(root)
+        # As if two days had passed: the merge itself is old now.
+        assert ws.tidy(grace_s=0) > 0
+        replaced = {ref.name for s in state.segments for ref in s.files()}
+        assert not replaced & kit.files_of(root)
+
+
+@pytest.mark.parametrize(("age_s", "stays"), [(3 * DAY, False), (DAY / 2, True)])
+def test_the_grace_counts_from_the_replacement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, age_s: float, stays: bool
+) -> None:
+    """A state counts as long as it was the newest, not from when it was committed."""
+
+    class Then(datetime):
+        age_s = 9 * DAY
+
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
+            return datetime.now(UTC) - timedelta(seconds=cls.age_s)
+
+    root = tmp_path / "w"
+    monkeypatch.setattr(ledger_module, "datetime", Then)
+    kit.build(root)
+    with holdfast.open(root, engine="inline") as ws:
+        _, state = ws._current("people")
+        Then.age_s = age_s
+        ws.merge("people")
+        make_old(root, 9 * DAY)
+        ws.tidy()
+        for segment in state.segments:
+            assert (root / segment.file.name).exists() == stays
+
+
+def test_only_files_of_ours_are_removed(root: Path) -> None:
+    [folder] = (root / "tables").iterdir()
+    foreign = [
+        folder / "notes.txt",
+        folder / "segment-1.arrow.bak",
+        root / "tables" / "x.arrow",
+        root / "my.csv",
+    ]
+    for path in foreign:
+        path.write_text("mine")
+    (folder / "deep").mkdir()
+    (folder / "deep" / "segment-00000000000a.arrow").write_text("mine")
+    make_old(root)
+    with holdfast.open(root, engine="inline") as ws:
+        ws.tidy(grace_s=0)
+    assert all(path.exists() for path in foreign)
+    assert (folder / "deep" / "segment-00000000000a.arrow").exists()
+
+
+def test_a_dropped_table(root: Path) -> None:
+    with holdfast.open(root, engine="inline") as ws:
+        past = {v: kit.keys_of(ws, "people", at=v) for v in range(1, ws.version + 1)}
+        ws.drop("people")
+        make_old(root)
+        ws.tidy()
+        assert any("segment" in name for name in kit.files_of(root)), "it was dropped only now"
+        ws.tidy(grace_s=0)
+        left = {Path(name).name.split("-")[0] for name in kit.files_of(root) if name.startswith("tables/")}
+        assert left == {"cover"}
+        assert {v: kit.keys_of(ws, "people", at=v) for v in past} == past
+        # The name can be used again.
+        ws.track("people", kit.table_of(kit.START))
+        make_old(root)
+        ws.tidy(grace_s=0)
+        assert kit.keys_of(ws, "people") == kit.minimal_keys(kit.START)
+        ws.verify()
+
+
+def test_a_folder_that_is_empty_goes(tmp_path: Path) -> None:
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        folder = tmp_path / "w" / "tables" / "never-abcdef"
+        folder.mkdir(parents=True)
+        (folder / "segment-00000000000a.arrow").write_bytes(b"")
+        assert ws.tidy() == 0
+        make_old(tmp_path)
+        assert ws.tidy() == 1
+        make_old(tmp_path)
+        ws.tidy()
+        assert not folder.exists()
+
+
+def test_nothing_goes_while_the_history_cannot_be_read(root: Path) -> None:
+    litter_of(root)
+    files = kit.files_of(root)
+    make_old(root)
+    with holdfast.open(root, engine="inline") as ws:
+        os.truncate(sorted((root / "ledger").glob("*.parquet"))[0], 100)
+        with pytest.raises(DamagedFileError, match="commit-00000001"):
+            ws.tidy(grace_s=0)
+    assert kit.files_of(root) == files
+
+
+def test_staging_in_use_stays(root: Path) -> None:
+    """Old as the folder is, something in it has been written just now."""
+    made = litter_of(root)
+    make_old(root)
+    staged = next(path for path in made if path.name == "part.arrow")
+    staged.write_bytes(b"still at it")
+    with holdfast.open(root, engine="inline") as ws:
+        ws.tidy()
+    assert staged.exists()
+
+
+def test_apply_tidies_once_an_hour(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def counted(*args: Any, **kwargs: Any) -> int:
+        calls.append(args)
+        return 0
+
+    monkeypatch.setattr(litter, "remove_litter", counted)
+    stamp = root / "staging" / "tidied"
+    with holdfast.open(root, engine="inline") as ws:
+        stamp.unlink(missing_ok=True)
+        kit.apply(ws, kit.BATCH)
+        assert (stamp.exists(), calls) == (True, [])  # new: nothing to remove yet
+        kit.apply(ws, kit.NEXT)
+        assert not calls
+        os.utime(stamp, (time.time() - 4000, time.time() - 4000))
+        ws.check("people", inserts=kit.table_of([(50, "x", "y", 1, 1.0)]))
+        assert not calls
+        kit.apply(ws, ([(50, "x", "y", 1, 1.0)], []))
+        kit.apply(ws, ([(51, "x", "y", 1, 1.0)], []))
+        assert len(calls) == 1
+
+
+def test_tidying_that_fails_does_not_fail_the_batch(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: Any, **__: Any) -> int:
+        raise DamagedFileError("an old ledger file is gone")
+
+    monkeypatch.setattr(litter, "remove_litter", failing)
+    monkeypatch.setattr(litter, "due", lambda _: True)
+    with holdfast.open(root, engine="inline") as ws:
+        assert kit.apply(ws, kit.BATCH).version == 5
+
+
+class Life:
+    """A random life of a workspace with three tables, and what each version must say for ever."""
+
+    def __init__(self, root: Path, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.root = root
+        self.ws = holdfast.open(root, engine="inline")
+        self.reader = holdfast.open(root, engine="inline")
+        self.rows: dict[str, list[kit.Row]] = {}
+        self.past: dict[int, dict[str, list[list[str]]]] = {}
+        self.next_id = 0
+
+    def new_rows(self, n: int) -> list[kit.Row]:
+        self.next_id += n
+        pick = self.rng.choice
+        return [
+            (pick([i, i, i, 1]), pick("ABC"), pick(["Rome", "Oslo", None]), pick([1, 2, 3]), pick([0.5, 1.5]))
+            for i in range(self.next_id - n, self.next_id)
+        ]
+
+    def step(self) -> None:
+        table = self.rng.choice(["one", "two", "three"])
+        if table not in self.rows:
+            self.rows[table] = self.new_rows(self.rng.randrange(12))
+            self.ws.track(table, kit.table_of(self.rows[table]))
+            return
+        action = self.rng.choice(["apply"] * 6 + ["merge", "merge", "pin", "drop", "reject"])
+        rows = self.rows[table]
+        if action == "merge":
+            self.ws.merge(table)
+        elif action == "pin":
+            self.ws.pin(table, [self.rng.choice(kit.COLUMNS)])
+        elif action == "drop":
+            self.ws.drop(table)
+            del self.rows[table]
+        elif action == "reject":
+            with pytest.raises(holdfast.errors.AbsentRowError):
+                kit.apply(self.ws, (self.new_rows(3), [(-1, "no", "such", 0, 0.0)]), table)
+        else:
+            gone = self.rng.sample(rows, min(len(rows), self.rng.randrange(5)))
+            batch = (self.new_rows(self.rng.randrange(1, 5)), gone)
+            kit.apply(self.ws, batch, table)
+            self.rows[table] = kit.after(rows, batch)
+
+    def remember(self) -> None:
+        if self.ws.version:
+            self.past[self.ws.version] = {t: kit.minimal_keys(rows) for t, rows in self.rows.items()}
+
+    def check(self, ws: Workspace) -> None:
+        """The newest state in full, and the dependencies of every version there ever was."""
+        assert ws.tables() == sorted(self.rows)
+        for table, rows in self.rows.items():
+            assert kit.rows_of(ws, table) == sorted(rows, key=repr)
+            ws.non_uniques(table)
+            ws.explain(table, ["name"])
+        for version, tables in self.past.items():
+            assert {t: kit.keys_of(ws, t, at=version) for t in ws.tables(at=version)} == tables
+        ws.verify()
+
+
+def _live_through(root: Path, seed: int, n_steps: int) -> None:
+    life = Life(root, seed)
+    for _ in range(n_steps):
+        life.step()
+        life.remember()
+        life.ws.tidy(grace_s=0)
+        life.check(life.reader)
+    with holdfast.open(root, engine="inline", create=False) as fresh:
+        life.check(fresh)
+        named = {ref.name for table in fresh.tables() for ref in fresh._current(table)[1].files()}
+        left = {name for name in kit.files_of(root) if name.startswith("tables/")}
+        covers = {name for name in left if "/cover-" in name}
+        assert left - covers == {name for name in named if "/cover-" not in name}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_nothing_alive_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    monkeypatch.setattr(relation, "MERGE_FANOUT", 3)
+    _live_through(tmp_path / "w", seed, 18)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 115))
+def test_nothing_alive_is_removed_in_long_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(relation, "MERGE_FANOUT", 3)
+    monkeypatch.setattr(ledger_module, "COMPACT_EVERY", 7)
+    monkeypatch.setattr(ledger_module, "CHECKPOINT_EVERY", 5)
+    _live_through(tmp_path / "w", seed, 80)
+
+
+def test_a_copy_of_the_workspace_is_as_good(root: Path, tmp_path: Path) -> None:
+    """A restored backup has new modification times and an old history."""
+    with holdfast.open(root, engine="inline") as ws:
+        ws.merge("people")
+    copy = tmp_path / "copy"
+    shutil.copytree(root, copy, copy_function=shutil.copyfile)
+    before = kit.snapshot(copy)
+    with holdfast.open(copy, engine="inline") as ws:
+        assert ws.tidy() == 0
+        make_old(copy)
+        ws.tidy(grace_s=0)
+    assert kit.snapshot(copy) == before
