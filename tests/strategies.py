@@ -116,6 +116,37 @@ def shapes(
     return Shape(pa.schema(fields), tuple(pools))
 
 
+# Twelve values of some types, the odd ones first: pools of any size without drawing each value.
+VARIED: dict[str, list[Any]] = {
+    "int": [0, -1, 2**63 - 1, -(2**63), *range(1, 9)],
+    "uint": [0, 2**64 - 1, 2**63, *range(1, 10)],
+    "float": [float("nan"), -0.0, 0.0, float("inf"), float("-inf"), *(n / 4 for n in range(1, 8))],
+    "text": ["", "a", "A", "é", "e\u0301", "日本", "7", "007", *"bcde"],
+    "binary": [b"", b"\x00", b"\xff", *(bytes([n]) * 40 for n in range(9))],
+    "bool": [False, True],
+    "date": [DAY(1970, 1, 1), DAY.min, DAY.max, *(DAY(2026, m, 1) for m in range(1, 10))],
+    "wide decimal": [Decimal(n).scaleb(-5) for n in (0, 1, -1, 10**20, 10**20 + 1, *range(2, 9))],
+}
+
+
+@st.composite
+def varied_shapes(
+    draw: st.DrawFn, types: Sequence[str] = tuple(VARIED), min_columns: int = 1, max_columns: int = 5
+) -> Shape:
+    """Schemas with columns from constant to nearly unique, so that tables have keys of all sizes.
+
+    Cheap to draw, hence for state machines.
+    """
+    names = draw(st.lists(st.sampled_from(types), min_size=min_columns, max_size=max_columns))
+    fields, pools = [], []
+    for c, name in enumerate(names):
+        size = draw(st.sampled_from([12, 6, 3, 2, 1]))
+        null = draw(st.booleans())
+        fields.append(pa.field(f"c{c}", TYPES[name][0]))
+        pools.append((*VARIED[name][:size], *([None] if null else [])))
+    return Shape(pa.schema(fields), tuple(pools))
+
+
 @dataclass(frozen=True)
 class Filled:
     """A shape with some rows of it."""

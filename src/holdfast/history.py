@@ -5,7 +5,7 @@ Only `explain` of a combination that is not unique opens segments, to show the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import UnknownColumnError, UnknownTableError, UsageError, shorten
-from holdfast.model.change import Pair, Pin, WitnessRow
+from holdfast.model.change import Pair, Pin
 from holdfast.model.dependency import Dependency, Ucc
 from holdfast.model.schema import Schema
 from holdfast.storage.ledger import ChangeRow, CommitRow, Ledger
@@ -161,7 +161,7 @@ class Reader:
         found = []
         for name in self.tables(at) if table is None else [table]:
             _, state = self._current(name, at)
-            found += [Pin(name, p, self._holds(state, self._positions(state, None, p))) for p in state.pins]
+            found += [Pin(name, columns, holds) for columns, holds in state.pins]
         return found
 
     def log(self, table: str | None = None) -> list[LogEntry]:
@@ -195,7 +195,8 @@ class Reader:
         if not unique:
             duplicates = self._duplicates(state, positions)
             unique = not duplicates  # possible only under a bound on the size of keys
-        since, turned = self._spell(table, positions, unique)
+        # Without a key inside (under a bound) the past of a combination is not known.
+        since, turned = self._spell(table, positions, unique) if keys or not unique else (base, None)
         own = {frozenset(c) for c in [names]}
         turned_by: tuple[ChangeRow, ...] = ()
         if turned is not None:
@@ -215,7 +216,7 @@ class Reader:
             duplicates=duplicates,
             turned=turned,
             turned_by=turned_by,
-            pinned=names in state.pins,
+            pinned=names in dict(state.pins),
         )
 
     # -- inside -------------------------------------------------------------------------------
@@ -260,12 +261,6 @@ class Reader:
         outside = ~_mask(positions, masks.shape[1])
         return self._uccs(state.table, state.schema, masks[~(masks & outside).any(axis=1)])
 
-    def _holds(self, state: TableState, positions: Sequence[int]) -> bool:
-        if self._keys_inside(state, positions):
-            return True
-        bound = state.max_columns
-        return bool(bound) and len(positions) > bound and not self._duplicates(state, positions)
-
     def _spell(self, table: str, positions: Sequence[int], unique: bool) -> tuple[int, CommitRow | None]:
         """(since, turned): the first version of the current spell, and the commit if it was a turn."""
         commits = self.ledger.commits(table)
@@ -303,7 +298,3 @@ def _mask(positions: Sequence[int], n_words: int) -> U64:
 def _known(at: datetime | None) -> datetime:
     assert at is not None
     return at
-
-
-Namer = Callable[[U64], list[Ucc]]
-__all__ = ["Explanation", "LogEntry", "Namer", "Reader", "WitnessRow", "change_dict"]

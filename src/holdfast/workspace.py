@@ -34,7 +34,6 @@ from holdfast.errors import (
     UnknownColumnError,
     UsageError,
     WorkspaceError,
-    listing,
     shorten,
 )
 from holdfast.history import Explanation, LogEntry, Reader
@@ -320,6 +319,7 @@ class Workspace(Reader):
                 next_number=next_number,
                 segments=relation.segments,
                 index_columns=tuple(columns),
+                pins=tuple((p.columns, p.holds) for p in pins),
                 **saved,
             )
             change = self._commit(base, change, state, rounds=rounds)
@@ -333,13 +333,16 @@ class Workspace(Reader):
         base, state = self._current(table)
         positions = self._positions(state, base, columns)
         named = tuple(state.schema.names[p] for p in positions)
-        if remove and named not in state.pins:
-            raise UsageError(f"[{listing(named)}] of table {table!r} is not pinned.")
-        rest = tuple(p for p in state.pins if p != named)
-        state = state.with_pins(rest if remove else (*rest, named))
+        rest = tuple(p for p in state.pins if p[0] != named)
+        if remove and len(rest) == len(state.pins):
+            raise UsageError(f"[{', '.join(named)}] of table {table!r} is not pinned.")
+        holds = bool(self._keys_inside(state, positions))
+        if not holds and 0 < state.max_columns < len(named):
+            holds = not self._duplicates(state, positions)
+        state = replace(state, pins=rest if remove else (*rest, (named, holds)))
         action = "unpin" if remove else "pin"
         self._append(base, CommitRow(table, action, state.to_dict(), {"columns": list(named)}), [])
-        return Pin(table, named, self._holds(state, positions))
+        return Pin(table, named, holds)
 
     def drop(self, table: str) -> int:
         """Stop tracking a table; its history stays. Returns the new version."""
@@ -539,14 +542,15 @@ class Workspace(Reader):
         if not state.pins:
             return ()
         keys = [set(u.columns) for u in self._uccs(state.table, state.schema, cover)]
-        holds = [any(k <= set(p) for k in keys) for p in state.pins]
-        wide = [i for i, p in enumerate(state.pins) if not holds[i] and 0 < state.max_columns < len(p)]
+        pinned = [columns for columns, _ in state.pins]
+        holds = [any(k <= set(p) for k in keys) for p in pinned]
+        wide = [i for i, p in enumerate(pinned) if not holds[i] and 0 < state.max_columns < len(p)]
         if wide:
-            positions = [self._positions(state, None, state.pins[i]) for i in wide]
+            positions = [self._positions(state, None, pinned[i]) for i in wide]
             found = relation.validate(np.stack([mask_of(p, cover.shape[1]) for p in positions]))
             for i, refuted in zip(wide, found.refuted, strict=True):
                 holds[i] = not refuted
-        return tuple(Pin(state.table, p, h) for p, h in zip(state.pins, holds, strict=True))
+        return tuple(Pin(state.table, p, h) for p, h in zip(pinned, holds, strict=True))
 
 
 def _check_track(table: str, kinds: Sequence[str], nulls: str, max_columns: int | None) -> None:

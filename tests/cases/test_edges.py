@@ -11,7 +11,7 @@ import pytest
 
 import holdfast
 from holdfast import Workspace
-from holdfast.errors import SchemaError, UsageError
+from holdfast.errors import UsageError
 from reference import keys as oracle
 
 Columns = dict[str, list[Any]]
@@ -172,9 +172,6 @@ def test_a_pin_wider_than_the_bound(tracked: Opener) -> None:
     assert [p.holds for p in change.pins] == [False]
 
 
-@pytest.mark.xfail(
-    reason="each part of a batch is matched alone, so both take the first occurrence", raises=SchemaError
-)
 def test_equal_rows_in_two_parts_of_a_batch(tracked: Opener) -> None:
     """Two occurrences, one deleted and one updated: each part takes its own."""
     ws = tracked({"a": [5, 5, 6]})

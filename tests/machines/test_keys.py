@@ -34,11 +34,9 @@ from holdfast.pipeline import relation
 from holdfast.storage import codes
 from reference import keys as oracle
 from reference.keys import Row, canonical_row
-from strategies import Shape, batches, shapes
+from strategies import VARIED, Shape, batches, varied_shapes
 
 TABLE = "t"
-# Types of which each is coded in its own way; the first column may be the row key.
-TYPES = ("int", "float", "text", "text", "date", "wide decimal", "uint", "bool")
 
 
 class Keys(RuleBasedStateMachine):
@@ -75,8 +73,8 @@ class Keys(RuleBasedStateMachine):
         bound=st.sampled_from([None, None, 1, 2]),
     )
     def track(self, data: st.DataObject, nulls: Any, bound: int | None) -> None:
-        types = ("text",) if self.colliding else TYPES
-        self.shape: Shape = data.draw(shapes(min_columns=1, max_columns=5, types=types, pool_size=5))
+        types = ("text", "wide decimal") if self.colliding else tuple(VARIED)
+        self.shape: Shape = data.draw(varied_shapes(types))
         self.nulls, self.bound = nulls, bound
         self.row_key = data.draw(st.sampled_from([(), (self.shape.names[0],)]))
         self.rows = data.draw(self.shape.rows(max_size=10))
@@ -119,6 +117,16 @@ class Keys(RuleBasedStateMachine):
     @rule(data=st.data())
     def insert(self, data: st.DataObject) -> None:
         new = data.draw(self.shape.rows(max_size=5))
+        self.apply([*self.rows, *new], inserts=self.table(new))
+
+    @rule(data=st.data())
+    def insert_similar(self, data: st.DataObject) -> None:
+        """Rows that differ from one another in a column each: they clash on all others, old rows or new."""
+        known = self.shape.row() | st.sampled_from(self.rows) if self.rows else self.shape.row()
+        base = data.draw(known)
+        other = data.draw(self.shape.row())
+        columns = data.draw(st.lists(st.integers(0, self.shape.n_columns - 1), min_size=1, max_size=3))
+        new = [tuple(other[c] if c == changed else v for c, v in enumerate(base)) for changed in columns]
         self.apply([*self.rows, *new], inserts=self.table(new))
 
     @rule(data=st.data())
@@ -385,7 +393,7 @@ def _without(rows: list[Row], gone: Any) -> list[Row]:
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
-@pytest.mark.parametrize(("machine", "n"), [(Keys, 14), (CollidingKeys, 5)])
+@pytest.mark.parametrize(("machine", "n"), [(Keys, 20), (CollidingKeys, 10)])
 def test_keys(machine: type[Keys], n: int) -> None:
     run_state_machine_as_test(
         machine,

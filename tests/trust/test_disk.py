@@ -28,7 +28,7 @@ def room_for(n_bytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.parametrize("n_bytes", [0, 16, 500, 1_000, 1_500, 2_000, 3_000, 4_000, 6_000, 7_000])
+@pytest.mark.parametrize("n_bytes", [0, 500, 2_000, 4_000, 7_000])
 @pytest.mark.parametrize("operation", ["track", "apply", "merge", "pin"])
 def test_a_full_disk(tmp_path: Path, operation: str, n_bytes: int) -> None:
     root = tmp_path / "w"

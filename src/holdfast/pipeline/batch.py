@@ -20,9 +20,7 @@ from holdfast.errors import (
     NOTHING_APPLIED,
     AbsentRowError,
     AmbiguousRowError,
-    SchemaError,
     UsageError,
-    listing,
     shorten_row,
 )
 from holdfast.pipeline.encode import (
@@ -86,10 +84,10 @@ class Resolver:
         gone: list[I64] = []
         new_rows: list[pa.Table] = []
         if batch.deletes is not None:
-            gone.append(self._deleted(self._plan(batch.deletes), "deletes"))
+            gone.append(self._deleted(self._plan(batch.deletes), "deletes", gone))
         if batch.before is not None:
             before, after = self._plan(batch.before), self._plan(batch.after)
-            gone.append(self._deleted(before, "rows before the update"))
+            gone.append(self._deleted(before, "rows before the update", gone))
             rows = self._full_rows(after, "rows after the update")
             if len(rows) != len(gone[-1]):
                 raise UsageError(
@@ -98,11 +96,10 @@ class Resolver:
                 )
             new_rows.append(rows)
         if batch.updates is not None:
-            ids, rows = self._updated(self._plan(batch.updates))
+            ids, rows = self._updated(self._plan(batch.updates), gone)
             gone.append(ids)
             new_rows.append(rows)
-        row_ids = np.concatenate(gone) if gone else np.empty(0, np.int64)
-        self._refuse_twice(row_ids)
+        row_ids = _all(gone)
         segments: list[SegmentRef] = []
         schema, locator = self.relation.schema, list(self.relation.locator)
         if batch.inserts is not None:
@@ -131,8 +128,11 @@ class Resolver:
         )
         return read_rows(source, self.relation.schema, self.target)
 
-    def _deleted(self, source: Source, what: str) -> I64:
-        """The ids of the rows that a source names: full rows, or values of the row key."""
+    def _deleted(self, source: Source, what: str, gone: Sequence[I64]) -> I64:
+        """The ids of the rows that a source names: full rows, or values of the row key.
+
+        Rows that another part of the batch has taken (`gone`) are not there any more.
+        """
         schema = self.relation.schema
         # A row key of all columns: the rows are named in full, so each removes one occurrence.
         by_key = set(source.names) == set(self.row_key) != set(schema.names)
@@ -141,12 +141,12 @@ class Resolver:
             if self._large(source):
                 target = self.query_target
                 queries = encode_batch(source, schema, target, list(self.relation.locator), 0).segments
-                return self._matched(queries, range(len(schema)), unique=False)
+                return self._matched(queries, range(len(schema)), gone, unique=False)
         columns = [schema.names.index(c) for c in self.row_key] if by_key else list(range(len(schema)))
         rows = _with_nulls(read_rows(source, schema, self.target), self.relation)
-        return self._found(rows, columns, unique=by_key)
+        return self._found(rows, columns, gone, unique=by_key)
 
-    def _updated(self, source: Source) -> tuple[I64, pa.Table]:
+    def _updated(self, source: Source, gone: Sequence[I64]) -> tuple[I64, pa.Table]:
         """(ids, new rows) of an update by row key."""
         schema, table = self.relation.schema, self.target.table
         if not self.row_key:
@@ -157,15 +157,15 @@ class Resolver:
         check_columns(source, schema, self.target, list(self.row_key), "the updates")
         given = read_rows(source, schema, self.target)
         key = [schema.names.index(c) for c in self.row_key]
-        ids = self._found(_with_nulls(given, self.relation), key, unique=True)
+        ids = self._found(_with_nulls(given, self.relation), key, gone, unique=True)
         old = self.relation.fetch(ids)
         columns = [given.column(n) if n in source.names else old.column(n) for n in schema.names]
         return ids, pa.table(columns, schema=arrow_schema(schema))
 
-    def _found(self, rows: pa.Table, columns: Sequence[int], *, unique: bool) -> I64:
+    def _found(self, rows: pa.Table, columns: Sequence[int], gone: Sequence[I64], *, unique: bool) -> I64:
         if not len(rows):
             return np.empty(0, np.int64)
-        return self._matched(self._queries(rows, 0), columns, unique=unique)
+        return self._matched(self._queries(rows, 0), columns, gone, unique=unique)
 
     def _queries(self, rows: pa.Table, number: int) -> list[SegmentRef]:
         """The rows as query segments, in their order."""
@@ -178,7 +178,9 @@ class Resolver:
         first = self._queries(rows.slice(0, half), number)
         return [*first, *self._queries(rows.slice(half), first[-1].number + 1)]
 
-    def _matched(self, queries: Sequence[SegmentRef], columns: Sequence[int], *, unique: bool) -> I64:
+    def _matched(
+        self, queries: Sequence[SegmentRef], columns: Sequence[int], gone: Sequence[I64], *, unique: bool
+    ) -> I64:
         """One row id per query; equal queries take different rows.
 
         Equal queries match the same rows and different ones none in common, so a query's smallest
@@ -186,6 +188,9 @@ class Resolver:
         """
         n_queries = sum(q.n_rows for q in queries)
         query, row_id = self.relation.locate(queries, columns)
+        if gone:
+            left = ~np.isin(row_id, _all(gone))
+            query, row_id = query[left], row_id[left]
         order = np.lexsort((row_id, query))
         query, row_id = query[order], row_id[order]
         starts = np.searchsorted(query, np.arange(n_queries))
@@ -230,15 +235,9 @@ class Resolver:
             f"{NOTHING_APPLIED} Was this batch applied before?"
         )
 
-    def _refuse_twice(self, row_ids: I64) -> None:
-        distinct, counts = np.unique(row_ids, return_counts=True)
-        if (counts > 1).any():
-            [values] = self.relation.fetch(distinct[counts > 1][:1]).to_pylist()
-            raise SchemaError(
-                f"the batch deletes or updates the row {shorten_row(values.values())} of table "
-                f"{self.target.table!r} more than once. {NOTHING_APPLIED} Name each row once "
-                f"(row key: {listing(self.row_key) or 'none'})."
-            )
+
+def _all(ids: Sequence[I64]) -> I64:
+    return np.concatenate(ids) if ids else np.empty(0, np.int64)
 
 
 def _with_nulls(rows: pa.Table, relation: Relation) -> pa.Table:

@@ -46,8 +46,8 @@ I64 = NDArray[np.int64]
 INLINE_BYTES = 16 << 20
 MIN_SPLIT_BYTES = 8 << 20
 MAX_SPLIT_BYTES = 96 << 20
-# Segment numbers reserved for one task: it writes more than one only for colliding or very many rows.
-NUMBERS_PER_TASK = 32
+# Further segment numbers of one task: it writes more than one only for colliding or very many rows.
+SPARE_NUMBERS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,10 @@ class Target:
     engine: Engine
     progress: Progress | None = None
 
-    def payload(self, schema: Schema, locator: list[int], number: int, **fields: Any) -> dict[str, Any]:
+    def payload(
+        self, schema: Schema, locator: list[int], number: int, spare: int, **fields: Any
+    ) -> dict[str, Any]:
+        """What every encoding task needs: its segment's number, and spare ones should it need more."""
         return {
             "root": str(self.root),
             "folder": self.folder,
@@ -83,7 +86,8 @@ class Target:
             "schema": schema.to_dict(),
             "locator": locator,
             "number": number,
-            "n_numbers": NUMBERS_PER_TASK,
+            "spare": spare,
+            "n_spare": SPARE_NUMBERS,
             **fields,
         }
 
@@ -175,7 +179,7 @@ def encode_batch(source: Source, schema: Schema, target: Target, locator: list[i
 
 def encode_table(rows: pa.Table, schema: Schema, target: Target, locator: list[int], number: int) -> Encoded:
     """Encode typed rows that are in memory, inline."""
-    payload = target.payload(schema, locator, number, sample=False)
+    payload = target.payload(schema, locator, number, number + 1, sample=False)
     return _encoded(schema, ReadOptions(), [unpack(tasks.write_rows(rows, schema, payload))])
 
 
@@ -191,7 +195,7 @@ def _encode(
 ) -> list[Bundle]:
     if source.local_table is not None:
         rows = read_local(source, schema.names, schema.types, table=target.table, version=target.version)
-        payload = target.payload(schema, locator, number, sample=sample)
+        payload = target.payload(schema, locator, number, number + 1, sample=sample)
         return [unpack(tasks.write_rows(rows, schema, payload))]
     where = target.engine.choose(source.n_bytes, INLINE_BYTES)
     groups = [source.splits] if where == "inline" else [[s] for s in source.splits]
@@ -199,7 +203,8 @@ def _encode(
         target.payload(
             schema,
             locator,
-            number + NUMBERS_PER_TASK * i,
+            number + i,
+            number + len(groups) + SPARE_NUMBERS * i,
             splits=[s.to_dict() for s in group],
             options=source.options.to_dict(),
             textual=source.textual,

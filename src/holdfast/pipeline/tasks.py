@@ -108,16 +108,17 @@ def write_rows(rows: pa.Table, schema: Schema, payload: Payload) -> bytes:
     if not len(rows):
         return pack({}, {"failed": "{}", "segments": "[]"})
     for i, columns in enumerate(encode_rows(rows, schema)):
-        if i >= payload["n_numbers"]:
+        if i > payload["n_spare"]:
             raise EngineError(
                 f"the texts of table {payload['table']!r} collide so often that they need more than "
-                f"{payload['n_numbers']} segments. Nothing was applied. Please report this."
+                f"{payload['n_spare']} segments. Nothing was applied. Please report this."
             )
-        ref = write_segment(root, payload["folder"], payload["number"] + i, columns, payload["locator"])
+        number = payload["spare"] + i - 1 if i else payload["number"]
+        ref = write_segment(root, payload["folder"], number, columns, payload["locator"])
         refs.append(ref.to_dict())
         if payload["sample"]:
             segment = open_segment(root, ref, schema)
-            found = sample_evidence(segment, payload["nulls"] == "distinct", seed=payload["number"] + i)
+            found = sample_evidence(segment, payload["nulls"] == "distinct", seed=number)
             masks.append(found[0])
             witnesses.append(found[1])
     meta = {"failed": "{}", "segments": json.dumps(refs)}

@@ -564,8 +564,8 @@ class Ledger:
             wrong = True
         if wrong:
             raise DamagedFileError(
-                f"the file '{FOLDER}/_delta_log/{entry.name}' of the workspace {str(self.root)!r} is damaged: "
-                f"it is not what was written for version {version} or later. {_REPAIR}"
+                f"the file '{FOLDER}/_delta_log/{entry.name}' of the workspace {str(self.root)!r} is "
+                f"damaged: it is not what was written for version {version} or later. {_REPAIR}"
             )
 
     def _gap(self, version: int) -> DamagedFileError:

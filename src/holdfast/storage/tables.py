@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +90,7 @@ class TableState:
     index_columns: tuple[int, ...]
     cover: FileRef
     evidence: FileRef
-    pins: tuple[tuple[str, ...], ...] = ()
+    pins: tuple[tuple[tuple[str, ...], bool], ...] = ()  # pinned columns, and whether they are unique
 
     @property
     def n_rows(self) -> int:
@@ -102,9 +102,6 @@ class TableState:
         if not self.row_key:
             return list(range(len(self.schema)))
         return [p for p in map(self.schema.position, self.row_key) if p is not None]
-
-    def with_pins(self, pins: tuple[tuple[str, ...], ...]) -> TableState:
-        return replace(self, pins=pins)
 
     def files(self) -> list[FileRef]:
         return [self.cover, self.evidence, *(f for s in self.segments for f in s.files())]
@@ -124,7 +121,7 @@ class TableState:
             "index_columns": list(self.index_columns),
             "cover": self.cover.to_dict(),
             "evidence": self.evidence.to_dict(),
-            "pins": [list(p) for p in self.pins],
+            "pins": [{"columns": list(columns), "holds": holds} for columns, holds in self.pins],
         }
 
     @classmethod
@@ -143,7 +140,7 @@ class TableState:
             index_columns=tuple(fields["index_columns"]),
             cover=FileRef.from_dict(fields["cover"]),
             evidence=FileRef.from_dict(fields["evidence"]),
-            pins=tuple(tuple(p) for p in fields["pins"]),
+            pins=tuple((tuple(p["columns"]), p["holds"]) for p in fields["pins"]),
         )
 
 

@@ -177,6 +177,8 @@ def parquet_schema(path: str, *, table: str) -> tuple[pa.Schema, list[tuple[int,
 def _open_parquet(path: str, table: str) -> Any:
     try:
         return pq.ParquetFile(path, memory_map=True)
+    except PermissionError:
+        raise  # `plan` says so
     except (pa.ArrowInvalid, OSError) as error:
         raise SourceError(
             f"{shorten_path(path)} for table {table!r} is not a Parquet file: {first_line(error)}. "
@@ -217,6 +219,8 @@ def read_parquet(split: Split, names: Sequence[str], *, table: str) -> pa.Table:
 def open_arrow(path: str, *, table: str) -> Any:
     try:
         return pa.ipc.open_file(pa.memory_map(path))
+    except PermissionError:
+        raise
     except (pa.ArrowInvalid, OSError) as error:
         raise SourceError(
             f"{shorten_path(path)} for table {table!r} is not an Arrow file: {first_line(error)}. "

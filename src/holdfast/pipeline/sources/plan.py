@@ -196,8 +196,8 @@ def _files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str
     if path.is_dir():
         if (path / "_delta_log").is_dir():
             raise SourceError(
-                f"{shorten_path(given)} for table {table!r} is a Delta table; its files alone may hold deleted "
-                "rows. "
+                f"{shorten_path(given)} for table {table!r} is a Delta table; its files alone may hold "
+                "deleted rows. "
                 f"{NOTHING_APPLIED} Next step: read it with deltalake or Spark and give the table."
             )
         found = [f for f in sorted(path.rglob("*")) if f.is_file() and _visible(f.relative_to(path))]
@@ -241,8 +241,8 @@ def _refuse_partitions(path: Path, given: str, table: str) -> None:
     named = [part for part in path.parts[:-1] if "=" in part]
     if named:
         raise SchemaError(
-            f"{shorten_path(given)} for table {table!r} is partitioned: the column {named[0].split('=')[0]!r} "
-            "stands in "
+            f"{shorten_path(given)} for table {table!r} is partitioned: the column "
+            f"{named[0].split('=')[0]!r} stands in "
             f"folder names ({shorten(named[0])}) and would be lost. {NOTHING_APPLIED} Next step: read the "
             "folder with "
             "Spark and give the DataFrame."
