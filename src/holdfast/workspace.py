@@ -335,7 +335,7 @@ class Workspace(Reader):
         named = tuple(state.schema.names[p] for p in positions)
         rest = tuple(p for p in state.pins if p[0] != named)
         if remove and len(rest) == len(state.pins):
-            raise UsageError(f"[{', '.join(named)}] of table {table!r} is not pinned.")
+            raise UsageError(f"[{listing(named)}] of table {table!r} is not pinned.")
         holds = bool(self._keys_inside(state, positions))
         if not holds and 0 < state.max_columns < len(named):
             holds = not self._duplicates(state, positions)

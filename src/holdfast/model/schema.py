@@ -86,21 +86,18 @@ class Schema:
     """The columns of a table, in order. Positions are bit numbers in every mask."""
 
     columns: tuple[Column, ...]
-    _positions: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
+    names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    types: tuple[Type, ...] = field(init=False, repr=False, compare=False)
+    _positions: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_positions", {c.name: i for i, c in enumerate(self.columns)})
+        # Frozen, and asked for all the time: worked out once.
+        object.__setattr__(self, "names", tuple(c.name for c in self.columns))
+        object.__setattr__(self, "types", tuple(c.type for c in self.columns))
+        object.__setattr__(self, "_positions", {name: i for i, name in enumerate(self.names)})
 
     def __len__(self) -> int:
         return len(self.columns)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(c.name for c in self.columns)
-
-    @property
-    def types(self) -> tuple[Type, ...]:
-        return tuple(c.type for c in self.columns)
 
     def position(self, name: str) -> int | None:
         """The position of a column, or None."""

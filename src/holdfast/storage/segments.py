@@ -67,6 +67,7 @@ class Segment:
             )
         self.codes: I32 = codes.reshape(len(schema), ref.n_rows)
         self._dictionaries: dict[int, U64] = {}
+        self._indexes: dict[int, tuple[I32, I32]] = {}
 
     def dictionary(self, column: int) -> U64:
         found = self._dictionaries.get(column)
@@ -111,11 +112,11 @@ class Segment:
 
     def index(self, column: int) -> tuple[I32, I32]:
         """(offsets, positions): the rows of each local code of an indexed column."""
-        for columns, file in self.ref.indexes:
-            if column in columns:
-                bundle = open_bundle(self.root, file, "index")
-                return bundle.array(f"offsets.{column}"), bundle.array(f"positions.{column}")
-        raise KeyError(column)
+        if column not in self._indexes:
+            file = next(file for columns, file in self.ref.indexes if column in columns)
+            bundle = open_bundle(self.root, file, "index")
+            self._indexes[column] = bundle.array(f"offsets.{column}"), bundle.array(f"positions.{column}")
+        return self._indexes[column]
 
     def rows(self, positions: I64) -> pa.Table:
         """The values of some rows."""
