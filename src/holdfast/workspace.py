@@ -34,6 +34,7 @@ from holdfast.errors import (
     UnknownColumnError,
     UsageError,
     WorkspaceError,
+    listing,
     shorten,
 )
 from holdfast.history import Explanation, LogEntry, Reader

@@ -473,8 +473,8 @@ BATCHES = [
     ),
     Case(
         "deleting and updating a row",
-        SchemaError,
-        ("(1, 'Ada', 'Rome', 1, 0.5)", "more than once", NOTHING),
+        AbsentRowError,
+        ("(1, 'Ada', 'Rome', 1, 0.5)", "(left)", NOTHING),
         lambda ws, folder: ws.apply(
             "people", deletes=kit.table_of(kit.START[:1]), before=kit.table_of(kit.START[:1]), after=people()
         ),

@@ -19,6 +19,7 @@ import pytest
 
 import holdfast
 from holdfast.errors import DamagedFileError, WorkspaceError
+from holdfast.storage import ledger as ledger_module
 from holdfast.workspace import Workspace
 from trust import kit
 
@@ -230,6 +231,25 @@ def test_any_byte_of_the_ledger(base: Path, truth: dict[str, Any], tmp_path: Pat
 @pytest.mark.parametrize("seed", range(100, 110))
 def test_many_bytes_of_the_ledger(base: Path, truth: dict[str, Any], tmp_path: Path, seed: int) -> None:
     _flip_bytes(base, truth, tmp_path, seed, 200)
+
+
+def test_any_byte_of_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Delta's own checkpoint has no checksums: what it says must fit the log and the commits."""
+    monkeypatch.setattr(ledger_module, "CHECKPOINT_EVERY", 3)
+    base = tmp_path / "base"
+    kit.build(base)
+    [checkpoint] = base.glob("ledger/_delta_log/*.checkpoint.parquet")
+    truth = ask(base)
+    rng = random.Random(0)
+    # Names of columns that are no UTF-8 once escaped as another error.
+    places = [(rng.randrange(14_000), 1 << rng.randrange(8)) for _ in range(12)]
+    for at, bits in [(6807, 128), (7838, 128), *places]:
+        content = checkpoint.read_bytes()
+        flip_at(checkpoint, at % len(content), bits)
+        for question, answer in ask(base).items():
+            if not isinstance(answer, WorkspaceError):
+                assert answer == truth[question], f"byte {at} ^ {bits}: {question} is wrong"
+        checkpoint.write_bytes(content)
 
 
 def _flip_bytes(base: Path, truth: dict[str, Any], folder: Path, seed: int, n: int) -> None:

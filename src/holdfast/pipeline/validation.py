@@ -119,17 +119,13 @@ def refute(
     masks = candidate_masks(sequences, pivot, n_words_for(n_columns))
     witnesses = np.full((len(sequences), pairs.WITNESSES, 2), -1, dtype=np.int64)
     clustered, offsets = partitions.cluster(rows.values([pivot])[0], nulls_distinct, int(nulls[pivot]))
-    rows = rows.take(clustered)
     for first in np.unique(sequences[:, 0]).tolist():
         branch = np.flatnonzero(sequences[:, 0] == first)
-        within, bounds = rows, offsets
+        kept, bounds = clustered, offsets
         if first >= 0:
             column = rows.values([first])[0]
-            kept, bounds = partitions.refine(
-                column, np.arange(len(column), dtype=np.int32), offsets, nulls_distinct, int(nulls[first])
-            )
-            within = rows.take(kept)
-        walk(within, bounds, branch, sequences, nulls_distinct, refuted, masks, witnesses)
+            kept, bounds = partitions.refine(column, clustered, offsets, nulls_distinct, int(nulls[first]))
+        walk(rows.take(kept), bounds, branch, sequences, nulls_distinct, refuted, masks, witnesses)
     return refuted, masks, witnesses
 
 
@@ -238,6 +234,7 @@ class Rows:
     nulls: U64  # per column: the code that stands for NULL
     owner: I64
     position: I32
+    in_order: bool = False  # segment after segment: codes are read as they lie
 
     @classmethod
     def of_part(
@@ -257,7 +254,7 @@ class Rows:
             for s in segments
         ]
         owner = np.repeat(np.arange(len(segments), dtype=np.int64), [len(p) for p in found])
-        return cls(segments, views, nulls, owner, np.concatenate(found))
+        return cls(segments, views, nulls, owner, np.concatenate(found), in_order=True)
 
     def take(self, at: I32 | slice) -> Rows:
         return Rows(self.segments, self.views, self.nulls, self.owner[at], self.position[at])
@@ -270,7 +267,10 @@ class Rows:
         """uint64[len(columns), n]: the codes of the rows."""
         out = np.empty((len(columns), len(self.owner)), dtype=np.uint64)
         for i, segment in enumerate(self.segments):
-            at = np.flatnonzero(self.owner == i) if len(self.segments) > 1 else np.arange(len(self.owner))
+            if self.in_order:
+                at = np.arange(*np.searchsorted(self.owner, [i, i + 1]))
+            else:
+                at = np.flatnonzero(self.owner == i)
             if not len(at):
                 continue
             where = self.position[at]

@@ -870,7 +870,7 @@ def _find_damage(log: Path) -> tuple[str, str]:
         if name.endswith(".checkpoint.parquet"):
             try:
                 pq.read_metadata(log / name)
-            except (pa.ArrowException, OSError) as error:
+            except (pa.ArrowException, OSError, ValueError) as error:
                 return name, f"is damaged: {_brief(error)}"
     entries = [name for name in names if re.fullmatch(r"\d{20}\.json", name)]
     for name in entries:
