@@ -57,7 +57,7 @@ class Explanation:
     columns: tuple[str, ...]
     version: int
     unique: bool
-    since: int  # the first version of the current spell
+    since: int | None  # the first version of the current spell; None where a bound hides it
     minimal: bool
     keys: tuple[Dependency, ...]  # the minimal keys inside it
     duplicates: tuple[Pair, ...]  # rows that prove it is not unique
@@ -195,8 +195,9 @@ class Reader:
         if not unique:
             duplicates = self._duplicates(state, positions)
             unique = not duplicates  # possible only under a bound on the size of keys
-        # Without a key inside (under a bound) the past of a combination is not known.
-        since, turned = self._spell(table, positions, unique) if keys or not unique else (base, None)
+        since, turned = self._spell(table, positions, unique)
+        if not keys and 0 < state.max_columns < len(positions) and (unique or turned is None):
+            since, turned = None, None  # past covers say nothing of combinations wider than their bound
         own = {frozenset(c) for c in [names]}
         turned_by: tuple[ChangeRow, ...] = ()
         if turned is not None:
@@ -261,7 +262,9 @@ class Reader:
         outside = ~_mask(positions, masks.shape[1])
         return self._uccs(state.table, state.schema, masks[~(masks & outside).any(axis=1)])
 
-    def _spell(self, table: str, positions: Sequence[int], unique: bool) -> tuple[int, CommitRow | None]:
+    def _spell(
+        self, table: str, positions: Sequence[int], unique: bool
+    ) -> tuple[int | None, CommitRow | None]:
         """(since, turned): the first version of the current spell, and the commit if it was a turn."""
         commits = self.ledger.commits(table)
         tracked = max((c.version for c in commits if c.action == "track"), default=1)

@@ -179,3 +179,12 @@ def test_equal_rows_in_two_parts_of_a_batch(tracked: Opener) -> None:
     assert ws.n_rows("t") == 2
     assert keys(ws) == [("a",)]
     assert not ws.explain("t", []).unique
+
+
+def test_a_bound_hides_the_past_of_wider_combinations(tracked: Opener) -> None:
+    ws = tracked({"a": [1, 1, 2], "b": [1, 2, 1], "c": [1, 2, 3]}, max_columns=1)
+    ws.apply("t", inserts=ints({"a": [3], "b": [3], "c": [3]}))
+    told = ws.explain("t", ["a", "b"])
+    assert told.unique
+    assert told.since is None
+    assert ws.explain("t", ["c"]).since == 2

@@ -683,8 +683,8 @@ def test_damaged_data_files_are_named(intact: Path, tmp_path: Path) -> None:
     for version, wrong in [
         (3, "is missing"),
         (4, "has 50 bytes; [0-9]+ were written"),
-        (5, "cannot be read"),
-        (6, "cannot be read"),
+        (5, "has been altered"),
+        (6, "has been altered"),
     ]:
         with pytest.raises(
             DamagedFileError, match=rf"'ledger/commit-0000000{version}-\w+.parquet' .* {wrong}"

@@ -352,7 +352,8 @@ def print_explanation(paper: Paper, told: Explanation) -> None:
         verdict,
         (f" (version {told.version})", "dim"),
     )
-    paper.line(f"since version {told.since}" + _turn(told), indent=2)
+    if told.since is not None:
+        paper.line(f"since version {told.since}" + _turn(told), indent=2)
     if told.pinned:
         paper.line("pinned", indent=2)
     if told.unique and told.minimal:

@@ -44,6 +44,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import xxhash
 from arro3.core import Array, DataType, Field, RecordBatchReader, Schema, Table
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
 from deltalake import Schema as DeltaSchema
@@ -51,7 +52,7 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
 from holdfast.errors import ConflictError, DamagedFileError, HoldfastError, WorkspaceError
-from holdfast.storage.files import FileRef, sync_file, sync_folder, unique_name, write_file
+from holdfast.storage.files import FileRef, check_file, sync_file, sync_folder, unique_name, write_file
 
 FOLDER = "ledger"
 
@@ -111,6 +112,8 @@ _CONFIGURATION = {
 _ACTIONS = frozenset(
     ("add", "remove", "cdc", "metaData", "protocol", "commitInfo", "txn", "domainMetadata", "sidecar")
 )
+
+_CHECKSUM = re.compile(r"commits?-.*_([0-9a-f]{16})\.parquet")
 
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
@@ -288,7 +291,7 @@ class Ledger:
         """Read every live file whole, with its page checksums; how many there are."""
         files = self._refresh().files
         for file in files:
-            with self._open_file(file.path, file.length) as parquet:
+            with self._open_file(file.path, file.length, fresh=True) as parquet:
                 block = parquet.read(use_threads=False).select(_SCHEMA.names)
             entries = zip(block.column("version").to_pylist(), block.column("entry").to_pylist(), strict=True)
             versions = sorted(version for version, entry in entries if entry == "commit")
@@ -354,7 +357,7 @@ class Ledger:
                     del heads[commit.table]
             row = replace(commit, version=version, at=at, heads=heads)
             content = _encode(row, changes)
-            name = unique_name(FOLDER, f"commit-{version:08d}", ".parquet")
+            name = _file_name(f"commit-{version:08d}", content)
             self._swap_in(write_file(self.root, name, [content]), version, 1 + len(changes))
             self._tip = {
                 "version": version,
@@ -490,8 +493,9 @@ class Ledger:
         block = pa.concat_tables(blocks)
         if block.column("entry").to_pylist().count("commit") != last - first + 1:
             raise self._gap(first)  # never make it worse: a damaged history stays as it is
-        name = unique_name(FOLDER, f"commits-{first:08d}-{last:08d}", ".parquet")
-        ref = write_file(self.root, name, [_to_parquet(block)])
+        content = _to_parquet(block)
+        name = _file_name(f"commits-{first:08d}-{last:08d}", content)
+        ref = write_file(self.root, name, [content])
         actions: list[Any] = [_add_action(ref, first, last, block.num_rows, moves_rows=True)]
         actions += [RemoveAction(file.path, False, _now_ms(), file.length, {}) for file in run]
         if not self._swap(snapshot, actions, name, {"holdfastCompaction": True}):
@@ -575,8 +579,12 @@ class Ledger:
         )
 
     @contextmanager
-    def _open_file(self, path: str, length: int) -> Iterator[Any]:
-        """A Parquet file, with whatever is wrong with it turned into a DamagedFileError."""
+    def _open_file(self, path: str, length: int, *, fresh: bool = False) -> Iterator[Any]:
+        """A Parquet file, with whatever is wrong with it turned into a DamagedFileError.
+
+        Page checksums leave headers and footer out, so the name carries one of the whole file; it
+        is checked once per process, or now if `fresh`. Files merged by another tool have none.
+        """
         full = self._folder / path
         name = f"{FOLDER}/{path}"
         try:
@@ -586,6 +594,8 @@ class Ledger:
                     f"the file {name!r} of the workspace {str(self.root)!r} has {found} bytes; "
                     f"{length} were written. {_REPAIR}"
                 )
+            if told := _CHECKSUM.fullmatch(path):
+                check_file(self.root, FileRef(name, length, told[1]), deep=True, fresh=fresh)
             with pq.ParquetFile(full, page_checksum_verification=True) as parquet:
                 yield parquet
         except HoldfastError:
@@ -711,6 +721,11 @@ def _encode(commit: CommitRow, changes: Sequence[ChangeRow]) -> Any:
             arrays.append(Array(columns[name], kind))
     block = pa.RecordBatchReader.from_stream(Table.from_arrays(arrays, schema=_SCHEMA)).read_all()
     return _to_parquet(block)
+
+
+def _file_name(stem: str, content: Any) -> str:
+    """A new name that carries the content's checksum."""
+    return unique_name(FOLDER, stem, f"_{xxhash.xxh3_64_hexdigest(memoryview(content))}.parquet")
 
 
 def _to_parquet(block: Any) -> Any:
