@@ -68,7 +68,7 @@ def _word(data, i):  # type: ignore[no-untyped-def]
     return w
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _xxh64(data, start, end):  # type: ignore[no-untyped-def]
     n = end - start
     i = start
@@ -114,7 +114,7 @@ def _xxh64(data, start, end):  # type: ignore[no-untyped-def]
     return h
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _bytes_codes(offsets, data, out):  # type: ignore[no-untyped-def]
     for i in range(out.shape[0]):
         out[i] = _xxh64(data, offsets[i], offsets[i + 1])
@@ -148,7 +148,7 @@ def mix(x):  # type: ignore[no-untyped-def]
     return x
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _factorize(values, valid, has_nulls, codes):  # type: ignore[no-untyped-def]
     capacity = 1024
     slots = np.full(capacity, -1, dtype=np.int32)
@@ -189,7 +189,7 @@ def _factorize(values, valid, has_nulls, codes):  # type: ignore[no-untyped-def]
     return uniques[:n].copy()
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _relabel(codes, rank):  # type: ignore[no-untyped-def]
     for i in range(codes.shape[0]):
         codes[i] = rank[codes[i]]
@@ -215,7 +215,7 @@ def factorize(values: U64, valid: Bool | None) -> tuple[U64, I32]:
     return uniques[order], codes
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _mix_column(hashes, dictionary, codes, null):  # type: ignore[no-untyped-def]
     for i in range(hashes.shape[0]):
         c = codes[i]
@@ -232,7 +232,7 @@ def mix_column(hashes: U64, dictionary: U64, codes: I32) -> None:
     _mix_column(hashes, frozen(dictionary), frozen(codes), _NULL_IN_ROW)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _postings(codes, offsets, positions):  # type: ignore[no-untyped-def]
     for i in range(codes.shape[0]):
         offsets[codes[i] + 1] += 1
@@ -257,7 +257,7 @@ def postings(codes: I32, n_values: int) -> tuple[I32, I32]:
     return offsets, positions
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _translate(dictionary, wanted, out):  # type: ignore[no-untyped-def]
     n = dictionary.shape[0]
     low = 0

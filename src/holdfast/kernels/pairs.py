@@ -27,7 +27,7 @@ Bool = NDArray[np.bool_]
 WITNESSES = 4
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _slot(slots, masks, mask):  # type: ignore[no-untyped-def]
     capacity = slots.shape[0]
     h = np.uint64(0)
@@ -47,7 +47,7 @@ def _slot(slots, masks, mask):  # type: ignore[no-untyped-def]
     return s
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _grown(masks, witnesses, n):  # type: ignore[no-untyped-def]
     size = 2 * masks.shape[0]
     new_masks = np.empty((size, masks.shape[1]), dtype=np.uint64)
@@ -60,7 +60,7 @@ def _grown(masks, witnesses, n):  # type: ignore[no-untyped-def]
     return slots, new_masks, new_witnesses
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _record(slots, masks, witnesses, n, mask, a, b):  # type: ignore[no-untyped-def]
     """Count one pair; the caller keeps n below the capacity. Returns the new n."""
     s = _slot(slots, masks, mask)
@@ -81,7 +81,7 @@ def _record(slots, masks, witnesses, n, mask, a, b):  # type: ignore[no-untyped-
     return n
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _pairs_evidence(codes, left, right, distinct, keep):  # type: ignore[no-untyped-def]
     n_columns = codes.shape[0]
     n_words = max(1, (n_columns + 63) // 64)
@@ -114,7 +114,7 @@ def pairs_evidence(codes: I32, left: I64, right: I64, nulls_distinct: bool) -> t
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _sample_pairs(codes, positions, at, hop):  # type: ignore[no-untyped-def]
     left = np.empty(at.shape[0], dtype=np.int64)
     right = np.empty(at.shape[0], dtype=np.int64)
@@ -149,11 +149,14 @@ def sample_pairs(codes: I32, positions: I32, n_pairs: int, rng: np.random.Genera
     return _sample_pairs(frozen(codes), frozen(positions), frozen(at), frozen(hop))  # type: ignore[no-any-return]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _choose(starts, ends, translated, probes, chosen):  # type: ignore[no-untyped-def]
+    n_probes = probes.shape[0]
+    users = np.zeros(starts.shape[0], dtype=np.int64)
     work = np.int64(0)
-    for s in range(probes.shape[0]):
-        for b in range(starts.shape[1]):
+    for b in range(starts.shape[1]):
+        users[:] = 0
+        for s in range(n_probes):
             best = -1
             shortest = np.int64(0)
             for j in range(probes.shape[1]):
@@ -169,60 +172,88 @@ def _choose(starts, ends, translated, probes, chosen):  # type: ignore[no-untype
                     shortest = length
             chosen[s, b] = best
             if best >= 0:
-                work += shortest
+                users[best] += 1
+        # A list that another probe walks anyway is free: leave one's own for it if it is not too long.
+        for s in range(n_probes):
+            best = chosen[s, b]
+            if best < 0 or users[best] != 1:
+                continue
+            shortest = np.int64(ends[best, b]) - np.int64(starts[best, b])
+            for j in range(probes.shape[1]):
+                k = probes[s, j]
+                if k < 0:
+                    break
+                length = np.int64(ends[k, b]) - np.int64(starts[k, b])
+                if k != best and users[k] > 0 and length <= 2 * shortest:
+                    users[best] = 0
+                    users[k] += 1
+                    chosen[s, b] = k
+                    break
+        for k in range(starts.shape[0]):
+            if users[k] > 0:
+                work += np.int64(ends[k, b]) - np.int64(starts[k, b])
     return work
 
 
 def choose_lists(starts: I32, ends: I32, translated: I32, probes: I32) -> tuple[I32, int]:
-    """For each probe and batch row the index whose list is shortest, and the total length of these.
+    """For each probe and batch row the index whose list is walked, and the total length of these lists.
 
     IN starts, ends int32[n_indexes, n_batch]: the posting list of each batch row in each index; IN
     translated int32[n_indexes, n_batch]: its local code there, -1 for none; IN probes
     int32[n_probes, *]: sets of indexes, padded with -1. The result is int32[n_probes, n_batch],
     -1 where some index of the probe has no such value: the intersection is empty (SWAN alg. 2,
-    line 15).
+    line 15). Else it is the shortest list, or one of at most twice its length that another probe of the
+    row walks as well: lookups are shared, as in SWAN's cache.
     """
     chosen = np.empty((len(probes), starts.shape[1]), dtype=np.int32)
     work = _choose(frozen(starts), frozen(ends), frozen(translated), frozen(probes), chosen)
     return chosen, int(work)
 
 
-@njit(cache=True)
-def _probe(codes, live, translated, positions, starts, ends, chosen, index, columns, own, keep):  # type: ignore[no-untyped-def]
+@njit(cache=True, nogil=True)
+def _probe(codes, live, translated, positions, starts, ends, chosen, index, column, columns, own, keep):  # type: ignore[no-untyped-def]
     n_columns = codes.shape[0]
     n_words = max(1, (n_columns + 63) // 64)
     masks = np.empty((64, n_words), dtype=np.uint64)
     witnesses = np.full((64, keep, 2), -1, dtype=np.int64)
     slots = np.full(256, -1, dtype=np.int64)
     mask = np.empty(n_words, dtype=np.uint64)
+    here = np.empty(chosen.shape[0], dtype=np.int64)
     n = 0
-    for s in range(chosen.shape[0]):
-        for b in range(chosen.shape[1]):
-            if chosen[s, b] != index:
-                continue
-            for p in range(starts[b], ends[b]):
-                r = positions[p]
-                if own and r >= b:
-                    break  # positions ascend: each pair of batch rows is seen once
-                if not live[r]:
-                    continue
+    for b in range(chosen.shape[1]):
+        n_here = 0
+        for s in range(chosen.shape[0]):
+            if chosen[s, b] == index:
+                here[n_here] = s
+                n_here += 1
+        if n_here == 0:
+            continue
+        for p in range(starts[b], ends[b]):
+            r = positions[p]
+            if own and r >= b:
+                break  # positions ascend: each pair of batch rows is seen once
+            same = False
+            for i in range(n_here):
+                s = here[i]
                 same = True
                 for j in range(columns.shape[1]):
                     c = columns[s, j]
                     if c < 0:
                         break
-                    if codes[c, r] != translated[c, b]:
+                    if c != column and codes[c, r] != translated[c, b]:
                         same = False
                         break
-                if not same:
-                    continue
-                mask[:] = np.uint64(0)
-                for c in range(n_columns):
-                    if codes[c, r] == translated[c, b]:
-                        mask[c >> 6] |= np.uint64(1) << np.uint64(c & 63)
-                if n == masks.shape[0]:
-                    slots, masks, witnesses = _grown(masks, witnesses, n)
-                n = _record(slots, masks, witnesses, n, mask, b, r)
+                if same:
+                    break
+            if not same or not live[r]:
+                continue
+            mask[:] = np.uint64(0)
+            for c in range(n_columns):
+                if codes[c, r] == translated[c, b]:
+                    mask[c >> 6] |= np.uint64(1) << np.uint64(c & 63)
+            if n == masks.shape[0]:
+                slots, masks, witnesses = _grown(masks, witnesses, n)
+            n = _record(slots, masks, witnesses, n, mask, b, r)
     return masks[:n].copy(), witnesses[:n].copy()
 
 
@@ -235,6 +266,7 @@ def probe(
     ends: I32,
     chosen: I32,
     index: int,
+    column: int,
     probe_columns: I32,
     own: bool,
 ) -> tuple[U64, I64]:
@@ -242,11 +274,12 @@ def probe(
 
     IN codes int32[n_columns, n], live bool[n]: the old rows; IN translated int32[n_columns,
     n_batch]: the batch in the codes of the old rows, -1 for a value (or a distinct NULL) that none
-    of them has; IN positions int32[n]: the index; IN starts, ends int32[n_batch]: the list of each
-    batch row in it; IN chosen int32[n_probes, n_batch] (see `choose_lists`): rows are looked up
-    where it equals `index`; IN probe_columns int32[n_probes, *]: the columns that a pair must
-    agree on to be of interest, padded with -1. `own`: the old rows are the batch itself, each
-    pair is seen once. Witnesses are (batch position, old position).
+    of them has; IN positions int32[n]: the index, which is on `column`; IN starts, ends
+    int32[n_batch]: the list of each batch row in it; IN chosen int32[n_probes, n_batch] (see
+    `choose_lists`): rows are looked up where it equals `index`; IN probe_columns int32[n_probes, *]:
+    the columns that a pair must agree on to be of interest, padded with -1, best the most
+    selective first. `own`: the old rows are the batch itself, each pair is seen once. Witnesses are
+    (batch position, old position).
 
     Cost: the sum of the list lengths; a random access or two for each entry.
     """
@@ -259,13 +292,14 @@ def probe(
         frozen(ends),
         frozen(chosen),
         np.int64(index),
+        np.int64(column),
         frozen(probe_columns),
         own,
         WITNESSES,
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _locate(hashes, order, wanted, codes, live, translated, columns):  # type: ignore[no-untyped-def]
     found_query = np.empty(64, dtype=np.int64)
     found_row = np.empty(64, dtype=np.int64)
@@ -337,6 +371,6 @@ def warm_up() -> None:
     starts, ends = np.zeros((1, 3), np.int32), np.ones((1, 3), np.int32)
     probes = np.zeros((1, 1), np.int32)
     chosen, _ = choose_lists(starts, ends, codes[:1], probes)
-    probe(codes, live, codes, positions, starts[0], ends[0], chosen, 0, probes, False)
+    probe(codes, live, codes, positions, starts[0], ends[0], chosen, 0, 0, probes, False)
     hashes = np.zeros(3, dtype=np.uint64)
     locate(hashes, positions, hashes, codes, live, codes, np.zeros(1, np.int32))

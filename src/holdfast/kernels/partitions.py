@@ -31,7 +31,7 @@ CHUNK_ROWS = 1 << 14
 LEAF_ROWS = 1 << 9
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _cluster(values, skip, null):  # type: ignore[no-untyped-def]
     n = values.shape[0]
     capacity = 1024
@@ -96,7 +96,7 @@ def cluster(values: U64, nulls_distinct: bool, null: int) -> tuple[I32, I64]:
     return _cluster(frozen(values), nulls_distinct, np.uint64(null))  # type: ignore[no-any-return]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _refine(rows, offsets, first, last, column, skip, null, top_row, top_cluster, slots, ids, sizes):  # type: ignore[no-untyped-def]
     """Refine clusters first..last; write the result behind (top_row, top_cluster).
 
@@ -199,7 +199,7 @@ def refine(values: U64, rows: I32, offsets: I64, nulls_distinct: bool, null: int
     return out_rows[len(rows) : top_row], out_offsets[n_clusters + 1 : top_cluster + 1] - len(rows)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _scratch(biggest):  # type: ignore[no-untyped-def]
     """Working space for clusters of up to so many rows."""
     capacity = 32
@@ -212,7 +212,7 @@ def _scratch(biggest):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _validate(values, slot, bounds, sequences, skip, nulls, refuted, chunk_rows, leaf_rows):  # type: ignore[no-untyped-def]
     n_candidates = sequences.shape[0]
     max_depth = sequences.shape[1]
@@ -326,7 +326,7 @@ def validate(
     )  # fmt: skip
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _climb(values, owner, bounds, skip, nulls, masks, witnesses):  # type: ignore[no-untyped-def]
     n_columns = values.shape[0]
     n_clusters = owner.shape[0]
@@ -401,7 +401,7 @@ def climb(
     _climb(frozen(values), frozen(owner), frozen(offsets), nulls_distinct, frozen(nulls), masks, witnesses)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _gather(dictionary, codes, positions, at, null, out):  # type: ignore[no-untyped-def]
     for i in range(positions.shape[0]):
         c = codes[positions[i]]
@@ -416,7 +416,7 @@ def gather(dictionary: U64, codes: I32, positions: I32, at: I64, null: int, out:
     _gather(frozen(dictionary), frozen(codes), frozen(positions), frozen(at), np.uint64(null), out)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _select(dictionary, codes, live, null, part, n_parts, skip_null, wanted):  # type: ignore[no-untyped-def]
     # Decide once per value, then once per row.
     for v in range(dictionary.shape[0]):

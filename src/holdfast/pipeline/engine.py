@@ -24,6 +24,7 @@ import threading
 import traceback
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -98,11 +99,13 @@ class Engine:
         *,
         where: Where,
         progress: Progress | None = None,
+        parallel: bool = False,
     ) -> list[bytes]:
         """The function's results, one per payload and in their order.
 
         A HoldfastError raised by a task is raised here with its class and message. Any other exception
         becomes an EngineError that names the task; the task's traceback is in its notes.
+        `parallel` lets inline tasks share the machine's cores; worth it when they are mostly kernels.
         `progress(done, total)` is called from time to time, perhaps from another thread.
         """
         name = task_name(function)
@@ -110,7 +113,7 @@ class Engine:
         if not texts:
             return []
         if where == "inline":
-            return _run_inline(function, name, texts, progress)
+            return _run_inline(function, name, texts, progress, self.cores if parallel else 1)
         return self._run_on_spark(name, texts, progress)
 
     def _run_on_spark(self, name: str, texts: list[str], progress: Progress | None) -> list[bytes]:
@@ -216,17 +219,29 @@ def echo(payload: dict[str, Any]) -> bytes:
 # --- Inline -----------------------------------------------------------------------------------------------
 
 
-def _run_inline(function: Task, name: str, texts: list[str], progress: Progress | None) -> list[bytes]:
-    results = []
-    for done, text in enumerate(texts):
-        if progress is not None:
-            progress(done, len(texts))
+def _run_inline(
+    function: Task, name: str, texts: list[str], progress: Progress | None, n_threads: int
+) -> list[bytes]:
+    """On the driver, one by one or on a few threads: kernels let go of the interpreter's lock."""
+
+    def run(text: str) -> bytes:
         try:
-            results.append(_checked(function(json.loads(text)), name))
+            return _checked(function(json.loads(text)), name)
         except HoldfastError:
             raise
         except Exception as error:
             raise _task_failure(name, error) from error
+
+    results = []
+    with contextlib.ExitStack() as stack:
+        if n_threads > 1 and len(texts) > 1:
+            outcomes = stack.enter_context(ThreadPoolExecutor(n_threads)).map(run, texts)
+        else:
+            outcomes = map(run, texts)
+        for done in range(len(texts)):
+            if progress is not None:
+                progress(done, len(texts))
+            results.append(next(outcomes))
     if progress is not None:
         progress(len(texts), len(texts))
     return results

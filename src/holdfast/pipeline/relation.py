@@ -40,6 +40,8 @@ INLINE_PROBE = 40_000_000  # pairs of rows, estimated from the lengths of postin
 INLINE_INDEX = 4_000_000  # rows x columns
 INLINE_LOCATE = 2_000_000  # lookups
 INLINE_MERGE = 2_000_000  # rows
+# Inline work above this share of its limit runs on all cores.
+WORTH_THREADS = 0.05
 # Rows of one validation task.
 PART_ROWS = 1 << 21
 # Segments of one size that are merged into one.
@@ -107,7 +109,10 @@ class Relation:
 
     def _run(self, task: Any, payloads: list[Payload], work: float, limit: float) -> list[Bundle]:
         where = self.engine.choose(work, limit)
-        return [unpack(r) for r in self.engine.run(task, payloads, where=where, progress=self.progress)]
+        results = self.engine.run(
+            task, payloads, where=where, progress=self.progress, parallel=work > limit * WORTH_THREADS
+        )
+        return [unpack(r) for r in results]
 
     # -- looking ------------------------------------------------------------------------------
 

@@ -199,19 +199,22 @@ def probe_pairs(
     width = max(len(p) for p in probes)
     columns = np.full((len(probes), width), -1, dtype=np.int32)
     slots = np.full((len(probes), width), -1, dtype=np.int32)
+    distinct = segment.ref.distinct
     for i, probe in enumerate(probes):
-        columns[i, : len(probe)] = probe
+        # The most selective column first: it rejects most of a list's entries.
+        columns[i, : len(probe)] = sorted(probe, key=lambda c: -distinct[c])
         slots[i, : len(probe)] = [slot[c] for c in probe]
     chosen, _ = pairs.choose_lists(starts, ends, translated[indexed], slots)
-    found_masks, found_witnesses = [], []
-    for i in range(len(indexed)):
-        masks, witnesses = pairs.probe(
-            segment.codes, segment.live, translated, lists[i], starts[i], ends[i], chosen, i, columns, own
+    found = [
+        pairs.probe(
+            segment.codes, segment.live, translated, lists[i], starts[i], ends[i], chosen, i, c, columns, own
         )
-        breaking = contains_any(masks, keys)
-        found_masks.append(masks[breaking])
-        found_witnesses.append(by_row_id(witnesses[breaking], batch, segment))
-    return np.concatenate(found_masks), np.concatenate(found_witnesses)
+        for i, c in enumerate(indexed)
+    ]
+    masks = np.concatenate([m for m, _ in found])
+    witnesses = np.concatenate([w for _, w in found])
+    breaking = contains_any(masks, keys)
+    return masks[breaking], by_row_id(witnesses[breaking], batch, segment)
 
 
 # -- validate ----------------------------------------------------------------------------------

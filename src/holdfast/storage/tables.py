@@ -148,7 +148,7 @@ def table_folder(table: str) -> str:
     """A folder name that is readable, safe on any file system and different for different tables.
 
     >>> table_folder("orders 2024/Q1")
-    'tables/orders_2024_Q1-d87fe3'
+    'tables/orders_2024_Q1-f96867'
     """
     slug = re.sub(r"[^A-Za-z0-9]+", "_", table).strip("_")[:40] or "table"
     return f"tables/{slug}-{hashlib.sha256(table.encode()).hexdigest()[:6]}"
