@@ -165,7 +165,11 @@ def rows_to_delete(n_rows: int) -> tables.Rows:
 
 
 def warm_up(ws: Any) -> None:
-    """Start the session and load the kernels on a table large enough to be given to Spark."""
+    """Start the session: Spark with its workers, and the kernels on a small table."""
+    from holdfast.pipeline.engine import echo
+
+    for _ in range(2):
+        ws.engine.run(echo, [{"task": i} for i in range(4 * ws.engine.cores)], where="spark")
     table = tables.generated("lineitem", 20_000)
     table.ensure_files()
     ws.track("warm_up", str(table.csv), kinds=("ucc",))

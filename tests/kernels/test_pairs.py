@@ -157,6 +157,7 @@ def test_probe(case: Lookup) -> None:
             ends[i],
             chosen,
             i,
+            column,
             case.probe_columns,
             case.own,
         )

@@ -40,19 +40,26 @@ def pairs_evidence(
 def choose_lists(
     starts: Columns, ends: Columns, translated: Columns, probes: Columns
 ) -> tuple[list[list[int]], int]:
-    n_batch = len(starts[0])
-    chosen, work = [], 0
-    for probe in probes:
-        members = [k for k in probe if k >= 0]
-        row = []
-        for b in range(n_batch):
-            if any(translated[k][b] < 0 for k in members):
-                row.append(-1)
-                continue
-            best = min(members, key=lambda k, b=b: (ends[k][b] - starts[k][b], members.index(k)))
-            row.append(best)
-            work += ends[best][b] - starts[best][b]
-        chosen.append(row)
+    """The shortest list of each probe; one that only this probe walks is left for a list that others walk
+    too, if that is at most twice as long. Probes are looked at in order."""
+    chosen = [[-1] * len(starts[0]) for _ in probes]
+    work = 0
+    for b in range(len(starts[0])):
+        length = [end[b] - start[b] for start, end in zip(starts, ends, strict=True)]
+        members = [[k for k in probe if k >= 0] for probe in probes]
+        own = {
+            s: min(ks, key=lambda k, ks=ks: (length[k], ks.index(k)))
+            for s, ks in enumerate(members)
+            if all(translated[k][b] >= 0 for k in ks)
+        }
+        for s in own:
+            walked = list(own.values())
+            if walked.count(own[s]) == 1:
+                shared = [k for k in members[s] if k != own[s] and k in walked and length[k] <= 2 * length[own[s]]]
+                own[s] = shared[0] if shared else own[s]
+        for s, k in own.items():
+            chosen[s][b] = k
+        work += sum(length[k] for k in set(own.values()))
     return chosen, work
 
 
@@ -68,19 +75,19 @@ def probe(
 ) -> Evidence:
     """The pairs that agree on the columns of a probe, for probes and batch rows that are `looked_up`.
 
-    They are met in the order of probe, batch row, old row.
+    They are met in the order of batch row, old row, each once.
     """
     found = []
-    for s, columns in enumerate(probes):
-        for b in range(len(translated[0])):
-            if not looked_up[s][b]:
+    for b in range(len(translated[0])):
+        for r in range(len(codes[0])):
+            if (own and r >= b) or not live[r] or codes[index_column][r] != translated[index_column][b]:
                 continue
-            for r in range(len(codes[0])):
-                if (own and r >= b) or not live[r] or codes[index_column][r] != translated[index_column][b]:
-                    continue
-                if all(codes[c][r] == translated[c][b] for c in columns if c >= 0):
-                    mask = sum(1 << c for c in range(len(codes)) if codes[c][r] == translated[c][b])
-                    found.append((mask, b, r))
+            if any(
+                looked_up[s][b] and all(codes[c][r] == translated[c][b] for c in columns if c >= 0)
+                for s, columns in enumerate(probes)
+            ):
+                mask = sum(1 << c for c in range(len(codes)) if codes[c][r] == translated[c][b])
+                found.append((mask, b, r))
     return consolidated(found, keep)
 
 
