@@ -34,27 +34,51 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
-from arro3.core import Array, DataType, Field, RecordBatchReader, Schema, Table
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
 from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
 from holdfast.errors import ConflictError, DamagedFileError, HoldfastError, WorkspaceError
+from holdfast.storage.delta_log import (
+    FOLDER,
+    INTERRUPTS,
+    REPAIR,
+    brief,
+    entry_path,
+    has_log,
+    location,
+    names_file,
+    pass_on,
+    reading,
+    refuse_odd_path,
+)
 from holdfast.storage.files import FileRef, check_file, sync_file, sync_folder, unique_name, write_file
-
-FOLDER = "ledger"
+from holdfast.storage.ledger_rows import (
+    ARROW_SCHEMA,
+    CHANGE_COLUMNS,
+    COMMIT_COLUMNS,
+    EPOCH,
+    SCHEMA,
+    ChangeRow,
+    CommitRow,
+    add_columns,
+    encode_commit,
+    json_text,
+    row_groups,
+    to_parquet,
+)
 
 # A compaction takes as long as a few appends, and every live file costs a reader of the whole
 # history about 1 ms: more would slow the reader, fewer the writer.
@@ -66,40 +90,8 @@ CHECKPOINT_EVERY = 32
 # A file of this size is left alone, so a compaction rewrites a few megabytes, however old the ledger.
 COMPACT_BELOW = 4 << 20
 
-# One commit is read by decoding one row group of a compacted file.
-_ROWS_PER_GROUP = 256
-
 # Every failed swap means that another process made progress, so this bounds bad luck, not work.
 _MAX_ATTEMPTS = 200
-
-# A panic of Rust is a BaseException of a class that cannot be imported, so the code below catches
-# all but these.
-_INTERRUPTS = (KeyboardInterrupt, SystemExit, GeneratorExit)
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-_TEXT = DataType.utf8()
-_SCHEMA = Schema(
-    [
-        Field("version", DataType.int64(), nullable=False),
-        Field("entry", _TEXT, nullable=False),
-        Field("table", _TEXT, nullable=False),
-        Field("at", DataType.timestamp("us", tz="UTC"), nullable=False),
-        Field("action", _TEXT),
-        Field("batch_id", _TEXT),
-        Field("state", _TEXT),
-        Field("heads", _TEXT),
-        Field("detail", _TEXT),
-        Field("kind", _TEXT),
-        Field("change", _TEXT),
-        Field("dependency", _TEXT),
-        Field("reason", _TEXT),
-        Field("witnesses", _TEXT),
-    ]
-)
-_ARROW_SCHEMA: Any = pa.RecordBatchReader.from_stream(Table.from_batches([], schema=_SCHEMA)).schema
-_COMMIT_COLUMNS = ("at", "action", "batch_id", "detail")
-_CHANGE_COLUMNS = ("at", "change", "dependency", "reason", "witnesses")
 
 _CONFIGURATION = {
     "delta.appendOnly": "true",  # no other tool may delete history; merging files stays allowed
@@ -116,41 +108,6 @@ _ACTIONS = frozenset(
 _CHECKSUM = re.compile(r"commits?-.*_([0-9a-f]{16})\.parquet")
 
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
-
-_REPAIR = "Restore the workspace from a backup, or rebuild it with 'holdfast track'."
-
-
-@dataclass(frozen=True, slots=True)
-class CommitRow:
-    """One version of the workspace: what was done to which table, and the state it left.
-
-    `append` sets `version`, and `at` and `heads` where they are None. `heads` maps each table to
-    the version of its newest commit; the action "drop" takes its table out. `commits` and
-    `find_batch` leave `state` and `heads` unread (None).
-    """
-
-    table: str
-    action: str  # "track", "apply", "merge", "pin", "drop" ...
-    state: dict[str, Any] | None = None
-    detail: dict[str, Any] | None = None
-    batch_id: str | None = None
-    version: int = 0
-    at: datetime | None = None
-    heads: dict[str, int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeRow:
-    """A dependency that appeared or broke; `append` sets `version` and `at`."""
-
-    table: str
-    kind: str  # "ucc" ...
-    change: str  # "appeared" | "broke"
-    dependency: dict[str, Any]
-    reason: str | None = None
-    witnesses: list[Any] | None = None  # groups of {"row": id, "values": {...}}
-    version: int = 0
-    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,34 +150,34 @@ class Ledger:
         """The workspace's ledger, made if there is none; safe with several creators at once."""
         root = Path(root)
         folder = root / FOLDER
-        _refuse_odd_path(folder)
-        if not _has_log(folder):
+        refuse_odd_path(folder)
+        if not has_log(folder):
             tables = root / "tables"
             if tables.is_dir() and any(tables.iterdir()):
                 raise DamagedFileError(
                     f"the workspace {str(root)!r} has tables but no ledger: the folder {FOLDER!r} is gone "
-                    f"or empty. Nothing was written. {_REPAIR}"
+                    f"or empty. Nothing was written. {REPAIR}"
                 )
             try:
                 folder.mkdir(parents=True, exist_ok=True)
                 DeltaTable.create(
-                    _location(folder),
-                    schema=DeltaSchema.from_arrow(_SCHEMA),
+                    location(folder),
+                    schema=DeltaSchema.from_arrow(SCHEMA),
                     mode="error",
                     name="holdfast ledger",
                     configuration=_CONFIGURATION,
                     commit_properties=CommitProperties(max_commit_retries=0),
                     post_commithook_properties=_NO_HOOKS,
                 )
-                sync_file(_entry(folder, 0))
+                sync_file(entry_path(folder, 0))
                 for made in (folder / "_delta_log", folder, root):
                     sync_folder(made)
             except BaseException as error:
-                _pass_on(error)
+                pass_on(error)
                 # The usual reason is another creator; then its ledger is there to be opened.
-                if not _has_log(folder):
+                if not has_log(folder):
                     raise WorkspaceError(
-                        f"cannot create the ledger of the workspace {str(root)!r}: {_brief(error)}. "
+                        f"cannot create the ledger of the workspace {str(root)!r}: {brief(error)}. "
                         "Check the disk's space and your rights, then run it again."
                     ) from None
         return cls.open(root)
@@ -230,14 +187,14 @@ class Ledger:
         """The ledger of an existing workspace."""
         root = Path(root)
         folder = root / FOLDER
-        _refuse_odd_path(folder)
-        if not _has_log(folder):
+        refuse_odd_path(folder)
+        if not has_log(folder):
             raise DamagedFileError(
                 f"the workspace {str(root)!r} has no ledger: {FOLDER}/_delta_log is missing or empty. "
-                f"{_REPAIR}"
+                f"{REPAIR}"
             )
-        with _reading(root):
-            table = DeltaTable(_location(folder))
+        with reading(root):
+            table = DeltaTable(location(folder))
         return cls(root, table)
 
     # -- reading ------------------------------------------------------------------------------
@@ -267,7 +224,7 @@ class Ledger:
                 "List them with 'holdfast log'."
             )
         for file in _spanning(snapshot.files, version, version):
-            columns = (*_COMMIT_COLUMNS, "state", "heads")
+            columns = (*COMMIT_COLUMNS, "state", "heads")
             for row in self._rows(file, "commit", columns, version, version):
                 if version == snapshot.version:
                     self._tip = row
@@ -283,7 +240,7 @@ class Ledger:
     def states(self) -> Iterator[CommitRow]:
         """All commits with their states, oldest first; in memory are those of one file at a time."""
         for file in self._refresh().files:
-            columns = (*_COMMIT_COLUMNS, "state", "heads")
+            columns = (*COMMIT_COLUMNS, "state", "heads")
             rows = self._rows(file, "commit", columns, file.first, file.last)
             yield from map(self._commit, sorted(rows, key=lambda row: row["version"]))
 
@@ -292,7 +249,7 @@ class Ledger:
         files = self._refresh().files
         for file in files:
             with self._open_file(file.path, file.length, fresh=True) as parquet:
-                block = parquet.read(use_threads=False).select(_SCHEMA.names)
+                block = parquet.read(use_threads=False).select(SCHEMA.names)
             entries = zip(block.column("version").to_pylist(), block.column("entry").to_pylist(), strict=True)
             versions = sorted(version for version, entry in entries if entry == "commit")
             if versions != list(range(file.first, file.last + 1)):
@@ -323,7 +280,7 @@ class Ledger:
         last = snapshot.version if until is None else until
         found: list[ChangeRow] = []
         for file in _spanning(snapshot.files, first, last):
-            for row in self._rows(file, "change", _CHANGE_COLUMNS, first, last, table=table, kind=kind):
+            for row in self._rows(file, "change", CHANGE_COLUMNS, first, last, table=table, kind=kind):
                 found.append(
                     ChangeRow(
                         table=row["table"],
@@ -356,7 +313,7 @@ class Ledger:
                 if commit.action == "drop":
                     del heads[commit.table]
             row = replace(commit, version=version, at=at, heads=heads)
-            content = _encode(row, changes)
+            content = encode_commit(row, changes)
             name = _file_name(f"commit-{version:08d}", content)
             self._swap_in(write_file(self.root, name, [content]), version, 1 + len(changes))
             self._tip = {
@@ -365,9 +322,9 @@ class Ledger:
                 "at": at,
                 "action": row.action,
                 "batch_id": row.batch_id,
-                "state": _json(row.state),
-                "heads": _json(heads),
-                "detail": _json(row.detail),
+                "state": json_text(row.state),
+                "heads": json_text(heads),
+                "detail": json_text(row.detail),
             }
             self._keep_house()
             return version
@@ -384,10 +341,10 @@ class Ledger:
             try:
                 landed = self._swap(snapshot, [add], ref.name, {"holdfastVersion": version})
             except BaseException as error:
-                _pass_on(error)
+                pass_on(error)
                 raise WorkspaceError(
                     f"cannot write version {version} to the ledger of the workspace {str(self.root)!r}: "
-                    f"{_brief(error)}. Nothing was applied. Check the disk's space and your rights, "
+                    f"{brief(error)}. Nothing was applied. Check the disk's space and your rights, "
                     "then run it again."
                 ) from None
             if landed:
@@ -407,12 +364,12 @@ class Ledger:
         if self._table.version() != snapshot.delta_version:
             return False
         path = name.removeprefix(f"{FOLDER}/")
-        next_entry = _entry(self._folder, snapshot.delta_version + 1)
+        next_entry = entry_path(self._folder, snapshot.delta_version + 1)
         try:
             self._table.create_write_transaction(
                 actions,
                 mode="append",
-                schema=DeltaSchema.from_arrow(_SCHEMA),
+                schema=DeltaSchema.from_arrow(SCHEMA),
                 commit_properties=CommitProperties(
                     custom_metadata={**metadata, "holdfastEntry": snapshot.delta_version + 1},
                     max_commit_retries=0,
@@ -423,11 +380,11 @@ class Ledger:
         except BaseException as error:
             # Ask the log, not the error: a failure after the link is no failed commit, and taking
             # it for one would delete a live file.
-            if not _names(next_entry, path):
+            if not names_file(next_entry, path):
                 if isinstance(error, CommitFailedError):
                     return False
                 raise
-            if isinstance(error, _INTERRUPTS):
+            if isinstance(error, INTERRUPTS):
                 raise
         try:
             sync_file(next_entry)
@@ -435,7 +392,7 @@ class Ledger:
         except OSError as error:
             raise WorkspaceError(
                 f"the file {name!r} of the workspace {str(self.root)!r} is committed, but could not be "
-                f"forced to disk: {_brief(error)}. Check the disk, then look at 'holdfast log'."
+                f"forced to disk: {brief(error)}. Check the disk, then look at 'holdfast log'."
             ) from error
         self._refresh()
         return True
@@ -469,7 +426,7 @@ class Ledger:
                 self._compact()
             elif self._snapshot.delta_version % CHECKPOINT_EVERY == 0:
                 self._table.create_checkpoint()
-        except _INTERRUPTS:
+        except INTERRUPTS:
             raise
         except BaseException:
             pass  # whatever it is, the commit stands, and the next one tries again
@@ -489,11 +446,11 @@ class Ledger:
         blocks = []
         for file in run:
             with self._open_file(file.path, file.length) as parquet:
-                blocks.append(parquet.read(use_threads=False).select(_SCHEMA.names).cast(_ARROW_SCHEMA))
+                blocks.append(parquet.read(use_threads=False).select(SCHEMA.names).cast(ARROW_SCHEMA))
         block = pa.concat_tables(blocks)
         if block.column("entry").to_pylist().count("commit") != last - first + 1:
             raise self._gap(first)  # never make it worse: a damaged history stays as it is
-        content = _to_parquet(block)
+        content = to_parquet(block)
         name = _file_name(f"commits-{first:08d}-{last:08d}", content)
         ref = write_file(self.root, name, [content])
         actions: list[Any] = [_add_action(ref, first, last, block.num_rows, moves_rows=True)]
@@ -510,20 +467,20 @@ class Ledger:
         with self._lock:
             seen = self._snapshot.delta_version
             # The table may be ahead of the snapshot, where taking one failed half-way.
-            if self._table.version() != seen or os.path.exists(_entry(self._folder, seen + 1)):
-                with _reading(self.root):
+            if self._table.version() != seen or os.path.exists(entry_path(self._folder, seen + 1)):
+                with reading(self.root):
                     self._table.update_incremental()
                 self._snapshot = self._take_snapshot()
             elif not os.path.exists(self._folder):
                 raise DamagedFileError(
                     f"the ledger of the workspace {str(self.root)!r} is gone: the folder {FOLDER!r} is "
-                    f"missing. {_REPAIR}"
+                    f"missing. {REPAIR}"
                 )
             return self._snapshot
 
     def _take_snapshot(self) -> _Snapshot:
-        with _reading(self.root):
-            columns = _columns(self._table.get_add_actions(flatten=True))
+        with reading(self.root):
+            columns = add_columns(self._table.get_add_actions(flatten=True))
         files = []
         unknown = [None] * len(columns["path"])
         lasts = columns.get("max.version", unknown)
@@ -552,7 +509,7 @@ class Ledger:
         newest version disappear: delta-rs passes over actions that it does not know. An empty entry
         is what a power cut leaves of a commit that nobody was told of.
         """
-        entry = _entry(self._folder, delta_version)
+        entry = entry_path(self._folder, delta_version)
         try:
             lines = [json.loads(line) for line in entry.read_text(encoding="utf-8").splitlines() if line]
             told = {key: value for line in lines for key, value in line.items()}
@@ -569,13 +526,13 @@ class Ledger:
         if wrong:
             raise DamagedFileError(
                 f"the file '{FOLDER}/_delta_log/{entry.name}' of the workspace {str(self.root)!r} is "
-                f"damaged: it is not what was written for version {version} or later. {_REPAIR}"
+                f"damaged: it is not what was written for version {version} or later. {REPAIR}"
             )
 
     def _gap(self, version: int) -> DamagedFileError:
         return DamagedFileError(
             f"the ledger of the workspace {str(self.root)!r} has lost version {version}: no live file of "
-            f"{FOLDER!r} holds it. {_REPAIR}"
+            f"{FOLDER!r} holds it. {REPAIR}"
         )
 
     @contextmanager
@@ -592,7 +549,7 @@ class Ledger:
             if found != length:
                 raise DamagedFileError(
                     f"the file {name!r} of the workspace {str(self.root)!r} has {found} bytes; "
-                    f"{length} were written. {_REPAIR}"
+                    f"{length} were written. {REPAIR}"
                 )
             if told := _CHECKSUM.fullmatch(path):
                 check_file(self.root, FileRef(name, length, told[1]), deep=True, fresh=fresh)
@@ -602,12 +559,12 @@ class Ledger:
             raise
         except FileNotFoundError:
             raise DamagedFileError(
-                f"the file {name!r} of the workspace {str(self.root)!r} is missing. {_REPAIR}"
+                f"the file {name!r} of the workspace {str(self.root)!r} is missing. {REPAIR}"
             ) from None
         except (pa.ArrowException, OSError, ValueError, KeyError) as error:
             raise DamagedFileError(
-                f"the file {name!r} of the workspace {str(self.root)!r} cannot be read: {_brief(error)}. "
-                f"{_REPAIR}"
+                f"the file {name!r} of the workspace {str(self.root)!r} cannot be read: {brief(error)}. "
+                f"{REPAIR}"
             ) from None
 
     def _rows(
@@ -628,7 +585,7 @@ class Ledger:
         narrow = ["version", "entry", "table", "kind"]
         wide = list(columns)
         with self._open_file(file.path, file.length) as parquet:
-            groups = _row_groups(parquet, first, last)
+            groups = row_groups(parquet, first, last)
             block = parquet.read_row_groups(groups, columns=[*narrow, *wide], use_threads=False)
             block = block.combine_chunks()
             keys = zip(*(block.column(name).to_pylist() for name in narrow), strict=True)
@@ -645,13 +602,13 @@ class Ledger:
                     # zoneinfo, and a cast of the column pyarrow.compute (0.1 s).
                     row[name] = column[i].value if name == "at" else column[i].as_py()
             for row in rows:
-                row["at"] = _EPOCH + timedelta(microseconds=row["at"])
+                row["at"] = EPOCH + timedelta(microseconds=row["at"])
         return rows
 
     def _slim_rows(self, file: _File) -> list[CommitRow]:
         rows = self._slim.get(file.path)
         if rows is None:
-            found = self._rows(file, "commit", _COMMIT_COLUMNS, file.first, file.last)
+            found = self._rows(file, "commit", COMMIT_COLUMNS, file.first, file.last)
             rows = sorted((self._commit(row) for row in found), key=lambda row: row.version)
             with self._lock:
                 live = {f.path for f in self._snapshot.files}
@@ -680,58 +637,8 @@ class Ledger:
         except ValueError:
             raise DamagedFileError(
                 f"the ledger of the workspace {str(self.root)!r} is damaged: {name!r} of version "
-                f"{row['version']} is not JSON. {_REPAIR}"
+                f"{row['version']} is not JSON. {REPAIR}"
             ) from None
-
-
-def _encode(commit: CommitRow, changes: Sequence[ChangeRow]) -> Any:
-    """The Parquet file of one commit, as an Arrow buffer; the commit row comes first.
-
-    Arrays are built by arro3: `pa.array` of Python objects would import pandas (0.3 s).
-    """
-    at = (commit.at or datetime.now(UTC)) - _EPOCH
-    n_rows = 1 + len(changes)
-    no_change, no_commit = [None], [None] * len(changes)
-
-    def of_changes(read: Callable[[ChangeRow], str | None]) -> list[str | None]:
-        return [*no_change, *(read(change) for change in changes)]
-
-    columns: dict[str, list[Any]] = {
-        "version": [commit.version] * n_rows,
-        "entry": ["commit", *["change"] * len(changes)],
-        "table": [commit.table, *(change.table for change in changes)],
-        "at": [at // timedelta(microseconds=1)] * n_rows,
-        "action": [commit.action, *no_commit],
-        "batch_id": [commit.batch_id, *no_commit],
-        "state": [_json(commit.state), *no_commit],
-        "heads": [_json(commit.heads), *no_commit],
-        "detail": [_json(commit.detail), *no_commit],
-        "kind": of_changes(lambda change: change.kind),
-        "change": of_changes(lambda change: change.change),
-        "dependency": of_changes(lambda change: _json(change.dependency)),
-        "reason": of_changes(lambda change: change.reason),
-        "witnesses": of_changes(lambda change: _json(change.witnesses)),
-    }
-    arrays = []
-    for i, name in enumerate(_SCHEMA.names):
-        kind = _SCHEMA.field(i).type
-        if name == "at":
-            arrays.append(Array(columns[name], DataType.int64()).cast(kind))
-        else:
-            arrays.append(Array(columns[name], kind))
-    block = pa.RecordBatchReader.from_stream(Table.from_arrays(arrays, schema=_SCHEMA)).read_all()
-    return _to_parquet(block)
-
-
-def _file_name(stem: str, content: Any) -> str:
-    """A new name that carries the content's checksum."""
-    return unique_name(FOLDER, stem, f"_{xxhash.xxh3_64_hexdigest(memoryview(content))}.parquet")
-
-
-def _to_parquet(block: Any) -> Any:
-    sink = pa.BufferOutputStream()
-    pq.write_table(block, sink, compression="zstd", row_group_size=_ROWS_PER_GROUP, write_page_checksum=True)
-    return sink.getvalue()
 
 
 def _add_action(ref: FileRef, first: int, last: int, n_rows: int, *, moves_rows: bool) -> Any:
@@ -764,144 +671,14 @@ def _longest_run(files: Iterable[_File]) -> list[_File]:
     return best
 
 
-def _json(value: Any) -> str | None:
-    if value is None:
-        return None
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-
-
-def _columns(block: Any) -> dict[str, list[Any]]:
-    """An arro3 block as lists; arro3's own scalars are ten times slower to convert."""
-    table = pa.RecordBatchReader.from_stream(RecordBatchReader.from_arrow(block)).read_all()
-    wanted = ("path", "size_bytes", "min.version", "max.version")
-    return {name: table.column(name).to_pylist() for name in wanted if name in table.column_names}
-
-
 def _spanning(files: Iterable[_File], first: int, last: int) -> list[_File]:
     return [file for file in files if file.first <= last and file.last >= first]
 
 
-def _row_groups(parquet: Any, first: int, last: int) -> list[int]:
-    """The row groups that may hold a range of versions."""
-    metadata = parquet.metadata
-    if metadata.num_row_groups <= 1:
-        return list(range(metadata.num_row_groups))
-    position = parquet.schema_arrow.get_field_index("version")
-    chosen = []
-    for i in range(metadata.num_row_groups):
-        bounds = metadata.row_group(i).column(position).statistics
-        known = bounds is not None and bounds.has_min_max
-        if not known or (bounds.min <= last and bounds.max >= first):
-            chosen.append(i)
-    return chosen
-
-
-def _location(folder: Path) -> str:
-    """The folder as delta-rs takes it: a bare path with a colon in it would be read as a URL."""
-    return folder.absolute().as_uri()
-
-
-def _entry(folder: Path, delta_version: int) -> Path:
-    """The log entry of a Delta version."""
-    return folder / "_delta_log" / f"{delta_version:020d}.json"
-
-
-def _has_log(folder: Path) -> bool:
-    try:
-        return any(name.endswith((".json", ".parquet")) for name in os.listdir(folder / "_delta_log"))
-    except OSError:
-        return False
-
-
-def _names(entry: Path, path: str) -> bool:
-    """Whether a log entry exists and adds the file: the answer to 'did my commit land?'."""
-    try:
-        return path in entry.read_text(encoding="utf-8")
-    except OSError:
-        return False
-
-
-def _refuse_odd_path(folder: Path) -> None:
-    # delta-rs 1.6 decodes a path twice and takes a backslash for a slash: it would write elsewhere.
-    if re.search(r"%[0-9A-Fa-f]{2}|\\", str(folder.absolute())):
-        raise WorkspaceError(
-            f"the workspace's path {str(folder.parent)!r} has a backslash or a '%' code in it, which Delta "
-            "Lake cannot address. Nothing was written. Choose another folder."
-        )
+def _file_name(stem: str, content: Any) -> str:
+    """A new name that carries the content's checksum."""
+    return unique_name(FOLDER, stem, f"_{xxhash.xxh3_64_hexdigest(memoryview(content))}.parquet")
 
 
 def _now_ms() -> int:
-    return (datetime.now(UTC) - _EPOCH) // timedelta(milliseconds=1)
-
-
-def _pass_on(error: BaseException) -> None:
-    """Raise again what is no failure of delta-rs. Its panics are no `Exception`, so all are caught."""
-    if isinstance(error, (*_INTERRUPTS, HoldfastError, MemoryError)):
-        raise error
-
-
-def _brief(error: BaseException) -> str:
-    """The first lines of a Rust error without colours and stack frames, cut to a sentence's length."""
-    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-    text = re.split(r"\n\s*\d+: ", text)[0]
-    text = " ".join(text.replace("↳", " ").split()).rstrip(".")
-    return text if len(text) <= 200 else f"{text[:197]}..."
-
-
-@contextmanager
-def _reading(root: Path) -> Iterator[None]:
-    """Turn what delta-rs raises on a damaged log into a DamagedFileError that names the file."""
-    try:
-        yield
-    except BaseException as error:
-        _pass_on(error)
-        _raise_damaged(root, error)
-
-
-def _raise_damaged(root: Path, error: BaseException) -> NoReturn:
-    name, wrong = _find_damage(root / FOLDER / "_delta_log")
-    if name.endswith(".checkpoint.parquet"):
-        raise DamagedFileError(
-            f"the file '{FOLDER}/_delta_log/{name}' of the workspace {str(root)!r} {wrong}. It only repeats "
-            f"the log entries before it: move it and '{FOLDER}/_delta_log/_last_checkpoint' away, then open "
-            "the workspace again."
-        ) from None
-    if name:
-        raise DamagedFileError(
-            f"the file '{FOLDER}/_delta_log/{name}' of the workspace {str(root)!r} {wrong}. {_REPAIR}"
-        ) from None
-    raise DamagedFileError(
-        f"the ledger of the workspace {str(root)!r} cannot be read: {_brief(error)}. {_REPAIR}"
-    ) from None
-
-
-def _find_damage(log: Path) -> tuple[str, str]:
-    """The first log file that is not what it should be, and what is wrong with it."""
-    try:
-        names = sorted(os.listdir(log))
-    except OSError:
-        return "", ""
-    for name in names:
-        if name.endswith(".checkpoint.parquet"):
-            try:
-                pq.read_metadata(log / name)
-            except (pa.ArrowException, OSError, ValueError) as error:
-                return name, f"is damaged: {_brief(error)}"
-    entries = [name for name in names if re.fullmatch(r"\d{20}\.json", name)]
-    for name in entries:
-        try:
-            for line in (log / name).read_text(encoding="utf-8").splitlines():
-                if line and not isinstance(json.loads(line), dict):
-                    raise ValueError("a line is no JSON object")
-        except (OSError, ValueError) as error:
-            return name, f"is damaged: {_brief(error)}"
-    for expected, name in enumerate(entries):
-        if int(name[:20]) != expected:
-            return f"{expected:020d}.json", "is missing"
-    checkpoint = log / "_last_checkpoint"
-    try:
-        version = int(json.loads(checkpoint.read_text(encoding="utf-8"))["version"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return "", ""
-    name = f"{version:020d}.checkpoint.parquet"
-    return (name, "is missing") if name not in names else ("", "")
+    return (datetime.now(UTC) - EPOCH) // timedelta(milliseconds=1)
