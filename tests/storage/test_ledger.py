@@ -272,14 +272,14 @@ def test_the_conflict_is_decided_by_the_log(tmp_path: Path, monkeypatch: pytest.
     """The rival commits after the last look at the version: only the swap itself can notice."""
     ledger, rival = Ledger.create(tmp_path), Ledger.open(tmp_path)
     fill(ledger, 3)
-    real = module._encode
+    real = module.encode_commit
 
     def rival_first(commit: CommitRow, changes: list[ChangeRow]) -> object:
-        monkeypatch.setattr(module, "_encode", real)
+        monkeypatch.setattr(module, "encode_commit", real)
         rival.append(3, CommitRow("rival", "track"), [])
         return real(commit, changes)
 
-    monkeypatch.setattr(module, "_encode", rival_first)
+    monkeypatch.setattr(module, "encode_commit", rival_first)
     with pytest.raises(ConflictError, match=r"committed version 4 .* based on version 3"):
         ledger.append(3, CommitRow("orders", "apply"), [])
     assert [c.table for c in Ledger.open(tmp_path).commits()] == ["orders"] * 3 + ["rival"]
@@ -462,7 +462,7 @@ def test_threads_share_a_ledger(tmp_path: Path) -> None:
 
 def test_compaction_keeps_every_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "COMPACT_EVERY", 8)
-    monkeypatch.setattr(module, "_ROWS_PER_GROUP", 16)
+    monkeypatch.setattr("holdfast.storage.ledger_rows.ROWS_PER_GROUP", 16)
     ledger = Ledger.create(tmp_path)
     old = Ledger.open(tmp_path)
     fill(ledger, 30)
@@ -480,13 +480,13 @@ def test_an_append_passes_a_foreign_compaction(tmp_path: Path, monkeypatch: pyte
     """The holdfast version is unchanged, so the failed swap is no conflict."""
     ledger = Ledger.create(tmp_path)
     fill(ledger, 6)
-    real = module._encode
+    real = module.encode_commit
 
     def compact_first(commit: CommitRow, changes: list[ChangeRow]) -> object:
         DeltaTable(str(tmp_path / "ledger")).optimize.compact()
         return real(commit, changes)
 
-    monkeypatch.setattr(module, "_encode", compact_first)
+    monkeypatch.setattr(module, "encode_commit", compact_first)
     before = DeltaTable(str(tmp_path / "ledger")).version()
     fill(ledger, 1)
     assert DeltaTable(str(tmp_path / "ledger")).version() == before + 2

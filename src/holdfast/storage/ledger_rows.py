@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from arro3.core import Array, DataType, Field, RecordBatchReader, Schema, Table
 
 # One commit is read by decoding one row group of a compacted file.
-_ROWS_PER_GROUP = 256
+ROWS_PER_GROUP = 256
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -115,7 +115,7 @@ def encode_commit(commit: CommitRow, changes: Sequence[ChangeRow]) -> Any:
 
 def to_parquet(block: Any) -> Any:
     sink = pa.BufferOutputStream()
-    pq.write_table(block, sink, compression="zstd", row_group_size=_ROWS_PER_GROUP, write_page_checksum=True)
+    pq.write_table(block, sink, compression="zstd", row_group_size=ROWS_PER_GROUP, write_page_checksum=True)
     return sink.getvalue()
 
 
