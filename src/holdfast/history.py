@@ -18,7 +18,8 @@ from holdfast.errors import UnknownColumnError, UnknownTableError, UsageError, s
 from holdfast.model.change import Pair, Pin
 from holdfast.model.dependency import Dependency, Ucc
 from holdfast.model.schema import Schema
-from holdfast.storage.ledger import ChangeRow, CommitRow, Ledger
+from holdfast.storage.ledger import Ledger
+from holdfast.storage.ledger_rows import ChangeRow, CommitRow
 from holdfast.storage.tables import TableState, columns_of, read_masks
 
 U64 = NDArray[np.uint64]

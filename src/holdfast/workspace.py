@@ -44,7 +44,8 @@ from holdfast.model.schema import Nulls, Schema
 from holdfast.storage import format as marker
 from holdfast.storage import litter
 from holdfast.storage.files import FileRef, check_file
-from holdfast.storage.ledger import ChangeRow, CommitRow, Ledger
+from holdfast.storage.ledger import Ledger
+from holdfast.storage.ledger_rows import ChangeRow, CommitRow
 from holdfast.storage.tables import TableState, table_folder
 
 if TYPE_CHECKING:

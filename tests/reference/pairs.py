@@ -55,7 +55,9 @@ def choose_lists(
         for s in own:
             walked = list(own.values())
             if walked.count(own[s]) == 1:
-                shared = [k for k in members[s] if k != own[s] and k in walked and length[k] <= 2 * length[own[s]]]
+                shared = [
+                    k for k in members[s] if k != own[s] and k in walked and length[k] <= 2 * length[own[s]]
+                ]
                 own[s] = shared[0] if shared else own[s]
         for s, k in own.items():
             chosen[s][b] = k

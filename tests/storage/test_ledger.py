@@ -25,7 +25,8 @@ from deltalake import DeltaTable, QueryBuilder
 
 from holdfast.errors import ConflictError, DamagedFileError, WorkspaceError
 from holdfast.storage import ledger as module
-from holdfast.storage.ledger import ChangeRow, CommitRow, Ledger
+from holdfast.storage.ledger import Ledger
+from holdfast.storage.ledger_rows import ChangeRow, CommitRow
 
 KEY = {"kind": "ucc", "table": "orders", "columns": ["a", "b"]}
 WITNESSES = [[{"row": 1, "values": {"a": "ü", "b": None}}, {"row": 7, "values": {"a": "ü", "b": None}}]]
@@ -36,7 +37,8 @@ import sys
 from pathlib import Path
 from holdfast.errors import ConflictError
 from holdfast.storage import ledger as module
-from holdfast.storage.ledger import ChangeRow, CommitRow, Ledger
+from holdfast.storage.ledger import Ledger
+from holdfast.storage.ledger_rows import ChangeRow, CommitRow
 
 root, who, n_commits, every = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 module.COMPACT_EVERY = every

@@ -39,7 +39,7 @@ import holdfast.pipeline.encode
 from holdfast.errors import ConflictError, HoldfastError, TableExistsError
 from holdfast.pipeline import relation
 from holdfast.storage import bundle, format, ledger, litter, segments
-from holdfast.storage.ledger import CommitRow
+from holdfast.storage.ledger_rows import CommitRow
 from holdfast.workspace import Workspace
 from trust import kit
 

@@ -96,7 +96,7 @@ class Relation:
         return {
             "root": str(self.root),
             "folder": self.folder,
-            "schema": self.schema.to_dict(),
+            "schema": json.dumps(self.schema.to_dict()),
             "nulls": self.nulls,
             "locator": list(self.locator),
             **fields,
