@@ -45,7 +45,7 @@ I64 = NDArray[np.int64]
 # Sources up to this size are read and encoded on the driver: less work than scheduling it.
 INLINE_BYTES = 16 << 20
 MIN_SPLIT_BYTES = 8 << 20
-MAX_SPLIT_BYTES = 256 << 20
+MAX_SPLIT_BYTES = 384 << 20
 # Further segment numbers of one task: it writes more than one only for colliding or very many rows.
 SPARE_NUMBERS = 32
 
