@@ -118,7 +118,7 @@ class Engine:
 
     def _run_on_spark(self, name: str, texts: list[str], progress: Progress | None) -> list[bytes]:
         n_tasks = len(texts)
-        # Some payloads to a partition where there are many: a Spark task costs 30 ms before it works.
+        # Some payloads to a partition where there are many: every Spark task has a cost of its own.
         n_partitions = min(n_tasks, PARTITIONS_PER_CORE * self.cores)
         tasks = self.spark.range(0, n_tasks, 1, n_partitions)  # a row's id is the payload's index
         outcomes = tasks.mapInArrow(
