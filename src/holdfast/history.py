@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from holdfast.errors import UnknownColumnError, UnknownTableError, UsageError, shorten
 from holdfast.model.change import Pair, Pin
-from holdfast.model.dependency import Dependency, Ucc
+from holdfast.model.dependency import KINDS, Dependency, Ind, Ucc
 from holdfast.model.schema import Schema
+from holdfast.state.pair_counts import PairCounts
+from holdfast.storage.generator import GeneratorState, read_pairs
 from holdfast.storage.ledger import Ledger
-from holdfast.storage.ledger_rows import ChangeRow, CommitRow
+from holdfast.storage.ledger_rows import SHARED, ChangeRow, CommitRow
 from holdfast.storage.tables import TableState, columns_of, read_masks
 
 U64 = NDArray[np.uint64]
@@ -32,20 +34,25 @@ class LogEntry:
 
     version: int
     at: datetime
-    table: str
+    tables: tuple[str, ...]  # one, unless a batch concerned several
     action: str
     batch_id: str | None
-    detail: dict[str, Any]
+    details: tuple[dict[str, Any], ...]  # one for each table
     changes: tuple[ChangeRow, ...]
 
+    @property
+    def table(self) -> str:
+        return ", ".join(self.tables)
+
     def to_dict(self) -> dict[str, Any]:
+        own = [{"table": t, **d} for t, d in zip(self.tables, self.details, strict=True)]
         return {
             "version": self.version,
             "at": self.at.isoformat(),
-            "table": self.table,
             "action": self.action,
             "batch_id": self.batch_id,
-            **self.detail,
+            **(own[0] if len(own) == 1 else {}),
+            "tables": own,
             "changes": [change_dict(c) for c in self.changes],
         }
 
@@ -104,6 +111,7 @@ class Reader:
     def __init__(self, root: Path, ledger: Ledger) -> None:
         self.root, self.ledger = root, ledger
         self._covers: dict[str, U64] = {}
+        self._pairs: tuple[tuple[Any, ...], PairCounts] = ((), PairCounts.empty())
 
     @property
     def version(self) -> int:
@@ -111,7 +119,11 @@ class Reader:
         return self.ledger.version
 
     def tables(self, at: int | None = None) -> list[str]:
-        return sorted(self.ledger.heads(at))
+        return sorted(t for t in self.ledger.heads(at) if t != SHARED)
+
+    def kinds(self, table: str, at: int | None = None) -> tuple[str, ...]:
+        """The kinds of dependencies that are kept for a table."""
+        return self._current(table, at)[1].kinds
 
     def schema(self, table: str) -> Schema:
         return self._current(table)[1].schema
@@ -124,21 +136,64 @@ class Reader:
         return self._current(table, at)[1].max_columns or None
 
     def dependencies(
-        self, kind: str | None = None, table: str | None = None, at: int | None = None
+        self,
+        kind: str | None = None,
+        table: str | None = None,
+        at: int | None = None,
+        *,
+        max_error: float = 0.0,
+        with_empty: bool = False,
     ) -> list[Dependency]:
-        """The dependencies that hold now, or held at a version: the cover, whole."""
-        if kind not in (None, "ucc"):
-            raise UsageError(f"dependencies of kind {shorten(kind)} are not known. Kinds: ucc.")
+        """The dependencies that hold now, or held at a version: the cover, whole.
+
+        `max_error` also lists inclusions that almost hold: of which at most that share of the distinct
+        values is missing. `with_empty` lets columns without values take part. The inclusions of a table
+        are those with one of its columns on either side.
+        """
+        if kind not in (None, *KINDS):
+            known = ", ".join(KINDS)
+            raise UsageError(f"dependencies of kind {shorten(kind)} are not known. Kinds: {known}.")
+        if not 0 <= max_error <= 1:
+            raise UsageError(f"max_error is {max_error}; expected a share from 0 to 1, such as 0.02.")
         names = self.tables(at) if table is None else [table]
         found: list[Dependency] = []
         for name in names:
             _, state = self._current(name, at)
-            found.extend(self._uccs(name, state.schema, self._cover_masks(state)))
+            if kind in (None, "ucc") and state.cover is not None:
+                found.extend(self._uccs(name, state.schema, self._cover_masks(state)))
+        if kind in (None, "ind"):
+            found.extend(self._inds(table, at, max_error, with_empty))
         return found
+
+    def _inds(self, table: str | None, at: int | None, max_error: float, with_empty: bool) -> list[Ind]:
+        from holdfast.discovery.ind_list import list_inds
+
+        state = self._generator(at)
+        if state is None:
+            return []
+        pairs = self._pair_counts(state)
+        unary = list_inds(state, pairs, max_error=max_error, with_empty=with_empty, table=table)
+        return unary
+
+    def _generator(self, at: int | None = None) -> GeneratorState | None:
+        """The state of the generator at a version; None where no table takes part in inclusions."""
+        version = self.ledger.heads(at).get(SHARED)
+        if version is None:
+            return None
+        state = self.ledger.commit_row(version, SHARED).state
+        assert state is not None
+        return GeneratorState.from_dict(state)
+
+    def _pair_counts(self, state: GeneratorState) -> PairCounts:
+        if self._pairs[0] != state.pairs:
+            parts = [PairCounts.from_arrays(arrays) for arrays in read_pairs(self.root, state.pairs)]
+            self._pairs = state.pairs, PairCounts.sum(parts)
+        return self._pairs[1]
 
     def non_uniques(self, table: str, at: int | None = None) -> list[tuple[str, ...]]:
         """The maximal combinations that are not unique; of a table at its newest version."""
         _, state = self._current(table, at)
+        self._needs_keys(state)
         if state.max_columns:
             raise UsageError(
                 f"table {table!r} is tracked with keys of at most {state.max_columns} columns, which leaves "
@@ -153,6 +208,7 @@ class Reader:
         else:
             from holdfast.kernels.masks import maximal_masks
 
+            assert state.evidence is not None
             masks = read_masks(self.root, state.evidence, "evidence", len(state.schema))
             masks = masks[maximal_masks(masks)]
         return [u.columns for u in self._uccs(table, state.schema, masks)]
@@ -166,28 +222,37 @@ class Reader:
         return found
 
     def log(self, table: str | None = None) -> list[LogEntry]:
-        """What each version did and changed, oldest first."""
-        if table is not None and table not in {c.table for c in self.ledger.commits()}:
+        """What each version did and changed, oldest first; of a table, what others did to it as well."""
+        commits: dict[int, list[CommitRow]] = {}
+        for commit in self.ledger.commits():
+            if commit.table != SHARED:
+                commits.setdefault(commit.version, []).append(commit)
+        if table is not None and not any(c.table == table for rows in commits.values() for c in rows):
             raise UnknownTableError.from_missing(table, self.tables())
         by_version: dict[int, list[ChangeRow]] = {}
-        for change in self.ledger.changes(table):
+        concerned = set()
+        for change in self.ledger.changes():
             by_version.setdefault(change.version, []).append(change)
+            if table in _tables_of(change):
+                concerned.add(change.version)
         return [
             LogEntry(
-                c.version,
-                _known(c.at),
-                c.table,
-                c.action,
-                c.batch_id,
-                c.detail or {},
-                tuple(by_version.get(c.version, ())),
+                version,
+                _known(rows[0].at),
+                tuple(c.table for c in rows),
+                rows[0].action,
+                rows[0].batch_id,
+                tuple(c.detail or {} for c in rows),
+                tuple(by_version.get(version, ())),
             )
-            for c in self.ledger.commits(table)
+            for version, rows in commits.items()
+            if table is None or version in concerned or any(c.table == table for c in rows)
         ]
 
     def explain(self, table: str, columns: Sequence[str]) -> Explanation:
         """Whether a combination is unique now, since which version, and the rows that prove or broke it."""
         base, state = self._current(table)
+        self._needs_keys(state)
         positions = self._positions(state, base, columns)
         names = tuple(state.schema.names[p] for p in positions)
         keys = self._keys_inside(state, positions)
@@ -229,13 +294,21 @@ class Reader:
         if at is not None:
             self.ledger.commit_row(at)  # a version that does not exist is an error of its own
         heads = self.ledger.heads(version)
-        if table not in heads:
-            raise UnknownTableError.from_missing(table, sorted(heads))
-        state = self.ledger.commit_row(heads[table]).state
+        if table not in heads or table == SHARED:
+            raise UnknownTableError.from_missing(table, sorted(t for t in heads if t != SHARED))
+        state = self.ledger.commit_row(heads[table], table).state
         assert state is not None
         return version, TableState.from_dict(state)
 
+    def _needs_keys(self, state: TableState) -> None:
+        if state.cover is None:
+            raise UsageError(
+                f"the keys of table {state.table!r} are not tracked, only: {', '.join(state.kinds)}. "
+                "Track it anew with --kinds ucc to see them."
+            )
+
     def _cover_masks(self, state: TableState) -> U64:
+        assert state.cover is not None
         found = self._covers.get(state.cover.name)
         if found is None:
             found = read_masks(self.root, state.cover, "cover", len(state.schema))
@@ -297,6 +370,12 @@ def _mask(positions: Sequence[int], n_words: int) -> U64:
     for p in positions:
         mask[p >> 6] |= np.uint64(1) << np.uint64(p & 63)
     return mask
+
+
+def _tables_of(change: ChangeRow) -> set[str]:
+    """The tables that a dependency is about."""
+    sides = [change.dependency.get(side) for side in ("dependent", "referenced")]
+    return {change.table, *(side["table"] for side in sides if side)}
 
 
 def _known(at: datetime | None) -> datetime:

@@ -5,10 +5,11 @@
     change = ws.apply("orders", inserts=new_rows, deletes=old_rows)
     print(change)
 
-A batch runs through the pipeline in a visible row of steps: resolve (read, type, encode, locate),
-delete, insert, index, merge, commit. Everything before the commit only writes files that nothing
-names; the commit is one ledger append. So a crash at any point loses nothing committed, and a
-rejected batch leaves nothing behind but litter, which `tidy` removes.
+A batch runs through the pipeline in a visible row of steps: of each table resolve (read, type, encode,
+locate), delete, insert, index, merge (`discovery/steps.py`); then the inclusions among all tables
+(`discovery/inds.py`); then commit. Everything before the commit only writes files that nothing names; the
+commit is one ledger append, whatever the number of tables. So a crash at any point loses nothing
+committed, and a rejected batch leaves nothing behind but litter, which `tidy` removes.
 
 Reading (`dependencies`, `log`, most of `explain`) imports neither Spark nor Numba.
 """
@@ -24,37 +25,38 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from holdfast.errors import (
     NOTHING_APPLIED,
     ConflictError,
     HoldfastError,
     TableExistsError,
-    UnknownColumnError,
     UsageError,
     WorkspaceError,
     listing,
     shorten,
 )
 from holdfast.history import Explanation, LogEntry, Reader
-from holdfast.model.change import Change, DependencyChange, Pin
-from holdfast.model.dependency import KINDS, Dependency
-from holdfast.model.schema import Nulls, Schema
+from holdfast.model.change import Change, DependencyChange, Pin, TableChange
+from holdfast.model.dependency import KINDS, Dependency, Ind
+from holdfast.model.schema import Nulls
 from holdfast.storage import format as marker
 from holdfast.storage import litter
 from holdfast.storage.files import FileRef, check_file
+from holdfast.storage.generator import FOLDER as VALUES
+from holdfast.storage.generator import GeneratorState
 from holdfast.storage.ledger import Ledger
-from holdfast.storage.ledger_rows import ChangeRow, CommitRow
-from holdfast.storage.tables import TableState, table_folder
+from holdfast.storage.ledger_rows import SHARED, ChangeRow, CommitRow
+from holdfast.storage.tables import TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from holdfast.discovery.inds import Inclusions, IndStep
     from holdfast.discovery.keys import KeyState
+    from holdfast.discovery.steps import Context, Step
     from holdfast.pipeline.batch import Batch
     from holdfast.pipeline.engine import Engine, Mode
-    from holdfast.pipeline.relation import Relation
+    from holdfast.pipeline.values import Values
 
 ProgressHook = Callable[[str, int, int], None]
 STAGING = "staging"
@@ -100,6 +102,7 @@ class Workspace(Reader):
         self._spark, self._mode, self._hook = spark, engine, progress
         self._engine: Engine | None = None
         self._known: dict[str, KeyState] = {}  # evidence file -> the state it holds, open
+        self._inclusions: Inclusions | None = None  # the newest that this process has worked out
 
     def __enter__(self) -> Workspace:
         return self
@@ -113,6 +116,7 @@ class Workspace(Reader):
             self._engine.close()
             self._engine = None
         self._known.clear()
+        self._inclusions = None
 
     @property
     def engine(self) -> Engine:
@@ -129,78 +133,59 @@ class Workspace(Reader):
 
     # -- changing -----------------------------------------------------------------------------
 
-    def track(
+    def track(self, table: str, source: Any, **options: Any) -> Change:
+        """Start to track a table: read it, find its dependencies, commit. See `track_all` for the options."""
+        return self.track_all({table: source}, **options)
+
+    def track_all(
         self,
-        table: str,
-        source: Any,
+        sources: Mapping[str, Any],
         *,
         kinds: Sequence[str] = ("ucc",),
         nulls: Nulls = "equal",
         row_key: Sequence[str] = (),
         max_columns: int | None = None,
         options: Mapping[str, Any] | None = None,
+        append_only: bool = False,
+        as_text: bool = False,
+        columns: Sequence[str] | None = None,
+        exclude: Sequence[str] = (),
     ) -> Change:
-        """Start to track a table: read it, find its dependencies, commit.
+        """Start to track tables: each is read once, and all of them are one commit.
 
         `options` says how files are read (format, header, delimiter, quote, encoding, null_values,
-        types). Batches are read the same way unless they say otherwise.
+        types). Batches are read the same way unless they say otherwise. `append_only` tables take no
+        deletes, which makes their state smaller. For inclusions (kind "ind"), `as_text` compares columns by
+        their text, and `columns` and `exclude` are patterns that choose the columns that take part.
         """
         started = time.perf_counter()
-        _check_track(table, kinds, nulls, max_columns)
+        if not sources:
+            raise UsageError("no table is given to track.")
+        for table in sources:
+            _check_track(table, kinds, nulls, max_columns)
         base = self.ledger.version
-        if table in self.ledger.heads():
-            raise TableExistsError(
-                f"table {table!r} is tracked already (version {base}). Nothing was changed. Feed it batches "
-                "with 'holdfast apply', or drop it first with 'holdfast drop'."
-            )
-        from holdfast.discovery import keys
-        from holdfast.pipeline.encode import Target, encode_new, plan
+        heads = self.ledger.heads(base)
+        for table in sources:
+            if table in heads:
+                raise TableExistsError(
+                    f"table {table!r} is tracked already (version {base}). Nothing was changed. Feed it "
+                    "batches with 'holdfast apply', or drop it first with 'holdfast drop'."
+                )
+        from holdfast.discovery import inds, steps
 
-        folder = table_folder(table)
-        with self._staging() as staging:
-            target = Target(self.root, folder, table, None, nulls, self.engine, self._progress("reading"))
-            planned = plan(source, _read_options(options), target, self.root / staging)
-            for name in row_key:
-                if name not in planned.names:
-                    raise UnknownColumnError.from_missing(table, None, name, planned.names)
-            encoded = encode_new(planned, target, list(row_key), 0)
-            relation = self._relation(
-                encoded.schema, folder, staging, nulls, row_key, encoded.segments, "finding keys"
-            )
-            found = keys.discover(relation, encoded.masks, encoded.witnesses, max_columns or 0)
-            columns = keys.index_columns_for(relation, found.cover, ())
-            relation = relation.indexed(columns)
-            state = TableState(
-                table=table,
-                folder=folder,
-                schema=encoded.schema,
-                kinds=tuple(kinds),
-                nulls=nulls,
-                row_key=tuple(row_key),
-                max_columns=max_columns or 0,
-                options=encoded.options.to_dict(),
-                next_number=1 + max((s.number for s in relation.segments), default=-1),
-                segments=relation.segments,
-                index_columns=tuple(columns),
-                **self._save(folder, found),
-            )
-            uccs = self._uccs(table, encoded.schema, found.cover.masks)
-            changes = tuple(DependencyChange("appeared", u, "holds in the table as tracked") for u in uccs)
-            change = Change(
-                table=table,
-                action="track",
-                version=base + 1,
-                n_inserted=relation.n_rows,
-                n_deleted=0,
-                n_rows=relation.n_rows,
-                n_keys=len(found.cover),
-                changes=changes,
-                elapsed_s=time.perf_counter() - started,
-                max_columns=max_columns or 0,
-            )
-            change = self._commit(base, change, state, rounds=found.rounds)
-            self._known[state.evidence.name] = found
-        return change
+        wanted = steps.TableOptions(
+            tuple(kinds), nulls, tuple(row_key), max_columns or 0, append_only, _read_options(options)
+        )
+        with self._context() as context:
+            tracked = [steps.track(context, table, source, wanted) for table, source in sources.items()]
+            generator = None
+            if "ind" in kinds:
+                generator = self._generator(base) or GeneratorState()
+                for step in tracked:
+                    steps.checked_columns(step.state, (*(columns or ()), *exclude))
+                    chosen = inds.chosen_columns(generator, step.state, columns, exclude, as_text=as_text)
+                    generator = inds.joined(generator, chosen)
+            return self._finish(context, base, "track", tracked, generator, None, started, commit=True)
 
     def apply(
         self,
@@ -222,7 +207,20 @@ class Workspace(Reader):
         from holdfast.pipeline.batch import Batch
 
         batch = Batch(inserts, deletes, updates, before, after)
-        return self._run(table, batch, batch_id, options, commit=True)
+        return self._run({table: batch}, batch_id, options, commit=True)
+
+    def apply_all(
+        self,
+        batches: Mapping[str, Mapping[str, Any]],
+        *,
+        batch_id: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Change:
+        """Apply batches to several tables as one commit and one change: a parent with its children.
+
+        `batches` maps a table to what `apply` takes: inserts, deletes, updates, before, after.
+        """
+        return self._run(_batches(batches), batch_id, options, commit=True)
 
     def check(
         self,
@@ -239,100 +237,154 @@ class Workspace(Reader):
         from holdfast.pipeline.batch import Batch
 
         batch = Batch(inserts, deletes, updates, before, after)
-        return self._run(table, batch, None, options, commit=False)
+        return self._run({table: batch}, None, options, commit=False)
+
+    def check_all(
+        self, batches: Mapping[str, Mapping[str, Any]], *, options: Mapping[str, Any] | None = None
+    ) -> Change:
+        """What batches to several tables would change together; nothing is applied."""
+        return self._run(_batches(batches), None, options, commit=False)
 
     def _run(
         self,
-        table: str,
-        batch: Batch,
+        batches: Mapping[str, Batch],
         batch_id: str | None,
         options: Mapping[str, Any] | None,
         *,
         commit: bool,
     ) -> Change:
-        from holdfast.discovery import keys
-        from holdfast.discovery.report import net_changes
-        from holdfast.pipeline.batch import Resolver
-        from holdfast.pipeline.encode import Target
+        from holdfast.discovery import steps
 
         started = time.perf_counter()
-        base, state = self._current(table)
-        if batch_id is not None and (earlier := self.ledger.find_batch(table, batch_id)) is not None:
-            return self._repeated(state, earlier)
-        known = self._load(state)
-        with self._staging() as staging:
-            folder = state.folder if commit else staging
-            relation = self._relation(
-                state.schema, folder, staging, state.nulls, state.row_key, state.segments, "applying"
-            )
-            progress = self._progress("reading")
-            target = Target(self.root, folder, table, base, state.nulls, self.engine, progress)
-            resolver = Resolver(
-                relation,
-                target,
-                state.row_key,
-                _read_options({**state.options, **(options or {})}),
-                self.root / staging,
-                replace(target, folder=staging),
-            )
-            resolved = resolver.resolve(batch, state.next_number)
-            after, columns = known, list(state.index_columns)
-            old = relation
-            if len(resolved.row_ids):
-                relation = relation.without_rows(resolved.row_ids)
-                after = keys.delete(relation, after, resolved.row_ids)
-            rounds = after.rounds if len(resolved.row_ids) else 0  # not those of the batch before
-            next_number = state.next_number
-            if resolved.segments:
-                next_number = 1 + max(s.number for s in resolved.segments)
-                columns = keys.index_columns_for(relation, after.cover, columns)
-                relation = relation.with_segments(resolved.segments).indexed(columns)
-                numbers = {s.number for s in resolved.segments}
-                added = [s for s in relation.segments if s.number in numbers]
-                after = keys.insert(relation, after, added, columns)
-                rounds += after.rounds
-            if commit:
-                columns = keys.index_columns_for(relation, after.cover, columns)
-                before_merge = relation
-                relation, next_number = relation.indexed(columns).tidied(next_number, columns)
-            else:
-                before_merge = relation
-            changes = net_changes(table, known, after, old, before_merge)
-            pins = self._pins(state, after.cover.masks, before_merge)
-            change = Change(
-                table=table,
-                action="apply" if commit else "check",
-                version=base + 1 if commit else base,
-                n_inserted=resolved.n_inserted,
-                n_deleted=len(resolved.row_ids),
-                n_rows=relation.n_rows,
-                n_keys=len(after.cover),
-                changes=changes,
-                elapsed_s=time.perf_counter() - started,
-                batch_id=batch_id,
-                max_columns=state.max_columns,
-                pins=pins,
-            )
-            if not commit:
-                return change
-            saved = self._save(state.folder, after, known, state)
-            state = replace(
-                state,
-                next_number=next_number,
-                segments=relation.segments,
-                index_columns=tuple(columns),
-                pins=tuple((p.columns, p.holds) for p in pins),
-                **saved,
-            )
-            change = self._commit(base, change, state, rounds=rounds)
-            self._known.clear()
-            self._known[state.evidence.name] = after
-        self._tidy_when_due()
+        base = self.ledger.version
+        states = {table: self._current(table, base or None)[1] for table in batches}
+        if batch_id is not None:
+            for table in batches:
+                if (earlier := self.ledger.find_batch(table, batch_id)) is not None:
+                    return self._repeated(list(states.values()), earlier)
+        with self._context() as context:
+            done = [
+                steps.apply(
+                    context,
+                    states[table],
+                    base,
+                    self._load(states[table]),
+                    batch,
+                    _read_options({**states[table].options, **(options or {})}),
+                    commit=commit,
+                )
+                for table, batch in batches.items()
+            ]
+            takes_part = any(s.tracks("ind") for s in states.values())
+            generator = self._generator(base) if takes_part else None
+            action = "apply" if commit else "check"
+            change = self._finish(context, base, action, done, generator, batch_id, started, commit=commit)
+        if commit:
+            self._tidy_when_due()
         return replace(change, elapsed_s=time.perf_counter() - started)
+
+    def _finish(
+        self,
+        context: Context,
+        base: int,
+        action: str,
+        done: Sequence[Step],
+        generator: GeneratorState | None,
+        batch_id: str | None,
+        started: float,
+        *,
+        commit: bool,
+    ) -> Change:
+        """From the steps of all tables: the inclusions among them, the report, and the commit."""
+        changes = [c for step in done for c in step.changes]
+        inclusions = None
+        if generator is not None:
+            inclusions = self._absorbed(context, base, generator, done, commit=commit)
+            changes += self._ind_changes(context, inclusions, done, action)
+        change = Change(
+            action=action,
+            version=base + 1 if commit else base,
+            tables=tuple(step.summary for step in done),
+            changes=tuple(changes),
+            elapsed_s=time.perf_counter() - started,
+            batch_id=batch_id,
+            pins=tuple(p for step in done for p in step.pins),
+            n_inds=len(inclusions.after.holding) if inclusions is not None else None,
+            accesses=inclusions.accesses if inclusions is not None else {},
+        )
+        if not commit:
+            return change
+        states = [step.saved(self.root) for step in done]
+        commits = [
+            CommitRow(state.table, action, state.to_dict(), _detail(change, part, step.rounds), batch_id)
+            for state, part, step in zip(states, change.tables, done, strict=True)
+        ]
+        if inclusions is not None:
+            told = {"n_inds": change.n_inds, **change.accesses}
+            commits.append(CommitRow(SHARED, action, inclusions.after.state.to_dict(), told, batch_id))
+        change = replace(change, version=self._append(base, commits, _change_rows(change)))
+        self._known.clear()
+        for state, step in zip(states, done, strict=True):
+            if state.evidence is not None and step.found is not None:
+                self._known[state.evidence.name] = step.found
+        self._inclusions = inclusions.after if inclusions is not None else None
+        return change
+
+    def _absorbed(
+        self, context: Context, base: int, generator: GeneratorState, done: Sequence[Step], *, commit: bool
+    ) -> IndStep:
+        """The inclusions after the steps; `generator` has the tables that are being tracked already."""
+        from holdfast.discovery import inds
+
+        values = self._values(context, generator, commit=commit)
+        known = self._load_inclusions(self._generator(base) or GeneratorState())
+        step = inds.absorb(values, known, done)
+        if not commit:
+            return step
+        state = inds.merged(replace(values, state=step.after.state))
+        return replace(step, after=step.after.with_state(state))
+
+    def _ind_changes(
+        self, context: Context, step: IndStep, done: Sequence[Step], action: str
+    ) -> tuple[DependencyChange, ...]:
+        from holdfast.discovery.missing import ind_changes
+
+        relations = {s.table: s.rows for s in done}
+        names = step.after.state.names()
+        for pair in step.broke.tolist():
+            table, _ = names[pair >> 32]
+            if table not in relations:
+                state = self._current(table)[1]
+                relations[table] = context.relation(state, state.folder, "looking up")
+        return ind_changes(step, relations, "tracking it" if action == "track" else "this batch")
+
+    def _values(self, context: Context, state: GeneratorState, *, commit: bool = True) -> Values:
+        from holdfast.pipeline.values import Values
+
+        folder = VALUES if commit else context.staging
+        return Values(
+            self.root, folder, context.staging, state, self.engine, self._progress("finding inclusions")
+        )
+
+    def _load_inclusions(self, state: GeneratorState) -> Inclusions:
+        from holdfast.discovery.inds import Inclusions
+
+        if self._inclusions is None or self._inclusions.state != state:
+            self._inclusions = Inclusions.load(self.root, state)
+        return self._inclusions
+
+    @contextlib.contextmanager
+    def _context(self) -> Iterator[Context]:
+        """What a step works with; its staging folder is removed after it."""
+        from holdfast.discovery.steps import Context
+
+        with self._staging() as staging:
+            yield Context(self.root, staging, self.engine, self._progress)
 
     def pin(self, table: str, columns: Sequence[str], *, remove: bool = False) -> Pin:
         """Rely on a combination: every batch says whether it holds, and `check` gates on it."""
         base, state = self._current(table)
+        self._needs_keys(state)
         positions = self._positions(state, base, columns)
         named = tuple(state.schema.names[p] for p in positions)
         rest = tuple(p for p in state.pins if p[0] != named)
@@ -343,31 +395,51 @@ class Workspace(Reader):
             holds = not self._duplicates(state, positions)
         state = replace(state, pins=rest if remove else (*rest, (named, holds)))
         action = "unpin" if remove else "pin"
-        self._append(base, CommitRow(table, action, state.to_dict(), {"columns": list(named)}), [])
+        self._append(base, [CommitRow(table, action, state.to_dict(), {"columns": list(named)})], [])
         return Pin(table, named, holds)
 
     def drop(self, table: str) -> int:
         """Stop tracking a table; its history stays. Returns the new version."""
-        base, _ = self._current(table)
+        base, state = self._current(table)
         gone = [
             ChangeRow(table, d.kind, "dropped", d.to_dict(), "the table was dropped")
             for d in self.dependencies(table=table)
         ]
-        return self._append(base, CommitRow(table, "drop", None, None), gone)
+        commits = [CommitRow(table, "drop", None, None)]
+        generator = self._generator(base) if state.tracks("ind") else None
+        after = None
+        if generator is not None:
+            from holdfast.discovery import inds
+
+            with self._context() as context:
+                known = self._load_inclusions(generator)
+                after = inds.dropped(self._values(context, generator), known, table)
+            told = {"n_inds": len(after.holding)}
+            commits.append(CommitRow(SHARED, "shrink", after.state.to_dict(), told))
+        version = self._append(base, commits, gone)
+        self._inclusions = after
+        return version
 
     def merge(self, table: str) -> int:
-        """Merge all segments of a table into one; its rows and dependencies stay as they are."""
+        """Merge all segments of a table into one, and the value runs; what holds stays as it is."""
         base, state = self._current(table)
-        with self._staging() as staging:
-            relation = self._relation(
-                state.schema, state.folder, staging, state.nulls, state.row_key, state.segments, "merging"
-            )
+        with self._context() as context:
+            relation = context.relation(state, state.folder, "merging")
             merged, number = relation.tidied(state.next_number, state.index_columns, everything=True)
-            if merged.segments == state.segments:
-                return base
-            detail = {"n_segments": len(merged.segments)}
-            state = replace(state, segments=merged.segments, next_number=number)
-            return self._append(base, CommitRow(table, "merge", state.to_dict(), detail), [])
+            commits = []
+            if merged.segments != state.segments:
+                detail = {"n_segments": len(merged.segments)}
+                state = replace(state, segments=merged.segments, next_number=number)
+                commits.append(CommitRow(table, "merge", state.to_dict(), detail))
+            generator = self._generator(base) if state.tracks("ind") else None
+            if generator is not None:
+                after = self._values(context, generator).tidied(everything=True)
+                if after.runs != generator.runs:
+                    if not commits:
+                        detail = {"n_segments": len(state.segments)}
+                        commits.append(CommitRow(table, "merge", state.to_dict(), detail))
+                    commits.append(CommitRow(SHARED, "merge", after.to_dict(), {"n_runs": len(after.runs)}))
+            return self._append(base, commits, []) if commits else base
 
     def verify(self) -> int:
         """Check every file that the workspace needs against its checksum; how many there are.
@@ -376,13 +448,19 @@ class Workspace(Reader):
         the ledger's. The first one that is missing or altered is named in a DamagedFileError.
         """
         n_ledger = self.ledger.verify()
-        heads = set(self.ledger.heads().values())
+        heads = self.ledger.heads()
         files: dict[str, FileRef] = {}
         for commit in self.ledger.states():
-            if commit.state is not None:
+            if commit.state is None:
+                continue
+            newest = heads.get(commit.table) == commit.version
+            if commit.table == SHARED:
+                generator = GeneratorState.from_dict(commit.state)
+                refs = generator.files() if newest else generator.covers()
+            else:
                 state = TableState.from_dict(commit.state)
-                refs = state.files() if commit.version in heads else [state.cover]
-                files |= {ref.name: ref for ref in refs}
+                refs = state.files() if newest else [f for f in (state.cover,) if f is not None]
+            files |= {ref.name: ref for ref in refs}
         for ref in files.values():
             check_file(self.root, ref, deep=True, fresh=True)
         return n_ledger + len(files)
@@ -403,31 +481,6 @@ class Workspace(Reader):
         hook = self._hook
         return None if hook is None else lambda done, total: hook(stage, done, total)
 
-    def _relation(
-        self,
-        schema: Schema,
-        folder: str,
-        staging: str,
-        nulls: Nulls,
-        row_key: Sequence[str],
-        segments: Sequence[Any],
-        stage: str,
-    ) -> Relation:
-        from holdfast.pipeline.relation import Relation
-
-        locator = tuple(schema.names.index(c) for c in row_key) or tuple(range(len(schema)))
-        return Relation(
-            self.root,
-            folder,
-            staging,
-            schema,
-            nulls,
-            locator,
-            tuple(segments),
-            self.engine,
-            self._progress(stage),
-        )
-
     @contextlib.contextmanager
     def _staging(self) -> Iterator[str]:
         """A folder for the files of one job, removed after it."""
@@ -443,76 +496,28 @@ class Workspace(Reader):
         finally:
             shutil.rmtree(self.root / name, ignore_errors=True)
 
-    def _save(
-        self, folder: str, found: KeyState, before: KeyState | None = None, state: TableState | None = None
-    ) -> dict[str, Any]:
-        """Write cover and evidence as new files, unless they are what the last commit has."""
-        from holdfast.storage.bundle import write_bundle
-        from holdfast.storage.files import unique_name
+    def _load(self, state: TableState) -> KeyState | None:
+        """The keys and their evidence, as the commit names them; None where they are not tracked."""
+        from holdfast.discovery.steps import load_keys
 
-        saved = {}
-        for what, value, old in (
-            ("cover", found.cover, before.cover if before else None),
-            ("evidence", found.evidence, before.evidence if before else None),
-        ):
-            if state is not None and value is old:
-                saved[what] = getattr(state, what)
-                continue
-            arrays = {"masks": value.masks} if what == "cover" else found.evidence.to_arrays()
-            name = unique_name(folder, what, ".arrow")
-            saved[what] = write_bundle(self.root, name, arrays, {"holdfast": what})
-        return saved
+        found = self._known.get(state.evidence.name) if state.evidence is not None else None
+        return found if found is not None else load_keys(self.root, state)
 
-    def _load(self, state: TableState) -> KeyState:
-        """The keys and their evidence, as the commit names them."""
-        from holdfast.discovery.keys import KeyState
-        from holdfast.kernels.pairs import WITNESSES
-        from holdfast.state.cover import Cover
-        from holdfast.state.evidence import WitnessedEvidence
-        from holdfast.storage.bundle import open_bundle
+    def _append(self, base: int, commits: Sequence[CommitRow], changes: list[ChangeRow]) -> int:
+        """Append to the ledger; on top of commits to other tables if there were any meanwhile.
 
-        found = self._known.get(state.evidence.name)
-        if found is None:
-            masks = self._cover_masks(state)
-            bundle = open_bundle(self.root, state.evidence, "evidence")
-            arrays = {name: bundle.array(name) for name in ("masks", "witnesses")}
-            evidence = WitnessedEvidence.from_arrays(arrays, masks.shape[1], WITNESSES)
-            found = KeyState(evidence, Cover(masks, len(state.schema), state.max_columns))
-        return found
-
-    def _commit(self, base: int, change: Change, state: TableState, *, rounds: int) -> Change:
-        detail = {
-            "n_inserted": change.n_inserted,
-            "n_deleted": change.n_deleted,
-            "n_rows": change.n_rows,
-            "n_keys": change.n_keys,
-            "n_changes": len(change.changes),
-            "rounds": rounds,
-            "elapsed_s": round(change.elapsed_s, 4),
-        }
-        rows = [
-            ChangeRow(
-                change.table,
-                c.dependency.kind,
-                c.event,
-                c.dependency.to_dict(),
-                c.reason,
-                [[r.to_dict() for r in pair] for pair in c.witnesses] or None,
-            )
-            for c in change.changes
-        ]
-        commit = CommitRow(change.table, change.action, state.to_dict(), detail, change.batch_id)
-        return replace(change, version=self._append(base, commit, rows))
-
-    def _append(self, base: int, commit: CommitRow, changes: list[ChangeRow]) -> int:
-        """Append to the ledger; on top of commits to other tables if there were any meanwhile."""
-        seen = self.ledger.heads(base).get(commit.table)
+        Tables whose inclusions are tracked share the generator, so their writers do disturb each other.
+        """
+        names = [c.table for c in commits]
+        heads = self.ledger.heads(base)
+        seen = [heads.get(name) for name in names]
         for _ in range(COMMIT_ATTEMPTS):
             try:
-                return self.ledger.append(base, commit, changes)
+                return self.ledger.append(base, commits, changes)
             except ConflictError:
                 newest = self.ledger.version
-                if newest == base or self.ledger.heads(newest).get(commit.table) != seen:
+                heads = self.ledger.heads(newest)
+                if newest == base or [heads.get(name) for name in names] != seen:
                     raise
                 base = newest
         raise ConflictError(
@@ -520,39 +525,59 @@ class Workspace(Reader):
             "Run it again."
         )
 
-    def _repeated(self, state: TableState, earlier: CommitRow) -> Change:
-        masks = self._cover_masks(state)
+    def _repeated(self, states: Sequence[TableState], earlier: CommitRow) -> Change:
+        parts = []
+        for state in states:
+            n_keys = None if state.cover is None else len(self._cover_masks(state))
+            parts.append(TableChange(state.table, 0, 0, state.n_rows, n_keys, state.max_columns))
         return Change(
-            table=state.table,
             action="apply",
             version=earlier.version,
-            n_inserted=0,
-            n_deleted=0,
-            n_rows=state.n_rows,
-            n_keys=len(masks),
+            tables=tuple(parts),
             changes=(),
             elapsed_s=0.0,
             batch_id=earlier.batch_id,
-            max_columns=state.max_columns,
             repeated=True,
         )
 
-    def _pins(self, state: TableState, cover: np.ndarray[Any, Any], relation: Relation) -> tuple[Pin, ...]:
-        """The pins after a batch; what is wider than the bound on keys is looked up in the rows."""
-        from holdfast.kernels.masks import mask_of
 
-        if not state.pins:
-            return ()
-        keys = [set(u.columns) for u in self._uccs(state.table, state.schema, cover)]
-        pinned = [columns for columns, _ in state.pins]
-        holds = [any(k <= set(p) for k in keys) for p in pinned]
-        wide = [i for i, p in enumerate(pinned) if not holds[i] and 0 < state.max_columns < len(p)]
-        if wide:
-            positions = [self._positions(state, None, pinned[i]) for i in wide]
-            found = relation.validate(np.stack([mask_of(p, cover.shape[1]) for p in positions]))
-            for i, refuted in zip(wide, found.refuted, strict=True):
-                holds[i] = not refuted
-        return tuple(Pin(state.table, p, h) for p, h in zip(pinned, holds, strict=True))
+def _detail(change: Change, part: TableChange, rounds: int) -> dict[str, Any]:
+    """What the log says of one table of a commit."""
+    return {
+        "n_inserted": part.n_inserted,
+        "n_deleted": part.n_deleted,
+        "n_rows": part.n_rows,
+        "n_keys": part.n_keys,
+        "n_inds": change.n_inds,
+        "n_changes": len(change.changes),
+        "rounds": rounds,
+        "elapsed_s": round(change.elapsed_s, 4),
+    }
+
+
+def _change_rows(change: Change) -> list[ChangeRow]:
+    rows = []
+    for c in change.changes:
+        table = c.dependency.dependent.table if isinstance(c.dependency, Ind) else c.dependency.table
+        witnesses = [[r.to_dict() for r in group] for group in c.witnesses] or None
+        rows.append(ChangeRow(table, c.dependency.kind, c.event, c.dependency.to_dict(), c.reason, witnesses))
+    return rows
+
+
+def _batches(batches: Mapping[str, Mapping[str, Any]]) -> dict[str, Batch]:
+    from holdfast.pipeline.batch import Batch
+
+    if not batches:
+        raise UsageError("no batch is given: map tables to their inserts, deletes or updates.")
+    known = ("inserts", "deletes", "updates", "before", "after")
+    for table, parts in batches.items():
+        for name in parts:
+            if name not in known:
+                raise UsageError(
+                    f"the batch of table {table!r} has an unknown part {shorten(name)}. "
+                    f"Parts: {', '.join(known)}."
+                )
+    return {table: Batch(*(parts.get(name) for name in known)) for table, parts in batches.items()}
 
 
 def _check_track(table: str, kinds: Sequence[str], nulls: str, max_columns: int | None) -> None:

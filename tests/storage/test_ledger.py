@@ -15,23 +15,27 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from holdfast.errors import ConflictError, DamagedFileError, WorkspaceError
 from holdfast.storage import ledger as module
 from holdfast.storage.ledger import Ledger
-from holdfast.storage.ledger_rows import ChangeRow, CommitRow
+from holdfast.storage.ledger_rows import SHARED, ChangeRow, CommitRow
 
 KEY = {"kind": "ucc", "table": "orders", "columns": ["a", "b"]}
 WITNESSES = [[{"row": 1, "values": {"a": "ü", "b": None}}, {"row": 7, "values": {"a": "ü", "b": None}}]]
 
-# Appends until it is done or killed. A commit of version v has v % 4 changes and says so.
+# Appends until it is done or killed. Version v has v % 4 changes and two commit rows, and says so.
 WRITER = """
 import sys
 from pathlib import Path
@@ -51,9 +55,10 @@ while done < n_commits:
     base = ledger.version
     n = (base + 1) % 4
     changes = [ChangeRow(who, "ucc", "broke", {"kind": "ucc", "i": i}) for i in range(n)]
-    commit = CommitRow(who, "apply", {"x": "y" * 2000}, {"n_changes": n}, f"{who}-{done}")
+    detail = {"n_changes": n, "n_commits": 2}
+    commit = CommitRow(who, "apply", {"x": "y" * 2000}, detail, f"{who}-{done}")
     try:
-        ledger.append(base, commit, changes)
+        ledger.append(base, [commit, CommitRow("", "apply", {"of": who}, detail)], changes)
         done += 1
     except ConflictError:
         conflicts += 1
@@ -99,16 +104,17 @@ def release(writers: list[subprocess.Popen[str]]) -> None:
 
 
 def assert_whole(ledger: Ledger) -> None:
-    """Versions are 1, 2, 3 ... and every commit has all the changes that it says it has."""
+    """Versions are 1, 2, 3 ... and each has all the commit rows and changes that it says it has."""
     commits = ledger.commits()
-    changes = ledger.changes(until=len(commits))
-    assert [c.version for c in commits] == list(range(1, len(commits) + 1))
-    found = dict.fromkeys(range(1, len(commits) + 1), 0)
-    for change in changes:
-        found[change.version] += 1
+    n_versions = commits[-1].version if commits else 0
+    n_commits = Counter(commit.version for commit in commits)
+    n_changes = Counter(change.version for change in ledger.changes(until=n_versions))
+    assert list(n_commits) == list(range(1, n_versions + 1))
     for commit in commits:
+        version = commit.version
         assert commit.detail is not None
-        assert found[commit.version] == commit.detail["n_changes"] == commit.version % 4
+        assert n_changes[version] == commit.detail["n_changes"] == version % 4
+        assert n_commits[version] == commit.detail.get("n_commits", 1)
 
 
 def fill(ledger: Ledger, n_commits: int, table: str = "orders") -> None:
@@ -116,7 +122,25 @@ def fill(ledger: Ledger, n_commits: int, table: str = "orders") -> None:
         base = ledger.version
         n = (base + 1) % 4
         commit = CommitRow(table, "apply", {"segments": [base]}, {"n_changes": n}, f"batch-{base + 1}")
-        ledger.append(base, commit, [ChangeRow(table, "ucc", "appeared", {"i": i}) for i in range(n)])
+        ledger.append(base, [commit], [ChangeRow(table, "ucc", "appeared", {"i": i}) for i in range(n)])
+
+
+def names_at(version: int) -> list[str]:
+    """The tables that `fill_several` changes in a version, in order: one to three, then what they share."""
+    return [f"t{(version + i) % 5}" for i in range(1 + version % 3)] + [SHARED]
+
+
+def fill_several(ledger: Ledger, n_versions: int) -> None:
+    for _ in range(n_versions):
+        version = ledger.version + 1
+        names = names_at(version)
+        detail = {"n_changes": version % 4, "n_commits": len(names)}
+        commits = [
+            CommitRow(name, "apply", {"at": version, "of": name}, detail, f"batch-{version}")
+            for name in names
+        ]
+        changes = [ChangeRow(names[i % 2], "ucc", "appeared", {"i": i}) for i in range(version % 4)]
+        assert ledger.append(version - 1, commits, changes) == version
 
 
 def data_files(root: Path) -> set[str]:
@@ -145,7 +169,7 @@ def test_round_trip(tmp_path: Path) -> None:
         ChangeRow("orders", "ucc", "appeared", KEY),
         ChangeRow("orders", "ucc", "broke", {**KEY, "columns": []}, "two rows agree", WITNESSES),
     ]
-    assert writer.append(0, commit, changes) == 1
+    assert writer.append(0, [commit], changes) == 1
     expected = CommitRow("orders", "track", state, {"elapsed_s": 0.25}, "batch-1", 1, at, {"orders": 1})
     for ledger in (writer, reader, Ledger.open(tmp_path)):
         assert ledger.version == 1
@@ -162,7 +186,7 @@ def test_round_trip(tmp_path: Path) -> None:
 def test_what_callers_change_stays_theirs(tmp_path: Path) -> None:
     ledger = Ledger.create(tmp_path)
     state: dict[str, object] = {"segments": (1, 2)}
-    ledger.append(0, CommitRow("orders", "track", state), [])
+    ledger.append(0, [CommitRow("orders", "track", state)], [])
     state["segments"] = "changed"
     for _ in range(2):
         row = ledger.commit_row(1)
@@ -175,11 +199,120 @@ def test_what_callers_change_stays_theirs(tmp_path: Path) -> None:
 def test_heads_follow_each_table(tmp_path: Path) -> None:
     ledger = Ledger.create(tmp_path)
     for table, action in [("a", "track"), ("b", "track"), ("a", "apply"), ("a", "pin"), ("b", "drop")]:
-        ledger.append(ledger.version, CommitRow(table, action, {}), [])
+        ledger.append(ledger.version, [CommitRow(table, action, {})], [])
     assert ledger.heads() == Ledger.open(tmp_path).heads() == {"a": 4}
     assert ledger.heads(3) == {"a": 3, "b": 2}
     assert ledger.heads(0) == {}
     assert [c.version for c in ledger.commits("a")] == [1, 3, 4]
+
+
+def test_several_tables_in_one_version(tmp_path: Path) -> None:
+    """All of it is there at once, for the writer, for a reader that was open and for one that opens."""
+    writer, reader = Ledger.create(tmp_path), Ledger.open(tmp_path)
+    at = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
+    fill(writer, 1, "old")
+    commits = [
+        CommitRow("a", "track", {"s": 1}, {"n": 1}, "batch", at=at),
+        CommitRow("b", "apply", {"s": 2}, None),
+        CommitRow(SHARED, "apply", {"values": []}, {"n": 3}),
+    ]
+    changes = [ChangeRow(table, "ucc", "appeared", {"i": i}) for i, table in enumerate("abba")]
+    assert writer.append(1, commits, changes) == 2
+    heads = {"old": 1, "a": 2, "b": 2, SHARED: 2}
+    expected = [
+        CommitRow("a", "track", {"s": 1}, {"n": 1}, "batch", 2, at, heads),
+        CommitRow("b", "apply", {"s": 2}, None, "batch", 2, at),
+        CommitRow(SHARED, "apply", {"values": []}, {"n": 3}, "batch", 2, at),
+    ]
+    for ledger in (writer, reader, Ledger.open(tmp_path)):
+        assert ledger.version == 2
+        assert ledger.heads() == heads
+        assert ledger.heads(1) == {"old": 1}
+        assert [ledger.commit_row(2, row.table) for row in expected] == expected
+        assert ledger.commit_row(2) == expected[0]
+        assert list(ledger.states())[1:] == expected
+        slim = [replace(row, state=None, heads=None) for row in expected]
+        assert ledger.commits()[1:] == slim
+        assert [ledger.commits(row.table) for row in slim] == [[row] for row in slim]
+        assert [ledger.find_batch(row.table, "batch") for row in slim] == slim
+        assert ledger.find_batch("old", "batch") is None
+        assert [(c.table, c.dependency["i"]) for c in ledger.changes(since=1)] == list(
+            zip("abba", range(4), strict=True)
+        )
+        assert [c.dependency["i"] for c in ledger.changes("b", since=1)] == [1, 2]
+        assert ledger.changes(SHARED) == []
+        assert ledger.verify() == 2
+    assert len(data_files(tmp_path)) == 2
+    assert (
+        sorted(entry.name for entry in (tmp_path / "ledger/_delta_log").glob("*.json"))[-1]
+        == f"{2:020d}.json"
+    )
+
+
+def test_rows_of_a_version_by_table(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path)
+    fill_several(ledger, 12)
+    for reader in (ledger, Ledger.open(tmp_path)):
+        for version in (12, *range(1, 13)):
+            for name in names_at(version):
+                row = reader.commit_row(version, name)
+                assert (row.version, row.table, row.state) == (version, name, {"at": version, "of": name})
+            assert reader.commit_row(version).table == names_at(version)[0]
+        assert [c.table for c in reader.commits()] == [n for v in range(1, 13) for n in names_at(v)]
+        for version in range(13):
+            newest = {n: v for v in range(1, version + 1) for n in names_at(v)}
+            assert reader.heads(version) == newest
+        for version in (11, 12):
+            with pytest.raises(
+                DamagedFileError, match=f"has lost version {version} of the table 'x': no live"
+            ):
+                reader.commit_row(version, "x")
+        with pytest.raises(WorkspaceError, match="has no version 13: it has 1 to 12"):
+            reader.commit_row(13, "t1")
+
+
+def test_a_drop_takes_out_its_own_table(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path)
+    ledger.append(0, [CommitRow(name, "track", {}) for name in ("a", "b", SHARED)], [])
+    ledger.append(1, [CommitRow("a", "drop"), CommitRow(SHARED, "drop", {"left": ["b"]})], [])
+    assert ledger.heads() == {"b": 1}
+    ledger.append(2, [CommitRow(SHARED, "apply", {"left": []}), CommitRow("b", "drop")], [])
+    for reader in (ledger, Ledger.open(tmp_path)):
+        assert reader.heads() == {SHARED: 3}
+        assert reader.heads(2) == {"b": 1}
+        assert reader.heads(1) == {"a": 1, "b": 1, SHARED: 1}
+        assert reader.commit_row(3, "b").state is None
+        assert reader.commit_row(3, SHARED).state == {"left": []}
+        reader.verify()
+
+
+def test_the_newest_version_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of all its tables are kept, by whoever wrote or read one of them."""
+    ledger = Ledger.create(tmp_path)
+    fill_several(ledger, 5)
+    reader = Ledger.open(tmp_path)
+    assert reader.commit_row(5, "t1").state == {"at": 5, "of": "t1"}
+    monkeypatch.setattr(module.pq, "ParquetFile", None)
+    for warm in (ledger, reader):
+        assert warm.heads()[SHARED] == 5
+        for name in names_at(5):
+            assert warm.commit_row(5, name).state == {"at": 5, "of": name}
+
+
+def test_rows_that_cannot_be_one_version(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path)
+    a, b = CommitRow("a", "apply", {}, None, "x"), CommitRow("b", "apply", {}, None, "y")
+    at = datetime(2026, 2, 3, tzinfo=UTC)
+    for commits, wrong in [
+        ([], r"each of another table; these are \[\]"),
+        ([a, a], "each of another table"),
+        ([a, b], "one batch id and one time"),
+        ([replace(a, at=at), replace(b, batch_id="x", at=at.replace(day=4))], "one batch id and one time"),
+    ]:
+        with pytest.raises(ValueError, match=wrong):
+            ledger.append(0, commits, [])
+    assert ledger.version == 0
+    assert data_files(tmp_path) == set()
 
 
 def test_filters(tmp_path: Path) -> None:
@@ -187,7 +320,7 @@ def test_filters(tmp_path: Path) -> None:
     for v in range(6):
         table = "ab"[v % 2]
         changes = [ChangeRow(table, kind, "appeared", {"v": v + 1}) for kind in ("ucc", "fd")]
-        ledger.append(v, CommitRow(table, "apply", batch_id=f"batch-{v // 2}"), changes)
+        ledger.append(v, [CommitRow(table, "apply", batch_id=f"batch-{v // 2}")], changes)
 
     def versions(**filters: object) -> list[int]:
         return [c.version for c in ledger.changes(**filters)]  # type: ignore[arg-type]
@@ -208,9 +341,9 @@ def test_filters(tmp_path: Path) -> None:
 def test_json_must_be_json(tmp_path: Path) -> None:
     ledger = Ledger.create(tmp_path)
     with pytest.raises(ValueError, match="JSON compliant"):
-        ledger.append(0, CommitRow("t", "track", {"x": float("nan")}), [])
+        ledger.append(0, [CommitRow("t", "track", {"x": float("nan")})], [])
     with pytest.raises(TypeError, match="not JSON serializable"):
-        ledger.append(0, CommitRow("t", "track"), [ChangeRow("t", "ucc", "broke", KEY, None, [{1, 2}])])
+        ledger.append(0, [CommitRow("t", "track")], [ChangeRow("t", "ucc", "broke", KEY, None, [{1, 2}])])
     assert ledger.version == 0
     assert data_files(tmp_path) == set()
 
@@ -258,16 +391,16 @@ def test_a_stale_writer_gets_a_conflict(tmp_path: Path) -> None:
     first, second = Ledger.create(tmp_path), Ledger.open(tmp_path)
     fill(first, 12)
     base = second.version
-    first.append(12, CommitRow("orders", "apply"), [])
+    first.append(12, [CommitRow("orders", "apply")], [])
     kept = data_files(tmp_path)
     with pytest.raises(ConflictError) as caught:
-        second.append(base, CommitRow("items", "track"), [])
+        second.append(base, [CommitRow("items", "track")], [])
     assert str(caught.value) == (
         "another writer committed version 13 of the workspace while this batch was based on version 12. "
         "Nothing was applied. Run it again."
     )
     assert data_files(tmp_path) == kept
-    assert second.append(second.version, CommitRow("items", "track"), []) == 14
+    assert second.append(second.version, [CommitRow("items", "track")], []) == 14
 
 
 def test_the_conflict_is_decided_by_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,14 +409,14 @@ def test_the_conflict_is_decided_by_the_log(tmp_path: Path, monkeypatch: pytest.
     fill(ledger, 3)
     real = module.encode_commit
 
-    def rival_first(commit: CommitRow, changes: list[ChangeRow]) -> object:
+    def rival_first(commits: list[dict[str, object]], changes: list[ChangeRow]) -> object:
         monkeypatch.setattr(module, "encode_commit", real)
-        rival.append(3, CommitRow("rival", "track"), [])
-        return real(commit, changes)
+        rival.append(3, [CommitRow("rival", "track")], [])
+        return real(commits, changes)
 
     monkeypatch.setattr(module, "encode_commit", rival_first)
     with pytest.raises(ConflictError, match=r"committed version 4 .* based on version 3"):
-        ledger.append(3, CommitRow("orders", "apply"), [])
+        ledger.append(3, [CommitRow("orders", "apply")], [])
     assert [c.table for c in Ledger.open(tmp_path).commits()] == ["orders"] * 3 + ["rival"]
     assert len(data_files(tmp_path)) == 4
 
@@ -311,13 +444,13 @@ def test_a_rival_between_any_two_steps_is_noticed(
             calls.append(1)
             if len(calls) == when:
                 with contextlib.suppress(ConflictError):
-                    rival.append(3, CommitRow("rival", "apply", {}, {"n_changes": 0}), [])
+                    rival.append(3, [CommitRow("rival", "apply", {}, {"n_changes": 0})], [])
             return real(*args)
 
         with monkeypatch.context() as patch:
             patch.setattr(ledger, step, rival_before_the_call)
             try:
-                version = ledger.append(3, CommitRow("orders", "apply", {}, {"n_changes": 0}), [])
+                version = ledger.append(3, [CommitRow("orders", "apply", {}, {"n_changes": 0})], [])
             except ConflictError:
                 version = 0
         done = [(c.version, c.table) for c in Ledger.open(root).commits()[3:]]
@@ -332,7 +465,7 @@ def test_a_base_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(
         WorkspaceError, match=r"based on version 2, .* ends at version 0. Nothing was applied"
     ):
-        ledger.append(2, CommitRow("orders", "apply"), [])
+        ledger.append(2, [CommitRow("orders", "apply")], [])
 
 
 def test_an_error_after_the_commit_landed_is_no_failure(
@@ -386,10 +519,11 @@ def test_four_processes_append_ten_each(tmp_path: Path, start_writer: Start) -> 
     ledger = Ledger.open(tmp_path)
     assert ledger.version == 40
     assert_whole(ledger)
-    applied = {(c.table, c.batch_id) for c in ledger.commits()}
+    applied = {(c.table, c.batch_id) for c in ledger.commits() if c.table != SHARED}
     assert applied == {(f"w{i}", f"w{i}-{k}") for i in range(4) for k in range(10)}
     newest = {f"w{i}": max(c.version for c in ledger.commits(f"w{i}")) for i in range(4)}
-    assert ledger.heads() == newest
+    assert ledger.heads() == {**newest, SHARED: 40}
+    assert {c.batch_id for c in ledger.commits(SHARED)} == {batch for _, batch in applied}
     created = [p for p in (tmp_path / "ledger/_delta_log").glob("*.json") if '"metaData"' in p.read_text()]
     assert len(created) == 1, "two creators wrote the table's metadata"
 
@@ -441,7 +575,7 @@ def test_threads_share_a_ledger(tmp_path: Path) -> None:
             base = ledger.version
             changes = [ChangeRow("t", "ucc", "broke", {})] * ((base + 1) % 4)
             try:
-                ledger.append(base, CommitRow("t", "apply", {}, {"n_changes": (base + 1) % 4}), changes)
+                ledger.append(base, [CommitRow("t", "apply", {}, {"n_changes": (base + 1) % 4})], changes)
                 done += 1
             except ConflictError:
                 pass
@@ -478,15 +612,38 @@ def test_compaction_keeps_every_row(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert DeltaTable(str(tmp_path / "ledger"), version=5).count() == 1 + 2 + 3 + 4 + 1 + 1 + 1 - 1
 
 
+def test_compaction_keeps_every_row_of_several_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row groups end in the middle of a version."""
+    monkeypatch.setattr(module, "COMPACT_EVERY", 8)
+    monkeypatch.setattr("holdfast.storage.ledger_rows.ROWS_PER_GROUP", 7)
+    ledger = Ledger.create(tmp_path)
+    old = Ledger.open(tmp_path)
+    fill_several(ledger, 30)
+    assert len(ledger._snapshot.files) <= 8
+    newest = {n: v for v in range(1, 31) for n in names_at(v)}
+    everything = [(v, n) for v in range(1, 31) for n in names_at(v)]
+    for reader in (ledger, old, Ledger.open(tmp_path)):
+        assert_whole(reader)
+        assert reader.verify() == len(ledger._snapshot.files)
+        assert [(c.version, c.table) for c in reader.commits()] == everything
+        assert [(c.version, c.table) for c in reader.states()] == everything
+        for version, name in everything:
+            assert reader.commit_row(version, name).state == {"at": version, "of": name}
+        assert reader.heads() == newest
+        assert [c.dependency["i"] for c in reader.changes(since=10, until=14)] == [0, 1, 2, 0, 0, 1]
+
+
 def test_an_append_passes_a_foreign_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The holdfast version is unchanged, so the failed swap is no conflict."""
     ledger = Ledger.create(tmp_path)
     fill(ledger, 6)
     real = module.encode_commit
 
-    def compact_first(commit: CommitRow, changes: list[ChangeRow]) -> object:
+    def compact_first(commits: list[dict[str, object]], changes: list[ChangeRow]) -> object:
         DeltaTable(str(tmp_path / "ledger")).optimize.compact()
-        return real(commit, changes)
+        return real(commits, changes)
 
     monkeypatch.setattr(module, "encode_commit", compact_first)
     before = DeltaTable(str(tmp_path / "ledger")).version()
@@ -505,7 +662,7 @@ def test_a_compaction_that_loses_is_tried_again(tmp_path: Path, monkeypatch: pyt
     def rival_first(self: Ledger) -> None:
         monkeypatch.setattr(module, "COMPACT_EVERY", 64)
         rival.append(
-            10, CommitRow("rival", "apply", {}, {"n_changes": 3}), [ChangeRow("r", "ucc", "broke", {})] * 3
+            10, [CommitRow("rival", "apply", {}, {"n_changes": 3})], [ChangeRow("r", "ucc", "broke", {})] * 3
         )
         monkeypatch.setattr(module, "COMPACT_EVERY", 10)
         real(self)
@@ -544,7 +701,7 @@ def test_large_files_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for version in range(24):
         state = {"x": os.urandom(40_000).hex()} if version == 8 else {}
         changes = [ChangeRow("t", "ucc", "broke", {})] * ((version + 1) % 4)
-        ledger.append(version, CommitRow("t", "apply", state, {"n_changes": (version + 1) % 4}), changes)
+        ledger.append(version, [CommitRow("t", "apply", state, {"n_changes": (version + 1) % 4})], changes)
     assert [f.path for f in ledger._snapshot.files if f.first == f.last == 9 and f.length > 20_000]
     assert len(ledger._snapshot.files) < 12
     spans = [(f.first, f.last) for f in ledger._snapshot.files]
@@ -698,11 +855,56 @@ def test_damaged_data_files_are_named(intact: Path, tmp_path: Path) -> None:
     assert ledger.commit_row(7).state == {"segments": [6]}
 
 
+# Which rows a file keeps of four commit rows and a change.
+KEPT = {
+    "no first": [1, 2, 3, 4],
+    "no shared": [0, 1, 2, 4],
+    "no commit": [4],
+    "one twice": [0, 1, 2, 2, 3, 4],
+    "all twice": [0, 1, 2, 3, 4, 0, 1, 2, 3, 4],
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_rows_of_a_version_that_are_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The file itself is sound: a tool that merged it may have done that."""
+    ledger = Ledger.create(tmp_path)
+    fill_several(ledger, 4)
+    real = module.encode_commit
+
+    def damaged(commits: list[dict[str, object]], changes: list[ChangeRow]) -> object:
+        block = pq.read_table(pa.BufferReader(real(commits, changes)))
+        assert block.num_rows == 5
+        return module.to_parquet(block.take(KEPT[name]))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "encode_commit", damaged)
+        fill_several(ledger, 1)
+    fill_several(ledger, 1)
+    reader = Ledger.open(tmp_path)
+    with pytest.raises(DamagedFileError, match=r"commit-00000005-\w+.parquet' .* lacks rows of version 5 or"):
+        reader.verify()
+    if name in ("no first", "no commit"):
+        with pytest.raises(DamagedFileError, match="has lost version 5: no live file"):
+            reader.heads(5)
+        with pytest.raises(DamagedFileError, match="has lost version 5 of the table 't0': no live file"):
+            reader.commit_row(5, "t0")
+    if name in ("no shared", "no commit"):
+        with pytest.raises(DamagedFileError, match="has lost version 5 of the state that its tables share"):
+            reader.commit_row(5, SHARED)
+    if name != "no shared":  # what only the heads tell is left to `verify`
+        monkeypatch.setattr(module, "COMPACT_EVERY", 2)
+        fill_several(ledger, 1)
+        assert len(ledger._snapshot.files) == 7, "a compaction spread the damage"
+
+
 def test_a_lost_ledger_is_not_replaced_by_an_empty_one(tmp_path: Path) -> None:
-    (tmp_path / "tables/orders").mkdir(parents=True)
-    with pytest.raises(DamagedFileError, match="has tables but no ledger"):
-        Ledger.create(tmp_path)
-    assert not (tmp_path / "ledger").exists()
+    for name in ("tables/orders", "values/run-00000000000a.arrow"):
+        root = tmp_path / name.split("/")[0]
+        (root / name).mkdir(parents=True)
+        with pytest.raises(DamagedFileError, match="has tables but no ledger"):
+            Ledger.create(root)
+        assert not (root / "ledger").exists()
 
 
 def test_a_ledger_that_cannot_be_made(tmp_path: Path) -> None:
@@ -721,7 +923,7 @@ def test_no_heavy_imports(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from holdfast.storage.ledger import *\n"
         "ledger = Ledger.create(Path(sys.argv[1]))\n"
-        "ledger.append(0, CommitRow('t', 'track', {}), [ChangeRow('t', 'ucc', 'broke', {})])\n"
+        "ledger.append(0, [CommitRow('t', 'track', {})], [ChangeRow('t', 'ucc', 'broke', {})])\n"
         "ledger = Ledger.open(Path(sys.argv[1]))\n"
         "ledger.commit_row(1), ledger.changes(), ledger.commits()\n"
         "print([name for name in ('pandas', 'pyspark', 'numba') if name in sys.modules])\n"
@@ -736,7 +938,7 @@ def test_many_commits_stay_cheap_to_open(tmp_path: Path) -> None:
     """Counted, not timed: how many files and log entries an open has to look at."""
     ledger = Ledger.create(tmp_path)
     for version in range(130):
-        ledger.append(version, CommitRow("orders", "apply", {"v": version}), [])
+        ledger.append(version, [CommitRow("orders", "apply", {"v": version})], [])
     assert len(ledger._snapshot.files) == 3  # 128 commits in one, and the last two
     log = tmp_path / "ledger/_delta_log"
     checkpoint = json.loads((log / "_last_checkpoint").read_text())["version"]

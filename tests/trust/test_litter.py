@@ -17,6 +17,8 @@ from holdfast.errors import DamagedFileError
 from holdfast.pipeline import relation
 from holdfast.storage import ledger as ledger_module
 from holdfast.storage import litter
+from holdfast.storage.ledger import Ledger
+from holdfast.storage.ledger_rows import SHARED, CommitRow
 from holdfast.workspace import Workspace
 from trust import kit
 
@@ -229,6 +231,57 @@ def test_tidying_that_fails_does_not_fail_the_batch(root: Path, monkeypatch: pyt
     monkeypatch.setattr(litter, "due", lambda _: True)
     with holdfast.open(root, engine="inline") as ws:
         assert kit.apply(ws, kit.BATCH).version == 5
+
+
+def test_files_that_tables_share(tmp_path: Path) -> None:
+    """`values/` is tidied as the tables' folders are; each row of a version counts for its own table."""
+    ledger = Ledger.create(tmp_path)
+
+    def files(folder: str, i: int) -> set[str]:
+        return {f"{folder}/{kind}-{i:012x}.arrow" for kind in ("run", "clusters", "cover")}
+
+    def make(names: set[str]) -> set[str]:
+        for name in names:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_bytes(b"x")
+        return names
+
+    def commit(table: str, folder: str, i: int) -> CommitRow:
+        return CommitRow(table, "apply", {"of": [{"name": name} for name in make(files(folder, i))]})
+
+    def tidied(grace_s: float) -> set[str]:
+        before = kit.files_of(tmp_path)
+        assert litter.remove_litter(tmp_path, ledger, grace_s=grace_s) == len(before - kit.files_of(tmp_path))
+        return before - kit.files_of(tmp_path)
+
+    a, b = commit("a", "tables/a", 1), commit("b", "tables/b", 1)
+    ledger.append(0, [a, b, commit(SHARED, "values", 1)], [])
+    ledger.append(1, [commit("a", "tables/a", 2), commit(SHARED, "values", 2)], [])
+    ledger.append(2, [CommitRow("b", "drop"), commit(SHARED, "values", 3)], [])
+    unnamed = make(files("values", 9) | files("tables/a", 9))
+    make(
+        {
+            "values/notes.txt",
+            "values/run-1.arrow",
+            "values/x/run-00000000000a.arrow",
+            "run-00000000000a.arrow",
+        }
+    )
+    assert tidied(DAY) == set()
+    make_old(tmp_path)
+    assert tidied(DAY) == unnamed
+    replaced = files("tables/a", 1) | files("tables/b", 1) | files("values", 1) | files("values", 2)
+    assert tidied(0) == {name for name in replaced if "/cover-" not in name}
+    assert tidied(0) == set()
+
+
+def test_shared_files_elsewhere_are_not_ours(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "w")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "run-00000000000a.arrow").write_bytes(b"x")
+    (tmp_path / "w" / "values").symlink_to(tmp_path / "mine")
+    make_old(tmp_path)
+    assert litter.remove_litter(tmp_path / "w", ledger, grace_s=0) == 0
 
 
 class Life:

@@ -31,6 +31,7 @@ def duplicate_pairs(
     relation = Relation(
         root, staging, staging, state.schema, state.nulls, tuple(state.locator), state.segments, engine
     )
+    assert state.evidence is not None
     bundle = open_bundle(root, state.evidence, "evidence")
     wanted = mask_of(positions, n_words)[None, :]
     at = int(first_container(wanted, bundle.array("masks").reshape(-1, n_words))[0])

@@ -80,7 +80,11 @@ def net_changes(
 
 
 def _sorted(changes: Sequence[DependencyChange]) -> list[DependencyChange]:
-    return sorted(changes, key=lambda c: (not c.witnesses, len(c.dependency.columns)))
+    def width(change: DependencyChange) -> int:
+        assert isinstance(change.dependency, Ucc)
+        return len(change.dependency.columns)
+
+    return sorted(changes, key=lambda c: (not c.witnesses, width(c)))
 
 
 def _list(ucc: Ucc) -> str:

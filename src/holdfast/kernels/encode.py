@@ -7,6 +7,8 @@ bytes. A dictionary is the sorted distinct codes of one column of one segment; a
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -69,14 +71,14 @@ def _word(data, i):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _xxh64(data, start, end):  # type: ignore[no-untyped-def]
+def _xxh64(data, start, end, seed):  # type: ignore[no-untyped-def]
     n = end - start
     i = start
     if n >= 32:
-        v1 = _P1 + _P2
-        v2 = _P2
-        v3 = np.uint64(0)
-        v4 = np.uint64(0) - _P1
+        v1 = seed + _P1 + _P2
+        v2 = seed + _P2
+        v3 = seed
+        v4 = seed - _P1
         while i + 32 <= end:
             v1 = _rotate(v1 + _word(data, i) * _P2, 31) * _P1
             v2 = _rotate(v2 + _word(data, i + 8) * _P2, 31) * _P1
@@ -89,7 +91,7 @@ def _xxh64(data, start, end):  # type: ignore[no-untyped-def]
         h = (h ^ (_rotate(v3 * _P2, 31) * _P1)) * _P1 + _P4
         h = (h ^ (_rotate(v4 * _P2, 31) * _P1)) * _P1 + _P4
     else:
-        h = _P5
+        h = seed + _P5
     h += np.uint64(n)
     while i + 8 <= end:
         h ^= _rotate(_word(data, i) * _P2, 31) * _P1
@@ -115,22 +117,22 @@ def _xxh64(data, start, end):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _bytes_codes(offsets, data, out):  # type: ignore[no-untyped-def]
+def _bytes_codes(offsets, data, seed, out):  # type: ignore[no-untyped-def]
     for i in range(out.shape[0]):
-        out[i] = _xxh64(data, offsets[i], offsets[i + 1])
+        out[i] = _xxh64(data, offsets[i], offsets[i + 1], seed)
 
 
-def bytes_codes(offsets: I64, data: NDArray[np.uint8]) -> U64:
-    """xxHash64 (seed 0) of each byte string data[offsets[i]:offsets[i + 1]].
+def bytes_codes(offsets: I64, data: NDArray[np.uint8], seed: int = 0) -> U64:
+    """xxHash64 of each byte string data[offsets[i]:offsets[i + 1]]; codes of values have seed 0.
 
     IN offsets int64[n + 1]; IN data uint8[*]. Cost: about 1 ns a byte.
     """
     out = np.empty(len(offsets) - 1, dtype=np.uint64)
-    _bytes_codes(frozen(offsets), frozen(data), out)
+    _bytes_codes(frozen(offsets), frozen(data), np.uint64(seed), out)
     return out
 
 
-def frozen(array: NDArray[np.generic]) -> NDArray[np.generic]:
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
     """A read-only contiguous view: memory maps are read-only, and Numba compiles for that once."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False

@@ -1,4 +1,4 @@
-"""What a batch did to the dependencies of a table, and which rows are the reason."""
+"""What a batch did to the dependencies of tables, and which rows are the reason."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from holdfast.errors import shorten
-from holdfast.model.dependency import Dependency
+from holdfast.model.dependency import Dependency, Ind
 
 Event = Literal["appeared", "broke", "implied"]
 ROWS_SHOWN = 3
@@ -35,23 +35,29 @@ Pair = tuple[WitnessRow, WitnessRow]
 class DependencyChange:
     """A dependency that entered or left the cover.
 
-    - `appeared`: it is minimal now. Either duplicates went, or a narrower one broke.
-    - `broke`: it does not hold any more; the witnesses are the rows that broke it.
+    - `appeared`: it is minimal now. For a key: duplicates went, or a narrower one broke. For an inclusion:
+      the last missing value came, or went.
+    - `broke`: it does not hold any more; the witnesses are the rows that broke it: pairs for a key, for an
+      inclusion one row for each of the first missing values, which `values` lists.
     - `implied`: it holds still, but a narrower one appeared, so it left the cover.
     """
 
     event: Event
     dependency: Dependency
     reason: str
-    witnesses: tuple[Pair, ...] = ()
+    witnesses: tuple[tuple[WitnessRow, ...], ...] = ()
+    values: tuple[Any, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        return {
+        told: dict[str, Any] = {
             "change": self.event,
             "dependency": self.dependency.to_dict(),
             "reason": self.reason,
-            "witnesses": [[row.to_dict() for row in pair] for pair in self.witnesses],
+            "witnesses": [[row.to_dict() for row in group] for group in self.witnesses],
         }
+        if self.dependency.kind == "ind":
+            told["values"] = list(self.values)
+        return told
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +73,62 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """The net change of one batch (or of tracking a table): one version of the workspace."""
+class TableChange:
+    """What a batch did to one table."""
 
     table: str
-    action: str  # "track", "apply", "check"
-    version: int  # of the workspace, after; for a check, the version it was checked against
     n_inserted: int
     n_deleted: int
     n_rows: int
-    n_keys: int
+    n_keys: int | None  # None: its keys are not tracked
+    max_columns: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "table": self.table,
+            "n_inserted": self.n_inserted,
+            "n_deleted": self.n_deleted,
+            "n_rows": self.n_rows,
+            "n_keys": self.n_keys,
+            "max_columns": self.max_columns or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The net change of one batch (or of tracking tables): one version of the workspace."""
+
+    action: str  # "track", "apply", "check"
+    version: int  # of the workspace, after; for a check, the version it was checked against
+    tables: tuple[TableChange, ...]  # one, unless a batch concerns several tables
     changes: tuple[DependencyChange, ...]
     elapsed_s: float
     batch_id: str | None = None
-    max_columns: int = 0
     repeated: bool = False  # the batch id was applied before: nothing was done
     pins: tuple[Pin, ...] = ()
-    timings: Mapping[str, float] = field(default_factory=dict)
+    n_inds: int | None = None  # in the workspace; None: none of the tables takes part in inclusions
+    accesses: Mapping[str, int] = field(default_factory=dict)  # of the generator: what was read and written
+
+    @property
+    def table(self) -> str:
+        """The table, or the tables with commas between."""
+        return ", ".join(t.table for t in self.tables)
+
+    @property
+    def n_inserted(self) -> int:
+        return sum(t.n_inserted for t in self.tables)
+
+    @property
+    def n_deleted(self) -> int:
+        return sum(t.n_deleted for t in self.tables)
+
+    @property
+    def n_rows(self) -> int:
+        return sum(t.n_rows for t in self.tables)
+
+    @property
+    def n_keys(self) -> int:
+        return sum(t.n_keys or 0 for t in self.tables)
 
     @property
     def broke(self) -> list[DependencyChange]:
@@ -98,20 +143,19 @@ class Change:
         return [p for p in self.pins if not p.holds]
 
     def to_dict(self) -> dict[str, Any]:
+        one = self.tables[0].to_dict() if len(self.tables) == 1 else {}
         return {
-            "table": self.table,
+            **one,
+            "tables": [t.to_dict() for t in self.tables],
             "action": self.action,
             "version": self.version,
             "batch_id": self.batch_id,
             "repeated": self.repeated,
-            "n_inserted": self.n_inserted,
-            "n_deleted": self.n_deleted,
-            "n_rows": self.n_rows,
-            "n_keys": self.n_keys,
-            "max_columns": self.max_columns or None,
+            "n_inds": self.n_inds,
             "elapsed_s": round(self.elapsed_s, 4),
             "changes": [c.to_dict() for c in self.changes],
             "pins": [p.to_dict() for p in self.pins],
+            "accesses": dict(self.accesses),
         }
 
     def __str__(self) -> str:
@@ -123,7 +167,7 @@ class Change:
             before = f"was applied before, as version {self.version}; nothing was done"
             yield f"{self.table}: batch {self.batch_id!r} {before}"
             return
-        yield self.headline()
+        yield from self.headlines()
         for pin in self.broken_pins:
             yield f"  PINNED, does not hold: [{', '.join(pin.columns)}]"
         if self.action == "track":
@@ -135,29 +179,48 @@ class Change:
         ):
             yield from _described(title, changes, limit)
         if not self.changes:
-            yield "  nothing changed: the same keys hold"
+            yield f"  nothing changed: the same {self.nouns()} hold"
 
-    def headline(self) -> str:
-        keys = f"{self.n_keys:,} minimal key{'' if self.n_keys == 1 else 's'}"
-        columns = f"{self.max_columns} column{'' if self.max_columns == 1 else 's'}"
-        bound = f" of at most {columns}" if self.max_columns else ""
-        rows = f"{self.n_rows:,} row{'' if self.n_rows == 1 else 's'}"
-        if self.action == "track":
-            return f"{self.table}: {rows}, {keys}{bound} (version {self.version}, {self.elapsed_s:.2f} s)"
-        what = f"+{self.n_inserted:,} -{self.n_deleted:,} rows"
+    def nouns(self) -> str:
+        """What is maintained: keys, inclusions, or both."""
+        kinds = [any(t.n_keys is not None for t in self.tables), self.n_inds is not None]
+        return " and ".join(n for n, there in zip(("keys", "inclusions"), kinds, strict=True) if there)
+
+    def headlines(self) -> Iterator[str]:
+        """A line for each table; the last one says the version, the inclusions and the time."""
+        for i, part in enumerate(self.tables):
+            yield self._headline(part, last=i == len(self.tables) - 1)
+
+    def _headline(self, part: TableChange, *, last: bool) -> str:
+        found = [f"{part.n_rows:,} row{'' if part.n_rows == 1 else 's'}"]
+        if part.n_keys is not None:
+            columns = f"{part.max_columns} column{'' if part.max_columns == 1 else 's'}"
+            bound = f" of at most {columns}" if part.max_columns else ""
+            found.append(f"{part.n_keys:,} minimal key{'' if part.n_keys == 1 else 's'}{bound}")
+        if last and self.n_inds is not None:
+            found.append(f"{self.n_inds:,} inclusion{'' if self.n_inds == 1 else 's'} in the workspace")
+        now = ", ".join(found)
+        what = f"+{part.n_inserted:,} -{part.n_deleted:,} rows"
         if self.action == "check":
-            end = f"({self.elapsed_s:.2f} s; nothing applied)"
-            return f"{self.table}: {what} would leave {rows}, {keys}{bound} {end}"
-        end = f"(version {self.version}, {self.elapsed_s:.2f} s)"
-        return f"{self.table}: {what}, now {rows}, {keys}{bound} {end}"
+            end = f" ({self.elapsed_s:.2f} s; nothing applied)" if last else ""
+            return f"{part.table}: {what} would leave {now}{end}"
+        end = f" (version {self.version}, {self.elapsed_s:.2f} s)" if last else ""
+        if self.action == "track":
+            return f"{part.table}: {now}{end}"
+        return f"{part.table}: {what}, now {now}{end}"
 
 
 def _described(title: str, changes: Sequence[DependencyChange], limit: int) -> Iterator[str]:
     for change in changes[:limit]:
-        yield f"  {title}: [{', '.join(change.dependency.columns)}] {change.reason}"
-        for pair in change.witnesses[:1]:
-            for row in pair:
-                yield f"      {row_text(row, change.dependency.columns)}"
+        dependency = change.dependency
+        if isinstance(dependency, Ind):
+            name, columns = str(dependency), dependency.dependent.columns
+        else:
+            name, columns = f"[{', '.join(dependency.columns)}]", dependency.columns
+        yield f"  {title}: {name} {change.reason}"
+        for group in change.witnesses[:1]:
+            for row in group:
+                yield f"      {row_text(row, columns)}"
     if len(changes) > limit:
         yield f"  ... and {len(changes) - limit:,} more {title}"
 

@@ -1,12 +1,12 @@
-"""Dependencies: what can hold in a table. One small class per kind, and its JSON."""
+"""Dependencies: what can hold in tables. One small class per kind, and its JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-KINDS = ("ucc",)
+KINDS = ("ucc", "ind")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,4 +34,69 @@ class Ucc:
         return cls(fields["table"], tuple(fields["columns"]))
 
 
-Dependency = Ucc
+@dataclass(frozen=True, slots=True, order=True)
+class Side:
+    """Columns of one table, as one side of an inclusion dependency."""
+
+    table: str
+    columns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.table}[{', '.join(self.columns)}]"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"table": self.table, "columns": list(self.columns)}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Side:
+        return cls(fields["table"], tuple(fields["columns"]))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Ind:
+    """An inclusion dependency: the values of the dependent side occur in the referenced side.
+
+    Two INDs are equal if their sides are. `error` is the share of the dependent side's distinct values
+    that are missing (0 when it holds), `missing_values` and `missing_rows` count them and the rows that
+    carry them (None where frequencies are not kept). `coverage` is the number of the dependent side's
+    distinct values divided by that of the referenced side's.
+
+    >>> str(Ind(Side("orders", ("customer",)), Side("customers", ("id",))))
+    'orders[customer] in customers[id]'
+    """
+
+    kind: ClassVar[str] = "ind"
+    dependent: Side
+    referenced: Side
+    error: float = field(default=0.0, compare=False)
+    missing_values: int = field(default=0, compare=False)
+    missing_rows: int | None = field(default=0, compare=False)
+    coverage: float = field(default=1.0, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.dependent} in {self.referenced}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "dependent": self.dependent.to_dict(),
+            "referenced": self.referenced.to_dict(),
+            "error": self.error,
+            "missing_values": self.missing_values,
+            "missing_rows": self.missing_rows,
+            "coverage": self.coverage,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Ind:
+        return cls(
+            Side.from_dict(fields["dependent"]),
+            Side.from_dict(fields["referenced"]),
+            fields["error"],
+            fields["missing_values"],
+            fields["missing_rows"],
+            fields["coverage"],
+        )
+
+
+Dependency = Ucc | Ind

@@ -154,13 +154,19 @@ def _size(source: Any) -> int:
     return 0
 
 
-def encode_new(source: Source, target: Target, row_key: list[str], numbers: int) -> Encoded:
-    """Encode the rows of a table that is being tracked, settling its types."""
+def encode_new(
+    source: Source, target: Target, row_key: list[str], numbers: int, *, locate: bool, sample: bool
+) -> Encoded:
+    """Encode the rows of a table that is being tracked, settling its types.
+
+    `locate`: rows will have to be found by content. `sample`: evidence for keys is wanted.
+    """
     types = list(source.types)
     while True:
         schema = Schema(tuple(Column(n, t) for n, t in zip(source.names, types, strict=True)))
         locator = [schema.names.index(c) for c in row_key] or list(range(len(schema)))
-        results = _encode(source, schema, target, locator, numbers, guessed=source.guessed, sample=True)
+        locator = locator if locate else []
+        results = _encode(source, schema, target, locator, numbers, guessed=source.guessed, sample=sample)
         survivors: dict[str, list[list[str]]] = {}
         for result in results:
             for name, survived in json.loads(result.meta["failed"]).items():

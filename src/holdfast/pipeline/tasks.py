@@ -71,7 +71,7 @@ def _opened_bundle(root: Path, ref: FileRef, what: str) -> Bundle:
 
 
 @lru_cache(maxsize=8)
-def _parsed_schema(text: str) -> Schema:
+def parsed_schema(text: str) -> Schema:
     return Schema.from_dict(json.loads(text))
 
 
@@ -84,7 +84,7 @@ def encode_part(payload: Payload) -> bytes:
     When a guess fails anywhere the job is done again with better types, so nothing is written then.
     """
     options = ReadOptions.from_dict(payload["options"])
-    schema = _parsed_schema(payload["schema"])
+    schema = parsed_schema(payload["schema"])
     splits = [Split.from_dict(s) for s in payload["splits"]]
     failed: dict[str, list[str]] = {}
     tables = []
@@ -143,7 +143,7 @@ def write_rows(rows: pa.Table, schema: Schema, payload: Payload) -> bytes:
 
 def index_segment(payload: Payload) -> bytes:
     """Index columns of a segment; the result is its new reference."""
-    schema = _parsed_schema(payload["schema"])
+    schema = parsed_schema(payload["schema"])
     segment = opened(payload, "segment", schema)
     ref = write_index(segment.root, payload["folder"], segment, payload["columns"])
     return pack({}, {"segment": json.dumps(ref.to_dict())})
@@ -151,7 +151,7 @@ def index_segment(payload: Payload) -> bytes:
 
 def locate_rows(payload: Payload) -> bytes:
     """(query, row id) of the live rows of a segment that equal a query row on some columns."""
-    schema = _parsed_schema(payload["schema"])
+    schema = parsed_schema(payload["schema"])
     segment, queries = opened(payload, "segment", schema), opened(payload, "queries", schema)
     columns = payload["columns"]
     translated = segment.translated(queries, columns, nulls_distinct=False)
@@ -177,7 +177,7 @@ def probe_segment(payload: Payload) -> bytes:
     walked and the others are intersected by comparing codes. Agree sets that contain no key are
     dropped before they leave the task.
     """
-    schema = _parsed_schema(payload["schema"])
+    schema = parsed_schema(payload["schema"])
     segment, batch = opened(payload, "segment", schema), opened(payload, "batch", schema)
     keys = staged(payload, "keys").array("masks").reshape(-1, n_words_for(len(schema)))
     masks, witnesses = probe_pairs(
@@ -233,7 +233,7 @@ def probe_pairs(
 
 def validate_part(payload: Payload) -> bytes:
     """Candidates with one pivot column, refuted on the rows whose pivot value falls into one part."""
-    schema = _parsed_schema(payload["schema"])
+    schema = parsed_schema(payload["schema"])
     segments = all_opened(payload, schema)
     bundle = staged(payload, "candidates")
     candidates = bundle.array("masks").reshape(-1, n_words_for(len(schema)))
@@ -250,7 +250,7 @@ def validate_part(payload: Payload) -> bytes:
 
 def merge_run(payload: Payload) -> bytes:
     """Merge segments into one and index it; an empty result says that their codes collide."""
-    schema = _parsed_schema(payload["schema"])
+    schema = parsed_schema(payload["schema"])
     segments = all_opened(payload, schema)
     root = Path(payload["root"])
     try:

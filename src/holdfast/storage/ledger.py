@@ -1,8 +1,9 @@
 """The ledger: the workspace's history, one Delta table at `<root>/ledger`.
 
-Every batch appends one *commit row* (which names the table's live segments and files) and one
-*change row* per dependency that appeared or broke, all in one Parquet file that one Delta commit
-adds. So a commit is visible whole or not at all, and any Delta reader can query the history.
+Every batch appends one *commit row* per table that it touches (which names the table's live segments
+and files), perhaps one for the state that all tables share, and one *change row* per dependency that
+appeared or broke, all in one Parquet file that one Delta commit adds. So a version is visible whole
+or not at all, however many tables it changes, and any Delta reader can query the history.
 
 Versions. Holdfast counts its own: 1, 2, 3 ... without a gap. They are not Delta's, which also
 count compactions. A row never leaves the table: compaction moves rows to another file, and no
@@ -36,7 +37,7 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -71,13 +72,17 @@ from holdfast.storage.ledger_rows import (
     COMMIT_COLUMNS,
     EPOCH,
     SCHEMA,
+    SHARED,
+    STATE_COLUMNS,
     ChangeRow,
     CommitRow,
     add_columns,
+    commit_cells,
     encode_commit,
-    json_text,
+    lost_version,
     row_groups,
     to_parquet,
+    versioned,
 )
 
 # A compaction takes as long as a few appends, and every live file costs a reader of the whole
@@ -138,8 +143,9 @@ class Ledger:
         self._folder = root / FOLDER
         self._table = table
         self._lock = threading.RLock()
-        # The newest commit row, once read or written; kept as text, so that no caller shares its parts.
-        self._tip: dict[str, Any] = {"version": 0}
+        # All commit rows of the newest version, once read or written; kept as text, so that no caller
+        # shares their parts.
+        self._tip: list[dict[str, Any]] = []
         self._slim: dict[str, list[CommitRow]] = {}  # file -> its commit rows without state
         self._snapshot = self._take_snapshot()
 
@@ -152,8 +158,7 @@ class Ledger:
         folder = root / FOLDER
         refuse_odd_path(folder)
         if not has_log(folder):
-            tables = root / "tables"
-            if tables.is_dir() and any(tables.iterdir()):
+            if any(path.is_dir() and any(path.iterdir()) for path in (root / "tables", root / "values")):
                 raise DamagedFileError(
                     f"the workspace {str(root)!r} has tables but no ledger: the folder {FOLDER!r} is gone "
                     f"or empty. Nothing was written. {REPAIR}"
@@ -205,17 +210,37 @@ class Ledger:
         return self._refresh().version
 
     def heads(self, version: int | None = None) -> dict[str, int]:
-        """Of each table the version of its newest commit, now or as of a version."""
+        """Of each table the version of its newest commit, now or as of a version.
+
+        `SHARED` is among them once the tables of the workspace share a state.
+        """
         snapshot = self._refresh()
         if version is None:
             version = snapshot.version
-        return dict(self.commit_row(version).heads or {}) if version else {}
+        if not version:
+            return {}
+        for row in self._commit_rows(version):
+            heads = self._parse(row, "heads")
+            if heads is not None:
+                return dict(heads)
+        raise self._gap(version)
 
-    def commit_row(self, version: int) -> CommitRow:
-        """The commit row of a version, with its state."""
+    def commit_row(self, version: int, table: str | None = None) -> CommitRow:
+        """The commit row of a version for a table (else its first one), with its state.
+
+        DamagedFileError if the version has none for that table. The rows of the newest version are
+        kept: asked for again, they cost no look at the disk.
+        """
+        for row in self._commit_rows(version, table):
+            if table in (None, row["table"]):
+                return self._commit(row)
+        raise self._gap(version, table)
+
+    def _commit_rows(self, version: int, table: str | None = None) -> list[dict[str, Any]]:
+        """The commit rows of a version as they are stored; perhaps only those of a table."""
         tip = self._tip
-        if version and tip["version"] == version:
-            return self._commit(tip)
+        if version and tip and tip[0]["version"] == version:
+            return tip
         snapshot = self._refresh()
         if not 1 <= version <= snapshot.version:
             known = f"it has 1 to {snapshot.version}" if snapshot.version else "it has none yet"
@@ -223,37 +248,47 @@ class Ledger:
                 f"the workspace {str(self.root)!r} has no version {version}: {known}. "
                 "List them with 'holdfast log'."
             )
+        newest = version == snapshot.version
+        if newest:
+            table = None  # the others will be asked for, too
         for file in _spanning(snapshot.files, version, version):
-            columns = (*COMMIT_COLUMNS, "state", "heads")
-            for row in self._rows(file, "commit", columns, version, version):
-                if version == snapshot.version:
-                    self._tip = row
-                return self._commit(row)
-        raise self._gap(version)
+            rows = self._rows(file, "commit", STATE_COLUMNS, version, version, table=table)
+            if rows:
+                if newest:
+                    self._tip = rows
+                return rows
+        return []
 
     def commits(self, table: str | None = None) -> list[CommitRow]:
-        """All commits (of a table), oldest first, without `state` and `heads`."""
+        """All commit rows (of a table), oldest first, without `state` and `heads`.
+
+        Within a version they keep the order in which they were appended; those of `SHARED` are among them.
+        """
         files = self._refresh().files
         rows = [row for file in files for row in self._slim_rows(file) if table in (None, row.table)]
         return sorted(rows, key=lambda row: row.version)
 
     def states(self) -> Iterator[CommitRow]:
-        """All commits with their states, oldest first; in memory are those of one file at a time."""
+        """All commit rows with their states, oldest first; in memory are those of one file at a time."""
         for file in self._refresh().files:
-            columns = (*COMMIT_COLUMNS, "state", "heads")
-            rows = self._rows(file, "commit", columns, file.first, file.last)
+            rows = self._rows(file, "commit", STATE_COLUMNS, file.first, file.last)
             yield from map(self._commit, sorted(rows, key=lambda row: row["version"]))
 
     def verify(self) -> int:
-        """Read every live file whole, with its page checksums; how many there are."""
+        """Read every live file whole, with its page checksums; how many there are.
+
+        DamagedFileError if a version lacks a commit row, has one twice, or has lost that of a table.
+        """
         files = self._refresh().files
         for file in files:
             with self._open_file(file.path, file.length, fresh=True) as parquet:
                 block = parquet.read(use_threads=False).select(SCHEMA.names)
-            entries = zip(block.column("version").to_pylist(), block.column("entry").to_pylist(), strict=True)
-            versions = sorted(version for version, entry in entries if entry == "commit")
-            if versions != list(range(file.first, file.last + 1)):
-                raise self._gap(file.first)
+            lost = lost_version(block, file.first, file.last, deep=True)
+            if lost is not None:
+                raise DamagedFileError(
+                    f"the file '{FOLDER}/{file.path}' of the workspace {str(self.root)!r} is damaged: it "
+                    f"lacks rows of version {lost} or has them twice. {REPAIR}"
+                )
         return len(files)
 
     def find_batch(self, table: str, batch_id: str) -> CommitRow | None:
@@ -297,35 +332,22 @@ class Ledger:
 
     # -- writing ------------------------------------------------------------------------------
 
-    def append(self, base_version: int, commit: CommitRow, changes: Sequence[ChangeRow]) -> int:
-        """Append a commit and its changes as version `base_version + 1`, and return that version.
+    def append(self, base_version: int, commits: Sequence[CommitRow], changes: Sequence[ChangeRow]) -> int:
+        """Append commit rows and changes as version `base_version + 1`, and return that version.
 
+        At least one commit row, each of another table. They are visible together or not at all.
         ConflictError if another writer has committed since `base_version`; nothing is applied then.
         JSON fields must be plain JSON: a NaN or a date in them is a ValueError or TypeError.
         """
         with self._lock:
             self._expect(base_version)
             version = base_version + 1
-            at = commit.at or datetime.now(UTC)
-            heads = commit.heads
-            if heads is None:
-                heads = {**self.heads(base_version), commit.table: version}
-                if commit.action == "drop":
-                    del heads[commit.table]
-            row = replace(commit, version=version, at=at, heads=heads)
-            content = encode_commit(row, changes)
+            rows = versioned(commits, version, datetime.now(UTC), self.heads(base_version))
+            cells = [commit_cells(row) for row in rows]
+            content = encode_commit(cells, changes)
             name = _file_name(f"commit-{version:08d}", content)
-            self._swap_in(write_file(self.root, name, [content]), version, 1 + len(changes))
-            self._tip = {
-                "version": version,
-                "table": row.table,
-                "at": at,
-                "action": row.action,
-                "batch_id": row.batch_id,
-                "state": json_text(row.state),
-                "heads": json_text(heads),
-                "detail": json_text(row.detail),
-            }
+            self._swap_in(write_file(self.root, name, [content]), version, len(cells) + len(changes))
+            self._tip = cells
             self._keep_house()
             return version
 
@@ -448,8 +470,9 @@ class Ledger:
             with self._open_file(file.path, file.length) as parquet:
                 blocks.append(parquet.read(use_threads=False).select(SCHEMA.names).cast(ARROW_SCHEMA))
         block = pa.concat_tables(blocks)
-        if block.column("entry").to_pylist().count("commit") != last - first + 1:
-            raise self._gap(first)  # never make it worse: a damaged history stays as it is
+        lost = lost_version(block, first, last)
+        if lost is not None:
+            raise self._gap(lost)  # never make it worse: a damaged history stays as it is
         content = to_parquet(block)
         name = _file_name(f"commits-{first:08d}-{last:08d}", content)
         ref = write_file(self.root, name, [content])
@@ -529,10 +552,13 @@ class Ledger:
                 f"damaged: it is not what was written for version {version} or later. {REPAIR}"
             )
 
-    def _gap(self, version: int) -> DamagedFileError:
+    def _gap(self, version: int, table: str | None = None) -> DamagedFileError:
+        part = "" if table is None else f" of the table {table!r}"
+        if table == SHARED:
+            part = " of the state that its tables share"
         return DamagedFileError(
-            f"the ledger of the workspace {str(self.root)!r} has lost version {version}: no live file of "
-            f"{FOLDER!r} holds it. {REPAIR}"
+            f"the ledger of the workspace {str(self.root)!r} has lost version {version}{part}: no live file "
+            f"of {FOLDER!r} holds it. {REPAIR}"
         )
 
     @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,6 +14,9 @@ from arro3.core import Array, DataType, Field, RecordBatchReader, Schema, Table
 
 # One commit is read by decoding one row group of a compacted file.
 ROWS_PER_GROUP = 256
+
+# The table name of a commit row with the state that all tables of a workspace share.
+SHARED = ""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -38,16 +41,18 @@ SCHEMA = Schema(
 )
 ARROW_SCHEMA: Any = pa.RecordBatchReader.from_stream(Table.from_batches([], schema=SCHEMA)).schema
 COMMIT_COLUMNS = ("at", "action", "batch_id", "detail")
+STATE_COLUMNS = (*COMMIT_COLUMNS, "state", "heads")
 CHANGE_COLUMNS = ("at", "change", "dependency", "reason", "witnesses")
 
 
 @dataclass(frozen=True, slots=True)
 class CommitRow:
-    """One version of the workspace: what was done to which table, and the state it left.
+    """What one version did to one table, and the state it left; a version has one row or several.
 
-    `append` sets `version`, and `at` and `heads` where they are None. `heads` maps each table to
-    the version of its newest commit; the action "drop" takes its table out. `commits` and
-    `find_batch` leave `state` and `heads` unread (None).
+    `table` may be `SHARED`. `append` sets `version`, and `at` where it is None, both the same for
+    all rows of a version, as is `batch_id`. It sets `heads` on the first row: of each table (and of
+    `SHARED`) the version of its newest commit; the action "drop" takes its own table out. `commits`
+    and `find_batch` leave `state` and `heads` unread (None).
     """
 
     table: str
@@ -74,28 +79,69 @@ class ChangeRow:
     at: datetime | None = None
 
 
-def encode_commit(commit: CommitRow, changes: Sequence[ChangeRow]) -> Any:
-    """The Parquet file of one commit, as an Arrow buffer; the commit row comes first.
+def versioned(
+    commits: Sequence[CommitRow], version: int, at: datetime, before: dict[str, int]
+) -> list[CommitRow]:
+    """The commit rows of a new version, given the heads before it.
+
+    ValueError if there is none, if two are of one table, or if they differ in what rows of a version share.
+    """
+    names = [commit.table for commit in commits]
+    if not names or len(set(names)) != len(names):
+        raise ValueError(f"a version has one commit row or several, each of another table; these are {names}")
+    batch_ids = {commit.batch_id for commit in commits} - {None}
+    times = {commit.at for commit in commits} - {None}
+    if len(batch_ids) > 1 or len(times) > 1:
+        raise ValueError(
+            f"the commit rows of a version have one batch id and one time; these have {batch_ids}, {times}"
+        )
+    dropped = {commit.table for commit in commits if commit.action == "drop"}
+    heads = {**before, **dict.fromkeys(names, version)}
+    heads = {name: head for name, head in heads.items() if name not in dropped}
+    batch_id = next(iter(batch_ids), None)
+    at = next((time for time in times if time is not None), at)
+    first, *others = (replace(c, version=version, at=at, batch_id=batch_id, heads=None) for c in commits)
+    return [replace(first, heads=heads), *others]
+
+
+def commit_cells(commit: CommitRow) -> dict[str, Any]:
+    """A commit row as it is stored: JSON as text."""
+    return {
+        "version": commit.version,
+        "table": commit.table,
+        "at": commit.at,
+        "action": commit.action,
+        "batch_id": commit.batch_id,
+        "state": json_text(commit.state),
+        "heads": json_text(commit.heads),
+        "detail": json_text(commit.detail),
+    }
+
+
+def encode_commit(commits: Sequence[dict[str, Any]], changes: Sequence[ChangeRow]) -> Any:
+    """The Parquet file of one version, as an Arrow buffer; the cells of the commit rows come first.
 
     Arrays are built by arro3: `pa.array` of Python objects would import pandas (0.3 s).
     """
-    at = (commit.at or datetime.now(UTC)) - EPOCH
-    n_rows = 1 + len(changes)
-    no_change, no_commit = [None], [None] * len(changes)
+    n_rows = len(commits) + len(changes)
+    no_change, no_commit = [None] * len(commits), [None] * len(changes)
+
+    def of_commits(name: str) -> list[Any]:
+        return [*(cells[name] for cells in commits), *no_commit]
 
     def of_changes(read: Callable[[ChangeRow], str | None]) -> list[str | None]:
         return [*no_change, *(read(change) for change in changes)]
 
     columns: dict[str, list[Any]] = {
-        "version": [commit.version] * n_rows,
-        "entry": ["commit", *["change"] * len(changes)],
-        "table": [commit.table, *(change.table for change in changes)],
-        "at": [at // timedelta(microseconds=1)] * n_rows,
-        "action": [commit.action, *no_commit],
-        "batch_id": [commit.batch_id, *no_commit],
-        "state": [json_text(commit.state), *no_commit],
-        "heads": [json_text(commit.heads), *no_commit],
-        "detail": [json_text(commit.detail), *no_commit],
+        "version": [commits[0]["version"]] * n_rows,
+        "entry": ["commit"] * len(commits) + ["change"] * len(changes),
+        "table": [*(cells["table"] for cells in commits), *(change.table for change in changes)],
+        "at": [(commits[0]["at"] - EPOCH) // timedelta(microseconds=1)] * n_rows,
+        "action": of_commits("action"),
+        "batch_id": of_commits("batch_id"),
+        "state": of_commits("state"),
+        "heads": of_commits("heads"),
+        "detail": of_commits("detail"),
         "kind": of_changes(lambda change: change.kind),
         "change": of_changes(lambda change: change.change),
         "dependency": of_changes(lambda change: json_text(change.dependency)),
@@ -130,6 +176,35 @@ def add_columns(block: Any) -> dict[str, list[Any]]:
     table = pa.RecordBatchReader.from_stream(RecordBatchReader.from_arrow(block)).read_all()
     wanted = ("path", "size_bytes", "min.version", "max.version")
     return {name: table.column(name).to_pylist() for name in wanted if name in table.column_names}
+
+
+def lost_version(block: Any, first: int, last: int, *, deep: bool = False) -> int | None:
+    """The first version of a range whose commit rows are not as they were appended; None if all are.
+
+    A version has one row with heads, and no two rows of one table. `deep` also asks whether each
+    table that has its head there has its row there, at the price of parsing the heads of all versions.
+    """
+    found: dict[int, list[tuple[str, str | None]]] = {version: [] for version in range(first, last + 1)}
+    names = ("version", "entry", "table", "heads")
+    for version, entry, table, told in zip(*(block.column(n).to_pylist() for n in names), strict=True):
+        if entry == "commit":
+            found.setdefault(version, []).append((table, told))
+    for version, rows in sorted(found.items()):
+        tables = {table for table, _ in rows}
+        heads = [told for _, told in rows if told is not None]
+        if not first <= version <= last or len(heads) != 1 or len(tables) != len(rows):
+            return version
+        if deep and not tables.issuperset(_heads_at(heads[0], version)):
+            return version
+    return None
+
+
+def _heads_at(heads: str, version: int) -> set[str | None]:
+    """The tables whose newest commit is that of a version; None among them if `heads` is damaged."""
+    try:
+        return {table for table, head in json.loads(heads).items() if head == version}
+    except (ValueError, AttributeError):
+        return {None}
 
 
 def row_groups(parquet: Any, first: int, last: int) -> list[int]:

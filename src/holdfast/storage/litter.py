@@ -4,13 +4,13 @@ Files are written before the commit that names them and are never changed after 
 was killed or rejected leaves files behind, and so does every batch that replaces a delete vector or
 merges segments. They cost nothing but space, until `remove_litter` takes them away.
 
-The rule. A file under `tables/` goes only if all of these hold:
+The rule. A file in a table's folder under `tables/`, or in `values/`, goes only if all of these hold:
 
 - its name is one that holdfast makes (`unique_name`); other people's files are left alone;
-- no state names it that was some table's newest at any time in the last `grace_s` seconds. So a
-  reader that has just looked up a version has that long to open its files, and the newest state of
-  every table is always whole. Of a dropped table nothing but the covers is needed once the drop is
-  that old;
+- no state names it that was some table's newest at any time in the last `grace_s` seconds; the state
+  that all tables share counts as one more table's. So a reader that has just looked up a version has
+  that long to open its files, and the newest state of every table is always whole. Of a dropped table
+  nothing but the covers is needed once the drop is that old;
 - it is no cover that any commit, however old, names: covers are what time travel reads;
 - it was last written `grace_s` seconds ago or earlier. So a batch that is still being computed keeps
   the files that its commit is going to name, if it takes no longer than that. Hence a day by default;
@@ -42,7 +42,8 @@ from typing import Any
 from holdfast.storage.format import MARKER
 from holdfast.storage.ledger import Ledger
 
-TABLES, STAGING = "tables", "staging"
+# Files of a table lie in a folder of its own; those of the state that tables share, directly in `values/`.
+TABLES, VALUES, STAGING = "tables", "values", "staging"
 GRACE_S = 86_400.0
 TIDY_EVERY_S = 3_600.0
 # Its modification time is when litter was last looked for.
@@ -54,7 +55,7 @@ _COVER = re.compile(r"/cover-[^/]+$")
 def remove_litter(root: Path, ledger: Ledger, *, grace_s: float = GRACE_S) -> int:
     """Remove what the rule above lets go; how many files that were."""
     now = time.time()
-    files = list(_table_files(root))
+    files = list(_own_files(root))
     needed = _needed(ledger, now - grace_s) if files else set()
     n_removed = 0
     for name, written in files:
@@ -107,9 +108,9 @@ def _needed(ledger: Ledger, since: float) -> set[str]:
 
 
 def _names(value: Any) -> Iterator[str]:
-    """The names of table files anywhere in a state."""
+    """The names of files anywhere in a state."""
     if isinstance(value, str):
-        if value.startswith(f"{TABLES}/"):
+        if value.startswith((f"{TABLES}/", f"{VALUES}/")):
             yield value
     elif isinstance(value, dict):
         for part in value.values():
@@ -119,9 +120,10 @@ def _names(value: Any) -> Iterator[str]:
             yield from _names(part)
 
 
-def _table_files(root: Path) -> Iterator[tuple[str, float]]:
-    """(name, time of writing) of the files under `tables/` that holdfast has made."""
-    for folder in _folders(root / TABLES):
+def _own_files(root: Path) -> Iterator[tuple[str, float]]:
+    """(name, time of writing) of the files that holdfast has made for tables and for what they share."""
+    shared = [folder for folder in _folders(root) if folder.name == VALUES]
+    for folder in (*_folders(root / TABLES), *shared):
         for path in folder.iterdir():
             if _OWN.fullmatch(path.name):
                 with contextlib.suppress(OSError):  # another process tidies, too

@@ -10,7 +10,7 @@ Invariants:
 - Every column has a sorted dictionary of 64-bit codes; rows hold local codes (1 + position in it,
   0 for NULL). Two values of one column and segment never share a code.
 - `row_hashes` (sorted) and `row_order` find rows by content: by the row key if one is declared,
-  else by all columns.
+  else by all columns. Tables that only grow (an empty locator) go without.
 
 A segment's bundle: `codes` int32[n_columns * n_rows], column after column; `dictionary.C` uint64;
 `texts.C` large_binary for hashed columns; `row_hashes` uint64; `row_order` int32; `row_ids` int64
@@ -209,13 +209,13 @@ def write_segment(
 ) -> SegmentRef:
     """Write the rows as a new segment; it counts once a commit names it."""
     n_rows = len(columns[0].codes) if columns else 0
-    hashes = row_hashes(columns, locator, n_rows)
-    order = np.argsort(hashes).astype(np.int32)
     arrays: dict[str, NDArray[Any] | pa.Array] = {
         "codes": np.concatenate([c.codes for c in columns]) if columns else np.empty(0, np.int32),
-        "row_hashes": hashes[order],
-        "row_order": order,
     }
+    if locator or not columns:
+        hashes = row_hashes(columns, locator, n_rows)
+        order = np.argsort(hashes).astype(np.int32)
+        arrays |= {"row_hashes": hashes[order], "row_order": order}
     if row_ids is not None:
         arrays["row_ids"] = row_ids
     for c, column in enumerate(columns):

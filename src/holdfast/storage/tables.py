@@ -88,23 +88,30 @@ class TableState:
     next_number: int  # of the next segment
     segments: tuple[SegmentRef, ...]
     index_columns: tuple[int, ...]
-    cover: FileRef
-    evidence: FileRef
+    cover: FileRef | None  # None where keys are not tracked
+    evidence: FileRef | None
+    append_only: bool = False  # no deletes, so rows need not be found by content
     pins: tuple[tuple[tuple[str, ...], bool], ...] = ()  # pinned columns, and whether they are unique
 
     @property
     def n_rows(self) -> int:
         return sum(s.n_live for s in self.segments)
 
+    def tracks(self, kind: str) -> bool:
+        return kind in self.kinds
+
     @property
     def locator(self) -> list[int]:
-        """The columns that rows are found by: the row key, or all."""
+        """The columns that rows are found by: the row key, or all; none where rows are never looked for."""
+        if self.append_only:
+            return []
         if not self.row_key:
             return list(range(len(self.schema)))
         return [p for p in map(self.schema.position, self.row_key) if p is not None]
 
     def files(self) -> list[FileRef]:
-        return [self.cover, self.evidence, *(f for s in self.segments for f in s.files())]
+        keys = [f for f in (self.cover, self.evidence) if f is not None]
+        return [*keys, *(f for s in self.segments for f in s.files())]
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -119,8 +126,9 @@ class TableState:
             "next_number": self.next_number,
             "segments": [s.to_dict() for s in self.segments],
             "index_columns": list(self.index_columns),
-            "cover": self.cover.to_dict(),
-            "evidence": self.evidence.to_dict(),
+            "cover": self.cover.to_dict() if self.cover else None,
+            "evidence": self.evidence.to_dict() if self.evidence else None,
+            "append_only": self.append_only,
             "pins": [{"columns": list(columns), "holds": holds} for columns, holds in self.pins],
         }
 
@@ -138,8 +146,9 @@ class TableState:
             next_number=fields["next_number"],
             segments=tuple(SegmentRef.from_dict(s) for s in fields["segments"]),
             index_columns=tuple(fields["index_columns"]),
-            cover=FileRef.from_dict(fields["cover"]),
-            evidence=FileRef.from_dict(fields["evidence"]),
+            cover=FileRef.from_dict(fields["cover"]) if fields["cover"] else None,
+            evidence=FileRef.from_dict(fields["evidence"]) if fields["evidence"] else None,
+            append_only=fields["append_only"],
             pins=tuple((tuple(p["columns"]), p["holds"]) for p in fields["pins"]),
         )
 

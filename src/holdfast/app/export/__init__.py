@@ -1,0 +1,45 @@
+"""Keys and foreign keys for other tools: SQL DDL, dbt tests, Mermaid and Graphviz diagrams.
+
+All of them are pure functions from a `Model` to text. What they write is a proposal: it is what holds in
+the data, and no more. The same model gives the same text, to the last byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Protocol
+
+from holdfast.app.export.dbt import to_dbt
+from holdfast.app.export.diagrams import to_graphviz, to_mermaid
+from holdfast.app.export.model import ExportTable, ForeignKey, Model
+from holdfast.app.export.sql import DIALECTS, to_sql
+
+
+class Format(Protocol):
+    """`all_keys`: declare every minimal key, not only the telling ones."""
+
+    def __call__(self, model: Model, *, all_keys: bool = False) -> str: ...
+
+
+FORMATS: Mapping[str, Format] = {
+    "sql": to_sql,
+    "postgres": partial(to_sql, dialect="postgres"),
+    "duckdb": partial(to_sql, dialect="duckdb"),
+    "dbt": to_dbt,
+    "mermaid": to_mermaid,
+    "graphviz": to_graphviz,
+}
+
+__all__ = [
+    "DIALECTS",
+    "FORMATS",
+    "ExportTable",
+    "ForeignKey",
+    "Format",
+    "Model",
+    "to_dbt",
+    "to_graphviz",
+    "to_mermaid",
+    "to_sql",
+]

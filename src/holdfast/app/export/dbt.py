@@ -1,0 +1,149 @@
+"""dbt tests (`schema.yml`, dbt 1.10 or newer): unique, not_null, relationships, and combinations of columns.
+
+Three things differ from SQL's constraints, and are seen to:
+
+- `dbt_utils.unique_combination_of_columns` takes two NULLs for equal, UNIQUE does not. A key with columns
+  that may be NULL is tested on the rows without NULL.
+- `relationships` takes one column. A foreign key of several is tested column by column, which is weaker.
+- Texts are rendered by Jinja, and quoted by the adapter without a look inside: names with `{{`, `{%`, `{#`
+  or a double quote are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from holdfast.app.export import yaml
+from holdfast.app.export.model import ChosenKeys, ExportTable, ForeignKey, Model, choose_keys, header
+from holdfast.app.report import columns_text, name_text
+
+# Words that the common databases take for a column only in quotes, so whoever made the column quoted it.
+_WORDS = """
+    all analyse analyze and anti any array as asc asof asymmetric at authorization between binary both by case cast
+    check collate collation column concurrently constraint create cross current current_catalog current_date
+    current_role current_schema current_time current_timestamp current_user default deferrable delete desc describe
+    distinct do drop else end except exists false fetch following for foreign freeze from full glob grant
+    group having ilike in initially inner insert intersect into is isnull join lambda lateral leading left
+    like limit localtime localtimestamp natural not notnull null of offset on only or order outer
+    overlaps pivot pivot_longer pivot_wider placing positional primary qualify references returning revoke
+    right row rows select semi session_user set show similar some start summarize symmetric table tablesample then
+    to trailing trigger true union unique unpack unpivot update user using values variadic verbose when where window
+    with
+"""
+RESERVED = frozenset(_WORDS.split())
+
+
+def to_dbt(model: Model, *, all_keys: bool = False) -> str:
+    """A properties file with one entry per table and the tests that pass on the data of now.
+
+    A foreign key that does not quite hold warns instead of failing. Linear in the text.
+    """
+    chosen = choose_keys(model, all_keys=all_keys)
+    models: list[yaml.Value] = []
+    for table in model.tables:
+        if _speakable(table.name):
+            ours = [f for f in model.foreign_keys if f.dependent.table == table.name]
+            models += _entry(table, chosen[table.name], ours)
+        else:
+            models.append(yaml.Comment(f"left out, as dbt cannot name it: {name_text(table.name)}"))
+    document: yaml.Value = {"version": 2, "models": models}
+    return "\n".join([f"# {header(model)}", *yaml.lines(document)]) + "\n"
+
+
+def needs_quotes(name: str) -> bool:
+    """Whether a column can be meant only by its quoted name.
+
+    Databases that fold names fold them one way, so a name of one case is left as it is.
+
+    >>> [needs_quotes(n) for n in ("id", "ID", "customerId", "order", "unit price")]
+    [False, False, True, True, True]
+    """
+    one_case = name in (name.lower(), name.upper())
+    return not (one_case and re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII)) or name.lower() in RESERVED
+
+
+def _speakable(name: str) -> bool:
+    return name != "" and not any(opening in name for opening in ("{{", "{%", "{#", '"'))
+
+
+def _in_sql(name: str) -> str:
+    return f'"{name}"' if needs_quotes(name) else name
+
+
+def _ref(table: str) -> str:
+    r"""The call that names a table, as Jinja reads it.
+
+    >>> print(_ref("orders"), _ref("it's"))
+    ref('orders') ref('it\'s')
+    """
+    return "ref('" + table.replace("\\", "\\\\").replace("'", "\\'") + "')"
+
+
+def _entry(table: ExportTable, keys: ChosenKeys, foreign_keys: list[ForeignKey]) -> list[yaml.Value]:
+    """The comments and the entry of a table."""
+    comments = keys.remark(table.name)
+    mute = [c for c in table.schema.names if not _speakable(c)]
+    if mute:
+        comments.append(f"columns left out, as dbt cannot name them: {columns_text(mute)}")
+    tests: dict[str, list[yaml.Value]] = {c: [] for c in table.schema.names}
+    combined: list[yaml.Value] = []
+    for key in keys.all():
+        if len(key) == 1:
+            tests[key[0]].append("unique")
+        elif not set(key) & set(mute):
+            combined.append(_combination(table, key))
+    for column in table.schema.names:
+        if column in table.filled:
+            tests[column].append("not_null")
+    comments += _relationships(foreign_keys, tests)
+    columns: list[yaml.Value] = [
+        {
+            "name": column,
+            **({"quote": True} if needs_quotes(column) else {}),
+            "data_tests": own,
+        }
+        for column, own in tests.items()
+        if own and column not in mute
+    ]
+    entry: dict[str, yaml.Value] = {"name": table.name}
+    if combined:
+        entry["data_tests"] = combined
+    if columns:
+        entry["columns"] = columns
+    return [*map(yaml.Comment, comments), entry]
+
+
+def _combination(table: ExportTable, key: tuple[str, ...]) -> yaml.Value:
+    arguments: dict[str, yaml.Value] = {"combination_of_columns": key}
+    if any(map(needs_quotes, key)):
+        arguments["quote_columns"] = True
+    test: dict[str, yaml.Value] = {"arguments": arguments}
+    nullable = [c for c in key if c not in table.filled]
+    if nullable:
+        test["config"] = {"where": " and ".join(f"{_in_sql(c)} is not null" for c in nullable)}
+    return {"dbt_utils.unique_combination_of_columns": test}
+
+
+def _relationships(foreign_keys: Iterable[ForeignKey], tests: dict[str, list[yaml.Value]]) -> list[str]:
+    """Adds the tests of foreign keys to those of their columns; remarks on what cannot be tested as it is."""
+    remarks = []
+    tested = set()
+    # Whole ones first: a part of a wider foreign key may be the same, and less is known of its error.
+    for foreign_key in sorted(foreign_keys, key=lambda f: len(f.pairs)):
+        parent = foreign_key.referenced.table
+        if not all(map(_speakable, (parent, *foreign_key.referenced.columns))):
+            remarks.append(f"left out, as dbt cannot name it: {foreign_key}")
+            continue
+        if len(foreign_key.pairs) > 1:
+            remarks.append(f"{foreign_key} is tested column by column: relationships takes one")
+        for column, field in foreign_key.pairs:
+            if (column, parent, field) in tested:
+                continue
+            tested.add((column, parent, field))
+            test: dict[str, yaml.Value] = {"arguments": {"to": _ref(parent), "field": _in_sql(field)}}
+            if not foreign_key.holds:
+                tests[column].append(yaml.Comment(f"{foreign_key}: {foreign_key.missing}"))
+                test["config"] = {"severity": "warn"}
+            tests[column].append({"relationships": test})
+    return remarks

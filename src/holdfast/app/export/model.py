@@ -1,0 +1,219 @@
+"""What is exported: tables, their keys and foreign keys, as plain values; and which of the keys to declare.
+
+Nothing here is specific to a format. A key is declared as PRIMARY KEY only if its columns are known to be
+free of NULL. A table may have hundreds of minimal keys; declared are the primary key, those that foreign
+keys refer to and those of a single column, and the others only if asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+
+from holdfast.app.report import columns_text, name_text
+from holdfast.model.dependency import Side
+from holdfast.model.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class ExportTable:
+    """A table: `keys` are its minimal keys (none if they are not tracked), `not_null` the columns that are
+    known to hold no NULL, `primary_key` the key that was chosen among all."""
+
+    name: str
+    schema: Schema
+    n_rows: int
+    keys: tuple[tuple[str, ...], ...] = ()
+    primary_key: tuple[str, ...] | None = None
+    not_null: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        for columns in (*self.keys, self.primary_key or (), tuple(sorted(self.not_null))):
+            _check_columns(self, columns)
+
+    @property
+    def filled(self) -> frozenset[str]:
+        """Columns without NULL. A table without rows has none: that there is no NULL in it says nothing."""
+        return self.not_null if self.n_rows > 0 else frozenset()
+
+    def tells_apart(self, columns: Iterable[str]) -> bool:
+        """Whether the columns contain a key of at least one column.
+
+        The empty key is in every set of columns, but all it says is that there is at most one row.
+        """
+        given = set(columns)
+        return any(key and given.issuperset(key) for key in (self.primary_key or (), *self.keys))
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """A foreign key to propose. `error` is the share of its values that are missing, 0 if it holds."""
+
+    dependent: Side
+    referenced: Side
+    score: float
+    error: float
+
+    @property
+    def holds(self) -> bool:
+        return self.error <= 0  # and not `not error > 0`, which an unknown (NaN) error would pass
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        return tuple(zip(self.dependent.columns, self.referenced.columns, strict=True))
+
+    @property
+    def missing(self) -> str:
+        """How much is missing, in words."""
+        return f"{100 * self.error:.2g} % of its values are missing"
+
+    def __str__(self) -> str:
+        return f"{side_text(self.dependent)} in {side_text(self.referenced)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A version of a workspace, or a part of it: a foreign key may refer to a table that is left out."""
+
+    version: int
+    tables: tuple[ExportTable, ...]
+    foreign_keys: tuple[ForeignKey, ...] = ()
+
+    def __post_init__(self) -> None:
+        tables = self.by_name()
+        if len(tables) < len(self.tables):
+            raise ValueError("two tables of an export have the same name")
+        if len({(f.dependent, f.referenced) for f in self.foreign_keys}) < len(self.foreign_keys):
+            raise ValueError("a foreign key is given twice")
+        for foreign_key in self.foreign_keys:
+            child, parent = foreign_key.dependent, foreign_key.referenced
+            if not 0 < len(child.columns) == len(parent.columns):
+                raise ValueError(f"{foreign_key} does not pair its columns")
+            if child.table not in tables:
+                raise ValueError(f"{foreign_key} starts at a table that is left out")
+            for side in (child, parent):
+                if side.table in tables:
+                    _check_columns(tables[side.table], side.columns)
+
+    def by_name(self) -> dict[str, ExportTable]:
+        return {t.name: t for t in self.tables}
+
+
+def _check_columns(table: ExportTable, columns: tuple[str, ...]) -> None:
+    for column in columns:
+        if table.schema.position(column) is None:
+            raise ValueError(f"table {table.name!r} has no column {column!r}")
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"{columns!r} of table {table.name!r} has a column twice")
+
+
+def side_text(side: Side) -> str:
+    """A side in one line, whatever its names are.
+
+    >>> side_text(Side("orders", ("customer", "day")))
+    'orders[customer, day]'
+    """
+    return f"{name_text(side.table)}{columns_text(side.columns)}"
+
+
+def header(model: Model) -> str:
+    """The line that every export begins with, as a comment."""
+    return (
+        f"holdfast, version {model.version} of the workspace: "
+        "proposed by what holds in the data, not declared"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenKeys:
+    """The keys of a table to declare: the primary key as it was given, the others with their columns in the
+    order of the schema, narrow ones first.
+
+    `nullable` are the columns that keep the chosen key from being the primary key. `left_out` counts the
+    minimal keys that are not among these; `at_most_one_row` stands for the empty key, which is none of them.
+    """
+
+    primary: tuple[str, ...] | None
+    unique: tuple[tuple[str, ...], ...]
+    nullable: tuple[str, ...]
+    left_out: int
+    at_most_one_row: bool
+
+    def remark(self, table: str) -> list[str]:
+        """Why a table has no key, where that might surprise."""
+        empty = f"{name_text(table)} has at most one row: that nothing is in it twice makes no key"
+        return [empty] if self.at_most_one_row else []
+
+    def all(self) -> tuple[tuple[str, ...], ...]:
+        return ((self.primary,) if self.primary else ()) + self.unique
+
+    def declared(self, columns: Iterable[str]) -> tuple[str, ...] | None:
+        """The declared key of exactly these columns, in its own order."""
+        wanted = set(columns)
+        return next((key for key in self.all() if set(key) == wanted), None)
+
+
+def choose_keys(model: Model, *, all_keys: bool = False) -> dict[str, ChosenKeys]:
+    """The keys to declare, by table."""
+    referenced: dict[str, list[tuple[str, ...]]] = {t.name: [] for t in model.tables}
+    for foreign_key in model.foreign_keys:
+        side = foreign_key.referenced
+        if side.table in referenced:
+            referenced[side.table].append(side.columns)
+    return {t.name: _choose(t, referenced[t.name], all_keys) for t in model.tables}
+
+
+def _choose(table: ExportTable, referenced: list[tuple[str, ...]], all_keys: bool) -> ChosenKeys:
+    primary = table.primary_key or None
+    wanted = [columns for columns in referenced if table.tells_apart(columns)]
+    wanted += [key for key in table.keys if len(key) == 1 or (key and all_keys)]
+    nullable = tuple(c for c in primary or () if c not in table.filled)
+    if primary and nullable:
+        wanted.append(primary)
+        primary = None
+    unique: dict[frozenset[str], tuple[str, ...]] = {}
+    for key in wanted:
+        if set(key) != set(primary or ()):
+            unique[frozenset(key)] = tuple(c for c in table.schema.names if c in key)
+    in_order = sorted(unique.values(), key=lambda key: (len(key), [table.schema.position(c) for c in key]))
+    declared = {*unique, frozenset(primary or ())}
+    left_out = sum(frozenset(key) not in declared for key in table.keys if key)
+    return ChosenKeys(primary, tuple(in_order), nullable, left_out, () in table.keys)
+
+
+def creation_order(
+    model: Model, foreign_keys: Iterable[ForeignKey]
+) -> tuple[list[ExportTable], frozenset[ForeignKey]]:
+    """The tables with parents before their children, and the foreign keys that this order cannot serve.
+
+    Those are self references and, of every cycle, the one with the lowest score: the others are taken
+    best first, each unless its parent is known to need its child already. O(F * (T + F)) for F foreign keys.
+    """
+    parents: dict[str, set[str]] = {t.name: set() for t in model.tables}
+    late = []
+    # A score that is not a number comes last: compared as it is, it would scramble the order.
+    for foreign_key in sorted(
+        foreign_keys,
+        key=lambda f: (not f.score >= 0, -f.score if f.score >= 0 else 0, f.dependent, f.referenced),
+    ):
+        child, parent = foreign_key.dependent.table, foreign_key.referenced.table
+        if child in _ancestors(parent, parents):
+            late.append(foreign_key)
+        else:
+            parents[child].add(parent)
+    tables = model.by_name()
+    rank = {name: i for i, name in enumerate(tables)}
+    # Sets have no order of their own to rely on: the same model must give the same text.
+    graph = {name: sorted(above, key=rank.__getitem__) for name, above in parents.items()}
+    return [tables[name] for name in TopologicalSorter(graph).static_order()], frozenset(late)
+
+
+def _ancestors(name: str, parents: Mapping[str, set[str]]) -> set[str]:
+    """The table itself and all that it needs."""
+    seen, waiting = {name}, [name]
+    while waiting:
+        new = parents[waiting.pop()] - seen
+        seen |= new
+        waiting += new
+    return seen

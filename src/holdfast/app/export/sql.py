@@ -1,0 +1,346 @@
+"""SQL DDL: tables with their keys and foreign keys, in an order in which a database takes them.
+
+The script runs as it is: what a database would refuse is a comment that says why. All names are quoted,
+so no list of reserved words has to be kept up, and letters keep their case.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Literal, get_args
+
+from holdfast.app.export.model import (
+    ExportTable,
+    ForeignKey,
+    Model,
+    choose_keys,
+    creation_order,
+    header,
+)
+from holdfast.app.export.names import DIGEST, digest, fit, lower_ascii
+from holdfast.app.report import columns_text, name_text
+from holdfast.model.schema import Type
+
+DialectName = Literal["ansi", "postgres", "duckdb"]
+DIALECTS: tuple[DialectName, ...] = get_args(DialectName)
+CONSTRAINT_NAME_LENGTH = 48
+
+
+@dataclass(frozen=True, slots=True)
+class _Dialect:
+    """What a database takes: the bytes of a name, whether `A` is `a`, the columns of a key, and whether a
+    foreign key can be added to a table that exists."""
+
+    name: DialectName
+    title: str
+    max_name: int | None
+    ignores_case: bool
+    max_key_columns: int | None
+    alters: bool
+
+
+_DIALECTS = {
+    "ansi": _Dialect("ansi", "SQL", 128, False, None, True),
+    "postgres": _Dialect("postgres", "PostgreSQL", 63, False, 32, True),
+    "duckdb": _Dialect("duckdb", "DuckDB", None, True, None, False),
+}
+
+
+def to_sql(model: Model, dialect: DialectName = "ansi", *, all_keys: bool = False) -> str:
+    """CREATE TABLE statements, parents first, and ALTER TABLE for what cannot be said in them.
+
+    Declared are the keys of `choose_keys`, NOT NULL for columns known to have none, and the foreign keys
+    that hold and refer to a key; the others are comments. Linear in the text, after `creation_order`.
+    """
+    if dialect not in _DIALECTS:
+        raise ValueError(f"unknown SQL dialect {dialect!r}; known are {', '.join(DIALECTS)}")
+    return _Script(model, _DIALECTS[dialect], all_keys).text()
+
+
+# --- Names and types --------------------------------------------------------------------------------------
+
+
+def quoted(name: str) -> str:
+    """A delimited identifier.
+
+    >>> print(quoted('the "best" one'))
+    "the ""best"" one"
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def listed(names: Iterable[str]) -> str:
+    return f"({', '.join(map(quoted, names))})"
+
+
+def commented(text: str) -> list[str]:
+    """The text as comment lines. A line end inside of a quoted name must not end the comment."""
+    return [f"-- {line}".rstrip() for line in text.splitlines()]
+
+
+def sql_type(type: Type, dialect: DialectName) -> tuple[str, str]:
+    """The type of a column, and a remark if not all values fit ("" if they do).
+
+    >>> sql_type(Type("decimal", precision=12, scale=2), "ansi")
+    ('DECIMAL(12,2)', '')
+    """
+    fine = type.unit == "ns"
+    cut = "nanoseconds do not fit"
+    match type.family:
+        case "int":
+            return "BIGINT", ""
+        case "uint":
+            return {"ansi": "DECIMAL(20,0)", "postgres": "NUMERIC(20,0)", "duckdb": "UBIGINT"}[dialect], ""
+        case "float":
+            return "DOUBLE" if dialect == "duckdb" else "DOUBLE PRECISION", ""
+        case "decimal":
+            # A scale below zero or above the precision is for Arrow only: the same numbers, said otherwise.
+            scale = max(type.scale, 0)
+            precision = max(type.precision - min(type.scale, 0), scale, 1)
+            if dialect == "duckdb" and precision > 38:
+                return "VARCHAR", f"as text: {type} has more than 38 digits"
+            return f"{'NUMERIC' if dialect == 'postgres' else 'DECIMAL'}({precision},{scale})", ""
+        case "bool":
+            return "BOOLEAN", ""
+        case "date":
+            return "DATE", ""
+        case "time":
+            # Without digits, a TIME of standard SQL has whole seconds only.
+            return f"TIME({9 if fine else 6})" if dialect == "ansi" else "TIME", (
+                cut if fine and dialect != "ansi" else ""
+            )
+        case "timestamp":
+            zone = " WITH TIME ZONE" if type.utc else ""
+            if dialect == "ansi":
+                return f"TIMESTAMP({9 if fine else 6}){zone}", ""
+            if dialect == "duckdb" and fine and not type.utc:
+                return "TIMESTAMP_NS", ""
+            return f"TIMESTAMP{zone}", cut if fine else ""
+        case "text":
+            return "TEXT" if dialect == "postgres" else "VARCHAR", ""
+        case "binary":
+            return {"ansi": "VARBINARY", "postgres": "BYTEA", "duckdb": "BLOB"}[dialect], ""
+
+
+# PostgreSQL casts a foreign key's value to the type of what it refers to only upwards.
+_NUMBERS = {"int": 0, "uint": 1, "decimal": 1, "float": 2}
+
+
+def _comparable(child: Type, parent: Type, dialect: DialectName) -> bool:
+    """Whether a foreign key may go from a column of one type to a column of another."""
+    if dialect == "duckdb":
+        return sql_type(child, dialect)[0] == sql_type(parent, dialect)[0]
+    if child.family in _NUMBERS and parent.family in _NUMBERS:
+        return dialect == "ansi" or _NUMBERS[child.family] <= _NUMBERS[parent.family]
+    return child.family == parent.family and child.utc == parent.utc
+
+
+@dataclass(frozen=True, slots=True)
+class _Constraint:
+    """A key (`pk`, `uq`) of the first columns, or a foreign key (`fk`) from them to those of `parent`."""
+
+    kind: Literal["pk", "uq", "fk"]
+    table: str
+    columns: tuple[str, ...]
+    parent: str = ""
+    referenced: tuple[str, ...] = ()
+
+
+def constraint_names(constraints: Sequence[_Constraint], tables: Iterable[str]) -> dict[_Constraint, str]:
+    """A short name for each, such as `orders_customer_fk`.
+
+    A name depends on its constraint alone. Where two would get the same one, or that of a table (whose name
+    an index must not have), or where it is too long, a digest of the whole constraint is part of it.
+    """
+
+    def plain(c: _Constraint) -> str:
+        words = "_".join((c.table,) if c.kind == "pk" else (c.table, *c.columns))
+        return re.sub(r"[^a-z0-9]+", "_", lower_ascii(words)).strip("_")
+
+    wanted = {c: f"{plain(c)}_{c.kind}" for c in constraints}
+    often = Counter(wanted.values())
+    taken = {lower_ascii(t) for t in tables}
+    names: dict[_Constraint, str] = {}
+    for c, name in wanted.items():
+        if plain(c) and often[name] == 1 and name not in taken and len(name) <= CONSTRAINT_NAME_LENGTH:
+            names[c] = name
+    taken.update(names.values())
+    for c in wanted:
+        if c in names:
+            continue
+        whole = repr((c.kind, c.table, c.columns, c.parent, c.referenced))
+        for length in count(DIGEST):
+            end = f"{digest(whole, length)}_{c.kind}"
+            start = plain(c)[: CONSTRAINT_NAME_LENGTH - len(end) - 1].rstrip("_")
+            names[c] = f"{start or 'c'}_{end}"
+            if names[c] not in taken:
+                break
+        taken.add(names[c])
+    return names
+
+
+# --- The script -------------------------------------------------------------------------------------------
+
+
+class _Script:
+    """One run of `to_sql`: what is decided once and needed all over."""
+
+    def __init__(self, model: Model, dialect: _Dialect, all_keys: bool) -> None:
+        self.model = model
+        self.dialect = dialect
+        self.tables = model.by_name()
+        self.keys = choose_keys(model, all_keys=all_keys)
+        columns = {t.name: set(t.schema.names) for t in model.tables}
+        for foreign_key in model.foreign_keys:
+            side = foreign_key.referenced
+            columns.setdefault(side.table, set()).update(side.columns)
+        self.table_names = self._fit(columns)
+        self.column_names = {
+            # A table's own columns come in their order: the first of two that collide keeps its name.
+            name: self._fit(self.tables[name].schema.names if name in self.tables else sorted(known))
+            for name, known in columns.items()
+        }
+        self.obstacles = {f: reason for f in model.foreign_keys if (reason := self._obstacle(f))}
+        usable = [f for f in model.foreign_keys if f not in self.obstacles]
+        self.order, self.late = creation_order(model, usable)
+        if not dialect.alters:
+            self._do_without_alter()
+        self.constraints = {f: self._constraint(f) for f in model.foreign_keys}
+        names = [c for t in model.tables for c in self._key_constraints(t)] + [*self.constraints.values()]
+        self.names = constraint_names(names, self.table_names.values())
+
+    def _fit(self, names: Iterable[str]) -> dict[str, str]:
+        return fit(names, max_bytes=self.dialect.max_name, ignores_case=self.dialect.ignores_case)
+
+    def _do_without_alter(self) -> None:
+        """A self reference stands in its CREATE TABLE; what closes a cycle cannot be had."""
+        self.obstacles |= {
+            f: f"it closes a cycle, and {self.dialect.title} adds no foreign key to a table that exists"
+            for f in self.model.foreign_keys
+            if f in self.late and f.dependent.table != f.referenced.table
+        }
+        self.late = frozenset()
+
+    def _obstacle(self, foreign_key: ForeignKey) -> str:
+        """Why this cannot be declared, or ""."""
+        child, parent = foreign_key.dependent, foreign_key.referenced
+        if not foreign_key.holds:
+            return f"it does not hold: {foreign_key.missing}"
+        if parent.table not in self.tables:
+            return f"{name_text(parent.table)} is not part of this export"
+        table = self.tables[parent.table]
+        if self.keys[parent.table].declared(parent.columns) is None:
+            if () in table.keys:
+                return f"{name_text(parent.table)} has at most one row, and no key to refer to"
+            if not table.keys:
+                return f"no key of {name_text(parent.table)} is known"
+            return f"{columns_text(parent.columns)} is not unique in {name_text(parent.table)}"
+        if self._too_wide(parent.columns):
+            return self._too_wide(parent.columns)
+        for a, b in foreign_key.pairs:
+            types = (_type_of(self.tables[child.table], a), _type_of(table, b))
+            if not _comparable(*types, self.dialect.name):
+                ours, theirs = (sql_type(t, self.dialect.name)[0] for t in types)
+                return f"{name_text(a)} is {ours}, and {name_text(b)} is {theirs}"
+        return ""
+
+    def _too_wide(self, columns: Sequence[str]) -> str:
+        limit = self.dialect.max_key_columns
+        return (
+            f"a key of {self.dialect.title} has at most {limit} columns"
+            if limit is not None and len(columns) > limit
+            else ""
+        )
+
+    def _constraint(self, foreign_key: ForeignKey) -> _Constraint:
+        """The foreign key with its pairs of columns in the order of the key that it refers to."""
+        pairs = list(foreign_key.pairs)
+        parent = foreign_key.referenced
+        if parent.table in self.keys and (key := self.keys[parent.table].declared(parent.columns)):
+            pairs.sort(key=lambda pair: key.index(pair[1]))
+        columns, referenced = zip(*pairs, strict=True)
+        return _Constraint("fk", foreign_key.dependent.table, columns, parent.table, referenced)
+
+    def _key_constraints(self, table: ExportTable) -> list[_Constraint]:
+        chosen = self.keys[table.name]
+        primary = [_Constraint("pk", table.name, chosen.primary)] if chosen.primary else []
+        return primary + [_Constraint("uq", table.name, columns) for columns in chosen.unique]
+
+    # --- Text ---
+
+    def text(self) -> str:
+        parts = [commented(header(self.model))]
+        parts += [self._create(table) for table in self.order]
+        late = [f for f in self.model.foreign_keys if f in self.late]
+        if late:
+            parts.append([f"{self._alter(f)}  -- score {f.score:.2f}" for f in late])
+        parts += [
+            [*commented(f"{f}: {reason} (score {f.score:.2f})"), *commented(self._alter(f))]
+            for f, reason in self.obstacles.items()
+        ]
+        return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
+
+    def _columns(self, table: str, columns: Iterable[str]) -> str:
+        return listed(self.column_names[table][c] for c in columns)
+
+    def _clause(self, constraint: _Constraint) -> str:
+        words = {"pk": "PRIMARY KEY", "uq": "UNIQUE", "fk": "FOREIGN KEY"}[constraint.kind]
+        clause = f"CONSTRAINT {quoted(self.names[constraint])} {words} "
+        clause += self._columns(constraint.table, constraint.columns)
+        if constraint.kind == "fk":
+            clause += f" REFERENCES {quoted(self.table_names[constraint.parent])} "
+            clause += self._columns(constraint.parent, constraint.referenced)
+        return clause
+
+    def _alter(self, foreign_key: ForeignKey) -> str:
+        constraint = self.constraints[foreign_key]
+        name = quoted(self.table_names[constraint.table])
+        return f"ALTER TABLE {name} ADD {self._clause(constraint)};"
+
+    def _create(self, table: ExportTable) -> list[str]:
+        chosen = self.keys[table.name]
+        remarks = chosen.remark(table.name)
+        if chosen.nullable:
+            remarks.append(
+                f"{columns_text(table.primary_key or ())} is UNIQUE and not the PRIMARY KEY: "
+                f"there may be NULL in {columns_text(chosen.nullable)}"
+            )
+        if chosen.left_out:
+            remarks.append(f"keys of {name_text(table.name)} that are not declared here: {chosen.left_out:,}")
+        name = self.table_names[table.name]
+        if name != table.name:
+            remarks.append(f"in the data, the table is {name_text(table.name)}")
+        elements = [self._column(table, i) for i in range(len(table.schema))]
+        for constraint in self._key_constraints(table):
+            if wide := self._too_wide(constraint.columns):
+                remarks.append(f"{columns_text(constraint.columns)} is unique, but {wide}")
+            else:
+                elements.append((self._clause(constraint), ""))
+        for foreign_key, constraint in self.constraints.items():
+            inline = foreign_key not in self.obstacles and foreign_key not in self.late
+            if inline and constraint.table == table.name:
+                elements.append((self._clause(constraint), f"score {foreign_key.score:.2f}"))
+        lines = [line for remark in remarks for line in commented(remark)]
+        if not elements:
+            return [*lines, *commented(f"{name_text(table.name)} has no columns")]
+        lines.append(f"CREATE TABLE {quoted(name)} (")
+        for i, (element, remark) in enumerate(elements):
+            comma = "," if i < len(elements) - 1 else ""
+            lines.append(f"  {element}{comma}" + (f"  -- {remark}" if remark else ""))
+        return [*lines, ");"]
+
+    def _column(self, table: ExportTable, i: int) -> tuple[str, str]:
+        column = table.schema.columns[i]
+        name = self.column_names[table.name][column.name]
+        type, remark = sql_type(column.type, self.dialect.name)
+        remarks = [f"in the data: {name_text(column.name)}"] if name != column.name else []
+        not_null = " NOT NULL" if column.name in table.filled else ""
+        return f"{quoted(name)} {type}{not_null}", "; ".join(remarks + ([remark] if remark else []))
+
+
+def _type_of(table: ExportTable, column: str) -> Type:
+    return table.schema.types[table.schema.names.index(column)]

@@ -1,0 +1,261 @@
+"""Sorted runs of (value, column, count): find values in them, consolidate them, merge them.
+
+A value is known by its identity, a 64-bit `key` and a 32-bit `check`. An *entry* says that a value
+occurs `count` times in a column; in a delta counts may be negative. Entries are sorted by (key,
+check, column), and no two agree on all three. Keys are spread evenly over 64 bits, so a value is
+found by interpolation: a few reads, however long the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from holdfast.kernels.encode import frozen
+
+U64 = NDArray[np.uint64]
+U32 = NDArray[np.uint32]
+I64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Aligned arrays, one element per entry."""
+
+    keys: U64
+    checks: U32
+    columns: U32
+    counts: I64
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def slice(self, start: int, end: int) -> Entries:
+        return Entries(*(a[start:end] for a in self.arrays()))
+
+    def arrays(self) -> tuple[Any, ...]:
+        return self.keys, self.checks, self.columns, self.counts
+
+
+def no_entries() -> Entries:
+    return Entries(
+        np.empty(0, np.uint64), np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.int64)
+    )
+
+
+def joined(parts: Sequence[Entries]) -> Entries:
+    """The entries of all parts behind each other."""
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return no_entries()
+    return Entries(*(np.concatenate(arrays) for arrays in zip(*(p.arrays() for p in parts), strict=True)))
+
+
+@njit(cache=True, nogil=True)
+def _consolidate(keys, checks, columns, counts, order, out_keys, out_checks, out_columns, out_counts):  # type: ignore[no-untyped-def]
+    n = keys.shape[0]
+    m = 0
+    i = 0
+    while i < n:
+        key = keys[order[i]]
+        j = i + 1
+        while j < n and keys[order[j]] == key:
+            j += 1
+        # Insertion sort of the few entries of one key by (check, column).
+        for a in range(i + 1, j):
+            moving = order[a]
+            b = a - 1
+            while b >= i:
+                other = order[b]
+                if checks[other] < checks[moving] or (
+                    checks[other] == checks[moving] and columns[other] <= columns[moving]
+                ):
+                    break
+                order[b + 1] = other
+                b -= 1
+            order[b + 1] = moving
+        a = i
+        while a < j:
+            first = order[a]
+            total = counts[first]
+            b = a + 1
+            while b < j and checks[order[b]] == checks[first] and columns[order[b]] == columns[first]:
+                total += counts[order[b]]
+                b += 1
+            if total != 0:
+                out_keys[m] = key
+                out_checks[m] = checks[first]
+                out_columns[m] = columns[first]
+                out_counts[m] = total
+                m += 1
+            a = b
+        i = j
+    return m
+
+
+def consolidate(entries: Entries) -> Entries:
+    """Entries in order, those of one value and column summed, those that sum to nothing gone.
+
+    Cost: a sort of the keys.
+    """
+    n = len(entries)
+    order = np.argsort(entries.keys).astype(np.int64)
+    out = Entries(
+        np.empty(n, np.uint64), np.empty(n, np.uint32), np.empty(n, np.uint32), np.empty(n, np.int64)
+    )
+    m = _consolidate(*map(frozen, entries.arrays()), order, *out.arrays())
+    return out.slice(0, m)
+
+
+@njit(cache=True, nogil=True)
+def _merge(ak, ac, al, an, bk, bc, bl, bn, ok, oc, ol, on):  # type: ignore[no-untyped-def]
+    i, j, m = 0, 0, 0
+    na, nb = ak.shape[0], bk.shape[0]
+    while i < na or j < nb:
+        if j == nb:
+            side = -1
+        elif i == na:
+            side = 1
+        elif ak[i] != bk[j]:
+            side = -1 if ak[i] < bk[j] else 1
+        elif ac[i] != bc[j]:
+            side = -1 if ac[i] < bc[j] else 1
+        elif al[i] != bl[j]:
+            side = -1 if al[i] < bl[j] else 1
+        else:
+            side = 0
+        if side <= 0:
+            ok[m], oc[m], ol[m], on[m] = ak[i], ac[i], al[i], an[i]
+            i += 1
+            if side == 0:
+                on[m] += bn[j]
+                j += 1
+        else:
+            ok[m], oc[m], ol[m], on[m] = bk[j], bc[j], bl[j], bn[j]
+            j += 1
+        if on[m] != 0:
+            m += 1
+    return m
+
+
+def merge(runs: Sequence[Entries]) -> Entries:
+    """One run with the sums of several. Cost: a pass over each pair of neighbours in size."""
+    waiting = sorted(runs, key=len, reverse=True)
+    while len(waiting) > 1:
+        a, b = waiting.pop(), waiting.pop()
+        n = len(a) + len(b)
+        # One more than needed: a sum of zero is written before it is dropped.
+        out = Entries(
+            np.empty(n + 1, np.uint64),
+            np.empty(n + 1, np.uint32),
+            np.empty(n + 1, np.uint32),
+            np.empty(n + 1, np.int64),
+        )
+        m = _merge(*map(frozen, (*a.arrays(), *b.arrays())), *out.arrays())
+        waiting.append(out.slice(0, m))
+        waiting.sort(key=len, reverse=True)
+    return waiting[0] if waiting else no_entries()
+
+
+@njit(cache=True, nogil=True)
+def _find(keys, checks, wanted_keys, wanted_checks, starts, ends):  # type: ignore[no-untyped-def]
+    n = keys.shape[0]
+    reads = 0
+    if n == 0:
+        for w in range(wanted_keys.shape[0]):
+            starts[w] = 0
+            ends[w] = 0
+        return reads
+    first = keys[0]
+    span = np.float64(keys[n - 1] - first)
+    low = 0
+    for w in range(wanted_keys.shape[0]):
+        key, check = wanted_keys[w], wanted_checks[w]
+        # Where the key should be if keys were spread quite evenly; then gallop to both sides of it.
+        guess = low
+        if span > 0.0 and key > first:
+            guess = int(np.float64(key - first) / span * np.float64(n - 1))
+        if guess < low:
+            guess = low
+        if guess >= n:
+            guess = n - 1
+        high = n
+        reads += 1
+        if keys[guess] < key:
+            low = guess + 1
+            step = 1
+            while guess + step < n:
+                reads += 1
+                if keys[guess + step] < key:
+                    low = guess + step + 1
+                    step *= 2
+                else:
+                    high = guess + step
+                    break
+        else:
+            high = guess
+            step = 1
+            while guess - step >= low:
+                reads += 1
+                if keys[guess - step] >= key:
+                    high = guess - step
+                    step *= 2
+                else:
+                    low = guess - step + 1
+                    break
+        while low < high:
+            middle = (low + high) >> 1
+            reads += 1
+            if keys[middle] < key:
+                low = middle + 1
+            else:
+                high = middle
+        at = low
+        while at < n and keys[at] == key and checks[at] < check:
+            at += 1
+        end = at
+        while end < n and keys[end] == key and checks[end] == check:
+            end += 1
+        starts[w] = at
+        ends[w] = end
+    return reads
+
+
+def find(keys: U64, checks: U32, wanted_keys: U64, wanted_checks: U32) -> tuple[I64, I64, int]:
+    """(starts, ends, reads): where the entries of each wanted value stand in a run.
+
+    IN keys uint64[n], checks uint32[n]: a run, sorted; IN wanted_keys uint64[m], wanted_checks
+    uint32[m], sorted. starts, ends int64[m]; `reads` counts the keys that were read. Cost: a few
+    reads for each wanted value.
+    """
+    starts = np.empty(len(wanted_keys), dtype=np.int64)
+    ends = np.empty(len(wanted_keys), dtype=np.int64)
+    run: tuple[Any, ...] = (keys, checks, wanted_keys, wanted_checks)
+    reads = _find(*map(frozen, run), starts, ends)
+    return starts, ends, int(reads)
+
+
+def value_starts(entries: Entries) -> I64:
+    """Where the values of a run start: int64[n_values + 1], the last one its length."""
+    n = len(entries)
+    if not n:
+        return np.zeros(1, np.int64)
+    fresh = np.empty(n, dtype=np.bool_)
+    fresh[0] = True
+    fresh[1:] = (entries.keys[1:] != entries.keys[:-1]) | (entries.checks[1:] != entries.checks[:-1])
+    return np.append(np.flatnonzero(fresh), n).astype(np.int64)
+
+
+def warm_up() -> None:
+    one = Entries(
+        np.array([1, 1], np.uint64), np.zeros(2, np.uint32), np.array([0, 1], np.uint32), np.ones(2, np.int64)
+    )
+    merge([consolidate(one), one])
+    find(one.keys, one.checks, one.keys[:1], one.checks[:1])

@@ -1,0 +1,243 @@
+"""Inclusion dependencies inline and on Spark: same INDs, same changes; few jobs per batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import holdfast
+from holdfast import Change, Workspace
+from holdfast.model.dependency import Ind
+from pipeline.test_engines_agree import written
+from reference import inds as oracle
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Row = tuple[Any, ...]
+Opener = Callable[[str], Workspace]
+
+CUSTOMERS = ("id", "country", "joined")
+ORDERS = ("id", "customer", "product", "day", "ship_to")
+PRODUCTS = ("code", "price", "origin")
+COUNTRIES = ["Peru", "Oman", "Fiji", "Mali", "Cuba", "", 'said "no", left']
+
+
+@pytest.fixture
+def opened(tmp_path: Path, spark: SparkSession) -> Iterator[Opener]:
+    """Workspaces by mode of the engine."""
+    found: list[Workspace] = []
+
+    def open_one(mode: str) -> Workspace:
+        number = len(found)
+        given = spark if mode == "spark" else None
+        found.append(holdfast.open(tmp_path / f"{mode}-{number}", engine=mode, spark=given))  # type: ignore[arg-type]
+        return found[-1]
+
+    yield open_one
+    for ws in found:
+        ws.close()
+
+
+def customers(first: int, n: int) -> list[Row]:
+    return [(i, COUNTRIES[i % 4], f"2026-01-{i % 28 + 1:02d}") for i in range(first, first + n)]
+
+
+def products(first: int, n: int) -> list[Row]:
+    return [(i, f"{i % 7 + 0.25:.2f}", COUNTRIES[i % 6]) for i in range(first, first + n)]
+
+
+def orders(seed: int, first: int, n: int, n_customers: int, n_products: int) -> list[Row]:
+    rng = np.random.default_rng(seed)
+    return [
+        (
+            i,
+            int(rng.integers(0, n_customers)),
+            int(rng.integers(0, n_products)),
+            f"2026-01-{rng.integers(1, 29):02d}",
+            COUNTRIES[rng.integers(0, 4)],
+        )
+        for i in range(first, first + n)
+    ]
+
+
+def as_told(d: Ind) -> tuple[Any, ...]:
+    return str(d), d.missing_values, d.missing_rows, d.error, d.coverage
+
+
+def told(change: Change) -> tuple[Any, ...]:
+    """What a change says, but for its version, which rows and values it picks and the time it took."""
+    events = {(c.event, str(c.dependency), len(c.values), len(c.witnesses)) for c in change.changes}
+    assert len(events) == len(change.changes)
+    return change.n_inserted, change.n_deleted, change.n_rows, events
+
+
+def script(ws: Workspace, folder: Path, kinds: Sequence[str]) -> list[Any]:
+    """Folders and files of CSV; batches of every sort to one and to several tables; all that was said."""
+    sold = orders(1, 0, 90, 40, 30)
+    for i in range(3):
+        written(folder / "orders" / f"{i}.csv", sold[30 * i : 30 * i + 30], ORDERS)
+    strays = [(200, 77, 3, "2026-01-03", "Peru"), (201, 78, 99, "2026-02-01", "Cuba")]
+
+    def csv(name: str, rows: Sequence[Row], names: Sequence[str]) -> str:
+        return written(folder / f"{name}.csv", rows, names)
+
+    steps: list[Callable[[], Any]] = [
+        lambda: ws.track_all(
+            {
+                "customers": csv("customers", customers(0, 40), CUSTOMERS),
+                "orders": str(folder / "orders"),
+            },
+            kinds=kinds,
+            row_key=["id"],
+        ),
+        lambda: ws.track(
+            "products", csv("products", products(0, 40), PRODUCTS), kinds=("ind",), append_only=True
+        ),
+        lambda: ws.check("orders", inserts=csv("strays", strays, ORDERS)),
+        lambda: ws.apply("orders", inserts=csv("strays", strays, ORDERS)),
+        lambda: ws.apply("customers", inserts=csv("more", customers(77, 2), CUSTOMERS)),
+        lambda: ws.apply("orders", deletes=csv("gone", [(201,)], ("id",))),
+        lambda: ws.apply("orders", updates=csv("updates", [(3, 20, "Fiji")], ("id", "customer", "ship_to"))),
+        lambda: ws.apply_all(
+            {
+                "customers": {
+                    "deletes": csv("left", [(i,) for i in range(5)], ("id",)),
+                    "inserts": csv("new", customers(300, 3), CUSTOMERS),
+                },
+                "products": {"inserts": csv("new products", products(60, 2), PRODUCTS)},
+                "orders": {
+                    "before": csv("before", sold[60:63], ORDERS),
+                    "after": csv("after", [(*row[:1], 301, *row[2:]) for row in sold[60:63]], ORDERS),
+                },
+            }
+        ),
+        lambda: ws.merge("orders") > 0,
+        lambda: ws.drop("customers") > 0,
+        lambda: ws.track("customers", csv("again", customers(0, 90), CUSTOMERS), kinds=kinds),
+    ]
+    said: list[Any] = []
+    for step in steps:
+        result = step()
+        said.append(told(result) if isinstance(result, Change) else result)
+        found = [d for d in ws.dependencies(kind="ind", max_error=1.0) if isinstance(d, Ind)]
+        said.append(sorted(as_told(d) for d in found))
+        said.append(sorted(str(d) for d in ws.dependencies(kind="ind")))
+        said.append(sorted(str(d) for d in ws.dependencies(kind="ucc")))
+        said.append(ws.clusters())
+    return said
+
+
+@pytest.mark.parametrize("kinds", [("ind",), ("ucc", "ind")])
+def test_the_same_script(opened: Opener, tmp_path: Path, kinds: tuple[str, ...]) -> None:
+    inline, on_spark = opened("inline"), opened("spark")
+    expected = script(inline, tmp_path / "a", kinds)
+    found = script(on_spark, tmp_path / "b", kinds)
+    for one, other in zip(expected, found, strict=True):
+        assert one == other
+    assert any("orders[customer] in customers[id]" in said for said in expected[2::5])
+    assert not all("orders[customer] in customers[id]" in said for said in expected[2::5])
+    assert inline.engine.jobs == 0
+    assert on_spark.engine.jobs > 10
+
+
+# -- jobs per batch ----------------------------------------------------------------------------------------
+
+# Filled in from what is measured: a batch costs these jobs, whatever the number of INDs, columns and rows.
+IND_INSERT_JOBS = 0
+IND_DELETE_JOBS = 0
+
+
+def numbers(rows: np.ndarray) -> pa.Table:
+    return pa.table({f"c{c}": column for c, column in enumerate(rows.T)})
+
+
+def no_inds(n_rows: int, n_columns: int) -> np.ndarray:
+    """Columns that share no value."""
+    return np.arange(n_rows * n_columns).reshape(n_columns, n_rows).T
+
+
+def all_inds(n_rows: int, n_columns: int) -> np.ndarray:
+    """Columns with the same values, so that each is in every other one."""
+    return np.stack([np.roll(np.arange(n_rows) % 10, c) for c in range(n_columns)], axis=1)
+
+
+def jobs_of(ws: Workspace, **batch: Any) -> int:
+    before = ws.engine.jobs
+    ws.apply("t", **batch)
+    return ws.engine.jobs - before
+
+
+def test_jobs_do_not_grow_with_inds_columns_or_rows(opened: Opener, tmp_path: Path) -> None:
+    inserted, deleted, n_inds = set(), set(), set()
+    cases = ((no_inds, 60, 4), (all_inds, 60, 4), (all_inds, 60, 12), (all_inds, 3000, 4))
+    for i, (make, n_rows, n_columns) in enumerate(cases):
+        ws = opened("spark")
+        rows = make(n_rows + 20, n_columns)
+        names = [f"c{c}" for c in range(n_columns)]
+        ws.track("t", numbers(rows[:n_rows]), kinds=("ind",))
+        ws.track("other", numbers(rows[:30]), kinds=("ind",))
+        n_inds.add(len(ws.dependencies(kind="ind")))
+        inserted.add(jobs_of(ws, inserts=written(tmp_path / f"{i}-new.csv", rows[n_rows:].tolist(), names)))
+        deleted.add(jobs_of(ws, deletes=written(tmp_path / f"{i}-gone.csv", rows[:3].tolist(), names)))
+        database = {
+            "t": oracle.Table(tuple(names), [tuple(row) for row in rows[3:].tolist()]),
+            "other": oracle.Table(tuple(names), [tuple(row) for row in rows[:30].tolist()]),
+        }
+        expected = {f"{t}[{a}] in {u}[{b}]" for (t, a), (u, b) in oracle.inclusions(database)}
+        assert {str(d) for d in ws.dependencies(kind="ind")} == expected
+    assert min(n_inds) < 10
+    assert max(n_inds) > 500
+    assert inserted == {IND_INSERT_JOBS}
+    assert deleted == {IND_DELETE_JOBS}
+
+
+def test_jobs_of_several_tables(opened: Opener, tmp_path: Path) -> None:
+    """One batch to three tables: no more jobs per table than alone."""
+    ws = opened("spark")
+    names = ["c0", "c1", "c2"]
+    rows = all_inds(60, 3)
+    ws.track_all({t: numbers(rows[:40]) for t in ("a", "b", "c")}, kinds=("ind",))
+    before = ws.engine.jobs
+    batch = {
+        t: {"inserts": written(tmp_path / f"{t}.csv", rows[40:].tolist(), names)} for t in ("a", "b", "c")
+    }
+    ws.apply_all(batch)
+    assert ws.engine.jobs - before <= 3 * IND_INSERT_JOBS
+
+
+# -- Spark DataFrames --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["inline", "spark"])
+def test_spark_dataframes(opened: Opener, spark: SparkSession, mode: str) -> None:
+    schema = "id long, name string, price double"
+    rows = [(1, "a", 1.5), (2, "a", None), (3, "b", float("nan")), (4, None, 2.0)]
+    ws = opened(mode)
+    ws.track("t", spark.createDataFrame(rows, schema).repartition(3), kinds=("ind",))
+    ws.track("u", spark.createDataFrame([(2, "a")], "n decimal(10,2), s string"), kinds=("ind",))
+    live = {"t": list(rows), "u": [(2, "a")]}
+
+    def check() -> None:
+        database = {
+            "t": oracle.Table(("id", "name", "price"), live["t"]),
+            "u": oracle.Table(("n", "s"), live["u"]),
+        }
+        expected = {f"{t}[{a}] in {u}[{b}]" for (t, a), (u, b) in oracle.inclusions(database)}
+        assert {str(d) for d in ws.dependencies(kind="ind")} == expected
+
+    check()
+    new = [(5, "b", 7.0)]
+    ws.apply("t", inserts=spark.createDataFrame(new, schema))
+    live["t"] += new
+    check()
+    ws.apply("t", deletes=spark.createDataFrame([rows[0], rows[1], rows[3]], schema))
+    live["t"] = [rows[2], *new]
+    check()
+    ws.apply("t", inserts=spark.createDataFrame([], schema))
+    check()
