@@ -22,7 +22,7 @@ LAYERS = (
     ("storage",),
     ("pipeline",),
     ("discovery",),
-    ("history", "workspace"),
+    ("history", "inspection", "workspace"),
     ("app", "__main__"),
 )
 ORDER = {name: i for i, layer in enumerate(LAYERS) for name in layer}

@@ -35,7 +35,8 @@ from holdfast.errors import (
     listing,
     shorten,
 )
-from holdfast.history import Explanation, LogEntry, Reader
+from holdfast.history import Explanation, LogEntry
+from holdfast.inspection import IndExplanation, Inspector
 from holdfast.model.change import Change, DependencyChange, Pin, TableChange
 from holdfast.model.dependency import KINDS, Dependency, Ind
 from holdfast.model.schema import Nulls
@@ -80,7 +81,7 @@ def open(
     return Workspace(Path(path), spark=spark, engine=engine, create=create, progress=progress)
 
 
-class Workspace(Reader):
+class Workspace(Inspector):
     """Tables, their dependencies, and how they came to be."""
 
     def __init__(
@@ -606,4 +607,4 @@ def _read_options(options: Mapping[str, Any] | None) -> Any:
     return ReadOptions.from_dict(options or {})
 
 
-__all__ = ["Dependency", "Explanation", "LogEntry", "Workspace", "open"]
+__all__ = ["Dependency", "Explanation", "IndExplanation", "LogEntry", "Workspace", "open"]

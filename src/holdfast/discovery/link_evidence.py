@@ -26,13 +26,13 @@ from holdfast.discovery.name_similarity import NameMatch
 
 # Points of the reasons; a value is between -1 and 1, or between 0 and 1.
 PRIOR = -2.0
-NAME = 3.0
+NAME = 4.5
 COVERAGE = 1.5
 RANGE = 2.0
 LENGTH = 1.0
 CHANCE = 1.5
-SEQUENCE = -1.5
-FEW_VALUES = -2.0
+SEQUENCE = -1.2
+FEW_VALUES = -1.2
 REPETITION = 0.5
 TYPE = -1.0
 ERROR = -5.0
@@ -130,20 +130,23 @@ def fit(child: ColumnFacts, parent: ColumnFacts) -> Fit | None:
     span = parent.span
     if span is None or child.span is None:
         return None
-    assert child.high is not None and child.low is not None
-    assert parent.high is not None and parent.low is not None
     if span <= 0:
         return Fit(0.0, 0.0)
-    above = min(1.0, max(0.0, (parent.high - child.high) / span))
-    below = min(1.0, max(0.0, (child.low - parent.low) / span))
+    above = min(1.0, max(0.0, ((parent.high or 0.0) - (child.high or 0.0)) / span))
+    below = min(1.0, max(0.0, ((child.low or 0.0) - (parent.low or 0.0)) / span))
     # Old rows of a parent may be referred to no more, so an unused lower end counts less.
-    misfit = max(_unlikely(above, child.n_distinct), 0.6 * _unlikely(below, child.n_distinct))
+    n, m = child.n_distinct, parent.n_distinct
+    misfit = max(_unlikely(above, n, m), 0.6 * _unlikely(below, n, m))
     gap = (above + below) * parent.n_distinct
     return Fit(misfit, min(1.0, log10(1 + parent.n_distinct / (1 + gap)) / 3))
 
 
-def _unlikely(gap: float, n_distinct: int) -> float:
-    return (1 - (1 - gap) ** n_distinct) * gap / (gap + UNUSED_TAIL) if gap > 0 else 0.0
+def _unlikely(gap: float, n_distinct: int, n_parent: int) -> float:
+    """How improbable a gap is, and how large, 0 to 1. References are no fair sample: half of them count."""
+    if gap <= 0:
+        return 0.0
+    probability = min(1.0, 1 - gap + 1 / n_parent) ** (n_distinct / 2)
+    return (1 - probability) * gap / (gap + UNUSED_TAIL)
 
 
 def name_reason(matches: Sequence[NameMatch], names_help: float) -> Reason:
@@ -151,7 +154,7 @@ def name_reason(matches: Sequence[NameMatch], names_help: float) -> Reason:
 
     `names_help` (0 to 1): where no foreign key is named after what it refers to, silence proves nothing.
     """
-    value = sum(_name_value(m, names_help) for m in matches) / len(matches)
+    value = _of_parts([_name_value(m, names_help) for m in matches])
     said = list(dict.fromkeys(m.text for m in matches))
     return Reason("name", NAME, value, "; ".join(said))
 
@@ -160,14 +163,21 @@ def _name_value(match: NameMatch, names_help: float) -> float:
     if match.blank:
         return 0.0
     if match.value >= 0.3:
-        return match.value
-    return -names_help * (0.7 if match.elsewhere is not None else 0.35) * (1 - match.value)
+        return match.value**1.5
+    silence = 0.6 if match.elsewhere else 0.15 if match.reference else 0.35
+    return -names_help * silence * (1 - match.value)
+
+
+def _of_parts(values: Sequence[float]) -> float:
+    """A composite link is as good as its columns on average, and as its worst one."""
+    return (sum(values) / len(values) + min(values)) / 2
 
 
 def coverage_reason(child: str, parent: str, coverage: float) -> Reason:
     covered = min(1.0, coverage)
     text = f"{_percent(covered)} of {parent}'s values occur in {child}"
-    return Reason("coverage", COVERAGE, 2 * sqrt(covered) - 1, text)
+    value = 2 * sqrt(covered) - 1
+    return Reason("coverage", COVERAGE, value if value > 0 else 0.6 * value, text)
 
 
 def range_reason(pairs: Sequence[tuple[ColumnFacts, ColumnFacts]]) -> Reason | None:
@@ -176,7 +186,7 @@ def range_reason(pairs: Sequence[tuple[ColumnFacts, ColumnFacts]]) -> Reason | N
     if not fits:
         return None
     worst, child, parent = min(fits, key=lambda f: f[0].value)
-    value = sum(f.value for f, _, _ in fits) / len(fits)
+    value = _of_parts([f.value for f, _, _ in fits])
     if worst.misfit > 0.3:
         verdict = "leaves much of the range unused"
     elif worst.precision < 0.5:
@@ -210,12 +220,12 @@ def chance_reason(
     if len(pairs) == 1:
         (a, b), unit = pairs[0], "value"
         n_child, density = a.n_distinct, _density(b)
-        placed = fit(a, b)
-        share = 1.0 if placed is None else 1 - placed.misfit
     else:
         # All combinations of the parent's values: the share of them that occurs in its rows.
         density = min(1.0, n_rows / prod(max(1, b.n_distinct) for _, b in pairs))
-        n_child, share, unit = round(min(1.0, coverage) * n_rows), 1.0, "combination"
+        n_child, unit = round(min(1.0, coverage) * n_rows), "combination"
+    # A parent may be dense where the child's values are: sparse keys start with a few small numbers, too.
+    share = 1 - max(placed.misfit if (placed := fit(a, b)) is not None else 0.0 for a, b in pairs)
     digits = -n_child * log10(max(density, 1e-9))
     value = share * min(1.0, digits / PROOF_DIGITS)
     if value <= 0.01:

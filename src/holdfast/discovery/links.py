@@ -3,8 +3,8 @@
 A candidate is an inclusion dependency whose referenced side is a key. Its reasons (`link_evidence`) add up to
 points, log-odds; a link is *chosen*, proposed as a foreign key, iff its score is over one half.
 
-Keys and links are chosen together. A key that others refer to is more likely the primary key of its table, and
-a link is more likely if it refers to a primary key and does not start from one. The two choices are
+Keys and links are chosen together. A key that others refer to is more likely the primary key of its table,
+and a link is more likely if it refers to a primary key and does not start from one. The two choices are
 repeated, each with the other one fixed, until neither changes. What holds of the chosen links:
 
 - a column has one parent; the others lose the points of the best one. Composite links coexist
@@ -87,13 +87,14 @@ def rank_links(
 ) -> Linkage:
     """Score inclusion dependencies as foreign keys, and choose some of them.
 
-    `keys` are the minimal keys of the tables whose keys are known; in other tables a single column is known to
-    be a key if all of its values are there and distinct. Columns that have no facts take part in nothing.
+    `keys` are the minimal keys of the tables whose keys are known; in other tables a single column is known
+    to be a key if all of its values are there and distinct. Columns that have no facts take part in nothing.
 
-    >>> def number(table, column, position, n_rows, n_distinct, high):
-    ...     return ColumnFacts(table, column, position, "number", n_rows, n_rows, n_distinct, 1, high, True, None)
-    >>> facts = [number("customers", "id", 0, 100, 100, 100), number("orders", "id", 0, 900, 900, 900),
-    ...          number("orders", "customer_id", 1, 900, 90, 99), number("orders", "items", 2, 900, 7, 7)]
+    >>> def integers(table, column, position, n_rows, n_distinct, high):
+    ...     counts = (n_rows, n_rows, n_distinct)
+    ...     return ColumnFacts(table, column, position, "number", *counts, 1, high, True, None)
+    >>> facts = [integers("customers", "id", 0, 100, 100, 100), integers("orders", "id", 0, 900, 900, 900),
+    ...          integers("orders", "customer_id", 1, 900, 90, 99), integers("orders", "items", 2, 900, 7, 7)]
     >>> inds = [Ind(Side("orders", (c,)), Side("customers", ("id",))) for c in ("customer_id", "items")]
     >>> [(str(link), link.chosen) for link in rank_links(facts, {}, inds).links]
     [('orders[customer_id] -> customers[id]', True), ('orders[items] -> customers[id]', False)]
@@ -106,7 +107,7 @@ def rank_links(
     known = Keys.of(facts, keys, names)
     candidates = _candidates(facts, known, names, sorted(set(inds)))
     chosen: dict[Ind, Candidate] = {}
-    primary: dict[str, tuple[str, ...]] = {}
+    primary = known.choose([])
     seen: set[tuple[frozenset[Ind], tuple[tuple[str, tuple[str, ...]], ...]]] = set()
     for _ in range(MAX_ROUNDS):
         chosen = _choose(candidates, primary, chosen)
@@ -155,12 +156,12 @@ def _candidates(
         pairs = [(facts[a], facts[b]) for a, b in _column_pairs(ind)]
         if any(a.n_distinct == 0 or b.n_distinct == 0 for a, b in pairs):
             continue  # an empty column is in everything and refers to nothing
-        matches = [
-            names.match(a.table, a.column, b.table, b.column, part=len(pairs) > 1) for a, b in pairs
-        ]
+        matches = [names.match(a.table, a.column, b.table, b.column, part=len(pairs) > 1) for a, b in pairs]
         usable.append((ind, minimal, pairs, matches))
     names_help = _names_help((ind, matches) for ind, _, _, matches in usable)
-    return [_candidate(ind, minimal, pairs, matches, names_help, keys) for ind, minimal, pairs, matches in usable]
+    return [
+        _candidate(ind, minimal, pairs, matches, names_help, keys) for ind, minimal, pairs, matches in usable
+    ]
 
 
 def _known(facts: Mapping[tuple[str, str], ColumnFacts], ind: Ind) -> bool:
@@ -173,12 +174,9 @@ def _column_pairs(ind: Ind) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]
 
 
 def _names_help(matches: Iterable[tuple[Ind, Sequence[NameMatch]]]) -> float:
-    """The share of the referenced tables that some column is named after: whether silence of a name counts."""
-    best: dict[str, float] = {}
-    for ind, found in matches:
-        value = min(m.value for m in found)
-        best[ind.referenced.table] = max(best.get(ind.referenced.table, 0.0), value)
-    return sum(v >= SAME for v in best.values()) / max(1, len(best))
+    """Whether names mean something here, 0 to 1: by the number of columns that are named after a parent."""
+    named = {ind.dependent for ind, (match, *more) in matches if not more and match.value >= SAME}
+    return len(named) / (len(named) + 2)
 
 
 def _candidate(
@@ -208,7 +206,9 @@ def _candidate(
         evidence.error_reason(child, parent, ind.error, ind.missing_values),
     ]
     named = min(m.value for m in matches)
-    return Candidate(ind, minimal, keys.contains_key(ind.dependent), named, [r for r in reasons if r is not None])
+    return Candidate(
+        ind, minimal, keys.contains_key(ind.dependent), named, [r for r in reasons if r is not None]
+    )
 
 
 def _joint_reasons(
@@ -233,7 +233,8 @@ def _joint_reasons(
         reasons.append(Reason("key", PRIMARY, -1.0, text))
     if candidate.unique:
         is_primary = set(primary.get(child.table, ())) <= set(child.columns)
-        value = (1.0 if is_primary else 0.7) * (1 - 0.8 * candidate.named)
+        # A table may extend another one, and share its key; a row does not extend another one of its table.
+        value = (1.0 if is_primary else 0.7) * (1 - 0.8 * candidate.named * (child.table != parent.table))
         what = f"looks like the primary key of {child.table} itself" if is_primary else "is itself unique"
         reasons.append(Reason("unique_child", evidence.UNIQUE_CHILD, value, f"{here} {what}"))
     if candidate.unary:
@@ -246,7 +247,9 @@ def _joint_reasons(
         pairs = list(_column_pairs(candidate.ind))
         shared = [a for a, b in pairs if a in parents and parents[a] in (parents.get(b), b)]
         if shared:
-            text = f"{', '.join('.'.join(a) for a in shared)} and the columns of {there} have the same parents"
+            text = (
+                f"{', '.join('.'.join(a) for a in shared)} and the columns of {there} have the same parents"
+            )
             reasons.append(Reason("same_parents", SAME_PARENTS, len(shared) / len(pairs), text))
     return reasons
 
@@ -300,7 +303,9 @@ class _Rules:
             return Reason("rival", -max(rival.points, c.points), 1.0, text)
         own = _mapping(c.ind)
         if any(sub < own for sub in self._sub[c.child.table, c.parent.table]):
-            return Reason("implied", -max(c.points, 0.0), 1.0, f"fewer columns are enough to refer to {there}")
+            return Reason(
+                "implied", -max(c.points, 0.0), 1.0, f"fewer columns are enough to refer to {there}"
+            )
         if c.unary:
             ((start, node),) = _column_pairs(c.ind)
             while node != start and node in self._parents:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from holdfast.discovery.ind_list import ind_of
@@ -14,7 +15,8 @@ from holdfast.discovery.report import plain, plain_rows
 from holdfast.model.change import DependencyChange, WitnessRow
 from holdfast.model.dependency import Ind
 from holdfast.pipeline.relation import Relation
-from holdfast.storage.generator import ValueTable
+from holdfast.pipeline.value_tasks import looked_up
+from holdfast.storage.generator import GeneratorState, ValueTable
 from holdfast.storage.identity import codes_of, identities
 from holdfast.storage.segments import Segment, open_segment
 
@@ -24,6 +26,8 @@ I64 = NDArray[np.int64]
 
 # Broken inclusions beyond this many come without values and rows.
 MAX_SHOWN = 200
+# Values that are looked up at a time when all missing ones are searched for.
+LOOKUP_CHUNK = 1 << 16
 
 
 def rows_with(relation: Relation, table: ValueTable, column: str, keys: U64, checks: U32) -> list[int | None]:
@@ -120,3 +124,42 @@ def _broken(
 
 def _plural(n: int, word: str) -> str:
     return f"{n:,} {word}{'' if n == 1 else 's'}"
+
+
+def missing_now(
+    state: GeneratorState, relation: Relation, table: ValueTable, column: str, referenced: int, limit: int
+) -> tuple[tuple[Any, WitnessRow], ...]:
+    """Some values of a column that another column (by id) lacks, each with a row that carries it.
+
+    Cost: a lookup of the column's values in the runs, until enough are found.
+    """
+    c = relation.schema.names.index(column)
+    only = np.zeros(state.next_id, dtype=np.bool_)
+    only[referenced] = True
+    found: list[tuple[Any, WitnessRow]] = []
+    seen: set[tuple[int, int]] = set()
+    for ref in relation.segments:
+        segment = open_segment(relation.root, ref, relation.schema)
+        used = np.unique(segment.codes[c][segment.live])
+        used = used[used > 0] - 1
+        for start in range(0, len(used), LOOKUP_CHUNK):
+            part = used[start : start + LOOKUP_CHUNK]
+            texts = segment.texts(c)
+            texts = None if texts is None else texts.take(pa.array(part))
+            keys, checks = identities(
+                segment.dictionary(c)[part], texts, segment.schema.types[c], table.as_text
+            )
+            order = np.lexsort((checks, keys))
+            there = looked_up(relation.root, keys[order], checks[order], state.runs, only)[0]
+            lacking = order[np.setdiff1d(np.arange(len(order)), there)]
+            for i in lacking.tolist():
+                identity = (int(keys[i]), int(checks[i]))
+                if identity in seen:
+                    continue
+                seen.add(identity)
+                at = np.flatnonzero((segment.codes[c] == part[i] + 1) & segment.live)[:1]
+                [values] = plain_rows(segment.rows(at))
+                found.append((values[column], WitnessRow(int(segment.row_ids(at)[0]), values)))
+                if len(found) == limit:
+                    return tuple(found)
+    return tuple(found)

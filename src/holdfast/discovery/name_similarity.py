@@ -24,139 +24,37 @@ from functools import lru_cache
 
 Words = tuple[str, ...]
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # Words that make a name the name of a key, and say nothing about what it is a key of.
-KEY_WORDS = frozenset(
-    [
-        "id",
-        "key",
-        "no",
-        "nr",
-        "nbr",
-        "num",
-        "number",
-        "code",
-        "cd",
-        "pk",
-        "fk",
-        "sk",
-        "uid",
-        "uuid",
-        "guid",
-        "oid",
-        "ref",
-        "identifier",
-        "ident",
-        "rowid",
-    ]
+KEY_WORDS = _words(
+    "id key no nr nbr num number code cd pk fk sk uid uuid guid oid ref identifier ident rowid"
 )
 # Endings that are written without a gap: custkey, deptno, customerid. The longest is tried first.
 GLUED = ("number", "code", "uuid", "guid", "key", "nbr", "num", "id", "no", "nr", "cd", "fk", "sk", "pk")
 # Words that tell kinds of tables apart, not what is in them.
-TABLE_WORDS = frozenset(
-    [
-        "tbl",
-        "tb",
-        "tab",
-        "table",
-        "dim",
-        "fact",
-        "fct",
-        "stg",
-        "ods",
-        "dw",
-        "vw",
-        "view",
-        "mst",
-        "master",
-        "lkp",
-        "lookup",
-        "xref",
-        "src",
-    ]
-)
+TABLE_WORDS = _words("tbl tb tab table dim fact fct stg ods dw vw view mst master lkp lookup xref src")
 # Attributes that any table may have: two columns of the same such name need not have to do with each other.
-ATTRIBUTES = frozenset(
-    [
-        "name",
-        "title",
-        "type",
-        "kind",
-        "status",
-        "state",
-        "date",
-        "day",
-        "month",
-        "year",
-        "time",
-        "timestamp",
-        "description",
-        "descr",
-        "comment",
-        "note",
-        "text",
-        "value",
-        "amount",
-        "price",
-        "cost",
-        "total",
-        "count",
-        "quantity",
-        "qty",
-        "size",
-        "length",
-        "email",
-        "phone",
-        "address",
-        "url",
-        "position",
-        "rank",
-        "level",
-        "order",
-        "sequence",
-        "seq",
-        "line",
-        "flag",
-        "active",
-        "created",
-        "updated",
-        "modified",
-        "version",
-        "label",
-    ]
+ATTRIBUTES = _words(
+    "name title type kind status state date time timestamp description descr comment note text value email "
+    "phone address url order seq line flag active created updated modified version label"
+)
+# Quantities, which refer to nothing.
+MEASURES = _words(
+    "age amount balance budget capacity cost count day discount distance duration height hour length level "
+    "minute month percent percentage position price priority probability qty quantity rank rate rating ratio "
+    "salary score seat second sequence size speed sum tax temperature total volume weight width year"
 )
 # Roles that rows of one table play for each other.
-SELF_ROLES = frozenset(
-    [
-        "parent",
-        "manager",
-        "mgr",
-        "boss",
-        "supervisor",
-        "superior",
-        "superordinate",
-        "predecessor",
-        "previous",
-        "prev",
-        "successor",
-        "next",
-        "root",
-        "ancestor",
-        "origin",
-        "original",
-        "base",
-        "reply",
-        "replaced",
-        "replaces",
-        "duplicate",
-        "super",
-        "lead",
-        "chief",
-        "head",
-        "report",
-    ]
+SELF_ROLES = _words(
+    "parent manager mgr boss supervisor superior superordinate predecessor previous prev successor next root "
+    "ancestor origin original base reply replaced replaces duplicate super lead chief head report"
 )
 # Names of columns nobody has named.
-BLANK_WORDS = frozenset(["col", "column", "field", "attr", "attribute", "var", "unnamed"])
+BLANK_WORDS = _words("col column field attr attribute var unnamed")
 
 IRREGULAR = {"people": "person", "children": "child", "men": "man", "women": "woman", "indices": "index"}
 VOWELS = frozenset("aeiou")
@@ -173,13 +71,16 @@ NO_KEY_WORD = 0.95  # `dept` for departments.code: a little less telling than `d
 class NameMatch:
     """How well a name says what it refers to: 0 (not at all) to 1 (equal), and the reason in words.
 
-    `blank`: the name says nothing about anything (c1, column7). `elsewhere`: it is named after this table.
+    `blank`: the name says nothing about anything (c1, column7). `elsewhere`: it says that the column is
+    something else: named after another table, the key of its own one, or a quantity. `reference`: it is
+    the name of a reference to something (owner_id).
     """
 
     value: float
     text: str
     blank: bool = False
-    elsewhere: str | None = None
+    elsewhere: bool = False
+    reference: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +125,11 @@ class Names:
             return NameMatch(0.0, f"the name {here} says nothing", blank=True)
         if not any(child.stems):
             return self._subtype(table, column, parent, key)
+        if table == parent and self._tables[table] in child.stems:
+            return NameMatch(0.0, f"{here} is named like the key of {table} itself", elsewhere=True)
         by_column, by_table = self._to_column(child, target), self._to_table(child, parent, target)
-        if by_column > by_table and not part and self._borrowed(parent, key):
-            by_column *= BORROWED
+        if not part and self._borrowed(parent, key):
+            by_column, by_table = BORROWED * by_column, BORROWED * by_table
         best = max(by_column, by_table)
         text = f"{here} is named like {there}" if by_column > by_table else f"{here} is named after {parent}"
         if table == parent and best < SAME and any(w in SELF_ROLES for s in child.stems for w in s):
@@ -237,8 +140,11 @@ class Names:
             return NameMatch(best, text if best >= SAME else f"{text}, more or less")
         value, other = self._best_table(table, column)
         if value >= SAME and other not in (parent, None):
-            return NameMatch(best, f"{here} is named after {other}, not after {parent}", elsewhere=other)
-        return NameMatch(best, f"the name {here} does not point to {there}")
+            return NameMatch(best, f"{here} is named after {other}, not after {parent}", elsewhere=True)
+        if not child.has_key_word and any(s and s[-1] in MEASURES for s in child.stems):
+            return NameMatch(best, f"{here} is named like a quantity", elsewhere=True)
+        text = f"the name {here} does not point to {there}"
+        return NameMatch(best, text, reference=child.has_key_word)
 
     def of_key(self, table: str, column: str) -> float:
         """How much a column is named like the key of its table, 0 to 1: `id`, `customer_id`, `code`."""
@@ -246,7 +152,7 @@ class Names:
         if name is None or name.blank:
             return 0.0
         own = 1.0 if not all(name.stems) else max(similarity(s, self._tables[table]) for s in name.stems)
-        if own < 0.3 and any(s and s[-1] in ATTRIBUTES for s in name.stems):
+        if own < 0.3 and any(s and s[-1] in ATTRIBUTES | MEASURES for s in name.stems):
             return 0.0
         return 0.5 * name.has_key_word + 0.5 * own
 
@@ -254,10 +160,12 @@ class Names:
         best = 0.0
         for a in child.stems:
             for b in target.stems:
-                if not a or not b or not (_telling(a) and _telling(b)):
+                if not a or not b:
                     continue
                 value = similarity(a, b)
-                if not child.has_key_word and all(w in ATTRIBUTES for w in b):
+                if not (_telling(a) and _telling(b)):  # one letter: c_id and o_c_id
+                    value = 0.9 if a == b and child.has_key_word and target.has_key_word else 0.0
+                elif not child.has_key_word and all(w in ATTRIBUTES for w in b):
                     value *= 0.35  # both are called `name`
                 best = max(best, value)
         return best
@@ -278,13 +186,13 @@ class Names:
         return best
 
     def _subtype(self, table: str, column: str, parent: str, key: str) -> NameMatch:
-        """A column such as `id` is the key of its own table, which may extend another one: customer_details."""
+        """`id` is the key of its own table, which may extend another one: customer_details, customers."""
         own, entity = self._tables[table], self._tables[parent]
         if table != parent and entity and own and self.of_key(parent, key) >= 0.5:
             contained = min(max(word_similarity(a, b) for b in own) for a in entity)
             if contained >= SAME and len(own) > len(entity):
                 return NameMatch(0.6 * contained, f"{table} is named like an extension of {parent}")
-        return NameMatch(0.0, f"{table}.{column} is named like the key of {table} itself", elsewhere=table)
+        return NameMatch(0.0, f"{table}.{column} is named like the key of {table} itself", elsewhere=True)
 
     def _borrowed(self, parent: str, key: str) -> bool:
         """Whether parent.key is named after another table than its own."""

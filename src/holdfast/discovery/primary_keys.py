@@ -1,8 +1,8 @@
 """The primary key among the minimal keys of a table: what a designer would have declared.
 
-Many keys are accidents of the rows at hand: a comment, a price together with a date. A key that was meant to be
-one is short, made of leading columns, named like a key, never NULL, of integers or short texts, and other
-tables refer to it; in a composite one, columns refer elsewhere or number the rows of a parent.
+Many keys are accidents of the rows at hand: a comment, a price together with a date. A key that was meant
+to be one is short, made of leading columns, named like a key, never NULL, of integers or short texts, and
+other tables refer to it; in a composite one, columns refer elsewhere or number the rows of a parent.
 """
 
 from __future__ import annotations

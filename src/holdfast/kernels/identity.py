@@ -212,16 +212,14 @@ def _order(m, k, f, s):  # type: ignore[no-untyped-def]
 def _reads_as(m, s, bits):  # type: ignore[no-untyped-def]
     """Whether m / 10^s reads as the positive normal float of these bits.
 
-    It does if it lies between the middles to both neighbours; a middle reads as the even one. This is for s
-    over 22, where a division of floats would round twice.
+    It does if it lies between the middles to both neighbours. This is for s over 22, where a division of floats
+    would round twice; and where m, of at most 15 digits, is no multiple of 5^s, so it never is a middle.
     """
     f = (bits & _FRACTION) | _HIDDEN
     k = 1077 - np.int64(bits >> np.uint64(52)) - s  # the float is 4 f / 2^(k + s)
-    even = f & _1 == _0
     below = _1 if f == _HIDDEN else _1 + _1  # floats below a power of two are closer
-    low = _order(m, k, f * np.uint64(4) - below, s)
-    high = _order(m, k, f * np.uint64(4) + np.uint64(2), s)
-    return (low > 0 and high < 0) or (even and low >= 0 and high <= 0)
+    f *= np.uint64(4)
+    return _order(m, k, f - below, s) > 0 and _order(m, k, f + np.uint64(2), s) < 0
 
 
 @njit(cache=True)

@@ -148,7 +148,7 @@ def absorb_entries(root: Path, delta: Entries, live_runs: Sequence[RunRef], sett
     """
     starts = runs.value_starts(delta)
     keys, checks = delta.keys[starts[:-1]], delta.checks[starts[:-1]]
-    value, column, count, n_reads = _looked_up(root, keys, checks, live_runs, setting.live)
+    value, column, count, n_reads = looked_up(root, keys, checks, live_runs, setting.live)
     old_starts = np.searchsorted(value, np.arange(len(keys) + 1)).astype(np.int64)
     found = clusters.absorb(
         starts,
@@ -184,7 +184,7 @@ def absorb_entries(root: Path, delta: Entries, live_runs: Sequence[RunRef], sett
     )
 
 
-def _looked_up(
+def looked_up(
     root: Path, keys: U64, checks: U32, live_runs: Sequence[RunRef], live: Bool
 ) -> tuple[I64, U32, I64, int]:
     """(value, column, count, reads): what all runs say of some values, by value and column."""

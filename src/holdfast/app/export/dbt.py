@@ -5,8 +5,8 @@ Three things differ from SQL's constraints, and are seen to:
 - `dbt_utils.unique_combination_of_columns` takes two NULLs for equal, UNIQUE does not. A key with columns
   that may be NULL is tested on the rows without NULL.
 - `relationships` takes one column. A foreign key of several is tested column by column, which is weaker.
-- Texts are rendered by Jinja, and quoted by the adapter without a look inside: names with `{{`, `{%`, `{#`
-  or a double quote are left out.
+- Texts are rendered by Jinja, and put into quotes without a look inside: names with `{{`, `{%`, `{#` or a
+  quote are left out, as dbt itself fails on them.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from holdfast.app.report import columns_text, name_text
 
 # Words that the common databases take for a column only in quotes, so whoever made the column quoted it.
 _WORDS = """
-    all analyse analyze and anti any array as asc asof asymmetric at authorization between binary both by case cast
-    check collate collation column concurrently constraint create cross current current_catalog current_date
-    current_role current_schema current_time current_timestamp current_user default deferrable delete desc describe
-    distinct do drop else end except exists false fetch following for foreign freeze from full glob grant
-    group having ilike in initially inner insert intersect into is isnull join lambda lateral leading left
-    like limit localtime localtimestamp natural not notnull null of offset on only or order outer
-    overlaps pivot pivot_longer pivot_wider placing positional primary qualify references returning revoke
-    right row rows select semi session_user set show similar some start summarize symmetric table tablesample then
-    to trailing trigger true union unique unpack unpivot update user using values variadic verbose when where window
-    with
+    all analyse analyze and anti any array as asc asof asymmetric at authorization between binary both by
+    case cast check collate collation column concurrently constraint create cross current current_catalog
+    current_date current_role current_schema current_time current_timestamp current_user default deferrable
+    delete desc describe distinct do drop else end except exists false fetch following for foreign freeze
+    from full glob grant group having ilike in initially inner insert intersect into is isnull join lambda
+    lateral leading left like limit localtime localtimestamp natural not notnull null of offset on only or
+    order outer overlaps pivot pivot_longer pivot_wider placing positional primary qualify references
+    returning revoke right row rows select semi session_user set show similar some start summarize symmetric
+    table tablesample then to trailing trigger true union unique unpack unpivot update user using values
+    variadic verbose when where window with
 """
 RESERVED = frozenset(_WORDS.split())
 
@@ -42,7 +42,7 @@ def to_dbt(model: Model, *, all_keys: bool = False) -> str:
     chosen = choose_keys(model, all_keys=all_keys)
     models: list[yaml.Value] = []
     for table in model.tables:
-        if _speakable(table.name):
+        if _speakable_table(table.name):
             ours = [f for f in model.foreign_keys if f.dependent.table == table.name]
             models += _entry(table, chosen[table.name], ours)
         else:
@@ -64,20 +64,17 @@ def needs_quotes(name: str) -> bool:
 
 
 def _speakable(name: str) -> bool:
+    """Whether dbt can name a column."""
     return name != "" and not any(opening in name for opening in ("{{", "{%", "{#", '"'))
+
+
+def _speakable_table(name: str) -> bool:
+    """Whether dbt can name a table: it writes `ref('name')` on its own."""
+    return _speakable(name) and "'" not in name and "\\" not in name
 
 
 def _in_sql(name: str) -> str:
     return f'"{name}"' if needs_quotes(name) else name
-
-
-def _ref(table: str) -> str:
-    r"""The call that names a table, as Jinja reads it.
-
-    >>> print(_ref("orders"), _ref("it's"))
-    ref('orders') ref('it\'s')
-    """
-    return "ref('" + table.replace("\\", "\\\\").replace("'", "\\'") + "')"
 
 
 def _entry(table: ExportTable, keys: ChosenKeys, foreign_keys: list[ForeignKey]) -> list[yaml.Value]:
@@ -132,7 +129,7 @@ def _relationships(foreign_keys: Iterable[ForeignKey], tests: dict[str, list[yam
     # Whole ones first: a part of a wider foreign key may be the same, and less is known of its error.
     for foreign_key in sorted(foreign_keys, key=lambda f: len(f.pairs)):
         parent = foreign_key.referenced.table
-        if not all(map(_speakable, (parent, *foreign_key.referenced.columns))):
+        if not (_speakable_table(parent) and all(map(_speakable, foreign_key.referenced.columns))):
             remarks.append(f"left out, as dbt cannot name it: {foreign_key}")
             continue
         if len(foreign_key.pairs) > 1:
@@ -141,7 +138,7 @@ def _relationships(foreign_keys: Iterable[ForeignKey], tests: dict[str, list[yam
             if (column, parent, field) in tested:
                 continue
             tested.add((column, parent, field))
-            test: dict[str, yaml.Value] = {"arguments": {"to": _ref(parent), "field": _in_sql(field)}}
+            test: dict[str, yaml.Value] = {"arguments": {"to": f"ref('{parent}')", "field": _in_sql(field)}}
             if not foreign_key.holds:
                 tests[column].append(yaml.Comment(f"{foreign_key}: {foreign_key.missing}"))
                 test["config"] = {"severity": "warn"}

@@ -72,7 +72,7 @@ def to_mermaid(model: Model, *, all_keys: bool = False) -> str:
     ends = _ends(model)
     lines = [f"%% {header(model)}", "erDiagram"]
     for table in model.tables:
-        alias = "" if ids[table.name] == table.name else f'["{_mermaid_text(table.name)}"]'
+        alias = "" if ids[table.name] == table.name else f'["{_mermaid_text(table.name) or " "}"]'
         lines.append(f"    {ids[table.name]}{alias} {{")
         marks = _marks(table, chosen[table.name], foreign_keys)
         lines += (f"        {line}" for line in _attributes(table, chosen[table.name], marks))

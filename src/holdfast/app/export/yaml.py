@@ -75,4 +75,6 @@ def lines(value: Value, indent: int = 0) -> list[str]:
         else:
             first, *others = lines(item, indent + 2)
             written += [f"{margin}- {first[indent + 2 :]}", *others]
+    if all(isinstance(item, Comment) for item in value):
+        written.append(f"{margin}[]")  # comments alone would read as nothing, not as an empty list
     return written

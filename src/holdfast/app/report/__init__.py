@@ -1,0 +1,37 @@
+"""Reports for people: covers, changes, explanations, links and the log, on a terminal or in a pipe.
+
+Everything that comes from a user's data (names and cells alike) passes through `safe` or `cell`, and
+is printed as literal text, never as markup: a cell with an escape sequence, a line end or `[red]` in it
+shows as its escaped self. On a terminal lines are styled and wrapped to its width; in a pipe they are
+plain and whole, so that nothing is cut and `grep` finds what it looks for.
+"""
+
+from __future__ import annotations
+
+from holdfast.app.report.changes import print_change, print_headlines
+from holdfast.app.report.covers import print_cover, print_inds
+from holdfast.app.report.explanations import print_explanation, print_ind_explanation
+from holdfast.app.report.links import print_links
+from holdfast.app.report.log import print_log
+from holdfast.app.report.paper import Paper, progress_on
+from holdfast.app.report.texts import cell, columns_text, ind_text, name_text, plural, safe, side_text
+
+__all__ = [
+    "Paper",
+    "cell",
+    "columns_text",
+    "ind_text",
+    "name_text",
+    "plural",
+    "print_change",
+    "print_cover",
+    "print_explanation",
+    "print_headlines",
+    "print_ind_explanation",
+    "print_inds",
+    "print_links",
+    "print_log",
+    "progress_on",
+    "safe",
+    "side_text",
+]

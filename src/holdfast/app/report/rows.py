@@ -1,0 +1,90 @@
+"""Rows that prove something: the columns in question first, then as many others as fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from holdfast.app.report.paper import Paper, Part, width_of
+from holdfast.app.report.texts import cell, name_text
+from holdfast.model.change import WitnessRow, row_name
+
+Mark = Callable[[WitnessRow, str], bool]  # whether a cell is one of those in question
+UPRIGHT_ROWS = 2
+UPRIGHT_COLUMNS = 4
+UPRIGHT_WIDTH = 24
+
+
+def print_rows(
+    paper: Paper,
+    rows: Sequence[WitnessRow],
+    own: Collection[str],
+    style: str,
+    *,
+    indent: int,
+    marked: Mark = lambda row, column: True,
+) -> None:
+    """Rows of one table below each other: their own columns, then the others, differing ones first.
+
+    A cell of an own column is styled if it is `marked`. What is too wide is printed upright, with one line
+    per column.
+    """
+    if not rows[0].values:  # a report has values for its first few thousand changes only
+        names = [row_name(row.row_id) for row in rows]
+        last = f" and {names[-1]}" if len(names) > 1 else ""
+        paper.line(f"row{'s' if last else ''} {', '.join(names[:-1] if last else names)}{last}", indent=indent)
+        return
+    first = rows[0].values
+    asked = [c for c in first if c in own]
+    others = [c for c in first if c not in own]
+    others.sort(key=lambda c: all(row.values.get(c) == first[c] for row in rows))
+
+    def column(name: str, width: int) -> list[Part]:
+        cells: list[Part] = []
+        for row in rows:
+            text = cell(row.values.get(name), width)
+            cells.append((text, style) if name in own and marked(row, name) else text)
+        return [(name_text(name), "bold") if name in own else name_text(name), *cells]
+
+    columns: list[list[Part]] = [[("row", "dim"), *((row_name(r.row_id), "dim") for r in rows)]]
+    columns += [column(c, 40) for c in asked]
+    room = paper.width - indent - sum(width_of(c) + 2 for c in columns)
+    if room < 0:
+        _print_upright(paper, rows, asked, others, style, indent, marked)
+        return
+    shown: list[list[Part]] = []
+    left_out = len(others)
+    for name in others:
+        candidate = column(name, 40)
+        note = len(f"(+{left_out - 1} more)") + 2 if left_out > 1 else 0
+        if room - 3 < width_of(candidate) + 2 + note:
+            continue
+        room -= width_of(candidate) + 2
+        shown.append(candidate)
+        left_out -= 1
+    if shown:
+        columns += [["|"] * (len(rows) + 1), *shown]
+    if left_out and room >= len(f"(+{left_out} more)"):
+        columns.append([(f"(+{left_out} more)", "dim"), *[""] * len(rows)])
+    paper.grid(list(zip(*columns, strict=True)), indent=indent)
+
+
+def _print_upright(
+    paper: Paper,
+    rows: Sequence[WitnessRow],
+    own: Sequence[str],
+    others: Sequence[str],
+    style: str,
+    indent: int,
+    marked: Mark,
+) -> None:
+    """The rows side by side, with one line per column."""
+    for start in range(0, len(rows), UPRIGHT_ROWS):
+        some = rows[start : start + UPRIGHT_ROWS]
+        lines: list[list[Part]] = [[("row", "dim"), *((row_name(r.row_id), "dim") for r in some)]]
+        for name in own:
+            texts = [(cell(r.values.get(name), UPRIGHT_WIDTH), marked(r, name)) for r in some]
+            lines.append([(name_text(name), "bold"), *((t, style if m else "") for t, m in texts)])
+        differing = [c for c in others if any(r.values.get(c) != rows[0].values[c] for r in rows)]
+        for name in differing[:UPRIGHT_COLUMNS]:
+            lines.append([name_text(name), *(cell(r.values.get(name), UPRIGHT_WIDTH) for r in some)])
+        paper.grid(lines, indent=indent)

@@ -1,0 +1,90 @@
+"""Names, values and counts as text: whatever they hold, one line of printable characters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.errors import shorten
+from holdfast.model.dependency import Ind, Side
+
+CELL_WIDTH = 40
+
+
+def safe(text: str) -> str:
+    r"""The text with everything unprintable escaped: control and escape characters, line ends, marks that
+    reverse the direction of writing, lone surrogates.
+
+    >>> print(safe("a\x1b[31mb\nc"))
+    a\x1b[31mb\nc
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def name_text(name: str) -> str:
+    """A column or table name as itself, or quoted where it could be misread in a list.
+
+    >>> print(name_text("day"), name_text("last, first"), name_text(""))
+    day 'last, first' ''
+    """
+    plain = name.isprintable() and name == name.strip() and name and not any(c in name for c in ",[]'\"|")
+    return name if plain else repr(name)
+
+
+def columns_text(columns: Sequence[str]) -> str:
+    """Columns as `[a, b]`.
+
+    >>> columns_text(("a", "b"))
+    '[a, b]'
+    """
+    return f"[{', '.join(map(name_text, columns))}]"
+
+
+def side_text(side: Side) -> str:
+    """A side of an inclusion, or a key with its table.
+
+    >>> side_text(Side("orders", ("customer", "day")))
+    'orders[customer, day]'
+    """
+    return f"{name_text(side.table)}{columns_text(side.columns)}"
+
+
+def ind_text(ind: Ind) -> str:
+    """
+    >>> print(ind_text(Ind(Side("orders", ("customer",)), Side("a,b", ("id",)))))
+    orders[customer] in 'a,b'[id]
+    """
+    return f"{side_text(ind.dependent)} in {side_text(ind.referenced)}"
+
+
+def cell(value: Any, limit: int = CELL_WIDTH) -> str:
+    """A value as it stands in a table of rows; quoted only where it could be misread.
+
+    >>> print(cell("Lee"), cell(None), cell("NULL"), cell(""), cell(3.5))
+    Lee NULL 'NULL' '' 3.5
+    """
+    if isinstance(value, str) and len(value) <= limit:
+        plain = value.isprintable() and value == value.strip() and value not in ("", "NULL")
+        if plain and not value.startswith(("'", '"')) and "|" not in value:
+            return value
+    return shorten(value, limit)
+
+
+def plural(n: int, noun: str) -> str:
+    """
+    >>> plural(1, "key"), plural(2500, "key")
+    ('1 key', '2,500 keys')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def share(value: float) -> str:
+    """A share in a few digits, never rounded to 0 or 1 if it is neither.
+
+    >>> share(0.0), share(0.25), share(0.99996), share(0.0000123), share(12.345)
+    ('0', '0.25', '0.99996', '1.23e-05', '12.3')
+    """
+    text = f"{value:.3g}"
+    return text if text != "1" or value == 1 else repr(value)

@@ -1,0 +1,130 @@
+"""Facts about columns by which foreign keys are judged: counts of the generator, ranges of dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.discovery.link_evidence import ColumnFacts
+from holdfast.kernels import encode
+from holdfast.model.dependency import Ind
+from holdfast.model.schema import Type
+from holdfast.pipeline.relation import Relation
+from holdfast.state.pair_counts import PairCounts
+from holdfast.storage.generator import GeneratorState, ValueTable
+from holdfast.storage.identity import domain, identities
+from holdfast.storage.segments import Segment, open_segment
+
+U64 = NDArray[np.uint64]
+
+
+def column_facts(
+    state: GeneratorState, pairs: PairCounts, table: ValueTable, relation: Relation
+) -> list[ColumnFacts]:
+    """The facts of the columns of a table that take part in inclusions.
+
+    Counts are exact. Ranges and lengths are those of the dictionaries, which still have the values of
+    deleted rows until segments are merged. Cost: a pass over the dictionaries, none over rows.
+    """
+    distinct, rows = pairs.of_columns(state.next_id)
+    segments = [open_segment(relation.root, s, relation.schema) for s in relation.segments if s.n_live]
+    found = []
+    for column_id, name in zip(table.ids, table.columns, strict=True):
+        c = relation.schema.names.index(name)
+        type_ = relation.schema.types[c]
+        low, high, integers = _range(segments, c, type_)
+        as_text = table.as_text and type_.family != "text"
+        found.append(
+            ColumnFacts(
+                table=table.table,
+                column=name,
+                position=c,
+                domain=domain(type_, table.as_text),
+                n_rows=relation.n_rows,
+                n_values=None if table.append_only else int(rows[column_id]),
+                n_distinct=int(distinct[column_id]),
+                low=low,
+                high=high,
+                integers=integers,
+                mean_length=None if as_text else _mean_length(segments, c),
+            )
+        )
+    return found
+
+
+def _range(segments: Sequence[Segment], c: int, type_: Type) -> tuple[float | None, float | None, bool]:
+    """(low, high, integers) of an ordered column; codes are in the order of the values."""
+    if type_.hashed:
+        return None, None, False
+    filled = [s.dictionary(c) for s in segments if len(s.dictionary(c))]
+    if not filled:
+        return None, None, False
+    low = min(_numbers(d[:1], type_)[0] for d in filled)
+    ends = [_numbers(d[-2:], type_) for d in filled]
+    high = max((float(v) for end in ends for v in end if not np.isnan(v)), default=low)
+    if type_.family in ("int", "uint"):
+        integers = True
+    elif type_.family == "decimal":
+        integers = all((encode.ints_of_codes(d) % 10**type_.scale == 0).all() for d in filled)
+    elif type_.family == "float":
+        integers = all((v := _numbers(d, type_), bool((v == np.floor(v)).all()))[1] for d in filled)
+    else:
+        integers = False
+    return (None if np.isnan(low) else float(low)), float(high), integers
+
+
+def _numbers(codes: U64, type_: Type) -> NDArray[np.float64]:
+    if type_.family == "float":
+        return encode.floats_of_codes(codes)
+    if type_.family in ("uint", "bool"):
+        return codes.astype(np.float64)
+    return encode.ints_of_codes(codes).astype(np.float64) / 10.0**type_.scale
+
+
+def _mean_length(segments: Sequence[Segment], c: int) -> float | None:
+    lengths = [(t, len(t)) for s in segments if (t := s.texts(c)) is not None and len(t)]
+    if not lengths:
+        return None
+    total = 0
+    for texts, n in lengths:
+        ends = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + n + 1]
+        total += int(ends[-1] - ends[0])
+    return total / sum(n for _, n in lengths)
+
+
+def not_null_columns(relation: Relation) -> frozenset[str]:
+    """The columns without a NULL in any live row. Cost: a pass over each column's codes."""
+    found = []
+    for c, name in enumerate(relation.schema.names):
+        for ref in relation.segments:
+            segment = open_segment(relation.root, ref, relation.schema)
+            if ((segment.codes[c] == 0) & segment.live).any():
+                break
+        else:
+            found.append(name)
+    return frozenset(found)
+
+
+def with_coverage(ind: Ind, dependent: Relation, referenced: Relation, as_text: tuple[bool, bool]) -> Ind:
+    """A composite inclusion with its coverage counted: a pass over the rows of both sides."""
+    n_left = _n_tuples(dependent, ind.dependent.columns, as_text[0])
+    n_right = _n_tuples(referenced, ind.referenced.columns, as_text[1])
+    return replace(ind, coverage=n_left / n_right if n_right else 0.0)
+
+
+def _n_tuples(relation: Relation, columns: Sequence[str], as_text: bool) -> int:
+    """How many different combinations without NULL some columns have, by the hashes of their values."""
+    found = []
+    for ref in relation.segments:
+        segment = open_segment(relation.root, ref, relation.schema)
+        hashes, whole = np.zeros(ref.n_rows, np.uint64), segment.live.copy()
+        for name in columns:
+            c = relation.schema.names.index(name)
+            keys, _ = identities(segment.dictionary(c), segment.texts(c), relation.schema.types[c], as_text)
+            encode.mix_column(hashes, keys, segment.codes[c])
+            whole &= segment.codes[c] > 0
+        found.append(np.unique(hashes[whole]))
+    return len(np.unique(np.concatenate(found))) if found else 0

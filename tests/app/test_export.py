@@ -1,0 +1,833 @@
+"""Exports: DuckDB takes the DDL and enforces it; names of any kind stay names in every format."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.app.export import (
+    DIALECTS,
+    FORMATS,
+    ExportTable,
+    ForeignKey,
+    Model,
+    to_dbt,
+    to_graphviz,
+    to_mermaid,
+    to_sql,
+)
+from holdfast.app.export.dbt import needs_quotes
+from holdfast.app.export.model import creation_order
+from holdfast.app.export.names import fit
+from holdfast.app.export.sql import DialectName, quoted, sql_type
+from holdfast.app.export.yaml import scalar
+from holdfast.model.dependency import Side
+from holdfast.model.schema import Column, Schema, Type
+
+NAN = float("nan")
+
+
+def table(
+    name: str,
+    columns: dict[str, str],
+    *keys: tuple[str, ...],
+    primary: tuple[str, ...] | None = None,
+    not_null: str | tuple[str, ...] = (),
+    n_rows: int = 10,
+) -> ExportTable:
+    schema = Schema(tuple(Column(c, Type.parse(t)) for c, t in columns.items()))
+    filled = frozenset(not_null.split() if isinstance(not_null, str) else not_null)
+    return ExportTable(name, schema, n_rows, keys, primary, filled)
+
+
+def link(
+    child: str, columns: str | tuple[str, ...], parent: str, referenced: str | tuple[str, ...], **how: float
+) -> ForeignKey:
+    sides = [
+        Side(t, tuple(c.split()) if isinstance(c, str) else c)
+        for t, c in ((child, columns), (parent, referenced))
+    ]
+    return ForeignKey(sides[0], sides[1], how.get("score", 0.5), how.get("error", 0.0))
+
+
+LINES = 'order "lines"'
+SHOP = Model(
+    7,
+    (
+        table(
+            LINES,
+            {"order": "int", "no": "int", "part": "int", "supplier": "int", "line\nend": "text"},
+            ("order", "no"),
+            primary=("order", "no"),
+            not_null="order no part supplier",
+        ),
+        table(
+            "orders",
+            {"id": "int", "customer": "int", "day": "date", "total": "decimal(12,2)"},
+            ("id",),
+            ("customer", "day"),
+            primary=("id",),
+            not_null="id day",
+        ),
+        table(
+            "customers",
+            {"id": "int", "boss": "int", "best order": "int", "Name": "text"},
+            ("id",),
+            ("Name",),
+            primary=("id",),
+            not_null="id",
+        ),
+        table(
+            "partsupp",
+            {"part": "int", "supplier": "int", "cost": "float"},
+            ("part", "supplier"),
+            ("supplier", "cost"),
+            primary=("part", "supplier"),
+            not_null="part supplier",
+        ),
+        table("profiles", {"customer": "int"}, ("customer",), primary=("customer",), not_null="customer"),
+    ),
+    (
+        link("orders", "customer", "customers", "id", score=0.95),
+        link(LINES, "order", "orders", "id", score=0.9),
+        link(LINES, "supplier part", "partsupp", "supplier part", score=0.8),
+        link("customers", "boss", "customers", "id", score=0.7),
+        link("customers", ("best order",), "orders", "id", score=0.3),
+        link("profiles", "customer", "customers", "id", score=0.6),
+    ),
+)
+
+
+def made(ddl: str) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute(ddl)
+    return connection
+
+
+def declared(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, tuple[str, ...]]]:
+    rows = connection.execute(
+        "select table_name, constraint_type, constraint_column_names from duckdb_constraints()"
+    ).fetchall()
+    return sorted((t, kind, tuple(columns)) for t, kind, columns in rows if kind not in ("NOT NULL", "CHECK"))
+
+
+# --- SQL: what is declared, and what a database makes of it -----------------------------------------------
+
+
+def test_duckdb_takes_the_tables_and_enforces_their_keys() -> None:
+    db = made(to_sql(SHOP, "duckdb"))
+    assert declared(db) == [
+        ("customers", "FOREIGN KEY", ("boss",)),
+        ("customers", "PRIMARY KEY", ("id",)),
+        ("customers", "UNIQUE", ("Name",)),
+        (LINES, "FOREIGN KEY", ("order",)),
+        (LINES, "FOREIGN KEY", ("part", "supplier")),  # in the order of the key, or DuckDB refuses
+        (LINES, "PRIMARY KEY", ("order", "no")),
+        ("orders", "FOREIGN KEY", ("customer",)),
+        ("orders", "PRIMARY KEY", ("id",)),
+        ("partsupp", "PRIMARY KEY", ("part", "supplier")),
+        ("profiles", "FOREIGN KEY", ("customer",)),
+        ("profiles", "PRIMARY KEY", ("customer",)),
+    ]
+    db.execute("insert into customers values (1, null, 10, 'Ann')")
+    db.execute("insert into customers values (2, 1, null, null)")
+    db.execute("insert into customers values (3, 1, null, null)")  # UNIQUE: NULL is no duplicate
+    db.execute("insert into orders values (10, 1, '2024-01-01', 9.99), (11, null, '2024-01-01', null)")
+    db.execute("insert into partsupp values (1, 2, 0.5)")
+    db.execute(f"insert into {quoted(LINES)} values (10, 1, 1, 2, 'x')")
+    for wrong in (
+        "insert into customers values (4, 9, null, null)",  # no such boss
+        "insert into customers values (4, null, null, 'Ann')",  # the name is taken
+        "insert into customers values (null, null, null, null)",
+        "insert into orders values (12, 9, '2024-01-01', null)",  # no such customer
+        "insert into orders values (12, 1, null, null)",  # NOT NULL
+        f"insert into {quoted(LINES)} values (10, 2, 2, 1, 'x')",  # the parts are there, the pair is not
+        f"insert into {quoted(LINES)} values (10, 1, 1, 2, 'x')",
+    ):
+        with pytest.raises(duckdb.ConstraintException):
+            db.execute(wrong)
+
+
+def test_a_cycle_is_broken_where_the_score_is_lowest() -> None:
+    closing = 'ALTER TABLE "customers" ADD CONSTRAINT "customers_best_order_fk" FOREIGN KEY ("best order")'
+    for dialect in ("ansi", "postgres"):
+        lines = to_sql(SHOP, dialect).split("\n")  # type: ignore[arg-type]
+        altered = [line for line in lines if line.startswith("ALTER")]
+        assert len(altered) == 2
+        assert altered[0].startswith('ALTER TABLE "customers" ADD CONSTRAINT "customers_boss_fk"')
+        assert altered[1].startswith(closing)
+        assert altered[1].endswith('REFERENCES "orders" ("id");  -- score 0.30')
+        assert lines.index('CREATE TABLE "customers" (') < lines.index('CREATE TABLE "orders" (')
+    text = to_sql(SHOP, "duckdb")
+    assert "it closes a cycle, and DuckDB adds no foreign key to a table that exists" in text
+    assert f"\n-- {closing}" in text
+
+
+def test_the_script_says_what_it_is() -> None:
+    first = "holdfast, version 7 of the workspace: proposed by what holds in the data, not declared"
+    for name, write in FORMATS.items():
+        text = write(SHOP)
+        assert first in text.split("\n")[0], name
+        assert text.endswith("\n")
+        assert not text.endswith("\n\n")
+    assert to_sql(SHOP).startswith("-- ")
+
+
+def test_a_foreign_key_that_does_not_hold_is_a_comment() -> None:
+    for error, words in ((0.021, "2.1 %"), (1e-7, "1e-05 %"), (NAN, "nan %")):
+        model = Model(
+            1,
+            (
+                table("a", {"x": "int"}, ("x",), primary=("x",), not_null="x"),
+                table("b", {"x": "int"}),
+            ),
+            (link("b", "x", "a", "x", error=error),),
+        )
+        text = to_sql(model, "duckdb")
+        assert f"-- b[x] in a[x]: it does not hold: {words} of its values are missing" in text
+        assert declared(made(text)) == [("a", "PRIMARY KEY", ("x",))]
+
+
+PARENT = {"x": "int", "y": "int", "z": "text"}
+
+
+@pytest.mark.parametrize(
+    ("parent", "fk", "unique", "reason"),
+    [
+        (table("p", PARENT, ("x", "y")), ("x y", "x y"), [("x", "y")], None),
+        (table("p", PARENT, ("x",)), ("x y", "x y"), [("x",), ("x", "y")], None),
+        (table("p", PARENT, ("x", "y")), ("x", "x"), [], "[x] is not unique in p"),
+        (table("p", PARENT), ("x", "x"), [], "no key of p is known"),
+        (table("p", PARENT, (), n_rows=1), ("x", "x"), [], "p has at most one row, and no key to refer to"),
+        (table("p", PARENT, ("z",)), ("x", "z"), [("z",)], "x is BIGINT, and z is VARCHAR"),
+    ],
+)
+def test_what_a_foreign_key_may_refer_to(
+    parent: ExportTable, fk: tuple[str, str], unique: list[Any], reason: str | None
+) -> None:
+    model = Model(1, (table("c", PARENT), parent), (link("c", fk[0], "p", fk[1]),))
+    text = to_sql(model, "duckdb")
+    wanted = [("p", "UNIQUE", key) for key in unique]
+    if reason is None:
+        wanted.insert(0, ("c", "FOREIGN KEY", tuple(fk[0].split())))
+    else:
+        assert f": {reason} (score 0.50)\n-- ALTER TABLE" in text
+    assert declared(made(text)) == sorted(wanted)
+
+
+def test_a_parent_that_is_left_out() -> None:
+    model = Model(1, (table("c", {"x": "int"}),), (link("c", "x", "p", "id"),))
+    text = to_sql(model, "duckdb")
+    assert "p is not part of this export" in text
+    made(text)
+    assert "ref('p')" in to_dbt(model)
+    assert "p" not in to_mermaid(model).split("erDiagram")[1].split()
+    assert "->" not in to_graphviz(model)
+
+
+def test_a_primary_key_needs_columns_without_null() -> None:
+    keyed = table("t", {"a": "int", "b": "int"}, ("a", "b"), primary=("b", "a"), not_null="a")
+    text = to_sql(Model(1, (keyed,)), "duckdb")
+    assert "-- [b, a] is UNIQUE and not the PRIMARY KEY: there may be NULL in [b]" in text
+    assert declared(made(text)) == [("t", "UNIQUE", ("a", "b"))]
+    filled = table("t", {"a": "int", "b": "int"}, ("a", "b"), primary=("b", "a"), not_null="a b")
+    assert declared(made(to_sql(Model(1, (filled,)), "duckdb"))) == [("t", "PRIMARY KEY", ("b", "a"))]
+
+
+def test_no_rows_are_no_evidence() -> None:
+    empty = table("t", {"a": "int"}, (), not_null="a", n_rows=0)
+    text = to_sql(Model(1, (empty,)), "duckdb")
+    assert "-- t has at most one row: that nothing is in it twice makes no key" in text
+    assert "NOT NULL" not in text
+    assert "not_null" not in to_dbt(Model(1, (empty,)))
+    assert declared(made(text)) == []
+
+
+def test_all_keys_only_if_asked_for() -> None:
+    wide = [("a", "b"), ("a", "c"), ("b", "c")]
+    model = Model(1, (table("t", dict.fromkeys("abcd", "int"), ("d",), *wide),))
+    few, many = to_sql(model, "duckdb"), to_sql(model, "duckdb", all_keys=True)
+    assert "-- keys of t that are not declared here: 3" in few
+    assert declared(made(few)) == [("t", "UNIQUE", ("d",))]
+    assert "not declared here" not in many
+    assert declared(made(many)) == sorted(("t", "UNIQUE", key) for key in [("d",), *wide])
+    assert to_dbt(model, all_keys=True).count("unique_combination_of_columns") == 3
+    assert to_dbt(model).count("unique_combination_of_columns") == 0
+
+
+def test_constraint_names_are_short_unique_and_stable() -> None:
+    long = "a" * 70
+    tables = (
+        table("t", {"a_b": "int", "c": "int"}, ("a_b", "c"), primary=("a_b", "c"), not_null="a_b c"),
+        table("t_a", {"b": "int", "日本": "int", long: "int"}, ("b",), ("日本",), (long,)),
+        table("T", {"a": "int", "b": "int"}, ("a",)),
+        table("t_pk", {"x": "int"}),
+    )
+    fks = (link("T", "a", "t_a", "b"), link("T", "a", "t_a", ("日本",)), link("T", "b", "t_a", "b"))
+
+    def names(model: Model) -> dict[str, str]:
+        found = re.findall(r'CONSTRAINT ("[^"]+") (.*?),?(?:  -- .*)?;?$', to_sql(model), re.MULTILINE)
+        assert len({name.lower() for name, _ in found}) == len(found)
+        assert all(re.fullmatch(r'"[a-z0-9_]{1,48}"', name) for name, _ in found)
+        assert not {name.strip('"') for name, _ in found} & {t.name for t in model.tables}
+        return {clause: name for name, clause in found}
+
+    whole = names(Model(1, tables, fks))
+    assert len(whole) == 8
+    assert whole['FOREIGN KEY ("b") REFERENCES "t_a" ("b")'] == '"t_b_fk"'
+    reordered = names(Model(2, tables[::-1], fks[::-1]))
+    assert {c: n for c, n in whole.items() if "KEY (" in c or "_uq" in n} == reordered
+    assert names(Model(1, tables)) == {c: n for c, n in whole.items() if "FOREIGN" not in c}
+
+
+EVERY_TYPE = {
+    "int": ("BIGINT", "BIGINT", "BIGINT"),
+    "uint": ("DECIMAL(20,0)", "NUMERIC(20,0)", "UBIGINT"),
+    "float": ("DOUBLE PRECISION", "DOUBLE PRECISION", "DOUBLE"),
+    "decimal(12,2)": ("DECIMAL(12,2)", "NUMERIC(12,2)", "DECIMAL(12,2)"),
+    "decimal(3,-2)": ("DECIMAL(5,0)", "NUMERIC(5,0)", "DECIMAL(5,0)"),
+    "decimal(2,5)": ("DECIMAL(5,5)", "NUMERIC(5,5)", "DECIMAL(5,5)"),
+    "decimal(60,10)": ("DECIMAL(60,10)", "NUMERIC(60,10)", "VARCHAR"),
+    "bool": ("BOOLEAN", "BOOLEAN", "BOOLEAN"),
+    "date": ("DATE", "DATE", "DATE"),
+    "time[us]": ("TIME(6)", "TIME", "TIME"),
+    "time[ns]": ("TIME(9)", "TIME", "TIME"),
+    "timestamp[s]": ("TIMESTAMP(6)", "TIMESTAMP", "TIMESTAMP"),
+    "timestamp[ns]": ("TIMESTAMP(9)", "TIMESTAMP", "TIMESTAMP_NS"),
+    "timestamp[us,utc]": (
+        "TIMESTAMP(6) WITH TIME ZONE",
+        "TIMESTAMP WITH TIME ZONE",
+        "TIMESTAMP WITH TIME ZONE",
+    ),
+    "text": ("VARCHAR", "TEXT", "VARCHAR"),
+    "binary": ("VARBINARY", "BYTEA", "BLOB"),
+}
+
+
+def test_types_of_every_family() -> None:
+    for name, wanted in EVERY_TYPE.items():
+        assert tuple(sql_type(Type.parse(name), d)[0] for d in DIALECTS) == wanted
+    everything = table("t", {t: t for t in EVERY_TYPE}, *((t,) for t in EVERY_TYPE))
+    db = made(to_sql(Model(1, (everything,)), "duckdb"))
+    types = db.execute(
+        "select data_type from duckdb_columns() where not internal order by column_index"
+    ).fetchall()
+    assert [t for (t,) in types] == [duckdb_type for _, _, duckdb_type in EVERY_TYPE.values()]
+    lossy = [line for line in to_sql(Model(1, (everything,)), "postgres").split("\n") if "do not fit" in line]
+    assert [line.split('"')[1] for line in lossy] == ["time[ns]", "timestamp[ns]"]
+
+
+@pytest.mark.parametrize(
+    ("child", "parent", "taken_by"),
+    [
+        ("int", "decimal(20,0)", {"ansi", "postgres"}),
+        ("decimal(12,2)", "int", {"ansi"}),
+        ("decimal(12,2)", "decimal(10,2)", {"ansi", "postgres"}),
+        ("uint", "float", {"ansi", "postgres"}),
+        ("timestamp[ms]", "timestamp[us]", {"ansi", "postgres", "duckdb"}),
+        ("timestamp[us,utc]", "timestamp[us]", set()),
+        ("int", "text", set()),
+    ],
+)
+def test_types_that_a_foreign_key_can_join(child: str, parent: str, taken_by: set[str]) -> None:
+    tables = (table("c", {"x": child}), table("p", {"x": parent}, ("x",)))
+    model = Model(1, tables, (link("c", "x", "p", "x"),))
+    for dialect in DIALECTS:
+        lines = to_sql(model, dialect).split("\n")
+        assert any(line.startswith("  CONSTRAINT") and "FOREIGN KEY" in line for line in lines) == (
+            dialect in taken_by
+        )
+    made(to_sql(model, "duckdb"))
+
+
+def test_what_a_dialect_cannot_have_is_altered_and_said() -> None:
+    long = "é" * 40
+    odd = table("", {"id": "int", "ID": "int", "": "int", "a\0": "int", long: "int"}, ("ID",))
+    db = made(to_sql(Model(1, (odd,)), "duckdb"))
+    columns = [
+        c
+        for (c,) in db.execute(
+            "select column_name from duckdb_columns() where not internal order by column_index"
+        ).fetchall()
+    ]
+    assert columns[0] == "id"
+    assert columns[1].startswith("ID_")
+    assert declared(db)[0][2] == (columns[1],)
+    assert "  -- in the data: ID\n" in to_sql(Model(1, (odd,)), "duckdb")
+    postgres = to_sql(Model(1, (odd,)), "postgres")
+    assert '"ID" BIGINT,\n' in postgres
+    assert all(len(name.encode()) <= 63 for name in re.findall(r'"([^"]*)"', postgres))
+    key = tuple(f"c{i}" for i in range(40))
+    wide = table("t", dict.fromkeys(key, "int"), key, primary=key, not_null=key)
+    text = to_sql(Model(1, (wide,)), "postgres")
+    assert "is unique, but a key of PostgreSQL has at most 32 columns" in text
+    assert "CONSTRAINT" not in text
+    made(to_sql(Model(1, (wide,)), "duckdb"))
+
+
+def test_tables_without_columns_and_no_tables() -> None:
+    nothing = Model(1, (table("t", {}),))
+    assert "-- t has no columns" in to_sql(nothing, "duckdb")
+    assert duckdb.connect().extract_statements(to_sql(nothing, "duckdb")) == []
+    assert to_dbt(Model(1, ())).endswith("version: 2\nmodels: []\n")
+    for write in FORMATS.values():
+        write(nothing)
+        write(Model(1, ()))
+
+
+@pytest.mark.parametrize(
+    ("tables", "fks", "message"),
+    [
+        ((table("t", {"a": "int"}), table("t", {"a": "int"})), (), "same name"),
+        ((table("t", {"a": "int", "b": "int"}),), (link("t", "a b", "t", "b"),), "does not pair"),
+        ((table("t", {"a": "int"}),), (link("t", "a", "t", "c"),), "no column 'c'"),
+        ((table("t", {"a": "int"}),), (link("u", "a", "t", "a"),), "starts at a table that is left out"),
+        ((table("t", {"a": "int", "b": "int"}),), (link("t", "a", "t", "b"),) * 2, "twice"),
+        ((table("t", {"a": "int", "b": "int"}),), (link("t", "a a", "t", "a b"),), "twice"),
+    ],
+)
+def test_a_model_makes_sense(
+    tables: tuple[ExportTable, ...], fks: tuple[ForeignKey, ...], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        Model(1, tables, fks)
+    with pytest.raises(ValueError, match="no column 'z'"):
+        table("t", {"a": "int"}, ("z",))
+    with pytest.raises(ValueError, match="unknown SQL dialect 'x'"):
+        to_sql(SHOP, "x")  # type: ignore[arg-type]
+
+
+# --- dbt --------------------------------------------------------------------------------------------------
+
+
+def test_dbt_tests() -> None:
+    assert to_dbt(Model(3, SHOP.tables[1:4], SHOP.foreign_keys[:1])) == (
+        """\
+# holdfast, version 3 of the workspace: proposed by what holds in the data, not declared
+version: 2
+models:
+  - name: orders
+    columns:
+      - name: id
+        data_tests:
+          - unique
+          - not_null
+      - name: customer
+        data_tests:
+          - relationships:
+              arguments:
+                to: ref('customers')
+                field: id
+      - name: day
+        data_tests:
+          - not_null
+  - name: customers
+    columns:
+      - name: id
+        data_tests:
+          - unique
+          - not_null
+      - name: Name
+        quote: true
+        data_tests:
+          - unique
+  - name: partsupp
+    data_tests:
+      - dbt_utils.unique_combination_of_columns:
+          arguments:
+            combination_of_columns:
+              - part
+              - supplier
+    columns:
+      - name: part
+        data_tests:
+          - not_null
+      - name: supplier
+        data_tests:
+          - not_null
+"""
+    )
+
+
+def test_dbt_takes_nulls_for_equal_and_keys_do_not() -> None:
+    keyed = table("t", {"a": "int", "order": "int"}, ("a", "order"), primary=("a", "order"), not_null="a")
+    assert """\
+            combination_of_columns:
+              - a
+              - order
+            quote_columns: true
+          config:
+            where: "\\"order\\" is not null"
+""" in to_dbt(Model(1, (keyed,)))
+
+
+def test_dbt_warns_of_what_does_not_quite_hold_and_splits_what_is_wide() -> None:
+    tables = (table("c", {"a": "int", "b": "int"}), table("p", {"Key": "int", "b": "int"}))
+    fks = (link("c", "a b", "p", "Key b"), link("c", "a", "p", "Key", error=0.5))
+    text = to_dbt(Model(1, tables, fks))
+    assert "# c[a, b] in p[Key, b] is tested column by column: relationships takes one" in text
+    assert text.count("- relationships:") == 2
+    assert (
+        """\
+          # c[a] in p[Key]: 50 % of its values are missing
+          - relationships:
+              arguments:
+                to: ref('p')
+                field: "\\"Key\\""
+              config:
+                severity: warn
+      - name: b
+"""
+        in text
+    )
+
+
+def test_dbt_leaves_out_what_it_cannot_name() -> None:
+    tables = (
+        table("it's", {"a": "int"}, ("a",)),
+        table("t", {"{{ a }}": "int", 'b"c': "int", "d": "int"}, ("{{ a }}",), ('b"c', "d"), ("d",)),
+    )
+    fks = (link("t", "d", "it's", "a"), link("t", "d", "t", ('b"c',)))
+    text = to_dbt(Model(1, tables, fks), all_keys=True)
+    code = [line for line in text.split("\n") if not line.lstrip().startswith("#")]
+    assert not any("it's" in line or "{{" in line or 'b"c' in line for line in code)
+    assert "# columns left out, as dbt cannot name them: [{{ a }}, 'b\"c']" in text
+    assert text.count("left out") == 4
+    alone = to_dbt(Model(1, tables[:1]))
+    assert alone.endswith('models:\n  # left out, as dbt cannot name it: "it\'s"\n  []\n')
+
+
+def test_dbt_quotes_what_duckdb_takes_only_in_quotes() -> None:
+    db = duckdb.connect()
+    for (word,) in db.execute("select keyword_name from duckdb_keywords()").fetchall():
+        db.execute(f"create or replace table t ({quoted(word)} int)")
+        name = quoted(word) if needs_quotes(word) else word
+        db.execute(f"select {name} as c from t where {name} is not null group by {name}")
+
+
+# --- Diagrams ---------------------------------------------------------------------------------------------
+
+
+def test_mermaid() -> None:
+    text = to_mermaid(SHOP)
+    assert (
+        """\
+    orders {
+        int id PK
+        int customer FK
+        date day
+        decimal_12_2 total
+    }
+    customers {
+        int id PK
+        int boss FK
+        int best_order FK "best order"
+        text Name UK
+    }
+"""
+        in text
+    )
+    assert re.search(
+        r'\n    t_order_lines_\w{6}\["order #34;lines#34;"\] \{\n        int order PK, FK\n', text
+    )
+    relations = [line.split(" : ") for line in text.split("\n") if " : " in line]
+    assert [re.sub(r"_\w{6}\b", "", ends).strip() for ends, _ in relations] == [
+        "orders }o--o| customers",  # an order may have no customer
+        "t_order_lines }o--|| orders",
+        "t_order_lines }o--|| partsupp",
+        "customers }o--o| customers",
+        "customers }o--o| orders",
+        "profiles |o--|| customers",  # one profile per customer
+    ]
+    assert relations[2][1] == '"supplier, part"'
+
+
+def test_diagrams_show_wide_keys_and_what_does_not_quite_hold() -> None:
+    tables = (table("a", {"x": "int", "y": "int"}, ("x", "y"), primary=("x", "y"), not_null="x"),)
+    model = Model(1, tables, (link("a", "x", "a", "y", error=0.1),))
+    mermaid = to_mermaid(model)
+    assert '        int x FK "unique with y"\n        int y "unique with x"\n' in mermaid
+    assert '    a }o..o| a : "x: 10 #37; of its values are missing"\n' in mermaid
+    dot = to_graphviz(model)
+    assert '<TR><TD COLSPAN="3" ALIGN="LEFT">unique [x, y]</TD></TR>' in dot
+    assert "label=<x: 10 % of its values are missing>, style=dashed];" in dot
+
+
+def test_graphviz() -> None:
+    text = to_graphviz(SHOP)
+    assert '<TR><TD>PK, FK</TD><TD ALIGN="LEFT" PORT="c0">order</TD><TD ALIGN="LEFT">int</TD></TR>' in text
+    edges = [line.strip() for line in text.split("\n") if "->" in line]
+    assert edges == [
+        "t1:c1 -> t2:c0 [arrowtail=crowodot, arrowhead=teeodot];",
+        "t0:c0 -> t1:c0 [arrowtail=crowodot, arrowhead=teetee];",
+        "t0:c3 -> t3:c1 [arrowtail=crowodot, arrowhead=teetee, label=<supplier, part>];",
+        "t2:c1 -> t2:c0 [arrowtail=crowodot, arrowhead=teeodot];",
+        "t2:c2 -> t1:c0 [arrowtail=crowodot, arrowhead=teeodot];",
+        "t4:c0 -> t2:c0 [arrowtail=teeodot, arrowhead=teetee];",
+    ]
+
+
+# --- Names of any kind ------------------------------------------------------------------------------------
+
+EVIL = (
+    "",
+    " ",
+    "a",
+    "A",
+    "select",
+    "pk",
+    "one",
+    "no",
+    "12",
+    "~",
+    "- a: b # c",
+    'x"); DROP TABLE "a',
+    "x' OR 1=1 --",
+    "a\n-- b",
+    "a\r\nb",
+    "a\u2028b",
+    "\0",
+    "\ufeff",
+    "/* a",
+    "{{ x }}",
+    "%%{init: {}}%%",
+    "direction  TB",
+    "</TD>&amp;<B>",
+    '"',
+    '""',
+    "\\",
+    "日本",
+    "e\u0301",
+    "\U0001f600",
+    "n" * 80,
+    "_n" * 80,
+)
+names = st.sampled_from(EVIL) | st.text(max_size=6)
+well_formed = names.filter(lambda name: name.encode("utf-8", "replace").decode() == name)
+
+
+@st.composite
+def models(draw: st.DrawFn, *, backwards: bool = False) -> Model:
+    """Tables, keys and foreign keys of any names; if `backwards`, parents stand before their children."""
+    tables = []
+    for name in draw(st.lists(well_formed, min_size=1, max_size=4, unique=True)):
+        columns = draw(st.lists(well_formed, min_size=1, max_size=4, unique=True))
+        some = st.lists(st.sampled_from(columns), max_size=3, unique=True).map(tuple)
+        keys = draw(st.lists(some, max_size=3, unique_by=frozenset))
+        kinds = st.sampled_from(["int", "int", "int", "text", *EVERY_TYPE])
+        tables.append(
+            table(
+                name,
+                {c: draw(kinds) for c in columns},
+                *keys,
+                primary=draw(st.sampled_from([*keys, None])),
+                not_null=draw(some),
+                n_rows=draw(st.integers(0, 9)),
+            )
+        )
+    fks: dict[tuple[Side, Side], ForeignKey] = {}
+    for _ in range(draw(st.integers(0, 4))):
+        i, j = draw(st.integers(0, len(tables) - 1)), draw(st.integers(0, len(tables) - 1))
+        child, parent = tables[max(i, j) if backwards else i], tables[min(i, j) if backwards else j]
+        arity = draw(st.integers(1, min(2, len(child.schema), len(parent.schema))))
+        sides = [Side(t.name, tuple(draw(st.permutations(t.schema.names))[:arity])) for t in (child, parent)]
+        score, error = draw(st.sampled_from([0.1, 0.9, NAN])), draw(st.sampled_from([0.0, 0.0, 0.02, NAN]))
+        fks[sides[0], sides[1]] = ForeignKey(sides[0], sides[1], score, error)
+    return Model(draw(st.integers(0, 99)), tuple(tables), tuple(fks.values()))
+
+
+def to_declare(model: Model) -> list[tuple[str, tuple[str, ...]]]:
+    """The foreign keys that DuckDB can have, by definition; for models without cycles."""
+    tables = {t.name: t for t in model.tables}
+    wanted = []
+    for f in model.foreign_keys:
+        child, parent = tables[f.dependent.table], tables[f.referenced.table]
+        keys = [k for k in (*parent.keys, parent.primary_key or ()) if k]
+        types = [
+            tuple(sql_type(t.schema.types[t.schema.names.index(c)], "duckdb")[0] for c in side.columns)
+            for t, side in ((child, f.dependent), (parent, f.referenced))
+        ]
+        if f.error == 0 and any(set(k) <= set(f.referenced.columns) for k in keys) and types[0] == types[1]:
+            wanted.append((child.name, f.dependent.columns))
+    return wanted
+
+
+@given(models(backwards=True), st.booleans())
+def test_duckdb_takes_any_names(model: Model, all_keys: bool) -> None:
+    text = to_sql(model, "duckdb", all_keys=all_keys)
+    db = made(text)
+    assert len(db.extract_statements(text)) == len(model.tables)
+    found: dict[str, list[str]] = {}
+    for name, column in db.execute(
+        "select table_name, column_name from duckdb_columns() where not internal order by column_index"
+    ).fetchall():
+        found.setdefault(name, []).append(column)
+    table_names = fit([t.name for t in model.tables], ignores_case=True)
+    column_names = {t.name: fit(t.schema.names, ignores_case=True) for t in model.tables}
+    assert found == {table_names[t.name]: list(column_names[t.name].values()) for t in model.tables}
+    constraints = declared(db)
+    assert sorted((t, sorted(c)) for t, kind, c in constraints if kind == "FOREIGN KEY") == sorted(
+        (table_names[t], sorted(column_names[t][c] for c in columns)) for t, columns in to_declare(model)
+    )
+    for t in model.tables:
+        ours = {
+            frozenset(c) for name, kind, c in constraints if name == table_names[t.name] and "KEY" in kind
+        }
+        ours |= {
+            frozenset(c) for name, kind, c in constraints if (name, kind) == (table_names[t.name], "UNIQUE")
+        }
+        for key in t.keys:
+            if len(key) == 1 or (key and (all_keys or key == t.primary_key)):
+                assert frozenset(column_names[t.name][c] for c in key) in ours
+
+
+@given(models(), st.sampled_from(DIALECTS))
+def test_any_cycles_are_broken(model: Model, dialect: DialectName) -> None:
+    text = to_sql(model, dialect)
+    assert len(made(to_sql(model, "duckdb")).sql("show tables").fetchall()) == len(model.tables)
+    text.encode("utf-8")
+    order, late = creation_order(model, model.foreign_keys)
+    assert sorted(t.name for t in order) == sorted(t.name for t in model.tables)
+    rank = {t.name: i for i, t in enumerate(order)}
+    for f in model.foreign_keys:
+        child, parent = f.dependent.table, f.referenced.table
+        if f in late and child != parent:
+            # Late for a reason: without it, the parent needs the child already.
+            above, waiting = set(), [parent]
+            while waiting:
+                name = waiting.pop()
+                above.add(name)
+                early = (g for g in model.foreign_keys if g not in late and g.dependent.table == name)
+                waiting += [g.referenced.table for g in early if g.referenced.table not in above]
+            assert child in above
+        else:
+            assert (rank[parent] < rank[child]) == (child != parent)
+
+
+@given(st.lists(names, unique=True), st.sampled_from([None, 20, 63]), st.booleans())
+def test_names_fit(given_names: list[str], limit: int | None, ignores_case: bool) -> None:
+    fitted = fit(given_names, max_bytes=limit, ignores_case=ignores_case)
+    assert list(fitted) == given_names
+    texts = [name.lower() if ignores_case and name.isascii() else name for name in fitted.values()]
+    assert len(set(texts)) == len(texts)
+    for name, text in fitted.items():
+        assert text
+        assert "\0" not in text
+        assert limit is None or len(text.encode("utf-8")) <= limit
+        if name and name.isascii() and "\0" not in name and len(name) <= (limit or 99) and not ignores_case:
+            assert text == name
+
+
+@given(names)
+def test_quotes_hold_any_name_in(name: str) -> None:
+    inside = quoted(name)[1:-1]
+    assert re.fullmatch(r'(?:[^"]|"")*', inside)
+    assert inside.replace('""', '"') == name
+
+
+@given(names)
+def test_yaml_holds_any_text(name: str) -> None:
+    text = scalar(name)
+    text.encode("utf-8")
+    assert text.isprintable()
+    if text.startswith('"'):
+        assert ast.literal_eval(text) == name  # the escapes in use mean the same in Python
+    else:
+        assert text == name
+        assert re.fullmatch(r"[A-Za-z_][\w.]*|ref\('\w+'\)", text)
+
+
+@given(models(), st.booleans())
+def test_yaml_is_read_as_it_was_meant(model: Model, all_keys: bool) -> None:
+    yaml = pytest.importorskip("yaml")
+    read = yaml.safe_load(to_dbt(model, all_keys=all_keys))
+    assert read["version"] == 2
+    tables = {t.name: t for t in model.tables}
+    for entry in read["models"]:
+        keyed = tables[entry["name"]]
+        columns = {c["name"]: c["data_tests"] for c in entry.get("columns", [])}
+        assert set(columns) <= set(keyed.schema.names)
+        for test in entry.get("data_tests", []):
+            told = test["dbt_utils.unique_combination_of_columns"]["arguments"]["combination_of_columns"]
+            assert set(told) <= set(keyed.schema.names)
+        for column, tests in columns.items():
+            plain = [t for t in tests if isinstance(t, str)]
+            assert ("not_null" in plain) == (column in keyed.not_null and keyed.n_rows > 0)
+            for test in tests:
+                if isinstance(test, dict):
+                    arguments = test["relationships"]["arguments"]
+                    ref = arguments["to"]
+                    assert ref[5:-2] in tables
+                    assert arguments["field"].strip('"') in tables[ref[5:-2]].schema.names
+
+
+ENTITY = re.compile(r'    [A-Za-z]\w*(\["[^"%\\]+"\])? \{', re.ASCII)
+KEY = "(PK|FK|UK)"
+ATTRIBUTE = re.compile(
+    rf'        (?!{KEY}\b)[a-z]\w* (?!{KEY}\b)[A-Za-z_]\w*( {KEY}(, {KEY})*)?( "[^"%\\]*")?',
+    re.ASCII | re.IGNORECASE,
+)
+RELATION = re.compile(r'    [A-Za-z]\w* [|}]o(--|\.\.)(\|\||o\|) [A-Za-z]\w* : "[^"%\\]*"', re.ASCII)
+
+
+@given(models(), st.booleans())
+def test_mermaid_takes_any_names(model: Model, all_keys: bool) -> None:
+    text = to_mermaid(model, all_keys=all_keys)
+    comment, start, *lines, end = text.split("\n")
+    assert comment.startswith("%% ")
+    assert (start, end) == ("erDiagram", "")
+    assert all(line.isprintable() for line in lines)
+    assert not any(re.search(r"direction\s+(TB|BT|RL|LR)", line, re.IGNORECASE) for line in lines)
+    shapes = [ENTITY, ATTRIBUTE, RELATION, re.compile("    }")]
+    counts = [sum(shape.fullmatch(line) is not None for line in lines) for shape in shapes]
+    n_columns = sum(len(t.schema) for t in model.tables)
+    assert counts == [len(model.tables), n_columns, len(model.foreign_keys), len(model.tables)]
+    entities = [line.split("[")[0].split()[0] for line in lines if ENTITY.fullmatch(line)]
+    assert len(set(entities)) == len(model.tables)
+
+
+@given(models(), st.booleans())
+def test_graphviz_takes_any_names(model: Model, all_keys: bool) -> None:
+    text = to_graphviz(model, all_keys=all_keys)
+    assert all(line.isprintable() for line in text.split("\n"))
+    labels = re.findall(r"\[label=<\n(.*?)\n  >\];", text, re.DOTALL)
+    for t, label in zip(model.tables, labels, strict=True):
+        rows = ET.fromstring(label).findall("TR")
+        assert [cell.get("PORT") for row in rows for cell in row if cell.get("PORT")] == [
+            f"c{i}" for i in range(len(t.schema))
+        ]
+        told = [row[1].text for row in rows if len(row) == 3]
+        for name, shown in zip(t.schema.names, told, strict=True):
+            assert shown == name or ast.literal_eval(shown or "") == name
+    for label in re.findall(r"label=<([^\n]*)>(?:, style=dashed)?\];", text):
+        ET.fromstring(f"<P>{label}</P>")
+
+
+def test_the_same_model_gives_the_same_text() -> None:
+    """Whatever the order of sets, which differs from one process to the next."""
+    script = (
+        "from holdfast.app.export import *\n"
+        "from holdfast.model.dependency import Side\n"
+        "from holdfast.model.schema import Column, Schema, Type\n"
+        f"model = {SHOP!r}\n"
+        "for write in FORMATS.values(): print(write(model), end='')\n"
+    )
+    wanted = "".join(write(SHOP) for write in FORMATS.values())
+    for seed in ("1", "2"):
+        told = subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8"},
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+        assert told.stdout.decode("utf-8") == wanted
