@@ -342,7 +342,7 @@ class Workspace(Inspector):
         step = inds.absorb(values, known, done)
         if not commit:
             return step
-        state = inds.merged(replace(values, state=step.after.state))
+        state = replace(values, state=step.after.state).tidied()
         return replace(step, after=step.after.with_state(state))
 
     def _ind_changes(
@@ -357,7 +357,7 @@ class Workspace(Inspector):
             if table not in relations:
                 state = self._current(table)[1]
                 relations[table] = context.relation(state, state.folder, "looking up")
-        return ind_changes(step, relations, "tracking it" if action == "track" else "this batch")
+        return ind_changes(step, relations, tracked=action == "track")
 
     def _values(self, context: Context, state: GeneratorState, *, commit: bool = True) -> Values:
         from holdfast.pipeline.values import Values

@@ -232,6 +232,7 @@ def limbs(values: list[int], width: int) -> np.ndarray:
 @example([10**76 - 1, -(10**76) + 1, 10**75, 0, 1, -1, 2**63, -(2**63), -(2**63) - 1, 2**64 - 1, 2**64], 0)
 @example([10**76 - 1, 10**75, 2**63 * 10, 2**64 * 10, -(2**63) * 10, (2**64 - 1) * 10, 10**20], 1)
 @example([(2**64 + 4096) * 10**3, (2**200) * 10**3, 2**63 * 10**2, 0], 3)
+@example([(2**53 - 1) << e for e in (12, 32, 43, 63, 64, 90, 127, 199)], 0)
 def test_wide_identities(values: list[int], scale: int) -> None:
     exact = Context(prec=80)
     decimals = [Decimal(v).scaleb(-scale, context=exact) for v in values]

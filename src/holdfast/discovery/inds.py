@@ -168,14 +168,15 @@ def dropped(values: Values, known: Inclusions, table: str) -> Inclusions:
     clusters = without_columns(read_clusters(values.root, state.clusters), gone)
     pairs = known.pairs.without_columns(gone)
     rest = tuple(t for t in state.tables if t.table != table)
+    n_dead = state.n_dead + int(known.pairs.of_columns(state.next_id)[0][gone].sum())
     state = replace(
         state,
         tables=rest,
-        runs=state.runs if rest else (),
+        n_dead=n_dead,
         clusters=(write_clusters(values.root, values.folder, clusters),),
         pairs=(_write_pairs(values, pairs),),
     )
-    return Inclusions(state, pairs)
+    return Inclusions(replace(values, state=state).tidied(), pairs)
 
 
 def _saved(values: Values, change: Clusters, delta: PairCounts, pairs: PairCounts) -> GeneratorState:
@@ -203,8 +204,3 @@ def _write_pairs(values: Values, pairs: PairCounts) -> SumRef:
     # Named a cover: past inclusions are read from it, so it is kept for good.
     name = unique_name(values.folder, "cover", ".arrow")
     return SumRef(write_bundle(values.root, name, pairs.to_arrays(), {"holdfast": "pairs"}), len(pairs))
-
-
-def merged(values: Values, *, everything: bool = False) -> GeneratorState:
-    """The state with its runs merged where there are too many of one size."""
-    return values.tidied(everything=everything)

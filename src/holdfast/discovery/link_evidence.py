@@ -36,7 +36,6 @@ FEW_VALUES = -1.2
 REPETITION = 0.5
 TYPE = -1.0
 ERROR = -5.0
-UNIQUE_CHILD = -2.5
 
 DENSE = 0.8  # a sequence has at least this share of the integers of its range
 UNUSED_TAIL = 0.15  # a tail of so much of the parent that is not referred to is half as bad as the worst
@@ -281,7 +280,7 @@ def repetition_reason(child: ColumnFacts) -> Reason | None:
 def type_reason(children: Sequence[ColumnFacts]) -> Reason | None:
     """Fractions, dates and truth values seldom refer to anything."""
     for child in children:
-        if child.domain == "number" and not child.integers:
+        if child.domain == "number" and child.low is not None and not child.integers:
             return Reason("type", TYPE, 1.0, f"{child} has fractions, as no reference has")
         if child.domain == "bool":
             return Reason("type", TYPE, 1.0, f"{child} is true or false")

@@ -73,7 +73,9 @@ def _local_codes(segment: Segment, c: int, as_text: bool, keys: U64, checks: U32
     return [int(i) + 1 if h else 0 for i, h in zip(at, hit, strict=True)]
 
 
-def ind_changes(step: IndStep, relations: Mapping[str, Relation], batch: str) -> tuple[DependencyChange, ...]:
+def ind_changes(
+    step: IndStep, relations: Mapping[str, Relation], *, tracked: bool
+) -> tuple[DependencyChange, ...]:
     """What a batch changed among the inclusions. `relations` are the tables after it."""
     names = step.after.state.names()
     distinct, _ = step.after.pairs.of_columns(step.after.state.next_id)
@@ -89,13 +91,15 @@ def ind_changes(step: IndStep, relations: Mapping[str, Relation], batch: str) ->
     for pair in step.appeared.tolist():
         a, b = pair >> 32, pair & 0xFFFFFFFF
         ind = ind_of(step.after.state, step.after.pairs, names, a, b)
-        if not before_distinct[a]:
-            reason = f"holds: {batch} brought its first values"
+        if tracked:
+            reason = "holds in the tables as tracked"
+        elif not before_distinct[a]:
+            reason = "holds: this batch brought its first values"
         else:
             shared, _ = step.before.pairs.at(np.array([pair], np.uint64))
             missing = int(before_distinct[a] - shared[0])
             what = f"the last {missing:,} missing values are" if missing > 1 else "the last missing value is"
-            reason = f"holds: {what} healed by {batch}"
+            reason = f"holds: {what} healed by this batch"
         changes.append(DependencyChange("appeared", ind, reason))
     return tuple(sorted(changes, key=lambda c: (c.event != "broke", c.dependency)))
 

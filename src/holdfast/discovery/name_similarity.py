@@ -40,7 +40,7 @@ TABLE_WORDS = _words("tbl tb tab table dim fact fct stg ods dw vw view mst maste
 # Attributes that any table may have: two columns of the same such name need not have to do with each other.
 ATTRIBUTES = _words(
     "name title type kind status state date time timestamp description descr comment note text value email "
-    "phone address url order seq line flag active created updated modified version label"
+    "phone address url order seq line flag active created updated modified version label nm dt ts"
 )
 # Quantities, which refer to nothing.
 MEASURES = _words(
@@ -48,6 +48,14 @@ MEASURES = _words(
     "minute month percent percentage position price priority probability qty quantity rank rate rating ratio "
     "salary score seat second sequence size speed sum tax temperature total volume weight width year"
 )
+# Tables of kinds and heads are referred to without saying so: role_id for role_type.id.
+TABLE_TAILS = _words("type kind status header hdr head list catalog lookup record")
+# Roles that people play, and tables of people.
+PERSON_ROLES = _words(
+    "owner author creator editor user assignee reporter reviewer approver agent rep representative seller "
+    "buyer sender recipient advisor manager supervisor member by"
+)
+PERSON_TABLES = _words("user usr person employee emp staff member account contact teacher people")
 # Roles that rows of one table play for each other.
 SELF_ROLES = _words(
     "parent manager mgr boss supervisor superior superordinate predecessor previous prev successor next root "
@@ -60,6 +68,8 @@ IRREGULAR = {"people": "person", "children": "child", "men": "man", "women": "wo
 VOWELS = frozenset("aeiou")
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 
+# What a role that people play says about a reference to a table of people.
+PERSON = 0.55
 # A similarity from which on two names are taken to mean the same.
 SAME = 0.65
 # What remains of a similarity if the parent's column is itself named after a third table.
@@ -134,6 +144,8 @@ class Names:
         text = f"{here} is named like {there}" if by_column > by_table else f"{here} is named after {parent}"
         if table == parent and best < SAME and any(w in SELF_ROLES for s in child.stems for w in s):
             return NameMatch(0.8, f"{here} is named like a reference to another row of {parent}")
+        if best < PERSON and self._is_person(child, parent):
+            return NameMatch(PERSON, f"{here} is named like a role of one of {parent}")
         if not child.has_key_word:
             best *= NO_KEY_WORD
         if best >= 0.3:
@@ -145,6 +157,12 @@ class Names:
             return NameMatch(best, f"{here} is named like a quantity", elsewhere=True)
         text = f"the name {here} does not point to {there}"
         return NameMatch(best, text, reference=child.has_key_word)
+
+    def subject(self, table: str, column: str) -> Words | None:
+        """What a column is about, to compare columns of different tables; None if its name does not tell."""
+        name = self._names[table, column]
+        stems = [s for s in name.stems if _telling(s) and not all(w in ATTRIBUTES | MEASURES for w in s)]
+        return None if name.blank or not any(name.stems) else min(stems, key=len, default=None)
 
     def of_key(self, table: str, column: str) -> float:
         """How much a column is named like the key of its table, 0 to 1: `id`, `customer_id`, `code`."""
@@ -165,10 +183,14 @@ class Names:
                 value = similarity(a, b)
                 if not (_telling(a) and _telling(b)):  # one letter: c_id and o_c_id
                     value = 0.9 if a == b and child.has_key_word and target.has_key_word else 0.0
-                elif not child.has_key_word and all(w in ATTRIBUTES for w in b):
+                elif not child.has_key_word and any(all(w in ATTRIBUTES for w in x) for x in (a, b)):
                     value *= 0.35  # both are called `name`
                 best = max(best, value)
         return best
+
+    def _is_person(self, child: _Name, parent: str) -> bool:
+        roles = any(s and s[-1] in PERSON_ROLES for s in child.stems)
+        return roles and self._tables[parent][-1:] != () and self._tables[parent][-1] in PERSON_TABLES
 
     def _to_table(self, child: _Name, parent: str, target: _Name) -> float:
         entity, alias = self._tables[parent], self._aliases.get(parent)
@@ -180,8 +202,10 @@ class Names:
                 best = max(best, 0.9)
             if _telling(a) and entity:
                 best = max(best, similarity(a, entity))
+                if len(entity) > 1 and entity[-1] in TABLE_TAILS:
+                    best = max(best, 0.85 * similarity(a, entity[:-1]))
                 for b in target.stems:
-                    if b:
+                    if b and len(a) > len(b):  # dept_name for departments.name; not: name
                         best = max(best, similarity(a, entity + b))
         return best
 
@@ -189,9 +213,11 @@ class Names:
         """`id` is the key of its own table, which may extend another one: customer_details, customers."""
         own, entity = self._tables[table], self._tables[parent]
         if table != parent and entity and own and self.of_key(parent, key) >= 0.5:
-            contained = min(max(word_similarity(a, b) for b in own) for a in entity)
-            if contained >= SAME and len(own) > len(entity):
-                return NameMatch(0.6 * contained, f"{table} is named like an extension of {parent}")
+            n = len(entity)
+            starts, ends = zip(own[:n], entity, strict=False), zip(own[-n:], entity, strict=False)
+            same = max(min(word_similarity(a, b) for a, b in part) for part in (starts, ends))
+            if len(own) > n and same >= SAME:
+                return NameMatch(0.6 * same, f"{table} is named like an extension of {parent}")
         return NameMatch(0.0, f"{table}.{column} is named like the key of {table} itself", elsewhere=True)
 
     def _borrowed(self, parent: str, key: str) -> bool:
@@ -233,10 +259,13 @@ def similarity(a: Words, b: Words) -> float:
     """
     if a == b:
         return 1.0
-    found_a = sum(max(word_similarity(x, y) for y in b) for x in a) / len(a)
-    found_b = sum(max(word_similarity(x, y) for x in a) for y in b) / len(b)
+    in_b = [max(word_similarity(x, y) for y in b) for x in a]
+    in_a = [max(word_similarity(x, y) for x in a) for y in b]
+    found_a, found_b = sum(in_b) / len(a), sum(in_a) / len(b)
     both = 2 * found_a * found_b / (found_a + found_b) if found_a + found_b else 0.0
     value = max(word_similarity(a[-1], b[-1]) * (0.7 + 0.3 * both), 0.35 * both)
+    if min(in_b) < 0.5 and min(in_a) < 0.5:
+        value *= 0.4  # each has a word of its own: customer_name, supplier_name
     if len(a) > 1 or len(b) > 1:
         value = max(value, _whole(a, b))
     return value

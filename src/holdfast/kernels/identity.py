@@ -212,8 +212,8 @@ def _order(m, k, f, s):  # type: ignore[no-untyped-def]
 def _reads_as(m, s, bits):  # type: ignore[no-untyped-def]
     """Whether m / 10^s reads as the positive normal float of these bits.
 
-    It does if it lies between the middles to both neighbours. This is for s over 22, where a division of floats
-    would round twice; and where m, of at most 15 digits, is no multiple of 5^s, so it never is a middle.
+    It does if it lies between the middles to both neighbours. This is for s over 22, where a division of
+    floats would round twice; there m, of at most 15 digits, is no multiple of 5^s, so it never is a middle.
     """
     f = (bits & _FRACTION) | _HIDDEN
     k = 1077 - np.int64(bits >> np.uint64(52)) - s  # the float is 4 f / 2^(k + s)

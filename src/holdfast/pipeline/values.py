@@ -199,17 +199,22 @@ class Values:
         )
 
     def tidied(self, *, everything: bool = False) -> GeneratorState:
-        """The state with runs merged where one size has become too many, as segments are."""
+        """The state with runs merged where one size has become too many, as segments are.
+
+        All of them are where half of their entries, or more, are of dropped columns.
+        """
         state = self.state
-        while True:
-            chosen = _runs_to_merge(state.runs, everything=everything)
-            if not chosen:
-                return state
-            merged = self._merged(state, chosen)
+        if everything or 2 * state.n_dead > sum(r.n_entries for r in state.runs):
+            least = 1 if state.n_dead else 2
+            merged: list[RunRef] = []
+            for append_only in (False, True):
+                alike = [r for r in state.runs if r.append_only == append_only]
+                merged += self._merged(state, alike) if len(alike) >= least else alike
+            return replace(state, runs=tuple(merged), n_dead=0)
+        while chosen := _runs_to_merge(state.runs):
             rest = tuple(r for r in state.runs if r not in chosen)
-            state = replace(state, runs=(*merged, *rest))
-            if everything and not _runs_to_merge(rest, everything=True):
-                return state
+            state = replace(state, runs=(*self._merged(state, chosen), *rest))
+        return state
 
     def _merged(self, state: GeneratorState, chosen: Sequence[RunRef]) -> list[RunRef]:
         setting = Setting(state.live(), state.append_only(), np.zeros(1, np.int64), np.empty(0, np.uint32))
@@ -248,12 +253,9 @@ def _tier(n_entries: int) -> int:
     return int(np.log2(max(n_entries, SMALLEST_TIER) / SMALLEST_TIER) / np.log2(MERGE_FANOUT))
 
 
-def _runs_to_merge(live_runs: Sequence[RunRef], *, everything: bool) -> list[RunRef]:
+def _runs_to_merge(live_runs: Sequence[RunRef]) -> list[RunRef]:
     """The next runs to merge, or none. Runs with and without frequencies stay apart."""
     tiers: dict[tuple[bool, int], list[RunRef]] = {}
     for run in live_runs:
-        tiers.setdefault((run.append_only, 0 if everything else _tier(run.n_entries)), []).append(run)
-    for _, members in sorted(tiers.items()):
-        if len(members) >= (2 if everything else MERGE_FANOUT):
-            return members
-    return []
+        tiers.setdefault((run.append_only, _tier(run.n_entries)), []).append(run)
+    return next((members for _, members in sorted(tiers.items()) if len(members) >= MERGE_FANOUT), [])

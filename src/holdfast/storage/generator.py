@@ -108,6 +108,7 @@ class GeneratorState:
     tables: tuple[ValueTable, ...] = ()
     next_id: int = 0
     runs: tuple[RunRef, ...] = ()
+    n_dead: int = 0  # entries of dropped columns that are still in the runs, at least
     clusters: tuple[SumRef, ...] = ()
     pairs: tuple[SumRef, ...] = ()
     max_arity: int = 4
@@ -152,6 +153,7 @@ class GeneratorState:
             "tables": [t.to_dict() for t in self.tables],
             "next_id": self.next_id,
             "runs": [r.to_dict() for r in self.runs],
+            "n_dead": self.n_dead,
             "clusters": [s.to_dict() for s in self.clusters],
             "pairs": [s.to_dict() for s in self.pairs],
             "max_arity": self.max_arity,
@@ -164,6 +166,7 @@ class GeneratorState:
             tables=tuple(ValueTable.from_dict(t) for t in fields["tables"]),
             next_id=fields["next_id"],
             runs=tuple(RunRef.from_dict(r) for r in fields["runs"]),
+            n_dead=fields["n_dead"],
             clusters=tuple(SumRef.from_dict(s) for s in fields["clusters"]),
             pairs=tuple(SumRef.from_dict(s) for s in fields["pairs"]),
             max_arity=fields["max_arity"],

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 from holdfast.app.export import yaml
 from holdfast.app.export.model import ChosenKeys, ExportTable, ForeignKey, Model, choose_keys, header
-from holdfast.app.report import columns_text, name_text
+from holdfast.app.report.texts import columns_text, name_text
 
 # Words that the common databases take for a column only in quotes, so whoever made the column quoted it.
 _WORDS = """

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 
-from holdfast.app.report import columns_text, name_text
+from holdfast.app.report.texts import name_text, side_text
 from holdfast.model.dependency import Side
 from holdfast.model.schema import Schema
 
@@ -106,15 +106,6 @@ def _check_columns(table: ExportTable, columns: tuple[str, ...]) -> None:
             raise ValueError(f"table {table.name!r} has no column {column!r}")
     if len(set(columns)) < len(columns):
         raise ValueError(f"{columns!r} of table {table.name!r} has a column twice")
-
-
-def side_text(side: Side) -> str:
-    """A side in one line, whatever its names are.
-
-    >>> side_text(Side("orders", ("customer", "day")))
-    'orders[customer, day]'
-    """
-    return f"{name_text(side.table)}{columns_text(side.columns)}"
 
 
 def header(model: Model) -> str:

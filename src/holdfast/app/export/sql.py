@@ -22,7 +22,7 @@ from holdfast.app.export.model import (
     header,
 )
 from holdfast.app.export.names import DIGEST, digest, fit, lower_ascii
-from holdfast.app.report import columns_text, name_text
+from holdfast.app.report.texts import columns_text, name_text
 from holdfast.model.schema import Type
 
 DialectName = Literal["ansi", "postgres", "duckdb"]

@@ -31,22 +31,24 @@ def print_rows(
     if not rows[0].values:  # a report has values for its first few thousand changes only
         names = [row_name(row.row_id) for row in rows]
         last = f" and {names[-1]}" if len(names) > 1 else ""
-        paper.line(f"row{'s' if last else ''} {', '.join(names[:-1] if last else names)}{last}", indent=indent)
+        paper.line(
+            f"row{'s' if last else ''} {', '.join(names[:-1] if last else names)}{last}", indent=indent
+        )
         return
     first = rows[0].values
     asked = [c for c in first if c in own]
     others = [c for c in first if c not in own]
     others.sort(key=lambda c: all(row.values.get(c) == first[c] for row in rows))
 
-    def column(name: str, width: int) -> list[Part]:
+    def column(name: str) -> list[Part]:
         cells: list[Part] = []
         for row in rows:
-            text = cell(row.values.get(name), width)
+            text = cell(row.values.get(name))
             cells.append((text, style) if name in own and marked(row, name) else text)
-        return [(name_text(name), "bold") if name in own else name_text(name), *cells]
+        return [(name_text(name), "bold"), *cells]
 
     columns: list[list[Part]] = [[("row", "dim"), *((row_name(r.row_id), "dim") for r in rows)]]
-    columns += [column(c, 40) for c in asked]
+    columns += [column(c) for c in asked]
     room = paper.width - indent - sum(width_of(c) + 2 for c in columns)
     if room < 0:
         _print_upright(paper, rows, asked, others, style, indent, marked)
@@ -54,7 +56,7 @@ def print_rows(
     shown: list[list[Part]] = []
     left_out = len(others)
     for name in others:
-        candidate = column(name, 40)
+        candidate = column(name)
         note = len(f"(+{left_out - 1} more)") + 2 if left_out > 1 else 0
         if room - 3 < width_of(candidate) + 2 + note:
             continue
@@ -78,13 +80,13 @@ def _print_upright(
     marked: Mark,
 ) -> None:
     """The rows side by side, with one line per column."""
+    telling = [c for c in others if len(rows) == 1 or any(r.values.get(c) != rows[0].values[c] for r in rows)]
     for start in range(0, len(rows), UPRIGHT_ROWS):
         some = rows[start : start + UPRIGHT_ROWS]
         lines: list[list[Part]] = [[("row", "dim"), *((row_name(r.row_id), "dim") for r in some)]]
         for name in own:
             texts = [(cell(r.values.get(name), UPRIGHT_WIDTH), marked(r, name)) for r in some]
             lines.append([(name_text(name), "bold"), *((t, style if m else "") for t, m in texts)])
-        differing = [c for c in others if any(r.values.get(c) != rows[0].values[c] for r in rows)]
-        for name in differing[:UPRIGHT_COLUMNS]:
+        for name in telling[:UPRIGHT_COLUMNS]:
             lines.append([name_text(name), *(cell(r.values.get(name), UPRIGHT_WIDTH) for r in some)])
         paper.grid(lines, indent=indent)

@@ -1,0 +1,93 @@
+"""What all commands have in common: the workspace they open, how they fail, how they print JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+import holdfast
+from holdfast.app.options import EngineName
+from holdfast.app.report import Paper, print_change, print_headlines, progress_on, safe
+from holdfast.errors import HoldfastError, UsageError, shorten
+from holdfast.model.change import Change
+
+BROKEN, BAD_INPUT, INTERNAL, INTERRUPTED, NO_READER = 1, 2, 70, 130, 141
+
+
+@dataclass(frozen=True, slots=True)
+class Globals:
+    """What stands before the command."""
+
+    workspace: Path | None
+    engine: EngineName
+    debug: bool
+
+
+def open_workspace(ctx: typer.Context, *, create: bool = False, progress: Any = None) -> holdfast.Workspace:
+    given: Globals = ctx.obj
+    if given.workspace is None:
+        raise UsageError("no workspace is named: holdfast -w my.hold COMMAND, or set HOLDFAST_WORKSPACE.")
+    return holdfast.open(given.workspace, engine=given.engine.value, create=create, progress=progress)
+
+
+@contextlib.contextmanager
+def opened(ctx: typer.Context, *, create: bool = False) -> Iterator[holdfast.Workspace]:
+    """The workspace, with its progress on standard error; the display is gone when the block ends."""
+    with progress_on(Paper(sys.stderr)) as hook, open_workspace(ctx, create=create, progress=hook) as ws:
+        yield ws
+
+
+@contextlib.contextmanager
+def reported(ctx: typer.Context) -> Iterator[None]:
+    """Errors as one line on standard error, and as an exit code."""
+    debug = ctx.obj.debug
+    try:
+        yield
+        sys.stdout.flush()
+    except HoldfastError as error:
+        if debug:
+            traceback.print_exception(error)
+        note(f"{type(error).__name__}: {error}")
+        raise typer.Exit(BAD_INPUT) from None
+    except KeyboardInterrupt:
+        note("interrupted")
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        # The reader has gone (`holdfast show | head`). Nothing is left to say, at exit neither.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(NO_READER) from None
+    except typer.Exit:
+        raise
+    except Exception as error:
+        if debug:
+            traceback.print_exception(error)
+        hint = "" if debug else " Run it with 'holdfast --debug ...' to see where, and please report it."
+        note(f"internal error: {type(error).__name__}: {shorten(str(error), 300)}.{hint}")
+        raise typer.Exit(INTERNAL) from None
+
+
+def note(text: str) -> None:
+    print(safe(text), file=sys.stderr)
+
+
+def print_json(document: dict[str, Any]) -> None:
+    # ASCII: right in every encoding, and no cell can send a terminal an escape sequence.
+    print(json.dumps(document, indent=2, allow_nan=False))
+
+
+def tell_change(change: Change, as_json: bool) -> None:
+    """A change for people, or for programs with its headlines on standard error."""
+    if as_json:
+        print_headlines(Paper(sys.stderr), change)
+        print_json(change.to_dict())
+    else:
+        print_change(Paper(sys.stdout), change)

@@ -1,0 +1,315 @@
+"""Commands that change a workspace, or say what would change it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from holdfast.app import options
+from holdfast.app.calls import BROKEN, opened, print_json, reported, tell_change
+from holdfast.app.options import (
+    After,
+    AfterOf,
+    AppendOnly,
+    AsText,
+    BatchId,
+    Before,
+    BeforeOf,
+    Chosen,
+    Columns,
+    Deletes,
+    DeletesOf,
+    Delimiter,
+    Encoding,
+    Exclude,
+    Format,
+    Header,
+    Inserts,
+    InsertsOf,
+    Json,
+    Kinds,
+    MaxColumns,
+    Null,
+    NullRule,
+    Nulls,
+    Quote,
+    RowKey,
+    TableName,
+    Types,
+    Updates,
+    UpdatesOf,
+)
+from holdfast.app.report import Paper, columns_text, name_text
+
+
+def track(
+    ctx: typer.Context,
+    table: TableName,
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="A CSV, Parquet or JSON file, a folder or a glob.")
+    ],
+    kinds: Kinds = "ucc",
+    nulls: Nulls = NullRule.equal,
+    row_key: RowKey = None,
+    max_columns: MaxColumns = None,
+    append_only: AppendOnly = False,
+    as_text: AsText = False,
+    columns: Chosen = None,
+    exclude: Exclude = None,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    quote: Quote = None,
+    encoding: Encoding = None,
+    header: Header = None,
+    null: Null = None,
+    types: Types = None,
+    as_json: Json = False,
+) -> None:
+    """Start to track a table: find its keys, or what it shares with others."""
+    with reported(ctx):
+        reading = options.reading(format, delimiter, quote, encoding, header, null, types)
+        how = options.tracking(kinds, nulls, row_key, max_columns, append_only, as_text, columns, exclude)
+        with opened(ctx, create=True) as ws:
+            change = ws.track(table, source, options=reading, **how)
+        tell_change(change, as_json)
+
+
+def track_all(
+    ctx: typer.Context,
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME=SOURCE|FILE...", help="Tables; a file's table is named after it."),
+    ],
+    kinds: Kinds = "ucc",
+    nulls: Nulls = NullRule.equal,
+    row_key: RowKey = None,
+    max_columns: MaxColumns = None,
+    append_only: AppendOnly = False,
+    as_text: AsText = False,
+    columns: Chosen = None,
+    exclude: Exclude = None,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    quote: Quote = None,
+    encoding: Encoding = None,
+    header: Header = None,
+    null: Null = None,
+    types: Types = None,
+    as_json: Json = False,
+) -> None:
+    """Start to track several tables, as one version.
+
+    The options hold for each of them.
+    """
+    with reported(ctx):
+        reading = options.reading(format, delimiter, quote, encoding, header, null, types)
+        how = options.tracking(kinds, nulls, row_key, max_columns, append_only, as_text, columns, exclude)
+        tables = options.sources_of(sources)
+        with opened(ctx, create=True) as ws:
+            change = ws.track_all(tables, options=reading, **how)
+        tell_change(change, as_json)
+
+
+def apply(
+    ctx: typer.Context,
+    table: TableName,
+    inserts: Inserts = None,
+    deletes: Deletes = None,
+    updates: Updates = None,
+    before: Before = None,
+    after: After = None,
+    batch_id: BatchId = None,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    quote: Quote = None,
+    encoding: Encoding = None,
+    header: Header = None,
+    null: Null = None,
+    types: Types = None,
+    as_json: Json = False,
+) -> None:
+    """Apply a batch; say what broke or appeared, and why.
+
+    Deletes come first, then inserts; all of it is one version, or nothing is applied.
+    """
+    with reported(ctx):
+        reading = options.reading(format, delimiter, quote, encoding, header, null, types)
+        with opened(ctx) as ws:
+            change = ws.apply(
+                table,
+                inserts=inserts,
+                deletes=deletes,
+                updates=updates,
+                before=before,
+                after=after,
+                batch_id=batch_id,
+                options=reading,
+            )
+        tell_change(change, as_json)
+
+
+def apply_all(
+    ctx: typer.Context,
+    inserts: InsertsOf = None,
+    deletes: DeletesOf = None,
+    updates: UpdatesOf = None,
+    before: BeforeOf = None,
+    after: AfterOf = None,
+    batch_id: BatchId = None,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    quote: Quote = None,
+    encoding: Encoding = None,
+    header: Header = None,
+    null: Null = None,
+    types: Types = None,
+    as_json: Json = False,
+) -> None:
+    """Apply batches to several tables, as one version: parents with their children.
+
+    The reading options hold for all of the files.
+    """
+    with reported(ctx):
+        reading = options.reading(format, delimiter, quote, encoding, header, null, types)
+        given = {
+            "inserts": inserts,
+            "deletes": deletes,
+            "updates": updates,
+            "before": before,
+            "after": after,
+        }
+        with opened(ctx) as ws:
+            batches = options.batches_of(ws.tables(), given)
+            change = ws.apply_all(batches, batch_id=batch_id, options=reading)
+        tell_change(change, as_json)
+
+
+def check(
+    ctx: typer.Context,
+    table: TableName,
+    inserts: Inserts = None,
+    deletes: Deletes = None,
+    updates: Updates = None,
+    before: Before = None,
+    after: After = None,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    quote: Quote = None,
+    encoding: Encoding = None,
+    header: Header = None,
+    null: Null = None,
+    types: Types = None,
+    as_json: Json = False,
+) -> None:
+    """Say what a batch would change, and apply nothing.
+
+    Exit code 1 if a pinned combination would not be unique after it.
+    """
+    with reported(ctx):
+        reading = options.reading(format, delimiter, quote, encoding, header, null, types)
+        with opened(ctx) as ws:
+            change = ws.check(
+                table,
+                inserts=inserts,
+                deletes=deletes,
+                updates=updates,
+                before=before,
+                after=after,
+                options=reading,
+            )
+        tell_change(change, as_json)
+        if change.broken_pins:
+            raise typer.Exit(BROKEN)
+
+
+def check_all(
+    ctx: typer.Context,
+    inserts: InsertsOf = None,
+    deletes: DeletesOf = None,
+    updates: UpdatesOf = None,
+    before: BeforeOf = None,
+    after: AfterOf = None,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    quote: Quote = None,
+    encoding: Encoding = None,
+    header: Header = None,
+    null: Null = None,
+    types: Types = None,
+    as_json: Json = False,
+) -> None:
+    """Say what batches to several tables would change together, and apply nothing.
+
+    Exit code 1 if a pinned combination would not be unique after them.
+    """
+    with reported(ctx):
+        reading = options.reading(format, delimiter, quote, encoding, header, null, types)
+        given = {
+            "inserts": inserts,
+            "deletes": deletes,
+            "updates": updates,
+            "before": before,
+            "after": after,
+        }
+        with opened(ctx) as ws:
+            batches = options.batches_of(ws.tables(), given)
+            change = ws.check_all(batches, options=reading)
+        tell_change(change, as_json)
+        if change.broken_pins:
+            raise typer.Exit(BROKEN)
+
+
+def pin(
+    ctx: typer.Context,
+    table: TableName,
+    columns: Columns,
+    remove: Annotated[bool, typer.Option("--remove", help="Rely on it no longer.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Rely on a combination, so that `check` guards it.
+
+    Every batch then says whether it holds, and `check` has exit code 1 if it would not.
+    """
+    with reported(ctx), opened(ctx) as ws:
+        named = options.columns_of(table, ws.schema(table).names, columns)
+        pinned = ws.pin(table, named, remove=remove)
+        if as_json:
+            print_json({**pinned.to_dict(), "pinned": not remove, "version": ws.version})
+            return
+        paper = Paper(sys.stdout)
+        what = f"{name_text(table)} {columns_text(pinned.columns)}"
+        if remove:
+            paper.line(f"{what} is no longer pinned (version {ws.version})")
+        else:
+            state = ("holds", "green") if pinned.holds else ("DOES NOT HOLD", "bold red")
+            paper.line(f"pinned {what}: ", state, f" (version {ws.version})")
+
+
+def drop(ctx: typer.Context, table: TableName, as_json: Json = False) -> None:
+    """Stop tracking a table; its history stays."""
+    with reported(ctx), opened(ctx) as ws:
+        version = ws.drop(table)
+        if as_json:
+            print_json({"table": table, "version": version})
+        else:
+            kept = f"'holdfast show --at {version - 1}' still shows what held"
+            Paper(sys.stdout).line(f"{name_text(table)} is no longer tracked (version {version}); {kept}")
+
+
+def merge(ctx: typer.Context, table: TableName, as_json: Json = False) -> None:
+    """Merge all segments of a table into one.
+
+    Its rows and what holds in them stay as they are; reading it gets faster.
+    """
+    with reported(ctx):
+        with opened(ctx) as ws:
+            before = ws.version
+            version = ws.merge(table)
+        if as_json:
+            print_json({"table": table, "version": version, "merged": version > before})
+        elif version > before:
+            Paper(sys.stdout).line(f"{name_text(table)}: merged into one segment (version {version})")
+        else:
+            Paper(sys.stdout).line(f"{name_text(table)}: nothing to merge (version {version})")

@@ -1,0 +1,128 @@
+"""Commands about foreign keys: which there seem to be, and how other tools are told."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import holdfast
+from holdfast.app.calls import opened, print_json, reported
+from holdfast.app.options import All, Json, MaxError, OneTable
+from holdfast.app.report import Paper, name_text, plural, print_links, safe
+from holdfast.errors import UsageError, shorten_path
+from holdfast.model.dependency import Ucc
+
+if TYPE_CHECKING:
+    from holdfast.app.export import Model
+
+
+class ExportFormat(StrEnum):
+    sql = "sql"
+    dbt = "dbt"
+    mermaid = "mermaid"
+    graphviz = "graphviz"
+
+
+class Dialect(StrEnum):
+    ansi = "ansi"
+    postgres = "postgres"
+    duckdb = "duckdb"
+
+
+def links(
+    ctx: typer.Context,
+    table: OneTable = None,
+    max_error: MaxError = 0.0,
+    reasons: Annotated[bool, typer.Option("--reasons", help="All reasons, not only the weightiest.")] = False,
+    everything: All = False,
+    as_json: Json = False,
+) -> None:
+    """Rank inclusions as foreign keys, and say why.
+
+    A score is between 0 and 1; what is over 0.5 is proposed. Reasons add points to it, or take some away.
+    """
+    with reported(ctx):
+        with opened(ctx) as ws:
+            linkage, version = ws.links(table, max_error=max_error), ws.version
+        if as_json:
+            print_json({"version": version, **linkage.to_dict()})
+        else:
+            print_links(Paper(sys.stdout), linkage, version=version, reasons=reasons, everything=everything)
+
+
+def export(
+    ctx: typer.Context,
+    format: Annotated[ExportFormat, typer.Option("--format", help="What to write.")] = ExportFormat.sql,
+    dialect: Annotated[Dialect | None, typer.Option("--dialect", help="Of SQL; ansi if not given.")] = None,
+    all_keys: Annotated[
+        bool, typer.Option("--all-keys", help="Every minimal key, not only the telling ones.")
+    ] = False,
+    max_error: MaxError = 0.0,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to, if not standard output.")
+    ] = None,
+) -> None:
+    """Write keys and foreign keys as SQL, dbt tests or a diagram.
+
+    It is a proposal: what holds in the data, not what was declared.
+    """
+    with reported(ctx):
+        if dialect is not None and format is not ExportFormat.sql:
+            raise UsageError(f"--dialect is for SQL, not for {format.value}: leave it out.")
+        with opened(ctx) as ws:
+            model = model_of(ws, max_error)
+        text = _written(model, format, dialect or Dialect.ansi, all_keys=all_keys)
+        if output is None:
+            _print_text(text)
+            return
+        try:
+            output.write_text(text, encoding="utf-8", errors="backslashreplace")
+        except OSError as error:
+            raise UsageError(f"cannot write to {shorten_path(str(output))}: {error.strerror}.") from error
+        told = f"{plural(len(model.tables), 'table')}, {plural(len(model.foreign_keys), 'foreign key')}"
+        Paper(sys.stdout).line(f"{name_text(str(output))}: {told} (version {model.version})")
+
+
+def _written(model: Model, format: ExportFormat, dialect: Dialect, *, all_keys: bool) -> str:
+    from holdfast.app.export import FORMATS, to_sql
+
+    if format is ExportFormat.sql:
+        return to_sql(model, dialect.value, all_keys=all_keys)
+    return FORMATS[format.value](model, all_keys=all_keys)
+
+
+def _print_text(text: str) -> None:
+    if sys.stdout.isatty():  # a name must not send the terminal an escape sequence
+        text = "\n".join(map(safe, text.split("\n")))
+    sys.stdout.write(text)
+
+
+def model_of(ws: holdfast.Workspace, max_error: float = 0.0) -> Model:
+    """What an export is made from: all tables with their keys, and the foreign keys that are proposed.
+
+    Without a table that takes part in inclusions there are keys only.
+    """
+    from holdfast.app.export import ExportTable, ForeignKey, Model
+
+    names = ws.tables()
+    primary: dict[str, tuple[str, ...]] = {}
+    foreign_keys: list[ForeignKey] = []
+    if any("ind" in ws.kinds(name) for name in names):
+        linkage = ws.links(max_error=max_error)
+        primary = dict(linkage.primary_keys)
+        foreign_keys = [
+            ForeignKey(link.dependent, link.referenced, link.score, link.error)
+            for link in linkage.links
+            if link.chosen
+        ]
+    tables = []
+    for name in names:
+        keys = tuple(k.columns for k in ws.dependencies("ucc", name) if isinstance(k, Ucc))
+        tables.append(
+            ExportTable(name, ws.schema(name), ws.n_rows(name), keys, primary.get(name), ws.not_null(name))
+        )
+    return Model(ws.version, tuple(tables), tuple(foreign_keys))

@@ -1,0 +1,157 @@
+"""What holds: the minimal keys of a table, the inclusions of a workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from holdfast.app.report.paper import Paper
+from holdfast.app.report.texts import columns_text, ind_text, name_text, plural, share, side_text
+from holdfast.model.change import Pin
+from holdfast.model.dependency import Dependency, Ind, Ucc
+
+# A terminal shows this many keys of a table, and this many inclusions; pipes show all.
+ON_A_TERMINAL = 200
+
+
+def print_cover(
+    paper: Paper,
+    table: str,
+    keys: Sequence[Dependency] | None,
+    *,
+    version: int,
+    n_rows: int,
+    max_columns: int | None,
+    pins: Sequence[Pin] = (),
+    non_uniques: Sequence[tuple[str, ...]] | None = None,
+    everything: bool = False,
+) -> None:
+    """A table's minimal keys, smallest first; its pins; its maximal non-uniques when asked.
+
+    Without `keys` they are not tracked, which is said.
+    """
+    counted: list[str] = [plural(n_rows, "row")]
+    if keys is not None:
+        bound = f" of at most {plural(max_columns, 'column')}" if max_columns else ""
+        counted.append(plural(len(keys), "minimal key") + bound)
+    paper.line((name_text(table), "bold"), f": {', '.join(counted)} ", (f"(version {version})", "dim"))
+    if keys is None:
+        paper.line(("its keys are not tracked", "yellow"), indent=2)
+        return
+    if max_columns:
+        note = f"wider keys were not looked for: the table is tracked with --max-columns {max_columns}"
+        paper.line((note, "yellow"), indent=2)
+    if not keys:
+        why = "" if max_columns else ": some rows are equal in all columns"
+        paper.line((f"no column combination is unique{why}", "yellow"), indent=2)
+    found = [k.columns for k in keys if isinstance(k, Ucc)]
+    _combinations(paper, "minimal key", found, "green", everything)
+    if non_uniques is not None:
+        paper.line(f"{plural(len(non_uniques), 'maximal non-unique combination')}:", indent=2)
+        _combinations(paper, "maximal non-unique", non_uniques, "magenta", everything)
+    for pin in pins:
+        state = ("holds", "green") if pin.holds else ("DOES NOT HOLD", "bold red")
+        paper.line(f"pinned {columns_text(pin.columns)}: ", state, indent=2)
+
+
+def _combinations(
+    paper: Paper, title: str, found: Sequence[tuple[str, ...]], style: str, everything: bool
+) -> None:
+    if not found:
+        return
+    if not paper.is_terminal:
+        for columns in found:
+            paper.file.write(f"  {len(columns):>3}  {_listed(columns)}\n")
+        return
+    shown = found if everything else found[:ON_A_TERMINAL]
+    table = _grid()
+    table.add_column("size", justify="right", no_wrap=True)
+    table.add_column(title, overflow="fold")
+    for columns in shown:
+        table.add_row(str(len(columns)), Text(_listed(columns), style=style))
+    paper.console.print(Padding(table, (0, 0, 0, 2), expand=False))
+    if len(found) > len(shown):
+        _more(paper, len(found) - len(shown), ", as wide or wider")
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return ", ".join(map(name_text, columns)) or "(no column needed: there is at most one row)"
+
+
+def print_inds(
+    paper: Paper,
+    found: Sequence[Ind],
+    *,
+    version: int,
+    table: str | None = None,
+    max_error: float = 0.0,
+    everything: bool = False,
+) -> None:
+    """The inclusions that hold, by name; then those that almost do, the best first."""
+    whole = [ind for ind in found if ind.missing_values == 0]
+    almost = sorted((ind for ind in found if ind.missing_values), key=lambda ind: (ind.error, ind))
+    counted = plural(len(whole), "inclusion")
+    if max_error > 0:
+        counted += f", {len(almost):,} more with an error of at most {share(max_error)}"
+    subject = "inclusions" if table is None else f"inclusions of {name_text(table)}"
+    paper.line((subject, "bold"), f": {counted} ", (f"(version {version})", "dim"))
+    inds = whole + almost
+    if not paper.is_terminal:
+        for ind in inds:
+            paper.file.write(f"  {ind_text(ind)}  {measures(ind)}\n")
+        return
+    shown = inds if everything else inds[:ON_A_TERMINAL]
+    if shown:
+        paper.console.print(Padding(_inds_grid(shown), (0, 0, 0, 2), expand=False))
+    if len(inds) > len(shown):
+        _more(paper, len(inds) - len(shown))
+
+
+def measures(ind: Ind) -> str:
+    """How much of an inclusion is missing, and how much of its referenced side it covers.
+
+    >>> from holdfast.model.dependency import Side
+    >>> measures(Ind(Side("a", ("x",)), Side("b", ("y",)), 0.02, 3, 5, 0.5))
+    'error 0.02, misses 3 values in 5 rows, coverage 0.5'
+    >>> measures(Ind(Side("a", ("x",)), Side("b", ("y",))))
+    'coverage 1'
+    """
+    told = f"coverage {share(ind.coverage)}"
+    if not ind.missing_values:
+        return told
+    rows = "" if ind.missing_rows is None else f" in {plural(ind.missing_rows, 'row')}"
+    return f"error {share(ind.error)}, misses {plural(ind.missing_values, 'value')}{rows}, {told}"
+
+
+def _inds_grid(inds: Sequence[Ind]) -> Table:
+    partial = any(ind.missing_values for ind in inds)
+    table = _grid()
+    table.add_column("dependent", overflow="fold")
+    table.add_column("in referenced", overflow="fold")
+    table.add_column("coverage", justify="right", no_wrap=True)
+    if partial:
+        for title in ("error", "missing values", "rows"):
+            table.add_column(title, justify="right")
+    for ind in inds:
+        style = "yellow" if ind.missing_values else "green"
+        cells: list[str | Text] = [
+            Text(side_text(ind.dependent), style=style),
+            Text(side_text(ind.referenced), style=style),
+            share(ind.coverage),
+        ]
+        if ind.missing_values:
+            rows = "?" if ind.missing_rows is None else f"{ind.missing_rows:,}"
+            cells += [share(ind.error), f"{ind.missing_values:,}", rows]
+        table.add_row(*cells)
+    return table
+
+
+def _grid() -> Table:
+    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+
+
+def _more(paper: Paper, n: int, what: str = "") -> None:
+    paper.line((f"... and {n:,} more{what}; all with --all, --json or in a pipe", "yellow"), indent=2)

@@ -1,0 +1,60 @@
+"""Foreign-key candidates, ranked, with what speaks for and against them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from holdfast.app.report.paper import Paper
+from holdfast.app.report.texts import plural, safe, share, side_text
+
+if TYPE_CHECKING:
+    from holdfast.discovery.links import Link, Linkage
+
+# Off `--all`, a terminal shows this many candidates that were not chosen; a pipe shows all.
+OTHERS_ON_A_TERMINAL = 10
+REASONS_SHOWN = 3
+REASONS_OF_OTHERS = 1
+TELLING = 0.25  # points below which a reason is hardly one
+
+
+def print_links(
+    paper: Paper, linkage: Linkage, *, version: int, reasons: bool = False, everything: bool = False
+) -> None:
+    """The proposed foreign keys, best first, and then the other candidates."""
+    chosen = [link for link in linkage.links if link.chosen]
+    others = [link for link in linkage.links if not link.chosen]
+    paper.line(
+        (plural(len(chosen), "foreign key"), "bold"),
+        f" among {plural(len(linkage.links), 'candidate')} ",
+        (f"(version {version})", "dim"),
+    )
+    for link in chosen:
+        _print_link(paper, link, "green", None if reasons else REASONS_SHOWN)
+    if not others:
+        return
+    paper.line(("not proposed:", "bold"))
+    limit = len(others) if everything or not paper.is_terminal else OTHERS_ON_A_TERMINAL
+    for link in others[:limit]:
+        _print_link(paper, link, "yellow", None if reasons else REASONS_OF_OTHERS)
+    if len(others) > limit:
+        more = f"... and {len(others) - limit:,} more; all with --all, --json or in a pipe"
+        paper.line((more, "yellow"), indent=2)
+
+
+def _print_link(paper: Paper, link: Link, style: str, limit: int | None) -> None:
+    name = f"{side_text(link.dependent)} -> {side_text(link.referenced)}"
+    missing = ""
+    if link.missing_values:
+        missing = f"  misses {plural(link.missing_values, 'value')} (error {share(link.error)})"
+    paper.line((f"{link.score:.2f}", "bold"), "  ", (name, style), missing, indent=2)
+    for points, text in _shown(link, limit):
+        paper.line((f"{points:+.1f}", "dim"), f"  {safe(text)}", indent=8)
+
+
+def _shown(link: Link, limit: int | None) -> Sequence[tuple[float, str]]:
+    """The reasons that weigh most; of a candidate that was not chosen, those against it."""
+    reasons = sorted(link.reasons, key=lambda r: -abs(r.points))
+    if limit is not None:
+        reasons = [r for r in reasons if (link.chosen and r.points >= TELLING) or r.points <= -TELLING]
+    return [(r.points, r.text) for r in reasons[:limit]]

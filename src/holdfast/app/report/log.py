@@ -1,0 +1,71 @@
+"""What each version did and changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.app.report.changes import EVENTS, NOUNS, dependency_text
+from holdfast.app.report.paper import Paper
+from holdfast.app.report.texts import columns_text, name_text, plural, safe
+from holdfast.history import LogEntry
+
+IN_A_LOG = 5
+
+
+def print_log(paper: Paper, entries: Sequence[LogEntry], *, everything: bool = False) -> None:
+    """What each version did and changed, oldest first."""
+    for entry in entries:
+        _print_version(paper, entry)
+        if entry.action in ("track", "drop") and not everything:
+            continue
+        several = len(entry.tables) > 1
+        for event, (title, _, style) in EVENTS.items():
+            for kind in NOUNS:
+                found = [c for c in entry.changes if c.change == event and c.kind == kind]
+                if not found:
+                    continue
+                limit = len(found) if everything else IN_A_LOG
+                between = " " if kind == "ucc" else "; "
+                names = between.join(dependency_text(c.dependency, with_table=several) for c in found[:limit])
+                more = f" ... and {len(found) - limit:,} more" if len(found) > limit else ""
+                paper.line((f"{title}: ", style), names, (more, "dim"), indent=4)
+    if not entries:
+        paper.line("nothing was done in this workspace yet")
+
+
+def _print_version(paper: Paper, entry: LogEntry) -> None:
+    """A line for the version; for several tables a line for each below it."""
+    batch = safe(f" batch {entry.batch_id!r}") if entry.batch_id else ""
+    start = (
+        (f"version {entry.version}", "bold"),
+        (f"  {entry.at:%Y-%m-%d %H:%M:%S} UTC  ", "dim"),
+        f"{entry.action} ",
+    )
+    if len(entry.tables) == 1:
+        told = _detail(entry.action, entry.details[0]) + _inclusions(entry.details[0], ", ")
+        paper.line(*start, f"{name_text(entry.tables[0])}{batch}{told}")
+        return
+    paper.line(*start, f"{plural(len(entry.tables), 'table')}{batch}{_inclusions(entry.details[0], ': ')}")
+    for table, detail in zip(entry.tables, entry.details, strict=True):
+        paper.line(f"{name_text(table)}{_detail(entry.action, detail)}", indent=4)
+
+
+def _inclusions(detail: Mapping[str, Any], before: str) -> str:
+    n_inds = detail.get("n_inds")
+    return "" if n_inds is None else f"{before}{plural(n_inds, 'inclusion')} in the workspace"
+
+
+def _detail(action: str, detail: Mapping[str, Any]) -> str:
+    if "columns" in detail:
+        return f" {columns_text(detail['columns'])}"
+    if "n_segments" in detail:
+        return f": {plural(detail['n_segments'], 'segment')} now"
+    if "n_rows" not in detail:
+        return ""
+    now = plural(detail["n_rows"], "row")
+    if detail["n_keys"] is not None:
+        now += f", {plural(detail['n_keys'], 'key')}"
+    if action == "track":
+        return f": {now}"
+    return f": +{detail['n_inserted']:,} -{detail['n_deleted']:,}, now {now}"

@@ -1,0 +1,86 @@
+"""What is known of composite inclusion dependencies: plain data that a commit carries.
+
+A *node* is an inclusion of several columns of one table in as many of another (or the same), all of whose
+parts were found to hold. Nodes that hold are kept whether or not they are listed, since wider ones are built
+from them; nodes that do not hold are kept with a row that shows it, so that a batch need not look again.
+Reading this needs neither kernels nor Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.model.dependency import Side
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Composite:
+    """An inclusion of several columns, column by column: the dependent ones in the order of their schema.
+
+    >>> str(Composite(Side("lineitem", ("part", "supplier")), Side("supply", ("part", "by"))))
+    'lineitem[part, supplier] in supply[part, by]'
+    """
+
+    dependent: Side
+    referenced: Side
+
+    def __str__(self) -> str:
+        return f"{self.dependent} in {self.referenced}"
+
+
+@dataclass(frozen=True)
+class Composites:
+    """All nodes that were looked at: `valid` and `refuted` are disjoint, `listed` is a part of `valid`.
+
+    >>> a = Composite(Side("t", ("a", "b")), Side("u", ("x", "y")))
+    >>> b = Composite(Side("t", ("a", "b")), Side("u", ("y", "x")))
+    >>> some = Composites(frozenset([a]), {b: 7}, frozenset([a]), 4)
+    >>> Composites.from_dict(some.to_dict()) == some
+    True
+    """
+
+    valid: frozenset[Composite]
+    refuted: Mapping[Composite, int]  # node -> id of a row of its dependent table that has no partner
+    listed: frozenset[Composite]  # those valid whose referenced columns contain a key
+    max_arity: int  # up to which it is complete; 0: nothing was looked at
+
+    @classmethod
+    def empty(cls) -> Composites:
+        return cls(frozenset(), {}, frozenset(), 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """By pair of tables, columns by number: nodes are many, and their names are long."""
+        pairs: dict[tuple[str, str], dict[str, Any]] = {}
+        for node in sorted([*self.valid, *self.refuted]):
+            key = node.dependent.table, node.referenced.table
+            part = pairs.get(key)
+            if part is None:
+                part = {"dependent": key[0], "referenced": key[1], "columns": [[], []], "nodes": []}
+                pairs[key] = part
+            numbers = []
+            for names, side in zip(part["columns"], (node.dependent, node.referenced), strict=True):
+                names += [c for c in side.columns if c not in names]
+                numbers.append([names.index(c) for c in side.columns])
+            row_id = self.refuted.get(node)
+            part["nodes"].append([*numbers, int(node in self.listed) if row_id is None else None, row_id])
+        return {"max_arity": self.max_arity, "pairs": list(pairs.values())}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Composites:
+        valid, listed, refuted = set(), set(), {}
+        for part in fields["pairs"]:
+            mine, theirs = part["columns"]
+            for left, right, is_listed, row_id in part["nodes"]:
+                node = Composite(
+                    Side(part["dependent"], tuple(mine[i] for i in left)),
+                    Side(part["referenced"], tuple(theirs[i] for i in right)),
+                )
+                if row_id is not None:
+                    refuted[node] = row_id
+                    continue
+                valid.add(node)
+                if is_listed:
+                    listed.add(node)
+        return cls(frozenset(valid), refuted, frozenset(listed), fields["max_arity"])
