@@ -16,16 +16,11 @@ The key sets (not only their numbers) are compared with HPIValid's after trackin
 from __future__ import annotations
 
 import argparse
-import contextlib
 import datetime
-import importlib.metadata
 import json
 import math
-import os
-import platform
 import shlex
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
@@ -38,21 +33,32 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from benchmarks import tables
 from benchmarks.measure import Meter
 from benchmarks.peers import TIMEOUT_S, run_peer
+from benchmarks.report import (
+    RESULTS,
+    ROOT,
+    Json,
+    Target,
+    busy,
+    machine,
+    peer_seconds,
+    peer_text,
+    run_process_group,
+    say,
+    seconds_text,
+    short,
+    spread,
+    versions,
+)
 
-ROOT = Path(__file__).parent.parent
-RESULTS = Path(__file__).parent / "results"
 LINEITEM_ROWS = (100_000, 1_000_000, 10_000_000)
 REPEATS = {1: 5, 100: 5, 1_000: 3}
-CASE_TIMEOUT_S = 3_600.0
 FINAL_CHECK_ROWS = 1_000_000  # larger tables are not written and searched a third time
-Json = dict[str, Any]
 
 
 # --- one case, in its own process ---------------------------------------------------------------
@@ -233,27 +239,13 @@ def run_case(case: Case, scratch: Path, peers: bool, timeout_s: float) -> Json:
     return result
 
 
-def run_process_group(command: list[str]) -> int:
-    """Run a child with its own process group and stop the whole group (a JVM too) if it takes too long."""
-    child = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
-    try:
-        return child.wait(CASE_TIMEOUT_S)
-    except BaseException as stop:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
-        if isinstance(stop, subprocess.TimeoutExpired):
-            return -signal.SIGKILL
-        raise
-
-
 def run_peers(
     case: Case, table: tables.BenchTable, scratch: Path, keys_folder: Path, timeout_s: float, result: Json
 ) -> list[Json]:
     runs: list[Json] = []
 
     def run(algorithm: str, csv: Path, state: str, keys_file: Path | None = None) -> Json:
-        done = run_peer(algorithm, csv, timeout_s, keys_file=keys_file)
+        done = run_peer(algorithm, csv, timeout_s, found_file=keys_file)
         say(f"{case.name}: {algorithm}, {state}: {done}")
         runs.append({**done.to_dict(), "state": state})
         return runs[-1]
@@ -330,39 +322,6 @@ def measure_show(workspace: Path, runs: int = 5) -> Json:
     return {"first_output_s": min(first_s), "total_s": min(total_s), "workspace": workspace.name}
 
 
-# --- where and with what ------------------------------------------------------------------------
-
-
-def machine() -> Json:
-    model = platform.processor() or platform.machine()
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                model = line.partition(":")[2].strip()
-                break
-    return {
-        "cpu": model,
-        "cores": os.cpu_count(),
-        "memory_bytes": psutil.virtual_memory().total,
-        "system": f"{platform.system()} {platform.release()}",
-        "load_at_start": round(os.getloadavg()[0], 2),
-    }
-
-
-def versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for package in ("holdfast", "pyspark", "numpy", "numba", "pyarrow", "deltalake", "desbordante"):
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[package] = importlib.metadata.version(package)
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        git = ["git", "-C", str(ROOT)]
-        commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-        changed = subprocess.run([*git, "status", "--porcelain", "src"], capture_output=True, text=True)
-        if commit.returncode == 0:
-            found["commit"] = commit.stdout.strip() + (" with changes" if changed.stdout.strip() else "")
-    return found
-
-
 # --- figures from results -----------------------------------------------------------------------
 
 
@@ -388,27 +347,6 @@ def peer(case: Json | None, algorithm: str, state: str) -> Json | None:
         if run["algorithm"] == algorithm and run["state"] == state:
             return run
     return None
-
-
-def peer_seconds(run: Json | None) -> tuple[float | None, bool]:
-    """Load and run together; and whether that is only a lower bound (it was stopped)."""
-    if run is None or run["outcome"] == "failed":
-        return None, False
-    if run["outcome"] == "done":
-        return run["total_s"], False
-    return run["elapsed_s"], True
-
-
-@dataclass(frozen=True)
-class Target:
-    what: str
-    reach: str
-    reached: str
-    met: bool | None  # None: not measured
-
-    @property
-    def verdict(self) -> str:
-        return {True: "yes", False: "**no**", None: "not measured"}[self.met]
 
 
 def targets(results: Json) -> list[Target]:
@@ -475,31 +413,6 @@ def targets(results: Json) -> list[Target]:
 
 def title(case: Json) -> str:
     return f"{case['table']} {short(case['n_rows'])} x {case['n_columns']}"
-
-
-def short(n: int) -> str:
-    """
-    >>> short(1), short(1_000), short(32_561), short(10_000_000)
-    ('1', '1,000', '33 k', '10 M')
-    """
-    if n >= 1_000_000:
-        return f"{n / 1_000_000:g} M"
-    return f"{n / 1_000:.0f} k" if n >= 10_000 else f"{n:,}"
-
-
-def seconds_text(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.3f}" if value < 1 else f"{value:.2f}" if value < 10 else f"{value:.1f}"
-
-
-def peer_text(run: Json | None) -> str:
-    if run is None:
-        return "-"
-    if run["outcome"] == "done":
-        load, rest = seconds_text(run["load_s"]), seconds_text(run["run_s"])
-        return f"{load} + {rest} ({run['peak_rss'] / 1e9:.1f} GB)"
-    return run["limit"] or "failed"
 
 
 def sizes_of(case: Json) -> list[int]:
@@ -609,17 +522,6 @@ def loud(results: Json) -> list[str]:
     return [part for line in lines for part in (line, "")]
 
 
-def busy(results: Json) -> list[str]:
-    """A warning if other work ran on the machine when the run began: its times are then not to be trusted."""
-    load = results["machine"].get("load_at_start", 0)
-    if load < 0.7:
-        return []
-    return [
-        f"**The machine was busy (load {load} at the start): take these times as upper bounds only.**",
-        "",
-    ]
-
-
 # --- the plot -----------------------------------------------------------------------------------
 
 COLOURS = {
@@ -629,29 +531,6 @@ COLOURS = {
     ("ncvoter", 0): "#d95f0e",
     ("adult", 0): "#31a354",
 }
-
-
-def spread(heights: list[float], gap: float) -> list[float]:
-    """Label heights near the given ones, at least `gap` apart, in the same order.
-
-    >>> spread([0.0, 0.1, 5.0], 1.0)
-    [-0.45, 0.55, 5.0]
-    """
-    order = sorted(range(len(heights)), key=lambda i: heights[i])
-    groups: list[tuple[float, list[int]]] = []  # (middle, members), apart from each other
-    for i in order:
-        groups.append((heights[i], [i]))
-        while len(groups) > 1:
-            (low, first), (high, second) = groups[-2], groups[-1]
-            if high - low >= gap * (len(first) + len(second)) / 2:
-                break
-            members = first + second
-            groups[-2:] = [(sum(heights[m] for m in members) / len(members), members)]
-    placed = [0.0] * len(heights)
-    for middle, members in groups:
-        for rank, member in enumerate(members):
-            placed[member] = round(middle + (rank - (len(members) - 1) / 2) * gap, 6)
-    return placed
 
 
 def draw(results: Json, file: Path) -> None:
@@ -726,10 +605,6 @@ def coloured(results: Json) -> Iterator[tuple[Json, str]]:
 
 
 # --- the command --------------------------------------------------------------------------------
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def write_results(results: Json, folder: Path, stem: str) -> None:

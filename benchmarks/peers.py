@@ -1,30 +1,42 @@
-"""What a user would do instead: desbordante's key discovery (C++), from scratch, on a CSV.
+"""What a user would do instead: desbordante's algorithms (C++), from scratch, on CSV files.
+
+Keys come from one table (HPIValid, HyUCC), inclusion dependencies from several (Spider, Faida).
 
 Each run is a fresh process, watched from outside: one that passes its time or memory is stopped,
 and that is its result ("> 300 s"), not an error. Load (parse the CSV, build its indexes) and run
-(find the keys) are timed apart; both are what a user waits for.
+(find the dependencies) are timed apart; both are what a user waits for. The processor's seconds, of
+all threads, are recorded too: on a busy machine they tell more than the clock's.
 
-desbordante compares cells as text, with empty cells (NULL) equal, as holdfast's default does.
+desbordante compares cells as text, with empty cells (NULL) equal, as holdfast's default for keys does.
+For INDs an empty cell is a value to Spider (A is in B only if B has an empty cell too) and nothing
+to Faida (as to holdfast); TPC-H has none. Spider is exact, and uses all cores and up to 2 GB before
+it goes to disk (its defaults). Faida is approximate: it may report an IND that does not hold.
 
-    python -m benchmarks.peers HPIValid table.csv [--timeout 300] [--keys keys.json]
+    python -m benchmarks.peers HPIValid table.csv [--timeout 300] [--found keys.json]
+    python -m benchmarks.peers Spider orders.csv customer.csv [--found inds.json]
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import csv as csv_reader
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-ALGORITHMS = ("HPIValid", "HyUCC")
+KEY_ALGORITHMS = ("HPIValid", "HyUCC")
+IND_ALGORITHMS = ("Spider", "Faida")
+ALGORITHMS = (*KEY_ALGORITHMS, *IND_ALGORITHMS)
 TIMEOUT_S = 300.0
 KEEP_FREE_BYTES = 1_500_000_000
 _POLL_S = 0.1
@@ -40,8 +52,9 @@ class PeerRun:
     elapsed_s: float  # of the process, start-up included
     load_s: float | None
     run_s: float | None
-    n_keys: int | None
+    n_found: int | None  # keys or INDs
     peak_rss: int
+    cpu_s: float = 0.0  # of all threads, load and run
     limit: str = ""  # what stopped it, such as "> 300 s"
     error: str = ""
 
@@ -50,13 +63,21 @@ class PeerRun:
         """Load and run together, or None if it did not end."""
         return None if self.load_s is None or self.run_s is None else self.load_s + self.run_s
 
+    @property
+    def noun(self) -> str:
+        return "inds" if self.algorithm in IND_ALGORITHMS else "keys"
+
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "total_s": self.total_s}
+        """All figures; what was found is counted as `n_keys` or `n_inds`."""
+        figures = asdict(self)
+        figures[f"n_{self.noun}"] = figures.pop("n_found")
+        return {**figures, "total_s": self.total_s}
 
     def __str__(self) -> str:
         if self.outcome == "done":
             return (
-                f"{self.load_s:.2f} + {self.run_s:.2f} s, {self.n_keys:,} keys, {self.peak_rss / 1e9:.2f} GB"
+                f"{self.load_s:.2f} + {self.run_s:.2f} s ({self.cpu_s:.1f} s of processor), "
+                f"{self.n_found:,} {self.noun}, {self.peak_rss / 1e9:.2f} GB"
             )
         return self.limit or f"failed: {self.error}"
 
@@ -68,29 +89,42 @@ def memory_budget() -> int:
 
 def run_peer(
     algorithm: str,
-    csv: Path,
+    csv: Path | Sequence[Path],
     timeout_s: float = TIMEOUT_S,
     memory_bytes: int | None = None,
-    keys_file: Path | None = None,
+    found_file: Path | None = None,
 ) -> PeerRun:
-    """Run `algorithm` on `csv`. With `keys_file`, the keys are written there as lists of positions."""
+    """Run `algorithm` on one CSV (keys) or several (INDs).
+
+    With `found_file`, what was found is written there: keys as lists of column positions, INDs as
+    pairs such as ["orders.o_custkey", "customer.c_custkey"], a table being named as its file is.
+    """
     if algorithm not in ALGORITHMS:
         raise ValueError(f"no peer {algorithm!r}; there are {', '.join(ALGORITHMS)}")
+    files = [csv] if isinstance(csv, Path) else list(csv)
     memory_bytes = memory_bytes or memory_budget()
-    command = [sys.executable, "-m", "benchmarks.peers", "--child", algorithm, str(csv)]
-    if keys_file is not None:
-        command += ["--keys", str(keys_file)]
+    command = [sys.executable, "-m", "benchmarks.peers", algorithm, *(str(file.resolve()) for file in files)]
+    if found_file is not None:
+        command += ["--found", str(found_file.resolve())]
 
     started = time.perf_counter()
-    peak, outcome, limit = 0, "", ""
-    # Files, not pipes: a child that says more than a pipe holds would wait for a reader.
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+    peak, cpu_s, outcome, limit = 0, 0.0, "", ""
+    # Files, not pipes: a child that says more than a pipe holds would wait for a reader. A folder of its
+    # own, beside the data: Faida always, and Spider when short of memory, write into the current one.
+    with (
+        tempfile.TemporaryDirectory(prefix="peer-", dir=files[0].parent) as scratch,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+    ):
+        command += ["--child", scratch]
         child = subprocess.Popen(command, stdout=out, stderr=err, cwd=Path(__file__).parent.parent)
         watched = psutil.Process(child.pid)
         try:
             while child.poll() is None:
                 with contextlib.suppress(psutil.Error):
                     peak = max(peak, int(watched.memory_info().rss))
+                    times = watched.cpu_times()
+                    cpu_s = times.user + times.system
                 if time.perf_counter() - started > timeout_s:
                     outcome, limit = "timeout", f"> {timeout_s:g} s"
                 elif peak > memory_bytes:
@@ -112,18 +146,19 @@ def run_peer(
                 said.update(json.loads(line))
         error = ""
         if not outcome:
-            outcome = "done" if child.returncode == 0 and "n_keys" in said else "failed"
+            outcome = "done" if child.returncode == 0 and "n_found" in said else "failed"
             if outcome == "failed":
                 error = f"exit {child.returncode}: " + err.read().decode(errors="replace")[-500:].strip()
     return PeerRun(
         algorithm,
-        str(csv),
+        str(csv) if isinstance(csv, Path) else str(files[0].parent),
         outcome,
         elapsed_s,
         said.get("load_s"),
         said.get("run_s"),
-        said.get("n_keys"),
+        said.get("n_found"),
         max(peak, said.get("peak_rss", 0)),
+        said.get("cpu_s", cpu_s),
         limit,
         error,
     )
@@ -138,36 +173,62 @@ def _own_peak() -> int:
     return int(psutil.Process().memory_info().rss)
 
 
-def _child(algorithm: str, csv: str, keys_file: str | None) -> None:
+def _child(algorithm: str, files: list[str], found_file: Path | None, folder: Path) -> None:
     import desbordante
 
-    finder = getattr(desbordante.ucc.algorithms, algorithm)()
-    started = time.perf_counter()
-    finder.load_data(table=(csv, ",", True))
+    os.chdir(folder)
+    sources = [(file, ",", True) for file in files]
+    family = desbordante.ind if algorithm in IND_ALGORITHMS else desbordante.ucc
+    finder = getattr(family.algorithms, algorithm)()
+    options = {"max_arity": 1} if algorithm == "Faida" else {}  # unary INDs, as Spider finds
+    cpu_before, started = time.process_time(), time.perf_counter()
+    if algorithm in IND_ALGORITHMS:
+        finder.load_data(tables=sources)
+    else:
+        finder.load_data(table=sources[0])
     print(json.dumps({"load_s": time.perf_counter() - started}), flush=True)
     started = time.perf_counter()
-    finder.execute()
-    run_s = time.perf_counter() - started
+    finder.execute(**options)
+    run_s, cpu_s = time.perf_counter() - started, time.process_time() - cpu_before
     peak = _own_peak()
-    keys = finder.get_uccs()
-    if keys_file:
-        positions = sorted(sorted(int(i) for i in key.indices) for key in keys)
-        Path(keys_file).write_text(json.dumps(positions))
-    print(json.dumps({"run_s": run_s, "n_keys": len(keys), "peak_rss": peak}), flush=True)
+    if algorithm in IND_ALGORITHMS:
+        found = _ind_pairs(finder.get_inds(), files)
+    else:
+        found = sorted(sorted(int(i) for i in key.indices) for key in finder.get_uccs())
+    if found_file is not None:
+        found_file.write_text(json.dumps(found))
+    print(json.dumps({"run_s": run_s, "cpu_s": cpu_s, "n_found": len(found), "peak_rss": peak}), flush=True)
+
+
+def _ind_pairs(inds: list[Any], files: list[str]) -> list[Any]:
+    """INDs by name: [dependent, referenced], each "table.column"."""
+    columns: list[list[str]] = []
+    for file in files:
+        with Path(file).open(newline="") as head:
+            names = next(csv_reader.reader(head))
+        columns.append([f"{Path(file).stem}.{name}" for name in names])
+
+    def name(side: Any) -> str:
+        (column,) = side.column_indices
+        return columns[side.table_index][column]
+
+    return sorted([name(ind.get_lhs()), name(ind.get_rhs())] for ind in inds)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Run one of desbordante's key algorithms on a CSV.")
+    parser = argparse.ArgumentParser(description="Run one of desbordante's algorithms on CSV files.")
     parser.add_argument("algorithm", choices=ALGORITHMS)
-    parser.add_argument("csv", type=Path)
+    parser.add_argument("csv", type=Path, nargs="+", help="one file for keys, all tables for INDs")
     parser.add_argument("--timeout", type=float, default=TIMEOUT_S)
-    parser.add_argument("--keys", type=Path, help="write the keys here as JSON lists of column positions")
-    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--found", type=Path, help="write the keys (positions) or INDs (names) here as JSON")
+    parser.add_argument("--child", type=Path, metavar="FOLDER", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.child:
-        _child(args.algorithm, str(args.csv), str(args.keys) if args.keys else None)
+    if args.algorithm in KEY_ALGORITHMS and len(args.csv) > 1:
+        parser.error(f"{args.algorithm} finds the keys of one table")
+    if args.child is not None:
+        _child(args.algorithm, [str(file) for file in args.csv], args.found, args.child)
     else:
-        print(run_peer(args.algorithm, args.csv, args.timeout, keys_file=args.keys))
+        print(run_peer(args.algorithm, args.csv, args.timeout, found_file=args.found))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from holdfast.errors import UnknownColumnError, UsageError
 from holdfast.history import Reader
 from holdfast.model.change import WitnessRow
 from holdfast.model.dependency import Ind, Side, Ucc
+from holdfast.state.pair_counts import pair_ids
 from holdfast.storage.generator import GeneratorState, ValueTable
 from holdfast.storage.ledger_rows import SHARED, CommitRow
 from holdfast.storage.tables import TableState
@@ -133,7 +134,7 @@ class Inspector(Reader):
 
     def explain_ind(self, dependent: Side, referenced: Side) -> IndExplanation:
         """Whether one column is included in another now, since when, and which values are missing."""
-        from holdfast.discovery.ind_list import ind_of
+        from holdfast.discovery.ind_list import inds_of
         from holdfast.discovery.missing import missing_now
 
         version = self.version
@@ -141,7 +142,8 @@ class Inspector(Reader):
         left, right = self._column_id(generator, dependent), self._column_id(generator, referenced)
         if left == right:
             raise UsageError(f"{dependent} is always included in itself.")
-        ind = ind_of(generator, self._pair_counts(generator), generator.names(), left, right)
+        pair = pair_ids(np.array([left]), np.array([right]))
+        [ind] = inds_of(generator, self._pair_counts(generator), pair)
         missing: tuple[tuple[Any, WitnessRow], ...] = ()
         if ind.missing_values:
             table = generator.table(dependent.table)

@@ -182,8 +182,8 @@ class Workspace(Inspector):
             generator = None
             if "ind" in kinds:
                 generator = self._generator(base) or GeneratorState()
+                steps.check_patterns([step.state for step in tracked], (*(columns or ()), *exclude))
                 for step in tracked:
-                    steps.checked_columns(step.state, (*(columns or ()), *exclude))
                     chosen = inds.chosen_columns(generator, step.state, columns, exclude, as_text=as_text)
                     generator = inds.joined(generator, chosen)
             return self._finish(context, base, "track", tracked, generator, None, started, commit=True)

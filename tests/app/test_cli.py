@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,10 @@ from holdfast.app import cli
 ROWS = "name,phone,age\nLee,345,20\nPayne,245,30\nLee,234,30\n"
 BREAKS_PHONE = "name,phone,age\nPayne,245,31\n"
 HARMLESS = "name,phone,age\nKim,999,44\n"
+
+CUSTOMERS = "id,name\n101,Ada\n102,Bob\n103,Cyd\n105,Dan\n"
+ORDERS = "nr,customer,ship_to\n1,101,101\n2,101,102\n3,103,101\n4,105,105\n"
+BAD_ORDERS = "nr,customer,ship_to\n5,999,999\n6,998,101\n"
 
 
 @dataclass
@@ -82,6 +87,24 @@ def shell(tracked: Path, tmp_path: Path) -> Shell:
     return Shell(folder)
 
 
+@pytest.fixture(scope="module")
+def tracked_shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shop")
+    shell = Shell(folder)
+    files = [shell.file("customers.csv", CUSTOMERS), shell.file("orders.csv", ORDERS)]
+    outcome = shell("track-all", *files, "--kinds", "ucc,ind")
+    assert outcome.code == 0, outcome.err
+    return folder
+
+
+@pytest.fixture
+def shop(tracked_shop: Path, tmp_path: Path) -> Shell:
+    """Two tables with inclusions among them, tracked as version 1."""
+    folder = tmp_path / "work"
+    shutil.copytree(tracked_shop, folder)
+    return Shell(folder)
+
+
 # --- Reading ----------------------------------------------------------------------------------------------
 
 
@@ -105,7 +128,7 @@ def test_show_as_json(shell: Shell) -> None:
             {"kind": "ucc", "table": "people", "columns": ["phone"], "error": 0},
             {"kind": "ucc", "table": "people", "columns": ["name", "age"], "error": 0},
         ],
-        "tables": [{"table": "people", "n_rows": 3, "max_columns": None}],
+        "tables": [{"table": "people", "n_rows": 3, "max_columns": None, "kinds": ["ucc"]}],
         "pins": [],
         "non_uniques": [{"table": "people", "columns": ["name"]}, {"table": "people", "columns": ["age"]}],
     }
@@ -133,6 +156,22 @@ def test_reading_imports_neither_spark_nor_numba_nor_pandas(shell: Shell) -> Non
     assert (logged.code, logged.err) == (0, "[]\n")
     assert shown.out.startswith("people: 3 rows")
     assert logged.json()["log"][0]["action"] == "track"
+
+
+def test_reading_inclusions_imports_no_more(shop: Shell) -> None:
+    code = (
+        "import sys\n"
+        "from holdfast.app.cli import main\n"
+        "try:\n    main()\n"
+        "finally:\n"
+        "    print([m for m in ('pyspark', 'numba', 'pandas') if m in sys.modules], file=sys.stderr)\n"
+    )
+    shown = shop.process("show", "--max-error", "0.5", "--with-empty", code=code)
+    assert (shown.code, shown.err) == (0, "[]\n")
+    assert "orders[customer] in customers[id]" in shown.out
+    logged = shop.process("log", "--all", code=code)
+    assert (logged.code, logged.err) == (0, "[]\n")
+    assert "orders[customer] in customers[id]" in logged.out
 
 
 @pytest.mark.parametrize(
@@ -302,6 +341,302 @@ def test_columns_with_commas_in_their_names(shell: Shell) -> None:
     assert shell("explain", "odd", '"last, first",b').code == 0
 
 
+# --- Inclusions -------------------------------------------------------------------------------------------
+
+
+def test_track_all_is_one_version(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    people, orders = shell.file("customers.csv", CUSTOMERS), shell.file("some orders.csv", ORDERS)
+    outcome = shell("track-all", people, f"orders={orders}", "--kinds", "ucc,ind")
+    assert (outcome.code, outcome.err) == (0, "")
+    lines = outcome.out.splitlines()
+    assert lines[:3] == ["customers: 4 rows, 2 minimal keys", "  [id]", "  [name]"]
+    assert lines[3].startswith("orders: 4 rows, 1 minimal key, 2 inclusions in the workspace (version 1, ")
+    assert lines[4:] == [
+        "  [nr]",
+        "  new: 2 inclusions",
+        "    orders[customer] in customers[id]",
+        "    orders[ship_to] in customers[id]",
+    ]
+    assert shell("log").out.splitlines()[0].endswith("UTC  track 2 tables, now 2 inclusions")
+
+
+def test_show_of_a_workspace_with_inclusions(shop: Shell) -> None:
+    outcome = shop("show")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.splitlines() == [
+        "customers: 4 rows, 2 minimal keys (version 1)",
+        "    1  id",
+        "    1  name",
+        "",
+        "orders: 4 rows, 1 minimal key (version 1)",
+        "    1  nr",
+        "",
+        "2 inclusions (version 1)",
+        "  orders[customer] in customers[id]  coverage 0.75",
+        "  orders[ship_to] in customers[id]  coverage 0.75",
+    ]
+    assert shop("show", "--kind", "ucc").out == "\n".join(outcome.out.splitlines()[:6]) + "\n"
+    assert shop("show", "--kind", "ind").out == "\n".join(outcome.out.splitlines()[7:]) + "\n"
+
+
+def test_show_of_what_almost_holds(shop: Shell) -> None:
+    outcome = shop("show", "--kind", "ind", "--max-error", "0.4", "--table", "orders")
+    assert (
+        outcome.out.splitlines()
+        == [
+            "2 inclusions of orders, 3 more with an error of at most 0.4 (version 1)",
+            "  orders[customer] in customers[id]  coverage 0.75",
+            "  orders[ship_to] in customers[id]  coverage 0.75",
+            "  customers[id] in orders[customer]  error 0.25, misses 1 value in 1 row, coverage 1.33",
+            "  customers[id] in orders[ship_to]  error 0.25, misses 1 value in 1 row, coverage 1.33",
+            "  orders[customer] in orders[ship_to]  error 0.333, misses 1 value in 1 row, coverage 1",
+        ]
+        or outcome.out.count("error 0.333") == 2
+    )
+    document = shop("show", "--json", "--max-error", "0.4").json()
+    assert [d["kind"] for d in document["dependencies"]] == ["ucc"] * 3 + ["ind"] * 6
+    assert {
+        "kind": "ind",
+        "dependent": {"table": "customers", "columns": ["id"]},
+        "referenced": {"table": "orders", "columns": ["customer"]},
+        "error": 0.25,
+        "missing_values": 1,
+        "missing_rows": 1,
+        "coverage": 4 / 3,
+    } in document["dependencies"]
+    assert [t["kinds"] for t in document["tables"]] == [["ucc", "ind"]] * 2
+
+
+def test_kinds_that_are_not_kept(shell: Shell) -> None:
+    assert shell("show", "--kind", "ind").out == (
+        "no inclusions are kept (version 1). Track tables with --kinds ucc,ind.\n"
+    )
+    assert shell("track", "customers", shell.file("c.csv", CUSTOMERS), "--kinds", "ind").code == 0
+    shown = shell("show").out
+    assert shown.startswith("people: 3 rows")
+    assert "customers: " not in shown
+    assert shown.endswith("\n0 inclusions (version 2)\n")
+    assert shell("show", "--kind", "ucc", "--table", "customers").out.splitlines() == [
+        "customers: 4 rows (version 2)",
+        "  its keys are not tracked",
+    ]
+    assert "the same inclusions hold as before" in (
+        shell("apply", "customers", "--inserts", shell.file("m.csv", "id,name\n7,Kim\n")).out
+    )
+    assert shell("show", "--json", "--non-uniques").code == 0
+    for command in (["show", "--non-uniques", "--table", "customers"], ["explain", "customers", "id"]):
+        outcome = shell(*command)
+        assert outcome.code == 2
+        assert "are not tracked" in outcome.err
+
+
+def test_columns_of_inclusions_by_pattern(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    customers, orders = shell.file("customers.csv", CUSTOMERS), shell.file("orders.csv", ORDERS)
+    assert shell("track", "customers", customers, "--kinds", "ind", "--columns", "i*,zz,name"[:2]).code == 0
+    told = shell("track", "orders", orders, "--kinds", "ucc,ind", "--exclude", "n?", "--exclude", "s*")
+    assert told.code == 0, told.err
+    shown = shell("show", "--kind", "ind", "--max-error", "1").out
+    assert re.findall(r"^  (\S+ in \S+)", shown, re.MULTILINE) == [
+        "orders[customer] in customers[id]",
+        "customers[id] in orders[customer]",
+    ]
+
+
+def test_columns_without_values_take_part_if_asked(shop: Shell) -> None:
+    empty = shop.file("e.csv", "a,b\n1,\n")
+    assert shop("track", "e", empty, "--kinds", "ind").code == 0
+    assert shop("show", "--table", "e", "--kind", "ind").out == "1 inclusion of e (version 2)\n" + (
+        "  e[a] in orders[nr]  coverage 0.25\n"
+    )
+    assert "e[b] in customers[name]  coverage 0\n" in shop("show", "--table", "e", "--with-empty").out
+
+
+def test_as_text_compares_by_text(shop: Shell) -> None:
+    codes = shop.file("codes.csv", "code\n101\n102\n")
+    assert shop("track", "codes", codes, "--kinds", "ind", "--types", "code=text").code == 0
+    assert "codes[code] in" not in shop("show", "--kind", "ind").out
+    customers = shop.file("more.csv", CUSTOMERS)
+    assert shop("track", "texts", customers, "--kinds", "ind", "--as-text").code == 0
+    assert "codes[code] in texts[id]" in shop("show", "--kind", "ind").out
+
+
+def test_append_only_tables_take_no_deletes(shop: Shell) -> None:
+    events = shop.file("events.csv", "who\n101\n102\n999\n")
+    assert shop("track", "events", events, "--kinds", "ind", "--append-only").code == 0
+    outcome = shop("apply", "events", "--deletes", events)
+    assert outcome.code == 2
+    assert "append-only" in outcome.err
+    shown = shop("show", "--kind", "ind", "--max-error", "0.4").out
+    assert "  events[who] in customers[id]  error 0.333, misses 1 value, coverage 0.75\n" in shown
+
+
+def test_apply_says_which_rows_break_inclusions(shop: Shell) -> None:
+    bad = shop.file("bad.csv", BAD_ORDERS)
+    outcome = shop("check", "orders", "--inserts", bad)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.splitlines()[1:] == [
+        "  would break: 2 inclusions",
+        "    orders[customer] in customers[id] misses 2 values in 2 rows: 999, 998",
+        "    orders[ship_to] in customers[id] misses 1 value in 1 row: 999",
+        "      row  customer  ship_to  |  nr",
+        "      1.0  999       999      |  5",
+        "      1.1  998       101      |  6",
+    ]
+    assert shop("show", "--json").json()["version"] == 1
+    applied = shop("apply", "orders", "--inserts", bad, "--batch-id", "monday")
+    assert "  broke: 2 inclusions\n" in applied.out
+    document = shop("apply", "orders", "--inserts", shop.file("c.csv", "nr,customer,ship_to\n7,101,101\n"),
+                    "--json")  # fmt: skip
+    assert document.json()["n_inds"] == 0
+    assert document.err.startswith("orders: +1 -0 rows, now 7 rows, 1 minimal key, 0 inclusions")
+    healed = shop("apply", "customers", "--inserts", shop.file("n.csv", "id,name\n998,X\n999,Y\n"))
+    assert healed.out.splitlines()[1:] == [
+        "  appeared: 2 inclusions",
+        "    orders[customer] in customers[id] holds: the last 2 missing values are healed by this batch",
+        "    orders[ship_to] in customers[id] holds: the last missing value is healed by this batch",
+    ]
+    assert (
+        "    broke: orders[customer] in customers[id]; orders[ship_to] in customers[id]\n" in shop("log").out
+    )
+    about = shop("log", "--table", "customers").out  # what a batch to orders did to it is told as well
+    assert [line.split()[1] for line in about.splitlines() if line.startswith("version")] == ["1", "2", "4"]
+
+
+def test_apply_all_is_one_version(shop: Shell) -> None:
+    batches = [
+        "--inserts", "orders=" + shop.file("o.csv", "nr,customer,ship_to\n5,999,101\n"),
+        "--inserts", "customers=" + shop.file("c.csv", "id,name\n999,Eve\n"),
+        "--deletes", "customers=" + shop.file("d.csv", "id,name\n105,Dan\n"),
+    ]  # fmt: skip
+    checked = shop("check-all", *batches)
+    assert (checked.code, checked.err) == (0, "")
+    assert shop("show", "--json").json()["version"] == 1
+    first, second, *rest = checked.out.splitlines()
+    assert first == "orders: +1 -0 rows would leave 5 rows, 1 minimal key"
+    assert second.startswith("customers: +1 -1 rows would leave 4 rows, 2 minimal keys, 0 inclusions")
+    assert rest == [
+        "  would break: 2 inclusions",
+        "    orders[customer] in customers[id]",
+        "    orders[ship_to] in customers[id]",
+        "    each misses 1 value in 1 row: 105",
+        "      row  customer  ship_to  |  nr",
+        "      0.3  105       105      |  4",
+    ]
+    applied = shop("apply-all", *batches, "--batch-id", "b1")
+    assert applied.code == 0
+    assert "  broke: 2 inclusions\n" in applied.out
+    again = shop("apply-all", *batches, "--batch-id", "b1")
+    assert again.out == "orders, customers: batch 'b1' was applied before, as version 2; nothing was done\n"
+    document = shop.process("apply-all", *batches, "--batch-id", "b1", "--json")
+    assert document.json()["repeated"]
+    assert document.err == again.out
+    log = shop("log").out.splitlines()
+    assert log[3].endswith("apply 2 tables batch 'b1', now 0 inclusions")
+    assert log[4:6] == ["    orders: +1 -0, now 5 rows, 1 key", "    customers: +1 -1, now 4 rows, 2 keys"]
+    assert [t["table"] for t in shop("log", "--json").json()["log"][1]["tables"]] == ["orders", "customers"]
+
+
+def test_check_all_gates_on_pins_and_names_their_tables(shop: Shell) -> None:
+    assert shop("pin", "orders", "nr").code == 0
+    twice = "orders=" + shop.file("o.csv", "nr,customer,ship_to\n1,102,103\n")
+    other = "customers=" + shop.file("c.csv", "id,name\n7,Eve\n")
+    outcome = shop("check-all", "--inserts", twice, "--inserts", other)
+    assert outcome.code == 1
+    assert "    orders[nr] is no longer unique:\n" in outcome.out
+    assert "  pinned orders[nr]: WOULD NOT HOLD\n" in outcome.out
+
+
+def test_explain_an_inclusion(shop: Shell) -> None:
+    assert shop("explain", "orders", "customer", "--in", "customers.id").out.splitlines() == [
+        "orders[customer] in customers[id] holds (version 1)",
+        "  since version 1, when its tables were tracked",
+        "  coverage 0.75",
+    ]
+    assert shop("apply", "orders", "--inserts", shop.file("b.csv", BAD_ORDERS), "--batch-id", "b1").code == 0
+    headline, since, *rest = shop(
+        "explain", "orders", "customer", "--in-table", "customers", "--in-column", "id"
+    ).out.splitlines()
+    assert headline == "orders[customer] in customers[id] does not hold (version 2)"
+    assert since.startswith("  since version 2, by the apply of batch 'b1' on ")
+    assert rest[0] == "  error 0.4, misses 2 values in 2 rows, coverage 1.25"
+    assert re.fullmatch(r"  missing: 99[89], 99[89]; a row with each:", rest[1])
+    assert rest[2] == "    row  customer  |  nr  ship_to"
+    assert sorted(rest[3:]) == ["    1.0  999       |  5   999", "    1.1  998       |  6   101"]
+    document = shop("explain", "orders", "customer", "--in", "customers.id", "--json").json()
+    assert (document["holds"], document["missing_values"], document["since"]) == (False, 2, 2)
+    assert sorted(m["value"] for m in document["missing"]) == [998, 999]
+
+
+def test_names_with_dots(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    parents = shell.file("p.csv", "id,b.id\n1,1\n2,2\n")
+    for name in ("a", "a.b"):
+        assert shell("track", name, parents, "--kinds", "ind").code == 0
+    assert shell("explain", "a", "id", "--in", "a.b.b.id").out.startswith("a[id] in a.b[b.id] holds")
+    assert shell("explain", "a", "id", "--in", "a.b.id").code == 2
+    assert "a[b.id] or a.b[id]" in shell("explain", "a", "id", "--in", "a.b.id").err
+    told = shell("explain", "a", "id", "--in-table", "a.b", "--in-column", "id")
+    assert told.out.startswith("a[id] in a.b[id] holds")
+
+
+def test_links(shop: Shell) -> None:
+    outcome = shop("links")
+    assert (outcome.code, outcome.err) == (0, "")
+    lines = outcome.out.splitlines()
+    assert re.fullmatch(r"\d foreign keys? among 2 candidates \(version 1\)", lines[0])
+    assert re.fullmatch(r"  0\.\d\d  orders\[customer\] -> customers\[id\]", lines[1])
+    assert re.fullmatch(r"        [+-]\d\.\d  \S.*", lines[2])
+    assert len(shop("links", "--reasons").out.splitlines()) > len(lines)
+    document = shop("links", "--json").json()
+    assert document["version"] == 1
+    assert document["primary_keys"]["customers"] == ["id"]
+    best = document["links"][0]
+    assert (best["chosen"], best["dependent"]["columns"]) == (True, ["customer"])
+    almost = shop("links", "--max-error", "0.5", "--table", "orders")
+    assert "misses 1 value (error 0.25)" in almost.out
+
+
+def test_links_need_inclusions(shell: Shell) -> None:
+    outcome = shell("links")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith("UsageError: no table of this workspace takes part in inclusions")
+
+
+def test_export(shop: Shell) -> None:
+    sql = shop("export")
+    assert (sql.code, sql.err) == (0, "")
+    assert 'CONSTRAINT "customers_pk" PRIMARY KEY ("id")' in sql.out
+    assert 'FOREIGN KEY ("customer") REFERENCES "customers" ("id")' in sql.out
+    target = shop.folder / "schema.yml"
+    written = shop("export", "--format", "dbt", "-o", str(target))
+    assert re.fullmatch(r"\S+schema\.yml: 2 tables, \d foreign keys? \(version 1\)\n", written.out)
+    assert "relationships" in target.read_text()
+    assert "erDiagram" in shop("export", "--format", "mermaid").out
+    assert "digraph" in shop("export", "--format", "graphviz", "-o", "-").out
+    assert shop("export", "--dialect", "duckdb", "--all-keys").code == 0
+
+
+def test_export_of_keys_alone(shell: Shell) -> None:
+    outcome = shell("export")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert 'UNIQUE ("phone")' in outcome.out
+    assert "FOREIGN KEY" not in outcome.out
+
+
+def test_an_export_sends_a_terminal_no_escapes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell = Shell(tmp_path)
+    odd = shell.file("odd.csv", "a\x1b[31m\n1\n2\n")
+    assert shell("track", "odd", odd).code == 0
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    with pytest.raises(SystemExit):
+        cli.main(["-w", str(tmp_path / "my.hold"), "export"])
+    assert "\x1b" not in capsys.readouterr().out
+
+
 # --- What goes wrong --------------------------------------------------------------------------------------
 
 
@@ -416,7 +751,12 @@ def test_a_reader_that_goes_away(shell: Shell) -> None:
 
 def test_version_and_help(shell: Shell) -> None:
     assert CliRunner().invoke(cli.app, ["--version"]).stdout == f"holdfast {holdfast.__version__}\n"
-    for command in ("track", "apply", "check", "show", "log", "explain", "pin", "drop", "merge", "verify"):
-        told = shell(command, "--help")
+    listed = shell("--help").out
+    for command in cli.app.registered_commands:
+        assert command.callback is not None
+        name = command.callback.__name__.replace("_", "-")
+        [line] = re.findall(rf"^  {name}  .*", listed, re.MULTILINE)
+        assert not line.endswith("...")
+        told = shell(name, "--help")
         assert told.code == 0
-        assert "--json" in told.out
+        assert "--json" in told.out or name == "export"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from typing import Any
 
 import duckdb
@@ -112,6 +114,23 @@ def made(ddl: str) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     connection.execute(ddl)
     return connection
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[duckdb.DuckDBPyConnection]:
+    """One connection for all examples of a property: to open one costs more than the example."""
+    with duckdb.connect() as connection:
+        yield connection
+
+
+@contextlib.contextmanager
+def on_trial(connection: duckdb.DuckDBPyConnection, ddl: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    connection.execute("begin")
+    try:
+        connection.execute(ddl)
+        yield connection
+    finally:
+        connection.execute("rollback")
 
 
 def declared(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, tuple[str, ...]]]:
@@ -663,19 +682,19 @@ def to_declare(model: Model) -> list[tuple[str, tuple[str, ...]]]:
 
 
 @given(models(backwards=True), st.booleans())
-def test_duckdb_takes_any_names(model: Model, all_keys: bool) -> None:
+def test_duckdb_takes_any_names(shared: duckdb.DuckDBPyConnection, model: Model, all_keys: bool) -> None:
     text = to_sql(model, "duckdb", all_keys=all_keys)
-    db = made(text)
-    assert len(db.extract_statements(text)) == len(model.tables)
+    assert len(shared.extract_statements(text)) == len(model.tables)
     found: dict[str, list[str]] = {}
-    for name, column in db.execute(
-        "select table_name, column_name from duckdb_columns() where not internal order by column_index"
-    ).fetchall():
-        found.setdefault(name, []).append(column)
+    with on_trial(shared, text) as db:
+        for name, column in db.execute(
+            "select table_name, column_name from duckdb_columns() where not internal order by column_index"
+        ).fetchall():
+            found.setdefault(name, []).append(column)
+        constraints = declared(db)
     table_names = fit([t.name for t in model.tables], ignores_case=True)
     column_names = {t.name: fit(t.schema.names, ignores_case=True) for t in model.tables}
     assert found == {table_names[t.name]: list(column_names[t.name].values()) for t in model.tables}
-    constraints = declared(db)
     assert sorted((t, sorted(c)) for t, kind, c in constraints if kind == "FOREIGN KEY") == sorted(
         (table_names[t], sorted(column_names[t][c] for c in columns)) for t, columns in to_declare(model)
     )
@@ -692,10 +711,10 @@ def test_duckdb_takes_any_names(model: Model, all_keys: bool) -> None:
 
 
 @given(models(), st.sampled_from(DIALECTS))
-def test_any_cycles_are_broken(model: Model, dialect: DialectName) -> None:
-    text = to_sql(model, dialect)
-    assert len(made(to_sql(model, "duckdb")).sql("show tables").fetchall()) == len(model.tables)
-    text.encode("utf-8")
+def test_any_cycles_are_broken(shared: duckdb.DuckDBPyConnection, model: Model, dialect: DialectName) -> None:
+    to_sql(model, dialect).encode("utf-8")
+    with on_trial(shared, to_sql(model, "duckdb")) as db:
+        assert len(db.execute("show tables").fetchall()) == len(model.tables)
     order, late = creation_order(model, model.foreign_keys)
     assert sorted(t.name for t in order) == sorted(t.name for t in model.tables)
     rank = {t.name: i for i, t in enumerate(order)}

@@ -341,7 +341,7 @@ def test_duckdb_confirms_tpch(ws: Workspace, tmp_path: Path) -> None:
     subprocess.run(
         [*command, "parquet", "-s", "0.01", f"--output-dir={folder}"], check=True, capture_output=True
     )
-    tables = {path.stem: pq.read_table(path) for path in sorted(folder.glob("*.parquet"))}
+    tables = {path.stem: _without_views(pq.read_table(path)) for path in sorted(folder.glob("*.parquet"))}
     assert len(tables) == 8
     assert sum(len(t.column_names) for t in tables.values()) == 61
     ws.track_all(tables, kinds=("ind",))
@@ -356,3 +356,9 @@ def test_duckdb_confirms_tpch(ws: Workspace, tmp_path: Path) -> None:
         ws.apply(table, inserts=half)
         tables[table] = pa.concat_tables([kept, half])
         check(ws, tables)
+
+
+def _without_views(table: pa.Table) -> pa.Table:
+    """Texts as Arrow can take rows of."""
+    fields = [f.with_type(pa.string()) if pa.types.is_string_view(f.type) else f for f in table.schema]
+    return table.cast(pa.schema(fields))

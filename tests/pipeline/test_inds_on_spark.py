@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -220,8 +221,8 @@ def test_spark_dataframes(opened: Opener, spark: SparkSession, mode: str) -> Non
     rows = [(1, "a", 1.5), (2, "a", None), (3, "b", float("nan")), (4, None, 2.0)]
     ws = opened(mode)
     ws.track("t", spark.createDataFrame(rows, schema).repartition(3), kinds=("ind",))
-    ws.track("u", spark.createDataFrame([(2, "a")], "n decimal(10,2), s string"), kinds=("ind",))
-    live = {"t": list(rows), "u": [(2, "a")]}
+    ws.track("u", spark.createDataFrame([(Decimal(2), "a")], "n decimal(10,2), s string"), kinds=("ind",))
+    live = {"t": list(rows), "u": [(Decimal(2), "a")]}
 
     def check() -> None:
         database = {

@@ -73,7 +73,7 @@ def test_missing_folder_and_missing_marker(tmp_path: Path) -> None:
 
 def test_a_newer_format(tmp_path: Path) -> None:
     (tmp_path / MARKER).write_text('{"format": 3, "holdfast": "9.0"}')
-    message = "the workspace has format 3; this holdfast reads 1. Upgrade holdfast, or rebuild with "
+    message = "the workspace has format 3; this holdfast reads 2. Upgrade holdfast, or rebuild with "
     message += "'holdfast track'."
     for act in (check_marker, create_marker):
         with pytest.raises(StateFormatError) as caught:

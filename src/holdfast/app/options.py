@@ -61,11 +61,15 @@ AppendOnly = Annotated[
 AsText = Annotated[bool, typer.Option("--as-text", help="Compare columns by their text in inclusions.")]
 Chosen = Annotated[
     list[str] | None,
-    typer.Option("--columns", metavar="PATTERN,...", help="Only these columns take part in inclusions."),
+    typer.Option(
+        "--columns",
+        metavar="PATTERN,...",
+        help="Only columns like these (* and ? match) take part in inclusions.",
+    ),
 ]
 Exclude = Annotated[
     list[str] | None,
-    typer.Option("--exclude", metavar="PATTERN,...", help="These columns take no part in inclusions."),
+    typer.Option("--exclude", metavar="PATTERN,...", help="Columns like these take no part in inclusions."),
 ]
 
 # --- How files are read -----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from holdfast.model.dependency import Ind, Side
 from holdfast.state.pair_counts import PairCounts, pair_ids
 from holdfast.storage.generator import GeneratorState
 
+U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 Names = Mapping[int, tuple[str, str]]
 
@@ -59,19 +60,20 @@ def list_inds(
     return sorted(found)
 
 
-def ind_of(state: GeneratorState, pairs: PairCounts, names: Names, left: int, right: int) -> Ind:
-    """One pair of columns as an inclusion, with what is missing."""
+def inds_of(state: GeneratorState, pairs: PairCounts, wanted: U64) -> list[Ind]:
+    """Some pairs of columns as inclusions, each with what is missing. Cost: a pass over the pair counts."""
     distinct, rows = pairs.of_columns(state.next_id)
-    shared, carried = pairs.at(pair_ids(np.array([left]), np.array([right])))
-    return _ind(
-        names,
-        state.append_only(),
-        distinct,
-        left,
-        right,
-        int(distinct[left] - shared[0]),
-        int(rows[left] - carried[0]),
+    shared, carried = pairs.at(wanted)
+    left, right = (
+        (wanted >> np.uint64(32)).astype(np.int64),
+        (wanted & np.uint64(0xFFFFFFFF)).astype(np.int64),
     )
+    names, uncounted = state.names(), state.append_only()
+    columns = (left, right, distinct[left] - shared, rows[left] - carried)
+    return [
+        _ind(names, uncounted, distinct, a, b, n, r)
+        for a, b, n, r in zip(*(x.tolist() for x in columns), strict=True)
+    ]
 
 
 def _ind(

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from holdfast.discovery.ind_list import ind_of
+from holdfast.discovery.ind_list import inds_of
 from holdfast.discovery.inds import IndStep
 from holdfast.discovery.report import plain, plain_rows
 from holdfast.model.change import DependencyChange, WitnessRow
@@ -77,27 +77,26 @@ def ind_changes(
     step: IndStep, relations: Mapping[str, Relation], *, tracked: bool
 ) -> tuple[DependencyChange, ...]:
     """What a batch changed among the inclusions. `relations` are the tables after it."""
-    names = step.after.state.names()
+    after = step.after
     distinct, _ = step.after.pairs.of_columns(step.after.state.next_id)
     before_distinct, _ = step.before.pairs.of_columns(step.after.state.next_id)
     changes = []
-    for n, pair in enumerate(step.broke.tolist()):
-        a, b = pair >> 32, pair & 0xFFFFFFFF
-        ind = ind_of(step.after.state, step.after.pairs, names, a, b)
-        if not distinct[a]:
+    broke = inds_of(after.state, after.pairs, step.broke)
+    for n, (pair, ind) in enumerate(zip(step.broke.tolist(), broke, strict=True)):
+        if not distinct[pair >> 32]:
             changes.append(DependencyChange("broke", ind, "has no value left to be included"))
             continue
         changes.append(_broken(step, pair, ind, relations, shown=n < MAX_SHOWN))
-    for pair in step.appeared.tolist():
-        a, b = pair >> 32, pair & 0xFFFFFFFF
-        ind = ind_of(step.after.state, step.after.pairs, names, a, b)
+    shared, _ = step.before.pairs.at(step.appeared)
+    appeared = inds_of(after.state, after.pairs, step.appeared)
+    for pair, ind, n_shared in zip(step.appeared.tolist(), appeared, shared.tolist(), strict=True):
+        had = int(before_distinct[pair >> 32])
         if tracked:
             reason = "holds in the tables as tracked"
-        elif not before_distinct[a]:
+        elif not had:
             reason = "holds: this batch brought its first values"
         else:
-            shared, _ = step.before.pairs.at(np.array([pair], np.uint64))
-            missing = int(before_distinct[a] - shared[0])
+            missing = had - n_shared
             what = f"the last {missing:,} missing values are" if missing > 1 else "the last missing value is"
             reason = f"holds: {what} healed by this batch"
         changes.append(DependencyChange("appeared", ind, reason))

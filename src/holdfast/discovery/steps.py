@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -285,10 +286,10 @@ def _pins(state: TableState, cover: Cover, relation: Relation) -> tuple[Pin, ...
     return tuple(Pin(state.table, p, h) for p, h in zip(pinned, holds, strict=True))
 
 
-def checked_columns(state: TableState, patterns: Sequence[str]) -> None:
-    """Every pattern names a column of the table."""
-    from fnmatch import fnmatchcase
-
+def check_patterns(states: Sequence[TableState], patterns: Sequence[str]) -> None:
+    """Every pattern names a column of one of the tables."""
     for pattern in patterns:
-        if not any(fnmatchcase(name, pattern) for name in state.schema.names):
-            raise UnknownColumnError.from_missing(state.table, None, pattern, state.schema.names)
+        if not any(fnmatchcase(name, pattern) for state in states for name in state.schema.names):
+            names = list(dict.fromkeys(name for state in states for name in state.schema.names))
+            tables = ", ".join(state.table for state in states)
+            raise UnknownColumnError.from_missing(tables, None, pattern, names)

@@ -2,8 +2,8 @@
 
 A value is known by its identity, a 64-bit `key` and a 32-bit `check`. An *entry* says that a value
 occurs `count` times in a column; in a delta counts may be negative. Entries are sorted by (key,
-check, column), and no two agree on all three. Keys are spread evenly over 64 bits, so a value is
-found by interpolation: a few reads, however long the run.
+check, column), and no two agree on all three. Keys are spread evenly over 64 bits, so a directory of
+their leading bits finds a value with a few reads, however long the run.
 """
 
 from __future__ import annotations
@@ -164,52 +164,30 @@ def merge(runs: Sequence[Entries]) -> Entries:
     return waiting[0] if waiting else no_entries()
 
 
+# Entries that a bucket of a directory has on average: two cache lines of keys.
+BUCKET = 16
+
+
+def directory(keys: U64, first: int, bits: int) -> tuple[NDArray[np.uint32], int]:
+    """(starts, shift): where the buckets of a run start, which divide its keys by their next bits.
+
+    IN keys uint64[n], sorted, all of them with the leading `bits` bits of `first`, the rest of which are 0.
+    A key's bucket is `(key - first) >> shift`; bucket i is keys[starts[i]:starts[i + 1]].
+    """
+    own = min(max(1, (len(keys) // BUCKET).bit_length() - 1), 64 - bits, 31)
+    shift = 64 - bits - own
+    bounds = np.uint64(first) + (np.arange(1 << own, dtype=np.uint64) << np.uint64(shift))
+    return np.append(np.searchsorted(keys, bounds), len(keys)).astype(np.uint32), shift
+
+
 @njit(cache=True, nogil=True)
-def _find(keys, checks, wanted_keys, wanted_checks, starts, ends):  # type: ignore[no-untyped-def]
+def _find(keys, checks, starts, first, shift, wanted_keys, wanted_checks, out_starts, out_ends):  # type: ignore[no-untyped-def]
     n = keys.shape[0]
     reads = 0
-    if n == 0:
-        for w in range(wanted_keys.shape[0]):
-            starts[w] = 0
-            ends[w] = 0
-        return reads
-    first = keys[0]
-    span = np.float64(keys[n - 1] - first)
-    low = 0
     for w in range(wanted_keys.shape[0]):
         key, check = wanted_keys[w], wanted_checks[w]
-        # Where the key should be if keys were spread quite evenly; then gallop to both sides of it.
-        guess = low
-        if span > 0.0 and key > first:
-            guess = int(np.float64(key - first) / span * np.float64(n - 1))
-        if guess < low:
-            guess = low
-        if guess >= n:
-            guess = n - 1
-        high = n
-        reads += 1
-        if keys[guess] < key:
-            low = guess + 1
-            step = 1
-            while guess + step < n:
-                reads += 1
-                if keys[guess + step] < key:
-                    low = guess + step + 1
-                    step *= 2
-                else:
-                    high = guess + step
-                    break
-        else:
-            high = guess
-            step = 1
-            while guess - step >= low:
-                reads += 1
-                if keys[guess - step] >= key:
-                    high = guess - step
-                    step *= 2
-                else:
-                    low = guess - step + 1
-                    break
+        bucket = np.int64((key - first) >> shift)
+        low, high = np.int64(starts[bucket]), np.int64(starts[bucket + 1])
         while low < high:
             middle = (low + high) >> 1
             reads += 1
@@ -217,29 +195,40 @@ def _find(keys, checks, wanted_keys, wanted_checks, starts, ends):  # type: igno
                 low = middle + 1
             else:
                 high = middle
-        at = low
-        while at < n and keys[at] == key and checks[at] < check:
-            at += 1
-        end = at
+        while low < n and keys[low] == key and checks[low] < check:
+            low += 1
+        end = low
         while end < n and keys[end] == key and checks[end] == check:
             end += 1
-        starts[w] = at
-        ends[w] = end
+        out_starts[w] = low
+        out_ends[w] = end
     return reads
 
 
-def find(keys: U64, checks: U32, wanted_keys: U64, wanted_checks: U32) -> tuple[I64, I64, int]:
+def find(
+    keys: U64,
+    checks: U32,
+    starts: NDArray[np.uint32],
+    first: int,
+    shift: int,
+    wanted_keys: U64,
+    wanted_checks: U32,
+) -> tuple[I64, I64, int]:
     """(starts, ends, reads): where the entries of each wanted value stand in a run.
 
-    IN keys uint64[n], checks uint32[n]: a run, sorted; IN wanted_keys uint64[m], wanted_checks
-    uint32[m], sorted. starts, ends int64[m]; `reads` counts the keys that were read. Cost: a few
-    reads for each wanted value.
+    IN keys uint64[n], checks uint32[n]: a run, sorted; IN starts, first, shift: its directory; IN
+    wanted_keys uint64[m], wanted_checks uint32[m], in the range of the run. starts, ends int64[m]; `reads`
+    counts the keys that were read. Cost: one look into the directory and a few neighbouring keys for each
+    wanted value, however long the run, since keys are spread evenly; right for any keys.
     """
-    starts = np.empty(len(wanted_keys), dtype=np.int64)
-    ends = np.empty(len(wanted_keys), dtype=np.int64)
-    run: tuple[Any, ...] = (keys, checks, wanted_keys, wanted_checks)
-    reads = _find(*map(frozen, run), starts, ends)
-    return starts, ends, int(reads)
+    out_starts = np.empty(len(wanted_keys), dtype=np.int64)
+    out_ends = np.empty(len(wanted_keys), dtype=np.int64)
+    run: tuple[Any, ...] = (keys, checks, starts)
+    wanted: tuple[Any, ...] = (wanted_keys, wanted_checks)
+    reads = _find(
+        *map(frozen, run), np.uint64(first), np.uint64(shift), *map(frozen, wanted), out_starts, out_ends
+    )
+    return out_starts, out_ends, int(reads)
 
 
 def value_starts(entries: Entries) -> I64:
@@ -258,4 +247,5 @@ def warm_up() -> None:
         np.array([1, 1], np.uint64), np.zeros(2, np.uint32), np.array([0, 1], np.uint32), np.ones(2, np.int64)
     )
     merge([consolidate(one), one])
-    find(one.keys, one.checks, one.keys[:1], one.checks[:1])
+    starts, shift = directory(one.keys, 0, 0)
+    find(one.keys, one.checks, starts, 0, shift, one.keys[:1], one.checks[:1])

@@ -197,7 +197,7 @@ def looked_up(
             if ref is None or low == high:
                 continue
             part = open_part(root, ref)
-            start, end, reads = runs.find(part.keys, part.checks, keys[low:high], checks[low:high])
+            start, end, reads = part.find(keys[low:high], checks[low:high])
             n_reads += reads
             lengths = end - start
             total = int(lengths.sum())
@@ -261,7 +261,7 @@ def absorb_part(payload: Payload) -> bytes:
     for prefix, entries in zip(
         ("counted.", "appended."), divided(outcome.entries, setting.append_only), strict=True
     ):
-        ref = write_part(root, payload["folder"], entries)
+        ref = write_part(root, payload["folder"], entries, payload["bits"], payload["part"])
         told |= {f"{prefix}file": "" if ref is None else ref.name, f"{prefix}n": str(len(entries))}
         told |= {prefix + k: v for k, v in _named(ref).items()}
     hit = np.flatnonzero(outcome.broken)
@@ -325,5 +325,5 @@ def merge_part(payload: Payload) -> bytes:
     first, last = key_range(payload["bits"], payload["part"])
     live_runs = [RunRef.from_dict(r) for r in payload["runs"]]
     entries = merged_range(root, live_runs, setting.live, setting.append_only, first, last)
-    ref = write_part(root, payload["folder"], entries)
+    ref = write_part(root, payload["folder"], entries, payload["bits"], payload["part"])
     return pack({}, {"file": "" if ref is None else ref.name, "n": str(len(entries)), **_named(ref)})

@@ -123,7 +123,7 @@ class Values:
         bounds = [key_range(bits, i)[0] for i in range(1 << bits)]
         at = np.append(np.searchsorted(entries.keys, np.array(bounds, np.uint64)), len(entries))
         parts = [
-            write_part(self.root, self.folder, entries.slice(int(at[i]), int(at[i + 1])))
+            write_part(self.root, self.folder, entries.slice(int(at[i]), int(at[i + 1])), bits, i)
             for i in range(1 << bits)
         ]
         return RunRef(len(entries), bits, tuple(parts), append_only)

@@ -1,8 +1,9 @@
 """Value runs on disk: the parts of the generator, written once, found by key.
 
-A part's bundle: `keys` uint64, `checks` uint32, `columns` uint16 (uint32 where ids need it), sorted by all
-three, and `counts` int32 (int64 where they need it), left out where every count is 1: so it is in the
-runs of append-only tables. Clusters: `offsets` int64, `columns` uint32, `sizes` int64, `rows` int64.
+A part's bundle: `directory` uint32, where the keys of each next prefix start; `keys` uint64, `checks` uint32,
+`columns` uint16 (uint32 where ids need it), sorted by all three; and `counts` int32 (int64 where they need it),
+left out where every count is 1: so it is in the runs of append-only tables. Clusters: `offsets` int64,
+`columns` uint32, `sizes` int64, `rows` int64.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from holdfast.kernels.clusters import Clusters, joined_clusters, tally
-from holdfast.kernels.runs import Entries, joined
+from holdfast.kernels.runs import Entries, directory, find, joined
 from holdfast.storage.bundle import open_bundle, write_bundle
 from holdfast.storage.files import FileRef, unique_name
 from holdfast.storage.generator import RunRef, SumRef
@@ -37,10 +38,16 @@ class RunPart:
         self.keys: U64 = bundle.array("keys")
         self.checks: U32 = bundle.array("checks")
         self._columns = bundle.array("columns")
+        self.directory: U32 = bundle.array("directory")
+        self.first, self.shift = int(bundle.meta["first"]), int(bundle.meta["shift"])
         self._counts = bundle.array("counts") if "counts" in bundle else None
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    def find(self, keys: U64, checks: U32) -> tuple[I64, I64, int]:
+        """(starts, ends, reads) of values whose keys are in this part's range."""
+        return find(self.keys, self.checks, self.directory, self.first, self.shift, keys, checks)
 
     def columns(self, at: I64) -> U32:
         return self._columns[at].astype(np.uint32)
@@ -91,12 +98,15 @@ def entries_in_range(root: Path, run: RunRef, first: int, last: int) -> Entries:
     return joined([part.between(start, end) for part, start, end in in_range(root, run, first, last)])
 
 
-def write_part(root: Path, folder: str, entries: Entries) -> FileRef | None:
-    """Write entries, sorted, as a part; None if there are none."""
+def write_part(root: Path, folder: str, entries: Entries, bits: int = 0, part: int = 0) -> FileRef | None:
+    """Write entries, sorted, as a part of a run; None if there are none."""
     if not len(entries):
         return None
+    first = key_range(bits, part)[0]
+    starts, shift = directory(entries.keys, first, bits)
     narrow = int(entries.columns.max()) < 1 << 16
     arrays: dict[str, NDArray[Any] | pa.Array] = {
+        "directory": starts,
         "keys": entries.keys,
         "checks": entries.checks,
         "columns": entries.columns.astype(np.uint16) if narrow else entries.columns,
@@ -104,7 +114,8 @@ def write_part(root: Path, folder: str, entries: Entries) -> FileRef | None:
     if not (entries.counts == 1).all():
         small = int(np.abs(entries.counts).max()) < 1 << 31
         arrays["counts"] = entries.counts.astype(np.int32) if small else entries.counts
-    return write_bundle(root, unique_name(folder, "run", ".arrow"), arrays, {"holdfast": "run"})
+    meta = {"holdfast": "run", "first": str(first), "shift": str(shift)}
+    return write_bundle(root, unique_name(folder, "run", ".arrow"), arrays, meta)
 
 
 def write_clusters(root: Path, folder: str, clusters: Clusters) -> SumRef:

@@ -67,7 +67,7 @@ def track(
     types: Types = None,
     as_json: Json = False,
 ) -> None:
-    """Start to track a table: find its keys, or what it shares with others."""
+    """Start to track a table: find what holds in it."""
     with reported(ctx):
         reading = options.reading(format, delimiter, quote, encoding, header, null, types)
         how = options.tracking(kinds, nulls, row_key, max_columns, append_only, as_text, columns, exclude)
@@ -80,7 +80,7 @@ def track_all(
     ctx: typer.Context,
     sources: Annotated[
         list[str],
-        typer.Argument(metavar="NAME=SOURCE|FILE...", help="Tables; a file's table is named after it."),
+        typer.Argument(metavar="NAME=SOURCE|FILE", help="Tables; a file's table is named after it."),
     ],
     kinds: Kinds = "ucc",
     nulls: Nulls = NullRule.equal,
@@ -99,7 +99,7 @@ def track_all(
     types: Types = None,
     as_json: Json = False,
 ) -> None:
-    """Start to track several tables, as one version.
+    """Start to track several tables as one version.
 
     The options hold for each of them.
     """
@@ -167,9 +167,9 @@ def apply_all(
     types: Types = None,
     as_json: Json = False,
 ) -> None:
-    """Apply batches to several tables, as one version: parents with their children.
+    """Apply batches to several tables as one version.
 
-    The reading options hold for all of the files.
+    So parents can come with their children. The reading options hold for all of the files.
     """
     with reported(ctx):
         reading = options.reading(format, delimiter, quote, encoding, header, null, types)
@@ -240,9 +240,9 @@ def check_all(
     types: Types = None,
     as_json: Json = False,
 ) -> None:
-    """Say what batches to several tables would change together, and apply nothing.
+    """Say what batches to several tables would change.
 
-    Exit code 1 if a pinned combination would not be unique after them.
+    Nothing is applied. Exit code 1 if a pinned combination would not be unique after them.
     """
     with reported(ctx):
         reading = options.reading(format, delimiter, quote, encoding, header, null, types)
@@ -272,25 +272,27 @@ def pin(
 
     Every batch then says whether it holds, and `check` has exit code 1 if it would not.
     """
-    with reported(ctx), opened(ctx) as ws:
-        named = options.columns_of(table, ws.schema(table).names, columns)
-        pinned = ws.pin(table, named, remove=remove)
+    with reported(ctx):
+        with opened(ctx) as ws:
+            named = options.columns_of(table, ws.schema(table).names, columns)
+            pinned, version = ws.pin(table, named, remove=remove), ws.version
         if as_json:
-            print_json({**pinned.to_dict(), "pinned": not remove, "version": ws.version})
+            print_json({**pinned.to_dict(), "pinned": not remove, "version": version})
             return
         paper = Paper(sys.stdout)
         what = f"{name_text(table)} {columns_text(pinned.columns)}"
         if remove:
-            paper.line(f"{what} is no longer pinned (version {ws.version})")
+            paper.line(f"{what} is no longer pinned (version {version})")
         else:
             state = ("holds", "green") if pinned.holds else ("DOES NOT HOLD", "bold red")
-            paper.line(f"pinned {what}: ", state, f" (version {ws.version})")
+            paper.line(f"pinned {what}: ", state, f" (version {version})")
 
 
 def drop(ctx: typer.Context, table: TableName, as_json: Json = False) -> None:
     """Stop tracking a table; its history stays."""
-    with reported(ctx), opened(ctx) as ws:
-        version = ws.drop(table)
+    with reported(ctx):
+        with opened(ctx) as ws:
+            version = ws.drop(table)
         if as_json:
             print_json({"table": table, "version": version})
         else:

@@ -76,7 +76,7 @@ def export(
         with opened(ctx) as ws:
             model = model_of(ws, max_error)
         text = _written(model, format, dialect or Dialect.ansi, all_keys=all_keys)
-        if output is None:
+        if output is None or str(output) == "-":
             _print_text(text)
             return
         try:

@@ -23,6 +23,8 @@ from holdfast.app.report import (
     side_text,
 )
 from holdfast.errors import UnknownTableError, UsageError, shorten
+from holdfast.history import Explanation
+from holdfast.inspection import IndExplanation
 from holdfast.model.dependency import Ind, Side
 
 
@@ -44,7 +46,7 @@ def show(
     everything: All = False,
     as_json: Json = False,
 ) -> None:
-    """Show what holds, or held at a version: minimal keys and inclusions."""
+    """Show what holds, or held: minimal keys and inclusions."""
     with reported(ctx):
         _check_kind(kind, max_error, with_empty, non_uniques)
         ws = open_workspace(ctx)
@@ -136,7 +138,7 @@ def _non_uniques(
     *,
     only: str | None,
 ) -> dict[str, list[tuple[str, ...]]]:
-    """The maximal non-uniques; where a bound hides them a note, or an error if no other table is asked for."""
+    """The maximal non-uniques; where a bound hides them, a note or (for the only table) an error."""
     found = {}
     for name in names:
         if bounds[name] and only is None:
@@ -165,33 +167,36 @@ def explain(
     table: TableName,
     columns: Columns,
     within: Annotated[
-        str | None, typer.Option("--in", metavar="TABLE.COLUMN", help="Whether this has all of its values.")
+        str | None, typer.Option("--in", metavar="TABLE.COLUMN", help="Are its values in this column?")
     ] = None,
     in_table: Annotated[
-        str | None, typer.Option("--in-table", metavar="TABLE", help="The same, for names with dots ...")
+        str | None,
+        typer.Option("--in-table", metavar="TABLE", help="The same, where names have dots: the table ..."),
     ] = None,
     in_column: Annotated[
-        str | None, typer.Option("--in-column", metavar="COLUMN", help="... in them.")
+        str | None, typer.Option("--in-column", metavar="COLUMN", help="... and the column.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Tell whether columns are unique, or included in others; since when, and why."""
-    with reported(ctx), opened(ctx) as ws:
-        named = tuple(options.columns_of(table, ws.schema(table).names, columns))
-        referenced = _referenced(ws, within, in_table, in_column)
-        paper = Paper(sys.stdout)
-        if referenced is None:
-            told = ws.explain(table, named)
-            if as_json:
-                print_json(told.to_dict())
+    """Tell whether columns are unique, since when, and why.
+
+    With --in: whether all values of a column are in another one.
+    """
+    with reported(ctx):
+        with opened(ctx) as ws:
+            named = tuple(options.columns_of(table, ws.schema(table).names, columns))
+            referenced = _referenced(ws, within, in_table, in_column)
+            told: Explanation | IndExplanation
+            if referenced is None:
+                told = ws.explain(table, named)
             else:
-                print_explanation(paper, told)
-            return
-        included = ws.explain_ind(Side(table, named), referenced)
+                told = ws.explain_ind(Side(table, named), referenced)
         if as_json:
-            print_json(included.to_dict())
+            print_json(told.to_dict())
+        elif isinstance(told, Explanation):
+            print_explanation(Paper(sys.stdout), told)
         else:
-            print_ind_explanation(paper, included)
+            print_ind_explanation(Paper(sys.stdout), told)
 
 
 def _referenced(

@@ -7,6 +7,11 @@ twice in one minute. Two parcels of one customer were given the same tracking co
 2. `2-deletes.csv`: that one is taken back, named by its order number alone;
 3. `3-updates.csv`: the wrong tracking code is corrected, by order number.
 
+The shop's customers and products come with it. Every order is of a known customer and product, until
+
+4. `4-inserts.csv`: an order of a customer whom nobody has heard of;
+5. `5-inserts.csv`: that customer, who arrives a moment later.
+
 Seeded and free of platform differences: a test checks that the files in the package are these.
 """
 
@@ -30,6 +35,26 @@ PRICES = {
     "fender": "27.80", "flare": "19.90", "lantern": "45.00", "lifejacket": "74.00",
     "oar": "38.00", "pulley": "16.40", "rope": "22.50", "shackle": "7.90",
 }  # fmt: skip
+CUSTOMER_COLUMNS = ("customer_id", "name", "city", "since")
+PRODUCT_COLUMNS = ("product", "price", "weight_kg")
+FIRST_NAMES = (
+    "Ada",
+    "Bo",
+    "Cleo",
+    "Dan",
+    "Edith",
+    "Finn",
+    "Greta",
+    "Hugo",
+    "Ida",
+    "Jon",
+    "Kira",
+    "Lars",
+    "Mona",
+    "Nils",
+)
+LAST_NAMES = ("Berg", "Dahl", "Falk", "Holm", "Krog", "Lind", "Moe", "Nord", "Ravn", "Skov", "Strand", "Vik")
+CITIES = ("Bergen", "Bremen", "Cork", "Gdansk", "Kiel", "Malmo", "Narvik", "Porto", "Turku", "Vigo")
 STATUSES = ("delivered", "delivered", "delivered", "shipped", "returned")
 
 Row = dict[str, str]
@@ -83,6 +108,27 @@ def _order(random: random.Random, number: int, customer: str, placed_at: str, tr
     )
 
 
+def customers(random: random.Random, numbers: range) -> list[Row]:
+    """Customers of these numbers; names and cities repeat."""
+    return [
+        {
+            "customer_id": str(number),
+            "name": f"{random.choice(FIRST_NAMES)} {random.choice(LAST_NAMES)}",
+            "city": random.choice(CITIES),
+            "since": f"{datetime(2018, 1, 1) + timedelta(days=random.randrange(2190)):%Y-%m-%d}",
+        }
+        for number in numbers
+    ]
+
+
+def products(random: random.Random) -> list[Row]:
+    """What is sold, and for how much."""
+    return [
+        {"product": name, "price": price, "weight_kg": f"{random.randrange(1, 400) / 10:.1f}"}
+        for name, price in PRICES.items()
+    ]
+
+
 def example() -> dict[str, tuple[tuple[str, ...], list[Row]]]:
     """The files: name -> (columns, rows)."""
     chance = random.Random(SEED)
@@ -105,6 +151,8 @@ def example() -> dict[str, tuple[tuple[str, ...], list[Row]]]:
     for column in ("invoice", "customer_id", "product", "quantity", "unit_price", "status"):
         again[column] = table[3987][column]
 
+    known = customers(chance, range(1, N_CUSTOMERS + 1))
+    stranger = _order(chance, 10_006 + N_ORDERS, str(N_CUSTOMERS + 1), _time(start + 90), tracked)
     return {
         "orders.csv": (COLUMNS, table),
         "1-inserts.csv": (COLUMNS, inserts),
@@ -113,6 +161,10 @@ def example() -> dict[str, tuple[tuple[str, ...], list[Row]]]:
             ("order_id", "tracking"),
             [{"order_id": second["order_id"], "tracking": right_tracking}],
         ),
+        "customers.csv": (CUSTOMER_COLUMNS, known),
+        "products.csv": (PRODUCT_COLUMNS, products(chance)),
+        "4-inserts.csv": (COLUMNS, [stranger]),
+        "5-inserts.csv": (CUSTOMER_COLUMNS, customers(chance, range(N_CUSTOMERS + 1, N_CUSTOMERS + 2))),
     }
 
 

@@ -18,8 +18,8 @@ from holdfast.model.schema import Type
 
 # Words that Mermaid reads as part of its language, even where a name is due.
 _WORDS = """
-    accdescr acctitle class classdef constructor direction end erdiagram fk many o one only optionally pk
-    style subgraph title to u uk zero
+    accdescr acctitle class classdef constructor direction end erdiagram fk hasownproperty many o one only
+    optionally pk style subgraph title to tostring u uk valueof zero
 """
 _MERMAID_WORDS = frozenset(_WORDS.split())
 

@@ -93,19 +93,20 @@ def print_inds(
     """The inclusions that hold, by name; then those that almost do, the best first."""
     whole = [ind for ind in found if ind.missing_values == 0]
     almost = sorted((ind for ind in found if ind.missing_values), key=lambda ind: (ind.error, ind))
-    counted = plural(len(whole), "inclusion")
-    if max_error > 0:
-        counted += f", {len(almost):,} more with an error of at most {share(max_error)}"
-    subject = "inclusions" if table is None else f"inclusions of {name_text(table)}"
-    paper.line((subject, "bold"), f": {counted} ", (f"(version {version})", "dim"))
+    subject = "" if table is None else f" of {name_text(table)}"
+    more = f", {len(almost):,} more with an error of at most {share(max_error)}" if max_error > 0 else ""
+    paper.line(
+        (plural(len(whole), "inclusion"), "bold"), f"{subject}{more} ", (f"(version {version})", "dim")
+    )
     inds = whole + almost
-    if not paper.is_terminal:
-        for ind in inds:
-            paper.file.write(f"  {ind_text(ind)}  {measures(ind)}\n")
-        return
-    shown = inds if everything else inds[:ON_A_TERMINAL]
-    if shown:
-        paper.console.print(Padding(_inds_grid(shown), (0, 0, 0, 2), expand=False))
+    shown = inds if everything or not paper.is_terminal else inds[:ON_A_TERMINAL]
+    grid = _inds_grid(shown) if paper.is_terminal and shown else None
+    if grid is not None and 2 + paper.console.measure(grid).maximum <= paper.width:
+        paper.console.print(Padding(grid, (0, 0, 0, 2), expand=False))
+    else:  # names must not be broken into the lines of narrow columns
+        for ind in shown:
+            style = "yellow" if ind.missing_values else "green"
+            paper.line((ind_text(ind), style), f"  {measures(ind)}", indent=2)
     if len(inds) > len(shown):
         _more(paper, len(inds) - len(shown))
 
@@ -133,8 +134,8 @@ def _inds_grid(inds: Sequence[Ind]) -> Table:
     table.add_column("in referenced", overflow="fold")
     table.add_column("coverage", justify="right", no_wrap=True)
     if partial:
-        for title in ("error", "missing values", "rows"):
-            table.add_column(title, justify="right")
+        for title in ("error", "missing", "in rows"):
+            table.add_column(title, justify="right", no_wrap=True)
     for ind in inds:
         style = "yellow" if ind.missing_values else "green"
         cells: list[str | Text] = [

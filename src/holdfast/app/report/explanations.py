@@ -69,9 +69,8 @@ def print_ind_explanation(paper: Paper, told: IndExplanation) -> None:
     n_more = told.ind.missing_values - len(told.missing)
     more = f" and {n_more:,} more" if n_more > 0 else ""
     values = ", ".join(cell(value) for value, _ in told.missing)
-    paper.line(f"missing: {values}{more}", indent=2)
     rows = list({row.row_id: row for _, row in told.missing}.values())
-    paper.line("a row with each:" if len(rows) > 1 else "a row with it:", indent=2)
+    paper.line(f"missing: {values}{more}; a row with {'each' if len(rows) > 1 else 'it'}:", indent=2)
     print_rows(paper, rows[:ROWS_IN_A_REPORT], set(told.dependent.columns), "red", indent=4)
     if len(rows) > ROWS_IN_A_REPORT:
         paper.line((f"... and {len(rows) - ROWS_IN_A_REPORT:,} more; all with --json", "dim"), indent=4)

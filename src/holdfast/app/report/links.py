@@ -47,9 +47,9 @@ def _print_link(paper: Paper, link: Link, style: str, limit: int | None) -> None
     missing = ""
     if link.missing_values:
         missing = f"  misses {plural(link.missing_values, 'value')} (error {share(link.error)})"
-    paper.line((f"{link.score:.2f}", "bold"), "  ", (name, style), missing, indent=2)
+    paper.item((f"{link.score:.2f}", "bold"), (name, style), missing, indent=2)
     for points, text in _shown(link, limit):
-        paper.line((f"{points:+.1f}", "dim"), f"  {safe(text)}", indent=8)
+        paper.item((f"{points:+.1f}", "dim"), safe(text), indent=8)
 
 
 def _shown(link: Link, limit: int | None) -> Sequence[tuple[float, str]]:

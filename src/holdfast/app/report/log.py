@@ -46,14 +46,16 @@ def _print_version(paper: Paper, entry: LogEntry) -> None:
         told = _detail(entry.action, entry.details[0]) + _inclusions(entry.details[0], ", ")
         paper.line(*start, f"{name_text(entry.tables[0])}{batch}{told}")
         return
-    paper.line(*start, f"{plural(len(entry.tables), 'table')}{batch}{_inclusions(entry.details[0], ': ')}")
+    paper.line(
+        *start, f"{plural(len(entry.tables), 'table')}{batch}{_inclusions(entry.details[0], ', now ')}"
+    )
     for table, detail in zip(entry.tables, entry.details, strict=True):
         paper.line(f"{name_text(table)}{_detail(entry.action, detail)}", indent=4)
 
 
 def _inclusions(detail: Mapping[str, Any], before: str) -> str:
     n_inds = detail.get("n_inds")
-    return "" if n_inds is None else f"{before}{plural(n_inds, 'inclusion')} in the workspace"
+    return "" if n_inds is None else f"{before}{plural(n_inds, 'inclusion')}"
 
 
 def _detail(action: str, detail: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from typing import IO
 from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 PATIENCE_S = 0.3
@@ -37,11 +38,20 @@ class Paper:
             whole = "".join(p if isinstance(p, str) else p[0] for p in parts)
             self.file.write((" " * indent + whole).rstrip() + "\n")
             return
-        text = Text()
-        for part in parts:
-            text.append(part) if isinstance(part, str) else text.append(*part)
+        text = _text(*parts)
         indent = min(indent, self.width // 3)
         self.console.print(Padding(text, (0, 0, 0, indent), expand=False) if text else "")
+
+    def item(self, mark: Part, *parts: Part, indent: int = 0) -> None:
+        """One line that starts with a mark; on a terminal its continuation stands behind the mark."""
+        if not self.is_terminal:
+            self.line(mark, "  ", *parts, indent=indent)
+            return
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        table.add_row(_text(mark), _text(*parts))
+        self.console.print(Padding(table, (0, 0, 0, min(indent, self.width // 3)), expand=False))
 
     def grid(self, rows: Sequence[Sequence[Part]], indent: int = 0) -> None:
         """Rows of cells in aligned columns; nothing is cut or wrapped on purpose."""
@@ -53,6 +63,13 @@ class Paper:
                 last = i == len(row) - 1
                 parts += [part, "" if last else " " * (widths[i] - cell_len(text) + 2)]
             self.line(*parts, indent=indent)
+
+
+def _text(*parts: Part) -> Text:
+    text = Text()
+    for part in parts:
+        text.append(part) if isinstance(part, str) else text.append(*part)
+    return text
 
 
 def width_of(column: Sequence[Part]) -> int:

@@ -1,0 +1,286 @@
+"""Composite inclusion dependencies, discovered level by level and maintained batch by batch.
+
+(A1..Ak) of T is included in (B1..Bk) of U if what is not NULL in the A's of each row of T occurs in the B's of
+some row of U (SQL's MATCH PARTIAL). So every part of an inclusion is one, too, and a set of k pairs of columns
+is looked at only if all its sets of k - 1 pairs hold; and then only rows without NULL in the A's can refute it.
+Listed are those whose B's contain a minimal key of U, hence sets that cannot grow into one with a key are
+not looked at either.
+
+A batch has no need to look at everything again:
+
+    held     T's new rows are looked up in U, and U's deleted rows are looked for in T if U has no other
+    refuted  as long as the row that refutes it is live, and U got no row with its tuple
+    unknown  all rows of T are looked up in U, unless some of the first few refute it
+
+Cost: one job a level at most, whatever the number of tables and sets; pairs of tables of which a batch changes
+neither are not looked at. The number of sets is that of all combinations where many columns have the same
+values: it is the size of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from holdfast.model.dependency import Side
+from holdfast.pipeline.tuples import Look, refuting_rows, still_missing
+from holdfast.pipeline.tuples import TableRows as TableRows
+from holdfast.storage.composites import Composite as Composite
+from holdfast.storage.composites import Composites as Composites
+
+MAX_ARITY = 4
+
+Pair = tuple[int, int]  # positions of a dependent and of a referenced column
+Node = tuple[Pair, ...]  # ascending: in the order of the dependent table's schema
+Tables = Mapping[str, TableRows]
+
+
+@dataclass(frozen=True)
+class CompositeStep:
+    """The composite inclusions after a batch, and what it changed among those that are listed."""
+
+    after: Composites
+    # With ids of rows that carry missing tuples; none if a part of one column, or the key, is gone.
+    broke: list[tuple[Composite, list[int]]]
+    appeared: list[Composite]
+    n_checked: int  # sets of columns for which rows were looked at
+
+
+def maintain(
+    known: Composites,
+    unary: Collection[tuple[tuple[str, str], tuple[str, str]]],
+    tables: Tables,
+    max_arity: int = MAX_ARITY,
+) -> CompositeStep:
+    """The composite inclusions after a batch, from those before it.
+
+    `unary` are the inclusions of single columns that hold after it, as ((table, column), (table, column)).
+    `tables` are all tables that take part in any; those of which nothing was added or deleted are as they
+    were. With `Composites.empty()` everything is found from scratch.
+    """
+    whole = known.max_arity != max_arity
+    before: dict[tuple[str, str], dict[Composite, int | None]] = {}
+    for node in known.valid:
+        before.setdefault((node.dependent.table, node.referenced.table), {})[node] = None
+    for node, row_id in known.refuted.items():
+        before.setdefault((node.dependent.table, node.referenced.table), {})[node] = row_id
+    pairs: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for (t, a), (u, b) in unary:
+        if t in tables and u in tables and tables[u].keys is not None:
+            pairs.setdefault((t, u), []).append((a, b))
+    valid: set[Composite] = set()
+    refuted: dict[Composite, int] = {}
+    listed: set[Composite] = set()
+    lattices = []
+    for (t, u), columns in sorted(pairs.items()):
+        if not whole and not tables[t].changed and not tables[u].changed:
+            for node, row_id in before.get((t, u), {}).items():
+                if row_id is None:
+                    valid.add(node)
+                else:
+                    refuted[node] = row_id
+            continue
+        lattices.append(Lattice.of(tables, t, u, columns, before.get((t, u), {}), max_arity))
+    listed |= {node for node in known.listed if node in valid}
+    n_checked = sum(_settle_level(tables, lattices, arity) for arity in range(2, max_arity + 1))
+    rows: dict[Composite, list[int]] = {}
+    for lattice in lattices:
+        for found in lattice.valid:
+            node = lattice.named(found)
+            valid.add(node)
+            if lattice.has_key(found):
+                listed.add(node)
+        refuted |= {lattice.named(found): row_id for found, row_id in lattice.refuted.items()}
+        rows |= {node: lattice.rows_against(found) for found, node in lattice.were_listed(known.listed)}
+    return CompositeStep(
+        Composites(frozenset(valid), refuted, frozenset(listed), max_arity),
+        [(node, rows.get(node, [])) for node in sorted(known.listed - listed)],
+        sorted(listed - known.listed),
+        n_checked,
+    )
+
+
+@dataclass
+class Lattice:
+    """The sets of pairs of columns of two tables, as far as they are settled."""
+
+    dependent: str
+    referenced: str
+    mine: tuple[str, ...]  # names of all columns
+    theirs: tuple[str, ...]
+    pairs: list[Pair]
+    keys: list[int]  # of the referenced table, as masks; those that its paired columns contain
+    max_arity: int
+    known: dict[Node, int | None]  # before the batch: None where it held, else the row against it
+    partners: dict[int, int]  # referenced column -> mask of its dependent columns
+    valid: set[Node] = field(default_factory=set)
+    refuted: dict[Node, int] = field(default_factory=dict)
+    broken: dict[Node, list[int]] = field(default_factory=dict)  # held before: rows against it now
+    _level: list[Node] = field(default_factory=list)
+    _reaches: dict[tuple[int, int], bool] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        tables: Tables,
+        dependent: str,
+        referenced: str,
+        columns: Sequence[tuple[str, str]],
+        known: Mapping[Composite, int | None],
+        max_arity: int,
+    ) -> Lattice:
+        mine, theirs = (tables[t].relation.schema for t in (dependent, referenced))
+        at, there = ({name: i for i, name in enumerate(s.names)} for s in (mine, theirs))
+        pairs = sorted((at[a], there[b]) for a, b in columns)
+        partners: dict[int, int] = {}
+        for a, b in pairs:
+            partners[b] = partners.get(b, 0) | 1 << a
+        paired = sum(1 << b for b in partners)
+        masks = [sum(1 << there[c] for c in key) for key in tables[referenced].keys or ()]
+        keys = [m for m in masks if m & ~paired == 0 and m.bit_count() <= max_arity]
+        nodes = {
+            tuple(
+                zip(map(at.__getitem__, n.dependent.columns), map(there.__getitem__, n.referenced.columns))
+            ): r
+            for n, r in known.items()
+        }
+        return cls(dependent, referenced, mine.names, theirs.names, pairs, keys, max_arity, nodes, partners)
+
+    def named(self, node: Node) -> Composite:
+        return Composite(
+            Side(self.dependent, tuple(self.mine[a] for a, _ in node)),
+            Side(self.referenced, tuple(self.theirs[b] for _, b in node)),
+        )
+
+    def look(self, node: Node, *, everything: bool) -> Look:
+        left, right = zip(*node, strict=True)
+        return Look(self.dependent, self.referenced, left, right, everything)
+
+    def has_key(self, node: Node) -> bool:
+        columns = sum(1 << b for _, b in node)
+        return any(key & ~columns == 0 for key in self.keys)
+
+    def _reaches_key(self, node: Node) -> bool:
+        """Whether pairs can be added until the referenced columns contain a key, within the bound."""
+        used, columns = sum(1 << a for a, _ in node), sum(1 << b for _, b in node)
+        known = self._reaches.get((used, columns))
+        if known is None:
+            known = any(
+                (key | columns).bit_count() <= self.max_arity
+                and all(self.partners[b] & ~used for b in _bits(key & ~columns))
+                for key in self.keys
+            )
+            self._reaches[used, columns] = known
+        return known
+
+    def candidates(self, arity: int) -> list[Node]:
+        """The sets of this size all of whose parts hold. Each level is settled before the next."""
+        if not self.keys:
+            return []
+        if arity == 2:
+            found = [(p, q) for p, q in combinations(self.pairs, 2) if p[0] != q[0] and p[1] != q[1]]
+            return [node for node in found if self._reaches_key(node)]
+        by_start: dict[Node, list[Pair]] = {}
+        for node in self._level:
+            by_start.setdefault(node[:-1], []).append(node[-1])
+        wider = []
+        for start, ends in by_start.items():
+            for p, q in combinations(sorted(ends), 2):
+                if p[0] == q[0] or p[1] == q[1]:
+                    continue
+                node = (*start, p, q)
+                if all(part in self.valid for part in _parts(node)) and self._reaches_key(node):
+                    wider.append(node)
+        return wider
+
+    def settle(self, node: Node, rows: Sequence[int]) -> None:
+        """What the rows say: they are against it, or there are none."""
+        if not rows:
+            self.valid.add(node)
+            return
+        self.refuted[node] = rows[0]
+        if self.known.get(node, rows[0]) is None:
+            self.broken[node] = list(rows)
+
+    def close_level(self, nodes: Sequence[Node]) -> None:
+        self._level = [node for node in nodes if node in self.valid]
+
+    def were_listed(self, listed: Collection[Composite]) -> Iterator[tuple[Node, Composite]]:
+        """What held before and does not hold now, of what was listed."""
+        for node, row_id in self.known.items():
+            if row_id is None and node not in self.valid:
+                name = self.named(node)
+                if name in listed:
+                    yield node, name
+
+    def rows_against(self, node: Node) -> list[int]:
+        """Rows that miss a tuple of a set that held: its own, or those of a part that broke."""
+        if node in self.broken:
+            return self.broken[node]
+        if len(node) > 2:
+            for part in _parts(node):
+                if part not in self.valid and (rows := self.rows_against(part)):
+                    return rows
+        return []
+
+
+def _settle_level(tables: Tables, lattices: Sequence[Lattice], arity: int) -> int:
+    """Settle all sets of one size with one job; for how many rows were looked at."""
+    looks: list[Look] = []
+    asked: list[tuple[Lattice, Node]] = []
+    levels = []
+    for lattice in lattices:
+        left, right = tables[lattice.dependent], tables[lattice.referenced]
+        level = lattice.candidates(arity)
+        levels.append((lattice, level))
+        doubtful = []
+        for node in level:
+            row_id = lattice.known.get(node, -1)
+            if row_id is None:
+                if left.added or right.deleted:
+                    looks.append(lattice.look(node, everything=False))
+                    asked.append((lattice, node))
+                else:
+                    lattice.settle(node, ())
+            elif row_id >= 0 and not (left.deleted or right.added):
+                lattice.settle(node, (row_id,))
+            else:
+                doubtful.append((node, row_id))
+        for node in _unknown(tables, lattice, doubtful):
+            looks.append(lattice.look(node, everything=True))
+            asked.append((lattice, node))
+    for (lattice, node), rows in zip(asked, refuting_rows(tables, looks), strict=True):
+        lattice.settle(node, rows)
+    for lattice, level in levels:
+        lattice.close_level(level)
+    return len(looks)
+
+
+def _unknown(tables: Tables, lattice: Lattice, nodes: Sequence[tuple[Node, int]]) -> list[Node]:
+    """Those of the sets that no known row refutes any more; the others are settled."""
+    unknown = [node for node, row_id in nodes if row_id < 0]
+    refuted = [(node, row_id) for node, row_id in nodes if row_id >= 0]
+    if not refuted:
+        return unknown
+    looks = [lattice.look(node, everything=True) for node, _ in refuted]
+    missing = still_missing(tables, looks, [row_id for _, row_id in refuted])
+    for (node, row_id), still in zip(refuted, missing.tolist(), strict=True):
+        if still:
+            lattice.settle(node, (row_id,))
+        else:
+            unknown.append(node)
+    return unknown
+
+
+def _parts(node: Node) -> Iterator[Node]:
+    """The sets with one pair less."""
+    for i in range(len(node)):
+        yield node[:i] + node[i + 1 :]
+
+
+def _bits(mask: int) -> Iterator[int]:
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
