@@ -19,6 +19,8 @@ from holdfast.model.change import Pair, Pin
 from holdfast.model.dependency import KINDS, Dependency, Ind, Ucc
 from holdfast.model.schema import Schema
 from holdfast.state.pair_counts import PairCounts
+from holdfast.storage.composites import Composites, read_composites
+from holdfast.storage.files import FileRef
 from holdfast.storage.generator import GeneratorState, read_pairs
 from holdfast.storage.ledger import Ledger
 from holdfast.storage.ledger_rows import SHARED, ChangeRow, CommitRow
@@ -111,6 +113,8 @@ class Reader:
     def __init__(self, root: Path, ledger: Ledger) -> None:
         self.root, self.ledger = root, ledger
         self._covers: dict[str, U64] = {}
+        self._wide: tuple[FileRef | None, Composites] = (None, Composites.empty())
+        self._states: dict[tuple[str, int], TableState] = {}  # by table and version of its commit
         self._pairs: tuple[tuple[Any, ...], PairCounts] = ((), PairCounts.empty())
 
     @property
@@ -173,7 +177,20 @@ class Reader:
             return []
         pairs = self._pair_counts(state)
         unary = list_inds(state, pairs, max_error=max_error, with_empty=with_empty, table=table)
-        return unary
+        wide = [
+            Ind(c.dependent, c.referenced, coverage=None)
+            for c in self._composites(state).listed
+            if table in (None, c.dependent.table, c.referenced.table)
+        ]
+        return sorted([*unary, *wide])
+
+    def _composites(self, state: GeneratorState) -> Composites:
+        ref = state.composites
+        if ref is None:
+            return Composites.empty()
+        if self._wide[0] != ref:
+            self._wide = ref, read_composites(self.root, ref)
+        return self._wide[1]
 
     def _generator(self, at: int | None = None) -> GeneratorState | None:
         """The state of the generator at a version; None where no table takes part in inclusions."""
@@ -296,9 +313,21 @@ class Reader:
         heads = self.ledger.heads(version)
         if table not in heads or table == SHARED:
             raise UnknownTableError.from_missing(table, sorted(t for t in heads if t != SHARED))
-        state = self.ledger.commit_row(heads[table], table).state
-        assert state is not None
-        return version, TableState.from_dict(state)
+        found = self._states.get((table, heads[table]))
+        if found is None:
+            state = self.ledger.commit_row(heads[table], table).state
+            assert state is not None
+            if len(self._states) > 256:
+                self._states.clear()
+            found = self._states[table, heads[table]] = TableState.from_dict(state)
+        return version, found
+
+    def _keys_of(self, state: TableState) -> tuple[tuple[str, ...], ...] | None:
+        """The minimal keys of a table; None where they are not tracked."""
+        if state.cover is None:
+            return None
+        names = state.schema.names
+        return tuple(tuple(names[c] for c in columns) for columns in columns_of(self._cover_masks(state)))
 
     def _needs_keys(self, state: TableState) -> None:
         if state.cover is None:

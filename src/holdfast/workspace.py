@@ -37,7 +37,7 @@ from holdfast.errors import (
 )
 from holdfast.history import Explanation, LogEntry
 from holdfast.inspection import IndExplanation, Inspector
-from holdfast.model.change import Change, DependencyChange, Pin, TableChange
+from holdfast.model.change import Change, Pin, TableChange
 from holdfast.model.dependency import KINDS, Dependency, Ind
 from holdfast.model.schema import Nulls
 from holdfast.storage import format as marker
@@ -52,7 +52,7 @@ from holdfast.storage.tables import TableState
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from holdfast.discovery.inds import Inclusions, IndStep
+    from holdfast.discovery.inclusions import InclusionStep, Known
     from holdfast.discovery.keys import KeyState
     from holdfast.discovery.steps import Context, Step
     from holdfast.pipeline.batch import Batch
@@ -103,7 +103,7 @@ class Workspace(Inspector):
         self._spark, self._mode, self._hook = spark, engine, progress
         self._engine: Engine | None = None
         self._known: dict[str, KeyState] = {}  # evidence file -> the state it holds, open
-        self._inclusions: Inclusions | None = None  # the newest that this process has worked out
+        self._inclusions: Known | None = None  # the newest that this process has worked out
 
     def __enter__(self) -> Workspace:
         return self
@@ -151,17 +151,21 @@ class Workspace(Inspector):
         as_text: bool = False,
         columns: Sequence[str] | None = None,
         exclude: Sequence[str] = (),
+        max_arity: int | None = None,
     ) -> Change:
         """Start to track tables: each is read once, and all of them are one commit.
 
         `options` says how files are read (format, header, delimiter, quote, encoding, null_values,
         types). Batches are read the same way unless they say otherwise. `append_only` tables take no
         deletes, which makes their state smaller. For inclusions (kind "ind"), `as_text` compares columns by
-        their text, and `columns` and `exclude` are patterns that choose the columns that take part.
+        their text, `columns` and `exclude` are patterns that choose the columns that take part, and `max_arity`
+        bounds inclusions of several columns (4 unless said otherwise; it is the workspace's).
         """
         started = time.perf_counter()
         if not sources:
             raise UsageError("no table is given to track.")
+        if max_arity is not None and max_arity < 1:
+            raise UsageError(f"max_arity is {max_arity}; expected at least 1, which is single columns only.")
         for table in sources:
             _check_track(table, kinds, nulls, max_columns)
         base = self.ledger.version
@@ -182,6 +186,7 @@ class Workspace(Inspector):
             generator = None
             if "ind" in kinds:
                 generator = self._generator(base) or GeneratorState()
+                generator = replace(generator, max_arity=max_arity or generator.max_arity)
                 steps.check_patterns([step.state for step in tracked], (*(columns or ()), *exclude))
                 for step in tracked:
                     chosen = inds.chosen_columns(generator, step.state, columns, exclude, as_text=as_text)
@@ -300,8 +305,8 @@ class Workspace(Inspector):
         changes = [c for step in done for c in step.changes]
         inclusions = None
         if generator is not None:
-            inclusions = self._absorbed(context, base, generator, done, commit=commit)
-            changes += self._ind_changes(context, inclusions, done, action)
+            inclusions = self._taken_in(context, base, generator, done, commit=commit)
+            changes += inclusions.changes
         change = Change(
             action=action,
             version=base + 1 if commit else base,
@@ -310,7 +315,7 @@ class Workspace(Inspector):
             elapsed_s=time.perf_counter() - started,
             batch_id=batch_id,
             pins=tuple(p for step in done for p in step.pins),
-            n_inds=len(inclusions.after.holding) if inclusions is not None else None,
+            n_inds=inclusions.after.n_inds if inclusions is not None else None,
             accesses=inclusions.accesses if inclusions is not None else {},
         )
         if not commit:
@@ -331,33 +336,16 @@ class Workspace(Inspector):
         self._inclusions = inclusions.after if inclusions is not None else None
         return change
 
-    def _absorbed(
+    def _taken_in(
         self, context: Context, base: int, generator: GeneratorState, done: Sequence[Step], *, commit: bool
-    ) -> IndStep:
+    ) -> InclusionStep:
         """The inclusions after the steps; `generator` has the tables that are being tracked already."""
-        from holdfast.discovery import inds
+        from holdfast.discovery.inclusions import OtherTables, take_in
 
-        values = self._values(context, generator, commit=commit)
         known = self._load_inclusions(self._generator(base) or GeneratorState())
-        step = inds.absorb(values, known, done)
-        if not commit:
-            return step
-        state = replace(values, state=step.after.state).tidied()
-        return replace(step, after=step.after.with_state(state))
-
-    def _ind_changes(
-        self, context: Context, step: IndStep, done: Sequence[Step], action: str
-    ) -> tuple[DependencyChange, ...]:
-        from holdfast.discovery.missing import ind_changes
-
-        relations = {s.table: s.rows for s in done}
-        names = step.after.state.names()
-        for pair in step.broke.tolist():
-            table, _ = names[pair >> 32]
-            if table not in relations:
-                state = self._current(table)[1]
-                relations[table] = context.relation(state, state.folder, "looking up")
-        return ind_changes(step, relations, tracked=action == "track")
+        others = OtherTables(lambda table: self._current(table, base)[1], self._keys_of)
+        values = self._values(context, generator, commit=commit)
+        return take_in(context, values, known, done, others, commit=commit)
 
     def _values(self, context: Context, state: GeneratorState, *, commit: bool = True) -> Values:
         from holdfast.pipeline.values import Values
@@ -367,11 +355,11 @@ class Workspace(Inspector):
             self.root, folder, context.staging, state, self.engine, self._progress("finding inclusions")
         )
 
-    def _load_inclusions(self, state: GeneratorState) -> Inclusions:
-        from holdfast.discovery.inds import Inclusions
+    def _load_inclusions(self, state: GeneratorState) -> Known:
+        from holdfast.discovery.inclusions import Known
 
         if self._inclusions is None or self._inclusions.state != state:
-            self._inclusions = Inclusions.load(self.root, state)
+            self._inclusions = Known.load(self.root, state)
         return self._inclusions
 
     @contextlib.contextmanager
@@ -410,12 +398,12 @@ class Workspace(Inspector):
         generator = self._generator(base) if state.tracks("ind") else None
         after = None
         if generator is not None:
-            from holdfast.discovery import inds
+            from holdfast.discovery.inclusions import without_table
 
             with self._context() as context:
                 known = self._load_inclusions(generator)
-                after = inds.dropped(self._values(context, generator), known, table)
-            told = {"n_inds": len(after.holding)}
+                after = without_table(self._values(context, generator), known, table)
+            told = {"n_inds": after.n_inds}
             commits.append(CommitRow(SHARED, "shrink", after.state.to_dict(), told))
         version = self._append(base, commits, gone)
         self._inclusions = after

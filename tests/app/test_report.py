@@ -12,16 +12,29 @@ import pytest
 
 import holdfast
 from holdfast.app import report
-from holdfast.app.report import Paper
-from holdfast.model.change import Change, DependencyChange, Pair, WitnessRow
-from holdfast.model.dependency import Ucc
+from holdfast.app.report import Paper, paper
+from holdfast.app.report.changes import print_events
+from holdfast.app.report.rows import print_rows
+from holdfast.discovery.links import Link, Linkage, Reason
+from holdfast.inspection import IndExplanation
+from holdfast.model.change import Change, DependencyChange, Pair, TableChange, WitnessRow
+from holdfast.model.dependency import Ind, Side, Ucc
 
 EVIL = ["[red]x[/red]", "\x1b]0;owned\x07", "a\nb", "\u202egnp.exe", "\x9b31m", "\ud800", ":smile:"]
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def a_change(*changes: DependencyChange) -> Change:
-    return Change("t", "apply", 2, 1, 0, 4, 2, changes, 0.1)
+    return Change("apply", 2, (TableChange("t", 1, 0, 4, 2),), changes, 0.1)
+
+
+def ind(dependent: str, referenced: str = "p.id", error: float = 0.0, missing: int = 0) -> Ind:
+    sides = [Side(table, (column,)) for table, column in (x.split(".") for x in (dependent, referenced))]
+    return Ind(sides[0], sides[1], error, missing, missing)
+
+
+def broken(which: Ind, reason: str, *rows: tuple[int, dict[str, object]]) -> DependencyChange:
+    return DependencyChange("broke", which, reason, tuple((WitnessRow(i, values),) for i, values in rows))
 
 
 def pair(**columns: tuple[object, object]) -> Pair:
@@ -68,10 +81,10 @@ def test_a_narrow_terminal_shows_everything(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("NO_COLOR", "1")
     names = [f"column_{i}" for i in range(12)]
     file = io.StringIO()
-    paper = Paper(file, width=24, terminal=True)
-    report.print_cover(paper, "t", [Ucc("t", tuple(names))], version=1, n_rows=9, max_columns=None)
+    page = Paper(file, width=24, terminal=True)
+    report.print_cover(page, "t", [Ucc("t", tuple(names))], version=1, n_rows=9, max_columns=None)
     rows = pair(**{name: (f"value {i}", f"value {i}") for i, name in enumerate(names)})
-    report.print_pair(paper, rows, set(names), "red", indent=6)
+    print_rows(page, rows, set(names), "red", indent=6)
     text = ANSI.sub("", file.getvalue())
     assert max(map(len, text.splitlines())) <= 24
     assert all(name in text for name in names)
@@ -83,8 +96,8 @@ def test_a_terminal_shows_the_first_keys_of_a_long_cover_unless_asked() -> None:
 
     def shown(*, terminal: bool, everything: bool) -> str:
         file = io.StringIO()
-        paper = Paper(file, width=80, terminal=terminal)
-        report.print_cover(paper, "t", keys, version=1, n_rows=9, max_columns=None, everything=everything)
+        page = Paper(file, width=80, terminal=terminal)
+        report.print_cover(page, "t", keys, version=1, n_rows=9, max_columns=None, everything=everything)
         return ANSI.sub("", file.getvalue())
 
     first = shown(terminal=True, everything=False)
@@ -108,6 +121,247 @@ def test_changes_by_the_same_rows_stand_together() -> None:
         "      0.0  1  2  |  3",
         "      1.0  1  2  |  4",
     ]
+
+
+def test_one_bad_row_that_breaks_many_inclusions_is_shown_once() -> None:
+    row = (1 << 32, {"nr": 5, "customer": 7, "ship": 8})
+    changes = [
+        broken(ind("t.customer", "p.id"), "misses 1 value in 1 row: 7", row),
+        broken(ind("t.customer", "q.id"), "misses 1 value in 1 row: 7", row),
+    ]
+    assert printed(a_change(*changes)).splitlines()[1:] == [
+        "  broke: 2 inclusions",
+        "    t[customer] in p[id]",
+        "    t[customer] in q[id]",
+        "    each misses 1 value in 1 row: 7",
+        "      row  customer  |  nr  ship",
+        "      1.0  7         |  5   8",
+    ]
+    changes.append(broken(ind("t.ship"), "misses 1 value in 1 row: 8", row))
+    assert printed(a_change(*changes)).splitlines()[1:] == [
+        "  broke: 3 inclusions",
+        "    t[customer] in p[id] misses 1 value in 1 row: 7",
+        "    t[customer] in q[id] misses 1 value in 1 row: 7",
+        "    t[ship] in p[id] misses 1 value in 1 row: 8",
+        "      row  customer  ship  |  nr",
+        "      1.0  7         8     |  5",
+    ]
+
+
+def test_inclusions_that_share_rows_stand_together_and_others_apart() -> None:
+    a, b, c = ((i, {"x": i, "y": i}) for i in (1, 2, 3))
+    changes = [
+        broken(ind("t.x", "p.id"), "misses 1", a),
+        broken(ind("t.x", "q.id"), "misses 3", c),
+        broken(ind("u.x", "p.id"), "misses 1", a),  # the row of this id is one of another table
+        broken(ind("t.x", "r.id"), "misses 1 and 2", a, b),
+    ]
+    assert printed(a_change(*changes)).splitlines()[2:] == [
+        "    t[x] in p[id] misses 1",
+        "    t[x] in r[id] misses 1 and 2",
+        "      row  x  |  y",
+        "      0.1  1  |  1",
+        "      0.2  2  |  2",
+        "    t[x] in q[id] misses 3",
+        "      row  x  |  y",
+        "      0.3  3  |  3",
+        "    u[x] in p[id] misses 1",
+        "      row  x  |  y",
+        "      0.1  1  |  1",
+    ]
+    joined = broken(ind("t.x", "s.id"), "misses 2 and 3", b, c)
+    lines = printed(a_change(*changes, joined)).splitlines()[2:]
+    assert [line for line in lines if "0." in line] == [
+        "      0.1  1  |  1",
+        "      0.2  2  |  2",
+        "      0.3  3  |  3",
+        "      0.1  1  |  1",
+    ]
+
+
+def test_only_the_cells_in_question_are_marked() -> None:
+    rows = [(i, {"x": f"x{i}", "y": f"y{i}"}) for i in (1, 2)]
+    changes = [broken(ind("t.x"), "misses", *rows), broken(ind("t.y"), "misses", rows[1])]
+    text = printed(a_change(*changes), terminal=True, width=80)
+    assert re.findall(r"\x1b\[31m([xy]\d)\x1b", text) == ["x1", "x2", "y2"]
+
+
+def test_many_rows_and_many_inclusions_are_counted() -> None:
+    rows = [(i, {"x": i}) for i in range(9)]
+    text = printed(a_change(broken(ind("t.x"), "misses 9 values", *rows)))
+    assert "      ... and 3 more; all with --json" in text.splitlines()
+    changes = [broken(ind(f"t.c{i}"), "has no value left to be included") for i in range(25)]
+    lines = printed(a_change(*changes)).splitlines()
+    assert lines[1] == "  broke: 25 inclusions"
+    assert lines[-2:] == [
+        "    each has no value left to be included",
+        "    ... and 5 more; all with --json",
+    ]
+
+
+def test_keys_and_inclusions_of_several_tables() -> None:
+    tables = (TableChange("t", 1, 0, 4, 2), TableChange("a,b", 1, 0, 4, None))
+    changes = (
+        DependencyChange("broke", Ucc("t", ("k",)), "is no longer unique:"),
+        broken(ind("t.x", "a,b.id"), "misses 1 value"),
+        DependencyChange("appeared", ind("a,b.id", "t.x"), "holds now"),
+    )
+    text = printed(Change("apply", 3, tables, changes, 0.1, n_inds=4))
+    assert text.splitlines() == [
+        "t: +1 -0 rows, now 4 rows, 2 minimal keys",
+        "'a,b': +1 -0 rows, now 4 rows, 4 inclusions in the workspace (version 3, 0.10 s)",
+        "  broke: 1 key",
+        "    t[k] is no longer unique:",
+        "  broke: 1 inclusion",
+        "    t[x] in 'a,b'[id] misses 1 value",
+        "  appeared: 1 inclusion",
+        "    'a,b'[id] in t[x] holds now",
+    ]
+    same = printed(Change("check", 3, tables, (), 0.1, n_inds=4))
+    assert same.splitlines()[-1] == "  the same keys and inclusions would hold as before"
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize("evil", EVIL)
+def test_inclusions_of_any_name(evil: str, terminal: bool) -> None:
+    file = io.StringIO()
+    page = Paper(file, width=200, terminal=terminal)
+    which = Ind(Side(evil, (evil,)), Side(f"p{evil}", (evil,)), 0.5, 1, 1)
+    row = WitnessRow(1, {evil: evil})
+    reason = f"misses 1 value in 1 row: {evil!r}"
+    change = DependencyChange("broke", which, reason, ((row,),), (evil,))
+    table = TableChange(evil, 1, 0, 4, None)
+    report.print_change(page, Change("apply", 2, (table, table), (change,), 0.1, n_inds=1))
+    report.print_change(page, Change("track", 2, (table,), (change,), 0.1, n_inds=1))
+    report.print_change(page, Change("apply", 2, (table,), (), 0.1, batch_id=evil, repeated=True))
+    report.print_inds(page, [which], version=1, table=evil, max_error=0.5)
+    explained = IndExplanation(which.dependent, which.referenced, 1, which, False, 1, ((evil, row),), None)
+    report.print_ind_explanation(page, explained)
+    link = Link(which.dependent, which.referenced, 0.9, (Reason("name", 1.0, 1.0, evil),), True, 0.5, 1)
+    report.print_links(page, Linkage((link,), {}), version=1)
+    plain = ANSI.sub("", file.getvalue())
+    assert all(c.isprintable() or c == "\n" for c in plain)
+    file.getvalue().encode("utf-8")
+
+
+@pytest.mark.parametrize("width", [30, 60, 80])
+def test_inclusions_fit_the_terminal_and_names_stay_whole(width: int) -> None:
+    inds = [ind("orders.customer_id", "customers.id"), ind("items.order_number", "orders.number", 0.25, 1)]
+    file = io.StringIO()
+    report.print_inds(Paper(file, width=width, terminal=True), inds, version=1, max_error=0.5)
+    text = ANSI.sub("", file.getvalue())
+    assert max(map(len, text.splitlines())) <= width
+    for side in ("orders[customer_id]", "customers[id]", "items[order_number]", "orders[number]"):
+        assert side in text
+    assert ("dependent" in text) == (width == 80)
+
+
+def test_a_terminal_shows_the_first_inclusions_unless_asked() -> None:
+    inds = [ind(f"t.c{i}") for i in range(250)]
+
+    def shown(*, terminal: bool, everything: bool) -> str:
+        file = io.StringIO()
+        page = Paper(file, width=80, terminal=terminal)
+        report.print_inds(page, inds, version=1, everything=everything)
+        return ANSI.sub("", file.getvalue())
+
+    first = shown(terminal=True, everything=False)
+    assert "t[c199]" in first
+    assert "t[c200]" not in first
+    assert "... and 50 more; all with --all, --json or in a pipe" in first
+    assert "t[c249]" in shown(terminal=True, everything=True)
+    assert "t[c249]" in shown(terminal=False, everything=False)
+
+
+def test_errors_are_not_rounded_away_and_rows_may_be_unknown() -> None:
+    file = io.StringIO()
+    tiny = Ind(Side("t", ("a",)), Side("u", ("b",)), 1 / 300_000, 1, None, 2.5)
+    report.print_inds(Paper(file), [tiny], version=1, max_error=0.1)
+    assert file.getvalue().splitlines() == [
+        "0 inclusions, 1 more with an error of at most 0.1 (version 1)",
+        "  t[a] in u[b]  error 3.33e-06, misses 1 value, coverage 2.5",
+    ]
+
+
+def a_link(i: int, *points: float, chosen: bool = False) -> Link:
+    reasons = tuple(
+        Reason(f"r{j}", abs(p), 1.0 if p > 0 else -1.0, f"reason {p}") for j, p in enumerate(points)
+    )
+    score = 0.9 if chosen else 0.1
+    return Link(Side("t", (f"c{i}",)), Side("p", ("id", "nr")[: 1 + i % 2]), score, reasons, chosen, 0.0, 0)
+
+
+def test_links_show_the_weightiest_reasons() -> None:
+    linkage = Linkage(
+        (a_link(0, 0.5, -3.0, 2.0, 1.0, chosen=True), a_link(1, 2.0, -1.0, -0.1)), {"p": ("id",)}
+    )
+
+    def shown(**how: bool) -> list[str]:
+        file = io.StringIO()
+        report.print_links(Paper(file), linkage, version=7, **how)
+        return file.getvalue().splitlines()
+
+    assert shown() == [
+        "1 foreign key among 2 candidates (version 7)",
+        "  0.90  t[c0] -> p[id]",
+        "        -3.0  reason -3.0",
+        "        +2.0  reason 2.0",
+        "        +1.0  reason 1.0",
+        "not proposed:",
+        "  0.10  t[c1] -> p[id, nr]",
+        "        -1.0  reason -1.0",
+    ]
+    assert shown(reasons=True)[-3:] == [
+        "        +2.0  reason 2.0",
+        "        -1.0  reason -1.0",
+        "        -0.1  reason -0.1",
+    ]
+
+
+def test_a_terminal_shows_the_first_candidates_that_are_not_proposed() -> None:
+    linkage = Linkage(tuple(a_link(i) for i in range(15)), {})
+
+    def shown(*, terminal: bool, everything: bool) -> str:
+        file = io.StringIO()
+        page = Paper(file, width=40, terminal=terminal)
+        report.print_links(page, linkage, version=7, everything=everything)
+        return ANSI.sub("", file.getvalue())
+
+    first = shown(terminal=True, everything=False)
+    assert "t[c9]" in first
+    assert "t[c10]" not in first
+    assert "... and 5 more" in first
+    assert "t[c14]" in shown(terminal=True, everything=True)
+    assert "t[c14]" in shown(terminal=False, everything=False)
+
+
+def test_reasons_that_are_wrapped_stand_behind_their_points() -> None:
+    words = "a reason of many words that do not fit one line"
+    link = Link(Side("t", ("a",)), Side("p", ("id",)), 0.9, (Reason("x", 2.0, 1.0, words),), True, 0.0, 0)
+    file = io.StringIO()
+    report.print_links(Paper(file, width=40, terminal=True), Linkage((link,), {}), version=1)
+    lines = [line.rstrip() for line in ANSI.sub("", file.getvalue()).splitlines()[2:]]
+    assert lines == ["        +2.0  a reason of many words", "              that do not fit one line"]
+
+
+def test_an_empty_column_is_included_in_any() -> None:
+    none = Ind(Side("t", ("a",)), Side("u", ("b",)), coverage=0.0)
+    file = io.StringIO()
+    report.print_ind_explanation(
+        Paper(file), IndExplanation(none.dependent, none.referenced, 3, none, True, 1, (), None)
+    )
+    assert file.getvalue().splitlines() == [
+        "t[a] in u[b] holds (version 3)",
+        "  since version 1, when its tables were tracked",
+        "  [a] has no value that could be missing",
+    ]
+
+
+def test_events_of_the_ledger_need_no_reason() -> None:
+    file = io.StringIO()
+    told = {"change": "dropped", "dependency": ind("t.a").to_dict(), "reason": None, "witnesses": []}
+    print_events(Paper(file), [told], limit=5)
+    assert file.getvalue() == "  dropped: 1 inclusion\n    t[a] in p[id]\n"
 
 
 def test_long_reports_say_how_much_they_leave_out() -> None:
@@ -148,7 +402,7 @@ def test_an_explanation_names_the_batch_and_its_rows(tmp_path: Path) -> None:
 
 
 def test_progress_is_shown_on_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(paper, "PATIENCE_S", 0.0)
     with report.progress_on(Paper(io.StringIO())) as hook:
         assert hook is None
     file = io.StringIO()

@@ -6,17 +6,25 @@ a row's id is its place in the list of all rows ever, so a pair of ids names two
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 
+from holdfast.kernels import clusters as cluster_kernels
+from holdfast.kernels import runs
+from holdfast.kernels.clusters import Clusters
 from holdfast.kernels.masks import mask_of, maximal_masks, n_words_for, positions_of
 from holdfast.kernels.pairs import WITNESSES
 from holdfast.state.cover import Cover
 from holdfast.state.evidence import WitnessedEvidence
+from holdfast.state.pair_counts import PairCounts
+from reference import clusters as cluster_reference
+from reference.inds import comparable
 from reference.keys import Combination, Row, agree_set
 
 Rows = Mapping[int, Row]  # row id -> row
@@ -106,6 +114,106 @@ def _cover_shrunk(state: Cover, left: Rows, gone: Rows, n_columns: int, nulls: s
     return state.relaxed(arrays_of(removed, n_columns)[0], arrays_of(rest, n_columns)[0])
 
 
+# -- inclusions: the generator, its clusters, its pair counts ----------------------------------------------
+
+
+def frequencies_of(rows: Rows) -> dict[Hashable, Counter[int]]:
+    """The generator by definition: value -> {column: frequency}. NULL is no value."""
+    found: dict[Hashable, Counter[int]] = {}
+    for row in rows.values():
+        for column, cell in enumerate(row):
+            if cell is not None:
+                found.setdefault(comparable(cell), Counter())[column] += 1
+    return found
+
+
+def _entries_of(rows: Rows, sign: int) -> runs.Entries:
+    """The cells of rows as entries, one by one."""
+    cells = [(comparable(v), c) for row in rows.values() for c, v in enumerate(row) if v is not None]
+    hashes = [hashlib.blake2b(repr(v).encode(), digest_size=12).digest() for v, _ in cells]
+    return runs.Entries(
+        np.array([int.from_bytes(h[:8]) for h in hashes], np.uint64),
+        np.array([int.from_bytes(h[8:]) for h in hashes], np.uint32),
+        np.array([c for _, c in cells], np.uint32),
+        np.full(len(cells), sign, np.int64),
+    )
+
+
+def _generator(rows: Rows, n_columns: int, nulls: str) -> runs.Entries:
+    return runs.consolidate(_entries_of(rows, 1))
+
+
+def _generator_changed(state: runs.Entries, changed: Rows, sign: int) -> runs.Entries:
+    return runs.merge([state, runs.consolidate(_entries_of(changed, sign))])
+
+
+def _generator_meaning(state: runs.Entries) -> list[tuple[int, ...]]:
+    return list(zip(*(a.tolist() for a in state.arrays()), strict=True))
+
+
+def cluster_arrays(listed: list[cluster_reference.Cluster]) -> Clusters:
+    return Clusters(
+        np.cumsum([0, *(len(columns) for columns, _, _ in listed)]).astype(np.int64),
+        np.array([c for columns, _, _ in listed for c in columns], np.uint32),
+        np.array([size for _, size, _ in listed], np.int64),
+        np.array([n for _, _, rows in listed for n in rows], np.int64),
+    )
+
+
+def _clusters(rows: Rows, n_columns: int, nulls: str) -> Clusters:
+    return cluster_arrays(cluster_reference.clusters_of(list(frequencies_of(rows).values())))
+
+
+def _cluster_change(old: Rows, changed: Rows, sign: int, n_columns: int) -> Clusters:
+    """What rows that come or go do to the clusters: merge or extract of their values."""
+    before, delta = frequencies_of(old), frequencies_of(changed)
+
+    def flat(of: Mapping[Hashable, Counter[int]], times: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        lists = [sorted(of.get(v, Counter()).items()) for v in delta]
+        return (
+            np.cumsum([0, *map(len, lists)]).astype(np.int64),
+            np.array([c for part in lists for c, _ in part], np.uint32),
+            times * np.array([n for part in lists for _, n in part], np.int64),
+        )
+
+    nothing = np.zeros(n_columns + 1, np.int64), np.empty(0, np.uint32)
+    appended = np.zeros(n_columns, np.bool_)
+    found = cluster_kernels.absorb(*flat(delta, sign), *flat(before, 1), appended, *nothing)
+    assert found.negative == -1
+    return cluster_kernels.tally(found.events)
+
+
+def _clusters_changed(state: Clusters, old: Rows, changed: Rows, sign: int, n_columns: int) -> Clusters:
+    change = _cluster_change(old, changed, sign, n_columns)
+    return cluster_kernels.tally(cluster_kernels.joined_clusters([state, change]))
+
+
+def _clusters_meaning(state: Clusters) -> set[tuple[tuple[int, ...], int, tuple[int, ...]]]:
+    found = [
+        (tuple(state.columns[a:b].tolist()), size, tuple(state.rows[a:b].tolist()))
+        for (a, b), size in zip(pairwise(state.offsets.tolist()), state.sizes.tolist(), strict=True)
+    ]
+    assert len({columns for columns, _, _ in found}) == len(found), "clusters are all different"
+    return set(found)
+
+
+def _pair_counts(rows: Rows, n_columns: int, nulls: str) -> PairCounts:
+    clusters = cluster_reference.clusters_of(list(frequencies_of(rows).values()))
+    counted = cluster_reference.pair_counts(clusters)
+    return PairCounts(
+        np.array([(a << 32) | b for (a, b), _, _ in counted], np.uint64),
+        np.array([values for _, values, _ in counted], np.int64),
+        np.array([n for _, _, n in counted], np.int64),
+    )
+
+
+def _pair_counts_changed(
+    state: PairCounts, old: Rows, changed: Rows, sign: int, n_columns: int
+) -> PairCounts:
+    change = _cluster_change(old, changed, sign, n_columns)
+    return PairCounts.sum([state, PairCounts(*cluster_kernels.pair_counts(change))])
+
+
 STATES = [
     StateType(
         "quadratic",
@@ -116,4 +224,28 @@ STATES = [
         lambda state: sets_of(state.masks[maximal_masks(state.masks)]),
     ),
     StateType("derived", Cover, _cover, _cover_grown, _cover_shrunk, lambda state: sets_of(state.masks)),
+    StateType(
+        "linear",
+        runs.Entries,
+        _generator,
+        lambda state, old, new, n, nulls: _generator_changed(state, new, 1),
+        lambda state, left, gone, n, nulls: _generator_changed(state, gone, -1),
+        _generator_meaning,
+    ),
+    StateType(
+        "linear",
+        Clusters,
+        _clusters,
+        lambda state, old, new, n, nulls: _clusters_changed(state, old, new, 1, n),
+        lambda state, left, gone, n, nulls: _clusters_changed(state, {**left, **gone}, gone, -1, n),
+        _clusters_meaning,
+    ),
+    StateType(
+        "linear",
+        PairCounts,
+        _pair_counts,
+        lambda state, old, new, n, nulls: _pair_counts_changed(state, old, new, 1, n),
+        lambda state, left, gone, n, nulls: _pair_counts_changed(state, {**left, **gone}, gone, -1, n),
+        lambda state: list(zip(*(a.tolist() for a in state.to_arrays().values()), strict=True)),
+    ),
 ]

@@ -29,7 +29,8 @@ def test_every_state_is_registered() -> None:
                 claimed[cls] = (
                     (module.__doc__ or "").split("Kind of state:")[1].split(maxsplit=1)[0].strip(",.;")
                 )
-    assert claimed == {s.type: s.kind for s in STATES}
+    # Where the arrays themselves are the state, its type is a kernel's.
+    assert claimed == {s.type: s.kind for s in STATES if s.type.__module__.startswith("holdfast.state.")}
 
 
 @each_state

@@ -43,6 +43,7 @@ class Candidate:
     """An inclusion dependency in a key, with the reasons that depend on nothing else."""
 
     ind: Ind
+    order: int  # among all, to break ties
     facts: Sequence[tuple[ColumnFacts, ColumnFacts]]
     minimal: bool  # the referenced columns are a minimal key, not more
     unique: bool  # the dependent columns contain a key of their table
@@ -50,6 +51,10 @@ class Candidate:
     reasons: list[Reason]
     joint: list[Reason] = field(default_factory=list)  # of the round
     points: float = 0.0  # of both
+    columns: tuple[Column, Column] = field(init=False)  # child and parent of a unary candidate
+
+    def __post_init__(self) -> None:
+        self.columns = next(column_pairs(self.ind))
 
     @property
     def child(self) -> Side:
@@ -64,53 +69,47 @@ class Candidate:
         return len(self.facts) == 1
 
     @property
-    def columns(self) -> tuple[Column, Column]:
-        """Child and parent column of a unary candidate."""
-        return next(column_pairs(self.ind))
-
-    @property
     def sure(self) -> bool:
         """Whether it is likely by itself, without the word of others."""
         return self.points - sum(r.points for r in self.joint if r.name == "consensus") >= SURE
 
 
-class Round:
-    """The chosen links and primary keys so far, as seen by the next round."""
+class Choice:
+    """All candidates, and what the links and primary keys chosen so far say about each."""
 
     def __init__(
-        self,
-        facts: Mapping[Column, ColumnFacts],
-        names: Names,
-        candidates: Sequence[Candidate],
-        primary: PrimaryKeys,
-        before: Sequence[Candidate],
+        self, facts: Mapping[Column, ColumnFacts], names: Names, candidates: Sequence[Candidate]
     ) -> None:
         self._facts = facts
-        self._names = names
-        self._primary = primary
+        self._candidates = candidates
         self._n_columns = Counter(table for table, _ in facts)
-        self._parents = {c.columns[0]: c.columns[1] for c in before if c.unary}
+        self._subjects = {column: names.subject(*column) or () for column in facts}
         self._included: dict[Column, set[Column]] = defaultdict(set)
         for c in candidates:
             if c.unary:
                 self._included[c.columns[0]].add(c.columns[1])
+        self._primary: PrimaryKeys = {}
+        self._parents: dict[Column, Column] = {}
         # Who refers to a column under a name: (subject of the name, parent) -> tables
-        self._referring: dict[tuple[Words, Column], set[str]] = defaultdict(set)
-        for c in before:
-            if c.unary and c.sure:
-                child, parent = c.columns
-                subject = names.subject(*child)
-                if subject is not None:
-                    self._referring[subject, parent].add(child[0])
+        self._referring: dict[tuple[Words, Column], set[str]] = {}
 
-    def choose(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Set the points of all candidates; then the best ones that go together, best first."""
-        for c in candidates:
+    def choose(self, primary: PrimaryKeys, before: Sequence[Candidate]) -> list[Candidate]:
+        """A round: set the points of all candidates; then the best ones that go together, best first."""
+        self._primary = primary
+        self._parents = {c.columns[0]: c.columns[1] for c in before if c.unary}
+        self._referring = {}
+        for c in before:
+            child, parent = c.columns
+            if c.unary and c.sure and self._subjects[child]:
+                self._referring.setdefault((self._subjects[child], parent), set()).add(child[0])
+        for c in self._candidates:
             c.joint = [r for r in self._reasons(c) if r is not None]
             c.points = PRIOR + sum(r.points for r in c.reasons) + sum(r.points for r in c.joint)
-        rules = Rules(candidates)
-        for c in sorted(candidates, key=lambda c: (-c.points, c.ind)):
-            if c.points > 0 and rules.objection(c) is None:
+        rules = Rules(self._candidates)
+        for c in sorted(self._candidates, key=lambda c: (-c.points, c.order)):
+            if c.points <= 0:
+                break
+            if rules.objection(c) is None:
                 rules.accept(c)
         return rules.accepted
 
@@ -164,10 +163,10 @@ class Round:
         """Columns of the same name in other tables refer to the same parent."""
         child, parent = c.columns
         # A key does not refer to anything because others of its name do: they may refer to itself.
-        subject = () if c.unique else self._names.subject(*child) or ()
+        subject = () if c.unique else self._subjects[child]
         for start in range(len(subject)):
-            tables = sorted(self._referring.get((subject[start:], parent), set()) - {child[0]})
-            if tables:
+            referring = self._referring.get((subject[start:], parent))
+            if referring is not None and (tables := sorted(referring - {child[0]})):
                 text = f"columns of this name in {', '.join(tables)} refer to {written(c.parent)}"
                 return Reason("consensus", CONSENSUS, min(1.0, 0.4 + 0.2 * len(tables)), text)
         return None
@@ -217,6 +216,8 @@ class Rules:
         self._by_child: dict[tuple[str, frozenset[str]], Candidate] = {}
         self._parents: dict[Column, Column] = {}
         self._shortest: dict[tuple[str, str], list[frozenset[tuple[str, str]]]] = defaultdict(list)
+        if all(c.minimal for c in candidates):
+            return  # the usual case: no link is longer than it must be
         for c in candidates:
             if c.minimal:
                 self._shortest[c.child.table, c.parent.table].append(_mapping(c.ind))

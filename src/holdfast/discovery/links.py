@@ -20,7 +20,7 @@ from math import exp
 from typing import Any
 
 from holdfast.discovery import link_evidence as evidence
-from holdfast.discovery.link_choice import Candidate, Column, Round, Rules, column_pairs, written
+from holdfast.discovery.link_choice import Candidate, Choice, Column, Rules, column_pairs, written
 from holdfast.discovery.link_evidence import ColumnFacts, Reason
 from holdfast.discovery.name_similarity import SAME, NameMatch, Names
 from holdfast.discovery.primary_keys import Keys
@@ -97,17 +97,17 @@ def rank_links(
     names = Names(by_table)
     known = Keys.of(facts, keys, names)
     candidates = _candidates(facts, known, names, sorted(set(inds)))
+    choice = Choice(facts, names, candidates)
     chosen: list[Candidate] = []
     primary = known.choose([])
     seen = set()
-    for _ in range(MAX_ROUNDS):
-        chosen = Round(facts, names, candidates, primary, chosen).choose(candidates)
+    while True:
+        chosen = choice.choose(primary, chosen)
         state = (frozenset(c.ind for c in chosen), frozenset(primary.items()))
-        if state in seen:
-            break
+        if state in seen or len(seen) == MAX_ROUNDS:
+            return Linkage(tuple(_links(candidates, chosen)), primary)
         seen.add(state)
         primary = known.choose([c.ind for c in chosen])
-    return Linkage(tuple(_links(candidates, chosen)), primary)
 
 
 def _candidates(
@@ -116,7 +116,7 @@ def _candidates(
     usable: list[tuple[Ind, bool, list[tuple[ColumnFacts, ColumnFacts]], list[NameMatch]]] = []
     for ind in inds:
         minimal = keys.minimal(ind.referenced)
-        if minimal is None or not _known(facts, ind):
+        if minimal is None or not all(a in facts and b in facts for a, b in column_pairs(ind)):
             continue
         pairs = [(facts[a], facts[b]) for a, b in column_pairs(ind)]
         if any(a.n_distinct == 0 or b.n_distinct == 0 for a, b in pairs):
@@ -124,13 +124,7 @@ def _candidates(
         matches = [names.match(a.table, a.column, b.table, b.column, part=len(pairs) > 1) for a, b in pairs]
         usable.append((ind, minimal, pairs, matches))
     names_help = _names_help((ind, matches) for ind, _, _, matches in usable)
-    return [
-        _candidate(ind, minimal, pairs, matches, names_help, keys) for ind, minimal, pairs, matches in usable
-    ]
-
-
-def _known(facts: Mapping[Column, ColumnFacts], ind: Ind) -> bool:
-    return all(a in facts and b in facts for a, b in column_pairs(ind))
+    return [_candidate(order, *known, names_help, keys) for order, known in enumerate(usable)]
 
 
 def _names_help(matches: Iterable[tuple[Ind, Sequence[NameMatch]]]) -> float:
@@ -140,6 +134,7 @@ def _names_help(matches: Iterable[tuple[Ind, Sequence[NameMatch]]]) -> float:
 
 
 def _candidate(
+    order: int,
     ind: Ind,
     minimal: bool,
     pairs: Sequence[tuple[ColumnFacts, ColumnFacts]],
@@ -165,9 +160,14 @@ def _candidate(
         evidence.type_reason(children),
         evidence.error_reason(child, parent, ind.error, ind.missing_values),
     ]
-    named = min(m.value for m in matches)
     return Candidate(
-        ind, pairs, minimal, keys.contains_key(ind.dependent), named, [r for r in reasons if r is not None]
+        ind,
+        order,
+        pairs,
+        minimal,
+        unique=keys.contains_key(ind.dependent),
+        named=min(m.value for m in matches),
+        reasons=[r for r in reasons if r is not None],
     )
 
 
@@ -176,7 +176,7 @@ def _links(candidates: Sequence[Candidate], chosen: Sequence[Candidate]) -> list
     for c in chosen:
         rules.accept(c)
     accepted = {c.ind for c in chosen}
-    scored: list[tuple[float, Ind, Link]] = []
+    scored: list[tuple[float, int, Link]] = []
     for c in candidates:
         reasons = sorted([*c.joint, *c.reasons], key=lambda r: -abs(r.points))
         points = c.points
@@ -193,5 +193,5 @@ def _links(candidates: Sequence[Candidate], chosen: Sequence[Candidate]) -> list
             c.ind.error,
             c.ind.missing_values,
         )
-        scored.append((-points, c.ind, link))
+        scored.append((-points, c.order, link))
     return [link for _, _, link in sorted(scored, key=lambda s: s[:2])]

@@ -249,6 +249,7 @@ def words(name: str) -> Words:
     return tuple(_singular(w.lower()) for w in WORD.findall(name))
 
 
+@lru_cache(maxsize=1 << 16)
 def similarity(a: Words, b: Words) -> float:
     """How much two non-empty names mean the same, 0 to 1: the last words count most.
 

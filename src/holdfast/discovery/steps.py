@@ -60,6 +60,7 @@ class Context:
             state.segments,
             self.engine,
             self.progress(stage),
+            state.compressed,
         )
 
 
@@ -105,6 +106,10 @@ class Step:
             self.state.max_columns,
         )
 
+    def key_columns(self) -> list[tuple[int, ...]]:
+        """The minimal keys after, as positions of columns."""
+        return columns_of(self.found.cover.masks) if self.found is not None else []
+
     def deleted(self) -> list[tuple[SegmentRef, I64]]:
         """The deleted rows as positions in the segments they were in."""
         if self.before is None or not len(self.row_ids):
@@ -138,9 +143,9 @@ def track(context: Context, table: str, source: Any, options: TableOptions) -> S
     """Read a table, and find its keys if they are wanted."""
     folder = table_folder(table)
     wants_keys = "ucc" in options.kinds
-    target = Target(
-        context.root, folder, table, None, options.nulls, context.engine, context.progress("reading")
-    )
+    progress = context.progress("reading")
+    compress = options.append_only and not wants_keys
+    target = Target(context.root, folder, table, None, options.nulls, context.engine, progress, compress)
     planned = plan(source, options.reading, target, context.root / context.staging / folder)
     for name in options.row_key:
         if name not in planned.names:
@@ -198,7 +203,8 @@ def apply(
     folder = state.folder if commit else staging
     relation = context.relation(state, folder, "applying")
     progress = context.progress("reading")
-    target = Target(context.root, folder, table, base, state.nulls, context.engine, progress)
+    engine, compress = context.engine, state.compressed
+    target = Target(context.root, folder, table, base, state.nulls, engine, progress, compress)
     place = context.root / staging / table_folder(table)
     resolver = Resolver(relation, target, state.row_key, reading, place, replace(target, folder=staging))
     resolved = resolver.resolve(batch, state.next_number)

@@ -59,7 +59,7 @@ class Ind:
     Two INDs are equal if their sides are. `error` is the share of the dependent side's distinct values
     that are missing (0 when it holds), `missing_values` and `missing_rows` count them and the rows that
     carry them (None where frequencies are not kept). `coverage` is the number of the dependent side's
-    distinct values divided by that of the referenced side's.
+    distinct values divided by that of the referenced side's (None with several columns: it is not kept).
 
     >>> str(Ind(Side("orders", ("customer",)), Side("customers", ("id",))))
     'orders[customer] in customers[id]'
@@ -71,7 +71,7 @@ class Ind:
     error: float = field(default=0.0, compare=False)
     missing_values: int = field(default=0, compare=False)
     missing_rows: int | None = field(default=0, compare=False)
-    coverage: float = field(default=1.0, compare=False)
+    coverage: float | None = field(default=1.0, compare=False)
 
     def __str__(self) -> str:
         return f"{self.dependent} in {self.referenced}"

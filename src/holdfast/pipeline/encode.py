@@ -72,6 +72,7 @@ class Target:
     nulls: Nulls
     engine: Engine
     progress: Progress | None = None
+    compress: bool = False
 
     def payload(
         self, schema: Schema, locator: list[int], number: int, spare: int, **fields: Any
@@ -83,6 +84,7 @@ class Target:
             "table": self.table,
             "version": self.version,
             "nulls": self.nulls,
+            "compress": self.compress,
             "schema": json.dumps(schema.to_dict()),
             "locator": locator,
             "number": number,

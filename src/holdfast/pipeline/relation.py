@@ -71,6 +71,7 @@ class Relation:
     segments: tuple[SegmentRef, ...]
     engine: Engine
     progress: Progress | None = None
+    compress: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -99,6 +100,7 @@ class Relation:
             "schema": json.dumps(self.schema.to_dict()),
             "nulls": self.nulls,
             "locator": list(self.locator),
+            "compress": self.compress,
             **fields,
         }
 

@@ -125,7 +125,9 @@ def write_rows(rows: pa.Table, schema: Schema, payload: Payload) -> bytes:
                 f"{payload['n_spare']} segments. Nothing was applied. Please report this."
             )
         number = payload["spare"] + i - 1 if i else payload["number"]
-        ref = write_segment(root, payload["folder"], number, columns, payload["locator"])
+        ref = write_segment(
+            root, payload["folder"], number, columns, payload["locator"], compress=payload["compress"]
+        )
         refs.append(ref.to_dict())
         if payload["sample"]:
             segment = open_segment(root, ref, schema)
@@ -254,7 +256,14 @@ def merge_run(payload: Payload) -> bytes:
     segments = all_opened(payload, schema)
     root = Path(payload["root"])
     try:
-        ref = merge_segments(root, payload["folder"], payload["number"], segments, payload["locator"])
+        ref = merge_segments(
+            root,
+            payload["folder"],
+            payload["number"],
+            segments,
+            payload["locator"],
+            compress=payload["compress"],
+        )
     except CodeCollisionError:
         return pack({}, {"segment": "null"})
     if payload["columns"] and ref.n_rows:

@@ -124,9 +124,7 @@ def refuting_rows(tables: Mapping[str, TableRows], looks: Sequence[Look]) -> lis
     )
     for mine, packed in zip(members, results, strict=True):
         result = unpack(packed)
-        for node, row_id in zip(
-            result.array("node").tolist(), result.array("row_id").tolist(), strict=True
-        ):
+        for node, row_id in zip(result.array("node").tolist(), result.array("row_id").tolist(), strict=True):
             found[mine[node]].append(row_id)
     # A row may miss its tuple as an added one and by a deletion.
     return [list(dict.fromkeys(ids))[:WITNESSES] for ids in found]

@@ -1,6 +1,6 @@
-"""Pair counts: for every ordered pair of columns the values they share. Linear, sparse, exact.
+"""Pair counts: for every ordered pair of columns the values they share. Sparse, exact.
 
-    s(R + D) = s(R) + s(D)
+Kind of state: linear. Law: s(C + D) = s(C) + s(D), for the clusters C and what a batch changes of them, D.
 
 The counts of a pair (a, b) are the distinct values that occur in both, and the rows of a that carry one
 of them; (a, a) has all of a's. So a is included in b iff both counts of values agree (Lemma 4.2: every

@@ -70,13 +70,19 @@ def unpack(data: bytes) -> Bundle:
     return Bundle(pa.ipc.open_file(pa.py_buffer(data)).get_batch(0))
 
 
-def write_bundle(root: Path, name: str, arrays: Arrays, meta: Mapping[str, str]) -> FileRef:
-    """Write a bundle as a new file of the workspace."""
+def write_bundle(
+    root: Path, name: str, arrays: Arrays, meta: Mapping[str, str], *, compress: bool = False
+) -> FileRef:
+    """Write a bundle as a new file of the workspace.
+
+    A compressed one is a third of the size, and read into memory instead of mapped.
+    """
     batch = _batch(arrays, meta)
+    options = pa.ipc.IpcWriteOptions(compression="zstd") if compress else None
     with (
         foreign_write(root, name) as path,
         pa.OSFile(str(path), "wb") as sink,
-        pa.ipc.new_file(sink, batch.schema) as writer,
+        pa.ipc.new_file(sink, batch.schema, options=options) as writer,
     ):
         writer.write_batch(batch)
     return seal_file(root, name)

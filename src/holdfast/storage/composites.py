@@ -8,11 +8,15 @@ Reading this needs neither kernels nor Spark.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from holdfast.errors import DamagedFileError
 from holdfast.model.dependency import Side
+from holdfast.storage.files import FileRef, read_file, unique_name, write_file
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -50,6 +54,19 @@ class Composites:
     def empty(cls) -> Composites:
         return cls(frozenset(), {}, frozenset(), 0)
 
+    def without_table(self, table: str) -> Composites:
+        """Those that have nothing to do with a table."""
+
+        def kept(node: Composite) -> bool:
+            return table not in (node.dependent.table, node.referenced.table)
+
+        return Composites(
+            frozenset(filter(kept, self.valid)),
+            {node: row_id for node, row_id in self.refuted.items() if kept(node)},
+            frozenset(filter(kept, self.listed)),
+            self.max_arity,
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """By pair of tables, columns by number: nodes are many, and their names are long."""
         pairs: dict[tuple[str, str], dict[str, Any]] = {}
@@ -84,3 +101,23 @@ class Composites:
                 if is_listed:
                     listed.add(node)
         return cls(frozenset(valid), refuted, frozenset(listed), fields["max_arity"])
+
+
+def write_composites(root: Path, folder: str, composites: Composites) -> FileRef:
+    """Write them as a new file; named a cover, since past inclusions are read from it."""
+    content = json.dumps(composites.to_dict(), separators=(",", ":")).encode()
+    return write_file(root, unique_name(folder, "cover", ".json"), [content])
+
+
+def read_composites(root: Path, ref: FileRef | None) -> Composites:
+    """The composite inclusions that a state names; none if it names no file."""
+    if ref is None:
+        return Composites.empty()
+    content = read_file(root, ref)
+    try:
+        return Composites.from_dict(json.loads(content))
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedFileError(
+            f"the file {ref.name!r} of the workspace does not list composite inclusions: {error}. "
+            "Restore it from a backup, or track its tables anew."
+        ) from error

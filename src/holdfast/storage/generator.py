@@ -136,17 +136,11 @@ class GeneratorState:
         return marked
 
     def files(self) -> list[FileRef]:
-        composites = [self.composites] if self.composites else []
-        return [
-            *self.covers(),
-            *(s.file for s in self.clusters),
-            *(f for r in self.runs for f in r.files()),
-            *composites,
-        ]
+        return [*self.covers(), *(s.file for s in self.clusters), *(f for r in self.runs for f in r.files())]
 
     def covers(self) -> list[FileRef]:
         """The files that past inclusions are read from."""
-        return [s.file for s in self.pairs]
+        return [*(s.file for s in self.pairs), *([self.composites] if self.composites else [])]
 
     def to_dict(self) -> dict[str, Any]:
         return {

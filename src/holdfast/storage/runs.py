@@ -1,8 +1,8 @@
 """Value runs on disk: the parts of the generator, written once, found by key.
 
 A part's bundle: `directory` uint32, where the keys of each next prefix start; `keys` uint64, `checks` uint32,
-`columns` uint16 (uint32 where ids need it), sorted by all three; and `counts` int32 (int64 where they need it),
-left out where every count is 1: so it is in the runs of append-only tables. Clusters: `offsets` int64,
+`columns` uint16 (uint32 where ids need it), sorted by all three; and `counts` int32 (int64 where they need
+it), left out where every count is 1: so it is in the runs of append-only tables. Clusters: `offsets` int64,
 `columns` uint32, `sizes` int64, `rows` int64.
 """
 

@@ -206,8 +206,12 @@ def write_segment(
     locator: Sequence[int],
     *,
     row_ids: I64 | None = None,
+    compress: bool = False,
 ) -> SegmentRef:
-    """Write the rows as a new segment; it counts once a commit names it."""
+    """Write the rows as a new segment; it counts once a commit names it.
+
+    `compress` suits rows that are hardly ever looked at.
+    """
     n_rows = len(columns[0].codes) if columns else 0
     arrays: dict[str, NDArray[Any] | pa.Array] = {
         "codes": np.concatenate([c.codes for c in columns]) if columns else np.empty(0, np.int32),
@@ -222,7 +226,8 @@ def write_segment(
         arrays[f"dictionary.{c}"] = column.dictionary
         if column.texts is not None:
             arrays[f"texts.{c}"] = column.texts
-    file = write_bundle(root, unique_name(folder, "segment", ".arrow"), arrays, {"holdfast": "segment"})
+    name = unique_name(folder, "segment", ".arrow")
+    file = write_bundle(root, name, arrays, {"holdfast": "segment"}, compress=compress)
     distinct = tuple(len(c.dictionary) for c in columns)
     return SegmentRef(number, n_rows, file, distinct, merged=row_ids is not None)
 
@@ -256,7 +261,13 @@ def write_deletes(root: Path, folder: str, ref: SegmentRef, positions: Iterable[
 
 
 def merge_segments(
-    root: Path, folder: str, number: int, segments: Sequence[Segment], locator: Sequence[int]
+    root: Path,
+    folder: str,
+    number: int,
+    segments: Sequence[Segment],
+    locator: Sequence[int],
+    *,
+    compress: bool = False,
 ) -> SegmentRef:
     """One segment with the live rows of several, in the order of their ids.
 
@@ -295,4 +306,4 @@ def merge_segments(
             union = union[used[1:]]
             texts = texts.filter(pa.array(used[1:])) if texts is not None else None
         columns.append(EncodedColumn(union, codes, texts))
-    return write_segment(root, folder, number, columns, locator, row_ids=ids[order])
+    return write_segment(root, folder, number, columns, locator, row_ids=ids[order], compress=compress)

@@ -97,6 +97,11 @@ class TableState:
     def n_rows(self) -> int:
         return sum(s.n_live for s in self.segments)
 
+    @property
+    def compressed(self) -> bool:
+        """Whether its segments are: rows of a table that only grows and has no keys are hardly looked at."""
+        return self.append_only and not self.tracks("ucc")
+
     def tracks(self, kind: str) -> bool:
         return kind in self.kinds
 

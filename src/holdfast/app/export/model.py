@@ -84,8 +84,6 @@ class Model:
         tables = self.by_name()
         if len(tables) < len(self.tables):
             raise ValueError("two tables of an export have the same name")
-        if len({(f.dependent, f.referenced) for f in self.foreign_keys}) < len(self.foreign_keys):
-            raise ValueError("a foreign key is given twice")
         for foreign_key in self.foreign_keys:
             child, parent = foreign_key.dependent, foreign_key.referenced
             if not 0 < len(child.columns) == len(parent.columns):
@@ -95,6 +93,10 @@ class Model:
             for side in (child, parent):
                 if side.table in tables:
                     _check_columns(tables[side.table], side.columns)
+        # The same pairs of columns in another order are the same foreign key.
+        different = {(f.dependent.table, f.referenced.table, frozenset(f.pairs)) for f in self.foreign_keys}
+        if len(different) < len(self.foreign_keys):
+            raise ValueError("a foreign key is given twice")
 
     def by_name(self) -> dict[str, ExportTable]:
         return {t.name: t for t in self.tables}
