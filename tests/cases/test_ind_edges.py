@@ -309,6 +309,15 @@ def test_max_error_is_inclusive(ws: Workspace) -> None:
     assert inds(ws, max_error=4 / 6) == {"t[a] in u[b]", "u[b] in t[a]"}
 
 
+def test_max_error_is_the_error_that_is_told(ws: Workspace) -> None:
+    """0.29 * 100 is a little less than 29: 29 of 100 values missing must be listed at 0.29 all the same."""
+    ws.track("t", ints(a=list(range(100))), kinds=IND)
+    ws.track("u", ints(b=list(range(29, 400))), kinds=IND)
+    [one] = found(ws, max_error=0.29)
+    assert (str(one), one.error) == ("t[a] in u[b]", 0.29)
+    assert inds(ws, max_error=0.28) == set()
+
+
 # -- which columns -----------------------------------------------------------------------------------------
 
 ORDERS = {"o_id": [1, 2], "o_customer": [1, 1], "o_comment": [1, 2], "n": [1, 2]}

@@ -46,9 +46,6 @@ from strategies import Shape, batches
 
 NAMES = ("t0", "t1", "t2", "t3")
 VALUES_SHOWN = 4
-import os
-
-NARY = os.path.exists("/tmp/spec/NARY_READY")  # TEMPORARY
 
 # Pools overlap across types: 1 is an int, a float, three decimals and the text "1". What is common comes
 # first and pools are cut at some length, so columns of one type are often nested.
@@ -189,7 +186,7 @@ class Truth:
             oracle.inclusions(database, max_error=1.0),
             set(oracle.inclusions(database, with_empty=True)),
             keys,
-            oracle.wide_inclusions(database, keys) if NARY else set(),
+            oracle.wide_inclusions(database, keys),
         )
 
     def unary(self, max_error: float = 0.0) -> dict[tuple[oracle.Column, oracle.Column], oracle.Inclusion]:

@@ -23,7 +23,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ import holdfast.pipeline.encode
 from holdfast.errors import ConflictError, HoldfastError, TableExistsError
 from holdfast.pipeline import relation
 from holdfast.storage import bundle, format, ledger, litter, segments
-from holdfast.storage.ledger_rows import CommitRow
+from holdfast.storage.ledger_rows import ChangeRow, CommitRow
 from holdfast.workspace import Workspace
 from trust import kit
 
@@ -249,27 +249,30 @@ class FakeLedger:
     """A ledger without delta-rs, to warm up on."""
 
     def __init__(self) -> None:
-        self.rows: list[CommitRow] = []
+        self.versions: list[list[CommitRow]] = []
 
     @property
     def version(self) -> int:
-        return len(self.rows)
+        return len(self.versions)
 
     def heads(self, version: int | None = None) -> dict[str, int]:
-        return {row.table: i for i, row in enumerate(self.rows[:version], 1)}
+        heads = {row.table: i for i, rows in enumerate(self.versions[:version], 1) for row in rows}
+        return {table: i for table, i in heads.items() if self.commit_row(i, table).action != "drop"}
 
-    def commit_row(self, version: int) -> CommitRow:
-        return self.rows[version - 1]
+    def commit_row(self, version: int, table: str | None = None) -> CommitRow:
+        return next(row for row in self.versions[version - 1] if table in (None, row.table))
 
     def find_batch(self, *_: str) -> None:
         return None
 
-    def append(self, base: int, commit: CommitRow, changes: list[Any]) -> int:
+    def append(self, base: int, commits: Sequence[CommitRow], changes: Sequence[ChangeRow]) -> int:
         if base != self.version:
             raise ConflictError("not the newest")
         # Through JSON, as in the real one.
-        state = json.loads(json.dumps(commit.state))
-        self.rows.append(CommitRow(commit.table, commit.action, state))
+        states = [json.loads(json.dumps(commit.state)) for commit in commits]
+        self.versions.append(
+            [CommitRow(c.table, c.action, state) for c, state in zip(commits, states, strict=True)]
+        )
         return self.version
 
 
@@ -278,7 +281,8 @@ def warm_up() -> None:
     with tempfile.TemporaryDirectory(prefix="holdfast-warm-") as folder:
         ws = Workspace.__new__(Workspace)
         holdfast.history.Reader.__init__(ws, Path(folder), FakeLedger())  # type: ignore[arg-type]
-        ws._spark, ws._mode, ws._hook, ws._engine, ws._known = None, "inline", None, None, {}
+        ws._spark, ws._mode, ws._hook, ws._engine = None, "inline", None, None
+        ws._known, ws._inclusions = {}, None
         track(Path(folder), ws)
         for batch in (*kit.HISTORY, kit.BATCH, kit.NEXT):
             kit.apply(ws, batch)

@@ -1,14 +1,16 @@
 """What the trust tests share: a small table, its history, and what a workspace looks like from outside.
 
 Nothing here touches Spark. `snapshot` reads everything a user could see, down to the rows in the
-segments, so that two equal snapshots are equal workspaces.
+segments and the frequencies in the runs, so that two equal snapshots are equal workspaces; and it holds
+the dependencies of all kinds against the oracles of the very rows it found. `shop.py` has tables
+that refer to each other.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,13 @@ import numpy as np
 import pyarrow as pa
 
 import holdfast
+from holdfast.storage.generator import GeneratorState
+from holdfast.storage.ledger_rows import SHARED
+from holdfast.storage.runs import entries_in_range
 from holdfast.storage.segments import open_segment
 from holdfast.storage.tables import TableState
 from holdfast.workspace import Workspace
+from reference import inds as oracle
 
 COLUMNS = ("id", "name", "city", "grade", "score")
 TYPES = (pa.int64(), pa.string(), pa.string(), pa.int64(), pa.float64())
@@ -107,27 +113,129 @@ def rows_of_state(ws: Workspace, state: TableState) -> list[Row]:
 
 
 def keys_of(ws: Workspace, table: str, at: int | None = None) -> list[list[str]]:
-    return sorted(list(d.columns) for d in ws.dependencies(table=table, at=at))
+    return sorted(list(d.columns) for d in ws.dependencies("ucc", table, at))
+
+
+def inds_of(ws: Workspace, at: int | None = None) -> list[str]:
+    return [str(d) for d in ws.dependencies("ind", at=at)]
+
+
+def expected_inds(ws: Workspace, rows: Mapping[str, Sequence[Row]]) -> list[str]:
+    """The oracle: all inclusions that hold among some rows, of one column and of several."""
+    database = _database(ws, rows)
+    found = [f"{t}[{a}] in {u}[{b}]" for (t, a), (u, b) in oracle.inclusions(database)]
+    for (t, left), (u, right) in oracle.wide_inclusions(database, _keys_by_table(ws, rows)):
+        found.append(f"{t}[{', '.join(left)}] in {u}[{', '.join(right)}]")
+    return sorted(found)
+
+
+def _keys_by_table(ws: Workspace, rows: Mapping[str, Sequence[Row]]) -> dict[str, list[list[str]]]:
+    """The minimal keys of the tables whose keys are tracked."""
+    return {t: minimal_keys(r, ws.schema(t).names) for t, r in rows.items() if "ucc" in ws.kinds(t)}
+
+
+def _database(ws: Workspace, rows: Mapping[str, Sequence[Row]]) -> oracle.Database:
+    state = ws._generator()
+    assert state is not None
+    return {
+        t.table: oracle.Table(
+            tuple(ws.schema(t.table).names), rows[t.table], t.columns, t.append_only, t.as_text
+        )
+        for t in state.tables
+    }
+
+
+def frequencies_of(ws: Workspace) -> dict[str, list[int]]:
+    """What the runs say: for each column how often its values occur, sorted."""
+    state = ws._generator()
+    assert state is not None
+    names, totals = state.names(), Counter[tuple[int, int, int]]()
+    for run in state.runs:
+        entries = entries_in_range(ws.root, run, 0, 2**64 - 1)
+        assert len(entries) == run.n_entries
+        keys, checks, columns, counts = (a.tolist() for a in entries.arrays())
+        for place, n in zip(zip(columns, keys, checks, strict=True), counts, strict=True):
+            totals[place] += n
+    found: dict[str, list[int]] = {f"{t}.{c}": [] for t, c in names.values()}
+    for (column, _, _), n in totals.items():
+        if column in names and n:
+            found[".".join(names[column])].append(n)
+    return {name: sorted(counts) for name, counts in found.items()}
+
+
+def inclusions_of(ws: Workspace, rows: Mapping[str, Sequence[Row]]) -> dict[str, Any] | None:
+    """All that a workspace shows of inclusions; every part of it is what the oracle says of these rows."""
+    if ws._generator() is None:
+        return None
+    database = _database(ws, rows)
+    listed = ws.dependencies("ind", max_error=1.0)
+    unary = {
+        ((d.dependent.table, d.dependent.columns[0]), (d.referenced.table, d.referenced.columns[0])): (
+            oracle.Inclusion(d.missing_values, d.missing_rows, d.error, d.coverage)
+        )
+        for d in listed
+        if len(d.dependent.columns) == 1
+    }
+    assert unary == oracle.inclusions(database, max_error=1.0)
+    held = inds_of(ws)
+    assert sorted(held) == expected_inds(ws, rows)
+    clusters = [[[list(column) for column in columns], n] for columns, n in ws.clusters()]
+    assert {frozenset(map(tuple, columns)): n for columns, n in clusters} == oracle.clusters(database)
+    frequencies = frequencies_of(ws)
+    assert frequencies == {
+        f"{t}.{c}": sorted(
+            1 if database[t].append_only else n for n in oracle.frequencies(database[t], c).values()
+        )
+        for t, c in oracle.columns_of(database)
+    }
+    return {
+        "listed": [d.to_dict() for d in listed],
+        "held": held,
+        "clusters": clusters,
+        "frequencies": frequencies,
+        "past": {str(v): inds_of(ws, at=v) for v in range(1, ws.version + 1)},
+    }
 
 
 def snapshot(root: Path) -> dict[str, Any]:
     """All that a workspace shows, from a fresh look at it; JSON can carry it."""
     with holdfast.open(root, engine="inline", create=False) as ws:
         tables = {}
-        for table in ws.tables():
-            rows = rows_of(ws, table)
-            assert len(rows) == ws.n_rows(table), (len(rows), ws.n_rows(table))
+        rows = {table: rows_of(ws, table) for table in ws.tables()}
+        for table in rows:
+            assert len(rows[table]) == ws.n_rows(table), (len(rows[table]), ws.n_rows(table))
             tables[table] = {
-                "rows": [list(row) for row in rows],
-                "keys": keys_of(ws, table),
-                "non_uniques": sorted(map(list, ws.non_uniques(table))),
+                "rows": [list(row) for row in rows[table]],
+                "kinds": list(ws.kinds(table)),
                 "pins": [pin.to_dict() for pin in ws.pins(table)],
             }
+            if "ucc" in ws.kinds(table):
+                tables[table]["keys"] = keys_of(ws, table)
+                tables[table]["non_uniques"] = sorted(map(list, ws.non_uniques(table)))
+                assert tables[table]["keys"] == minimal_keys(rows[table], ws.schema(table).names)
         n_files = ws.verify()
         assert n_files >= 2 * len(tables)
         log = [(entry.version, entry.table, entry.action, entry.batch_id) for entry in ws.log()]
         assert [entry[0] for entry in log] == list(range(1, ws.version + 1))
-        return {"version": ws.version, "tables": tables, "log": [list(entry) for entry in log]}
+        return {
+            "version": ws.version,
+            "tables": tables,
+            "inclusions": inclusions_of(ws, rows),
+            "log": [list(entry) for entry in log],
+        }
+
+
+def needed_files(ws: Workspace) -> set[str]:
+    """The files that tidying must leave: those of the newest states, and the covers of all versions."""
+    needed: set[str] = set()
+    heads = ws.ledger.heads()
+    for commit in ws.ledger.states():
+        if commit.state is None:
+            continue
+        of = (GeneratorState if commit.table == SHARED else TableState).from_dict(commit.state)
+        newest = heads.get(commit.table) == commit.version
+        needed |= {ref.name for ref in of.files() if newest or "/cover-" in ref.name}
+    return needed
 
 
 def files_of(root: Path) -> set[str]:

@@ -38,6 +38,8 @@ from holdfast.errors import (
     UsageError,
     WorkspaceError,
 )
+from holdfast.model.dependency import Side
+from holdfast.storage.format import FORMAT
 from holdfast.workspace import Workspace
 from trust import kit
 
@@ -670,6 +672,123 @@ NAMES = [
     ),  # type: ignore[arg-type]
 ]
 
+INCLUSIONS = [
+    Case(
+        "patterns that name no column",
+        UnknownColumnError,
+        ("'new'", "'idd'", "Did you mean 'id'?"),
+        lambda ws, folder: ws.track("new", people(), kinds=["ind"], columns=["idd"]),
+    ),
+    Case(
+        "patterns that leave no column",
+        UsageError,
+        ("'new'", "leave no column", NOTHING),
+        lambda ws, folder: ws.track("new", people(), kinds=["ind"], exclude=["*"]),
+    ),
+    Case(
+        "an error over 1",
+        UsageError,
+        ("max_error is 1.5", "0 to 1"),
+        lambda ws, folder: ws.dependencies(kind="ind", max_error=1.5),
+    ),
+    Case(
+        "an error under 0",
+        UsageError,
+        ("max_error is -0.1", "0 to 1"),
+        lambda ws, folder: ws.dependencies(max_error=-0.1),
+    ),
+    Case(
+        "links without inclusions",
+        UsageError,
+        ("no table", "--kinds ucc,ind"),
+        lambda ws, folder: ws.links(),
+    ),
+    Case(
+        "an inclusion of columns that take no part",
+        UsageError,
+        ("'id'", "'people'", "takes no part", "--kinds ind"),
+        lambda ws, folder: ws.explain_ind(Side("people", ("id",)), Side("keyed", ("id",))),
+    ),
+    Case(
+        "an inclusion of an unknown column",
+        UnknownColumnError,
+        ("'people'", "'idd'", "Did you mean 'id'?"),
+        lambda ws, folder: ws.explain_ind(Side("people", ("idd",)), Side("keyed", ("id",))),
+    ),
+    Case(
+        "an inclusion in an unknown table",
+        UnknownTableError,
+        ("'kyed'", "Did you mean 'keyed'?"),
+        lambda ws, folder: (
+            ws.track("new", people(), kinds=["ind"], columns=[]),
+            ws.explain_ind(Side("people", ("id",)), Side("kyed", ("id",))),
+        ),
+    ),
+    Case("no tables to track", UsageError, ("no table",), lambda ws, folder: ws.track_all({})),
+    Case("no batches", UsageError, ("no batch",), lambda ws, folder: ws.apply_all({})),
+    Case("no batches to check", UsageError, ("no batch",), lambda ws, folder: ws.check_all({})),
+    Case(
+        "an empty batch among others",
+        UsageError,
+        ("batch is empty",),
+        lambda ws, folder: ws.apply_all({"people": {"inserts": people()}, "keyed": {}}),
+    ),
+    Case(
+        "an unknown part of a batch",
+        UsageError,
+        ("'people'", "'insert'", "inserts, deletes"),
+        lambda ws, folder: ws.apply_all({"people": {"insert": people()}}),
+    ),
+    Case(
+        "an unknown table among others",
+        UnknownTableError,
+        ("'poeple'", "Did you mean 'people'?"),
+        lambda ws, folder: ws.apply_all(
+            {"keyed": {"inserts": pa.table({"id": [9], "v": [9]})}, "poeple": {"inserts": people()}}
+        ),
+    ),
+    Case(
+        "a bad batch among good ones",
+        ColumnTypeError,
+        ("'id'", "'x'", NOTHING),
+        lambda ws, folder: ws.apply_all(
+            {"keyed": {"inserts": pa.table({"id": [9], "v": [9]})}, "people": {"inserts": people(id=["x"])}}
+        ),
+    ),
+    Case(
+        "a bad table among good ones",
+        SourceError,
+        ("there is no file", "gone.csv", NOTHING),
+        lambda ws, folder: ws.track_all(
+            {"new": people(), "other": folder / "gone.csv"}, kinds=["ucc", "ind"]
+        ),
+    ),
+    Case(
+        "a tracked table among new ones",
+        TableExistsError,
+        ("'people'", "tracked already"),
+        lambda ws, folder: ws.track_all({"new": people(), "people": people()}),
+    ),
+]
+
+APPEND_ONLY = [
+    Case(
+        f"{part} of an append-only table",
+        UsageError,
+        ("'events'", "append-only", NOTHING, "--append-only"),
+        call,
+    )
+    for part, call in {
+        "deletes": lambda ws, folder: ws.apply("events", deletes=people()),
+        "updates": lambda ws, folder: ws.apply("events", updates=people()),
+        "before and after": lambda ws, folder: ws.apply("events", before=people(), after=people()),
+        "deletes among inserts": lambda ws, folder: ws.apply_all(
+            {"people": {"inserts": people()}, "events": {"inserts": people(), "deletes": people()}}
+        ),
+        "checked deletes": lambda ws, folder: ws.check("events", deletes=people()),
+    }.items()
+]
+
 HUGE_VALUES = [
     Case("huge absent row", AbsentRowError, ("xxx...", NOTHING), delete((1, HUGE, HUGE, 1, 0.5))),
     Case(
@@ -736,6 +855,40 @@ HUGE_VALUES = [
         ("mixes values",),
         lambda ws, folder: ws.track("new", pd.DataFrame({"a": [1, HUGE, 2]})),
     ),
+    Case(
+        "many huge column names and a pattern",
+        UsageError,
+        ("leave no column", "xxx..."),
+        lambda ws, folder: ws.track(
+            "new", pa.table({f"{'x' * 500}{i}": [i] for i in range(400)}), kinds=["ind"], exclude=["*"]
+        ),
+    ),
+    Case(
+        "huge pattern",
+        UnknownColumnError,
+        ("xxx...",),
+        lambda ws, folder: ws.track("new", people(), kinds=["ind"], columns=[HUGE]),
+    ),
+    Case(
+        "huge part of a batch",
+        UsageError,
+        ("xxx...",),
+        lambda ws, folder: ws.apply_all({"people": {HUGE: people()}}),
+    ),
+    Case(
+        "huge inclusion",
+        UnknownColumnError,
+        ("xxx...",),
+        lambda ws, folder: ws.explain_ind(Side("people", (HUGE,)), Side("keyed", ("id",))),
+    ),
+    Case(
+        "huge inclusion of many columns",
+        UsageError,
+        ("columns",),
+        lambda ws, folder: ws.explain_ind(
+            Side("wide", ws.schema("wide").names), Side("wide", ws.schema("wide").names)
+        ),
+    ),
     Case("huge kind", UsageError, ("xxx...",), lambda ws, folder: ws.dependencies(kind=HUGE)),
     Case("huge type", UsageError, ("xxx...",), track("a.csv", "a\n1\n", types={"a": HUGE})),
     Case("huge option", UsageError, ("option",), track("a.csv", "a\n1\n", **{HUGE: 1})),
@@ -796,9 +949,24 @@ def _check(case: Case, base: Path, folder: Path) -> None:
     assert not list((root / "staging").glob("*/"))
 
 
-@pytest.mark.parametrize("case", [*SOURCES, *BATCHES, *NAMES], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*SOURCES, *BATCHES, *NAMES, *INCLUSIONS], ids=lambda case: case.name)
 def test_bad_input(case: Case, base: Path, tmp_path: Path) -> None:
     _check(case, base, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def events(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a third table that is append-only."""
+    root = tmp_path_factory.mktemp("events") / "w"
+    shutil.copytree(base, root)
+    with holdfast.open(root, engine="inline") as ws:
+        ws.track("events", people(), append_only=True)
+    return root
+
+
+@pytest.mark.parametrize("case", APPEND_ONLY, ids=lambda case: case.name)
+def test_append_only_tables(case: Case, events: Path, tmp_path: Path) -> None:
+    _check(case, events, tmp_path)
 
 
 @pytest.mark.parametrize("case", HUGE_VALUES, ids=lambda case: case.name)
@@ -906,7 +1074,7 @@ def test_a_workspace_that_may_only_be_read(base: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "error", "words"),
     [
-        ('{"format": 2}', StateFormatError, "format 2; this holdfast reads 1. Upgrade"),
+        (f'{{"format": {FORMAT + 1}}}', StateFormatError, f"format {FORMAT + 1}; this holdfast reads"),
         ('{"format": 99, "new": []}', StateFormatError, "format 99"),
         ('{"format": 0}', DamagedFileError, "damaged"),
         ('{"format": "1"}', DamagedFileError, "damaged"),

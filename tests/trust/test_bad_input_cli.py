@@ -73,6 +73,79 @@ CASES: list[tuple[str, str, tuple[str, ...]]] = [
     ("log --table x", "UnknownTableError", ("'x'",)),
     ("drop x", "UnknownTableError", ("'x'",)),
 ]
+# The same on a workspace of the tables customers and orders, whose inclusions are tracked.
+SHOP: dict[str, str] = {
+    "customers.csv": "id,name\n101,Ada\n102,Bob\n",
+    "orders.csv": "nr,customer\n1,101\n2,102\n",
+    "more.csv": "nr,customer\n3,999\n",
+    "retyped.csv": "nr,customer\nx,999\n",
+    "gone.csv": "nr,customer\n77,101\n",
+    "events.csv": "who\n101\n",
+}
+SHOP_CASES: list[tuple[str, str, tuple[str, ...]]] = [
+    ("track new orders.csv --kinds ind,magic", "UsageError", ("'magic'", "ucc, ind")),
+    ("track new orders.csv --kinds ,", "UsageError", ("no kind", "'new'")),
+    ("track new orders.csv --as-text", "UsageError", ("--as-text", "add ind to --kinds")),
+    ("track new orders.csv --columns nr", "UsageError", ("--columns", "add ind to --kinds")),
+    ("track new orders.csv --exclude nr", "UsageError", ("--exclude", "add ind to --kinds")),
+    ("track new orders.csv --kinds ind --columns nrr", "UnknownColumnError", ("'nrr'", "Did you mean 'nr'?")),
+    (
+        "track new orders.csv --kinds ind --exclude x*",
+        "UnknownColumnError",
+        ("'x*'", "Columns: nr, customer"),
+    ),
+    ("track new orders.csv --kinds ind --exclude *", "UsageError", ("leave no column", "'new'")),
+    ("track-all new=orders.csv new=more.csv", "UsageError", ("'new'", "two sources", "more.csv")),
+    ("track-all more.csv sub/more.csv", "UsageError", ("'more'", "two sources", "NAME=SOURCE")),
+    ("track-all new=", "UsageError", ("'new='", "NAME=SOURCE")),
+    ("track-all =more.csv", "UsageError", ("'=more.csv'", "NAME=SOURCE")),
+    ("track-all sub/*.csv", "UsageError", ("sub/*.csv", "NAME=SOURCE")),
+    ("track-all events.csv none.csv", "SourceError", ("there is no file", "none.csv", "Nothing was applied")),
+    ("track-all events.csv orders.csv", "TableExistsError", ("'orders'", "tracked already")),
+    ("apply-all", "UsageError", ("no batch is given", "--inserts")),
+    ("apply-all --inserts orders", "UsageError", ("--inserts has 'orders'", "TABLE=FILE")),
+    ("apply-all --deletes orders=", "UsageError", ("--deletes has 'orders='", "TABLE=FILE")),
+    ("apply-all --inserts =more.csv", "UsageError", ("'=more.csv'", "TABLE=FILE")),
+    ("apply-all --inserts odrers=more.csv", "UnknownTableError", ("Did you mean 'orders'?",)),
+    (
+        "apply-all --inserts orders=more.csv --inserts orders=gone.csv",
+        "UsageError",
+        ("'orders'", "two --inserts", "more.csv", "gone.csv"),
+    ),
+    (
+        "apply-all --inserts customers=customers.csv --inserts orders=retyped.csv",
+        "ColumnTypeError",
+        ("'nr'", "'x'", "Nothing was applied"),
+    ),
+    (
+        "apply-all --inserts orders=more.csv --deletes orders=gone.csv",
+        "AbsentRowError",
+        ("(77, 101)", "Nothing was applied"),
+    ),
+    ("apply-all --before orders=gone.csv", "UsageError", ("both",)),
+    ("check-all", "UsageError", ("no batch is given",)),
+    ("check-all --inserts orders=none.csv", "SourceError", ("none.csv", "'orders'")),
+    ("show --kind magic", "UsageError", ("'magic'", "ucc, ind")),
+    ("show --max-error 1.5", "UsageError", ("1.5", "from 0 to 1")),
+    ("show --max-error nan", "UsageError", ("nan", "from 0 to 1")),
+    ("show --kind ucc --max-error 0.1", "UsageError", ("--max-error", "--kind")),
+    ("show --kind ucc --with-empty", "UsageError", ("--with-empty", "--kind")),
+    ("show --kind ind --non-uniques", "UsageError", ("--non-uniques", "--kind")),
+    ("show --kind ind --table x", "UnknownTableError", ("'x'",)),
+    ("show --kind ind --at 9", "WorkspaceError", ("no version 9",)),
+    ("links --table x", "UnknownTableError", ("'x'",)),
+    ("links --max-error 2", "UsageError", ("from 0 to 1",)),
+    ("explain orders customer --in customers", "UsageError", ("'customers'", "TABLE.COLUMN")),
+    ("explain orders customer --in customer.id", "UnknownTableError", ("Did you mean 'customers'?",)),
+    ("explain orders customer --in customers.idd", "UnknownColumnError", ("'idd'", "Did you mean 'id'?")),
+    ("explain orders customr --in customers.id", "UnknownColumnError", ("Did you mean 'customer'?",)),
+    ("explain orders customer --in customers.", "UsageError", ("no column", "'customers'")),
+    ("explain orders customer --in-table customers", "UsageError", ("belong together",)),
+    ("explain orders customer --in customers.id --in-column id", "UsageError", ("not all of them",)),
+    ("explain orders customer --in-table x --in-column y", "UnknownTableError", ("'x'",)),
+    ("explain orders customer --in orders.customer", "UsageError", ("included in itself",)),
+    ("explain orders customer --in customers.name,id", "UsageError", ("columns",)),
+]
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -126,6 +199,71 @@ def test_bad_input(
     _judge(code, out, err, error, words)
     assert kit.snapshot(base / "w") == before
     assert kit.files_of(base / "w") == files
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shop")
+    (folder / "sub").mkdir()
+    for name, content in SHOP.items():
+        (folder / name).write_text(content)
+    with holdfast.open(folder / "w", engine="inline") as ws:
+        sources = {name: folder / f"{name}.csv" for name in ("customers", "orders")}
+        ws.track_all(sources, kinds=["ucc", "ind"])
+    return folder
+
+
+def _told(root: Path) -> tuple[int, list[dict[str, object]], set[str]]:
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        found = [d.to_dict() for d in ws.dependencies(max_error=1.0)]
+        assert ws.verify() > 0
+        return ws.version, found, kit.files_of(root)
+
+
+@pytest.mark.parametrize(("args", "error", "words"), SHOP_CASES, ids=[case[0] for case in SHOP_CASES])
+def test_bad_input_about_several_tables(
+    run: Run, shop: Path, monkeypatch: pytest.MonkeyPatch, args: str, error: str, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(shop)
+    before = _told(shop / "w")
+    for more in ((), ("--json",)):
+        code, out, err = run("-w", "w", "--engine", "inline", *args.split(), *more)
+        _judge(code, out, err, error, words)
+    assert _told(shop / "w") == before
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ("export --format dbt --dialect duckdb", ("--dialect", "dbt")),
+        ("export -o no/where.sql", ("no/where.sql", "No such file")),
+        ("export --max-error 7", ("from 0 to 1",)),
+    ],
+)
+def test_bad_exports(
+    run: Run, shop: Path, monkeypatch: pytest.MonkeyPatch, args: str, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(shop)
+    _judge(*run("-w", "w", "--engine", "inline", *args.split()), "UsageError", words)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        "export --format xml",
+        "export --dialect oracle",
+        "show --max-error little",
+        "track-all",
+        "explain orders",
+    ],
+)
+def test_arguments_that_cannot_be_parsed(
+    run: Run, shop: Path, monkeypatch: pytest.MonkeyPatch, args: str
+) -> None:
+    monkeypatch.chdir(shop)
+    code, out, err = run("-w", "w", *args.split())
+    assert (code, out) == (2, "")
+    assert "Error: " in err
 
 
 def test_workspaces_that_are_none(run: Run, base: Path, tmp_path: Path) -> None:

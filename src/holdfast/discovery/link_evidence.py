@@ -30,7 +30,7 @@ NAME = 4.5
 COVERAGE = 1.5
 RANGE = 2.0
 LENGTH = 1.0
-CHANCE = 1.5
+CHANCE = 2.0
 SEQUENCE = -1.2
 FEW_VALUES = -1.2
 REPETITION = 0.5
@@ -163,7 +163,7 @@ def _name_value(match: NameMatch, names_help: float) -> float:
         return 0.0
     if match.value >= 0.3:
         return match.value**1.5
-    silence = 0.6 if match.elsewhere else 0.15 if match.reference else 0.35
+    silence = 0.65 if match.elsewhere else 0.15 if match.reference else 0.35
     return -names_help * silence * (1 - match.value)
 
 
@@ -213,7 +213,11 @@ def _apart(p: float, q: float) -> float:
 
 
 def chance_reason(
-    child: str, parent: str, pairs: Sequence[tuple[ColumnFacts, ColumnFacts]], n_rows: int, coverage: float
+    child: str,
+    parent: str,
+    pairs: Sequence[tuple[ColumnFacts, ColumnFacts]],
+    n_rows: int,
+    coverage: float | None,
 ) -> Reason | None:
     """How improbable the inclusion would be, had the two nothing to do with each other."""
     if len(pairs) == 1:
@@ -222,7 +226,10 @@ def chance_reason(
     else:
         # All combinations of the parent's values: the share of them that occurs in its rows.
         density = min(1.0, n_rows / prod(max(1, b.n_distinct) for _, b in pairs))
-        n_child, unit = round(min(1.0, coverage) * n_rows), "combination"
+        # If nobody has counted the child's combinations: there are as many as values in one of its columns.
+        n_child = max(a.n_distinct for a, _ in pairs)
+        n_child = n_child if coverage is None else round(min(1.0, coverage) * n_rows)
+        unit = "combination"
     # A parent may be dense where the child's values are: sparse keys start with a few small numbers, too.
     share = 1 - max(placed.misfit if (placed := fit(a, b)) is not None else 0.0 for a, b in pairs)
     digits = -n_child * log10(max(density, 1e-9))
@@ -239,10 +246,13 @@ def _density(parent: ColumnFacts) -> float:
     return parent.density if parent.span is not None else 1.0
 
 
-def sequence_reason(pairs: Sequence[tuple[ColumnFacts, ColumnFacts]]) -> Reason | None:
-    """Counters from 0 or 1 on are included in all longer ones: a penalty, unless they end alike."""
+def sequence_reason(pairs: Sequence[tuple[ColumnFacts, ColumnFacts]], named: float) -> Reason | None:
+    """Counters from 0 or 1 on are included in all longer ones: a penalty, unless they end alike.
+
+    `named` (0 to 1): a column that is named after the parent did not get there by accident.
+    """
     values = [(_coincidence(a, b), a, b) for a, b in pairs]
-    value = sum(v for v, _, _ in values) / len(values)
+    value = (1 - 0.75 * named) * sum(v for v, _, _ in values) / len(values)
     if value <= 0.01:
         return None
     _, child, parent = max(values, key=lambda v: v[0])

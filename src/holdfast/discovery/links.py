@@ -100,7 +100,7 @@ def rank_links(
     choice = Choice(facts, names, candidates)
     chosen: list[Candidate] = []
     primary = known.choose([])
-    seen = set()
+    seen: set[tuple[frozenset[Ind], frozenset[tuple[str, tuple[str, ...]]]]] = set()
     while True:
         chosen = choice.choose(primary, chosen)
         state = (frozenset(c.ind for c in chosen), frozenset(primary.items()))
@@ -144,17 +144,15 @@ def _candidate(
 ) -> Candidate:
     child, parent = written(ind.dependent), written(ind.referenced)
     children = [a for a, _ in pairs]
-    if len(pairs) == 1:
-        coverage = children[0].n_distinct / pairs[0][1].n_distinct
-    else:
-        coverage = ind.coverage
+    coverage = children[0].n_distinct / pairs[0][1].n_distinct if len(pairs) == 1 else ind.coverage
+    named = min(m.value for m in matches)
     reasons = [
         evidence.name_reason(matches, names_help),
-        evidence.coverage_reason(child, parent, coverage),
+        evidence.coverage_reason(child, parent, coverage) if coverage is not None else None,
         evidence.range_reason(pairs),
         evidence.length_reason(pairs),
         evidence.chance_reason(child, parent, pairs, pairs[0][1].n_rows, coverage),
-        evidence.sequence_reason(pairs),
+        evidence.sequence_reason(pairs, named),
         evidence.few_values_reason(children),
         evidence.repetition_reason(children[0]) if len(pairs) == 1 else None,
         evidence.type_reason(children),
@@ -166,7 +164,7 @@ def _candidate(
         pairs,
         minimal,
         unique=keys.contains_key(ind.dependent),
-        named=min(m.value for m in matches),
+        named=named,
         reasons=[r for r in reasons if r is not None],
     )
 

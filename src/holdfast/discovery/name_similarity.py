@@ -48,8 +48,8 @@ MEASURES = _words(
     "minute month percent percentage position price priority probability qty quantity rank rate rating ratio "
     "salary score seat second sequence size speed sum tax temperature total volume weight width year"
 )
-# Tables of kinds and heads are referred to without saying so: role_id for role_type.id.
-TABLE_TAILS = _words("type kind status header hdr head list catalog lookup record")
+# Tables of kinds, names and heads are referred to without saying so: role_id for role_type.id.
+TABLE_TAILS = _words("name type kind status header hdr head list catalog lookup record")
 # Roles that people play, and tables of people.
 PERSON_ROLES = _words(
     "owner author creator editor user assignee reporter reviewer approver agent rep representative seller "
@@ -135,15 +135,13 @@ class Names:
             return NameMatch(0.0, f"the name {here} says nothing", blank=True)
         if not any(child.stems):
             return self._subtype(table, column, parent, key)
-        if table == parent and self._tables[table] in child.stems:
-            return NameMatch(0.0, f"{here} is named like the key of {table} itself", elsewhere=True)
+        if table == parent:
+            return self._to_itself(child, table, here)
         by_column, by_table = self._to_column(child, target), self._to_table(child, parent, target)
         if not part and self._borrowed(parent, key):
             by_column, by_table = BORROWED * by_column, BORROWED * by_table
         best = max(by_column, by_table)
         text = f"{here} is named like {there}" if by_column > by_table else f"{here} is named after {parent}"
-        if table == parent and best < SAME and any(w in SELF_ROLES for s in child.stems for w in s):
-            return NameMatch(0.8, f"{here} is named like a reference to another row of {parent}")
         if best < PERSON and self._is_person(child, parent):
             return NameMatch(PERSON, f"{here} is named like a role of one of {parent}")
         if not child.has_key_word:
@@ -173,6 +171,18 @@ class Names:
         if own < 0.3 and any(s and s[-1] in ATTRIBUTES | MEASURES for s in name.stems):
             return 0.0
         return 0.5 * name.has_key_word + 0.5 * own
+
+    def _to_itself(self, child: _Name, table: str, here: str) -> NameMatch:
+        """A reference to another row of its table has a role: manager_id, parent_account_id in accounts."""
+        entity = self._tables[table]
+        if entity in child.stems:
+            return NameMatch(0.0, f"{here} is named like the key of {table} itself", elsewhere=True)
+        text = f"{here} is named like a reference to another row of {table}"
+        if any(entity and s[-len(entity) :] == entity for s in child.stems):
+            return NameMatch(0.9, text)
+        if any(w in SELF_ROLES for s in child.stems for w in s):
+            return NameMatch(0.8, text)
+        return NameMatch(0.0, f"{here} has no name of a role in {table}", reference=child.has_key_word)
 
     def _to_column(self, child: _Name, target: _Name) -> float:
         best = 0.0
@@ -264,7 +274,8 @@ def similarity(a: Words, b: Words) -> float:
     in_a = [max(word_similarity(x, y) for x in a) for y in b]
     found_a, found_b = sum(in_b) / len(a), sum(in_a) / len(b)
     both = 2 * found_a * found_b / (found_a + found_b) if found_a + found_b else 0.0
-    value = max(word_similarity(a[-1], b[-1]) * (0.7 + 0.3 * both), 0.35 * both)
+    head = word_similarity(a[-1], b[-1])
+    value = max(0.7 * head + 0.3 * min(head, both), 0.35 * both)
     if min(in_b) < 0.5 and min(in_a) < 0.5:
         value *= 0.4  # each has a word of its own: customer_name, supplier_name
     if len(a) > 1 or len(b) > 1:
