@@ -13,31 +13,47 @@ from holdfast.app.report import Paper
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def test_a_key_breaks_comes_back_and_an_update_finds_another(tmp_path: Path) -> None:
+def test_keys_and_inclusions_break_and_come_back(tmp_path: Path) -> None:
     file = io.StringIO()
     changes = demo.run(Paper(file), tmp_path / "demo.hold", engine="inline")
-    events = [[(c.event, c.dependency.columns) for c in change.changes] for change in changes[1:]]
-    assert ("broke", ("invoice",)) in events[0]
-    assert ("appeared", ("invoice",)) in events[1]
-    assert ("appeared", ("tracking",)) in events[2]
-    assert [(c.n_inserted, c.n_deleted) for c in changes] == [(4000, 0), (5, 0), (0, 1), (1, 1)]
+    events = [[(c.event, str(c.dependency)) for c in change.changes] for change in changes[1:]]
+    assert ("broke", "orders[invoice]") in events[0]
+    assert ("appeared", "orders[invoice]") in events[1]
+    assert ("appeared", "orders[tracking]") in events[2]
+    assert events[4] == [("broke", "orders[customer_id] in customers[customer_id]")]
+    assert events[5] == [("appeared", "orders[customer_id] in customers[customer_id]")]
+    counts = [(4000, 0), (5, 0), (0, 1), (1, 1), (712, 0), (1, 0), (1, 0)]
+    assert [(c.n_inserted, c.n_deleted) for c in changes] == counts
 
     text = file.getvalue()
     steps = text.split("\n$ holdfast -w demo.hold ")
     assert [s.split("\n", 1)[0] for s in steps[1:]] == [
-        "track orders orders.csv --row-key order_id",
+        "track orders orders.csv --row-key order_id --kinds ucc,ind",
         "apply orders --inserts 1-inserts.csv",
         "apply orders --deletes 2-deletes.csv",
         "apply orders --updates 3-updates.csv",
-        "show",
+        "track-all customers.csv products.csv --kinds ucc,ind",
+        "links",
+        "apply orders --inserts 4-inserts.csv",
+        "apply customers --inserts 5-inserts.csv",
+        "show --table orders",
     ]
-    track, insert, delete, update, show = steps[1:]
+    track, insert, delete, update, more, links, stranger, arrival, show = steps[1:]
     assert "4,000 rows, 4 minimal keys" in track
     assert "[invoice] is no longer unique:" in insert
     assert insert.count("R24-004488") == 2  # both rows that share the invoice
     assert "[invoice] is unique now; its duplicates are gone" in delete
     assert "[tracking] is unique now" in update
+    assert "orders[customer_id] in customers[customer_id]" in more
+    proposed, _, others = links.partition("not proposed:")
+    assert "orders[customer_id] -> customers[customer_id]" in proposed
+    assert "orders[product] -> products[product]" in proposed
+    assert "orders[quantity] -> customers[customer_id]" in others
+    assert "misses 1 value in 1 row: 701" in stranger
+    assert "14006" in stranger  # the row that carries it
+    assert "healed by this batch" in arrival
     assert "customer_id, placed_at" in show
+    assert "orders[product] in products[product]" in show
     assert str(tmp_path / "demo.hold") in show  # what to try next
 
 
@@ -54,6 +70,7 @@ def test_the_tour_fits_a_terminal_of_80_columns(tmp_path: Path) -> None:
 def test_the_bundled_files_are_what_the_script_writes(tmp_path: Path) -> None:
     make_orders.write(tmp_path)
     written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert sorted(written) == ["1-inserts.csv", "2-deletes.csv", "3-updates.csv", "orders.csv"]
+    batches = ["1-inserts.csv", "2-deletes.csv", "3-updates.csv", "4-inserts.csv", "5-inserts.csv"]
+    assert sorted(written) == [*batches, "customers.csv", "orders.csv", "products.csv"]
     for name, content in written.items():
         assert (demo.EXAMPLES / name).read_bytes() == content

@@ -58,7 +58,7 @@ def generated(seed: int) -> Tables:
 
     customers = (1 + np.arange(120)).tolist()
     parts, suppliers = (1 + np.arange(80)).tolist(), (1 + np.arange(20)).tolist()
-    offers = [(p, (p * k) % 20 + 1) for p in parts for k in (1, 3, 7, 9)]
+    offers = [(p, (p + 5 * k) % 20 + 1) for p in parts for k in range(4)]
     sold = [offers[i] for i in rng.integers(0, len(offers) // 2, 400)]
     return {
         "region": pa.table(

@@ -13,11 +13,11 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
@@ -109,13 +109,13 @@ HASHED: list[tuple[str, ...]] = [
 
 
 @st.composite
-def shapes_of(draw: st.DrawFn, types: Sequence[str]) -> Shape:
-    """Two to four columns, from empty to a dozen values."""
+def shapes_of(draw: st.DrawFn, types: Sequence[str], sizes: Sequence[int]) -> Shape:
+    """Two to four columns with pools of these sizes."""
     names = draw(st.lists(st.sampled_from(types), min_size=2, max_size=4))
     fields, pools = [], []
     for c, name in enumerate(names):
         type_, values = POOLS[name]
-        size = draw(st.sampled_from([2, 3, 1, 5, 2, 3, 12, 0]))
+        size = draw(st.sampled_from(sizes))
         null = size == 0 or draw(st.booleans())
         fields.append(pa.field(f"c{c}", type_))
         pools.append((*values[:size], *([None] if null else [])))
@@ -206,6 +206,10 @@ class Inds(RuleBasedStateMachine):
     """A workspace with several tables, next to lists of their rows."""
 
     colliding = False  # whether texts are hashed to two bits
+    themes: ClassVar = THEMES
+    sizes: Sequence[int] = (2, 3, 1, 5, 2, 3, 12, 0)
+    kinds: Sequence[tuple[str, ...]] = (("ucc", "ind"), ("ind",), ("ind", "ucc"), ("ucc",))
+    plain_only = False  # no patterns, no texts
 
     def __init__(self) -> None:
         super().__init__()
@@ -239,26 +243,29 @@ class Inds(RuleBasedStateMachine):
 
     def new_table(self, data: st.DataObject, options: dict[str, Any] | None = None) -> Held:
         given = {} if options is None else dict(options)
-        kinds = [("ucc", "ind"), ("ind",), ("ind", "ucc"), ("ucc",)]
-        given.setdefault("kinds", data.draw(st.sampled_from(kinds)))
+        given.setdefault("kinds", data.draw(st.sampled_from(self.kinds)))
         given.setdefault("nulls", data.draw(st.sampled_from(["equal", "distinct"])))
         if options is None and "ind" in given["kinds"]:
             given["append_only"] = data.draw(st.sampled_from([False, False, True]))
-            given["as_text"] = data.draw(st.sampled_from([False, False, False, True]))
-            given |= data.draw(
-                st.sampled_from([{}, {}, {"columns": ["c[02]"]}, {"exclude": ["c1"]}, {"columns": ["*"]}])
-            )
-        shape = data.draw(shapes_of(self.theme))
+            if not self.plain_only:
+                given["as_text"] = data.draw(st.sampled_from([False, False, False, True]))
+                given |= data.draw(
+                    st.sampled_from([{}, {}, {"columns": ["c[02]"]}, {"exclude": ["c1"]}, {"columns": ["*"]}])
+                )
+        shape = data.draw(shapes_of(self.theme, self.sizes))
         if options is None:
             given["row_key"] = data.draw(st.sampled_from([(), (shape.names[0],)]))
         least = data.draw(st.sampled_from([3, 5, 0]))
-        return Held(shape, given, data.draw(shape.rows(min_size=least, max_size=7)))
+        rows = data.draw(shape.rows(min_size=least, max_size=7))
+        if data.draw(st.booleans()):  # without duplicates, so that it has keys
+            rows = list({canonical_row(row): row for row in rows}.values())
+        return Held(shape, given, rows)
 
     @initialize(data=st.data(), together=st.booleans())
     def track_the_first(self, data: st.DataObject, together: bool) -> None:
-        self.theme = data.draw(st.sampled_from(HASHED if self.colliding else THEMES))
+        self.theme = data.draw(st.sampled_from(self.themes))
         if together:
-            options = {"kinds": data.draw(st.sampled_from([("ucc", "ind"), ("ind",)])), "nulls": "equal"}
+            options = {"kinds": data.draw(st.sampled_from(self.kinds[:2])), "nulls": "equal"}
             new = {name: self.new_table(data, options) for name in NAMES[:2]}
             before = self.truth
             self.held |= new
@@ -338,6 +345,22 @@ class Inds(RuleBasedStateMachine):
             held = self.held[name]
             new = data.draw(held.shape.rows(min_size=1, max_size=5))
             self.apply(name, [*held.rows, *new], inserts=held.table(new))
+
+    @rule(data=st.data())
+    def insert_references(self, data: st.DataObject) -> None:
+        """Rows whose cells are those of one row of a table each: INDs of several columns hold."""
+        name, other = self.some(data), self.some(data, lambda held: bool(held.rows))
+        if name is None or other is None:
+            return
+        held, parent = self.held[name], self.held[other]
+        types = {*held.shape.schema.types, *parent.shape.schema.types}
+        if len(types) > 1:
+            return
+        cells = st.integers(0, parent.shape.n_columns - 1)
+        at = data.draw(st.tuples(*([cells] * held.shape.n_columns)))
+        rows = data.draw(st.lists(st.sampled_from(parent.rows), min_size=1, max_size=4))
+        new = [tuple(row[c] for c in at) for row in rows]
+        self.apply(name, [*held.rows, *new], inserts=held.table(new))
 
     @rule(data=st.data())
     def insert_copies(self, data: st.DataObject) -> None:
@@ -557,6 +580,9 @@ class Inds(RuleBasedStateMachine):
                 assert pair not in after.partial or _inclusion(c.dependency) == after.partial[pair]
                 if c.event != "appeared":
                     self.check_broken(sides, c)
+            elif c.event != "appeared":
+                self.check_broken_composite(sides, c)
+        assert change.n_inds in (None, len(new))
         keys = {
             (c.dependency.table, c.dependency.columns): c
             for c in change.changes
@@ -592,6 +618,25 @@ class Inds(RuleBasedStateMachine):
         for value, [witness] in zip(named, change.witnesses, strict=True):
             assert tuple(witness.values[n] for n in held.shape.names) in there
             assert witness.values[column] in spelled[value]
+
+    def check_broken_composite(
+        self, sides: tuple[oracle.Side, oracle.Side], change: DependencyChange
+    ) -> None:
+        """The rows shown are there, and what is not NULL in them occurs in no row of the referenced table."""
+        (table, columns), (other, others) = sides
+        database, parts = self.truth.database, zip(columns, others, strict=True)
+        assert change.event == "broke"
+        assert len(change.values) == len(change.witnesses) <= VALUES_SHOWN
+        by_column = all(((table, a), (other, b)) in self.truth.unary() for a, b in parts)
+        if by_column and any(set(key) <= set(others) for key in self.truth.keys[other]):
+            assert change.witnesses  # it was neither one of its columns nor the key
+        held = self.held[table]
+        there = {self.plain_row(held, row): row for row in held.rows}
+        for told, [witness] in zip(change.values, change.witnesses, strict=True):
+            assert list(told) == [witness.values[c] for c in columns]
+            row = there[tuple(witness.values[n] for n in held.shape.names)]
+            alone = {"row": replace(database[table], rows=[row]), "all": database[other]}
+            assert not oracle.holds(alone, ("row", columns), ("all", others))
 
     def plain_row(self, held: Held, row: Row) -> tuple[Any, ...]:
         [values] = held.table([row]).to_pylist()
@@ -653,6 +698,21 @@ class CollidingInds(Inds):
     """The same contract where almost all texts share a hash."""
 
     colliding = True
+    themes: ClassVar = HASHED
+
+
+class CompositeInds(Inds):
+    """The same contract where INDs of several columns are many: columns of one type with few values."""
+
+    themes: ClassVar = [("int",), ("text",)]
+    sizes = (2, 3, 2, 4)
+    kinds = (("ucc", "ind"), ("ucc", "ind"))
+    plain_only = True
+
+
+class CollidingCompositeInds(CompositeInds):
+    colliding = True
+    themes: ClassVar = [("text",), ("very wide decimal",)]
 
 
 def _sides(ind: Dependency) -> tuple[oracle.Side, oracle.Side]:
@@ -696,7 +756,9 @@ def _without(rows: list[Row], gone: Sequence[Row]) -> list[Row]:
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
-@pytest.mark.parametrize(("machine", "n"), [(Inds, 20), (CollidingInds, 10)])
+@pytest.mark.parametrize(
+    ("machine", "n"), [(Inds, 20), (CollidingInds, 10), (CompositeInds, 20), (CollidingCompositeInds, 5)]
+)
 def test_inds(machine: type[Inds], n: int) -> None:
     run_state_machine_as_test(
         machine,
@@ -705,7 +767,7 @@ def test_inds(machine: type[Inds], n: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("machine", [Inds, CollidingInds])
+@pytest.mark.parametrize("machine", [Inds, CollidingInds, CompositeInds, CollidingCompositeInds])
 def test_inds_at_length(machine: type[Inds]) -> None:
     run_state_machine_as_test(
         machine,

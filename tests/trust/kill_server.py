@@ -32,16 +32,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import deltalake
 
 import holdfast
+import holdfast.discovery.inclusions
 import holdfast.discovery.keys
 import holdfast.discovery.report
 import holdfast.pipeline.batch
 import holdfast.pipeline.encode
+from holdfast.discovery import inds
 from holdfast.errors import ConflictError, HoldfastError, TableExistsError
-from holdfast.pipeline import relation
-from holdfast.storage import bundle, format, ledger, litter, segments
+from holdfast.pipeline import relation, values
+from holdfast.storage import bundle, composites, format, ledger, litter, segments
 from holdfast.storage.ledger_rows import ChangeRow, CommitRow
 from holdfast.workspace import Workspace
-from trust import kit
+from trust import kit, shop
 
 CHILD_TIMEOUT_S = 60.0
 Half = Callable[..., None]
@@ -95,6 +97,7 @@ STEPS: list[tuple[Any, str, Half | None]] = [
     (ledger, "sync_folder", None),
     (bundle, "seal_file", half_bundle),
     (segments, "write_file", half_file),
+    (composites, "write_file", half_file),
     (ledger, "write_file", half_file),
     (deltalake.DeltaTable, "create_write_transaction", half_entry),
     (ledger, "sync_file", None),
@@ -215,6 +218,82 @@ def follow(root: Path) -> dict[str, Any]:
     return kit.snapshot(root)
 
 
+# Of tables that refer to each other:
+
+
+def shop_build(root: Path) -> dict[str, Any]:
+    shop.build(root)
+    return {}
+
+
+def shop_track(root: Path) -> dict[str, Any]:
+    with holdfast.open(root, engine="inline") as ws:
+        try:
+            shop.track(ws)
+        except TableExistsError:
+            return {"repeated": True}
+    return {"repeated": False}
+
+
+def shop_join(root: Path) -> dict[str, Any]:
+    """One more table takes part in what the others share."""
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        repeated = "returns" in ws.tables()
+        if not repeated:
+            ws.track("returns", shop.table_of("returns", shop.RETURNS), kinds=("ucc", "ind"))
+        return {"repeated": repeated}
+
+
+def shop_apply(root: Path) -> dict[str, Any]:
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        return {"repeated": shop.apply(ws, shop.ONE, batch_id="the batch").repeated}
+
+
+def shop_apply_all(root: Path) -> dict[str, Any]:
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        return {"repeated": shop.apply(ws, shop.BOTH, batch_id="the batch").repeated}
+
+
+def shop_apply_merging(root: Path) -> dict[str, Any]:
+    """Segments and runs are merged, the files of clusters and of pair counts are summed up."""
+    relation.MERGE_FANOUT = values.MERGE_FANOUT = 2
+    inds.MAX_SUMS = 1
+    return shop_apply_all(root)
+
+
+def shop_apply_tidying(root: Path) -> dict[str, Any]:
+    result = shop_apply_all(root)
+    tidy(root)
+    return result
+
+
+def shop_merge(root: Path) -> dict[str, Any]:
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        before = ws.version
+        return {"repeated": ws.merge("orders") == before}
+
+
+def shop_drop(root: Path) -> dict[str, Any]:
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        repeated = "parts" not in ws.tables()
+        if not repeated:
+            ws.drop("parts")
+        return {"repeated": repeated}
+
+
+def shop_follow(root: Path) -> dict[str, Any]:
+    """A batch on top of all tables that are there, so that what they share is used, not only named."""
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        there = ws.tables()
+        if "parts" not in there:
+            ws.track("parts", shop.table_of("parts", shop.START["parts"]), kinds=("ucc", "ind"))
+        if "visits" in there:
+            shop.apply(ws, {t: part for t, part in shop.NEXT.items() if t in there}, batch_id="next")
+        else:
+            shop.apply(ws, shop.HISTORY[1], batch_id="next")
+    return kit.snapshot(root)
+
+
 def recover(root: Path, operation: str) -> dict[str, Any]:
     """What a killed operation has left; the operation again; tidying; a batch on top."""
     found = kit.snapshot(root) if (root / format.MARKER).exists() else None
@@ -222,8 +301,23 @@ def recover(root: Path, operation: str) -> dict[str, Any]:
     repeated = kit.snapshot(root)
     tidy(root)
     left = sorted(kit.files_of(root))
-    last = kit.snapshot(root) if operation == "drop" else follow(root)
-    return {"found": found, **again, "snapshot": repeated, "left": left, "last": last}
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        needed = sorted(kit.needed_files(ws))
+    last = follow_up(root, operation)
+    return {
+        "found": found,
+        **again,
+        "snapshot": repeated,
+        "left": left,
+        "needed": needed,
+        "last": last,
+    }
+
+
+def follow_up(root: Path, operation: str) -> dict[str, Any]:
+    if operation == "drop":
+        return kit.snapshot(root)
+    return shop_follow(root) if operation.startswith("shop_") else follow(root)
 
 
 OPERATIONS: dict[str, Callable[[Path], dict[str, Any]]] = {
@@ -238,6 +332,16 @@ OPERATIONS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "drop": drop,
     "tidy": tidy,
     "follow": follow,
+    "shop_build": shop_build,
+    "shop_track": shop_track,
+    "shop_join": shop_join,
+    "shop_apply": shop_apply,
+    "shop_apply_all": shop_apply_all,
+    "shop_apply_merging": shop_apply_merging,
+    "shop_apply_tidying": shop_apply_tidying,
+    "shop_merge": shop_merge,
+    "shop_drop": shop_drop,
+    "shop_follow": shop_follow,
     "snapshot": kit.snapshot,
 }
 
@@ -279,10 +383,7 @@ class FakeLedger:
 def warm_up() -> None:
     """Load and compile all that the operations use, but for delta-rs."""
     with tempfile.TemporaryDirectory(prefix="holdfast-warm-") as folder:
-        ws = Workspace.__new__(Workspace)
-        holdfast.history.Reader.__init__(ws, Path(folder), FakeLedger())  # type: ignore[arg-type]
-        ws._spark, ws._mode, ws._hook, ws._engine = None, "inline", None, None
-        ws._known, ws._inclusions = {}, None
+        ws = _on_a_fake_ledger(Path(folder))
         track(Path(folder), ws)
         for batch in (*kit.HISTORY, kit.BATCH, kit.NEXT):
             kit.apply(ws, batch)
@@ -290,6 +391,23 @@ def warm_up() -> None:
         ws._duplicates(ws._current("people")[1], [2])
         kit.rows_of(ws, "people")
         ws.merge("people")
+    with tempfile.TemporaryDirectory(prefix="holdfast-warm-") as folder:
+        ws = _on_a_fake_ledger(Path(folder))
+        shop.track(ws)
+        ws.track("visits", shop.table_of("visits", shop.START["visits"]), kinds=("ind",), append_only=True)
+        for changes in (*shop.HISTORY, shop.BOTH, shop.NEXT):
+            shop.apply(ws, changes)
+        ws.merge("orders")
+        kit.inclusions_of(ws, {table: kit.rows_of(ws, table) for table in ws.tables()})
+        ws.drop("parts")
+
+
+def _on_a_fake_ledger(root: Path) -> Workspace:
+    ws = Workspace.__new__(Workspace)
+    holdfast.history.Reader.__init__(ws, root, FakeLedger())  # type: ignore[arg-type]
+    ws._spark, ws._mode, ws._hook, ws._engine = None, "inline", None, None
+    ws._known, ws._inclusions = {}, None
+    return ws
 
 
 def child(request: dict[str, Any], report: int) -> None:

@@ -3,7 +3,9 @@
 `kill_server.py` runs an operation in a child of its own and kills it at the n-th write step: before the
 write, when half of it is on the disk, or right after it. n counts up until an operation survives. After
 every kill another process opens the workspace and reads all of it (rows from the segments, checksums,
-history); then the same operation runs again and must end where an undisturbed one ends.
+history) and holds its dependencies against the oracle; then the same operation runs again and must end
+where an undisturbed one ends. Operations of the `shop` have several tables, whose rows, keys and
+inclusions must be of one version, together with the generator that they share.
 """
 
 from __future__ import annotations
@@ -20,10 +22,18 @@ from typing import Any
 import pytest
 
 SERVER = Path(__file__).parent / "kill_server.py"
-# Operation -> whether it starts from nothing or from the history of `kit`.
-FROM_NOTHING = ("track",)
-FAST = ("track", "apply_merging", "merge")
-ALL = (*FAST, "apply", "apply_housekeeping", "apply_tidying", "pin", "drop")
+# Those that start from nothing; the others from the history of `kit` or of `shop`.
+FROM_NOTHING = ("track", "shop_track")
+FAST = ("track", "apply_merging", "merge", "shop_apply_all", "shop_drop")
+OF_THE_SHOP = (
+    "shop_track",
+    "shop_join",
+    "shop_apply",
+    "shop_apply_merging",
+    "shop_apply_tidying",
+    "shop_merge",
+)
+ALL = (*FAST, *OF_THE_SHOP, "apply", "apply_housekeeping", "apply_tidying", "pin", "drop")
 MOMENTS = ("before", "half", "after")
 
 
@@ -34,7 +44,11 @@ class Server:
         self.process = subprocess.Popen(
             [sys.executable, str(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        assert self._read() == {"ready": True}
+        try:
+            assert self._read() == {"ready": True}
+        except BaseException:
+            self.close()  # left open, it would fail some other test
+            raise
 
     def _read(self) -> dict[str, Any]:
         assert self.process.stdout is not None
@@ -77,14 +91,16 @@ class Scene:
         self.server, self.folder, self.operation = server, folder, operation
         self.base = folder / "base"
         self.before: dict[str, Any] | None = None
+        in_the_shop = operation.startswith("shop_")
         if operation not in FROM_NOTHING:
-            server.run("build", self.base)
+            server.run("shop_build" if in_the_shop else "build", self.base)
             self.before = server.run("snapshot", self.base)
         calm = self.copy("calm")
         server.run(operation, calm)
         self.after = server.run("snapshot", calm)
         assert self.after != self.before
-        self.last = server.run("follow", calm) if operation != "drop" else self.after
+        follow = "snapshot" if operation == "drop" else "shop_follow" if in_the_shop else "follow"
+        self.last = server.run(follow, calm)
 
     def copy(self, name: str) -> Path:
         root = self.folder / name
@@ -95,7 +111,7 @@ class Scene:
     def check(self, root: Path, where: str) -> str:
         """Which state a killed workspace is in; and that nothing is lost or stuck."""
         answer = self.server.ask(self.operation, root, recover=True)["result"]
-        nothing = {"version": 0, "tables": {}, "log": []}
+        nothing = {"version": 0, "tables": {}, "inclusions": None, "log": []}
         found = answer["found"] or nothing
         assert found in (self.before or nothing, self.after), where
         committed = found == self.after
@@ -103,6 +119,8 @@ class Scene:
         assert answer["snapshot"] == self.after, where
         litter = [name for name in answer["left"] if name.startswith((".", "staging/"))]
         assert litter in ([], ["staging/tidied"]), where
+        kept = [name for name in answer["left"] if name.startswith(("tables/", "values/"))]
+        assert kept == answer["needed"], where
         assert answer["last"] == self.last, where
         shutil.rmtree(root)
         return "after" if committed else "before"
@@ -148,6 +166,14 @@ def _judge(operation: str, seen: dict[str, set[str]]) -> None:
         "merge": {"seal_file", "write_file", "create_write_transaction", "rmtree"},
         "pin": {"write_file", "create_write_transaction"},
         "drop": {"write_file", "create_write_transaction"},
+        "shop_track": {"create_marker", "link", "create", "seal_file", "write_file", "sync_file", "rmtree"},
+        "shop_join": {"seal_file", "write_file", "create_write_transaction", "sync_file", "rmtree"},
+        "shop_apply": {"seal_file", "write_file", "create_write_transaction", "sync_file", "rmtree"},
+        "shop_apply_all": {"seal_file", "write_file", "create_write_transaction", "sync_file", "rmtree"},
+        "shop_apply_merging": {"seal_file", "write_file", "create_write_transaction", "rmtree"},
+        "shop_apply_tidying": {"write_file", "create_write_transaction", "remove_file"},
+        "shop_merge": {"seal_file", "write_file", "create_write_transaction", "rmtree"},
+        "shop_drop": {"seal_file", "write_file", "create_write_transaction", "rmtree"},
     }
     assert set(seen) >= expected[operation]
     assert "before" in seen["write_file"]

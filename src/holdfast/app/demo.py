@@ -1,7 +1,7 @@
 """The tour: `make demo`, or `python -m holdfast.app.demo [--engine auto|inline|spark]`.
 
-Tracks the bundled example in a fresh workspace and applies its three batches, each shown as the command
-that a user would type, followed by what it changed and which rows are the reason.
+Tracks the bundled example in a fresh workspace and applies its batches, each shown as the command that a
+user would type, followed by what it changed and which rows are the reason.
 """
 
 from __future__ import annotations
@@ -17,15 +17,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import holdfast
-from holdfast.app.report import Paper, print_change, print_cover, progress_on
+from holdfast.app.report import Paper, print_change, print_cover, print_inds, print_links, progress_on
 from holdfast.errors import HoldfastError
 from holdfast.model.change import Change
+from holdfast.model.dependency import Ind
 
 if TYPE_CHECKING:
     from holdfast.pipeline.engine import Mode
 
 EXAMPLES = Path(__file__).parent / "examples"
 TABLE = "orders"
+KINDS = ("ucc", "ind")
+OTHERS = ("customers", "products")
 
 
 def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | None = None) -> list[Change]:
@@ -44,14 +47,19 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
             changes.append(do(ws))
         print_change(paper, changes[-1])
 
+    def look(title: str, command: str) -> None:
+        paper.line()
+        paper.line((title, "bold"))
+        paper.line((f"$ holdfast -w {shlex.quote(workspace.name)} {command}", "cyan"))
+
     paper.line(("holdfast", "bold"), ": what holds in your data, kept true while the data changes.")
-    paper.line("This tour keeps the keys of a shop's orders.")
+    paper.line("This tour keeps the keys of a shop's orders, and what they refer to.")
     if engine == "spark":
         paper.line(("Every step runs on Spark, to show it; work this small would run without.", "dim"))
     step(
         "1. Track a table: which columns are a key?",
-        "track orders orders.csv --row-key order_id",
-        lambda ws: ws.track(TABLE, str(EXAMPLES / "orders.csv"), row_key=("order_id",)),
+        "track orders orders.csv --row-key order_id --kinds ucc,ind",
+        lambda ws: ws.track(TABLE, str(EXAMPLES / "orders.csv"), row_key=("order_id",), kinds=KINDS),
     )
     step(
         "2. Five new orders come in. One of them repeats an invoice.",
@@ -68,17 +76,43 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
         "apply orders --updates 3-updates.csv",
         lambda ws: ws.apply(TABLE, updates=str(EXAMPLES / "3-updates.csv")),
     )
-    paper.line()
-    paper.line(("5. So these hold now.", "bold"))
-    paper.line((f"$ holdfast -w {shlex.quote(workspace.name)} show", "cyan"))
-    ws = holdfast.open(workspace, create=False)
-    keys, n_rows = ws.dependencies(table=TABLE), ws.n_rows(TABLE)
-    print_cover(paper, TABLE, keys, version=ws.version, n_rows=n_rows, max_columns=None)
+    step(
+        "5. Two more tables. What is included in what?",
+        "track-all customers.csv products.csv --kinds ucc,ind",
+        lambda ws: ws.track_all({name: str(EXAMPLES / f"{name}.csv") for name in OTHERS}, kinds=KINDS),
+    )
+    look("6. Which of these are foreign keys?", "links")
+    with holdfast.open(workspace, create=False) as ws:
+        print_links(paper, ws.links(), version=ws.version)
+    step(
+        "7. An order comes in before its customer.",
+        "apply orders --inserts 4-inserts.csv",
+        lambda ws: ws.apply(TABLE, inserts=str(EXAMPLES / "4-inserts.csv")),
+    )
+    step(
+        "8. The customer arrives.",
+        "apply customers --inserts 5-inserts.csv",
+        lambda ws: ws.apply("customers", inserts=str(EXAMPLES / "5-inserts.csv")),
+    )
+    look("9. So these hold now.", "show --table orders")
+    with holdfast.open(workspace, create=False) as ws:
+        keys, n_rows = ws.dependencies("ucc", TABLE), ws.n_rows(TABLE)
+        print_cover(paper, TABLE, keys, version=ws.version, n_rows=n_rows, max_columns=None)
+        paper.line()
+        found = [d for d in ws.dependencies("ind", TABLE) if isinstance(d, Ind)]
+        print_inds(paper, found, version=ws.version, table=TABLE)
     paper.line()
     paper.line(f"That took {time.perf_counter() - started:.0f} s. The workspace is yours to play with:")
     paper.line((f"export HOLDFAST_WORKSPACE={shlex.quote(str(workspace))}", "cyan"), indent=2)
     program = _program()
-    for command in ("show --non-uniques", "log", "explain orders invoice", "pin orders invoice"):
+    commands = (
+        "show --non-uniques",
+        "log",
+        "explain orders invoice",
+        "export --format mermaid",
+        "pin orders invoice",
+    )
+    for command in commands:
         paper.line((f"{program} {command}", "cyan"), indent=2)
     paper.line("and, with the invoice pinned, what would that batch do now? (exit code 1)")
     batch = shlex.quote(_near(EXAMPLES / "1-inserts.csv"))

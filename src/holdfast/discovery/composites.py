@@ -1,20 +1,20 @@
 """Composite inclusion dependencies, discovered level by level and maintained batch by batch.
 
-(A1..Ak) of T is included in (B1..Bk) of U if what is not NULL in the A's of each row of T occurs in the B's of
-some row of U (SQL's MATCH PARTIAL). So every part of an inclusion is one, too, and a set of k pairs of columns
-is looked at only if all its sets of k - 1 pairs hold; and then only rows without NULL in the A's can refute it.
-Listed are those whose B's contain a minimal key of U, hence sets that cannot grow into one with a key are
-not looked at either.
+(A1..Ak) of T is included in (B1..Bk) of U if what is not NULL in the A's of each row of T occurs in the
+B's of some row of U (SQL's MATCH PARTIAL). So every part of an inclusion is one, too, and a set of k pairs of
+columns is looked at only if all its sets of k - 1 pairs hold; and then only rows without NULL in the A's can
+refute it. Listed are those whose B's contain a minimal key of U, hence sets that cannot grow into one with a
+key are not looked at either.
 
-A batch has no need to look at everything again:
+A batch has no need to look at everything again. A set that
 
-    held     T's new rows are looked up in U, and U's deleted rows are looked for in T if U has no other
-    refuted  as long as the row that refutes it is live, and U got no row with its tuple
-    unknown  all rows of T are looked up in U, unless some of the first few refute it
+    held         has T's new rows looked up in U, and U's deleted rows in T, if U has no other such row
+    was refuted  still is while the row that refutes it is live, and U got no row with its tuple
+    is unknown   has all rows of T looked up in U, unless some of the first few refute it
 
-Cost: one job a level at most, whatever the number of tables and sets; pairs of tables of which a batch changes
-neither are not looked at. The number of sets is that of all combinations where many columns have the same
-values: it is the size of the result.
+Cost: one job a level at most, whatever the number of tables and sets. Pairs of tables neither of which a
+batch changes are not looked at. Where many columns have the same values, the sets are all their combinations:
+it is the size of the result.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def maintain(
     before: dict[tuple[str, str], dict[Composite, int | None]] = {}
     for node in known.valid:
         before.setdefault((node.dependent.table, node.referenced.table), {})[node] = None
-    for node, row_id in known.refuted.items():
-        before.setdefault((node.dependent.table, node.referenced.table), {})[node] = row_id
+    for node, witness in known.refuted.items():
+        before.setdefault((node.dependent.table, node.referenced.table), {})[node] = witness
     pairs: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for (t, a), (u, b) in unary:
         if t in tables and u in tables and tables[u].keys is not None:
@@ -141,9 +141,10 @@ class Lattice:
         keys = [m for m in masks if m & ~paired == 0 and m.bit_count() <= max_arity]
         nodes = {
             tuple(
-                zip(map(at.__getitem__, n.dependent.columns), map(there.__getitem__, n.referenced.columns))
-            ): r
-            for n, r in known.items()
+                (at[a], there[b])
+                for a, b in zip(node.dependent.columns, node.referenced.columns, strict=True)
+            ): row_id
+            for node, row_id in known.items()
         }
         return cls(dependent, referenced, mine.names, theirs.names, pairs, keys, max_arity, nodes, partners)
 

@@ -40,7 +40,7 @@ def list_inds(
     other = left != right
     left, right, values, carried = left[other], right[other], values[other], carried[other]
     missing = distinct[left] - values
-    within = missing <= max_error * distinct[left]
+    within = missing / np.maximum(distinct[left], 1) <= max_error  # as the error is told, to the last bit
     left, right, missing = left[within], right[within], missing[within]
     lost_rows = rows[left] - carried[within]
     if with_empty:

@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.discovery.link_evidence import PRIOR, ColumnFacts, Reason
+from holdfast.discovery.link_evidence import ColumnFacts, Reason
 from holdfast.discovery.name_similarity import Names, Words
 from holdfast.model.dependency import Ind, Side
 
@@ -104,7 +104,7 @@ class Choice:
                 self._referring.setdefault((self._subjects[child], parent), set()).add(child[0])
         for c in self._candidates:
             c.joint = [r for r in self._reasons(c) if r is not None]
-            c.points = PRIOR + sum(r.points for r in c.reasons) + sum(r.points for r in c.joint)
+            c.points = sum(r.points for r in c.reasons) + sum(r.points for r in c.joint)
         rules = Rules(self._candidates)
         for c in sorted(self._candidates, key=lambda c: (-c.points, c.order)):
             if c.points <= 0:

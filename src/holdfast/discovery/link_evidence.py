@@ -148,6 +148,10 @@ def _unlikely(gap: float, n_distinct: int, n_parent: int) -> float:
     return (1 - probability) * gap / (gap + UNUSED_TAIL)
 
 
+def prior_reason() -> Reason:
+    return Reason("prior", PRIOR, 1.0, "most inclusions in a key are no foreign keys")
+
+
 def name_reason(matches: Sequence[NameMatch], names_help: float) -> Reason:
     """Names: what they say for a link; and, as far as names help in this database, that they say nothing.
 
@@ -234,7 +238,7 @@ def chance_reason(
     share = 1 - max(placed.misfit if (placed := fit(a, b)) is not None else 0.0 for a, b in pairs)
     digits = -n_child * log10(max(density, 1e-9))
     value = share * min(1.0, digits / PROOF_DIGITS)
-    if value <= 0.01:
+    if value < 0.1:
         return None
     text = f"{parent} holds {_percent(density)} of the {unit}s possible: {child} is not in it by accident"
     return Reason("chance", CHANCE, value, text)

@@ -1,14 +1,15 @@
 """Foreign keys among inclusion dependencies: every candidate scored, and one consistent set of them chosen.
 
 A candidate is an inclusion dependency whose referenced side is a key. Its reasons (`link_evidence`) add up to
-points, log-odds; a link is *chosen*, proposed as a foreign key, iff its score is over one half.
+points, log-odds: score = 1 / (1 + exp(-points)). A link is *chosen*, proposed as a foreign key, iff its score
+is over one half.
 
 Keys and links are chosen together. A key that others refer to is more likely the primary key of its table
 (`primary_keys`), and a link is more likely if it refers to a primary key and does not start from one
 (`link_choice`). The two choices are repeated, each with the other one fixed, until neither changes.
 
-Cost: some ten arithmetic features per candidate and a few rounds over all candidates; no data is read. The
-result is a function of the arguments as sets: their order does not matter.
+Cost: some ten arithmetic features per candidate and a few rounds over all candidates, 0.15 ms for each; no
+data is read. The result is a function of the arguments as sets: their order does not matter.
 """
 
 from __future__ import annotations
@@ -145,8 +146,11 @@ def _candidate(
     child, parent = written(ind.dependent), written(ind.referenced)
     children = [a for a, _ in pairs]
     coverage = children[0].n_distinct / pairs[0][1].n_distinct if len(pairs) == 1 else ind.coverage
+    if coverage is not None:
+        coverage *= 1 - ind.error  # of the values that occur in the parent
     named = min(m.value for m in matches)
     reasons = [
+        evidence.prior_reason(),
         evidence.name_reason(matches, names_help),
         evidence.coverage_reason(child, parent, coverage) if coverage is not None else None,
         evidence.range_reason(pairs),
@@ -176,7 +180,7 @@ def _links(candidates: Sequence[Candidate], chosen: Sequence[Candidate]) -> list
     accepted = {c.ind for c in chosen}
     scored: list[tuple[float, int, Link]] = []
     for c in candidates:
-        reasons = sorted([*c.joint, *c.reasons], key=lambda r: -abs(r.points))
+        reasons = sorted([*c.joint, *c.reasons], key=lambda r: (r.name == "prior", -abs(r.points)))
         points = c.points
         objection = None if c.ind in accepted else rules.objection(c)
         if objection is not None:

@@ -167,7 +167,8 @@ class Names:
         name = self._names.get((table, column))
         if name is None or name.blank:
             return 0.0
-        own = 1.0 if not all(name.stems) else max(similarity(s, self._tables[table]) for s in name.stems)
+        entity = self._tables[table]
+        own = max((similarity(s, entity) if s else 1.0 for s in name.stems if entity or not s), default=0.0)
         if own < 0.3 and any(s and s[-1] in ATTRIBUTES | MEASURES for s in name.stems):
             return 0.0
         return 0.5 * name.has_key_word + 0.5 * own
@@ -175,7 +176,7 @@ class Names:
     def _to_itself(self, child: _Name, table: str, here: str) -> NameMatch:
         """A reference to another row of its table has a role: manager_id, parent_account_id in accounts."""
         entity = self._tables[table]
-        if entity in child.stems:
+        if entity and entity in child.stems:
             return NameMatch(0.0, f"{here} is named like the key of {table} itself", elsewhere=True)
         text = f"{here} is named like a reference to another row of {table}"
         if any(entity and s[-len(entity) :] == entity for s in child.stems):
@@ -199,8 +200,8 @@ class Names:
         return best
 
     def _is_person(self, child: _Name, parent: str) -> bool:
-        roles = any(s and s[-1] in PERSON_ROLES for s in child.stems)
-        return roles and self._tables[parent][-1:] != () and self._tables[parent][-1] in PERSON_TABLES
+        is_role = any(s and s[-1] in PERSON_ROLES for s in child.stems)
+        return is_role and any(w in PERSON_TABLES for w in self._tables[parent][-1:])
 
     def _to_table(self, child: _Name, parent: str, target: _Name) -> float:
         entity, alias = self._tables[parent], self._aliases.get(parent)
@@ -263,7 +264,7 @@ def words(name: str) -> Words:
 def similarity(a: Words, b: Words) -> float:
     """How much two non-empty names mean the same, 0 to 1: the last words count most.
 
-    >>> similarity(("home", "team"), ("team",)), similarity(("team",), ("team",))
+    >>> round(similarity(("home", "team"), ("team",)), 2), similarity(("team",), ("team",))
     (0.9, 1.0)
     >>> similarity(("customer", "type"), ("customer",)) < 0.3
     True

@@ -56,9 +56,9 @@ class Keys:
         minimal = {t: [frozenset(k) for k in ks] for t, ks in tables.items()}
         ordered = {(t, frozenset(k)): k for t, ks in tables.items() for k in ks}
         intrinsic = {
-            (t, key): sum(_column(facts.get((t, c)), t, c, names, widths.get(t, 1)) for c in key) / len(key)
-            + FURTHER_COLUMN * (len(key) - 1)
-            for t, key in ordered
+            (t, key): sum(_column(facts.get((t, c)), t, c, names, widths.get(t, 1)) for c in k) / len(k)
+            + FURTHER_COLUMN * (len(k) - 1)
+            for (t, key), k in ordered.items()
         }
         counters = frozenset(c for c, f in facts.items() if f.is_sequence)
         return cls(minimal, intrinsic, ordered, counters)
@@ -90,7 +90,7 @@ class Keys:
             for key in keys:
                 points[key] = self.intrinsic[table, key] + referred.get((table, key), 0.0)
                 if len(key) > 1:
-                    for c in key:
+                    for c in self.ordered[table, key]:  # sums of floats depend on the order
                         if (table, c) in referring:
                             points[key] += REFERRING_PART
                         elif (table, c) in self.counters:

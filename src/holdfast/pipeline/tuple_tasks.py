@@ -159,6 +159,7 @@ class Rows:
             return found
         used, _ = self._values(c)
         mine, theirs = self.here.segment, there.segment
+        table: NDArray[Any]
         if there.name == self.here.name and c == d:
             table = np.arange(len(mine.dictionary(c)) + 1) if used is None else used
         else:
@@ -172,12 +173,12 @@ class Rows:
                 table = np.concatenate([np.zeros(1, np.int32), codes])
             if used is not None and (not len(used) or used[0] > 0):
                 table = table[1:]
-        table = table.astype(np.int32, copy=False)
-        self._n_kept += len(table)
+        out: I32 = table.astype(np.int32, copy=False)
+        self._n_kept += len(out)
         while self._n_kept > MAX_KEPT and self._tables:
             self._n_kept -= len(self._tables.popitem(last=False)[1])
-        self._tables[c, there.name, d] = table
-        return table
+        self._tables[c, there.name, d] = out
+        return out
 
     def wanted(self, columns: Columns, there: Opened, theirs: Columns, part: slice | I64) -> I32:
         """Tuples of some of the rows in the codes of another segment: int32[k, m]."""
@@ -185,12 +186,11 @@ class Rows:
         for c, d in zip(columns, theirs, strict=True):
             table = self._table(c, there, d)
             _, which = self._values(c)
-            if which is None:
-                at: slice | I64 = part if self.positions is None else self.positions[part]
-                which, part_of = self.here.segment.codes[c][at], slice(None)
-                out.append(table[which[part_of]])
-            else:
+            if which is not None:
                 out.append(table[which[part]])
+            else:
+                at: slice | I64 = part if self.positions is None else self.positions[part]
+                out.append(table[self.here.segment.codes[c][at]])
         return np.stack(out)
 
 
@@ -266,8 +266,8 @@ def missing(rows: Rows, columns: Columns, there: Sequence[Opened], theirs: Colum
         if not finders:
             finders = [Finder(o, theirs, len(rows), rows_wanted=False) for o in there]
         if n > LOOK_AT and any(f.walks for f in finders):
-            look = part.start + tuples.distinct_tuples(rows.codes(columns, part))
-            n = len(look)
+            distinct = part.start + tuples.distinct_tuples(rows.codes(columns, part))
+            look, n = distinct, len(distinct)
         found, end = np.full(n, OPEN, dtype=np.int64), n
         for i, finder in enumerate(finders):
             if i and not (found == OPEN).any():

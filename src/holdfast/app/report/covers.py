@@ -119,8 +119,10 @@ def measures(ind: Ind) -> str:
     'error 0.02, misses 3 values in 5 rows, coverage 0.5'
     >>> measures(Ind(Side("a", ("x",)), Side("b", ("y",))))
     'coverage 1'
+    >>> measures(Ind(Side("a", ("x", "y")), Side("b", ("x", "y")), coverage=None))
+    ''
     """
-    told = f"coverage {share(ind.coverage)}"
+    told = "" if ind.coverage is None else f"coverage {share(ind.coverage)}"
     if not ind.missing_values:
         return told
     rows = "" if ind.missing_rows is None else f" in {plural(ind.missing_rows, 'row')}"
@@ -141,7 +143,7 @@ def _inds_grid(inds: Sequence[Ind]) -> Table:
         cells: list[str | Text] = [
             Text(side_text(ind.dependent), style=style),
             Text(side_text(ind.referenced), style=style),
-            share(ind.coverage),
+            "" if ind.coverage is None else share(ind.coverage),
         ]
         if ind.missing_values:
             rows = "?" if ind.missing_rows is None else f"{ind.missing_rows:,}"
