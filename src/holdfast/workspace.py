@@ -157,8 +157,8 @@ class Workspace(Inspector):
 
         `options` says how files are read (format, header, delimiter, quote, encoding, null_values,
         types). Batches are read the same way unless they say otherwise. `append_only` tables take no
-        deletes, which makes their state smaller. For inclusions (kind "ind"), `as_text` compares columns by
-        their text, `columns` and `exclude` are patterns that choose the columns that take part, and `max_arity`
+        deletes, which makes their state smaller. For inclusions (kind "ind"): `as_text` compares columns by
+        their text; `columns` and `exclude` are patterns that choose the columns that take part; `max_arity`
         bounds inclusions of several columns (4 unless said otherwise; it is the workspace's).
         """
         started = time.perf_counter()

@@ -628,6 +628,28 @@ def test_columns_beyond_a_key_are_implied() -> None:
     )
 
 
+def test_a_value_that_is_copied_with_a_reference_is_no_reference() -> None:
+    """orders.unit_price repeats the price of the product; that prices happen to be unique means nothing."""
+    products, prices = texts("product", 40), [round(3.5 + 1.3 * i, 2) for i in range(40)]
+    what = refs(range(40), 500)
+    tables = {
+        "products": {"product": products, "price": prices},
+        "orders": {
+            "id": serial(500),
+            "product": [products[i] for i in what],
+            "unit_price": [prices[i] for i in what],
+        },
+    }
+    keys = keys_of(tables)
+    both = Ind(Side("orders", ("product", "unit_price")), Side("products", ("product", "price")))
+    unary = inds_of(tables, keys)
+    price = "orders[unit_price] -> products[price]"
+    assert price in chosen(rank_links(facts_of(tables), keys, unary))  # nothing shows that it is a copy
+    linkage = rank_links(facts_of(tables), keys, [*unary, both])
+    assert chosen(linkage) == {"orders[product] -> products[product]"}
+    assert "is a copy" in reason(linkage, price, "copied")
+
+
 def test_a_table_that_extends_another_refers_to_it() -> None:
     people = serial(80)
     linkage = linkage_of(

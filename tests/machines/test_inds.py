@@ -33,6 +33,7 @@ from hypothesis.stateful import (
 )
 
 import holdfast
+from holdfast.discovery import inds
 from holdfast.discovery.report import plain
 from holdfast.errors import AbsentRowError, AmbiguousRowError, HoldfastError
 from holdfast.model.change import Change, DependencyChange
@@ -228,6 +229,7 @@ class Inds(RuleBasedStateMachine):
         self.patch.setattr(values, "MERGE_FANOUT", 3)
         self.patch.setattr(values, "SMALLEST_TIER", 4)
         self.patch.setattr(values, "PART_ENTRIES", 8)
+        self.patch.setattr(inds, "MAX_SUMS", 3)
         if self.colliding:
             honest = codes.hash_texts
             self.patch.setattr(codes, "hash_texts", lambda texts: honest(texts) & 3)
@@ -554,6 +556,11 @@ class Inds(RuleBasedStateMachine):
         """What the next process sees is what is on disk."""
         self.ws.close()
         self.ws = holdfast.open(self.folder / "w", engine="inline", create=False)
+
+    @rule()
+    def tidy(self) -> None:
+        """Nothing that old versions are read from is litter."""
+        self.ws.tidy(grace_s=0)
 
     @rule()
     def verify(self) -> None:

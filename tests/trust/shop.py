@@ -39,6 +39,9 @@ HISTORY: list[Batch] = [
         "orders": ([(6, 4, 1, "Oslo")], [(4, 3, 2, "Rome")]),
     },
     {"visits": ([(4, "Lima"), (1, "Rome")], [])},
+    {
+        "orders": ([(11, None, None, None)], [])
+    },  # little to add: clusters and pair counts get files of their own
 ]
 # The batches that are killed. One table: part 9 is in no catalogue, and "Bern" was never visited.
 ONE: Batch = {"orders": ([(7, 9, 1, "Bern"), (8, 2, 1, "Rome")], [(1, 1, 1, "Rome")])}
@@ -95,7 +98,7 @@ def apply(ws: Workspace, batch: Batch, **more: Any) -> Any:
 
 
 def build(root: Path) -> None:
-    """The workspace that most tests start from: three tables after `HISTORY`; version 5."""
+    """The workspace that most tests start from: three tables after `HISTORY`; version 6."""
     with holdfast.open(root, engine="inline") as ws:
         track(ws)
         ws.track("visits", table_of("visits", START["visits"]), kinds=("ind",), append_only=True)

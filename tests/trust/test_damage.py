@@ -8,7 +8,6 @@ names it, and `verify` must find it.
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from holdfast.errors import DamagedFileError, WorkspaceError
 from holdfast.storage import ledger as ledger_module
 from holdfast.workspace import Workspace
 from trust import kit
+from trust.damages import DAMAGES, empty, flip, flip_at, remove, truncate
 
 Question = Callable[[Workspace], Any]
 
@@ -70,38 +70,6 @@ def ask(root: Path) -> dict[str, Any]:
             except WorkspaceError as error:
                 answers[name] = error
     return answers
-
-
-def remove(path: Path, other: Path) -> None:
-    path.unlink()
-
-
-def truncate(path: Path, other: Path) -> None:
-    os.truncate(path, path.stat().st_size // 2)
-
-
-def empty(path: Path, other: Path) -> None:
-    os.truncate(path, 0)
-
-
-def flip(path: Path, other: Path) -> None:
-    """One byte in the middle is another; length and modification time stay, as with a rotten disk."""
-    flip_at(path, path.stat().st_size // 2)
-
-
-def flip_at(path: Path, at: int, bits: int = 0xFF) -> None:
-    status = path.stat()
-    content = bytearray(path.read_bytes())
-    content[at] ^= bits
-    path.write_bytes(content)
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-
-
-def replace(path: Path, other: Path) -> None:
-    shutil.copyfile(other, path)
-
-
-DAMAGES = [remove, truncate, empty, flip, replace]
 
 
 @pytest.fixture(scope="module")

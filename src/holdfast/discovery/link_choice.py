@@ -33,6 +33,7 @@ SAME_PARENTS = 1.5
 CONSENSUS = 1.5
 COUNTER = -1.5
 MUTUAL = 0.25
+COPIED = -6.0
 
 SURE = 1.0  # points from which on a link may speak for others
 GROUPS = 4  # a counter within groups does not reach this many times the mean size of a group
@@ -88,6 +89,12 @@ class Choice:
         for c in candidates:
             if c.unary:
                 self._included[c.columns[0]].add(c.columns[1])
+        # Pairs of columns that refer to one row: (child, parent) -> pairs that hold together with it
+        self._together: dict[tuple[Column, Column], set[tuple[Column, Column]]] = defaultdict(set)
+        for c in candidates:
+            pairs = set(column_pairs(c.ind))
+            for pair in pairs if len(pairs) > 1 else ():
+                self._together[pair] |= pairs - {pair}
         self._primary: PrimaryKeys = {}
         self._parents: dict[Column, Column] = {}
         # Who refers to a column under a name: (subject of the name, parent) -> tables
@@ -121,6 +128,7 @@ class Choice:
             yield self._consensus(c)
             yield self._counter(c)
             yield self._mutual(c)
+            yield self._copied(c)
         else:
             yield self._same_parents(c)
 
@@ -197,6 +205,17 @@ class Choice:
         wide, narrow = (parent[0], child[0]) if more > 0 else (child[0], parent[0])
         text = f"both columns have the same values, but {wide} has more columns than {narrow}"
         return Reason("mutual", MUTUAL, 1.0 if more > 0 else -1.0, text)
+
+    def _copied(self, c: Candidate) -> Reason | None:
+        """A column that comes along with a reference: each row repeats a value of the row it refers to."""
+        if set(self._primary.get(c.parent.table, ())) == set(c.parent.columns):
+            return None
+        for child, parent in sorted(self._together.get(c.columns, ())):
+            if self._parents.get(child) == parent and (parent[1],) == self._primary.get(parent[0]):
+                there = f"the row that {'.'.join(child)} refers to has the same value"
+                text = f"{written(c.child)} is a copy: {there}"
+                return Reason("copied", COPIED, 1.0, text)
+        return None
 
     def _same_parents(self, c: Candidate) -> Reason | None:
         """Columns of a composite link whose counterparts refer to where they refer to."""

@@ -144,7 +144,7 @@ def _unlikely(gap: float, n_distinct: int, n_parent: int) -> float:
     """How improbable a gap is, and how large, 0 to 1. References are no fair sample: half of them count."""
     if gap <= 0:
         return 0.0
-    probability = min(1.0, 1 - gap + 1 / n_parent) ** (n_distinct / 2)
+    probability: float = min(1.0, 1 - gap + 1 / n_parent) ** (n_distinct / 2)
     return (1 - probability) * gap / (gap + UNUSED_TAIL)
 
 
@@ -166,7 +166,7 @@ def _name_value(match: NameMatch, names_help: float) -> float:
     if match.blank:
         return 0.0
     if match.value >= 0.3:
-        return match.value**1.5
+        return float(match.value**1.5)
     silence = 0.65 if match.elsewhere else 0.15 if match.reference else 0.35
     return -names_help * silence * (1 - match.value)
 

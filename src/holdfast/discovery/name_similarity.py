@@ -376,7 +376,8 @@ def _read(column: str, prefix: str | None) -> _Name:
 
 
 def _unglued(word: str) -> list[Words]:
-    return [(word[: -len(e)], e) for e in GLUED if word.endswith(e) and len(word) - len(e) >= 3][:1]
+    found: list[Words] = [(word[: -len(e)], e) for e in GLUED if word.endswith(e) and len(word) - len(e) >= 3]
+    return found[:1]
 
 
 def _stem(every: Words) -> Words:

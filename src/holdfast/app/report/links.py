@@ -56,5 +56,6 @@ def _shown(link: Link, limit: int | None) -> Sequence[tuple[float, str]]:
     """The reasons that weigh most; of a candidate that was not chosen, those against it."""
     reasons = sorted(link.reasons, key=lambda r: -abs(r.points))
     if limit is not None:
+        reasons = [r for r in reasons if r.name != "prior"]  # it is the same for all
         reasons = [r for r in reasons if (link.chosen and r.points >= TELLING) or r.points <= -TELLING]
     return [(r.points, r.text) for r in reasons[:limit]]
