@@ -22,7 +22,7 @@ LAYERS = (
     ("storage",),
     ("pipeline",),
     ("discovery",),
-    ("history", "inspection", "workspace"),
+    ("history", "inspection", "writing", "workspace"),
     ("app", "__main__"),
 )
 ORDER = {name: i for i, layer in enumerate(LAYERS) for name in layer}
@@ -38,7 +38,7 @@ STRICTER = {
 # Libraries, and who may import them while running.
 RESERVED = {
     "numba": {"kernels"},
-    "pyspark": {"pipeline", "workspace"},
+    "pyspark": {"pipeline", "workspace", "writing"},
     "py4j": {"pipeline"},
     "deltalake": {"storage"},
     "pyroaring": {"storage"},

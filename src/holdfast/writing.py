@@ -1,0 +1,262 @@
+"""What changing a workspace takes: an engine, staged files, the commit. `workspace.py` is the public face.
+
+Everything before the commit only writes files that nothing names; the commit is one ledger append, whatever
+the number of tables. So a crash at any point loses nothing committed, and a rejected batch leaves nothing
+behind but litter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import NOTHING_APPLIED, ConflictError, HoldfastError, WorkspaceError
+from holdfast.inspection import Inspector
+from holdfast.model.change import Change, TableChange
+from holdfast.model.dependency import Ind
+from holdfast.storage import format as marker
+from holdfast.storage import litter
+from holdfast.storage.generator import FOLDER as VALUES
+from holdfast.storage.generator import GeneratorState
+from holdfast.storage.ledger import Ledger
+from holdfast.storage.ledger_rows import SHARED, ChangeRow, CommitRow
+from holdfast.storage.tables import TableState
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from holdfast.discovery.inclusions import InclusionStep, Known
+    from holdfast.discovery.keys import KeyState
+    from holdfast.discovery.steps import Context, Step
+    from holdfast.pipeline.engine import Engine, Mode
+    from holdfast.pipeline.values import Values
+
+ProgressHook = Callable[[str, int, int], None]
+STAGING = "staging"
+# Writers of other tables do not disturb this one: its commit is tried again on top of theirs.
+COMMIT_ATTEMPTS = 20
+
+
+class Writer(Inspector):
+    """The writing half of a workspace, without its public methods."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        spark: SparkSession | None = None,
+        engine: Mode = "auto",
+        create: bool = True,
+        progress: ProgressHook | None = None,
+    ) -> None:
+        root = root.absolute()
+        if create and not (root / marker.MARKER).exists():
+            marker.create_marker(root)
+        else:
+            marker.check_marker(root)
+        # Not `open`: a creator that was killed behind the marker has left a workspace without a ledger.
+        super().__init__(root, Ledger.create(root))
+        self._spark, self._mode, self._hook = spark, engine, progress
+        self._engine: Engine | None = None
+        self._known: dict[str, KeyState] = {}  # evidence file -> the state it holds, open
+        self._inclusions: Known | None = None  # the newest that this process has worked out
+
+    def close(self) -> None:
+        """Let go of the engine. A Spark session that holdfast started lives until the process ends."""
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+        self._known.clear()
+        self._inclusions = None
+
+    @property
+    def engine(self) -> Engine:
+        if self._engine is None:
+            from holdfast.pipeline.engine import Engine
+
+            starting = self._progress("starting Spark")
+            on_start = None if starting is None else lambda: starting(0, 0)
+            self._engine = Engine(self._spark, self._mode, on_start)
+        return self._engine
+
+    def _engine_for_reading(self) -> Engine:
+        return self.engine
+
+    def _finish(
+        self,
+        context: Context,
+        base: int,
+        action: str,
+        done: Sequence[Step],
+        generator: GeneratorState | None,
+        batch_id: str | None,
+        started: float,
+        *,
+        commit: bool,
+    ) -> Change:
+        """From the steps of all tables: the inclusions among them, the report, and the commit."""
+        changes = [c for step in done for c in step.changes]
+        inclusions = None
+        if generator is not None:
+            inclusions = self._taken_in(context, base, generator, done, commit=commit)
+            changes += inclusions.changes
+        change = Change(
+            action=action,
+            version=base + 1 if commit else base,
+            tables=tuple(step.summary for step in done),
+            changes=tuple(changes),
+            elapsed_s=time.perf_counter() - started,
+            batch_id=batch_id,
+            pins=tuple(p for step in done for p in step.pins),
+            n_inds=inclusions.after.n_inds if inclusions is not None else None,
+            accesses=inclusions.accesses if inclusions is not None else {},
+        )
+        if not commit:
+            return change
+        states = [step.saved(self.root) for step in done]
+        commits = [
+            CommitRow(state.table, action, state.to_dict(), _detail(change, part, step.rounds), batch_id)
+            for state, part, step in zip(states, change.tables, done, strict=True)
+        ]
+        if inclusions is not None:
+            told = {"n_inds": change.n_inds, **change.accesses}
+            commits.append(CommitRow(SHARED, action, inclusions.after.state.to_dict(), told, batch_id))
+        change = replace(change, version=self._append(base, commits, _change_rows(change)))
+        self._known.clear()
+        for state, step in zip(states, done, strict=True):
+            if state.evidence is not None and step.found is not None:
+                self._known[state.evidence.name] = step.found
+        self._inclusions = inclusions.after if inclusions is not None else None
+        return change
+
+    def _taken_in(
+        self, context: Context, base: int, generator: GeneratorState, done: Sequence[Step], *, commit: bool
+    ) -> InclusionStep:
+        """The inclusions after the steps; `generator` has the tables that are being tracked already."""
+        from holdfast.discovery.inclusions import OtherTables, take_in
+
+        known = self._load_inclusions(self._generator(base) or GeneratorState())
+        others = OtherTables(lambda table: self._current(table, base)[1], self._keys_of)
+        values = self._values(context, generator, commit=commit)
+        return take_in(context, values, known, done, others, commit=commit)
+
+    def _values(self, context: Context, state: GeneratorState, *, commit: bool = True) -> Values:
+        from holdfast.pipeline.values import Values
+
+        folder = VALUES if commit else context.staging
+        return Values(
+            self.root, folder, context.staging, state, self.engine, self._progress("finding inclusions")
+        )
+
+    def _load_inclusions(self, state: GeneratorState) -> Known:
+        from holdfast.discovery.inclusions import Known
+
+        if self._inclusions is None or self._inclusions.state != state:
+            self._inclusions = Known.load(self.root, state)
+        return self._inclusions
+
+    @contextlib.contextmanager
+    def _context(self) -> Iterator[Context]:
+        """What a step works with; its staging folder is removed after it."""
+        from holdfast.discovery.steps import Context
+
+        with self._staging() as staging:
+            yield Context(self.root, staging, self.engine, self._progress)
+
+    def _tidy_when_due(self) -> None:
+        """Remove litter, at most once an hour and workspace; never fails the commit before it."""
+        with contextlib.suppress(HoldfastError, OSError):
+            if litter.due(self.root):
+                litter.remove_litter(self.root, self.ledger)
+
+    def _progress(self, stage: str) -> Callable[[int, int], None] | None:
+        hook = self._hook
+        return None if hook is None else lambda done, total: hook(stage, done, total)
+
+    @contextlib.contextmanager
+    def _staging(self) -> Iterator[str]:
+        """A folder for the files of one job, removed after it."""
+        name = f"{STAGING}/{secrets.token_hex(6)}"
+        try:
+            (self.root / name).mkdir(parents=True)
+        except OSError as error:
+            raise WorkspaceError(
+                f"cannot write to the workspace {str(self.root)!r}: {error.strerror}."
+            ) from error
+        try:
+            yield name
+        finally:
+            shutil.rmtree(self.root / name, ignore_errors=True)
+
+    def _load(self, state: TableState) -> KeyState | None:
+        """The keys and their evidence, as the commit names them; None where they are not tracked."""
+        from holdfast.discovery.steps import load_keys
+
+        found = self._known.get(state.evidence.name) if state.evidence is not None else None
+        return found if found is not None else load_keys(self.root, state)
+
+    def _append(self, base: int, commits: Sequence[CommitRow], changes: list[ChangeRow]) -> int:
+        """Append to the ledger; on top of commits to other tables if there were any meanwhile.
+
+        Tables whose inclusions are tracked share the generator, so their writers do disturb each other.
+        """
+        names = [c.table for c in commits]
+        heads = self.ledger.heads(base)
+        seen = [heads.get(name) for name in names]
+        for _ in range(COMMIT_ATTEMPTS):
+            try:
+                return self.ledger.append(base, commits, changes)
+            except ConflictError:
+                newest = self.ledger.version
+                heads = self.ledger.heads(newest)
+                if newest == base or [heads.get(name) for name in names] != seen:
+                    raise
+                base = newest
+        raise ConflictError(
+            f"other writers kept the workspace busy for {COMMIT_ATTEMPTS} attempts. {NOTHING_APPLIED} "
+            "Run it again."
+        )
+
+    def _repeated(self, states: Sequence[TableState], earlier: CommitRow) -> Change:
+        parts = []
+        for state in states:
+            n_keys = None if state.cover is None else len(self._cover_masks(state))
+            parts.append(TableChange(state.table, 0, 0, state.n_rows, n_keys, state.max_columns))
+        return Change(
+            action="apply",
+            version=earlier.version,
+            tables=tuple(parts),
+            changes=(),
+            elapsed_s=0.0,
+            batch_id=earlier.batch_id,
+            repeated=True,
+        )
+
+
+def _detail(change: Change, part: TableChange, rounds: int) -> dict[str, Any]:
+    """What the log says of one table of a commit."""
+    return {
+        "n_inserted": part.n_inserted,
+        "n_deleted": part.n_deleted,
+        "n_rows": part.n_rows,
+        "n_keys": part.n_keys,
+        "n_inds": change.n_inds,
+        "n_changes": len(change.changes),
+        "rounds": rounds,
+        "elapsed_s": round(change.elapsed_s, 4),
+    }
+
+
+def _change_rows(change: Change) -> list[ChangeRow]:
+    rows = []
+    for c in change.changes:
+        table = c.dependency.dependent.table if isinstance(c.dependency, Ind) else c.dependency.table
+        witnesses = [[r.to_dict() for r in group] for group in c.witnesses] or None
+        rows.append(ChangeRow(table, c.dependency.kind, c.event, c.dependency.to_dict(), c.reason, witnesses))
+    return rows
