@@ -231,11 +231,15 @@ class Reader:
         return [u.columns for u in self._uccs(table, state.schema, masks)]
 
     def pins(self, table: str | None = None, at: int | None = None) -> list[Pin]:
-        """The pinned combinations, and whether they hold."""
+        """What is pinned, and whether it holds: combinations, and inclusions of a table in others."""
         found = []
         for name in self.tables(at) if table is None else [table]:
             _, state = self._current(name, at)
             found += [Pin(name, columns, holds) for columns, holds in state.pins]
+        generator = self._generator(at)
+        for pin in generator.pins if generator is not None else ():
+            if table in (None, pin.dependent.table):
+                found.append(Pin(pin.dependent.table, pin.dependent.columns, pin.holds, pin.referenced))
         return found
 
     def log(self, table: str | None = None) -> list[LogEntry]:

@@ -31,11 +31,11 @@ from holdfast.errors import (
 from holdfast.history import Explanation, LogEntry
 from holdfast.inspection import IndExplanation
 from holdfast.model.change import Change, Pin
-from holdfast.model.dependency import KINDS, Dependency
+from holdfast.model.dependency import KINDS, Dependency, Side
 from holdfast.model.schema import Nulls
 from holdfast.storage import litter
 from holdfast.storage.files import FileRef, check_file
-from holdfast.storage.generator import GeneratorState
+from holdfast.storage.generator import GeneratorState, PinnedInd
 from holdfast.storage.ledger_rows import SHARED, ChangeRow, CommitRow
 from holdfast.storage.tables import TableState
 from holdfast.writing import ProgressHook, Writer
@@ -229,8 +229,15 @@ class Workspace(Writer):
             self._tidy_when_due()
         return replace(change, elapsed_s=time.perf_counter() - started)
 
-    def pin(self, table: str, columns: Sequence[str], *, remove: bool = False) -> Pin:
-        """Rely on a combination: every batch says whether it holds, and `check` gates on it."""
+    def pin(
+        self, table: str, columns: Sequence[str], *, referenced: Side | None = None, remove: bool = False
+    ) -> Pin:
+        """Rely on a key, or on an inclusion in the `referenced` columns of a table.
+
+        Every batch then says whether it holds, and `check` gates on it.
+        """
+        if referenced is not None:
+            return self._pin_ind(Side(table, tuple(columns)), referenced, remove=remove)
         base, state = self._current(table)
         self._needs_keys(state)
         positions = self._positions(state, base, columns)
@@ -245,6 +252,42 @@ class Workspace(Writer):
         action = "unpin" if remove else "pin"
         self._append(base, [CommitRow(table, action, state.to_dict(), {"columns": list(named)})], [])
         return Pin(table, named, holds)
+
+    def _pin_ind(self, dependent: Side, referenced: Side, *, remove: bool) -> Pin:
+        base = self.version
+        generator = self._generator(base) or GeneratorState()
+        if len(dependent.columns) != len(referenced.columns):
+            raise UsageError(f"{dependent} and {referenced} have different numbers of columns.")
+        for table, columns in ((s.table, s.columns) for s in (dependent, referenced)):
+            for column in columns:
+                self._column_id(generator, Side(table, (column,)))
+        state = self._current(dependent.table, base)[1]
+        pairs = sorted(
+            zip(dependent.columns, referenced.columns, strict=True),
+            key=lambda pair: state.schema.names.index(pair[0]),
+        )
+        dependent = Side(dependent.table, tuple(a for a, _ in pairs))
+        referenced = Side(referenced.table, tuple(b for _, b in pairs))
+        known = self._load_inclusions(generator)
+        holds = known.holds(dependent, referenced)
+        if len(dependent.columns) > 1 and not holds and not remove:
+            raise UsageError(
+                f"{dependent} in {referenced} does not hold now, or its right side contains no key; of "
+                "several columns only inclusions in a key are kept. 'holdfast show --kind ind' lists them."
+            )
+        same = (dependent, referenced)
+        rest = tuple(p for p in generator.pins if (p.dependent, p.referenced) != same)
+        if remove and len(rest) == len(generator.pins):
+            raise UsageError(f"{dependent} in {referenced} is not pinned.")
+        pins = rest if remove else (*rest, PinnedInd(dependent, referenced, holds))
+        action = "unpin" if remove else "pin"
+        detail = {"columns": list(dependent.columns), "referenced": referenced.to_dict()}
+        commits = [
+            CommitRow(dependent.table, action, state.to_dict(), detail),
+            CommitRow(SHARED, action, replace(generator, pins=pins).to_dict(), {}),
+        ]
+        self._append(base, commits, [])
+        return Pin(dependent.table, dependent.columns, holds, referenced)
 
     def drop(self, table: str) -> int:
         """Stop tracking a table; its history stays. Returns the new version."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import NOTHING_APPLIED, ConflictError, HoldfastError, WorkspaceError
 from holdfast.inspection import Inspector
-from holdfast.model.change import Change, TableChange
+from holdfast.model.change import Change, Pin, TableChange
 from holdfast.model.dependency import Ind
 from holdfast.storage import format as marker
 from holdfast.storage import litter
@@ -113,7 +113,7 @@ class Writer(Inspector):
             changes=tuple(changes),
             elapsed_s=time.perf_counter() - started,
             batch_id=batch_id,
-            pins=tuple(p for step in done for p in step.pins),
+            pins=(*(p for step in done for p in step.pins), *_ind_pins(inclusions, done)),
             n_inds=inclusions.after.n_inds if inclusions is not None else None,
             accesses=inclusions.accesses if inclusions is not None else {},
         )
@@ -237,6 +237,14 @@ class Writer(Inspector):
             batch_id=earlier.batch_id,
             repeated=True,
         )
+
+
+def _ind_pins(inclusions: InclusionStep | None, done: Sequence[Step]) -> Iterator[Pin]:
+    """The pinned inclusions that a batch could have touched."""
+    touched = {step.table for step in done}
+    for pin in inclusions.after.state.pins if inclusions is not None else ():
+        if touched & {pin.dependent.table, pin.referenced.table}:
+            yield Pin(pin.dependent.table, pin.dependent.columns, pin.holds, pin.referenced)
 
 
 def _detail(change: Change, part: TableChange, rounds: int) -> dict[str, Any]:

@@ -1,11 +1,13 @@
 """Several processes on one workspace: one wins, the others can try again, and nothing is lost.
 
-Every writer is a process of its own (`writer.py`), so that nothing but the disk is shared.
+Every writer is a process of its own (`writer.py`), so that nothing but the disk is shared. Tables that refer to
+each other share the generator: their writers get in each other's way, and none of them may lose.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,7 +17,9 @@ from typing import Any
 import pytest
 
 import holdfast
-from trust import kit, writer
+from holdfast.errors import ConflictError
+from holdfast.workspace import Workspace
+from trust import kit, shop, writer
 
 WRITER = Path(__file__).parent / "writer.py"
 Run = Callable[..., list[dict[str, Any]]]
@@ -160,3 +164,178 @@ def test_creating_and_tracking_at_once(run: Run, tmp_path: Path) -> None:
     assert found["version"] == 1
     rows = sorted((writer.row(won[0], i) for i in range(won[0] + 2)), key=repr)
     assert found["tables"]["people"]["rows"] == [list(row) for row in rows]
+
+
+# -- tables that refer to each other -----------------------------------------------------------------------
+
+
+def test_no_update_of_tables_that_refer_to_each_other_is_lost(run: Run, tmp_path: Path) -> None:
+    """Writers of `orders`, of `parts` and of both, and a reader that looks all the time."""
+    root, n = tmp_path / "w", 5
+    shop.build(root)
+    last = 6 + 3 * n
+    *answers, reader = run(*(("in_shop", root, who, n) for who in (1, 2, 3)), ("read_in_shop", root, 9, last))
+    assert sorted(v for answer in answers for v in answer["versions"]) == list(range(7, last + 1))
+    found = kit.snapshot(root)
+    made = [batch for who in (1, 2, 3) for batch in writer.shop_batches(who, n)]
+    shop.check_rows(found, shop.after(shop.START, *shop.HISTORY, *made))
+    assert found["version"] == last
+    assert reader["seen"][-1] == last
+
+
+def test_the_same_batch_of_two_tables_lands_once(run: Run, tmp_path: Path) -> None:
+    root = tmp_path / "w"
+    shop.build(root)
+    answers = run(*(("same_shop_batch", root, who, 1) for who in (1, 2, 3)))
+    assert sorted(answer["repeated"] for answer in answers) == [False, True, True]
+    assert {answer["version"] for answer in answers} == {7}
+    shop.check_rows(kit.snapshot(root), shop.after(shop.START, *shop.HISTORY, shop.BOTH))
+
+
+def test_tracking_tables_of_one_workspace_at_once(run: Run, tmp_path: Path) -> None:
+    """Three processes make the same workspace; each tracks a table, and all of them share the generator."""
+    root = tmp_path / "w"
+    answers = run(*(("track_in_shop", root, who, 4) for who in (1, 2, 3)))
+    assert sorted(answer["version"] for answer in answers) == [1, 2, 3]
+    rows = {f"orders-{who}": [tuple(r) for r in answer["rows"]] for who, answer in enumerate(answers, 1)}
+    found = kit.snapshot(root)
+    shop.check_rows(found, rows)
+    assert "orders-1[part] in orders-2[part]" in found["inclusions"]["held"]
+
+
+def test_writers_of_tables_that_refer_to_each_other_take_turns(tmp_path: Path) -> None:
+    """What one of them remembers of the inclusions is never what the other has changed since."""
+    root = tmp_path / "w"
+    shop.build(root)
+    rows = shop.after(shop.START, *shop.HISTORY)
+    turns = zip(writer.shop_batches(1, 4), writer.shop_batches(2, 4), strict=True)
+    with holdfast.open(root, engine="inline") as one, holdfast.open(root, engine="inline") as two:
+        for first, second in turns:
+            shop.apply(one, first)
+            shop.apply(two, second)
+            rows = shop.after(rows, first, second)
+            told = [kit.inclusions_of(ws, rows) for ws in (one, two)]
+            assert told[0] == told[1]
+    shop.check_rows(kit.snapshot(root), rows)
+
+
+# What two writers do at the same time: how, what becomes of the rows, and what it touches ("" is shared).
+Act = Callable[[Workspace], object]
+Effect = Callable[[shop.Rows], shop.Rows]
+CATALOGUE: shop.Batch = {"parts": ([(5, 5, 5.0)], [(2, 1, 1.5)])}
+
+
+def applying(batch: shop.Batch) -> tuple[Act, Effect, set[str]]:
+    return lambda ws: shop.apply(ws, batch), lambda rows: shop.after(rows, batch), {*batch, ""}
+
+
+def unchanged(rows: shop.Rows) -> shop.Rows:
+    return rows
+
+
+def without(table: str) -> Effect:
+    return lambda rows: {t: r for t, r in rows.items() if t != table}
+
+
+def keep_returns(ws: Workspace) -> object:
+    return ws.track("returns", shop.table_of("returns", shop.RETURNS), kinds=("ucc", "ind"))
+
+
+THESE: dict[str, tuple[Act, Effect, set[str]]] = {
+    "apply": applying(shop.ONE),
+    "apply_all": applying(shop.BOTH),
+    "track": (keep_returns, lambda rows: {**rows, "returns": shop.RETURNS}, {"returns", ""}),
+    "merge": (lambda ws: ws.merge("orders"), unchanged, {"orders", ""}),
+    "drop": (lambda ws: ws.drop("parts"), without("parts"), {"parts", ""}),
+}
+THOSE: dict[str, tuple[Act, Effect, set[str]]] = {
+    "apply to another table": applying({"visits": ([(5, "Bern")], [])}),
+    "apply to parts": applying(CATALOGUE),
+    "drop another table": (lambda ws: ws.drop("visits"), without("visits"), {"visits", ""}),
+    "merge parts": (lambda ws: ws.merge("parts"), unchanged, {"parts", ""}),
+    "pin": (lambda ws: ws.pin("orders", ["id"]), unchanged, {"orders"}),
+    "apply to a table with keys only": (
+        lambda ws: kit.apply(ws, kit.HISTORY[0]),
+        lambda rows: {**rows, "people": kit.after(rows["people"], kit.HISTORY[0])},
+        {"people"},
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def beginning(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("two") / "w"
+    shop.build(root)
+    with holdfast.open(root, engine="inline") as ws:
+        ws.track("people", kit.table_of(kit.START))
+    return root
+
+
+@pytest.mark.parametrize("that", list(THOSE))
+@pytest.mark.parametrize("this", list(THESE))
+def test_while_another_writer(beginning: Path, tmp_path: Path, this: str, that: str) -> None:
+    """All is computed, and then another writer is faster: a conflict, unless the two have nothing in common."""
+    root = tmp_path / "w"
+    shutil.copytree(beginning, root)
+    (act, effect, touched), (other_act, other_effect, other_touched) = THESE[this], THOSE[that]
+    rows = {**shop.after(shop.START, *shop.HISTORY), "people": kit.START}
+    with holdfast.open(root, engine="inline") as one, holdfast.open(root, engine="inline") as two:
+        append = two.ledger.append
+
+        def late(*args: Any) -> int:
+            two.ledger.append = append  # type: ignore[method-assign]
+            other_act(one)
+            return append(*args)
+
+        two.ledger.append = late  # type: ignore[method-assign]
+        if touched & other_touched:
+            with pytest.raises(ConflictError, match=r"committed version 8.*Nothing was applied.*again"):
+                act(two)
+            assert not list((root / "staging").glob("*/"))
+            shop.check_rows(kit.snapshot(root), other_effect(rows))
+        act(two)
+        assert two.version == 9
+        # Both go on with what they have seen.
+        shop.apply(one, {"orders": ([(99, 1, 1, "Rome")], [])})
+        shop.apply(two, {"orders": ([(98, 8, 8, "Bonn")], [(99, 1, 1, "Rome")])})
+    rows = effect(other_effect(rows))
+    shop.check_rows(kit.snapshot(root), shop.after(rows, {"orders": ([(98, 8, 8, "Bonn")], [])}))
+
+
+def test_a_row_that_two_delete_goes_once(tmp_path: Path) -> None:
+    """The last row with a value: its frequency is zero then, and never less."""
+    root = tmp_path / "w"
+    shop.build(root)
+    batch: shop.Batch = {"orders": ([], [(6, 4, 1, "Oslo")])}
+    with holdfast.open(root, engine="inline") as one, holdfast.open(root, engine="inline") as two:
+        load = two._load_inclusions
+
+        def slow(state: Any) -> Any:
+            two._load_inclusions = load  # type: ignore[method-assign]
+            shop.apply(one, batch)
+            return load(state)
+
+        two._load_inclusions = slow  # type: ignore[method-assign]
+        with pytest.raises(ConflictError):
+            shop.apply(two, batch)
+        with pytest.raises(holdfast.errors.AbsentRowError):
+            shop.apply(two, batch)
+        assert two.version == 7
+    shop.check_rows(kit.snapshot(root), shop.after(shop.START, *shop.HISTORY, batch))
+
+
+def test_what_is_read_is_of_one_version(tmp_path: Path) -> None:
+    """A writer that commits while a reader is at it: the reader sees all of it, or nothing."""
+    root = tmp_path / "w"
+    shop.build(root)
+    with holdfast.open(root, engine="inline") as reader, holdfast.open(root, engine="inline") as ws:
+        before = reader.dependencies()
+        uccs = reader._uccs
+
+        def slow(*args: Any) -> Any:
+            if ws.version == 6:
+                shop.apply(ws, {"orders": ([(1, 9, 1, "Bern")], [])})  # breaks a key and inclusions
+            return uccs(*args)
+
+        reader._uccs = slow  # type: ignore[method-assign]
+        assert reader.dependencies() in (before, ws.dependencies())

@@ -11,7 +11,7 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import holdfast
 from holdfast.errors import ConflictError, HoldfastError, TableExistsError
-from trust import kit
+from holdfast.workspace import Workspace
+from trust import kit, shop
 
 MAX_TRIES = 200
 
@@ -37,13 +38,30 @@ def batches(who: int, n: int) -> list[tuple[list[kit.Row], list[kit.Row]]]:
     ]
 
 
-def apply_all(root: Path, who: int, n: int, table: str) -> dict[str, Any]:
+def shop_batches(who: int, n: int) -> list[shop.Batch]:
+    """Of one table or of two. All writers use the same few values, which so come and go at the same time."""
+    made: list[shop.Batch] = []
+    for i in range(n):
+        order = [(1000 * who + j, 20 + j % 3, 30 + j % 2, f"c{j % 3}") for j in range(i + 1)]
+        part = [(20 + j % 3, 30 + who, 1000.0 * who + j) for j in range(i + 1)]
+        gone = i % 3 == 2  # what it has brought in the batch before goes again
+        orders, parts = ([order[i]], order[i - 1 : i] * gone), ([part[i]], part[i - 1 : i] * gone)
+        both = {"orders": orders, "parts": parts}
+        made.append({1: {"orders": orders}, 2: {"parts": parts}}.get(who, both))
+    return made
+
+
+Apply = Callable[[Workspace, Any, str], Any]
+
+
+def apply_all(root: Path, who: int, made: Sequence[Any], apply: Apply) -> dict[str, Any]:
+    """Apply batches one by one, each until it is in."""
     conflicts, versions = 0, []
     with holdfast.open(root, engine="inline", create=False) as ws:
-        for i, batch in enumerate(batches(who, n)):
+        for i, batch in enumerate(made):
             for _ in range(MAX_TRIES):
                 try:
-                    change = kit.apply(ws, batch, table, batch_id=f"{who}-{i}")
+                    change = apply(ws, batch, f"{who}-{i}")
                 except ConflictError:
                     conflicts += 1
                     continue
@@ -55,12 +73,22 @@ def apply_all(root: Path, who: int, n: int, table: str) -> dict[str, Any]:
     return {"conflicts": conflicts, "versions": versions}
 
 
+def in_table(table: str) -> Apply:
+    return lambda ws, batch, batch_id: kit.apply(ws, batch, table, batch_id=batch_id)
+
+
 def same_table(root: Path, who: int, n: int) -> dict[str, Any]:
-    return apply_all(root, who, n, "people")
+    return apply_all(root, who, batches(who, n), in_table("people"))
 
 
 def own_table(root: Path, who: int, n: int) -> dict[str, Any]:
-    return apply_all(root, who, n, f"people-{who}")
+    return apply_all(root, who, batches(who, n), in_table(f"people-{who}"))
+
+
+def in_shop(root: Path, who: int, n: int) -> dict[str, Any]:
+    return apply_all(
+        root, who, shop_batches(who, n), lambda ws, batch, batch_id: shop.apply(ws, batch, batch_id=batch_id)
+    )
 
 
 def once(root: Path, who: int, n: int) -> dict[str, Any]:
@@ -93,6 +121,48 @@ def track(root: Path, who: int, n: int) -> dict[str, Any]:
             return {"error": type(error).__name__, "message": str(error)}
 
 
+def track_in_shop(root: Path, who: int, n: int) -> dict[str, Any]:
+    """Make the workspace, if need be, and track a table of one's own that shares values with the others'."""
+    rows = [(j, 20 + j % who, who, f"c{j}") for j in range(n)]
+    for conflicts in range(MAX_TRIES):
+        with holdfast.open(root, engine="inline") as ws:
+            try:
+                source = shop.table_of("orders", rows)
+                version = ws.track(f"orders-{who}", source, kinds=("ucc", "ind")).version
+            except ConflictError:
+                continue
+            return {"version": version, "conflicts": conflicts, "rows": rows}
+    raise AssertionError("never in")
+
+
+def same_shop_batch(root: Path, who: int, n: int) -> dict[str, Any]:
+    """The same batch of two tables with the same id as everybody else, until it is in."""
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        for _ in range(MAX_TRIES):
+            try:
+                change = shop.apply(ws, shop.BOTH, batch_id="shared")
+            except ConflictError:
+                continue
+            return {"repeated": change.repeated, "version": change.version}
+    raise AssertionError("never in")
+
+
+def read_in_shop(root: Path, who: int, n: int) -> dict[str, Any]:
+    """Read until version n has come; in every version seen, tables and inclusions must be of one moment."""
+    n_looks, seen, deadline = 0, set(), time.monotonic() + 300
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        while time.monotonic() < deadline:
+            version = ws.version
+            n_looks += 1
+            if version not in seen:
+                seen.add(version)
+                rows = {t: kit.rows_of_state(ws, ws._current(t, version)[1]) for t in ws.tables(version)}
+                assert sorted(kit.inds_of(ws, at=version)) == kit.expected_inds(ws, rows), version
+            if version >= n:
+                return {"n_looks": n_looks, "seen": sorted(seen)}
+    raise AssertionError(f"version {n} never came")
+
+
 def read(root: Path, who: int, n: int) -> dict[str, Any]:
     """Read until version n has come; every version seen must be whole."""
     n_looks, seen, deadline = 0, set(), time.monotonic() + 300
@@ -121,6 +191,10 @@ ROLES: dict[str, Callable[[Path, int, int], dict[str, Any]]] = {
     "same_batch": same_batch,
     "track": track,
     "read": read,
+    "in_shop": in_shop,
+    "track_in_shop": track_in_shop,
+    "same_shop_batch": same_shop_batch,
+    "read_in_shop": read_in_shop,
 }
 
 
@@ -142,6 +216,7 @@ def warm_up(root: Path) -> None:
     kit.build(root)
     with holdfast.open(root, engine="inline") as ws:
         kit.apply(ws, kit.BATCH)
+    shop.build(root.with_name(f"{root.name}-shop"))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from holdfast.discovery.missing import ind_changes
 from holdfast.discovery.report import plain_rows
 from holdfast.discovery.steps import Context, Step
 from holdfast.model.change import DependencyChange, WitnessRow
-from holdfast.model.dependency import Ind
+from holdfast.model.dependency import Ind, Side
 from holdfast.pipeline.relation import Relation
 from holdfast.pipeline.tuples import TableRows
 from holdfast.pipeline.values import Values
@@ -40,6 +40,15 @@ class Known:
     @property
     def n_inds(self) -> int:
         return len(self.unary.holding) + len(self.composites.listed)
+
+    def holds(self, dependent: Side, referenced: Side) -> bool:
+        """Whether an inclusion holds; one of several columns only if it is listed."""
+        if len(dependent.columns) > 1:
+            return Composite(dependent, referenced) in self.composites.listed
+        ids = {name: i for i, name in self.state.names().items()}
+        pair = ids[dependent.table, dependent.columns[0]] << 32 | ids[referenced.table, referenced.columns[0]]
+        at = int(np.searchsorted(self.unary.holding, np.uint64(pair)))
+        return at < len(self.unary.holding) and int(self.unary.holding[at]) == pair
 
     @classmethod
     def load(cls, root: Path, state: GeneratorState) -> Known:
@@ -88,17 +97,21 @@ def take_in(
     state = unary.after.state
     if wide.after != known.composites:
         state = replace(state, composites=write_composites(values.root, values.folder, wide.after))
+    after = Known(unary.after.with_state(state), wide.after)
+    pins = tuple(replace(p, holds=after.holds(p.dependent, p.referenced)) for p in state.pins)
+    state = replace(state, pins=pins)
     if commit:
         state = replace(values, state=state).tidied()
     accesses = {**unary.accesses, "composites_checked": wide.n_checked}
-    return InclusionStep(Known(unary.after.with_state(state), wide.after), changes, accesses)
+    return InclusionStep(replace(after, unary=unary.after.with_state(state)), changes, accesses)
 
 
 def without_table(values: Values, known: Known, table: str) -> Known:
     """What holds without the columns of a table that is dropped; no row or value is looked at."""
     unary = inds.dropped(values, known.unary, table)
     kept = known.composites.without_table(table)
-    state = unary.state
+    pins = tuple(p for p in unary.state.pins if table not in (p.dependent.table, p.referenced.table))
+    state = replace(unary.state, pins=pins)
     if kept != known.composites:
         state = replace(state, composites=write_composites(values.root, values.folder, kept))
     return Known(unary.with_state(state), kept)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from holdfast.errors import shorten
-from holdfast.model.dependency import Dependency, Ind
+from holdfast.model.dependency import Dependency, Ind, Side
 
 Event = Literal["appeared", "broke", "implied"]
 ROWS_SHOWN = 3
@@ -62,14 +62,25 @@ class DependencyChange:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A combination that somebody relies on, and whether it is unique."""
+    """What somebody relies on, and whether it holds: columns that are unique, or included in others."""
 
     table: str
     columns: tuple[str, ...]
     holds: bool
+    referenced: Side | None = None  # of an inclusion; None: a key
+
+    def __str__(self) -> str:
+        """The dependency, without its table where that is clear.
+
+        >>> str(Pin("t", ("a", "b"), True)), str(Pin("t", ("a",), True, Side("u", ("b",))))
+        ('[a, b]', 't[a] in u[b]')
+        """
+        own = f"[{', '.join(self.columns)}]"
+        return own if self.referenced is None else f"{self.table}{own} in {self.referenced}"
 
     def to_dict(self) -> dict[str, Any]:
-        return {"table": self.table, "columns": list(self.columns), "holds": self.holds}
+        told = {"table": self.table, "columns": list(self.columns), "holds": self.holds}
+        return told if self.referenced is None else {**told, "referenced": self.referenced.to_dict()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +180,7 @@ class Change:
             return
         yield from self.headlines()
         for pin in self.broken_pins:
-            yield f"  PINNED, does not hold: [{', '.join(pin.columns)}]"
+            yield f"  PINNED, does not hold: {pin}"
         if self.action == "track":
             return
         for title, changes in (

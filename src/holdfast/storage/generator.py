@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.model.dependency import Side
 from holdfast.storage.bundle import open_bundle
 from holdfast.storage.files import FileRef
 
@@ -102,6 +103,23 @@ class SumRef:
 
 
 @dataclass(frozen=True, slots=True)
+class PinnedInd:
+    """An inclusion that somebody relies on, and whether it holds."""
+
+    dependent: Side
+    referenced: Side
+    holds: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        sides = {"dependent": self.dependent.to_dict(), "referenced": self.referenced.to_dict()}
+        return {**sides, "holds": self.holds}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> PinnedInd:
+        return cls(Side.from_dict(fields["dependent"]), Side.from_dict(fields["referenced"]), fields["holds"])
+
+
+@dataclass(frozen=True, slots=True)
 class GeneratorState:
     """The generator at one version of the workspace."""
 
@@ -113,6 +131,7 @@ class GeneratorState:
     pairs: tuple[SumRef, ...] = ()
     max_arity: int = 4
     composites: FileRef | None = None  # n-ary INDs and what refutes the others
+    pins: tuple[PinnedInd, ...] = ()
 
     def table(self, name: str) -> ValueTable | None:
         return next((t for t in self.tables if t.table == name), None)
@@ -152,6 +171,7 @@ class GeneratorState:
             "pairs": [s.to_dict() for s in self.pairs],
             "max_arity": self.max_arity,
             "composites": self.composites.to_dict() if self.composites else None,
+            "pins": [p.to_dict() for p in self.pins],
         }
 
     @classmethod
@@ -165,6 +185,7 @@ class GeneratorState:
             pairs=tuple(SumRef.from_dict(s) for s in fields["pairs"]),
             max_arity=fields["max_arity"],
             composites=FileRef.from_dict(fields["composites"]) if fields["composites"] else None,
+            pins=tuple(PinnedInd.from_dict(p) for p in fields["pins"]),
         )
 
 
