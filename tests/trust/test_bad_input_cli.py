@@ -214,7 +214,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _told(root: Path) -> tuple[int, list[dict[str, object]], set[str]]:
-    """What a workspace says, and its files but for litter: a table may be written before another is refused."""
+    """What a workspace says, and its files but for litter: a table may be written when another is refused."""
     with holdfast.open(root, engine="inline", create=False) as ws:
         ws.tidy(grace_s=0)
         found = [d.to_dict() for d in ws.dependencies(max_error=1.0)]

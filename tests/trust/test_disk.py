@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ import pytest
 
 import holdfast
 from holdfast.errors import WorkspaceError
-from holdfast.storage import bundle, files, ledger
-from trust import kit
+from holdfast.storage import bundle, composites, files, ledger
+from holdfast.workspace import Workspace
+from trust import kit, shop
 
 
 @contextmanager
@@ -28,23 +29,31 @@ def room_for(n_bytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+def _returns(ws: Workspace) -> Any:
+    return ws.track("returns", shop.table_of("returns", shop.RETURNS), kinds=("ucc", "ind"))
+
+
+OPERATIONS: dict[str, tuple[Callable[[Path], None], Callable[[Workspace], Any]]] = {
+    "track": (kit.build, lambda ws: ws.track("again", kit.table_of(kit.START))),
+    "apply": (kit.build, lambda ws: kit.apply(ws, kit.BATCH, batch_id="full")),
+    "merge": (kit.build, lambda ws: ws.merge("people")),
+    "pin": (kit.build, lambda ws: ws.pin("people", ["id"])),
+    "track in the shop": (shop.build, _returns),
+    "apply in the shop": (shop.build, lambda ws: shop.apply(ws, shop.ONE, batch_id="full")),
+    "apply_all in the shop": (shop.build, lambda ws: shop.apply(ws, shop.BOTH, batch_id="full")),
+    "merge in the shop": (shop.build, lambda ws: ws.merge("orders")),
+    "drop in the shop": (shop.build, lambda ws: ws.drop("parts")),
+}
+
+
 @pytest.mark.parametrize("n_bytes", [0, 500, 2_000, 4_000, 7_000])
-@pytest.mark.parametrize("operation", ["track", "apply", "merge", "pin"])
+@pytest.mark.parametrize("operation", list(OPERATIONS))
 def test_a_full_disk(tmp_path: Path, operation: str, n_bytes: int) -> None:
     root = tmp_path / "w"
-    kit.build(root)
+    build, run = OPERATIONS[operation]
+    build(root)
     before = kit.snapshot(root)
-    tables = {name for name in kit.files_of(root) if name.startswith("tables/")}
-
-    def run(ws: Any) -> None:
-        if operation == "track":
-            ws.track("again", kit.table_of(kit.START))
-        elif operation == "apply":
-            kit.apply(ws, kit.BATCH, batch_id="full")
-        elif operation == "merge":
-            ws.merge("people")
-        else:
-            ws.pin("people", ["id"])
+    tables = {name for name in kit.files_of(root) if name.startswith(("tables/", "values/"))}
 
     with holdfast.open(root, engine="inline") as ws:
         with room_for(n_bytes), pytest.raises(WorkspaceError, match="cannot write") as caught:
@@ -54,10 +63,12 @@ def test_a_full_disk(tmp_path: Path, operation: str, n_bytes: int) -> None:
         assert not list((root / "staging").glob("*/"))
         with holdfast.open(root, engine="inline") as other:
             other.tidy(grace_s=0)
-        assert {n for n in kit.files_of(root) if n.startswith("tables/")} <= tables
+        assert {n for n in kit.files_of(root) if n.startswith(("tables/", "values/"))} <= tables
         # There is room again: the same object goes on.
         run(ws)
-    assert kit.snapshot(root)["version"] == before["version"] + 1
+    found = kit.snapshot(root)
+    assert found["version"] == before["version"] + 1
+    assert found != before
 
 
 def test_a_new_workspace_on_a_full_disk(tmp_path: Path) -> None:
@@ -112,9 +123,20 @@ def test_a_commit_names_nothing_that_a_power_cut_could_take(
 
     monkeypatch.setattr(bundle, "seal_file", sealing)
     monkeypatch.setattr(ledger, "write_file", writing)
+
+    def listing(root: Path, name: str, buffers: Any) -> Any:
+        sealed.add(name)
+        return plain_write(root, name, buffers)
+
+    plain_write = composites.write_file
+    monkeypatch.setattr(composites, "write_file", listing)
     with holdfast.open(root, engine="inline") as ws:
         synced.clear()  # the marker's sync of the root came before the folders were made
         ws.track("people", kit.table_of(kit.START))
         kit.apply(ws, kit.HISTORY[0])
-    assert any("segment" in name for name in sealed)
+        shop.track(ws)
+        shop.apply(ws, shop.HISTORY[1])
+    kinds = {Path(name).name.split("-")[0] for name in sealed if not name.startswith("staging/")}
+    assert kinds >= {"segment", "evidence", "run", "clusters", "cover"}
+    assert any(name.startswith("values/cover-") and name.endswith(".json") for name in sealed)
     shutil.rmtree(root)

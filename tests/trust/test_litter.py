@@ -13,14 +13,15 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.discovery import inds
 from holdfast.errors import DamagedFileError
-from holdfast.pipeline import relation
+from holdfast.pipeline import relation, values
 from holdfast.storage import ledger as ledger_module
 from holdfast.storage import litter
 from holdfast.storage.ledger import Ledger
 from holdfast.storage.ledger_rows import SHARED, CommitRow
 from holdfast.workspace import Workspace
-from trust import kit
+from trust import kit, shop
 
 DAY = 86_400.0
 
@@ -35,16 +36,21 @@ def make_old(root: Path, seconds: float = 2 * DAY) -> None:
 def litter_of(root: Path) -> list[Path]:
     """Files as a killed batch leaves them."""
     [folder] = (root / "tables").iterdir()
-    made = []
-    for name in (
-        "segment-00000000000a.arrow",
-        "index-00000000000b.arrow",
-        "deletes-00000000000c.roaring",
-        "cover-00000000000d.arrow",
-        "evidence-00000000000e.arrow",
-    ):
-        (folder / name).write_bytes(b"half of")
-        made.append(folder / name)
+    shared = root / "values"
+    shared.mkdir(exist_ok=True)
+    made = [
+        folder / "segment-00000000000a.arrow",
+        folder / "index-00000000000b.arrow",
+        folder / "deletes-00000000000c.roaring",
+        folder / "cover-00000000000d.arrow",
+        folder / "evidence-00000000000e.arrow",
+        shared / "run-00000000000a.arrow",
+        shared / "clusters-00000000000b.arrow",
+        shared / "cover-00000000000c.arrow",
+        shared / "cover-00000000000d.json",
+    ]
+    for path in made:
+        path.write_bytes(b"half of")
     staging = root / "staging" / "00000000000f" / "source-0"
     staging.mkdir(parents=True)
     (staging / "part.arrow").write_bytes(b"half of")
@@ -284,8 +290,64 @@ def test_shared_files_elsewhere_are_not_ours(tmp_path: Path) -> None:
     assert litter.remove_litter(tmp_path / "w", ledger, grace_s=0) == 0
 
 
+def test_what_tables_share_stays_for_who_has_just_looked(tmp_path: Path) -> None:
+    """Runs and clusters that a young commit has replaced; once it is old, only what is needed is left."""
+    root = tmp_path / "w"
+    shop.build(root)
+    with holdfast.open(root, engine="inline") as reader, holdfast.open(root, engine="inline") as ws:
+        old = reader._generator()
+        assert old is not None
+        ws.merge("orders")
+        shop.apply(ws, shop.BOTH)
+        make_old(root)
+        ws.tidy(grace_s=3600)
+        assert {ref.name for ref in old.files()} <= kit.files_of(root)
+        ws.tidy(grace_s=0)
+        left = {name for name in kit.files_of(root) if name.startswith(("tables/", "values/"))}
+        assert left == kit.needed_files(ws)
+        assert not {f.name for run in old.runs for f in run.files()} & left
+    shop.check_rows(kit.snapshot(root), shop.after(shop.START, *shop.HISTORY, shop.BOTH))
+
+
+def test_dropped_tables_that_referred_to_each_other(tmp_path: Path) -> None:
+    root = tmp_path / "w"
+    shop.build(root)
+    with holdfast.open(root, engine="inline") as ws:
+        past = {v: kit.inds_of(ws, at=v) for v in range(1, ws.version + 1)}
+        for table in ("parts", "orders", "visits"):
+            ws.drop(table)
+            ws.tidy(grace_s=0)
+            kit.snapshot(root)
+        kinds = {Path(name).name.split("-")[0] for name in kit.files_of(root) if name.startswith("values/")}
+        assert kinds <= {"cover", "clusters"}, "the runs are gone with the last table"
+        assert kit.inds_of(ws) == []
+        assert {v: kit.inds_of(ws, at=v) for v in past} == past
+        # Their names can be used again, and the columns are new ones.
+        shop.track(ws)
+        ws.tidy(grace_s=0)
+    shop.check_rows(kit.snapshot(root), {t: shop.START[t] for t in ("parts", "orders")})
+
+
+def test_rejected_batches_leave_nothing_that_tidying_does_not_find(tmp_path: Path) -> None:
+    """One of two tables lacks a row: neither is changed, and what was written for the other one goes."""
+    root = tmp_path / "w"
+    shop.build(root)
+    before = kit.snapshot(root)
+    with holdfast.open(root, engine="inline") as ws:
+        batch: shop.Batch = {"parts": ([(7, 7, 7.0)], []), "orders": ([], [(-1, 0, 0, "no")])}
+        with pytest.raises(holdfast.errors.AbsentRowError):
+            shop.apply(ws, batch)
+        assert kit.snapshot(root) == before
+        ws.tidy(grace_s=0)
+        left = {name for name in kit.files_of(root) if name.startswith(("tables/", "values/"))}
+        assert left == kit.needed_files(ws)
+
+
 class Life:
-    """A random life of a workspace with three tables, and what each version must say for ever."""
+    """A random life of a workspace with three tables, and what each version must say for ever.
+
+    Some tables have keys only, some refer to each other as well; those share the generator.
+    """
 
     def __init__(self, root: Path, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -293,7 +355,7 @@ class Life:
         self.ws = holdfast.open(root, engine="inline")
         self.reader = holdfast.open(root, engine="inline")
         self.rows: dict[str, list[kit.Row]] = {}
-        self.past: dict[int, dict[str, list[list[str]]]] = {}
+        self.past: dict[int, tuple[dict[str, list[list[str]]], list[str]]] = {}
         self.next_id = 0
 
     def new_rows(self, n: int) -> list[kit.Row]:
@@ -308,7 +370,8 @@ class Life:
         table = self.rng.choice(["one", "two", "three"])
         if table not in self.rows:
             self.rows[table] = self.new_rows(self.rng.randrange(12))
-            self.ws.track(table, kit.table_of(self.rows[table]))
+            kinds = self.rng.choice([("ucc",), ("ucc", "ind"), ("ucc", "ind")])
+            self.ws.track(table, kit.table_of(self.rows[table]), kinds=kinds)
             return
         action = self.rng.choice(["apply"] * 6 + ["merge", "merge", "pin", "drop", "reject"])
         rows = self.rows[table]
@@ -330,7 +393,9 @@ class Life:
 
     def remember(self) -> None:
         if self.ws.version:
-            self.past[self.ws.version] = {t: kit.minimal_keys(rows) for t, rows in self.rows.items()}
+            keys = {t: kit.minimal_keys(rows) for t, rows in self.rows.items()}
+            shared = self.ws._generator() is not None
+            self.past[self.ws.version] = keys, kit.expected_inds(self.ws, self.rows) if shared else []
 
     def check(self, ws: Workspace) -> None:
         """The newest state in full, and the dependencies of every version there ever was."""
@@ -339,8 +404,10 @@ class Life:
             assert kit.rows_of(ws, table) == sorted(rows, key=repr)
             ws.non_uniques(table)
             ws.explain(table, ["name"])
-        for version, tables in self.past.items():
+        kit.inclusions_of(ws, self.rows)
+        for version, (tables, inds) in self.past.items():
             assert {t: kit.keys_of(ws, t, at=version) for t in ws.tables(at=version)} == tables
+            assert sorted(kit.inds_of(ws, at=version)) == inds
         ws.verify()
 
 
@@ -353,15 +420,19 @@ def _live_through(root: Path, seed: int, n_steps: int) -> None:
         life.check(life.reader)
     with holdfast.open(root, engine="inline", create=False) as fresh:
         life.check(fresh)
-        named = {ref.name for table in fresh.tables() for ref in fresh._current(table)[1].files()}
-        left = {name for name in kit.files_of(root) if name.startswith("tables/")}
-        covers = {name for name in left if "/cover-" in name}
-        assert left - covers == {name for name in named if "/cover-" not in name}
+        left = {name for name in kit.files_of(root) if name.startswith(("tables/", "values/"))}
+        assert left == kit.needed_files(fresh)
+
+
+def _merge_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relation, "MERGE_FANOUT", 3)
+    monkeypatch.setattr(values, "MERGE_FANOUT", 3)
+    monkeypatch.setattr(inds, "MAX_SUMS", 2)
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_nothing_alive_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    monkeypatch.setattr(relation, "MERGE_FANOUT", 3)
+    _merge_often(monkeypatch)
     _live_through(tmp_path / "w", seed, 18)
 
 
@@ -370,7 +441,7 @@ def test_nothing_alive_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_nothing_alive_is_removed_in_long_lives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    monkeypatch.setattr(relation, "MERGE_FANOUT", 3)
+    _merge_often(monkeypatch)
     monkeypatch.setattr(ledger_module, "COMPACT_EVERY", 7)
     monkeypatch.setattr(ledger_module, "CHECKPOINT_EVERY", 5)
     _live_through(tmp_path / "w", seed, 80)

@@ -1,7 +1,7 @@
 """Several processes on one workspace: one wins, the others can try again, and nothing is lost.
 
-Every writer is a process of its own (`writer.py`), so that nothing but the disk is shared. Tables that refer to
-each other share the generator: their writers get in each other's way, and none of them may lose.
+Every writer is a process of its own (`writer.py`), so that nothing but the disk is shared. Tables that refer
+to each other share the generator: their writers get in each other's way, and none of them may lose.
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ def beginning(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("that", list(THOSE))
 @pytest.mark.parametrize("this", list(THESE))
 def test_while_another_writer(beginning: Path, tmp_path: Path, this: str, that: str) -> None:
-    """All is computed, and then another writer is faster: a conflict, unless the two have nothing in common."""
+    """All is computed, but another writer is faster: a conflict, unless the two have nothing in common."""
     root = tmp_path / "w"
     shutil.copytree(beginning, root)
     (act, effect, touched), (other_act, other_effect, other_touched) = THESE[this], THOSE[that]

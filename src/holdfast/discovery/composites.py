@@ -1,10 +1,9 @@
 """Composite inclusion dependencies, discovered level by level and maintained batch by batch.
 
 (A1..Ak) of T is included in (B1..Bk) of U if what is not NULL in the A's of each row of T occurs in the
-B's of some row of U (SQL's MATCH PARTIAL). So every part of an inclusion is one, too, and a set of k pairs of
-columns is looked at only if all its sets of k - 1 pairs hold; and then only rows without NULL in the A's can
-refute it. Listed are those whose B's contain a minimal key of U, hence sets that cannot grow into one with a
-key are not looked at either.
+B's of some row of U (SQL's MATCH PARTIAL). So every part of an inclusion is one, too; and if all parts of a
+set of pairs hold, only rows without NULL in the A's can refute it. Listed are those whose B's contain
+a minimal key of U; other sets are looked at only where those depend on them.
 
 A batch has no need to look at everything again. A set that
 
@@ -13,8 +12,7 @@ A batch has no need to look at everything again. A set that
     is unknown   has all rows of T looked up in U, unless some of the first few refute it
 
 Cost: one job a level at most, whatever the number of tables and sets. Pairs of tables neither of which a
-batch changes are not looked at. Where many columns have the same values, the sets are all their combinations:
-it is the size of the result.
+batch changes are not looked at.
 """
 
 from __future__ import annotations
@@ -23,6 +21,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
+from holdfast.errors import NOTHING_APPLIED, UsageError
 from holdfast.model.dependency import Side
 from holdfast.pipeline.tuples import Look, refuting_rows, still_missing
 from holdfast.pipeline.tuples import TableRows as TableRows
@@ -30,6 +29,8 @@ from holdfast.storage.composites import Composite as Composite
 from holdfast.storage.composites import Composites as Composites
 
 MAX_ARITY = 4
+# Sets of two tables that are looked at on one level; more are no answer to anybody.
+MAX_NODES = 100_000
 
 Pair = tuple[int, int]  # positions of a dependent and of a referenced column
 Node = tuple[Pair, ...]  # ascending: in the order of the dependent table's schema
@@ -113,12 +114,18 @@ class Lattice:
     keys: list[int]  # of the referenced table, as masks; those that its paired columns contain
     max_arity: int
     known: dict[Node, int | None]  # before the batch: None where it held, else the row against it
-    partners: dict[int, int]  # referenced column -> mask of its dependent columns
     valid: set[Node] = field(default_factory=set)
     refuted: dict[Node, int] = field(default_factory=dict)
     broken: dict[Node, list[int]] = field(default_factory=dict)  # held before: rows against it now
     _level: list[Node] = field(default_factory=list)
-    _reaches: dict[tuple[int, int], bool] = field(default_factory=dict)
+    _beside: list[Node] = field(default_factory=list)  # with what it depends on, short ones first
+    _inside: set[int] = field(default_factory=set)  # parts of keys, as masks
+
+    def __post_init__(self) -> None:
+        for key in self.keys:
+            columns = list(_bits(key))
+            for n in range(1, len(columns) + 1):
+                self._inside |= {sum(1 << c for c in part) for part in combinations(columns, n)}
 
     @classmethod
     def of(
@@ -133,10 +140,7 @@ class Lattice:
         mine, theirs = (tables[t].relation.schema for t in (dependent, referenced))
         at, there = ({name: i for i, name in enumerate(s.names)} for s in (mine, theirs))
         pairs = sorted((at[a], there[b]) for a, b in columns)
-        partners: dict[int, int] = {}
-        for a, b in pairs:
-            partners[b] = partners.get(b, 0) | 1 << a
-        paired = sum(1 << b for b in partners)
+        paired = sum(1 << b for b in {b for _, b in pairs})
         masks = [sum(1 << there[c] for c in key) for key in tables[referenced].keys or ()]
         keys = [m for m in masks if m & ~paired == 0 and m.bit_count() <= max_arity]
         nodes = {
@@ -146,7 +150,7 @@ class Lattice:
             ): row_id
             for node, row_id in known.items()
         }
-        return cls(dependent, referenced, mine.names, theirs.names, pairs, keys, max_arity, nodes, partners)
+        return cls(dependent, referenced, mine.names, theirs.names, pairs, keys, max_arity, nodes)
 
     def named(self, node: Node) -> Composite:
         return Composite(
@@ -162,38 +166,45 @@ class Lattice:
         columns = sum(1 << b for _, b in node)
         return any(key & ~columns == 0 for key in self.keys)
 
-    def _reaches_key(self, node: Node) -> bool:
-        """Whether pairs can be added until the referenced columns contain a key, within the bound."""
-        used, columns = sum(1 << a for a, _ in node), sum(1 << b for _, b in node)
-        known = self._reaches.get((used, columns))
-        if known is None:
-            known = any(
-                (key | columns).bit_count() <= self.max_arity
-                and all(self.partners[b] & ~used for b in _bits(key & ~columns))
-                for key in self.keys
-            )
-            self._reaches[used, columns] = known
-        return known
-
     def candidates(self, arity: int) -> list[Node]:
-        """The sets of this size all of whose parts hold. Each level is settled before the next."""
-        if not self.keys:
-            return []
-        if arity == 2:
-            found = [(p, q) for p, q in combinations(self.pairs, 2) if p[0] != q[0] and p[1] != q[1]]
-            return [node for node in found if self._reaches_key(node)]
-        by_start: dict[Node, list[Pair]] = {}
-        for node in self._level:
-            by_start.setdefault(node[:-1], []).append(node[-1])
-        wider = []
-        for start, ends in by_start.items():
-            for p, q in combinations(sorted(ends), 2):
-                if p[0] == q[0] or p[1] == q[1]:
+        """The sets that may hold at this level, and sets of fewer pairs that they depend on.
+
+        A set whose referenced columns contain a key is looked at if those of its parts that contain one
+        hold. Without a key it is looked at as a part of a key, or because a set with a key depends on it: so
+        columns that have their few values in common with all others, such as flags, do not multiply.
+        """
+        found: dict[Node, None] = {}
+        for base in [(p,) for p in self.pairs] if arity == 2 else self._level:
+            keyed, columns = self.has_key(base), sum(1 << b for _, b in base)
+            for pair in self.pairs:
+                if any(a == pair[0] or b == pair[1] for a, b in base):
                     continue
-                node = (*start, p, q)
-                if all(part in self.valid for part in _parts(node)) and self._reaches_key(node):
-                    wider.append(node)
-        return wider
+                if not keyed and columns | 1 << pair[1] not in self._inside:
+                    continue
+                node = tuple(sorted((*base, pair)))
+                if node not in found and self._may_hold(node):
+                    found[node] = None
+        self._level = list(found)
+        for node in self._level:
+            if self.has_key(node):
+                found |= dict.fromkeys(part for part in _all_parts(node) if part not in self.valid)
+        self._beside = sorted(found, key=len)
+        if len(found) > MAX_NODES:
+            raise UsageError(
+                f"table {self.dependent!r} may be included in {self.referenced!r} by more than "
+                f"{MAX_NODES:,} combinations of {arity} columns. {NOTHING_APPLIED} Leave columns out with "
+                "--exclude, or bound combinations with --max-arity."
+            )
+        return list(found)
+
+    def _may_hold(self, node: Node) -> bool:
+        """Whether no part of it is known to fail; parts without a key may be unknown if it has one."""
+        if not self.has_key(node):
+            return len(node) == 2 or all(part in self.valid for part in _parts(node))
+        return all(
+            part in self.valid or not (part in self.refuted or self.has_key(part))
+            for part in _all_parts(node)
+        )
 
     def settle(self, node: Node, rows: Sequence[int]) -> None:
         """What the rows say: they are against it, or there are none."""
@@ -204,8 +215,12 @@ class Lattice:
         if self.known.get(node, rows[0]) is None:
             self.broken[node] = list(rows)
 
-    def close_level(self, nodes: Sequence[Node]) -> None:
-        self._level = [node for node in nodes if node in self.valid]
+    def close_level(self) -> None:
+        """A set holds only if all of its parts do, which may have been settled beside it."""
+        for node in self._beside:
+            if len(node) > 2 and any(part not in self.valid for part in _parts(node)):
+                self.valid.discard(node)
+        self._level = [node for node in self._level if node in self.valid]
 
     def were_listed(self, listed: Collection[Composite]) -> Iterator[tuple[Node, Composite]]:
         """What held before and does not hold now, of what was listed."""
@@ -230,13 +245,10 @@ def _settle_level(tables: Tables, lattices: Sequence[Lattice], arity: int) -> in
     """Settle all sets of one size with one job; for how many rows were looked at."""
     looks: list[Look] = []
     asked: list[tuple[Lattice, Node]] = []
-    levels = []
     for lattice in lattices:
         left, right = tables[lattice.dependent], tables[lattice.referenced]
-        level = lattice.candidates(arity)
-        levels.append((lattice, level))
         doubtful = []
-        for node in level:
+        for node in lattice.candidates(arity) if lattice.keys else ():
             row_id = lattice.known.get(node, -1)
             if row_id is None:
                 if left.added or right.deleted:
@@ -253,8 +265,8 @@ def _settle_level(tables: Tables, lattices: Sequence[Lattice], arity: int) -> in
             asked.append((lattice, node))
     for (lattice, node), rows in zip(asked, refuting_rows(tables, looks), strict=True):
         lattice.settle(node, rows)
-    for lattice, level in levels:
-        lattice.close_level(level)
+    for lattice in lattices:
+        lattice.close_level()
     return len(looks)
 
 
@@ -278,6 +290,12 @@ def _parts(node: Node) -> Iterator[Node]:
     """The sets with one pair less."""
     for i in range(len(node)):
         yield node[:i] + node[i + 1 :]
+
+
+def _all_parts(node: Node) -> Iterator[Node]:
+    """The sets of at least two of its pairs, but not all."""
+    for n in range(2, len(node)):
+        yield from combinations(node, n)
 
 
 def _bits(mask: int) -> Iterator[int]:
