@@ -159,6 +159,7 @@ class Reader:
             raise UsageError(f"dependencies of kind {shorten(kind)} are not known. Kinds: {known}.")
         if not 0 <= max_error <= 1:
             raise UsageError(f"max_error is {max_error}; expected a share from 0 to 1, such as 0.02.")
+        at = self._one_version(at)
         names = self.tables(at) if table is None else [table]
         found: list[Dependency] = []
         for name in names:
@@ -168,6 +169,10 @@ class Reader:
         if kind in (None, "ind"):
             found.extend(self._inds(table, at, max_error, with_empty))
         return found
+
+    def _one_version(self, at: int | None) -> int | None:
+        """The newest version now, if none is asked for: what is read for one answer must be of one version."""
+        return at if at is not None else self.version or None
 
     def _inds(self, table: str | None, at: int | None, max_error: float, with_empty: bool) -> list[Ind]:
         from holdfast.discovery.ind_list import list_inds
@@ -233,6 +238,7 @@ class Reader:
     def pins(self, table: str | None = None, at: int | None = None) -> list[Pin]:
         """What is pinned, and whether it holds: combinations, and inclusions of a table in others."""
         found = []
+        at = self._one_version(at)
         for name in self.tables(at) if table is None else [table]:
             _, state = self._current(name, at)
             found += [Pin(name, columns, holds) for columns, holds in state.pins]

@@ -95,21 +95,22 @@ class Inspector(Reader):
         from holdfast.discovery.facts import column_facts, with_coverage
         from holdfast.discovery.links import Linkage, rank_links
 
-        generator = self._generator()
+        at = self._one_version(None)
+        generator = self._generator(at)
         if generator is None:
             raise UsageError(
                 "no table of this workspace takes part in inclusions, so there are no links. "
                 "Track tables with --kinds ucc,ind to find foreign keys."
             )
         if table is not None:
-            self._current(table)
+            self._current(table, at)
         pairs = self._pair_counts(generator)
-        states = {t.table: self._current(t.table)[1] for t in generator.tables}
+        states = {t.table: self._current(t.table, at)[1] for t in generator.tables}
         relations = {name: self._rows(state) for name, state in states.items()}
         facts = [f for t in generator.tables for f in column_facts(generator, pairs, t, relations[t.table])]
         keys: dict[str, list[tuple[str, ...]]] = {n: [] for n, s in states.items() if s.cover is not None}
         inds = []
-        for found in self.dependencies(max_error=max_error):
+        for found in self.dependencies(at=at, max_error=max_error):
             if isinstance(found, Ucc):
                 if found.table in keys:
                     keys[found.table].append(found.columns)
@@ -137,9 +138,9 @@ class Inspector(Reader):
         from holdfast.discovery.ind_list import inds_of
         from holdfast.discovery.missing import missing_now
 
-        version = self.version
-        generator = self._generator() or GeneratorState()
-        left, right = self._column_id(generator, dependent), self._column_id(generator, referenced)
+        at = self._one_version(None)
+        generator = self._generator(at) or GeneratorState()
+        left, right = (self._column_id(generator, side, at) for side in (dependent, referenced))
         if left == right:
             raise UsageError(f"{dependent} is always included in itself.")
         pair = pair_ids(np.array([left]), np.array([right]))
@@ -148,11 +149,11 @@ class Inspector(Reader):
         if ind.missing_values:
             table = generator.table(dependent.table)
             assert table is not None
-            relation = self._rows(self._current(dependent.table)[1])
+            relation = self._rows(self._current(dependent.table, at)[1])
             missing = missing_now(generator, relation, table, dependent.columns[0], right, VALUES_SHOWN)
         since, turned = self._spell_of_ind(ind)
         return IndExplanation(
-            dependent, referenced, version, ind, ind.missing_values == 0, since, missing, turned
+            dependent, referenced, at or 0, ind, ind.missing_values == 0, since, missing, turned
         )
 
     def sizes(self) -> Mapping[str, int]:
@@ -162,11 +163,12 @@ class Inspector(Reader):
         for deletes and updates; `rows`: the rest of the segments; `keys`: covers, evidence and indexes.
         """
         sizes = dict.fromkeys(("values", "locators", "rows", "keys"), 0)
-        generator = self._generator()
+        at = self._one_version(None)
+        generator = self._generator(at)
         if generator is not None:
             sizes["values"] = sum(f.length for f in generator.files())
-        for name in self.tables():
-            state = self._current(name)[1]
+        for name in self.tables(at):
+            state = self._current(name, at)[1]
             for ref in state.segments:
                 locator = 12 * ref.n_rows if state.locator else 0  # a 64-bit hash and a 32-bit position
                 sizes["locators"] += locator
@@ -192,10 +194,10 @@ class Inspector(Reader):
             self._engine_for_reading(),
         )
 
-    def _column_id(self, generator: GeneratorState, side: Side) -> int:
+    def _column_id(self, generator: GeneratorState, side: Side, at: int | None) -> int:
         if len(side.columns) != 1:
             raise UsageError(f"{side} has {len(side.columns)} columns; give one on each side.")
-        base, state = self._current(side.table)
+        base, state = self._current(side.table, at)
         [column] = side.columns
         if state.schema.position(column) is None:
             raise UnknownColumnError.from_missing(side.table, base, column, state.schema.names)

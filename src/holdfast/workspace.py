@@ -260,7 +260,7 @@ class Workspace(Writer):
             raise UsageError(f"{dependent} and {referenced} have different numbers of columns.")
         for table, columns in ((s.table, s.columns) for s in (dependent, referenced)):
             for column in columns:
-                self._column_id(generator, Side(table, (column,)))
+                self._column_id(generator, Side(table, (column,)), base or None)
         state = self._current(dependent.table, base)[1]
         pairs = sorted(
             zip(dependent.columns, referenced.columns, strict=True),

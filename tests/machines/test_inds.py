@@ -386,7 +386,8 @@ class Inds(RuleBasedStateMachine):
         name = self.some(data, lambda held: bool(held.rows) and not held.append_only)
         if name is not None:
             held = self.held[name]
-            gone = list(data.draw(batches(held.shape, held.rows)).deletes)
+            at_most = data.draw(st.sampled_from([1, 2, 5]))
+            gone = list(data.draw(batches(held.shape, held.rows, at_most)).deletes)
             held.deleted = [*held.deleted, *gone][-10:]
             self.apply(name, _without(held.rows, gone), deletes=held.table(gone))
 
@@ -498,6 +499,10 @@ class Inds(RuleBasedStateMachine):
         return [row] * (1 + sum(canonical_row(r) == canonical_row(row) for r in held.rows))
 
     @rule(data=st.data())
+    def refuse(self, data: st.DataObject) -> None:
+        ways = [self.delete_too_often, self.one_bad_table_of_several, self.delete_from_append_only]
+        data.draw(st.sampled_from(ways))(data)
+
     def delete_too_often(self, data: st.DataObject) -> None:
         """The whole batch is rejected, its good rows too."""
         name = self.some(data, lambda held: not held.append_only)
@@ -506,12 +511,10 @@ class Inds(RuleBasedStateMachine):
             deletes, inserts = self.absent(data, name), data.draw(held.shape.rows(max_size=3))
             self.refused(AbsentRowError, name, deletes=held.table(deletes), inserts=held.table(inserts))
 
-    @precondition(lambda self: len(self.held) > 1)
-    @rule(data=st.data())
     def one_bad_table_of_several(self, data: st.DataObject) -> None:
         """Nothing of any table is applied."""
         bad = self.some(data, lambda held: not held.append_only)
-        if bad is None:
+        if bad is None or len(self.held) < 2:
             return
         good = data.draw(st.sampled_from(sorted(set(self.held) - {bad})))
         new = data.draw(self.held[good].shape.rows(min_size=1, max_size=3))
@@ -525,7 +528,6 @@ class Inds(RuleBasedStateMachine):
                 attempt(batch)
         assert self.ws.version == version
 
-    @rule(data=st.data())
     def delete_from_append_only(self, data: st.DataObject) -> None:
         name = self.some(data, lambda held: bool(held.rows) and held.append_only)
         if name is None:
@@ -551,18 +553,19 @@ class Inds(RuleBasedStateMachine):
             assert version == self.ws.version
             self.record()
 
-    @rule()
+    @rule(data=st.data())
+    def pause(self, data: st.DataObject) -> None:
+        data.draw(st.sampled_from([self.restart, self.restart, self.tidy, self.verify]))()
+
     def restart(self) -> None:
         """What the next process sees is what is on disk."""
         self.ws.close()
         self.ws = holdfast.open(self.folder / "w", engine="inline", create=False)
 
-    @rule()
     def tidy(self) -> None:
         """Nothing that old versions are read from is litter."""
         self.ws.tidy(grace_s=0)
 
-    @rule()
     def verify(self) -> None:
         assert self.ws.verify() > 0
 
@@ -678,13 +681,11 @@ class Inds(RuleBasedStateMachine):
     def check_version(self, version: int) -> None:
         self.check_truth(self.recorded[version], version)
 
-    @precondition(lambda self: self.recorded)
     @rule(data=st.data())
-    def travel(self, data: st.DataObject) -> None:
+    def look_back(self, data: st.DataObject) -> None:
         self.check_version(data.draw(st.sampled_from(sorted(self.recorded))))
+        self.read_the_log()
 
-    @precondition(lambda self: self.recorded)
-    @rule()
     def read_the_log(self) -> None:
         """The ledger's changes, folded, are the cover; every commit is a version."""
         folded: set[tuple[oracle.Side, oracle.Side]] = set()
