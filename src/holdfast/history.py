@@ -171,7 +171,7 @@ class Reader:
         return found
 
     def _one_version(self, at: int | None) -> int | None:
-        """The newest version now, if none is asked for: what is read for one answer must be of one version."""
+        """The newest version now, if none is asked for: one answer is read from one version."""
         return at if at is not None else self.version or None
 
     def _inds(self, table: str | None, at: int | None, max_error: float, with_empty: bool) -> list[Ind]:

@@ -123,15 +123,17 @@ class Workspace(Writer):
         )
         with self._context() as context:
             tracked = [steps.track(context, table, source, wanted) for table, source in sources.items()]
-            generator = None
-            if "ind" in kinds:
-                generator = self._generator(base) or GeneratorState()
+            steps.check_patterns([step.state for step in tracked], (*(columns or ()), *exclude))
+
+            def join(generator: GeneratorState) -> GeneratorState:
                 generator = replace(generator, max_arity=max_arity or generator.max_arity)
-                steps.check_patterns([step.state for step in tracked], (*(columns or ()), *exclude))
                 for step in tracked:
                     chosen = inds.chosen_columns(generator, step.state, columns, exclude, as_text=as_text)
                     generator = inds.joined(generator, chosen)
-            return self._finish(context, base, "track", tracked, generator, None, started, commit=True)
+                return generator
+
+            takes_part = join if "ind" in kinds else None
+            return self._finish(context, base, "track", tracked, takes_part, None, started, commit=True)
 
     def apply(
         self,
@@ -222,9 +224,9 @@ class Workspace(Writer):
                 for table, batch in batches.items()
             ]
             takes_part = any(s.tracks("ind") for s in states.values())
-            generator = self._generator(base) if takes_part else None
+            join = (lambda generator: generator) if takes_part else None
             action = "apply" if commit else "check"
-            change = self._finish(context, base, action, done, generator, batch_id, started, commit=commit)
+            change = self._finish(context, base, action, done, join, batch_id, started, commit=commit)
         if commit:
             self._tidy_when_due()
         return replace(change, elapsed_s=time.perf_counter() - started)

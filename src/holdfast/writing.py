@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from holdfast.pipeline.values import Values
 
 ProgressHook = Callable[[str, int, int], None]
+Join = Callable[[GeneratorState], GeneratorState]
 STAGING = "staging"
 # Writers of other tables do not disturb this one: its commit is tried again on top of theirs.
 COMMIT_ATTEMPTS = 20
@@ -94,56 +95,83 @@ class Writer(Inspector):
         base: int,
         action: str,
         done: Sequence[Step],
-        generator: GeneratorState | None,
+        join: Join | None,
         batch_id: str | None,
         started: float,
         *,
         commit: bool,
     ) -> Change:
-        """From the steps of all tables: the inclusions among them, the report, and the commit."""
-        changes = [c for step in done for c in step.changes]
-        inclusions = None
-        if generator is not None:
-            inclusions = self._taken_in(context, base, generator, done, commit=commit)
-            changes += inclusions.changes
-        change = Change(
+        """From the steps of all tables: the inclusions among them, the report, and the commit.
+
+        `join` adds the tables that are being tracked to the generator; None: no table takes part in
+        inclusions. Tables that do share the generator. So if another table's batch was committed meanwhile,
+        the inclusions are worked out again on top of it; the tables' own steps stand as they are.
+        """
+        states = [step.saved(self.root) for step in done] if commit else []
+        seen = self.ledger.heads(base)
+        for attempt in range(COMMIT_ATTEMPTS):
+            inclusions = None if join is None else self._taken_in(context, base, join, done, commit=commit)
+            change = self._change(base, action, done, inclusions, batch_id, started, commit=commit)
+            if not commit:
+                return change
+            commits = [
+                CommitRow(state.table, action, state.to_dict(), _detail(change, part, step.rounds), batch_id)
+                for state, part, step in zip(states, change.tables, done, strict=True)
+            ]
+            if inclusions is not None:
+                told = {"n_inds": change.n_inds, **change.accesses}
+                commits.append(CommitRow(SHARED, action, inclusions.after.state.to_dict(), told, batch_id))
+            try:
+                change = replace(change, version=self._append(base, commits, _change_rows(change)))
+                break
+            except ConflictError:
+                base = self.ledger.version
+                heads = self.ledger.heads(base)
+                moved = any(heads.get(step.table) != seen.get(step.table) for step in done)
+                if moved or inclusions is None or attempt == COMMIT_ATTEMPTS - 1:
+                    raise
+        self._known.clear()
+        for state, step in zip(states, done, strict=True):
+            if state.evidence is not None and step.found is not None:
+                self._known[state.evidence.name] = step.found
+        if inclusions is not None:
+            self._inclusions = inclusions.after
+        return change
+
+    def _change(
+        self,
+        base: int,
+        action: str,
+        done: Sequence[Step],
+        inclusions: InclusionStep | None,
+        batch_id: str | None,
+        started: float,
+        *,
+        commit: bool,
+    ) -> Change:
+        own = [c for step in done for c in step.changes]
+        return Change(
             action=action,
             version=base + 1 if commit else base,
             tables=tuple(step.summary for step in done),
-            changes=tuple(changes),
+            changes=(*own, *(inclusions.changes if inclusions is not None else ())),
             elapsed_s=time.perf_counter() - started,
             batch_id=batch_id,
             pins=(*(p for step in done for p in step.pins), *_ind_pins(inclusions, done)),
             n_inds=inclusions.after.n_inds if inclusions is not None else None,
             accesses=inclusions.accesses if inclusions is not None else {},
         )
-        if not commit:
-            return change
-        states = [step.saved(self.root) for step in done]
-        commits = [
-            CommitRow(state.table, action, state.to_dict(), _detail(change, part, step.rounds), batch_id)
-            for state, part, step in zip(states, change.tables, done, strict=True)
-        ]
-        if inclusions is not None:
-            told = {"n_inds": change.n_inds, **change.accesses}
-            commits.append(CommitRow(SHARED, action, inclusions.after.state.to_dict(), told, batch_id))
-        change = replace(change, version=self._append(base, commits, _change_rows(change)))
-        self._known.clear()
-        for state, step in zip(states, done, strict=True):
-            if state.evidence is not None and step.found is not None:
-                self._known[state.evidence.name] = step.found
-        self._inclusions = inclusions.after if inclusions is not None else None
-        return change
 
     def _taken_in(
-        self, context: Context, base: int, generator: GeneratorState, done: Sequence[Step], *, commit: bool
+        self, context: Context, base: int, join: Join, done: Sequence[Step], *, commit: bool
     ) -> InclusionStep:
-        """The inclusions after the steps; `generator` has the tables that are being tracked already."""
+        """The inclusions after the steps, on top of a version."""
         from holdfast.discovery.inclusions import OtherTables, take_in
 
-        known = self._load_inclusions(self._generator(base) or GeneratorState())
+        generator = self._generator(base) or GeneratorState()
+        known = self._load_inclusions(generator)
         others = OtherTables(lambda table: self._current(table, base)[1], self._keys_of)
-        values = self._values(context, generator, commit=commit)
+        values = self._values(context, join(generator), commit=commit)
         return take_in(context, values, known, done, others, commit=commit)
 
     def _values(self, context: Context, state: GeneratorState, *, commit: bool = True) -> Values:
@@ -202,10 +230,7 @@ class Writer(Inspector):
         return found if found is not None else load_keys(self.root, state)
 
     def _append(self, base: int, commits: Sequence[CommitRow], changes: list[ChangeRow]) -> int:
-        """Append to the ledger; on top of commits to other tables if there were any meanwhile.
-
-        Tables whose inclusions are tracked share the generator, so their writers do disturb each other.
-        """
+        """Append to the ledger; on top of commits to other tables if there were any meanwhile."""
         names = [c.table for c in commits]
         heads = self.ledger.heads(base)
         seen = [heads.get(name) for name in names]

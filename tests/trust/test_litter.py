@@ -405,9 +405,9 @@ class Life:
             ws.non_uniques(table)
             ws.explain(table, ["name"])
         kit.inclusions_of(ws, self.rows)
-        for version, (tables, inds) in self.past.items():
+        for version, (tables, held) in self.past.items():
             assert {t: kit.keys_of(ws, t, at=version) for t in ws.tables(at=version)} == tables
-            assert sorted(kit.inds_of(ws, at=version)) == inds
+            assert sorted(kit.inds_of(ws, at=version)) == held
         ws.verify()
 
 

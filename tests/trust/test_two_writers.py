@@ -18,6 +18,7 @@ import pytest
 
 import holdfast
 from holdfast.errors import ConflictError
+from holdfast.model.dependency import Side
 from holdfast.workspace import Workspace
 from trust import kit, shop, writer
 
@@ -324,18 +325,41 @@ def test_a_row_that_two_delete_goes_once(tmp_path: Path) -> None:
     shop.check_rows(kit.snapshot(root), shop.after(shop.START, *shop.HISTORY, batch))
 
 
-def test_what_is_read_is_of_one_version(tmp_path: Path) -> None:
-    """A writer that commits while a reader is at it: the reader sees all of it, or nothing."""
+def _explained(ws: Workspace) -> object:
+    told = ws.explain_ind(Side("orders", ("part",)), Side("parts", ("part",)))
+    return told.ind.to_dict(), [value for value, _ in told.missing]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [lambda ws: ws.dependencies(), lambda ws: ws.links(max_error=0.5).to_dict(), _explained],
+    ids=["dependencies", "links", "explain_ind"],
+)
+def test_what_is_read_is_of_one_version(tmp_path: Path, question: Callable[[Workspace], object]) -> None:
+    """A writer commits at any moment while a reader is at it: the reader sees all of it, or nothing."""
     root = tmp_path / "w"
     shop.build(root)
+    row = (1, 9, 1, "Bern")  # breaks a key and inclusions
+    there: shop.Batch = {"orders": ([row], [])}
+    back: shop.Batch = {"orders": ([], [row])}
     with holdfast.open(root, engine="inline") as reader, holdfast.open(root, engine="inline") as ws:
-        before = reader.dependencies()
-        uccs = reader._uccs
+        before = question(reader)
+        shop.apply(ws, there)
+        right = (before, question(reader))
+        assert right[0] != right[1]
+        heads = reader.ledger.heads
+        for moment in range(1000):
+            looks = 0
 
-        def slow(*args: Any) -> Any:
-            if ws.version == 6:
-                shop.apply(ws, {"orders": ([(1, 9, 1, "Bern")], [])})  # breaks a key and inclusions
-            return uccs(*args)
+            def late(version: int | None = None, moment: int = moment) -> dict[str, int]:
+                nonlocal looks
+                looks += 1
+                if looks == moment + 1:
+                    shop.apply(ws, back if row in kit.rows_of(ws, "orders") else there)
+                return heads(version)
 
-        reader._uccs = slow  # type: ignore[method-assign]
-        assert reader.dependencies() in (before, ws.dependencies())
+            reader.ledger.heads = late  # type: ignore[method-assign]
+            assert question(reader) in right, f"a commit before look {moment} at the ledger"
+            if looks <= moment:
+                return
+    pytest.fail("a thousand looks at the ledger?")
