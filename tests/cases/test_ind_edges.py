@@ -675,7 +675,14 @@ def test_a_composite_foreign_key(ws: Workspace) -> None:
     assert wide in {str(c.dependency) for c in change.appeared}
     ws.apply("parts", inserts=ints(part=[1], supplier=[3]))
     assert wide not in inds(ws), "the pair is a key no more"
-    assert [wide in inds(ws, at=v) for v in (1, 2, 3, 4)] == [True, False, True, False]
+    change = ws.apply("parts", deletes=ints(part=[1, 1], supplier=[3, 3]))
+    assert wide not in {str(c.dependency) for c in change.changes}, "it is a key again, and misses (1, 3)"
+    ws.apply("lines", deletes=ints(p=[1], s=[3], n=[1]))
+    change = ws.apply("parts", deletes=ints(part=[2], supplier=[1]))
+    [broke] = [c for c in change.broke if str(c.dependency) == wide]
+    [[row]] = broke.witnesses
+    assert row.values == {"p": 2, "s": 1, "n": 8}
+    assert [wide in inds(ws, at=v) for v in range(1, 8)] == [True, False, True, False, False, True, False]
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,10 @@ class Held:
         return bool(self.options.get("append_only"))
 
     @property
+    def as_text(self) -> bool:
+        return bool(self.options.get("as_text"))
+
+    @property
     def row_key(self) -> tuple[str, ...]:
         return tuple(self.options.get("row_key", ()))
 
@@ -158,7 +162,7 @@ class Held:
             tuple(self.rows),
             self.taking_part if "ind" in self.options["kinds"] else (),
             self.append_only,
-            bool(self.options.get("as_text")),
+            self.as_text,
         )
 
     def keys(self) -> set[tuple[str, ...]]:
@@ -391,6 +395,27 @@ class Inds(RuleBasedStateMachine):
             held.deleted = [*held.deleted, *gone][-10:]
             self.apply(name, _without(held.rows, gone), deletes=held.table(gone))
 
+    @precondition(lambda self: self.truth.wide)
+    @rule(data=st.data())
+    def delete_referenced(self, data: st.DataObject) -> None:
+        """Every row that a row of another table refers to by several columns."""
+        (t, columns), (u, others) = data.draw(st.sampled_from(sorted(self.truth.wide)))
+        child, held = self.held[t], self.held[u]
+        if held.append_only:
+            return
+        wanted, there = (
+            [[oracle.comparable(row[h.shape.names.index(n)], h.as_text) for n in names] for row in h.rows]
+            for h, names in ((child, columns), (held, others))
+        )
+        part = data.draw(st.sampled_from(wanted))
+        gone = [
+            row
+            for row, values in zip(held.rows, there, strict=True)
+            if all(v is None or v == w for v, w in zip(part, values, strict=True))
+        ]
+        held.deleted = [*held.deleted, *gone][-10:]
+        self.apply(u, _without(held.rows, gone), deletes=held.table(gone))
+
     @rule(data=st.data())
     def delete_everything(self, data: st.DataObject) -> None:
         """Columns without values take part in nothing."""
@@ -614,10 +639,9 @@ class Inds(RuleBasedStateMachine):
         assert change.event == "broke"
         held = self.held[table]
         position = held.shape.names.index(column)
-        as_text = bool(held.options.get("as_text"))
         spelled: dict[Any, set[Any]] = {}
         for row in held.rows:
-            value = oracle.comparable(row[position], as_text)
+            value = oracle.comparable(row[position], held.as_text)
             if value in missing:
                 spelled.setdefault(value, set()).update(_spellings(row[position]))
         named = [next((v for v, texts in spelled.items() if told in texts), None) for told in change.values]

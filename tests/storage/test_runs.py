@@ -17,9 +17,18 @@ from hypothesis import strategies as st
 from holdfast.errors import DamagedFileError
 from holdfast.kernels.clusters import Clusters, no_clusters
 from holdfast.kernels.runs import Entries, no_entries
+from holdfast.model.dependency import Side
 from holdfast.storage.bundle import open_bundle, write_bundle
 from holdfast.storage.files import FileRef
-from holdfast.storage.generator import FOLDER, GeneratorState, RunRef, SumRef, ValueTable, read_pairs
+from holdfast.storage.generator import (
+    FOLDER,
+    GeneratorState,
+    PinnedInd,
+    RunRef,
+    SumRef,
+    ValueTable,
+    read_pairs,
+)
 from holdfast.storage.runs import (
     entries_in_range,
     in_range,
@@ -294,6 +303,7 @@ FILES = st.builds(
     st.integers(0, 2**40),
     st.integers(0, LAST).map(lambda n: f"{n:016x}"),
 )
+SIDES = st.builds(Side, NAMES, st.lists(NAMES, min_size=1, max_size=2).map(tuple))
 SUMS = st.builds(SumRef, FILES, st.integers(0, 2**40))
 
 
@@ -321,6 +331,7 @@ def states(draw: st.DrawFn) -> GeneratorState:
         pairs=tuple(draw(st.lists(SUMS, max_size=3))),
         max_arity=draw(st.integers(1, 5)),
         composites=draw(st.none() | FILES),
+        pins=tuple(draw(st.lists(st.builds(PinnedInd, SIDES, SIDES, st.booleans()), max_size=2))),
     )
 
 

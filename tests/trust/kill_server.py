@@ -39,6 +39,7 @@ import holdfast.pipeline.batch
 import holdfast.pipeline.encode
 from holdfast.discovery import inds
 from holdfast.errors import ConflictError, HoldfastError, TableExistsError
+from holdfast.model.dependency import Side
 from holdfast.pipeline import relation, values
 from holdfast.storage import bundle, composites, format, ledger, litter, segments
 from holdfast.storage.ledger_rows import ChangeRow, CommitRow
@@ -273,6 +274,14 @@ def shop_merge(root: Path) -> dict[str, Any]:
         return {"repeated": ws.merge("orders") == before}
 
 
+def shop_pin(root: Path) -> dict[str, Any]:
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        repeated = len(ws.pins()) > 1
+        if not repeated:
+            ws.pin("orders", ["part", "supplier"], referenced=Side("parts", ("part", "supplier")))
+        return {"repeated": repeated}
+
+
 def shop_drop(root: Path) -> dict[str, Any]:
     with holdfast.open(root, engine="inline", create=False) as ws:
         repeated = "parts" not in ws.tables()
@@ -340,6 +349,7 @@ OPERATIONS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "shop_apply_merging": shop_apply_merging,
     "shop_apply_tidying": shop_apply_tidying,
     "shop_merge": shop_merge,
+    "shop_pin": shop_pin,
     "shop_drop": shop_drop,
     "shop_follow": shop_follow,
     "snapshot": kit.snapshot,

@@ -179,6 +179,7 @@ def inclusions_of(ws: Workspace, rows: Mapping[str, Sequence[Row]]) -> dict[str,
     assert unary == oracle.inclusions(database, max_error=1.0)
     held = inds_of(ws)
     assert sorted(held) == expected_inds(ws, rows)
+    assert all(pin.holds == (str(pin) in held) for pin in ws.pins() if pin.referenced is not None)
     clusters = [[[list(column) for column in columns], n] for columns, n in ws.clusters()]
     assert {frozenset(map(tuple, columns)): n for columns, n in clusters} == oracle.clusters(database)
     frequencies = frequencies_of(ws)

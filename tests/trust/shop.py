@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 import holdfast
+from holdfast.model.dependency import Side
 from holdfast.workspace import Workspace
 from trust import kit
 from trust.kit import Row
@@ -56,6 +57,8 @@ NEXT: Batch = {
     "orders": ([(9, 1, 1, "Bern")], [(3, 2, 1, None), (6, 4, 1, "Oslo")]),
     "visits": ([(9, "Bern")], []),
 }
+# The version that `build` ends with.
+BUILT = 7
 # Rows of a table that joins later.
 RETURNS: list[Row] = [(1, 1, 1, "Rome"), (5, 1, 1, "Lima")]
 
@@ -81,6 +84,10 @@ def track(ws: Workspace) -> Any:
     return ws.track_all(sources, kinds=("ucc", "ind"))
 
 
+def pin(ws: Workspace) -> Any:
+    return ws.pin("orders", ["part"], referenced=Side("parts", ("part",)))
+
+
 def apply(ws: Workspace, batch: Batch, **more: Any) -> Any:
     """Apply a batch: as `apply` if it is of one table, else as `apply_all`."""
     parts = {
@@ -98,12 +105,14 @@ def apply(ws: Workspace, batch: Batch, **more: Any) -> Any:
 
 
 def build(root: Path) -> None:
-    """The workspace that most tests start from: three tables after `HISTORY`; version 6."""
+    """The workspace that most tests start from: three tables after `HISTORY`, an inclusion pinned."""
     with holdfast.open(root, engine="inline") as ws:
         track(ws)
         ws.track("visits", table_of("visits", START["visits"]), kinds=("ind",), append_only=True)
         for i, batch in enumerate(HISTORY):
             apply(ws, batch, batch_id=f"history-{i}")
+        pin(ws)
+        assert ws.version == BUILT
 
 
 def check_rows(found: Mapping[str, Any], rows: Rows) -> None:

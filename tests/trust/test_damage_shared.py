@@ -57,6 +57,7 @@ QUESTIONS: dict[str, Question] = {
     "links": lambda ws: ws.links(max_error=0.5).to_dict(),
     "explain what holds": lambda ws: _explained(ws, "orders.part", "parts.part"),
     "explain what does not": lambda ws: _explained(ws, "parts.supplier", "visits.city"),
+    "pins": lambda ws: [pin.to_dict() for pin in ws.pins()],
     "log": lambda ws: [entry.to_dict() for entry in ws.log()],
     "rows": lambda ws: {t: kit.rows_of(ws, t) for t in ws.tables()},
     "frequencies": kit.frequencies_of,
@@ -165,10 +166,10 @@ def test_what_past_inclusions_are_read_from(base: Path, tmp_path: Path, kind: st
     whole, root = tmp_path / "whole", tmp_path / "w"
     shutil.copytree(base, whole)
     with holdfast.open(whole, engine="inline") as ws:
-        past = {v: kit.inds_of(ws, at=v) for v in range(1, 7)}
+        past = {v: kit.inds_of(ws, at=v) for v in range(1, shop.BUILT + 1)}
         ws.drop("parts")  # which sums the pairs up anew
         ws.tidy(grace_s=0)
-        old, new = ws._generator(6), ws._generator()
+        old, new = ws._generator(shop.BUILT), ws._generator()
         assert old is not None
         assert new is not None
         assert not {f.name for f in old.covers()} & {f.name for f in new.covers()}
@@ -257,7 +258,7 @@ def test_a_damaged_drop_or_merge_changes_nothing(
     with holdfast.open(root, engine="inline") as ws:
         with pytest.raises(DamagedFileError, match=Path(name).name):
             getattr(ws, operation)("orders")
-        assert (ws.version, ws.tables()) == (6, ["orders", "parts", "visits"])
+        assert (ws.version, ws.tables()) == (shop.BUILT, ["orders", "parts", "visits"])
         assert not list((root / "staging").glob("*/"))
 
 
@@ -270,10 +271,10 @@ def test_runs_that_do_not_fit_their_tables_are_damage(base: Path, tmp_path: Path
         assert state is not None
         # A run less, as if a commit had been lost half-way.
         short = replace(state, runs=state.runs[1:])
-        ws.ledger.append(6, [CommitRow(SHARED, "apply", short.to_dict())], [])
+        ws.ledger.append(shop.BUILT, [CommitRow(SHARED, "apply", short.to_dict())], [])
         with pytest.raises(DamagedFileError, match=r"less than never.*Nothing was applied"):
             shop.apply(ws, shop.BOTH)
-        assert ws.version == 7
+        assert ws.version == shop.BUILT + 1
         assert kit.rows_of(ws, "orders") == shop.after(shop.START, *shop.HISTORY)["orders"]
 
 

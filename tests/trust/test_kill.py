@@ -32,6 +32,7 @@ OF_THE_SHOP = (
     "shop_apply_merging",
     "shop_apply_tidying",
     "shop_merge",
+    "shop_pin",
 )
 ALL = (*FAST, *OF_THE_SHOP, "apply", "apply_housekeeping", "apply_tidying", "pin", "drop")
 MOMENTS = ("before", "half", "after")
@@ -173,6 +174,7 @@ def _judge(operation: str, seen: dict[str, set[str]]) -> None:
         "shop_apply_merging": {"seal_file", "write_file", "create_write_transaction", "rmtree"},
         "shop_apply_tidying": {"write_file", "create_write_transaction", "remove_file"},
         "shop_merge": {"seal_file", "write_file", "create_write_transaction", "rmtree"},
+        "shop_pin": {"write_file", "create_write_transaction", "sync_file"},
         "shop_drop": {"seal_file", "write_file", "create_write_transaction", "rmtree"},
     }
     assert set(seen) >= expected[operation]
