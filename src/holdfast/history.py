@@ -129,8 +129,8 @@ class Reader:
         """The kinds of dependencies that are kept for a table."""
         return self._current(table, at)[1].kinds
 
-    def schema(self, table: str) -> Schema:
-        return self._current(table)[1].schema
+    def schema(self, table: str, at: int | None = None) -> Schema:
+        return self._current(table, at)[1].schema
 
     def n_rows(self, table: str, at: int | None = None) -> int:
         return self._current(table, at)[1].n_rows

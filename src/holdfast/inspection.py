@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.errors import UnknownColumnError, UsageError
+from holdfast.errors import UnknownColumnError, UsageError, listing
 from holdfast.history import Reader
 from holdfast.model.change import WitnessRow
 from holdfast.model.dependency import Ind, Side, Ucc
@@ -84,7 +84,7 @@ class Inspector(Reader):
             if size
         )
 
-    def links(self, table: str | None = None, *, max_error: float = 0.0) -> Linkage:
+    def links(self, table: str | None = None, *, max_error: float = 0.0, at: int | None = None) -> Linkage:
         """Foreign-key candidates, ranked, with their reasons; and the primary keys chosen with them.
 
         Every table of the workspace counts in the choice; `table` only narrows what is returned, to links
@@ -95,7 +95,7 @@ class Inspector(Reader):
         from holdfast.discovery.facts import column_facts, with_coverage
         from holdfast.discovery.links import Linkage, rank_links
 
-        at = self._one_version(None)
+        at = self._one_version(at)
         generator = self._generator(at)
         if generator is None:
             raise UsageError(
@@ -127,11 +127,11 @@ class Inspector(Reader):
         chosen = tuple(k for k in linkage.links if table in (k.dependent.table, k.referenced.table))
         return replace(Linkage(chosen, linkage.primary_keys))
 
-    def not_null(self, table: str) -> frozenset[str]:
-        """The columns of a table that have no NULL now."""
+    def not_null(self, table: str, at: int | None = None) -> frozenset[str]:
+        """The columns of a table that have no NULL, now or, while its files are there, at a version."""
         from holdfast.discovery.facts import not_null_columns
 
-        return not_null_columns(self._rows(self._current(table)[1]))
+        return not_null_columns(self._rows(self._current(table, at)[1]))
 
     def explain_ind(self, dependent: Side, referenced: Side) -> IndExplanation:
         """Whether one column is included in another now, since when, and which values are missing."""
@@ -196,7 +196,10 @@ class Inspector(Reader):
 
     def _column_id(self, generator: GeneratorState, side: Side, at: int | None) -> int:
         if len(side.columns) != 1:
-            raise UsageError(f"{side} has {len(side.columns)} columns; give one on each side.")
+            raise UsageError(
+                f"{len(side.columns)} columns of table {side.table!r} are given ({listing(side.columns)}); "
+                "give one on each side."
+            )
         base, state = self._current(side.table, at)
         [column] = side.columns
         if state.schema.position(column) is None:

@@ -141,6 +141,7 @@ def test_show_at_a_version(shell: Shell) -> None:
     assert ["phone"] not in [d["columns"] for d in now["dependencies"]]
     assert ["phone"] in [d["columns"] for d in then["dependencies"]]
     assert then["tables"][0]["n_rows"] == 3
+    assert shell("show", "--at", "0").out.startswith("no table is tracked (version 0)")
 
 
 def test_reading_imports_neither_spark_nor_numba_nor_pandas(shell: Shell) -> None:
@@ -548,6 +549,29 @@ def test_check_all_gates_on_pins_and_names_their_tables(shop: Shell) -> None:
     assert outcome.code == 1
     assert "    orders[nr] is no longer unique:\n" in outcome.out
     assert "  pinned orders[nr]: WOULD NOT HOLD\n" in outcome.out
+
+
+def test_pinned_inclusions_are_guarded(shop: Shell) -> None:
+    told = shop("pin", "orders", "customer", "--in", "customers.id")
+    assert told.out == "pinned orders[customer] in customers[id]: holds (version 2)\n"
+    deleted = shop.file("d.csv", "id,name\n103,Cyd\n")
+    broken = shop("check", "customers", "--deletes", deleted)
+    assert broken.code == 1
+    assert broken.out.splitlines()[-1] == "  pinned orders[customer] in customers[id]: WOULD NOT HOLD"
+    assert (
+        shop("check", "orders", "--inserts", shop.file("o.csv", "nr,customer,ship_to\n6,101,101\n")).code == 0
+    )
+    shown = shop("show").out.splitlines()
+    assert shown[-1] == "  pinned orders[customer] in customers[id]: holds"
+    assert sum("pinned" in line for line in shown) == 1
+    assert "pinned" not in shop("show", "--kind", "ucc").out
+    assert shop("show", "--kind", "ucc", "--json").json()["pins"] == []
+    [pin] = shop("show", "--kind", "ind", "--json").json()["pins"]
+    assert pin["referenced"] == {"table": "customers", "columns": ["id"]}
+    assert "pin orders [customer] in customers[id]\n" in shop("log").out
+    removed = shop("pin", "orders", "customer", "--in-table", "customers", "--in-column", "id", "--remove")
+    assert removed.out == "orders[customer] in customers[id] is no longer pinned (version 3)\n"
+    assert shop("check", "customers", "--deletes", deleted).code == 0
 
 
 def test_explain_an_inclusion(shop: Shell) -> None:

@@ -22,6 +22,7 @@ from holdfast.errors import (
     UsageError,
 )
 from holdfast.model.dependency import Ind
+from holdfast.pipeline import values as generator
 from reference import inds as oracle
 
 IND = ("ind",)
@@ -32,10 +33,6 @@ BOTH = ("ucc", "ind")
 def ws(tmp_path: Path) -> Iterator[Workspace]:
     with holdfast.open(tmp_path / "w", engine="inline") as found:
         yield found
-
-
-def column(values: list[Any], type_: pa.DataType | None = None, name: str = "a") -> pa.Table:
-    return pa.table({name: pa.array(values, type_ or pa.int64())})
 
 
 def ints(**columns: list[Any]) -> pa.Table:
@@ -560,6 +557,35 @@ def test_an_append_only_table_can_be_dropped(ws: Workspace) -> None:
     assert inds(ws) == {"log[p] in t[a]", "t[a] in log[p]"}
     ws.apply("log", deletes=ints(p=[2]))
     assert inds(ws) == {"log[p] in t[a]"}
+
+
+@pytest.mark.parametrize("append_only", [True, False])
+def test_runs_that_merge(ws: Workspace, monkeypatch: pytest.MonkeyPatch, append_only: bool) -> None:
+    """Values that come again and again, in runs that are merged, stay where they are."""
+    monkeypatch.setattr(generator, "MERGE_FANOUT", 2)
+    monkeypatch.setattr(generator, "SMALLEST_TIER", 1)
+    monkeypatch.setattr(generator, "PART_ENTRIES", 2)
+    ws.track("parent", ints(id=[0, 1, 2]), kinds=IND)
+    ws.track("log", ints(p=[0, 1]), kinds=IND, append_only=append_only)
+    rows, ids = [0, 1], {0, 1, 2}
+    for i in range(2, 9):
+        for new in ([i - 1], [i, i, 0]):
+            ws.apply("log", inserts=ints(p=new))
+            rows += new
+            missing = [v for v in rows if v not in ids]
+            assert counts(ws, "log[p] in parent[id]") == (
+                len(set(missing)) / len(set(rows)),
+                len(set(missing)),
+                None if append_only else len(missing),
+                len(set(rows)) / len(ids),
+            )
+            assert counts(ws, "parent[id] in log[p]")[1] == len(ids - set(rows))
+        ws.apply("parent", inserts=ints(id=[i + 1]), deletes=ints(id=[i - 2]))
+        ids = ids - {i - 2} | {i + 1}
+    ws.merge("log")
+    assert counts(ws, "parent[id] in log[p]")[:3] == (1 / 3, 1, 1)
+    ws.apply("log", inserts=ints(p=[9]))
+    assert inds(ws) == {"parent[id] in log[p]"}
 
 
 # -- names, texts, width -----------------------------------------------------------------------------------

@@ -38,7 +38,8 @@ from holdfast.discovery.report import plain
 from holdfast.errors import AbsentRowError, AmbiguousRowError, HoldfastError
 from holdfast.model.change import Change, DependencyChange
 from holdfast.model.dependency import Dependency, Ind, Ucc
-from holdfast.pipeline import relation, values
+from holdfast.pipeline import relation
+from holdfast.pipeline import values as generator
 from holdfast.storage import codes
 from reference import inds as oracle
 from reference import keys as key_oracle
@@ -230,9 +231,9 @@ class Inds(RuleBasedStateMachine):
     def make_small(self) -> None:
         """Limits so small that a dozen rows pass them."""
         self.patch.setattr(relation, "MERGE_FANOUT", 3)
-        self.patch.setattr(values, "MERGE_FANOUT", 3)
-        self.patch.setattr(values, "SMALLEST_TIER", 4)
-        self.patch.setattr(values, "PART_ENTRIES", 8)
+        self.patch.setattr(generator, "MERGE_FANOUT", 3)
+        self.patch.setattr(generator, "SMALLEST_TIER", 4)
+        self.patch.setattr(generator, "PART_ENTRIES", 8)
         self.patch.setattr(inds, "MAX_SUMS", 3)
         if self.colliding:
             honest = codes.hash_texts
@@ -789,7 +790,7 @@ QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_to
 
 
 @pytest.mark.parametrize(
-    ("machine", "n"), [(Inds, 20), (CollidingInds, 10), (CompositeInds, 20), (CollidingCompositeInds, 5)]
+    ("machine", "n"), [(Inds, 20), (CollidingInds, 8), (CompositeInds, 25), (CollidingCompositeInds, 5)]
 )
 def test_inds(machine: type[Inds], n: int) -> None:
     run_state_machine_as_test(
@@ -804,6 +805,6 @@ def test_inds_at_length(machine: type[Inds]) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=200, stateful_step_count=40, deadline=None, suppress_health_check=QUIET
+            max_examples=100, stateful_step_count=40, deadline=None, suppress_health_check=QUIET
         ),
     )

@@ -106,7 +106,7 @@ def script(ws: Workspace, folder: Path, nulls: Any) -> list[Any]:
         said.append([d.columns for d in ws.dependencies(table="t")])
         said.append(ws.non_uniques("t"))
     log = [entry for entry in ws.log("t") if entry.action != "merge"]
-    said.append([(e.action, len(e.changes), e.detail.get("n_rows")) for e in log])
+    said.append([(e.action, len(e.changes), [d.get("n_rows") for d in e.details]) for e in log])
     said.append(str(ws.schema("t").types))
     for columns in itertools.combinations(NAMES, 2):
         explained = ws.explain("t", columns)
@@ -138,7 +138,7 @@ def jobs_of(ws: Workspace, **batch: Any) -> tuple[int, int]:
     """(jobs, rounds of validation) of one batch."""
     before = ws.engine.jobs
     ws.apply("t", **batch)
-    return ws.engine.jobs - before, ws.log("t")[-1].detail["rounds"]
+    return ws.engine.jobs - before, ws.log("t")[-1].details[0]["rounds"]
 
 
 def numbers(rows: np.ndarray) -> pa.Table:

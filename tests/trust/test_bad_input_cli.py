@@ -145,6 +145,10 @@ SHOP_CASES: list[tuple[str, str, tuple[str, ...]]] = [
     ("explain orders customer --in-table x --in-column y", "UnknownTableError", ("'x'",)),
     ("explain orders customer --in orders.customer", "UsageError", ("included in itself",)),
     ("explain orders customer --in customers.name,id", "UsageError", ("columns",)),
+    ("pin orders customer --in customers.idd", "UnknownColumnError", ("'idd'", "Did you mean 'id'?")),
+    ("pin orders customer --in customers.name,id", "UsageError", ("different numbers",)),
+    ("pin orders customer --in customers.id --remove", "UsageError", ("not pinned",)),
+    ("pin orders nr,customer --in customers.id,name", "UsageError", ("does not hold now",)),
 ]
 Run = Callable[..., tuple[int, str, str]]
 
@@ -213,13 +217,11 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _told(root: Path) -> tuple[int, list[dict[str, object]], set[str]]:
+def _told(root: Path) -> tuple[dict[str, object], set[str]]:
     """What a workspace says, and its files but for litter: a table may be written when another is refused."""
     with holdfast.open(root, engine="inline", create=False) as ws:
         ws.tidy(grace_s=0)
-        found = [d.to_dict() for d in ws.dependencies(max_error=1.0)]
-        assert ws.verify() > 0
-        return ws.version, found, kit.files_of(root)
+    return kit.snapshot(root), kit.files_of(root)
 
 
 @pytest.mark.parametrize(("args", "error", "words"), SHOP_CASES, ids=[case[0] for case in SHOP_CASES])

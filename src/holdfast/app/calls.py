@@ -15,10 +15,11 @@ from typing import Any
 import typer
 
 import holdfast
-from holdfast.app.options import EngineName
-from holdfast.app.report import Paper, print_change, print_headlines, progress_on, safe
-from holdfast.errors import HoldfastError, UsageError, shorten
+from holdfast.app.options import EngineName, columns_of
+from holdfast.app.report import Paper, print_change, print_headlines, progress_on, safe, side_text
+from holdfast.errors import HoldfastError, UnknownTableError, UsageError, shorten
 from holdfast.model.change import Change
+from holdfast.model.dependency import Side
 
 BROKEN, BAD_INPUT, INTERNAL, INTERRUPTED, NO_READER = 1, 2, 70, 130, 141
 
@@ -91,3 +92,34 @@ def tell_change(change: Change, as_json: bool) -> None:
         print_json(change.to_dict())
     else:
         print_change(Paper(sys.stdout), change)
+
+
+def referenced_side(
+    ws: holdfast.Workspace, within: str | None, table: str | None, column: str | None
+) -> Side | None:
+    """The side that the options name; None if they name none."""
+    if within is None:
+        if table is None and column is None:
+            return None
+        if table is None or column is None:
+            raise UsageError("--in-table and --in-column belong together: give both, or --in TABLE.COLUMN.")
+        return Side(table, tuple(columns_of(table, ws.schema(table).names, [column])))
+    if table is not None or column is not None:
+        raise UsageError("give --in TABLE.COLUMN, or --in-table and --in-column; not all of them.")
+    if "." not in within:
+        raise UsageError(f"--in has {shorten(within)}; expected TABLE.COLUMN, such as customers.id.")
+    tables = ws.tables()
+    splits = [(within[:i], within[i + 1 :]) for i, c in enumerate(within) if c == "."]
+    known = [(name, rest, ws.schema(name)) for name, rest in splits if name in tables]
+    if not known:
+        raise UnknownTableError.from_missing(splits[0][0], tables)
+    sides = [Side(name, tuple(columns_of(name, s.names, [rest]))) for name, rest, s in known]
+    there = [
+        side
+        for side, (_, _, schema) in zip(sides, known, strict=True)
+        if all(schema.position(c) is not None for c in side.columns)
+    ]
+    if len(there) > 1:
+        both = " or ".join(map(side_text, there))
+        raise UsageError(f"--in {shorten(within)} may be {both}: say it with --in-table and --in-column.")
+    return (there or sides)[0]

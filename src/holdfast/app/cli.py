@@ -1,7 +1,7 @@
 """The command line: `holdfast -w my.hold COMMAND`.
 
 - `--json` prints one document on standard output; whatever else there is to say goes to standard error.
-- Exit codes: 0 fine; 1 a pinned combination would not hold (`check`); 2 bad input or usage; 70 an error
+- Exit codes: 0 fine; 1 something pinned would not hold (`check`); 2 bad input or usage; 70 an error
   in holdfast itself; 130 interrupted.
 - Commands that read import neither Spark nor Numba (a test watches), so they answer in well under 2 s.
 """

@@ -29,6 +29,14 @@ TableName = Annotated[str, typer.Argument(metavar="TABLE", help="The table's nam
 Columns = Annotated[
     list[str], typer.Argument(metavar="COLUMN", help="Columns, as separate arguments or with commas.")
 ]
+In = Annotated[
+    str | None, typer.Option("--in", metavar="TABLE.COLUMN", help="An inclusion in this column, not a key.")
+]
+InTable = Annotated[
+    str | None,
+    typer.Option("--in-table", metavar="TABLE", help="The same, where names have dots: the table ..."),
+]
+InColumn = Annotated[str | None, typer.Option("--in-column", metavar="COLUMN", help="... and the column.")]
 OneTable = Annotated[str | None, typer.Option("--table", metavar="TABLE", help="Only this table.")]
 MaxError = Annotated[
     float,

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.discovery.steps import Step
-from holdfast.errors import UsageError
+from holdfast.errors import NOTHING_APPLIED, UsageError, listing
 from holdfast.kernels.clusters import Clusters, pair_counts, without_columns
 from holdfast.pipeline.values import Cells, Values
 from holdfast.state.pair_counts import PairCounts, by_left
@@ -105,7 +105,7 @@ def chosen_columns(
     if not names and len(table.schema):
         raise UsageError(
             f"the patterns leave no column of table {table.table!r} to look for inclusions in. "
-            f"Nothing was applied. Its columns: {', '.join(table.schema.names)}."
+            f"{NOTHING_APPLIED} Its columns: {listing(table.schema.names)}."
         )
     return ValueTable(table.table, state.next_id, tuple(names), as_text, table.append_only)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from holdfast.app import options
-from holdfast.app.calls import BROKEN, opened, print_json, reported, tell_change
+from holdfast.app.calls import BROKEN, opened, print_json, referenced_side, reported, tell_change
 from holdfast.app.options import (
     After,
     AfterOf,
@@ -26,8 +26,11 @@ from holdfast.app.options import (
     Exclude,
     Format,
     Header,
+    In,
+    InColumn,
     Inserts,
     InsertsOf,
+    InTable,
     Json,
     Kinds,
     MaxColumns,
@@ -41,7 +44,7 @@ from holdfast.app.options import (
     Updates,
     UpdatesOf,
 )
-from holdfast.app.report import Paper, columns_text, name_text
+from holdfast.app.report import Paper, columns_text, name_text, pin_text
 
 
 def track(
@@ -205,7 +208,7 @@ def check(
 ) -> None:
     """Say what a batch would change, and apply nothing.
 
-    Exit code 1 if a pinned combination would not be unique after it.
+    Exit code 1 if something pinned would not hold after it.
     """
     with reported(ctx):
         reading = options.reading(format, delimiter, quote, encoding, header, null, types)
@@ -242,7 +245,7 @@ def check_all(
 ) -> None:
     """Say what batches to several tables would change.
 
-    Nothing is applied. Exit code 1 if a pinned combination would not be unique after them.
+    Nothing is applied. Exit code 1 if something pinned would not hold after them.
     """
     with reported(ctx):
         reading = options.reading(format, delimiter, quote, encoding, header, null, types)
@@ -265,22 +268,26 @@ def pin(
     ctx: typer.Context,
     table: TableName,
     columns: Columns,
+    within: In = None,
+    in_table: InTable = None,
+    in_column: InColumn = None,
     remove: Annotated[bool, typer.Option("--remove", help="Rely on it no longer.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Rely on a combination, so that `check` guards it.
+    """Rely on a key or an inclusion, so that `check` guards it.
 
     Every batch then says whether it holds, and `check` has exit code 1 if it would not.
     """
     with reported(ctx):
         with opened(ctx) as ws:
             named = options.columns_of(table, ws.schema(table).names, columns)
-            pinned, version = ws.pin(table, named, remove=remove), ws.version
+            referenced = referenced_side(ws, within, in_table, in_column)
+            pinned, version = ws.pin(table, named, referenced=referenced, remove=remove), ws.version
         if as_json:
             print_json({**pinned.to_dict(), "pinned": not remove, "version": version})
             return
         paper = Paper(sys.stdout)
-        what = f"{name_text(table)} {columns_text(pinned.columns)}"
+        what = pin_text(pinned) if pinned.referenced else f"{name_text(table)} {columns_text(pinned.columns)}"
         if remove:
             paper.line(f"{what} is no longer pinned (version {version})")
         else:

@@ -108,11 +108,12 @@ def model_of(ws: holdfast.Workspace, max_error: float = 0.0) -> Model:
     """
     from holdfast.app.export import ExportTable, ForeignKey, Model
 
-    names = ws.tables()
+    at = ws.version or None  # all of it of one version, whoever commits meanwhile
+    names = ws.tables(at)
     primary: dict[str, tuple[str, ...]] = {}
     foreign_keys: list[ForeignKey] = []
-    if any("ind" in ws.kinds(name) for name in names):
-        linkage = ws.links(max_error=max_error)
+    if any("ind" in ws.kinds(name, at) for name in names):
+        linkage = ws.links(max_error=max_error, at=at)
         primary = dict(linkage.primary_keys)
         foreign_keys = [
             ForeignKey(link.dependent, link.referenced, link.score, link.error)
@@ -121,8 +122,7 @@ def model_of(ws: holdfast.Workspace, max_error: float = 0.0) -> Model:
         ]
     tables = []
     for name in names:
-        keys = tuple(k.columns for k in ws.dependencies("ucc", name) if isinstance(k, Ucc))
-        tables.append(
-            ExportTable(name, ws.schema(name), ws.n_rows(name), keys, primary.get(name), ws.not_null(name))
-        )
-    return Model(ws.version, tuple(tables), tuple(foreign_keys))
+        keys = tuple(k.columns for k in ws.dependencies("ucc", name, at) if isinstance(k, Ucc))
+        schema, n_rows, not_null = ws.schema(name, at), ws.n_rows(name, at), ws.not_null(name, at)
+        tables.append(ExportTable(name, schema, n_rows, keys, primary.get(name), not_null))
+    return Model(at or 0, tuple(tables), tuple(foreign_keys))

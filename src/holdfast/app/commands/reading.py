@@ -9,8 +9,8 @@ import typer
 
 import holdfast
 from holdfast.app import options
-from holdfast.app.calls import note, open_workspace, opened, print_json, reported
-from holdfast.app.options import All, Columns, Json, MaxError, OneTable, TableName
+from holdfast.app.calls import note, open_workspace, opened, print_json, referenced_side, reported
+from holdfast.app.options import All, Columns, In, InColumn, InTable, Json, MaxError, OneTable, TableName
 from holdfast.app.report import (
     Paper,
     name_text,
@@ -20,9 +20,8 @@ from holdfast.app.report import (
     print_ind_explanation,
     print_inds,
     print_log,
-    side_text,
 )
-from holdfast.errors import UnknownTableError, UsageError, shorten
+from holdfast.errors import UsageError
 from holdfast.history import Explanation
 from holdfast.inspection import IndExplanation
 from holdfast.model.dependency import Ind, Side
@@ -51,6 +50,8 @@ def show(
         _check_kind(kind, max_error, with_empty, non_uniques)
         ws = open_workspace(ctx)
         version = ws.version if at is None else at
+        if at is None and version:
+            at = version  # all that follows is of one version, whoever writes meanwhile
         names = ws.tables(at) if table is None else [table]
         kinds = {name: ws.kinds(name, at) for name in names}
         keyed = [name for name in names if kind != "ind" and "ucc" in kinds[name]]
@@ -58,7 +59,8 @@ def show(
         inds = _inds(ws, kind, table, at, max_error, with_empty)
         bounds = {name: ws.max_columns(name, at) for name in names}
         n_rows = {name: ws.n_rows(name, at) for name in names}
-        pins = ws.pins(table, at) if kind != "ind" else []
+        wanted = {"ucc": (False,), "ind": (True,)}.get(kind or "", (False, True))
+        pins = [p for p in ws.pins(table, at) if (p.referenced is not None) in wanted]
         asked = [table] if table is not None else keyed
         maximal = _non_uniques(ws, asked, bounds, at, only=table) if non_uniques else {}
         if as_json:
@@ -95,14 +97,22 @@ def show(
                 version=version,
                 n_rows=n_rows[name],
                 max_columns=bounds[name],
-                pins=[p for p in pins if p.table == name],
+                pins=[p for p in pins if p.table == name and p.referenced is None],
                 non_uniques=maximal.get(name),
                 everything=everything,
             )
         if kind != "ucc" and any("ind" in kinds[name] for name in names):
             if covered:
                 paper.line()
-            print_inds(paper, inds, version=version, table=table, max_error=max_error, everything=everything)
+            print_inds(
+                paper,
+                inds,
+                version=version,
+                table=table,
+                max_error=max_error,
+                pins=[p for p in pins if p.referenced is not None],
+                everything=everything,
+            )
         elif kind == "ind" and names:
             paper.line(f"no inclusions are kept (version {version}). Track tables with --kinds ucc,ind.")
         if not names:
@@ -166,16 +176,9 @@ def explain(
     ctx: typer.Context,
     table: TableName,
     columns: Columns,
-    within: Annotated[
-        str | None, typer.Option("--in", metavar="TABLE.COLUMN", help="Are its values in this column?")
-    ] = None,
-    in_table: Annotated[
-        str | None,
-        typer.Option("--in-table", metavar="TABLE", help="The same, where names have dots: the table ..."),
-    ] = None,
-    in_column: Annotated[
-        str | None, typer.Option("--in-column", metavar="COLUMN", help="... and the column.")
-    ] = None,
+    within: In = None,
+    in_table: InTable = None,
+    in_column: InColumn = None,
     as_json: Json = False,
 ) -> None:
     """Tell whether columns are unique, since when, and why.
@@ -185,7 +188,7 @@ def explain(
     with reported(ctx):
         with opened(ctx) as ws:
             named = tuple(options.columns_of(table, ws.schema(table).names, columns))
-            referenced = _referenced(ws, within, in_table, in_column)
+            referenced = referenced_side(ws, within, in_table, in_column)
             told: Explanation | IndExplanation
             if referenced is None:
                 told = ws.explain(table, named)
@@ -197,37 +200,6 @@ def explain(
             print_explanation(Paper(sys.stdout), told)
         else:
             print_ind_explanation(Paper(sys.stdout), told)
-
-
-def _referenced(
-    ws: holdfast.Workspace, within: str | None, table: str | None, column: str | None
-) -> Side | None:
-    """The side that the options name; None if they name none."""
-    if within is None:
-        if table is None and column is None:
-            return None
-        if table is None or column is None:
-            raise UsageError("--in-table and --in-column belong together: give both, or --in TABLE.COLUMN.")
-        return Side(table, (column,))
-    if table is not None or column is not None:
-        raise UsageError("give --in TABLE.COLUMN, or --in-table and --in-column; not all of them.")
-    if "." not in within:
-        raise UsageError(f"--in has {shorten(within)}; expected TABLE.COLUMN, such as customers.id.")
-    tables = ws.tables()
-    splits = [(within[:i], within[i + 1 :]) for i, c in enumerate(within) if c == "."]
-    known = [(name, rest, ws.schema(name)) for name, rest in splits if name in tables]
-    if not known:
-        raise UnknownTableError.from_missing(splits[0][0], tables)
-    sides = [Side(name, tuple(options.columns_of(name, s.names, [rest]))) for name, rest, s in known]
-    there = [
-        side
-        for side, (_, _, schema) in zip(sides, known, strict=True)
-        if all(schema.position(c) is not None for c in side.columns)
-    ]
-    if len(there) > 1:
-        both = " or ".join(map(side_text, there))
-        raise UsageError(f"--in {shorten(within)} may be {both}: say it with --in-table and --in-column.")
-    return (there or sides)[0]
 
 
 def verify(ctx: typer.Context, as_json: Json = False) -> None:

@@ -14,7 +14,16 @@ from holdfast.app.report.explanations import print_explanation, print_ind_explan
 from holdfast.app.report.links import print_links
 from holdfast.app.report.log import print_log
 from holdfast.app.report.paper import Paper, progress_on
-from holdfast.app.report.texts import cell, columns_text, ind_text, name_text, plural, safe, side_text
+from holdfast.app.report.texts import (
+    cell,
+    columns_text,
+    ind_text,
+    name_text,
+    pin_text,
+    plural,
+    safe,
+    side_text,
+)
 
 __all__ = [
     "Paper",
@@ -22,6 +31,7 @@ __all__ = [
     "columns_text",
     "ind_text",
     "name_text",
+    "pin_text",
     "plural",
     "print_change",
     "print_cover",

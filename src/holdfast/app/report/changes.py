@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.rows import print_rows
-from holdfast.app.report.texts import columns_text, name_text, plural, safe, side_text
+from holdfast.app.report.texts import columns_text, name_text, pin_text, plural, safe, side_text
 from holdfast.model.change import Change, Pin, TableChange, WitnessRow
 from holdfast.model.dependency import Side, Ucc
 
@@ -47,12 +47,11 @@ def print_change(paper: Paper, change: Change) -> None:
 
 
 def _print_pin(paper: Paper, pin: Pin, *, would: bool, with_table: bool) -> None:
-    what = side_text(Side(pin.table, pin.columns)) if with_table else columns_text(pin.columns)
     if pin.holds:
         state = ("would hold" if would else "holds", "green")
     else:
         state = ("WOULD NOT HOLD" if would else "DOES NOT HOLD", "bold red")
-    paper.line(f"pinned {what}: ", state, indent=2)
+    paper.line(f"pinned {pin_text(pin, with_table=with_table)}: ", state, indent=2)
 
 
 def print_headlines(paper: Paper, change: Change) -> None:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.app.report.paper import Paper
-from holdfast.app.report.texts import columns_text, ind_text, name_text, plural, share, side_text
+from holdfast.app.report.texts import ind_text, name_text, pin_text, plural, share, side_text
 from holdfast.model.change import Pin
 from holdfast.model.dependency import Dependency, Ind, Ucc
 
@@ -52,9 +52,13 @@ def print_cover(
     if non_uniques is not None:
         paper.line(f"{plural(len(non_uniques), 'maximal non-unique combination')}:", indent=2)
         _combinations(paper, "maximal non-unique", non_uniques, "magenta", everything)
+    _print_pins(paper, pins)
+
+
+def _print_pins(paper: Paper, pins: Sequence[Pin]) -> None:
     for pin in pins:
         state = ("holds", "green") if pin.holds else ("DOES NOT HOLD", "bold red")
-        paper.line(f"pinned {columns_text(pin.columns)}: ", state, indent=2)
+        paper.line(f"pinned {pin_text(pin)}: ", state, indent=2)
 
 
 def _combinations(
@@ -88,9 +92,10 @@ def print_inds(
     version: int,
     table: str | None = None,
     max_error: float = 0.0,
+    pins: Sequence[Pin] = (),
     everything: bool = False,
 ) -> None:
-    """The inclusions that hold, by name; then those that almost do, the best first."""
+    """The inclusions that hold, by name; then those that almost do, the best first; the pinned ones."""
     whole = [ind for ind in found if ind.missing_values == 0]
     almost = sorted((ind for ind in found if ind.missing_values), key=lambda ind: (ind.error, ind))
     subject = "" if table is None else f" of {name_text(table)}"
@@ -109,6 +114,7 @@ def print_inds(
             paper.line((ind_text(ind), style), f"  {measures(ind)}", indent=2)
     if len(inds) > len(shown):
         _more(paper, len(inds) - len(shown))
+    _print_pins(paper, pins)
 
 
 def measures(ind: Ind) -> str:
@@ -122,11 +128,13 @@ def measures(ind: Ind) -> str:
     >>> measures(Ind(Side("a", ("x", "y")), Side("b", ("x", "y")), coverage=None))
     ''
     """
-    told = "" if ind.coverage is None else f"coverage {share(ind.coverage)}"
-    if not ind.missing_values:
-        return told
-    rows = "" if ind.missing_rows is None else f" in {plural(ind.missing_rows, 'row')}"
-    return f"error {share(ind.error)}, misses {plural(ind.missing_values, 'value')}{rows}, {told}"
+    told = []
+    if ind.missing_values:
+        rows = "" if ind.missing_rows is None else f" in {plural(ind.missing_rows, 'row')}"
+        told += [f"error {share(ind.error)}", f"misses {plural(ind.missing_values, 'value')}{rows}"]
+    if ind.coverage is not None:
+        told.append(f"coverage {share(ind.coverage)}")
+    return ", ".join(told)
 
 
 def _inds_grid(inds: Sequence[Ind]) -> Table:

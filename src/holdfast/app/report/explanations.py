@@ -60,7 +60,7 @@ def print_ind_explanation(paper: Paper, told: IndExplanation) -> None:
     paper.line((ind_text(told.ind), "bold"), " ", verdict, (f" (version {told.version})", "dim"))
     if told.since is not None:
         paper.line(f"since version {told.since}, {_turn(told.turned, 'its tables were')}", indent=2)
-    if told.holds and not told.ind.coverage:
+    if told.holds and told.ind.coverage == 0:
         paper.line(f"{columns_text(told.dependent.columns)} has no value that could be missing", indent=2)
     else:
         paper.line(measures(told.ind), indent=2)

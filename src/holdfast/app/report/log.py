@@ -7,8 +7,9 @@ from typing import Any
 
 from holdfast.app.report.changes import EVENTS, NOUNS, dependency_text
 from holdfast.app.report.paper import Paper
-from holdfast.app.report.texts import columns_text, name_text, plural, safe
+from holdfast.app.report.texts import columns_text, name_text, plural, safe, side_text
 from holdfast.history import LogEntry
+from holdfast.model.dependency import Side
 
 IN_A_LOG = 5
 
@@ -60,7 +61,9 @@ def _inclusions(detail: Mapping[str, Any], before: str) -> str:
 
 def _detail(action: str, detail: Mapping[str, Any]) -> str:
     if "columns" in detail:
-        return f" {columns_text(detail['columns'])}"
+        referenced = detail.get("referenced")
+        within = f" in {side_text(Side.from_dict(referenced))}" if referenced else ""
+        return f" {columns_text(detail['columns'])}{within}"
     if "n_segments" in detail:
         return f": {plural(detail['n_segments'], 'segment')} now"
     if "n_rows" not in detail:

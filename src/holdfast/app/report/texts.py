@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.errors import shorten
+from holdfast.model.change import Pin
 from holdfast.model.dependency import Ind, Side
 
 CELL_WIDTH = 40
@@ -57,6 +58,14 @@ def ind_text(ind: Ind) -> str:
     orders[customer] in 'a,b'[id]
     """
     return f"{side_text(ind.dependent)} in {side_text(ind.referenced)}"
+
+
+def pin_text(pin: Pin, *, with_table: bool = False) -> str:
+    """What is pinned: a key as `[a, b]`, with its table if asked for; an inclusion as `t[a] in u[b]`."""
+    side = side_text(Side(pin.table, pin.columns))
+    if pin.referenced is not None:
+        return f"{side} in {side_text(pin.referenced)}"
+    return side if with_table else columns_text(pin.columns)
 
 
 def cell(value: Any, limit: int = CELL_WIDTH) -> str:
