@@ -331,7 +331,6 @@ def tpch_command() -> list[str] | None:
     return [sys.executable, "-m", "tpchgen_cli"] if importlib.util.find_spec("tpchgen_cli") else None
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(tpch_command() is None, reason="tpchgen-cli is not installed")
 def test_duckdb_confirms_tpch(ws: Workspace, tmp_path: Path) -> None:
     """Every pair of the 61 columns, before and after batches to lineitem and orders."""
