@@ -194,7 +194,6 @@ def inclusions_of(ws: Workspace, rows: Mapping[str, Sequence[Row]]) -> dict[str,
         "held": held,
         "clusters": clusters,
         "frequencies": frequencies,
-        "past": {str(v): inds_of(ws, at=v) for v in range(1, ws.version + 1)},
     }
 
 
@@ -222,6 +221,7 @@ def snapshot(root: Path) -> dict[str, Any]:
             "version": ws.version,
             "tables": tables,
             "inclusions": inclusions_of(ws, rows),
+            "past": {str(v): [str(d) for d in ws.dependencies(at=v)] for v in range(1, ws.version + 1)},
             "log": [list(entry) for entry in log],
         }
 

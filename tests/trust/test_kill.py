@@ -112,7 +112,7 @@ class Scene:
     def check(self, root: Path, where: str) -> str:
         """Which state a killed workspace is in; and that nothing is lost or stuck."""
         answer = self.server.ask(self.operation, root, recover=True)["result"]
-        nothing = {"version": 0, "tables": {}, "inclusions": None, "log": []}
+        nothing = {"version": 0, "tables": {}, "inclusions": None, "past": {}, "log": []}
         found = answer["found"] or nothing
         assert found in (self.before or nothing, self.after), where
         committed = found == self.after

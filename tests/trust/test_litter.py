@@ -397,8 +397,8 @@ class Life:
             shared = self.ws._generator() is not None
             self.past[self.ws.version] = keys, kit.expected_inds(self.ws, self.rows) if shared else []
 
-    def check(self, ws: Workspace) -> None:
-        """The newest state in full, and the dependencies of every version there ever was."""
+    def check(self, ws: Workspace, *, whole: bool = False) -> None:
+        """The newest state in full, and the dependencies of old versions: of all, or of one in seven."""
         assert ws.tables() == sorted(self.rows)
         for table, rows in self.rows.items():
             assert kit.rows_of(ws, table) == sorted(rows, key=repr)
@@ -406,6 +406,8 @@ class Life:
             ws.explain(table, ["name"])
         kit.inclusions_of(ws, self.rows)
         for version, (tables, held) in self.past.items():
+            if not whole and version % 7 != ws.version % 7:
+                continue
             assert {t: kit.keys_of(ws, t, at=version) for t in ws.tables(at=version)} == tables
             assert sorted(kit.inds_of(ws, at=version)) == held
         ws.verify()
@@ -419,7 +421,7 @@ def _live_through(root: Path, seed: int, n_steps: int) -> None:
         life.ws.tidy(grace_s=0)
         life.check(life.reader)
     with holdfast.open(root, engine="inline", create=False) as fresh:
-        life.check(fresh)
+        life.check(fresh, whole=True)
         left = {name for name in kit.files_of(root) if name.startswith(("tables/", "values/"))}
         assert left == kit.needed_files(fresh)
 
