@@ -790,7 +790,7 @@ QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_to
 
 
 @pytest.mark.parametrize(
-    ("machine", "n"), [(Inds, 20), (CollidingInds, 8), (CompositeInds, 25), (CollidingCompositeInds, 5)]
+    ("machine", "n"), [(Inds, 10), (CollidingInds, 5), (CompositeInds, 12), (CollidingCompositeInds, 4)]
 )
 def test_inds(machine: type[Inds], n: int) -> None:
     run_state_machine_as_test(
