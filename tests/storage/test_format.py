@@ -81,6 +81,13 @@ def test_a_newer_format(tmp_path: Path) -> None:
         assert str(caught.value) == message
 
 
+def test_an_older_format(tmp_path: Path) -> None:
+    (tmp_path / MARKER).write_text('{"format": 1, "holdfast": "0.1.0"}')
+    for act in (check_marker, create_marker):
+        with pytest.raises(StateFormatError, match="of an older holdfast; this one reads 2"):
+            act(tmp_path)
+
+
 @pytest.mark.parametrize(
     "content",
     [b"", b"{", b"\xff\xfe", b"[]", b"{}", b"3", b'{"format": "1"}', b'{"format": 0}', b'{"format": true}'],

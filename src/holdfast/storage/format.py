@@ -107,6 +107,11 @@ def check_marker(root: Path) -> int:
             f"the workspace has format {found}; this holdfast reads {FORMAT}. "
             "Upgrade holdfast, or rebuild with 'holdfast track'."
         )
+    if found < FORMAT:
+        raise StateFormatError(
+            f"the workspace has format {found}, of an older holdfast; this one reads {FORMAT}. "
+            "Use the older release for it, or rebuild it with 'holdfast track'."
+        )
     return found
 
 
