@@ -8,11 +8,14 @@
 >>> change = ws.apply("people", inserts=pa.table({"name": ["Payne"], "phone": [245], "age": [31]}))
 >>> [c.dependency.columns for c in change.broke]
 [('phone',)]
+>>> _ = ws.track_all({"calls": pa.table({"to": [345, 234]}), "book": people}, kinds=("ind",))
+>>> [str(d) for d in ws.dependencies(kind="ind")]
+['calls[to] in book[phone]']
 """
 
 from holdfast.errors import HoldfastError
 from holdfast.model.change import Change, DependencyChange, WitnessRow
-from holdfast.model.dependency import Dependency, Ucc
+from holdfast.model.dependency import Dependency, Ind, Side, Ucc
 from holdfast.workspace import Workspace, open
 
 __version__ = "0.1.0"
@@ -21,6 +24,8 @@ __all__ = [
     "Dependency",
     "DependencyChange",
     "HoldfastError",
+    "Ind",
+    "Side",
     "Ucc",
     "WitnessRow",
     "Workspace",
