@@ -743,6 +743,30 @@ def test_the_workspace_may_come_from_the_environment(shell: Shell) -> None:
     assert result.stdout.startswith("people: 3 rows")
 
 
+LOGGED_INTERRUPT = """
+import logging, sys
+import holdfast
+from holdfast.app import cli
+def log(*_, **__):  # as Py4J does while Spark works
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        logging.exception("KeyboardInterrupt while sending command.")
+        raise
+holdfast.Workspace.log = log
+cli.main(["-w", sys.argv[1], "log"])
+"""
+
+
+def test_an_interrupt_is_one_word(shell: Shell) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", LOGGED_INTERRUPT, str(shell.folder / "my.hold")],
+        capture_output=True,
+        text=True,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "interrupted\n")
+
+
 def test_interrupts_and_internal_errors(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

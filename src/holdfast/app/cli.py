@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -83,8 +84,14 @@ for command in (
     app.command()(command)
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """Py4J logs an interrupt with its traceback to the root logger; we say it ourselves, in one word."""
+    return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
+
+
 def main(args: Sequence[str] | None = None) -> None:
     """The entry point of `holdfast`."""
+    logging.getLogger().addFilter(_is_news)
     for stream in (sys.stdout, sys.stderr):
         # Where the terminal cannot show a character its escape stands in, rather than a traceback.
         with contextlib.suppress(AttributeError, ValueError):
