@@ -183,7 +183,7 @@ class Reader:
         pairs = self._pair_counts(state)
         unary = list_inds(state, pairs, max_error=max_error, with_empty=with_empty, table=table)
         wide = [
-            Ind(c.dependent, c.referenced, coverage=None)
+            c.as_ind()
             for c in self._composites(state).listed
             if table in (None, c.dependent.table, c.referenced.table)
         ]

@@ -90,8 +90,6 @@ class Inspector(Reader):
         Every table of the workspace counts in the choice; `table` only narrows what is returned, to links
         from or to it. `max_error` also admits inclusions that almost hold.
         """
-        from dataclasses import replace
-
         from holdfast.discovery.facts import column_facts, with_coverage
         from holdfast.discovery.links import Linkage, rank_links
 
@@ -125,7 +123,7 @@ class Inspector(Reader):
         if table is None:
             return linkage
         chosen = tuple(k for k in linkage.links if table in (k.dependent.table, k.referenced.table))
-        return replace(Linkage(chosen, linkage.primary_keys))
+        return Linkage(chosen, linkage.primary_keys)
 
     def not_null(self, table: str, at: int | None = None) -> frozenset[str]:
         """The columns of a table that have no NULL, now or, while its files are there, at a version."""

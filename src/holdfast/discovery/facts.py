@@ -70,7 +70,7 @@ def _range(segments: Sequence[Segment], c: int, type_: Type) -> tuple[float | No
     elif type_.family == "decimal":
         integers = all((encode.ints_of_codes(d) % 10**type_.scale == 0).all() for d in filled)
     elif type_.family == "float":
-        integers = all((v := _numbers(d, type_), bool((v == np.floor(v)).all()))[1] for d in filled)
+        integers = all((values == np.floor(values)).all() for values in (_numbers(d, type_) for d in filled))
     else:
         integers = False
     return (None if np.isnan(low) else float(low)), float(high), integers

@@ -15,7 +15,7 @@ from holdfast.discovery.missing import ind_changes
 from holdfast.discovery.report import plain_rows
 from holdfast.discovery.steps import Context, Step
 from holdfast.model.change import DependencyChange, WitnessRow
-from holdfast.model.dependency import Ind, Side
+from holdfast.model.dependency import Side
 from holdfast.pipeline.relation import Relation
 from holdfast.pipeline.tuples import TableRows
 from holdfast.pipeline.values import Values
@@ -130,9 +130,7 @@ def _composite_step(
     tables: dict[str, TableRows] = {}
     for table in state.tables:
         step = steps.get(table.table)
-        tables[table.table] = (
-            _untouched(table, others, relation) if step is None else _touched(table, step, others)
-        )
+        tables[table.table] = _untouched(table, others, relation) if step is None else _touched(table, step)
     names = state.names()
     with_keys = {t for t, rows in tables.items() if rows.keys is not None}
     pairs = unary.after.holding if with_keys else np.empty(0, np.uint64)
@@ -140,12 +138,12 @@ def _composite_step(
     return composites.maintain(known, [p for p in held if p[1][0] in with_keys], tables, state.max_arity)
 
 
-def _touched(table: ValueTable, step: Step, others: OtherTables) -> TableRows:
+def _touched(table: ValueTable, step: Step) -> TableRows:
     keys: Keys | None = None
     if step.found is not None:
         names = step.state.schema.names
         keys = tuple(tuple(names[c] for c in columns) for columns in step.key_columns())
-    return TableRows(step.rows, step.added, tuple(step.deleted()), keys, table.as_text)
+    return TableRows(step.rows, step.added, step.deleted, keys, table.as_text)
 
 
 def _untouched(table: ValueTable, others: OtherTables, relation: Callable[[str], Relation]) -> TableRows:
@@ -158,7 +156,7 @@ def _composite_changes(
 ) -> tuple[DependencyChange, ...]:
     changes = []
     for composite, row_ids in step.broke:
-        ind = as_ind(composite)
+        ind = composite.as_ind()
         if not row_ids:
             why = "is not listed any more: one of its columns is no longer included, or the key is gone"
             changes.append(DependencyChange("broke", ind, why))
@@ -171,10 +169,5 @@ def _composite_changes(
             DependencyChange("broke", ind, f"misses combinations such as {told}", witnesses, missing)
         )
     reason = "holds in the tables as tracked" if tracked else "holds since this batch"
-    changes += [DependencyChange("appeared", as_ind(c), reason) for c in step.appeared]
+    changes += [DependencyChange("appeared", c.as_ind(), reason) for c in step.appeared]
     return tuple(changes)
-
-
-def as_ind(composite: Composite) -> Ind:
-    """A composite inclusion that holds; its coverage is not kept."""
-    return Ind(composite.dependent, composite.referenced, coverage=None)

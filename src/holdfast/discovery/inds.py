@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from holdfast.discovery.steps import Step
 from holdfast.errors import NOTHING_APPLIED, UsageError, listing
-from holdfast.kernels.clusters import Clusters, pair_counts, without_columns
+from holdfast.kernels.clusters import Clusters, joined_clusters, pair_counts, tally, without_columns
 from holdfast.pipeline.values import Cells, Values
 from holdfast.state.pair_counts import PairCounts, by_left
 from holdfast.storage.bundle import write_bundle
@@ -153,7 +153,7 @@ def _cells(state: GeneratorState, step: Step) -> list[Cells]:
     if table is None:
         return []
     schema = step.state.schema
-    gone = [Cells(table, schema, ref, positions, -1) for ref, positions in step.deleted()]
+    gone = [Cells(table, schema, ref, positions, -1) for ref, positions in step.deleted]
     return gone + [Cells(table, schema, ref, None, 1) for ref in step.added]
 
 
@@ -183,21 +183,21 @@ def _saved(values: Values, change: Clusters, delta: PairCounts, pairs: PairCount
     """The state with the changes of clusters and pairs written: by themselves, or summed up."""
     state = values.state
     if len(change.sizes):
-        clusters = (*state.clusters, write_clusters(values.root, values.folder, change))
-        if _too_many(clusters):
-            clusters = (write_clusters(values.root, values.folder, read_clusters(values.root, clusters)),)
-        state = replace(state, clusters=clusters)
+        kept: tuple[SumRef, ...] = state.clusters
+        if _too_many(kept, len(change.sizes)):
+            kept, change = (), tally(joined_clusters([read_clusters(values.root, kept), change]))
+        state = replace(state, clusters=(*kept, write_clusters(values.root, values.folder, change)))
     if len(delta):
-        sums = (*state.pairs, SumRef(state.pairs[0].file, len(delta))) if state.pairs else ()
-        if not sums or _too_many(sums):
-            state = replace(state, pairs=(_write_pairs(values, pairs),))
-        else:
-            state = replace(state, pairs=(*state.pairs, _write_pairs(values, delta)))
+        kept = state.pairs
+        if _too_many(kept, len(delta)):
+            kept, delta = (), pairs
+        state = replace(state, pairs=(*kept, _write_pairs(values, delta)))
     return state
 
 
-def _too_many(sums: Sequence[SumRef]) -> bool:
-    return len(sums) > MAX_SUMS or sum(s.n for s in sums[1:]) > sums[0].n
+def _too_many(sums: Sequence[SumRef], n_more: int) -> bool:
+    """Whether one more file of signed counts, with so many, is better written as the sum of all."""
+    return len(sums) >= MAX_SUMS or sum(s.n for s in sums[1:]) + n_more > sum(s.n for s in sums[:1])
 
 
 def _write_pairs(values: Values, pairs: PairCounts) -> SumRef:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -110,16 +111,17 @@ class Step:
         """The minimal keys after, as positions of columns."""
         return columns_of(self.found.cover.masks) if self.found is not None else []
 
-    def deleted(self) -> list[tuple[SegmentRef, I64]]:
+    @cached_property
+    def deleted(self) -> tuple[tuple[SegmentRef, I64], ...]:
         """The deleted rows as positions in the segments they were in."""
         if self.before is None or not len(self.row_ids):
-            return []
+            return ()
         found = []
         for ref in self.before.segments:
             at = open_segment(self.rows.root, ref, self.state.schema).positions(self.row_ids)
             if (at >= 0).any():
                 found.append((ref, at[at >= 0].astype(np.int64)))
-        return found
+        return tuple(found)
 
     def saved(self, root: Path) -> TableState:
         """The state with cover and evidence written, unless they are what the last commit has."""

@@ -12,7 +12,7 @@ sorted by key, and each of the second reads its range of all those files.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -228,6 +228,12 @@ def looked_up(
     )
 
 
+def counted_once(entries: Entries, append_only: Bool) -> Entries:
+    """Entries of tables without frequencies count once, however many segments or runs bring the value."""
+    marked = append_only[entries.columns]
+    return replace(entries, counts=np.where(marked, 1, entries.counts)) if marked.any() else entries
+
+
 def divided(entries: Entries, append_only: Bool) -> tuple[Entries, Entries]:
     """(counted, append-only): entries of tables with frequencies, and of those without."""
     marked = append_only[entries.columns]
@@ -251,10 +257,7 @@ def absorb_part(payload: Payload) -> bytes:
         whole = RunRef(0, 0, (FileRef.from_dict(fields),), append_only=False)
         parts.append(entries_in_range(root, whole, first, last))
     delta = runs.merge([p for p in parts if len(p)])
-    if setting.append_only.any():
-        # Segments of one append-only table may bring the same value: it counts once.
-        marked = setting.append_only[delta.columns]
-        delta = Entries(delta.keys, delta.checks, delta.columns, np.where(marked, 1, delta.counts))
+    delta = counted_once(delta, setting.append_only)
     outcome = absorb_entries(root, delta, [RunRef.from_dict(r) for r in payload["runs"]], setting)
     meta = {"n_values": outcome.n_values, "n_reads": outcome.n_reads, "n_found": outcome.n_found}
     told = {k: str(v) for k, v in meta.items()}
@@ -312,11 +315,7 @@ def merged_range(
         alive = live[entries.columns]
         if not alive.all():
             entries = Entries(*(a[alive] for a in entries.arrays()))
-        marked = append_only[entries.columns]
-        if marked.any():
-            counts = np.where(marked, 1, entries.counts)
-            entries = Entries(entries.keys, entries.checks, entries.columns, counts)
-    return entries
+    return counted_once(entries, append_only)
 
 
 def merge_part(payload: Payload) -> bytes:

@@ -106,10 +106,7 @@ class Values:
             )
             for c in cells
         ]
-        delta = runs.consolidate(runs.joined(parts))
-        marked = setting.append_only[delta.columns]
-        if marked.any():
-            delta = replace(delta, counts=np.where(marked, 1, delta.counts))
+        delta = value_tasks.counted_once(runs.consolidate(runs.joined(parts)), setting.append_only)
         outcome = value_tasks.absorb_entries(self.root, delta, self.state.runs, setting)
         written = []
         for append_only, entries in enumerate(value_tasks.divided(outcome.entries, setting.append_only)):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import DamagedFileError
-from holdfast.model.dependency import Side
+from holdfast.model.dependency import Ind, Side
 from holdfast.storage.files import FileRef, read_file, unique_name, write_file
 
 
@@ -32,6 +32,10 @@ class Composite:
 
     def __str__(self) -> str:
         return f"{self.dependent} in {self.referenced}"
+
+    def as_ind(self) -> Ind:
+        """The inclusion that it is; its coverage is not kept."""
+        return Ind(self.dependent, self.referenced, coverage=None)
 
 
 @dataclass(frozen=True)
