@@ -107,13 +107,10 @@ class Inspector(Reader):
         relations = {name: self._rows(state) for name, state in states.items()}
         facts = [f for t in generator.tables for f in column_facts(generator, pairs, t, relations[t.table])]
         keys: dict[str, list[tuple[str, ...]]] = {n: [] for n, s in states.items() if s.cover is not None}
-        inds = []
-        for found in self.dependencies(at=at, max_error=max_error):
-            if isinstance(found, Ucc):
-                if found.table in keys:
-                    keys[found.table].append(found.columns)
-            else:
-                inds.append(found)
+        for key in self.dependencies("ucc", at=at):
+            if isinstance(key, Ucc) and key.table in keys:
+                keys[key.table].append(key.columns)
+        inds = [d for d in self.dependencies("ind", at=at, max_error=max_error) if isinstance(d, Ind)]
         text = {t.table: t.as_text for t in generator.tables}
         for i, ind in enumerate(inds):
             if len(ind.dependent.columns) > 1:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from holdfast.errors import shorten
-from holdfast.model.dependency import Dependency, Ind, Side
+from holdfast.model.dependency import Dependency, Fd, Ind, Side
 
-Event = Literal["appeared", "broke", "implied"]
+Event = Literal["appeared", "broke", "implied", "within", "beyond"]
 ROWS_SHOWN = 3
 
 
@@ -40,6 +40,9 @@ class DependencyChange:
     - `broke`: it does not hold any more; the witnesses are the rows that broke it: pairs for a key, for an
       inclusion one row for each of the first missing values, which `values` lists.
     - `implied`: it holds still, but a narrower one appeared, so it left the cover.
+    - `within`, `beyond`: an approximate one entered or left the minimal ones within the tracked error.
+
+    `held` counts the versions through which a dependency that broke had held.
     """
 
     event: Event
@@ -47,6 +50,7 @@ class DependencyChange:
     reason: str
     witnesses: tuple[tuple[WitnessRow, ...], ...] = ()
     values: tuple[Any, ...] = ()
+    held: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         told: dict[str, Any] = {
@@ -57,6 +61,8 @@ class DependencyChange:
         }
         if self.dependency.kind == "ind":
             told["values"] = list(self.values)
+        if self.held:
+            told["held"] = self.held
         return told
 
 
@@ -93,6 +99,8 @@ class TableChange:
     n_rows: int
     n_keys: int | None  # None: its keys are not tracked
     max_columns: int = 0
+    n_fds: int | None = None  # None: its functional dependencies are not tracked
+    max_lhs: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -102,6 +110,8 @@ class TableChange:
             "n_rows": self.n_rows,
             "n_keys": self.n_keys,
             "max_columns": self.max_columns or None,
+            "n_fds": self.n_fds,
+            "max_lhs": self.max_lhs or None,
         }
 
 
@@ -186,16 +196,28 @@ class Change:
         for title, changes in (
             ("would break" if self.action == "check" else "broke", self.broke),
             ("would appear" if self.action == "check" else "appeared", self.appeared),
-            ("implied by a narrower key", [c for c in self.changes if c.event == "implied"]),
+            ("implied by a narrower one", [c for c in self.changes if c.event == "implied"]),
+            ("within the error now", [c for c in self.changes if c.event == "within"]),
+            ("beyond the error now", [c for c in self.changes if c.event == "beyond"]),
         ):
             yield from _described(title, changes, limit)
         if not self.changes:
             yield f"  nothing changed: the same {self.nouns()} hold"
 
     def nouns(self) -> str:
-        """What is maintained: keys, inclusions, or both."""
-        kinds = [any(t.n_keys is not None for t in self.tables), self.n_inds is not None]
-        return " and ".join(n for n, there in zip(("keys", "inclusions"), kinds, strict=True) if there)
+        """What is maintained: keys, functional dependencies, inclusions.
+
+        >>> part = TableChange("t", 1, 0, 9, 2, n_fds=3)
+        >>> Change("apply", 2, (part,), (), 0.1, n_inds=4).nouns()
+        'keys, functional dependencies and inclusions'
+        """
+        there = {
+            "keys": any(t.n_keys is not None for t in self.tables),
+            "functional dependencies": any(t.n_fds is not None for t in self.tables),
+            "inclusions": self.n_inds is not None,
+        }
+        *first, last = [noun for noun, kept in there.items() if kept]
+        return f"{', '.join(first)} and {last}" if first else last
 
     def headlines(self) -> Iterator[str]:
         """A line for each table; the last one says the version, the inclusions and the time."""
@@ -208,6 +230,10 @@ class Change:
             columns = f"{part.max_columns} column{'' if part.max_columns == 1 else 's'}"
             bound = f" of at most {columns}" if part.max_columns else ""
             found.append(f"{part.n_keys:,} minimal key{'' if part.n_keys == 1 else 's'}{bound}")
+        if part.n_fds is not None:
+            noun = "dependency" if part.n_fds == 1 else "dependencies"
+            bound = f" of at most {part.max_lhs} on the left" if part.max_lhs else ""
+            found.append(f"{part.n_fds:,} minimal functional {noun}{bound}")
         if last and self.n_inds is not None:
             found.append(f"{self.n_inds:,} inclusion{'' if self.n_inds == 1 else 's'} in the workspace")
         now = ", ".join(found)
@@ -226,6 +252,8 @@ def _described(title: str, changes: Sequence[DependencyChange], limit: int) -> I
         dependency = change.dependency
         if isinstance(dependency, Ind):
             name, columns = str(dependency), dependency.dependent.columns
+        elif isinstance(dependency, Fd):
+            name, columns = dependency.arrow, (*dependency.lhs, dependency.rhs)
         else:
             name, columns = f"[{', '.join(dependency.columns)}]", dependency.columns
         yield f"  {title}: {name} {change.reason}"

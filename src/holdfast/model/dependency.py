@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-KINDS = ("ucc", "ind")
+KINDS = ("ucc", "fd", "ind")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -14,6 +14,7 @@ class Ucc:
     """A unique column combination: no two rows agree on all of its columns.
 
     Columns are in the order of the schema. The empty combination holds in a table of at most one row.
+    `error` is the share of the pairs of rows that agree on the columns (0 when it is a key).
 
     >>> str(Ucc("orders", ("customer", "day")))
     'orders[customer, day]'
@@ -22,16 +23,56 @@ class Ucc:
     kind: ClassVar[str] = "ucc"
     table: str
     columns: tuple[str, ...]
+    error: float = field(default=0.0, compare=False)
 
     def __str__(self) -> str:
         return f"{self.table}[{', '.join(self.columns)}]"
 
     def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "table": self.table, "columns": list(self.columns), "error": 0}
+        return {"kind": self.kind, "table": self.table, "columns": list(self.columns), "error": self.error}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Ucc:
-        return cls(fields["table"], tuple(fields["columns"]))
+        return cls(fields["table"], tuple(fields["columns"]), fields["error"])
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Fd:
+    """A functional dependency: rows that agree on the left-hand side agree on the right-hand side.
+
+    The left-hand side is in the order of the schema; an empty one says that the right-hand side is
+    constant. `error` is the share of the pairs of rows that violate it (g1; 0 when it holds).
+
+    >>> str(Fd("orders", ("zip", "street"), "city")), str(Fd("orders", (), "currency"))
+    ('orders: zip, street -> city', 'orders: [] -> currency')
+    """
+
+    kind: ClassVar[str] = "fd"
+    table: str
+    lhs: tuple[str, ...]
+    rhs: str
+    error: float = field(default=0.0, compare=False)
+
+    @property
+    def arrow(self) -> str:
+        """The dependency without its table."""
+        return f"{', '.join(self.lhs) or '[]'} -> {self.rhs}"
+
+    def __str__(self) -> str:
+        return f"{self.table}: {self.arrow}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "table": self.table,
+            "lhs": list(self.lhs),
+            "rhs": self.rhs,
+            "error": self.error,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Fd:
+        return cls(fields["table"], tuple(fields["lhs"]), fields["rhs"], fields["error"])
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -99,4 +140,4 @@ class Ind:
         )
 
 
-Dependency = Ucc | Ind
+Dependency = Ucc | Fd | Ind

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from holdfast.storage.bundle import open_bundle
 from holdfast.storage.files import FileRef
 
 U64 = NDArray[np.uint64]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+EvidenceKind = Literal["counted", "witnessed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,42 @@ class SegmentRef:
 
 
 @dataclass(frozen=True, slots=True)
+class FdRef:
+    """How the functional dependencies of a table are kept, and where they lie."""
+
+    evidence_kind: EvidenceKind
+    max_lhs: int  # 0: left-hand sides of any size
+    max_error: float  # 0: only those that hold exactly
+    cover: FileRef
+    evidence: FileRef
+    approximate: FileRef | None  # the minimal ones within max_error
+
+    def files(self) -> list[FileRef]:
+        return [self.cover, self.evidence, *([self.approximate] if self.approximate else [])]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "evidence_kind": self.evidence_kind,
+            "max_lhs": self.max_lhs,
+            "max_error": self.max_error,
+            "cover": self.cover.to_dict(),
+            "evidence": self.evidence.to_dict(),
+            "approximate": self.approximate.to_dict() if self.approximate else None,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> FdRef:
+        return cls(
+            evidence_kind=fields["evidence_kind"],
+            max_lhs=fields["max_lhs"],
+            max_error=fields["max_error"],
+            cover=FileRef.from_dict(fields["cover"]),
+            evidence=FileRef.from_dict(fields["evidence"]),
+            approximate=FileRef.from_dict(fields["approximate"]) if fields["approximate"] else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class TableState:
     """One table at one version."""
 
@@ -92,6 +131,7 @@ class TableState:
     evidence: FileRef | None
     append_only: bool = False  # no deletes, so rows need not be found by content
     pins: tuple[tuple[tuple[str, ...], bool], ...] = ()  # pinned columns, and whether they are unique
+    fds: FdRef | None = None  # None where functional dependencies are not tracked
 
     @property
     def n_rows(self) -> int:
@@ -100,7 +140,7 @@ class TableState:
     @property
     def compressed(self) -> bool:
         """Whether its segments are: rows of a table that only grows and has no keys are hardly looked at."""
-        return self.append_only and not self.tracks("ucc")
+        return self.append_only and not self.tracks("ucc") and not self.tracks("fd")
 
     def tracks(self, kind: str) -> bool:
         return kind in self.kinds
@@ -116,7 +156,8 @@ class TableState:
 
     def files(self) -> list[FileRef]:
         keys = [f for f in (self.cover, self.evidence) if f is not None]
-        return [*keys, *(f for s in self.segments for f in s.files())]
+        fds = self.fds.files() if self.fds is not None else []
+        return [*keys, *fds, *(f for s in self.segments for f in s.files())]
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -135,6 +176,7 @@ class TableState:
             "evidence": self.evidence.to_dict() if self.evidence else None,
             "append_only": self.append_only,
             "pins": [{"columns": list(columns), "holds": holds} for columns, holds in self.pins],
+            "fds": self.fds.to_dict() if self.fds else None,
         }
 
     @classmethod
@@ -155,6 +197,7 @@ class TableState:
             evidence=FileRef.from_dict(fields["evidence"]) if fields["evidence"] else None,
             append_only=fields["append_only"],
             pins=tuple((tuple(p["columns"]), p["holds"]) for p in fields["pins"]),
+            fds=FdRef.from_dict(fields["fds"]) if fields["fds"] else None,
         )
 
 
@@ -172,6 +215,19 @@ def read_masks(root: Path, ref: FileRef, what: str, n_columns: int) -> U64:
     """The masks of a cover or of evidence, uint64[n, n_words]."""
     masks: U64 = open_bundle(root, ref, what).array("masks").reshape(-1, max(1, (n_columns + 63) // 64))
     return masks
+
+
+def read_fds(root: Path, ref: FileRef, n_columns: int) -> tuple[U64, I32]:
+    """(masks, rhs) of the minimal functional dependencies: left-hand sides uint64[n, n_words], int32[n]."""
+    bundle = open_bundle(root, ref, "fds")
+    return bundle.array("masks").reshape(-1, max(1, (n_columns + 63) // 64)), bundle.array("rhs")
+
+
+def read_approximate(root: Path, ref: FileRef, n_columns: int) -> tuple[U64, I32, I64]:
+    """(masks, rhs, violations) of the minimal approximate dependencies; rhs is -1 for a key."""
+    bundle = open_bundle(root, ref, "approximate")
+    masks = bundle.array("masks").reshape(-1, max(1, (n_columns + 63) // 64))
+    return masks, bundle.array("rhs"), bundle.array("violations")
 
 
 def columns_of(masks: U64) -> list[tuple[int, ...]]:
