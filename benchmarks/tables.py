@@ -16,7 +16,9 @@ that every reader of the CSV (holdfast, desbordante) sees the same values as the
 
 from __future__ import annotations
 
+import csv as csv_text
 import functools
+import io
 import itertools
 import os
 import zlib
@@ -451,6 +453,213 @@ def adult_like(
     return _in_chunks(lambda rows: adult_rows(rows, seed, table_rows), start, n_rows)
 
 
+# --- claims -----------------------------------------------------------------------------------
+
+CLAIMS_COLUMNS = tuple("ABCDEFGHIJ")
+
+
+def claims_rows(rows: Rows, seed: int, table_rows: int) -> pa.Table:
+    """The given rows of a table of insurance claims with coded values: 10 columns, tall and without a key.
+
+    As in the table the papers use, C and D (an airport's code and its name) decide each other, nothing else
+    holds, and every set of columns is the agree set of some pair: 512 of them. Rows may be equal.
+    """
+    kind = zipf(seed, "kind", rows, 40, 1.2)
+    airport = zipf(seed, "airport", rows, 395, 0.9)
+    paid = unit(seed, "paid", rows) < 0.6
+    columns = [
+        whole(seed, "received", rows, 0, 1_327),
+        whole(seed, "incident", rows, 0, 1_965),
+        airport,
+        airport * 7 % 395,
+        zipf(seed, "airline", rows, 157, 1.3),
+        weighted(seed, "type", rows, (525, 387, 74, 5, 4, 3, 1, 1)),
+        weighted(seed, "site", rows, (792, 177, 25, 4, 1, 1)),
+        np.where(paid, kind, 40 + zipf(seed, "item", rows, 1_464, 0.8)),
+        np.where(paid, 0, 1 + zipf(seed, "amount", rows, 14_892, 0.7)),
+        weighted(seed, "status", rows, (376, 287, 235, 101, 1)),
+    ]
+    return pa.table([pa.array(column) for column in columns], names=CLAIMS_COLUMNS)
+
+
+# --- uniprot ----------------------------------------------------------------------------------
+
+UNIPROT_COLUMNS = tuple(str(i + 1) for i in range(222))
+
+
+def uniprot_rows(rows: Rows, seed: int, table_rows: int) -> pa.Table:
+    """The given rows of a table of proteins with coded values: 222 columns, from unique to constant.
+
+    A third of a million agree sets at 1,000 rows. Most cells of the later columns are one value (nothing is
+    known), and how much is known varies by protein, so that agree sets differ in nearly every pair.
+    """
+    known = unit(seed, "known", rows) ** 2.5
+    columns: list[Ints] = []
+    for i in range(len(UNIPROT_COLUMNS)):
+        if i < 2:
+            columns.append(rows)
+        elif i >= 203:
+            columns.append(np.zeros_like(rows))
+        else:
+            share = 0.9 * np.exp(-i / 60.0)
+            there = unit(seed, f"there {i}", rows) < share * 2 * known
+            size = max(2, int(700 * np.exp(-i / 45.0)))
+            columns.append(np.where(there, 1 + zipf(seed, f"value {i}", rows, size, 0.6), 0))
+    return pa.table([pa.array(column) for column in columns], names=UNIPROT_COLUMNS)
+
+
+# --- flight -----------------------------------------------------------------------------------
+
+_FLIGHT_HEAD = (
+    "Year Quarter Month DayofMonth DayOfWeek FlightDate UniqueCarrier AirlineID Carrier TailNum FlightNum"
+).split()
+_PLACE = (
+    "AirportID",
+    "AirportSeqID",
+    "CityMarketID",
+    "",
+    "CityName",
+    "State",
+    "StateFips",
+    "StateName",
+    "Wac",
+)
+_FLIGHT_TIMES = (
+    "CRSDepTime DepTime DepDelay DepDelayMinutes DepDel15 DepartureDelayGroups DepTimeBlk TaxiOut "
+    "WheelsOff WheelsOn TaxiIn CRSArrTime ArrTime ArrDelay ArrDelayMinutes ArrDel15 ArrivalDelayGroups "
+    "ArrTimeBlk Cancelled CancellationCode Diverted CRSElapsedTime ActualElapsedTime AirTime Flights "
+    "Distance DistanceGroup CarrierDelay WeatherDelay NASDelay SecurityDelay LateAircraftDelay "
+    "FirstDepTime TotalAddGTime LongestAddGTime DivAirportLandings DivReachedDest "
+    "DivActualElapsedTime DivArrDelay DivDistance"
+).split()
+_DIVERSION = ("Airport AirportID AirportSeqID WheelsOn TotalGTime LongestGTime WheelsOff TailNum").split()
+FLIGHT_COLUMNS = (
+    _FLIGHT_HEAD
+    + [f"Origin{name}" for name in _PLACE]
+    + [f"Dest{name}" for name in _PLACE]
+    + _FLIGHT_TIMES
+    + [f"Div{i}{name}" for i in range(1, 6) for name in _DIVERSION]
+)
+
+
+def flight_rows(rows: Rows, seed: int, table_rows: int) -> pa.Table:
+    """The given rows of a record of flights: 109 columns, one carrier, one month, each flight once a day.
+
+    Nine columns for each airport decide each other, times and delays are sums of one another, and the
+    columns of cancelled and diverted flights are nearly or wholly empty: so at 1,000 rows there are about
+    19,000 agree sets, but hundreds of thousands of minimal FDs.
+    """
+    n_flights = 60
+    flight, day = rows % n_flights, rows // n_flights
+    number = 1 + flight
+    pair = flight // 2  # there and back again
+    hub = pair % 5
+    far = 5 + (pair * 3) % 11
+    back = flight % 2 == 1
+    origin, dest = np.where(back, far, hub), np.where(back, hub, far)
+
+    def place(at: Ints) -> list[pa.Array]:
+        state = at * 5 % 9
+        return [
+            pa.array(10_000 + at * 137),
+            pa.array((10_000 + at * 137) * 100 + 2),
+            pa.array(30_000 + at * 53),
+            pick(_labels("AP", 16), at),
+            pick(_names(16, " CITY"), at),
+            pick(_labels("S", 9), state),
+            pa.array(1 + state * 4),
+            pick(_names(9, " STATE"), state),
+            pa.array(20 + state * 3),
+        ]
+
+    def clock(minutes: Ints, null: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+        minutes = minutes % 1_440
+        return pa.array(minutes // 60 * 100 + minutes % 60, mask=null)
+
+    def block(minutes: Ints) -> pa.Array:
+        return pick(_labels("H", 24), minutes % 1_440 // 60)
+
+    cancelled = unit(seed, "cancelled", rows) < 0.02
+    diverted = ~cancelled & (unit(seed, "diverted", rows) < 0.002)
+    gone = cancelled | diverted  # never arrived as planned
+    departs = 360 + whole(seed, "departs", flight, 0, 160) * 5
+    miles = 250 + whole(seed, "miles", pair, 0, 110) * 21
+    planned = 40 + miles // 8 + whole(seed, "planned", flight, 0, 4) * 5
+    wind = zipf(seed, "wind", rows, 150, 0.5)
+    late = np.where(unit(seed, "late", rows) < 0.45, zipf(seed, "minutes late", rows, 60, 0.7), 0) - zipf(
+        seed, "early", rows, 12, 0.3
+    )
+    out, into = 8 + zipf(seed, "out", rows, 30, 0.6), 3 + zipf(seed, "in", rows, 18, 0.8)
+    air = planned - 25 + wind // 2 - 12
+    took = out + air + into
+    arrives, arrived = departs + planned, departs + late + took
+    delay = arrived - arrives
+    slow = ~gone & (delay >= 15)
+    causes = [
+        np.where(unit(seed, f"cause {i}", rows) < share, delay // 2, 0)
+        for i, share in enumerate((0.5, 0.05, 0.6, 0.0, 0.4))
+    ]
+    date = 15_340 + day
+    none = np.ones(len(rows), dtype=np.bool_)
+
+    def known(values: Ints, null: npt.NDArray[np.bool_]) -> pa.Array:
+        return pa.array(values, mask=null)
+
+    columns = [
+        pa.array(np.full_like(rows, 2_012)),
+        pa.array(np.full_like(rows, 1)),
+        pa.array(np.full_like(rows, 1)),
+        pa.array(1 + day),
+        pa.array(1 + (day + 6) % 7),
+        days(date),
+        pick(("AA",), np.zeros_like(rows)),
+        pa.array(np.full_like(rows, 19_805)),
+        pick(("AA",), np.zeros_like(rows)),
+        pick(_labels("N", 150), whole(seed, "tail", rows, 0, 149)),
+        pa.array(number),
+        *place(origin),
+        *place(dest),
+        clock(departs),
+        clock(departs + late, cancelled),
+        known(late, cancelled),
+        known(np.maximum(late, 0), cancelled),
+        known((late >= 15).astype(np.int64), cancelled),
+        known(np.clip(late // 15, -2, 12), cancelled),
+        block(departs),
+        known(out, cancelled),
+        clock(departs + late + out, cancelled),
+        clock(arrived - into, gone),
+        known(into, gone),
+        clock(arrives),
+        clock(arrived, gone),
+        known(delay, gone),
+        known(np.maximum(delay, 0), gone),
+        known((delay >= 15).astype(np.int64), gone),
+        known(np.clip(delay // 15, -2, 12), gone),
+        block(arrives),
+        pa.array(cancelled.astype(np.int64)),
+        pick(("A", "B"), whole(seed, "code", rows, 0, 1), ~cancelled),
+        pa.array(diverted.astype(np.int64)),
+        pa.array(planned),
+        known(took, gone),
+        known(air, gone),
+        pa.array(np.full_like(rows, 1)),
+        pa.array(miles),
+        pa.array(1 + miles // 250),
+        *[known(cause, ~slow) for cause in causes],
+        known(departs, none),
+        known(out, none),
+        known(out, none),
+        known(diverted.astype(np.int64), ~diverted),
+        known(diverted.astype(np.int64), ~diverted),
+        known(took + 90, ~diverted),
+        known(delay + 90, ~diverted),
+        known(np.zeros_like(rows), ~diverted),
+        *[known(rows, none) for _ in range(40)],
+    ]
+    return pa.table(columns, names=FLIGHT_COLUMNS)
+
+
 # --- tables with files ------------------------------------------------------------------------
 
 
@@ -511,11 +720,20 @@ def append_csv(base: Path, rows: pa.Table, out: Path) -> None:
         target.write(body.getvalue())
 
 
+MAKERS: dict[str, Callable[[Rows, int, int], pa.Table]] = {
+    "lineitem": lineitem_rows,
+    "ncvoter": ncvoter_rows,
+    "adult": adult_rows,
+    "claims": claims_rows,
+    "uniprot": uniprot_rows,
+    "flight": flight_rows,
+}
+
+
 def generated(name: str, n_rows: int, seed: int = SEED, folder: Path = DATA) -> BenchTable:
-    """The generated table `name` (lineitem, ncvoter or adult) with `n_rows` rows."""
-    makers = {"lineitem": lineitem_rows, "ncvoter": ncvoter_rows, "adult": adult_rows}
+    """The generated table `name` (a key of `MAKERS`) with `n_rows` rows."""
     stem = f"{name}-{n_rows}-seed{seed}-g{GENERATION}"
-    make = functools.partial(makers[name], seed=seed, table_rows=n_rows)
+    make = functools.partial(MAKERS[name], seed=seed, table_rows=n_rows)
     return BenchTable(
         name, n_rows, folder / f"{stem}.csv", folder / f"{stem}.parquet", make, n_future=max(n_rows, 10_000)
     )
@@ -540,4 +758,30 @@ def real(name: str, source: Path, folder: Path = DATA) -> BenchTable:
         folder / f"{stem}.parquet",
         lambda rows: distinct.take(pa.array(rows)),
         n_future,
+    )
+
+
+def complete(name: str, source: Path, folder: Path = DATA) -> BenchTable:
+    """A CSV of yours with all of its rows, equal ones too, in their order; it has no future.
+
+    Records longer than the header are cut to it (uniprot's have a cell too many). The table's own files hold
+    typed values written anew, so that a value has one text and readers of text and of types agree.
+    """
+    with source.open(newline="") as file:
+        records = csv_text.reader(file)
+        names = next(records)
+        clean = io.StringIO()
+        csv_text.writer(clean).writerows(record[: len(names)] for record in itertools.chain([names], records))
+    if len(set(names)) < len(names):
+        raise ValueError(f"{source}: column names repeat")
+    nulls = pa_csv.ConvertOptions(null_values=[""], strings_can_be_null=True)
+    table = pa_csv.read_csv(io.BytesIO(clean.getvalue().encode()), convert_options=nulls)
+    stem = f"{name}-complete-{table.num_rows}"
+    return BenchTable(
+        name,
+        table.num_rows,
+        folder / f"{stem}.csv",
+        folder / f"{stem}.parquet",
+        lambda rows: table.take(pa.array(rows)),
+        n_future=0,
     )

@@ -9,24 +9,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import UnknownColumnError, UnknownTableError, UsageError, shorten
 from holdfast.model.change import Pair, Pin
-from holdfast.model.dependency import KINDS, Dependency, Ind, Ucc
+from holdfast.model.dependency import KINDS, Dependency, Fd, Ind, Ucc
 from holdfast.model.schema import Schema
 from holdfast.state.pair_counts import PairCounts
+from holdfast.storage.bundle import open_bundle
 from holdfast.storage.composites import Composites, read_composites
 from holdfast.storage.files import FileRef
 from holdfast.storage.generator import GeneratorState, read_pairs
 from holdfast.storage.ledger import Ledger
 from holdfast.storage.ledger_rows import SHARED, ChangeRow, CommitRow
-from holdfast.storage.tables import TableState, columns_of, read_masks
+from holdfast.storage.tables import TableState, columns_of, read_approximate, read_fds, read_masks
+
+if TYPE_CHECKING:
+    from holdfast.state.counted import CountedEvidence
 
 U64 = NDArray[np.uint64]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
 PAIRS_SHOWN = 4
 
 
@@ -113,6 +119,7 @@ class Reader:
     def __init__(self, root: Path, ledger: Ledger) -> None:
         self.root, self.ledger = root, ledger
         self._covers: dict[str, U64] = {}
+        self._counted: tuple[FileRef, CountedEvidence] | None = None
         self._wide: tuple[FileRef | None, Composites] = (None, Composites.empty())
         self._states: dict[tuple[str, int], TableState] = {}  # by table and version of its commit
         self._pairs: tuple[tuple[Any, ...], PairCounts] = ((), PairCounts.empty())
@@ -150,9 +157,15 @@ class Reader:
     ) -> list[Dependency]:
         """The dependencies that hold now, or held at a version: the cover, whole.
 
-        `max_error` also lists inclusions that almost hold: of which at most that share of the distinct
-        values is missing. `with_empty` lets columns without values take part. The inclusions of a table
-        are those with one of its columns on either side.
+        `max_error` also lists what almost holds. Inclusions: of which at most that share of the distinct
+        values is missing. Functional dependencies and keys: the minimal ones that at most that share of the
+        pairs of rows violates, from counted evidence; at the newest version any share, at older ones the one
+        that the table is tracked with. A table without counted evidence has its exact ones listed, unless
+        functional dependencies are asked for: then it is an error. Keys that almost hold are no wider than
+        the table's bound on left-hand sides.
+
+        `with_empty` lets columns without values take part in inclusions. The inclusions of a table are those
+        with one of its columns on either side.
         """
         if kind not in (None, *KINDS):
             known = ", ".join(KINDS)
@@ -164,8 +177,13 @@ class Reader:
         found: list[Dependency] = []
         for name in names:
             _, state = self._current(name, at)
+            if max_error and kind in (None, "ucc", "fd") and self._approximates(state, kind):
+                found.extend(self._approximate(state, at, kind, max_error))
+                continue
             if kind in (None, "ucc") and state.cover is not None:
                 found.extend(self._uccs(name, state.schema, self._cover_masks(state)))
+            if kind in (None, "fd") and state.fds is not None:
+                found.extend(self._fds(state, *self._fd_cover(state)))
         if kind in (None, "ind"):
             found.extend(self._inds(table, at, max_error, with_empty))
         return found
@@ -356,6 +374,93 @@ class Reader:
             self._covers[state.cover.name] = found
         return found
 
+    def _fd_cover(self, state: TableState) -> tuple[U64, I32]:
+        """(left-hand sides, right-hand sides) of the minimal functional dependencies."""
+        assert state.fds is not None
+        return read_fds(self.root, state.fds.cover, len(state.schema))
+
+    def _fds(self, state: TableState, masks: U64, rhs: I32, violations: I64 | None = None) -> list[Fd]:
+        """Functional dependencies by name: short ones first, then in the order of the schema."""
+        names, total = state.schema.names, n_pairs(state.n_rows)
+        counts = [0] * len(masks) if violations is None else violations.tolist()
+        found = sorted(
+            zip(columns_of(masks), rhs.tolist(), counts, strict=True), key=lambda f: (len(f[0]), f[0], f[1])
+        )
+        return [
+            Fd(state.table, tuple(names[c] for c in lhs), names[a], n / total if n else 0.0)
+            for lhs, a, n in found
+        ]
+
+    def _approximates(self, state: TableState, kind: str | None) -> bool:
+        """Whether what almost holds is known; an error where it is asked for and cannot be."""
+        if state.fds is not None and state.fds.evidence_kind == "counted":
+            return True
+        if state.fds is not None and kind == "fd":
+            raise UsageError(
+                f"table {state.table!r} keeps witnessed evidence, which tells what holds but not what almost "
+                "holds. Track it anew with --evidence counted to list dependencies with errors."
+            )
+        return False
+
+    def _approximate(
+        self, state: TableState, at: int | None, kind: str | None, max_error: float
+    ) -> list[Dependency]:
+        """The minimal keys and functional dependencies within an error, each with its own."""
+        masks, rhs, violations = self._approximate_cover(state, at, max_error)
+        keys, fds = np.flatnonzero(rhs < 0), np.flatnonzero(rhs >= 0)
+        found: list[Dependency] = []
+        if kind != "fd":
+            names, total = state.schema.names, n_pairs(state.n_rows)
+            told = sorted(
+                zip(columns_of(masks[keys]), violations[keys].tolist(), strict=True),
+                key=lambda k: (len(k[0]), k[0]),
+            )
+            found += [
+                Ucc(state.table, tuple(names[c] for c in columns), n / total if n else 0.0)
+                for columns, n in told
+                if not 0 < state.max_columns < len(columns)
+            ]
+        if kind != "ucc":
+            found += self._fds(state, masks[fds], rhs[fds], violations[fds])
+        return found
+
+    def _approximate_cover(self, state: TableState, at: int | None, max_error: float) -> tuple[U64, I32, I64]:
+        """(masks, rhs, violations): kept for the tracked error, else worked out from the evidence."""
+        fds, n_columns = state.fds, len(state.schema)
+        assert fds is not None
+        if fds.approximate is not None and max_error == fds.max_error:
+            return read_approximate(self.root, fds.approximate, n_columns)
+        if not self._has_evidence(state):
+            kept = f"only those within an error of {fds.max_error:g}" if fds.max_error else "only exact ones"
+            raise UsageError(
+                f"of table {state.table!r} at version {at} {kept} are kept, not those within {max_error:g}: "
+                "evidence is kept for the newest version only. Ask for that one, or for what is kept."
+            )
+        from holdfast.state.approximate import approximate_cover
+
+        found = approximate_cover(self._counted_evidence(state), state.n_rows, max_error, fds.max_lhs)
+        return found.masks, found.rhs, found.violations
+
+    def _has_evidence(self, state: TableState) -> bool:
+        """Whether the evidence of a state is that of the table's newest version; older ones may be gone."""
+        head = self.ledger.heads().get(state.table)
+        if head is None or state.fds is None:
+            return False
+        newest = self._current(state.table, head)[1].fds
+        return newest is not None and newest.evidence == state.fds.evidence
+
+    def _counted_evidence(self, state: TableState) -> CountedEvidence:
+        """The agree sets of a table with their numbers of pairs; opened once."""
+        from holdfast.state.counted import CountedEvidence
+
+        assert state.fds is not None
+        ref = state.fds.evidence
+        if self._counted is None or self._counted[0] != ref:
+            bundle = open_bundle(self.root, ref, "fd-evidence")
+            arrays = {name: bundle.array(name) for name in ("masks", "counts")}
+            self._counted = ref, CountedEvidence.from_arrays(arrays, len(state.schema))
+        return self._counted[1]
+
     def _uccs(self, table: str, schema: Schema, masks: U64) -> list[Ucc]:
         names = schema.names
         found = sorted(columns_of(masks), key=lambda columns: (len(columns), columns))
@@ -372,7 +477,7 @@ class Reader:
 
     def _keys_inside(self, state: TableState, positions: Sequence[int]) -> list[Ucc]:
         masks = self._cover_masks(state)
-        outside = ~_mask(positions, masks.shape[1])
+        outside = ~columns_mask(positions, masks.shape[1])
         return self._uccs(state.table, state.schema, masks[~(masks & outside).any(axis=1)])
 
     def _spell(
@@ -404,11 +509,17 @@ class Reader:
         return Engine()
 
 
-def _mask(positions: Sequence[int], n_words: int) -> U64:
+def columns_mask(positions: Sequence[int], n_words: int) -> U64:
+    """The mask of some columns; `kernels.masks.mask_of`, without the kernels."""
     mask = np.zeros(n_words, dtype=np.uint64)
     for p in positions:
         mask[p >> 6] |= np.uint64(1) << np.uint64(p & 63)
     return mask
+
+
+def n_pairs(n_rows: int) -> int:
+    """How many unordered pairs of rows there are."""
+    return n_rows * (n_rows - 1) // 2
 
 
 def _tables_of(change: ChangeRow) -> set[str]:

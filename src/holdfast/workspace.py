@@ -37,12 +37,13 @@ from holdfast.storage import litter
 from holdfast.storage.files import FileRef, check_file
 from holdfast.storage.generator import GeneratorState, PinnedInd
 from holdfast.storage.ledger_rows import SHARED, ChangeRow, CommitRow
-from holdfast.storage.tables import TableState
+from holdfast.storage.tables import EvidenceKind, TableState
 from holdfast.writing import ProgressHook, Writer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from holdfast.discovery.fds import FdOptions
     from holdfast.pipeline.batch import Batch
     from holdfast.pipeline.engine import Mode
 
@@ -92,6 +93,9 @@ class Workspace(Writer):
         columns: Sequence[str] | None = None,
         exclude: Sequence[str] = (),
         max_arity: int | None = None,
+        max_lhs: int | None = None,
+        max_error: float | None = None,
+        evidence: EvidenceKind | None = None,
     ) -> Change:
         """Start to track tables: each is read once, and all of them are one commit.
 
@@ -100,6 +104,12 @@ class Workspace(Writer):
         deletes, which makes their state smaller. For inclusions (kind "ind"): `as_text` compares columns by
         their text; `columns` and `exclude` are patterns that choose the columns that take part; `max_arity`
         bounds inclusions of several columns (4 unless said otherwise; it is the workspace's).
+
+        For functional dependencies (kind "fd"): `max_lhs` bounds their left-hand sides; `max_error` also
+        keeps the minimal approximate dependencies and keys of which at most that share of the pairs of rows
+        is in violation; `evidence` says what is kept of the rows: "counted" (all agree sets with their numbers
+        of pairs: every error is known, batches are compared with all rows) or "witnessed" (only what
+        matters: for tall tables). By default a cost model chooses.
         """
         started = time.perf_counter()
         if not sources:
@@ -108,6 +118,7 @@ class Workspace(Writer):
             raise UsageError(f"max_arity is {max_arity}; expected at least 1, which is single columns only.")
         for table in sources:
             _check_track(table, kinds, nulls, max_columns)
+        fd_options = _fd_options(kinds, max_lhs, max_error, evidence)
         base = self.ledger.version
         heads = self.ledger.heads(base)
         for table in sources:
@@ -119,7 +130,7 @@ class Workspace(Writer):
         from holdfast.discovery import inds, steps
 
         wanted = steps.TableOptions(
-            tuple(kinds), nulls, tuple(row_key), max_columns or 0, append_only, _read_options(options)
+            tuple(kinds), nulls, tuple(row_key), max_columns or 0, append_only, _read_options(options), fd_options
         )
         with self._context() as context:
             tracked = [steps.track(context, table, source, wanted) for table, source in sources.items()]
@@ -377,6 +388,32 @@ def _batches(batches: Mapping[str, Mapping[str, Any]]) -> dict[str, Batch]:
                     f"Parts: {', '.join(known)}."
                 )
     return {table: Batch(*(parts.get(name) for name in known)) for table, parts in batches.items()}
+
+
+def _fd_options(
+    kinds: Sequence[str], max_lhs: int | None, max_error: float | None, evidence: str | None
+) -> FdOptions:
+    from holdfast.discovery.fds import FdOptions
+
+    given = {"max_lhs": max_lhs, "max_error": max_error, "evidence": evidence}
+    asked = [name for name, value in given.items() if value is not None]
+    if asked and "fd" not in kinds:
+        raise UsageError(
+            f"{listing(asked)} is about functional dependencies, but the kinds are {listing(kinds)}. "
+            "Add the kind fd."
+        )
+    if max_lhs is not None and max_lhs < 1:
+        raise UsageError(f"max_lhs is {max_lhs}; expected at least 1 column on the left-hand side.")
+    if max_error is not None and not 0 < max_error < 1:
+        raise UsageError(f"max_error is {max_error}; expected a share between 0 and 1, such as 0.01.")
+    if evidence not in (None, "counted", "witnessed"):
+        raise UsageError(f"evidence is {shorten(evidence)}; expected counted or witnessed.")
+    if evidence == "witnessed" and max_error is not None:
+        raise UsageError(
+            "errors are known from counted evidence only: witnessed evidence keeps some pairs of rows, not "
+            "their numbers. Leave out max_error, or use evidence counted."
+        )
+    return FdOptions(max_lhs or 0, max_error or 0.0, "counted" if max_error is not None else evidence)  # type: ignore[arg-type]
 
 
 def _check_track(table: str, kinds: Sequence[str], nulls: str, max_columns: int | None) -> None:

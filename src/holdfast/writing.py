@@ -22,6 +22,7 @@ from holdfast.model.change import Change, Pin, TableChange
 from holdfast.model.dependency import Ind
 from holdfast.storage import format as marker
 from holdfast.storage import litter
+from holdfast.storage.files import FileRef
 from holdfast.storage.generator import FOLDER as VALUES
 from holdfast.storage.generator import GeneratorState
 from holdfast.storage.ledger import Ledger
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from holdfast.discovery.inclusions import InclusionStep, Known
-    from holdfast.discovery.keys import KeyState
-    from holdfast.discovery.steps import Context, Step
+    from holdfast.discovery.steps import Context, Findings, Step
     from holdfast.pipeline.engine import Engine, Mode
     from holdfast.pipeline.values import Values
 
@@ -65,7 +65,7 @@ class Writer(Inspector):
         super().__init__(root, Ledger.create(root))
         self._spark, self._mode, self._hook = spark, engine, progress
         self._engine: Engine | None = None
-        self._known: dict[str, KeyState] = {}  # evidence file -> the state it holds, open
+        self._known: dict[frozenset[FileRef], Findings] = {}  # files of a table -> what they hold, open
         self._inclusions: Known | None = None  # the newest that this process has worked out
 
     def close(self) -> None:
@@ -132,8 +132,7 @@ class Writer(Inspector):
                     raise
         self._known.clear()
         for state, step in zip(states, done, strict=True):
-            if state.evidence is not None and step.found is not None:
-                self._known[state.evidence.name] = step.found
+            self._known[_findings_files(state)] = step.found
         if inclusions is not None:
             self._inclusions = inclusions.after
         return change
@@ -222,12 +221,12 @@ class Writer(Inspector):
         finally:
             shutil.rmtree(self.root / name, ignore_errors=True)
 
-    def _load(self, state: TableState) -> KeyState | None:
-        """The keys and their evidence, as the commit names them; None where they are not tracked."""
-        from holdfast.discovery.steps import load_keys
+    def _load(self, state: TableState) -> Findings:
+        """What is known of a table, as the commit names it."""
+        from holdfast.discovery.steps import load
 
-        found = self._known.get(state.evidence.name) if state.evidence is not None else None
-        return found if found is not None else load_keys(self.root, state)
+        found = self._known.get(_findings_files(state))
+        return found if found is not None else load(self.root, state)
 
     def _append(self, base: int, commits: Sequence[CommitRow], changes: list[ChangeRow]) -> int:
         """Append to the ledger; on top of commits to other tables if there were any meanwhile."""
@@ -252,7 +251,11 @@ class Writer(Inspector):
         parts = []
         for state in states:
             n_keys = None if state.cover is None else len(self._cover_masks(state))
-            parts.append(TableChange(state.table, 0, 0, state.n_rows, n_keys, state.max_columns))
+            n_fds = None if state.fds is None else len(self._fd_cover(state)[1])
+            max_lhs = 0 if state.fds is None else state.fds.max_lhs
+            parts.append(
+                TableChange(state.table, 0, 0, state.n_rows, n_keys, state.max_columns, n_fds, max_lhs)
+            )
         return Change(
             action="apply",
             version=earlier.version,
@@ -262,6 +265,12 @@ class Writer(Inspector):
             batch_id=earlier.batch_id,
             repeated=True,
         )
+
+
+def _findings_files(state: TableState) -> frozenset[FileRef]:
+    """The files that hold what is known of a table; none where nothing is."""
+    own = [f for f in (state.cover, state.evidence) if f is not None]
+    return frozenset([*own, *(state.fds.files() if state.fds is not None else ())])
 
 
 def _ind_pins(inclusions: InclusionStep | None, done: Sequence[Step]) -> Iterator[Pin]:
@@ -279,8 +288,9 @@ def _detail(change: Change, part: TableChange, rounds: int) -> dict[str, Any]:
         "n_deleted": part.n_deleted,
         "n_rows": part.n_rows,
         "n_keys": part.n_keys,
+        "n_fds": part.n_fds,
         "n_inds": change.n_inds,
-        "n_changes": len(change.changes),
+        "n_changes": len(change.changes) + part.unlisted,
         "rounds": rounds,
         "elapsed_s": round(change.elapsed_s, 4),
     }

@@ -20,6 +20,7 @@ from holdfast.kernels import runs
 from holdfast.kernels.clusters import Clusters
 from holdfast.kernels.masks import mask_of, maximal_masks, n_words_for, positions_of
 from holdfast.kernels.pairs import WITNESSES
+from holdfast.state.counted import CountedEvidence
 from holdfast.state.cover import Cover
 from holdfast.state.evidence import WitnessedEvidence
 from holdfast.state.pair_counts import PairCounts
@@ -94,6 +95,40 @@ def _evidence_shrunk(
     known = sets_of(state.masks)
     again = {s: p for s, p in pairs_of(left, nulls).items() if s in known}
     return after.merged(*arrays_of(again, n_columns))
+
+
+def _counted_change(state: CountedEvidence, pairs: Pairs, sign: int) -> CountedEvidence:
+    """The same pairs again, each mask in two parts, so that it is given twice."""
+    masks, _ = arrays_of(pairs, state.n_columns)
+    n_pairs = np.array([len(p) for p in pairs.values()], dtype=np.int64)
+    parts = np.concatenate([masks, masks]), sign * np.concatenate([n_pairs - 1, np.ones_like(n_pairs)])
+    return state.changed(*parts)[0]
+
+
+def _counted(rows: Rows, n_columns: int, nulls: str) -> CountedEvidence:
+    return _counted_change(CountedEvidence.empty(n_columns), pairs_of(rows, nulls), 1)
+
+
+def _counted_grown(
+    state: CountedEvidence, old: Rows, new: Rows, n_columns: int, nulls: str
+) -> CountedEvidence:
+    """s(R + D) = s(R) + cross(R, D) + s(D)."""
+    cross = pairs_of({**old, **new}, nulls, lambda a, b: (a in old) != (b in old))
+    return _counted_change(_counted_change(state, cross, 1), pairs_of(new, nulls), 1)
+
+
+def _counted_shrunk(
+    state: CountedEvidence, left: Rows, gone: Rows, n_columns: int, nulls: str
+) -> CountedEvidence:
+    """s(R) = s(R + D) - cross(R, D) - s(D)."""
+    cross = pairs_of({**left, **gone}, nulls, lambda a, b: (a in left) != (b in left))
+    return _counted_change(_counted_change(state, cross, -1), pairs_of(gone, nulls), -1)
+
+
+def _counted_meaning(state: CountedEvidence) -> dict[Combination, int]:
+    sets = [frozenset(positions_of(m)) for m in state.masks]
+    assert len(set(sets)) == len(sets), "masks are all different"
+    return dict(zip(sets, state.counts.tolist(), strict=True))
 
 
 def _cover(rows: Rows, n_columns: int, nulls: str) -> Cover:
@@ -223,6 +258,7 @@ STATES = [
         _evidence_shrunk,
         lambda state: sets_of(state.masks[maximal_masks(state.masks)]),
     ),
+    StateType("quadratic", CountedEvidence, _counted, _counted_grown, _counted_shrunk, _counted_meaning),
     StateType("derived", Cover, _cover, _cover_grown, _cover_shrunk, lambda state: sets_of(state.masks)),
     StateType(
         "linear",

@@ -140,7 +140,7 @@ def _composite_step(
 
 def _touched(table: ValueTable, step: Step) -> TableRows:
     keys: Keys | None = None
-    if step.found is not None:
+    if step.found.keys is not None:
         names = step.state.schema.names
         keys = tuple(tuple(names[c] for c in columns) for columns in step.key_columns())
     return TableRows(step.rows, step.added, step.deleted, keys, table.as_text)

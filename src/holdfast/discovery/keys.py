@@ -111,13 +111,13 @@ def insert(
     return KeyState(evidence, cover.repaired(masks, evidence.maximal), 0)
 
 
-def index_columns_for(relation: Relation, cover: Cover, current: Sequence[int]) -> list[int]:
+def index_columns_for(relation: Relation, probed: U64, current: Sequence[int]) -> list[int]:
     """The columns to index now: the current ones while they cover every key, else chosen anew.
 
-    Keys only grow under inserts, so their indexes stay good; deletes can shrink a key past its
+    `probed` are the keys, and the left-hand sides of functional dependencies that are probed like them. Keys only grow under inserts, so their indexes stay good; deletes can shrink a key past its
     indexed columns (SWAN III-D).
     """
-    keys = cover.masks[cover.masks.any(axis=1)]
+    keys = probed[probed.any(axis=1)]
     if current and len(keys):
         member = np.unpackbits(keys.view(np.uint8), axis=1, bitorder="little")[:, list(current)]
         if member.any(axis=1).all():

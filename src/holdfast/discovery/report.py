@@ -45,7 +45,7 @@ def net_changes(
     proof = first_container(left, after.evidence.masks)
     narrower = first_contained(left, after.cover.masks)
     refuted = np.flatnonzero(narrower < 0)
-    pairs = _pairs(after.evidence.witnesses[proof[refuted]], new)
+    pairs = witness_pairs(after.evidence.witnesses[proof[refuted]], new)
     changes += [
         DependencyChange("broke", u, "is no longer unique:", p)
         for u, p in zip(named(left[refuted]), pairs, strict=True)
@@ -69,7 +69,7 @@ def net_changes(
     ended = first_container(entered[fresh], before.evidence.masks)
     dead = before.evidence.witnesses[ended]
     dead[ended < 0] = -1
-    pairs = _pairs(dead, old)
+    pairs = witness_pairs(dead, old)
     appeared = [
         DependencyChange(
             "appeared", u, "is unique now; its duplicates are gone, such as:" if p else "is unique now", p
@@ -91,7 +91,7 @@ def _list(ucc: Ucc) -> str:
     return f"[{', '.join(ucc.columns)}]"
 
 
-def _pairs(witnesses: I64, relation: Relation) -> list[tuple[Pair, ...]]:
+def witness_pairs(witnesses: I64, relation: Relation) -> list[tuple[Pair, ...]]:
     """For each entry of witnesses int64[n, k, 2] its first pair, with values for the first entries."""
     wanted = witnesses[:MAX_SHOWN, 0]
     ids = np.unique(wanted[wanted >= 0])

@@ -17,17 +17,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.discovery import keys
+from holdfast.discovery import fd_counted, fd_witnessed, fds, keys
+from holdfast.discovery.fd_report import MAX_LISTED, fd_changes
+from holdfast.discovery.fds import FdOptions, FdState, chosen_evidence, fds_of
 from holdfast.discovery.keys import KeyState
 from holdfast.discovery.report import net_changes
 from holdfast.errors import NOTHING_APPLIED, UnknownColumnError, UsageError
-from holdfast.kernels.masks import mask_of
+from holdfast.kernels.masks import mask_of, unique_masks
 from holdfast.kernels.pairs import WITNESSES
 from holdfast.model.change import DependencyChange, Pin, TableChange
 from holdfast.model.dependency import Ucc
 from holdfast.model.schema import Nulls
 from holdfast.pipeline.batch import Batch, Resolver
-from holdfast.pipeline.encode import Target, encode_new, plan
+from holdfast.pipeline.encode import Sample, Target, encode_new, plan
 from holdfast.pipeline.engine import Engine, Progress
 from holdfast.pipeline.relation import Relation
 from holdfast.pipeline.sources import ReadOptions
@@ -38,6 +40,7 @@ from holdfast.storage.files import unique_name
 from holdfast.storage.segments import open_segment
 from holdfast.storage.tables import SegmentRef, TableState, columns_of, read_masks, table_folder
 
+U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 
 
@@ -75,6 +78,24 @@ class TableOptions:
     max_columns: int
     append_only: bool
     reading: ReadOptions
+    fds: FdOptions = FdOptions()
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What is known of a table: None where it is not tracked."""
+
+    keys: KeyState | None = None
+    fds: FdState | None = None
+
+    def probed(self, n_words: int) -> U64:
+        """The sets of columns that batches are probed for: keys, and left-hand sides on witnessed evidence."""
+        none = np.empty((0, n_words), np.uint64)
+        found = self.keys.cover.masks if self.keys is not None else none
+        if self.fds is None or self.fds.evidence_kind == "counted":
+            return found
+        masks = self.fds.cover.masks
+        return np.concatenate([found, masks[unique_masks(masks)[0]]])
 
 
 @dataclass(frozen=True)
@@ -83,14 +104,15 @@ class Step:
 
     before: TableState | None  # None: it is being tracked
     state: TableState  # after, merged, but with the cover of before: `saved` completes it
-    known: KeyState | None
-    found: KeyState | None
+    known: Findings
+    found: Findings
     rows: Relation  # after, not merged: every row that the batch touched can be fetched from it
     row_ids: I64  # deleted
     added: tuple[SegmentRef, ...]  # inserted
     changes: tuple[DependencyChange, ...]
     pins: tuple[Pin, ...]
     rounds: int
+    unlisted: int = 0  # changes of functional dependencies that are too many to list
 
     @property
     def table(self) -> str:
@@ -103,13 +125,16 @@ class Step:
             sum(s.n_rows for s in self.added),
             len(self.row_ids),
             self.rows.n_rows,
-            len(self.found.cover) if self.found is not None else None,
+            len(self.found.keys.cover) if self.found.keys is not None else None,
             self.state.max_columns,
+            len(self.found.fds.cover) if self.found.fds is not None else None,
+            self.found.fds.cover.max_lhs if self.found.fds is not None else 0,
+            self.unlisted,
         )
 
     def key_columns(self) -> list[tuple[int, ...]]:
         """The minimal keys after, as positions of columns."""
-        return columns_of(self.found.cover.masks) if self.found is not None else []
+        return columns_of(self.found.keys.cover.masks) if self.found.keys is not None else []
 
     @cached_property
     def deleted(self) -> tuple[tuple[SegmentRef, I64], ...]:
@@ -124,36 +149,42 @@ class Step:
         return tuple(found)
 
     def saved(self, root: Path) -> TableState:
-        """The state with cover and evidence written, unless they are what the last commit has."""
-        if self.found is None:
-            return self.state
+        """The state with covers and evidence written, unless they are what the last commit has."""
         written: dict[str, Any] = {}
-        before = self.known
-        if before is None or self.found.cover is not before.cover:
-            name = unique_name(self.state.folder, "cover", ".arrow")
-            written["cover"] = write_bundle(
-                root, name, {"masks": self.found.cover.masks}, {"holdfast": "cover"}
+        before, found = self.known.keys, self.found.keys
+        if found is not None:
+            if before is None or found.cover is not before.cover:
+                name = unique_name(self.state.folder, "cover", ".arrow")
+                written["cover"] = write_bundle(
+                    root, name, {"masks": found.cover.masks}, {"holdfast": "cover"}
+                )
+            if before is None or found.evidence is not before.evidence:
+                name = unique_name(self.state.folder, "evidence", ".arrow")
+                arrays = found.evidence.to_arrays()
+                written["evidence"] = write_bundle(root, name, arrays, {"holdfast": "evidence"})
+        if self.found.fds is not None:
+            written["fds"] = fds.save(
+                root, self.state.folder, self.found.fds, self.known.fds, self.state.fds
             )
-        if before is None or self.found.evidence is not before.evidence:
-            name = unique_name(self.state.folder, "evidence", ".arrow")
-            arrays = self.found.evidence.to_arrays()
-            written["evidence"] = write_bundle(root, name, arrays, {"holdfast": "evidence"})
         return replace(self.state, **written)
 
 
 def track(context: Context, table: str, source: Any, options: TableOptions) -> Step:
-    """Read a table, and find its keys if they are wanted."""
+    """Read a table, and find its keys and functional dependencies if they are wanted."""
     folder = table_folder(table)
-    wants_keys = "ucc" in options.kinds
+    wants_keys, wants_fds = "ucc" in options.kinds, "fd" in options.kinds
     progress = context.progress("reading")
-    compress = options.append_only and not wants_keys
+    compress = options.append_only and not wants_keys and not wants_fds
+    sample: Sample = "keys" if wants_keys else "no"
+    if wants_fds and options.fds.evidence != "counted" and not options.fds.max_error:
+        sample = "fds"
     target = Target(context.root, folder, table, None, options.nulls, context.engine, progress, compress)
     planned = plan(source, options.reading, target, context.root / context.staging / folder)
     for name in options.row_key:
         if name not in planned.names:
             raise UnknownColumnError.from_missing(table, None, name, planned.names)
     encoded = encode_new(
-        planned, target, list(options.row_key), 0, locate=not options.append_only, sample=wants_keys
+        planned, target, list(options.row_key), 0, locate=not options.append_only, sample=sample
     )
     state = TableState(
         table=table,
@@ -171,29 +202,54 @@ def track(context: Context, table: str, source: Any, options: TableOptions) -> S
         evidence=None,
         append_only=options.append_only,
     )
-    relation = context.relation(state, folder, "finding keys")
-    found: KeyState | None = None
-    changes: tuple[DependencyChange, ...] = ()
-    rounds = 0
+    relation = context.relation(state, folder, "finding keys" if wants_keys else "finding dependencies")
+    key_state: KeyState | None = None
+    fd_state: FdState | None = None
+    changes: list[DependencyChange] = []
+    rounds, unlisted = 0, 0
+    reason = "holds in the table as tracked"
     if wants_keys:
-        found = keys.discover(relation, encoded.masks, encoded.witnesses, options.max_columns)
-        columns = keys.index_columns_for(relation, found.cover, ())
+        key_state = keys.discover(relation, encoded.masks, encoded.witnesses, options.max_columns)
+        changes += [DependencyChange("appeared", u, reason) for u in uccs_of(state, key_state.cover)]
+        rounds = key_state.rounds
+    if wants_fds:
+        how = options.fds
+        relation = replace(relation, progress=context.progress("finding functional dependencies"))
+        if chosen_evidence(how, relation.n_rows, len(state.schema)) == "counted":
+            fd_state = fd_counted.discover(relation, how.max_lhs, how.max_error)
+        else:
+            fd_state = fd_witnessed.discover(relation, encoded.masks, encoded.witnesses, how.max_lhs)
+        if len(fd_state.cover) <= MAX_LISTED:
+            changes += [DependencyChange("appeared", d, reason) for d in fds_of(state, fd_state.cover)]
+        else:
+            unlisted = len(fd_state.cover)
+        rounds += fd_state.rounds
+    found = Findings(key_state, fd_state)
+    probed = found.probed(relation.n_words)
+    if len(probed):
+        columns = keys.index_columns_for(relation, probed, ())
         relation = relation.indexed(columns)
         state = replace(state, segments=relation.segments, index_columns=tuple(columns))
-        changes = tuple(
-            DependencyChange("appeared", u, "holds in the table as tracked")
-            for u in uccs_of(state, found.cover)
-        )
-        rounds = found.rounds
-    none = np.empty(0, np.int64)
-    return Step(None, state, None, found, relation, none, relation.segments, changes, (), rounds)
+    return Step(
+        None,
+        state,
+        Findings(),
+        found,
+        relation,
+        np.empty(0, np.int64),
+        relation.segments,
+        tuple(changes),
+        (),
+        rounds,
+        unlisted,
+    )
 
 
 def apply(
     context: Context,
     state: TableState,
     base: int,
-    known: KeyState | None,
+    known: Findings,
     batch: Batch,
     reading: ReadOptions,
     *,
@@ -210,34 +266,50 @@ def apply(
     place = context.root / staging / table_folder(table)
     resolver = Resolver(relation, target, state.row_key, reading, place, replace(target, folder=staging))
     resolved = resolver.resolve(batch, state.next_number)
-    old, after, columns = relation, known, list(state.index_columns)
+    old, columns = relation, list(state.index_columns)
+    key_state, fd_state = known.keys, known.fds
+    witnessed = fd_state is not None and fd_state.evidence_kind == "witnessed"
     rounds = 0
     if len(resolved.row_ids):
         relation = relation.without_rows(resolved.row_ids)
-        if after is not None:
-            after = keys.delete(relation, after, resolved.row_ids)
-            rounds = after.rounds
-    next_number = state.next_number
+        if key_state is not None:
+            key_state = keys.delete(relation, key_state, resolved.row_ids)
+            rounds = key_state.rounds
+        if fd_state is not None and witnessed:
+            fd_state = fd_witnessed.delete(relation, fd_state, resolved.row_ids)
+            rounds += fd_state.rounds
+    remaining, next_number = relation, state.next_number
+    added: list[SegmentRef] = []
     if resolved.segments:
         next_number = 1 + max(s.number for s in resolved.segments)
-        if after is not None:
-            columns = keys.index_columns_for(relation, after.cover, columns)
+        probed = Findings(key_state, fd_state).probed(relation.n_words)
+        columns = keys.index_columns_for(relation, probed, columns) if len(probed) else columns
         relation = relation.with_segments(resolved.segments).indexed(columns)
-        if after is not None:
-            numbers = {s.number for s in resolved.segments}
-            added = [s for s in relation.segments if s.number in numbers]
-            after = keys.insert(relation, after, added, columns)
-            rounds += after.rounds
+        numbers = {s.number for s in resolved.segments}
+        added = [s for s in relation.segments if s.number in numbers]
+        if key_state is not None:
+            key_state = keys.insert(relation, key_state, added, columns)
+            rounds += key_state.rounds
+        if fd_state is not None and witnessed:
+            fd_state = fd_witnessed.insert(relation, fd_state, added, columns)
+            rounds += fd_state.rounds
+    if fd_state is not None and not witnessed:
+        fd_state = fd_counted.change(fd_state, old, remaining, relation, resolved.row_ids, added)
+    found = Findings(key_state, fd_state)
     whole = relation
     if commit:
-        if after is not None:
-            columns = keys.index_columns_for(relation, after.cover, columns)
+        probed = found.probed(relation.n_words)
+        columns = keys.index_columns_for(relation, probed, columns) if len(probed) else columns
         relation, next_number = relation.indexed(columns).tidied(next_number, columns)
-    changes: tuple[DependencyChange, ...] = ()
+    changes: list[DependencyChange] = []
     pins: tuple[Pin, ...] = ()
-    if known is not None and after is not None:
-        changes = net_changes(table, known, after, old, whole)
-        pins = _pins(state, after.cover, whole)
+    unlisted = 0
+    if known.keys is not None and key_state is not None:
+        changes += net_changes(table, known.keys, key_state, old, whole)
+        pins = _pins(state, key_state.cover, whole)
+    if known.fds is not None and fd_state is not None:
+        of_fds, unlisted = fd_changes(table, known.fds, fd_state, old, whole)
+        changes += of_fds
     state_after = replace(
         state,
         next_number=next_number,
@@ -246,8 +318,23 @@ def apply(
         pins=tuple((p.columns, p.holds) for p in pins),
     )
     return Step(
-        state, state_after, known, after, whole, resolved.row_ids, resolved.segments, changes, pins, rounds
+        state,
+        state_after,
+        known,
+        found,
+        whole,
+        resolved.row_ids,
+        resolved.segments,
+        tuple(changes),
+        pins,
+        rounds,
+        unlisted,
     )
+
+
+def load(root: Path, state: TableState) -> Findings:
+    """What the commit knows of a table, with its evidence."""
+    return Findings(load_keys(root, state), fds.load(root, state))
 
 
 def load_keys(root: Path, state: TableState) -> KeyState | None:

@@ -101,6 +101,7 @@ class TableChange:
     max_columns: int = 0
     n_fds: int | None = None  # None: its functional dependencies are not tracked
     max_lhs: int = 0
+    unlisted: int = 0  # changes of functional dependencies that are too many to list
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -112,6 +113,7 @@ class TableChange:
             "max_columns": self.max_columns or None,
             "n_fds": self.n_fds,
             "max_lhs": self.max_lhs or None,
+            "unlisted": self.unlisted,
         }
 
 
@@ -201,6 +203,9 @@ class Change:
             ("beyond the error now", [c for c in self.changes if c.event == "beyond"]),
         ):
             yield from _described(title, changes, limit)
+        unlisted = sum(t.unlisted for t in self.tables)
+        if unlisted:
+            yield f"  ... and {unlisted:,} more changes of functional dependencies"
         if not self.changes:
             yield f"  nothing changed: the same {self.nouns()} hold"
 

@@ -14,7 +14,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +41,7 @@ from holdfast.storage.tables import SegmentRef
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
+Sample = Literal["no", "keys", "fds"]
 
 # Sources up to this size are read and encoded on the driver: less work than scheduling it.
 INLINE_BYTES = 16 << 20
@@ -157,11 +158,11 @@ def _size(source: Any) -> int:
 
 
 def encode_new(
-    source: Source, target: Target, row_key: list[str], numbers: int, *, locate: bool, sample: bool
+    source: Source, target: Target, row_key: list[str], numbers: int, *, locate: bool, sample: Sample
 ) -> Encoded:
     """Encode the rows of a table that is being tracked, settling its types.
 
-    `locate`: rows will have to be found by content. `sample`: evidence for keys is wanted.
+    `locate`: rows will have to be found by content. `sample`: what evidence is wanted of it.
     """
     types = list(source.types)
     while True:
@@ -181,13 +182,13 @@ def encode_new(
 
 def encode_batch(source: Source, schema: Schema, target: Target, locator: list[int], number: int) -> Encoded:
     """Encode rows that must fit an existing table."""
-    results = _encode(source, schema, target, locator, number, guessed=False, sample=False)
+    results = _encode(source, schema, target, locator, number, guessed=False, sample="no")
     return _encoded(schema, source.options, results)
 
 
 def encode_table(rows: pa.Table, schema: Schema, target: Target, locator: list[int], number: int) -> Encoded:
     """Encode typed rows that are in memory, inline."""
-    payload = target.payload(schema, locator, number, number + 1, sample=False)
+    payload = target.payload(schema, locator, number, number + 1, sample="no")
     return _encoded(schema, ReadOptions(), [unpack(tasks.write_rows(rows, schema, payload))])
 
 
@@ -199,7 +200,7 @@ def _encode(
     number: int,
     *,
     guessed: bool,
-    sample: bool,
+    sample: Sample,
 ) -> list[Bundle]:
     if source.local_table is not None:
         rows = read_local(source, schema.names, schema.types, table=target.table, version=target.version)

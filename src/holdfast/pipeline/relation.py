@@ -18,11 +18,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from holdfast.kernels.fd_partitions import unite
 from holdfast.kernels.masks import mask_of, minimal_masks, n_words_for, positions_of
 from holdfast.kernels.pairs import WITNESSES
 from holdfast.model.schema import Nulls, Schema
 from holdfast.pipeline import tasks
 from holdfast.pipeline.engine import Engine, Progress
+from holdfast.pipeline.fd_validation import NO_PIVOT
 from holdfast.storage.arrow_types import arrow_schema
 from holdfast.storage.bundle import Bundle, unpack, write_bundle
 from holdfast.storage.files import unique_name
@@ -54,6 +56,19 @@ class Refutation:
     """What a validation found: which candidates are not unique, and evidence against them."""
 
     refuted: Bool
+    masks: U64
+    witnesses: I64
+
+
+@dataclass(frozen=True, slots=True)
+class FdRefutation:
+    """What a validation of FDs found: for each left-hand side the columns that it does not determine.
+
+    refuted uint64[n, n_words]. For each refuted (lhs, A) some mask contains lhs and lacks A; witnesses
+    are pairs of row ids with exactly that agree set.
+    """
+
+    refuted: U64
     masks: U64
     witnesses: I64
 
@@ -153,14 +168,51 @@ class Relation:
                 found.append(self._evidence(result))
         return Refutation(refuted, *self._united(found))
 
-    def probe(self, batch: Sequence[SegmentRef], keys: U64, index_columns: Sequence[int]) -> tuple[U64, I64]:
+    def validate_fds(self, lhs: U64, rhs: U64) -> FdRefutation:
+        """Which columns of rhs[i] lhs[i] does not determine on the live rows, with evidence against each.
+
+        lhs, rhs uint64[n, n_words], rhs[i] disjoint from lhs[i]. One job, divided as in `validate`; the
+        empty left-hand side is a task of its own. Masks are all different.
+        """
+        refuted = np.zeros_like(rhs)
+        found: list[tuple[U64, I64]] = []
+        asked = np.flatnonzero(rhs.any(axis=1))
+        if len(asked) and self.n_rows > 1:
+            ranking = self.ranking()
+            bits = np.unpackbits(np.ascontiguousarray(lhs[asked]).view(np.uint8), axis=1, bitorder="little")
+            pivots = np.array(ranking)[bits[:, ranking].argmax(axis=1)].astype(np.int64)
+            pivots[~bits.any(axis=1)] = NO_PIVOT
+            chosen = np.unique(pivots)
+            work = self.n_rows * len(chosen)
+            n_parts = -(-self.n_rows // PART_ROWS)
+            if self.engine.choose(work, INLINE_VALIDATE) == "spark":
+                n_parts = max(n_parts, -(-2 * self.engine.cores // len(chosen)))
+            staged = self._stage("candidates", lhs=lhs[asked], rhs=rhs[asked], pivots=pivots)
+            live = [s.to_dict() for s in self.segments if s.n_live]
+            payloads = [
+                self._payload(
+                    segments=live, candidates=staged, ranking=ranking, pivot=int(p), part=i, n_parts=n
+                )
+                for p in chosen
+                for n in [1 if p == NO_PIVOT else n_parts]
+                for i in range(n)
+            ]
+            for result in self._run(tasks.validate_fd_part, payloads, work, INLINE_VALIDATE):
+                refuted[asked[result.array("candidate")]] |= result.array("refuted").reshape(-1, self.n_words)
+                found.append(self._evidence(result))
+        return FdRefutation(refuted, *unite(*self._united(found)))
+
+    def probe(
+        self, batch: Sequence[SegmentRef], keys: U64, index_columns: Sequence[int], rhs: U64 | None = None
+    ) -> tuple[U64, I64]:
         """Evidence of all pairs of a batch row with another row that agree on some key.
 
-        The segments of the batch are the newest of the relation; they are probed with themselves,
-        too. Every key has an indexed column.
+        With `rhs` the keys are left-hand sides, and of the pairs that agree on one those count that differ
+        on a column of its rhs. The segments of the batch are the newest of the relation; they are probed
+        with themselves, too. Every key has an indexed column.
         """
         probes = probe_sets(keys, index_columns, self.n_words)
-        staged = self._stage("keys", masks=keys)
+        staged = self._stage("keys", masks=keys, rhs=rhs if rhs is not None else keys[:0])
         payloads, work = [], 0.0
         new = {s.number for s in batch}
         for i, part in enumerate(batch):

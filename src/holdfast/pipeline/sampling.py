@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels import encode, pairs, partitions
-from holdfast.kernels.masks import maximal_masks, n_words_for, popcounts
+from holdfast.kernels.fd_masks import maximal_for
+from holdfast.kernels.masks import full_mask, maximal_masks, n_words_for, popcounts, unique_masks
 from holdfast.storage.segments import Segment, by_row_id
 
 U64 = NDArray[np.uint64]
@@ -29,8 +30,10 @@ N_WINDOWS = 64
 WINDOW_ROWS = 512
 
 
-def sample_evidence(segment: Segment, nulls_distinct: bool, seed: int) -> tuple[U64, I64]:
-    """Maximal agree sets of sampled rows, with witnesses by row id.
+def sample_evidence(
+    segment: Segment, nulls_distinct: bool, seed: int, *, per_column: bool = False
+) -> tuple[U64, I64]:
+    """Maximal agree sets of sampled rows, with witnesses by row id; `per_column`: maximal for some column.
 
     Pairs that share a value of some column show what is common; climbs from windows of rows that
     share one reach what is large.
@@ -50,11 +53,15 @@ def sample_evidence(segment: Segment, nulls_distinct: bool, seed: int) -> tuple[
     masks, witnesses = pairs.pairs_evidence(
         segment.codes, np.concatenate(left), np.concatenate(right), nulls_distinct
     )
-    largest = np.argsort(-popcounts(masks), kind="stable")[:MAX_MASKS]
+    largest = np.argsort(-popcounts(masks), kind="stable")[: MAX_MASKS * (4 if per_column else 1)]
     masks, witnesses = masks[largest], witnesses[largest]
     more_masks, more_witnesses = climb_windows(segment, windows, nulls_distinct)
     masks, witnesses = np.concatenate([masks, more_masks]), np.concatenate([witnesses, more_witnesses])
     top = maximal_masks(masks)
+    if per_column:
+        first, _ = unique_masks(masks)
+        relevant = maximal_for(masks[first], full_mask(len(segment.schema))).any(axis=1)
+        top = np.union1d(top, first[relevant])  # a pair of equal rows is maximal, but for no column
     return masks[top], by_row_id(witnesses[top], segment, segment)
 
 

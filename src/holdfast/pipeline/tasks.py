@@ -9,6 +9,7 @@ shipped. A result is a bundle: consolidated, as large as what was learnt, not as
 - `locate_rows`: find the rows that a batch deletes, in one segment.
 - `probe_segment`: evidence of the pairs of a batch with one segment that break a key.
 - `validate_part`: refute candidate keys on one part of one pivot column's values.
+- `validate_fd_part`: the same for candidate functional dependencies.
 - `merge_run`: merge some segments into one.
 """
 
@@ -26,8 +27,10 @@ from numpy.typing import NDArray
 
 from holdfast.errors import EngineError
 from holdfast.kernels import pairs
+from holdfast.kernels.fd_masks import breaks
 from holdfast.kernels.masks import contains_any, n_words_for
 from holdfast.model.schema import Schema
+from holdfast.pipeline.fd_validation import validate_fd_candidates
 from holdfast.pipeline.sampling import sample_evidence
 from holdfast.pipeline.sources import ReadOptions, Split, read_split, read_split_guessed
 from holdfast.pipeline.validation import Place, validate_candidates
@@ -129,9 +132,14 @@ def write_rows(rows: pa.Table, schema: Schema, payload: Payload) -> bytes:
             root, payload["folder"], number, columns, payload["locator"], compress=payload["compress"]
         )
         refs.append(ref.to_dict())
-        if payload["sample"]:
+        if payload["sample"] != "no":
             segment = open_segment(root, ref, schema)
-            found = sample_evidence(segment, payload["nulls"] == "distinct", seed=number)
+            found = sample_evidence(
+                segment,
+                payload["nulls"] == "distinct",
+                seed=number,
+                per_column=payload["sample"] == "fds",
+            )
             masks.append(found[0])
             witnesses.append(found[1])
     meta = {"failed": "{}", "segments": json.dumps(refs)}
@@ -175,28 +183,33 @@ def locate_rows(payload: Payload) -> bytes:
 def probe_segment(payload: Payload) -> bytes:
     """Evidence of pairs (batch row, row of this segment) that agree on a key (SWAN alg. 1-2).
 
+    Or, given right-hand sides, that agree on a left-hand side and violate its dependency.
+
     For each set of indexed columns of some key, the shortest posting list of each batch row is
     walked and the others are intersected by comparing codes. Agree sets that contain no key are
     dropped before they leave the task.
     """
     schema = parsed_schema(payload["schema"])
     segment, batch = opened(payload, "segment", schema), opened(payload, "batch", schema)
-    keys = staged(payload, "keys").array("masks").reshape(-1, n_words_for(len(schema)))
-    masks, witnesses = probe_pairs(
-        segment, batch, payload["probes"], keys, payload["nulls"] == "distinct", own=payload["own"]
+    bundle, n_words = staged(payload, "keys"), n_words_for(len(schema))
+    keys, rhs = bundle.array("masks").reshape(-1, n_words), bundle.array("rhs").reshape(-1, n_words)
+    masks, pairs = probe_pairs(
+        segment, batch, payload["probes"], payload["nulls"] == "distinct", own=payload["own"]
     )
-    return pack({"masks": masks, "witnesses": witnesses}, {})
+    breaking = breaks(masks, keys, rhs) if len(rhs) else contains_any(masks, keys)
+    witnesses = by_row_id(pairs[breaking], batch, segment)
+    return pack({"masks": masks[breaking], "witnesses": witnesses}, {})
 
 
 def probe_pairs(
     segment: Segment,
     batch: Segment,
     probes: Sequence[Sequence[int]],
-    keys: U64,
     nulls_distinct: bool,
     *,
     own: bool,
 ) -> tuple[U64, I64]:
+    """(masks, witnesses) of all pairs that agree on one of the probes; witnesses are positions."""
     n_batch = batch.ref.n_rows
     indexed = sorted({c for p in probes for c in p})
     slot = {c: i for i, c in enumerate(indexed)}
@@ -226,8 +239,7 @@ def probe_pairs(
     ]
     masks = np.concatenate([m for m, _ in found])
     witnesses = np.concatenate([w for _, w in found])
-    breaking = contains_any(masks, keys)
-    return masks[breaking], by_row_id(witnesses[breaking], batch, segment)
+    return masks, witnesses
 
 
 # -- validate ----------------------------------------------------------------------------------
@@ -245,6 +257,22 @@ def validate_part(payload: Payload) -> bytes:
         segments, candidates[mine], place, payload["ranking"], payload["nulls"] == "distinct"
     )
     return pack({"candidate": mine[refuted], "masks": masks, "witnesses": witnesses}, {})
+
+
+def validate_fd_part(payload: Payload) -> bytes:
+    """Candidate FDs with one pivot column, refuted on the rows whose pivot value falls into one part."""
+    schema = parsed_schema(payload["schema"])
+    segments = all_opened(payload, schema)
+    bundle = staged(payload, "candidates")
+    n_words = n_words_for(len(schema))
+    mine = np.flatnonzero(bundle.array("pivots") == payload["pivot"])
+    lhs, rhs = (bundle.array(side).reshape(-1, n_words)[mine] for side in ("lhs", "rhs"))
+    place = Place(payload["pivot"], payload["part"], payload["n_parts"])
+    refuted, masks, witnesses = validate_fd_candidates(
+        segments, lhs, rhs, place, payload["ranking"], payload["nulls"] == "distinct"
+    )
+    hit = refuted.any(axis=1)
+    return pack({"candidate": mine[hit], "refuted": refuted[hit], "masks": masks, "witnesses": witnesses}, {})
 
 
 # -- merge -------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ class WitnessedEvidence:
         everything = np.concatenate([self.masks, masks])
         first, group = unique_masks(everything)
         pairs = np.sort(np.concatenate([self.witnesses, witnesses]), axis=2)  # (a, b) is (b, a)
-        united = _unite(pairs, group, len(first))
+        united = unite(pairs, group, len(first))
         distinct = everything[first]
         top = maximal_masks(distinct)
         if len(distinct) - len(top) > RESERVE:
@@ -75,13 +75,9 @@ class WitnessedEvidence:
         """
         if not len(self.masks) or not len(row_ids):
             return self, self.masks[:0]
-        dead: NDArray[np.bool_] = np.asarray(np.isin(self.witnesses, row_ids).any(axis=2))
-        if not dead.any():
+        pairs = living(self.witnesses, row_ids)
+        if pairs is self.witnesses:
             return self, self.masks[:0]
-        pairs = np.where(dead[:, :, None], -1, self.witnesses)
-        pairs = np.take_along_axis(
-            pairs, np.argsort(pairs[:, :, 0] < 0, axis=1, kind="stable")[:, :, None], 1
-        )
         alive = pairs[:, 0, 0] >= 0
         orphaned = np.zeros(len(alive), dtype=np.bool_)
         orphaned[maximal_masks(self.masks)] = True
@@ -98,7 +94,16 @@ class WitnessedEvidence:
         return cls(arrays["masks"].reshape(-1, n_words), arrays["witnesses"].reshape(-1, n_witnesses, 2))
 
 
-def _unite(pairs: I64, group: I64, n_groups: int) -> I64:
+def living(witnesses: I64, row_ids: I64) -> I64:
+    """The witnesses without pairs of these rows, those that are left first; the same array if all are."""
+    dead: NDArray[np.bool_] = np.asarray(np.isin(witnesses, row_ids).any(axis=2))
+    if not dead.any():
+        return witnesses
+    pairs = np.where(dead[:, :, None], -1, witnesses)
+    return np.take_along_axis(pairs, np.argsort(pairs[:, :, 0] < 0, axis=1, kind="stable")[:, :, None], 1)
+
+
+def unite(pairs: I64, group: I64, n_groups: int) -> I64:
     """The first distinct pairs of each group, padded with -1."""
     n_kept = pairs.shape[1]
     flat = pairs.reshape(-1, 2)

@@ -1,0 +1,167 @@
+"""Functional dependencies, discovered and maintained: on counted evidence (DynASt) or on witnessed evidence.
+
+The evidence of a pair of rows is its agree set; the cover is, for each right-hand side, the minimal hitting
+sets of the complements of the agree sets that lack it (`state/fd_cover.py`). What differs is the evidence:
+
+- *counted* (`fd_counted.py`): every agree set with its number of pairs. A batch is compared with all rows,
+  so its cost is rows x batch; nothing is ever validated, and every error is known exactly.
+- *witnessed* (`fd_witnessed.py`): only agree sets that matter. A batch is probed on indexed columns, so no pass
+  over all pairs is ever made; what cannot be decided so is validated on the rows.
+
+Both give the same cover. A cost model picks one: rows x expected batch x columns against a budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.kernels.pairs import WITNESSES
+from holdfast.model.dependency import Fd
+from holdfast.state.approximate import ApproximateCover
+from holdfast.state.counted import CountedEvidence
+from holdfast.state.fd_cover import FdCover, Relevant
+from holdfast.state.fd_evidence import FdEvidence
+from holdfast.storage.bundle import open_bundle, write_bundle
+from holdfast.storage.files import FileRef, unique_name
+from holdfast.storage.tables import (
+    EvidenceKind,
+    FdRef,
+    TableState,
+    columns_of,
+    read_approximate,
+    read_fds,
+)
+
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+
+# A batch is expected to be this share of the rows; comparing it with all of them may take so many comparisons
+# of two values (0.2 ns each on one core).
+EXPECTED_BATCH = 0.01
+COMPARISON_BUDGET = 5e8
+
+
+@dataclass(frozen=True, slots=True)
+class FdOptions:
+    """How the functional dependencies of a table are kept."""
+
+    max_lhs: int = 0  # 0: left-hand sides of any size
+    max_error: float = 0.0  # 0: only those that hold exactly
+    evidence: EvidenceKind | None = None  # None: as the cost model says
+
+
+@dataclass(frozen=True, slots=True)
+class Proofs:
+    """Agree sets with one pair of row ids each: what a step saw come, or go. For its report only."""
+
+    masks: U64
+    pairs: I64
+
+    @classmethod
+    def none(cls, n_words: int) -> Proofs:
+        return cls(np.empty((0, n_words), np.uint64), np.empty((0, 2), np.int64))
+
+    def joined(self, masks: U64, pairs: I64) -> Proofs:
+        return Proofs(np.concatenate([self.masks, masks]), np.concatenate([self.pairs, pairs]))
+
+
+@dataclass(frozen=True)
+class FdState:
+    """What is known of a table's functional dependencies; exact for the relation it was computed on."""
+
+    evidence: CountedEvidence | FdEvidence
+    cover: FdCover
+    relevant: Relevant | None  # of counted evidence; None where the cover is found without it
+    max_error: float = 0.0
+    approximate: ApproximateCover | None = None
+    rounds: int = 0  # validation jobs of the last step
+    came: Proofs = field(default_factory=lambda: Proofs.none(1))
+    went: Proofs = field(default_factory=lambda: Proofs.none(1))
+
+    @property
+    def evidence_kind(self) -> EvidenceKind:
+        return "counted" if isinstance(self.evidence, CountedEvidence) else "witnessed"
+
+
+def chosen_evidence(options: FdOptions, n_rows: int, n_columns: int) -> EvidenceKind:
+    """Counted where comparing an expected batch with all rows is cheap, or where errors are asked for.
+
+    >>> chosen_evidence(FdOptions(), 32_561, 15), chosen_evidence(FdOptions(), 1_000_000, 16)
+    ('counted', 'witnessed')
+    """
+    if options.evidence is not None:
+        return options.evidence
+    comparisons = n_rows * max(1.0, n_rows * EXPECTED_BATCH) * n_columns
+    return "counted" if options.max_error or comparisons <= COMPARISON_BUDGET else "witnessed"
+
+
+def fds_of(state: TableState, cover: FdCover) -> list[Fd]:
+    """The dependencies of a cover, short left-hand sides first."""
+    return named_fds(state.table, state.schema.names, cover.masks, cover.rhs)
+
+
+def named_fds(table: str, names: tuple[str, ...], masks: U64, rhs: NDArray[np.int32]) -> list[Fd]:
+    """Dependencies with the names of their columns, short left-hand sides first."""
+    found = sorted(
+        zip(columns_of(masks), rhs.tolist(), strict=True), key=lambda fd: (len(fd[0]), fd[0], fd[1])
+    )
+    return [Fd(table, tuple(names[c] for c in lhs), names[a]) for lhs, a in found]
+
+
+# -- on disk -----------------------------------------------------------------------------------
+
+
+def save(root: Path, folder: str, found: FdState, known: FdState | None, ref: FdRef | None) -> FdRef:
+    """Write what is new; what the last commit has is named again."""
+
+    def written(what: str, arrays: Mapping[str, NDArray[Any]]) -> FileRef:
+        return write_bundle(root, unique_name(folder, what, ".arrow"), dict(arrays), {"holdfast": what})
+
+    same = known if ref is not None else None
+    cover = ref.cover if ref and same and found.cover is same.cover else None
+    evidence = ref.evidence if ref and same and found.evidence is same.evidence else None
+    approximate = ref.approximate if ref and same and found.approximate is same.approximate else None
+    if found.approximate is not None and approximate is None:
+        approximate = written("approximate", found.approximate.to_arrays())
+    told = dict(found.evidence.to_arrays())
+    if evidence is None and found.relevant is not None:
+        told.update(found.relevant.to_arrays())
+    return FdRef(
+        found.evidence_kind,
+        found.cover.max_lhs,
+        found.max_error,
+        cover or written("fds", found.cover.to_arrays()),
+        evidence or written("fd-evidence", told),
+        approximate,
+    )
+
+
+def load(root: Path, state: TableState) -> FdState | None:
+    """The functional dependencies and their evidence, as the commit names them; None where not tracked."""
+    ref, n_columns = state.fds, len(state.schema)
+    if ref is None:
+        return None
+    masks, rhs = read_fds(root, ref.cover, n_columns)
+    cover = FdCover.of_flat(masks, rhs, n_columns, ref.max_lhs)
+    bundle = open_bundle(root, ref.evidence, "fd-evidence")
+    evidence: CountedEvidence | FdEvidence
+    relevant = None
+    if ref.evidence_kind == "counted":
+        arrays = {name: bundle.array(name) for name in ("masks", "counts")}
+        evidence = CountedEvidence.from_arrays(arrays, n_columns)
+        if "relevant" in bundle:
+            told = {name: bundle.array(name) for name in ("relevant", "relevant_for")}
+            relevant = Relevant.from_arrays(told, n_columns)
+    else:
+        arrays = {name: bundle.array(name) for name in ("masks", "witnesses")}
+        evidence = FdEvidence.from_arrays(arrays, n_columns, WITNESSES)
+    approximate = None
+    if ref.approximate is not None:
+        approximate = ApproximateCover(*read_approximate(root, ref.approximate, n_columns))
+    return FdState(evidence, cover, relevant, ref.max_error, approximate)

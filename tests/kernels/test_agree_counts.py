@@ -1,0 +1,134 @@
+"""The counted agree sets equal the plain-Python reference: masks, their order, counts; witnesses are real."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.kernels import agree_counts as kernel
+from reference import agree_counts as reference
+
+WIDTHS = (0, 1, 2, 5, 15, 16, 17, 33, 63, 64, 65, 130)
+
+
+def check(
+    codes: np.ndarray, live: np.ndarray, rows: np.ndarray, own: bool = False, first: int = 0, share: bool = True
+) -> int:
+    """The result equals the reference's; returns how many agree sets there are."""
+    masks, counts, witnesses = kernel.agree_counts(codes, live, rows, own, first, share=share)
+    assert (masks.dtype, counts.dtype, witnesses.dtype) == (np.uint64, np.int64, np.int64)
+    assert masks.shape == (len(counts), max(1, -(-len(codes) // 64)))
+    assert witnesses.shape == (len(counts), 2)
+    assert masks.tolist() == sorted(masks.tolist()), "ascending, the first word most significant"
+    ints = [sum(word << 64 * w for w, word in enumerate(mask)) for mask in masks.tolist()]
+    assert len(ints) == len(set(ints)), "masks are all different"
+    code_lists, row_lists, live_list = codes.tolist(), rows.tolist(), live.tolist()
+    expected = reference.agree_counts(code_lists, live_list, row_lists, rows.shape[1], own, first)
+    assert dict(zip(ints, counts.tolist(), strict=True)) == expected
+    for mask, (j, r) in zip(ints, witnesses.tolist(), strict=True):
+        assert reference.paired(live_list, r, j, own, first)
+        assert reference.agree_mask(code_lists, r, row_lists, j) == mask
+    return len(ints)
+
+
+@st.composite
+def code_matrices(draw: st.DrawFn, low: int, width: int, max_rows: int = 12) -> np.ndarray:
+    """int32[width, *]: a few columns with any codes from `low` on, the others copies of them."""
+    n_rows = draw(st.integers(0, max_rows))
+    column = st.lists(st.integers(low, 3) | st.just(70_000), min_size=n_rows, max_size=n_rows)
+    some = draw(st.lists(column, min_size=1, max_size=5))
+    which = draw(st.lists(st.integers(0, len(some) - 1), min_size=width, max_size=width))
+    return np.array([some[i] for i in which], dtype=np.int32).reshape(width, n_rows)
+
+
+def lives(draw: st.DrawFn, n_rows: int) -> np.ndarray:
+    some = st.lists(st.booleans(), min_size=n_rows, max_size=n_rows)
+    return np.array(draw(st.just([True] * n_rows) | some), dtype=np.bool_)
+
+
+@st.composite
+def crosses(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, which are live, and a batch in their codes, -1 where nothing can be equal."""
+    width = draw(st.sampled_from(WIDTHS))
+    codes = draw(code_matrices(0, width))
+    return codes, lives(draw, codes.shape[1]), draw(code_matrices(-1, width))
+
+
+@given(crosses(), st.booleans(), st.sampled_from([1, 3, 64]))
+def test_batch_with_old_rows(
+    cross: tuple[np.ndarray, np.ndarray, np.ndarray], share: bool, block_rows: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "block_rows", lambda _: block_rows)
+        check(*cross, share=share)
+
+
+@st.composite
+def parts(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """Rows, which are live, and some consecutive ones of them as a batch, NULL agreeing with nothing or not."""
+    codes = draw(code_matrices(0, draw(st.sampled_from(WIDTHS)), max_rows=20))
+    n_rows = codes.shape[1]
+    first = draw(st.integers(0, n_rows))
+    rows = codes[:, first : draw(st.integers(first, n_rows))]
+    return codes, lives(draw, n_rows), np.where(rows == 0, -1, rows) if draw(st.booleans()) else rows, first
+
+
+@given(parts(), st.booleans(), st.sampled_from([1, 3, 64]))
+def test_rows_among_themselves(
+    part: tuple[np.ndarray, np.ndarray, np.ndarray, int], share: bool, block_rows: int
+) -> None:
+    codes, live, rows, first = part
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "block_rows", lambda _: block_rows)
+        check(codes, live, rows, own=True, first=first, share=share)
+
+
+def skewed(width: int, n_rows: int, seed: int, sizes: tuple[int, ...] = (2, 3, 9, 40)) -> np.ndarray:
+    """Columns of very different cardinality, small codes common and large ones rare."""
+    rng = np.random.default_rng(seed)
+    return np.array(
+        [(rng.random(n_rows) ** 3 * sizes[c % len(sizes)]).astype(np.int32) for c in range(width)], dtype=np.int32
+    )
+
+
+@pytest.mark.parametrize("width", [4, 15, 16, 17, 70, 222])
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("dead", [0.0, 0.3])
+def test_many_agree_sets(width: int, own: bool, dead: float) -> None:
+    """More rows than a block has, more masks than a table starts with."""
+    n_rows = 280 if width < 100 else 120
+    codes = skewed(width, n_rows, width)
+    live = np.random.default_rng(1).random(n_rows) >= dead
+    rows = codes if own else codes[:, 30:90]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "block_rows", lambda _: 32)
+        assert check(codes, live, rows, own=own) > 8
+
+
+def test_more_batch_rows_than_narrow_codes() -> None:
+    """The batch has more different values than 16 bits hold."""
+    n = 140_000
+    codes = np.array([np.arange(n), np.arange(n) % 2, np.arange(n) // 2], dtype=np.int32)
+    rows = codes[:, ::-1]
+    live = np.zeros(n, dtype=np.bool_)
+    live[[5, 139_998]] = True
+    masks, counts, witnesses = kernel.agree_counts(codes, live, rows)
+    # Every batch row is paired with both live rows: one of them odd, one even, none of them neighbours.
+    assert masks.tolist() == [[0b000], [0b010], [0b100], [0b111]]
+    assert counts.tolist() == [n - 2, n - 2, 2, 2]
+    assert witnesses[3].tolist() in ([n - 6, 5], [1, 139_998])
+
+
+def test_parts_add_up() -> None:
+    """The batch cut into parts gives the same as the whole."""
+    codes = skewed(10, 150, 3)
+    live = np.ones(150, dtype=np.bool_)
+    whole = kernel.agree_counts(codes, live, codes, own=True)
+    total: dict[tuple[int, ...], int] = {}
+    for first in range(0, 150, 40):
+        masks, counts, _ = kernel.agree_counts(codes, live, codes[:, first : first + 40], own=True, first=first)
+        for mask, count in zip(masks.tolist(), counts.tolist(), strict=True):
+            total[tuple(mask)] = total.get(tuple(mask), 0) + count
+    assert total == {tuple(m): c for m, c in zip(whole[0].tolist(), whole[1].tolist(), strict=True)}

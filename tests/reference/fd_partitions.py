@@ -1,0 +1,56 @@
+"""Violations of functional dependencies in plain Python: the slow reference of kernels/fd_partitions.py.
+
+Rows are sequences of values, None is NULL.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Sequence
+from typing import Any
+
+Row = Sequence[Any]
+
+
+def agree_set(left: Row, right: Row, nulls_distinct: bool) -> frozenset[int]:
+    """The columns on which two rows agree."""
+    return frozenset(
+        c
+        for c, (a, b) in enumerate(zip(left, right, strict=True))
+        if (a is None and b is None and not nulls_distinct) or (a is not None and b is not None and a == b)
+    )
+
+
+def violated(
+    rows: Sequence[Row], lhs: Collection[int], rhs: Collection[int], nulls_distinct: bool
+) -> frozenset[int]:
+    """The columns A of rhs for which two rows agree on lhs and not on A."""
+    agreed = [agree_set(a, b, nulls_distinct) for a, b in itertools.combinations(rows, 2)]
+    return frozenset(a for a in rhs if any(m.issuperset(lhs) and a not in m for m in agreed))
+
+
+def maximal_without(rows: Sequence[Row], column: int, nulls_distinct: bool) -> set[frozenset[int]]:
+    """The agree sets without a column that no other agree set without it contains."""
+    agreed = {agree_set(a, b, nulls_distinct) for a, b in itertools.combinations(rows, 2)}
+    lacking = {m for m in agreed if column not in m}
+    return {m for m in lacking if not any(m < other for other in lacking)}
+
+
+def cluster(ids: Sequence[int]) -> list[list[int]]:
+    """Rows of equal numbers, two at least, by number."""
+    groups = [[row for row, found in enumerate(ids) if found == i] for i in sorted(set(ids))]
+    return [rows for rows in groups if len(rows) > 1]
+
+
+def unite(
+    masks: Sequence[Sequence[int]], witnesses: Sequence[Sequence[tuple[int, int]]], n_kept: int
+) -> dict[tuple[int, ...], list[tuple[int, int]]]:
+    """Each mask with the first different pairs of all its occurrences, the smaller row first."""
+    found: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    for mask, pairs in zip(masks, witnesses, strict=True):
+        kept = found.setdefault(tuple(mask), [])
+        for a, b in pairs:
+            pair = (min(a, b), max(a, b))
+            if pair not in kept and len(kept) < n_kept:
+                kept.append(pair)
+    return found
