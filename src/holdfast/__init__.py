@@ -15,7 +15,7 @@
 
 from holdfast.errors import HoldfastError
 from holdfast.model.change import Change, DependencyChange, WitnessRow
-from holdfast.model.dependency import Dependency, Ind, Side, Ucc
+from holdfast.model.dependency import Dependency, Fd, Ind, Side, Ucc
 from holdfast.workspace import Workspace, open
 
 __version__ = "0.1.0"
@@ -23,6 +23,7 @@ __all__ = [
     "Change",
     "Dependency",
     "DependencyChange",
+    "Fd",
     "HoldfastError",
     "Ind",
     "Side",

@@ -456,7 +456,7 @@ class Reader:
         assert state.fds is not None
         ref = state.fds.evidence
         if self._counted is None or self._counted[0] != ref:
-            bundle = open_bundle(self.root, ref, "fd-evidence")
+            bundle = open_bundle(self.root, ref, "agreement")
             arrays = {name: bundle.array(name) for name in ("masks", "counts")}
             self._counted = ref, CountedEvidence.from_arrays(arrays, len(state.schema))
         return self._counted[1]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast.errors import UnknownColumnError, UsageError, listing
-from holdfast.history import Reader
+from holdfast.fd_advice import FdAdviser
 from holdfast.model.change import WitnessRow
 from holdfast.model.dependency import Ind, Side, Ucc
 from holdfast.state.pair_counts import pair_ids
@@ -65,7 +65,7 @@ class IndExplanation:
         }
 
 
-class Inspector(Reader):
+class Inspector(FdAdviser):
     """Reading that opens more than the ledger."""
 
     def clusters(self) -> list[tuple[tuple[tuple[str, str], ...], int]]:
@@ -155,9 +155,10 @@ class Inspector(Reader):
         """Bytes of the live files by what they are for.
 
         `values`: the generator's runs, clusters and pair counts; `locators`: what finds rows by content,
-        for deletes and updates; `rows`: the rest of the segments; `keys`: covers, evidence and indexes.
+        for deletes and updates; `rows`: the rest of the segments; `keys`: covers, evidence and indexes;
+        `fds`: covers and evidence of functional dependencies.
         """
-        sizes = dict.fromkeys(("values", "locators", "rows", "keys"), 0)
+        sizes = dict.fromkeys(("values", "locators", "rows", "keys", "fds"), 0)
         at = self._one_version(None)
         generator = self._generator(at)
         if generator is not None:
@@ -170,6 +171,7 @@ class Inspector(Reader):
                 sizes["rows"] += ref.file.length - locator + (ref.deletes.length if ref.deletes else 0)
                 sizes["keys"] += sum(f.length for _, f in ref.indexes)
             sizes["keys"] += sum(f.length for f in (state.cover, state.evidence) if f is not None)
+            sizes["fds"] += sum(f.length for f in state.fds.files()) if state.fds is not None else 0
         return {**sizes, "total": sum(sizes.values())}
 
     # -- inside -------------------------------------------------------------------------------

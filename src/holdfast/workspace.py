@@ -107,8 +107,8 @@ class Workspace(Writer):
 
         For functional dependencies (kind "fd"): `max_lhs` bounds their left-hand sides; `max_error` also
         keeps the minimal approximate dependencies and keys of which at most that share of the pairs of rows
-        is in violation; `evidence` says what is kept of the rows: "counted" (all agree sets with their numbers
-        of pairs: every error is known, batches are compared with all rows) or "witnessed" (only what
+        is in violation; `evidence` says what is kept of the rows: "counted" (all agree sets with their
+        numbers of pairs: every error is known, batches are compared with all rows) or "witnessed" (only what
         matters: for tall tables). By default a cost model chooses.
         """
         started = time.perf_counter()
@@ -130,7 +130,13 @@ class Workspace(Writer):
         from holdfast.discovery import inds, steps
 
         wanted = steps.TableOptions(
-            tuple(kinds), nulls, tuple(row_key), max_columns or 0, append_only, _read_options(options), fd_options
+            tuple(kinds),
+            nulls,
+            tuple(row_key),
+            max_columns or 0,
+            append_only,
+            _read_options(options),
+            fd_options,
         )
         with self._context() as context:
             tracked = [steps.track(context, table, source, wanted) for table, source in sources.items()]
@@ -363,7 +369,7 @@ class Workspace(Writer):
                 refs = generator.files() if newest else generator.covers()
             else:
                 state = TableState.from_dict(commit.state)
-                refs = state.files() if newest else [f for f in (state.cover,) if f is not None]
+                refs = state.files() if newest else state.covers()
             files |= {ref.name: ref for ref in refs}
         for ref in files.values():
             check_file(self.root, ref, deep=True, fresh=True)

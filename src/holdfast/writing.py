@@ -16,10 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from holdfast.errors import NOTHING_APPLIED, ConflictError, HoldfastError, WorkspaceError
+from holdfast.history import columns_mask
 from holdfast.inspection import Inspector
-from holdfast.model.change import Change, Pin, TableChange
-from holdfast.model.dependency import Ind
+from holdfast.model.change import Change, DependencyChange, Pin, TableChange
+from holdfast.model.dependency import Fd, Ind
 from holdfast.storage import format as marker
 from holdfast.storage import litter
 from holdfast.storage.files import FileRef
@@ -148,7 +151,7 @@ class Writer(Inspector):
         *,
         commit: bool,
     ) -> Change:
-        own = [c for step in done for c in step.changes]
+        own = [c for step in done for c in self._with_spells(step, base)]
         return Change(
             action=action,
             version=base + 1 if commit else base,
@@ -160,6 +163,26 @@ class Writer(Inspector):
             n_inds=inclusions.after.n_inds if inclusions is not None else None,
             accesses=inclusions.accesses if inclusions is not None else {},
         )
+
+    def _with_spells(self, step: Step, base: int) -> Sequence[DependencyChange]:
+        """The changes of a step; of functional dependencies that broke, with how long they had held."""
+        changes = list(step.changes)
+        broken = [
+            (i, c.dependency)
+            for i, c in enumerate(changes)
+            if c.event == "broke" and isinstance(c.dependency, Fd)
+        ]
+        if not broken:
+            return changes
+        names = step.state.schema.names
+        sides = [([names.index(n) for n in fd.lhs], names.index(fd.rhs)) for _, fd in broken]
+        n_words = max(1, (len(names) + 63) // 64)
+        masks = np.stack([columns_mask(lhs, n_words) for lhs, _ in sides])
+        rhs = np.array([column for _, column in sides], dtype=np.int64)
+        held = self.held_versions(step.table, masks, rhs, base + 1)
+        for (i, _), n in zip(broken, held.tolist(), strict=True):
+            changes[i] = replace(changes[i], held=n)
+        return changes
 
     def _taken_in(
         self, context: Context, base: int, join: Join, done: Sequence[Step], *, commit: bool

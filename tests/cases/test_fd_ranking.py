@@ -109,20 +109,28 @@ TABLES = st.integers(1, 5).flatmap(
 )
 
 
-@given(TABLES, st.sampled_from(["equal", "distinct"]), st.sampled_from([None, 1, 2]))
-def test_key_implied_is_a_closure(rows: list[tuple[Any, ...]], nulls: str, max_lhs: int | None) -> None:
-    """Also under a bound on left-hand sides, where the cover is not complete."""
+@given(
+    TABLES, st.sampled_from(["equal", "distinct"]), st.sampled_from([None, 1, 2]), st.sampled_from([-1, 1, 8])
+)
+def test_key_implied_is_a_closure(
+    rows: list[tuple[Any, ...]], nulls: str, max_lhs: int | None, subsets: int
+) -> None:
+    """Also under a bound on left-hand sides, where the cover is not complete; by subsets and by scans."""
     n_columns = len(rows[0]) if rows else 3
     whole = reference.minimal_fds(rows, n_columns, nulls)
     cover = [fd for fd in whole if max_lhs is None or len(fd[0]) <= max_lhs]
-    found = key_implied(*arrays(cover, n_columns), n_columns)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fd_ranking, "SUBSETS", subsets)
+        found = key_implied(*arrays(cover, n_columns), n_columns)
     expected = [reference.superkey(whole, lhs, n_columns) for lhs, _ in cover]
     event("some" if 0 < sum(expected) < len(expected) else "all alike")
     assert found.tolist() == expected
 
 
-def test_key_implied_of_wide_tables() -> None:
+@pytest.mark.parametrize("subsets", [-1, 8])
+def test_key_implied_of_wide_tables(subsets: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns beyond the first word: 70 -> everything, {3, 66} -> everything, 5 -> 69 only."""
+    monkeypatch.setattr(fd_ranking, "SUBSETS", subsets)
     n = 72
     cover: Cover = [(frozenset({70}), c) for c in range(n) if c != 70]
     cover += [(frozenset({3, 66}), c) for c in range(n) if c not in (3, 66, 69)]

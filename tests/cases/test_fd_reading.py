@@ -297,7 +297,7 @@ class Kept(Workspace, FdReader):
         counted = oracle.agree_counts(self.rows, state.nulls)
         counts = np.array(list(counted.values()), dtype=np.int64)
         masks = masks_of(list(counted), n)
-        evidence = saved(self.root, "fd-evidence", "evidence", masks=masks, counts=counts)
+        evidence = saved(self.root, "agreement", "evidence", masks=masks, counts=counts)
         approximate = None
         if self.max_error:
             found = oracle.approximate_fds(self.rows, n, state.nulls, self.max_error, bound)
@@ -491,6 +491,33 @@ def test_what_cannot_be_explained(towns: Kept) -> None:
             call()
     assert {h.fd.table for h in towns.fd_log()} == {"t"}
     assert not towns.dependencies(kind="fd", table="keys")
+
+
+@pytest.mark.parametrize("evidence", ["counted", "witnessed"])
+def test_as_it_is_maintained(tmp_path: Path, evidence: str) -> None:
+    """The same on a workspace that finds its dependencies itself, after it was opened anew."""
+    good = [(1, 10, 5), (1, 10, 6), (2, 20, 5), (3, 20, 7)]
+    bad = table_of([(1, 11, 8), (1, 12, 9)], 3)
+    with Workspace(tmp_path / "w", engine="inline") as ws:
+        ws.track("t", table_of(good, 3), kinds=("ucc", "fd"), evidence=evidence)
+        ws.apply("t", inserts=table_of([(4, 30, 9)], 3))
+        change = ws.apply("t", inserts=bad, batch_id="bad")
+        assert [(str(c.dependency), c.held) for c in change.broke] == [("t: c0 -> c1", 2)]
+    with Workspace(tmp_path / "w", engine="inline") as ws:
+        told = ws.explain_fd("t", ["c0"], "c1")
+        assert (told.holds, told.since, told.violations, told.rows_to_remove) == (False, 3, 5, 2)
+        assert told.turned is not None
+        assert told.turned.batch_id == "bad"
+        [broke] = told.turned_by
+        [[one, other]] = broke.witnesses or []
+        assert one["values"]["c0"] == other["values"]["c0"]
+        assert one["values"]["c1"] != other["values"]["c1"]
+        ws.apply("t", deletes=bad)
+        assert ws.explain_fd("t", ["c0"], "c1").since == 4
+        [history] = [h for h in ws.fd_log("t") if h.fd.arrow == "c0 -> c1"]
+        assert history.spells == (Spell(1, 2), Spell(4, None))
+        assert (history.n_versions, history.n_held, history.n_current) == (4, 3, 1)
+        assert (history.n_inserted, history.n_deleted) == (1, 0)
 
 
 # -- listing --------------------------------------------------------------------------------------

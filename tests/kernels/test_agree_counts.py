@@ -14,7 +14,12 @@ WIDTHS = (0, 1, 2, 5, 15, 16, 17, 33, 63, 64, 65, 130)
 
 
 def check(
-    codes: np.ndarray, live: np.ndarray, rows: np.ndarray, own: bool = False, first: int = 0, share: bool = True
+    codes: np.ndarray,
+    live: np.ndarray,
+    rows: np.ndarray,
+    own: bool = False,
+    first: int = 0,
+    share: bool = True,
 ) -> int:
     """The result equals the reference's; returns how many agree sets there are."""
     masks, counts, witnesses = kernel.agree_counts(codes, live, rows, own, first, share=share)
@@ -56,18 +61,31 @@ def crosses(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return codes, lives(draw, codes.shape[1]), draw(code_matrices(-1, width))
 
 
-@given(crosses(), st.booleans(), st.sampled_from([1, 3, 64]))
+def settings(patch: pytest.MonkeyPatch, block_rows: int, rarity: int) -> None:
+    """Small blocks; units always (rare: fewer than one row in `rarity`) or, if it is 0, never."""
+    patch.setattr(kernel, "block_rows", lambda _: block_rows)
+    patch.setattr(kernel, "RARITY", rarity)
+    patch.setattr(kernel, "UNITS_FROM", 0 if rarity else 1 << 30)
+    patch.setattr(kernel, "MAX_TOUCHED", 0)
+    patch.setattr(kernel, "MAX_UNITS", 0)
+
+
+BLOCK_ROWS = st.sampled_from([1, 3, 64])
+RARITIES = st.sampled_from([0, 1, 2, 3, 16])
+
+
+@given(crosses(), st.booleans(), BLOCK_ROWS, RARITIES)
 def test_batch_with_old_rows(
-    cross: tuple[np.ndarray, np.ndarray, np.ndarray], share: bool, block_rows: int
+    cross: tuple[np.ndarray, np.ndarray, np.ndarray], share: bool, block_rows: int, rarity: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel, "block_rows", lambda _: block_rows)
+        settings(patch, block_rows, rarity)
         check(*cross, share=share)
 
 
 @st.composite
 def parts(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """Rows, which are live, and some consecutive ones of them as a batch, NULL agreeing with nothing or not."""
+    """Rows, which are live, and consecutive ones as a batch, its NULLs agreeing with nothing or not."""
     codes = draw(code_matrices(0, draw(st.sampled_from(WIDTHS)), max_rows=20))
     n_rows = codes.shape[1]
     first = draw(st.integers(0, n_rows))
@@ -75,13 +93,13 @@ def parts(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     return codes, lives(draw, n_rows), np.where(rows == 0, -1, rows) if draw(st.booleans()) else rows, first
 
 
-@given(parts(), st.booleans(), st.sampled_from([1, 3, 64]))
+@given(parts(), st.booleans(), BLOCK_ROWS, RARITIES)
 def test_rows_among_themselves(
-    part: tuple[np.ndarray, np.ndarray, np.ndarray, int], share: bool, block_rows: int
+    part: tuple[np.ndarray, np.ndarray, np.ndarray, int], share: bool, block_rows: int, rarity: int
 ) -> None:
     codes, live, rows, first = part
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel, "block_rows", lambda _: block_rows)
+        settings(patch, block_rows, rarity)
         check(codes, live, rows, own=True, first=first, share=share)
 
 
@@ -89,7 +107,8 @@ def skewed(width: int, n_rows: int, seed: int, sizes: tuple[int, ...] = (2, 3, 9
     """Columns of very different cardinality, small codes common and large ones rare."""
     rng = np.random.default_rng(seed)
     return np.array(
-        [(rng.random(n_rows) ** 3 * sizes[c % len(sizes)]).astype(np.int32) for c in range(width)], dtype=np.int32
+        [(rng.random(n_rows) ** 3 * sizes[c % len(sizes)]).astype(np.int32) for c in range(width)],
+        dtype=np.int32,
     )
 
 
@@ -98,27 +117,73 @@ def skewed(width: int, n_rows: int, seed: int, sizes: tuple[int, ...] = (2, 3, 9
 @pytest.mark.parametrize("dead", [0.0, 0.3])
 def test_many_agree_sets(width: int, own: bool, dead: float) -> None:
     """More rows than a block has, more masks than a table starts with."""
-    n_rows = 280 if width < 100 else 120
+    n_rows = 200 if width < 100 else 90
     codes = skewed(width, n_rows, width)
     live = np.random.default_rng(1).random(n_rows) >= dead
     rows = codes if own else codes[:, 30:90]
+    for rarity in (0, 4) if width <= kernel.DIRECT_COLUMNS else (0,):
+        with pytest.MonkeyPatch.context() as patch:
+            settings(patch, 32, rarity)
+            assert check(codes, live, rows, own=own) > 8
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_mask_that_only_units_have(own: bool) -> None:
+    """Whoever agrees on the frequent values agrees on a rare one too: the units' mask is no pair's."""
+    n = 64
+    codes = np.array([np.arange(n) // 8, np.arange(n) // 8 % 2, np.arange(n) // 16], dtype=np.int32)
+    live = np.ones(n, dtype=np.bool_)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel, "block_rows", lambda _: 32)
-        assert check(codes, live, rows, own=own) > 8
+        settings(patch, 64, 4)
+        assert check(codes, live, codes, own=own) == 4
 
 
-def test_more_batch_rows_than_narrow_codes() -> None:
+def test_units_when_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large batch is counted by units, whether rows are dead or not; with too many units it is not."""
+    found = []
+    by_units = kernel._counts_by_units
+    monkeypatch.setattr(
+        kernel, "_counts_by_units", lambda *given: found.append(by_units(*given)) or found[-1]
+    )
+    codes, live = skewed(4, 200, 1), np.arange(200) % 7 > 0
+    for own, alive in [(False, live), (False, live | True), (True, live | True)]:
+        check(codes[:, ::2], alive[::2], codes[:, ::2], own=own)
+        assert found.pop() is not None
+    check(codes, live | True, codes[:, 100:], own=True, first=100)
+    assert len(found) == 2
+    assert all(found)
+    found.clear()
+    scattered = np.random.default_rng(1).integers(0, 10, (4, 100)).astype(np.int32)
+    for rarity in (1, 50):  # every value is rare, lists are long; every row is its own unit
+        monkeypatch.setattr(kernel, "RARITY", rarity)
+        check(scattered, np.ones(100, dtype=np.bool_), scattered)
+    assert found == [None, None]
+
+
+@pytest.mark.parametrize("width", [3, 70])
+@pytest.mark.parametrize("own", [False, True])
+def test_batches_beyond_the_narrow_codes(width: int, own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch with more rows than there are narrow codes is counted in parts."""
+    monkeypatch.setattr(kernel, "MAX_BATCH", 7)
+    monkeypatch.setattr(kernel, "UNITS_FROM", 1 << 30)
+    codes = skewed(width, 40, 2)
+    live = np.arange(40) % 5 > 0
+    check(codes, live, codes[:, 10:], own=own, first=10)
+    check(codes, live & False, codes, own=own)
+
+
+def test_many_values() -> None:
     """The batch has more different values than 16 bits hold."""
     n = 140_000
     codes = np.array([np.arange(n), np.arange(n) % 2, np.arange(n) // 2], dtype=np.int32)
-    rows = codes[:, ::-1]
     live = np.zeros(n, dtype=np.bool_)
     live[[5, 139_998]] = True
-    masks, counts, witnesses = kernel.agree_counts(codes, live, rows)
-    # Every batch row is paired with both live rows: one of them odd, one even, none of them neighbours.
-    assert masks.tolist() == [[0b000], [0b010], [0b100], [0b111]]
-    assert counts.tolist() == [n - 2, n - 2, 2, 2]
-    assert witnesses[3].tolist() in ([n - 6, 5], [1, 139_998])
+    for share in (False, True):
+        masks, counts, witnesses = kernel.agree_counts(codes, live, codes[:, ::-1], share=share)
+        # Each batch row agrees with one of the two on being odd or even, and no two of these are neighbours.
+        assert masks.tolist() == [[0b000], [0b010], [0b100], [0b111]]
+        assert counts.tolist() == [n - 2, n - 2, 2, 2]
+        assert witnesses[3].tolist() in ([n - 6, 5], [1, 139_998])
 
 
 def test_parts_add_up() -> None:
@@ -128,7 +193,9 @@ def test_parts_add_up() -> None:
     whole = kernel.agree_counts(codes, live, codes, own=True)
     total: dict[tuple[int, ...], int] = {}
     for first in range(0, 150, 40):
-        masks, counts, _ = kernel.agree_counts(codes, live, codes[:, first : first + 40], own=True, first=first)
+        masks, counts, _ = kernel.agree_counts(
+            codes, live, codes[:, first : first + 40], own=True, first=first
+        )
         for mask, count in zip(masks.tolist(), counts.tolist(), strict=True):
             total[tuple(mask)] = total.get(tuple(mask), 0) + count
     assert total == {tuple(m): c for m, c in zip(whole[0].tolist(), whole[1].tolist(), strict=True)}

@@ -1,4 +1,4 @@
-"""Counted agree sets in plain Python: the slow reference of kernels/agree_counts.py. Masks are Python ints."""
+"""Counted agree sets in plain Python: the slow reference of kernels/agree_counts.py; masks are ints."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def discover(relation: Relation, max_lhs: int, max_error: float) -> FdState:
     """The dependencies of a new relation, from all of its pairs."""
     compared = compare_all(relation)
     n_columns = len(relation.schema)
-    evidence, added, _ = CountedEvidence.empty(n_columns).changed(compared.masks, compared.counts)
+    evidence, _, _ = CountedEvidence.empty(n_columns).changed(compared.masks, compared.counts)
     relevant: Relevant | None = None
     if _tried(evidence, max_lhs):
         cover = tried_cover(evidence, max_lhs)

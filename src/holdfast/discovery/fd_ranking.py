@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.kernels.masks import contains_any, popcounts, positions_of, unique_masks
+from holdfast.kernels.masks import contains_any, full_mask, popcounts, positions_of, unique_masks
 from holdfast.model.dependency import Fd
 from holdfast.pipeline.groups import ColumnStatistics, column_statistics, measure_fds
 from holdfast.pipeline.relation import Relation
@@ -47,6 +47,8 @@ Bool = NDArray[np.bool_]
 # Dependencies whose left-hand sides are counted in the rows, at most, and in one job.
 MAX_MEASURED = 256
 ROUND = 64
+# Left-hand sides of up to so many columns look up all their subsets; beyond, scans are cheaper.
+SUBSETS = 8
 # Each further column on the left-hand side takes this factor of the score.
 SIZE_FACTOR = 0.75
 # What a history can add to the score, and after how many batches it has added half of it.
@@ -215,30 +217,60 @@ def key_implied(masks: U64, rhs: I64, n_columns: int) -> Bool:
     key itself: if a part of it were one, X -> A would not be minimal. Where rows repeat no set is unique,
     but X is a key of the different rows.
 
-    Cost: for each column the left-hand sides that may be keys and do not determine it by themselves, against
-    the minimal ones of that column.
+    Cost: X of up to SUBSETS columns looks up its subsets among the left-hand sides, 2^|X| hash probes; a
+    larger one scans the minimal left-hand sides of each column that it does not determine by itself.
+    0.7 s for 200,000 dependencies of 100 columns.
     """
-    columns = np.asarray(rhs, dtype=np.int64)
+    right = np.asarray(rhs, dtype=np.int64)
     first, inverse = unique_masks(masks)
     lhs = masks[first]
-    known = lhs.copy()
-    bits = np.uint64(1) << (columns & 63).astype(np.uint64)
-    np.bitwise_or.at(known, (inverse, columns >> 6), bits)
-    counts = np.bincount(columns, minlength=n_columns)
-    alive = np.arange(len(lhs))
+    known = lhs.copy()  # X, and what it determines minimally
+    np.bitwise_or.at(known, (inverse, right >> 6), np.uint64(1) << (right & 63).astype(np.uint64))
+    sizes = popcounts(lhs)
+    found = np.zeros(len(lhs), dtype=np.bool_)
+    small = np.flatnonzero(sizes <= SUBSETS)
+    closed = _with_subsets(lhs, known, sizes, small)
+    found[small] = (closed == full_mask(n_columns)).all(axis=1)
+    alive = np.flatnonzero(sizes > SUBSETS)
     # Columns that few sets determine rule out most.
-    for c in np.argsort(counts, kind="stable").tolist():
+    for c in np.argsort(np.bincount(right, minlength=n_columns), kind="stable").tolist():
+        if not len(alive):
+            break
         open_ = (known[alive, c >> 6] >> np.uint64(c & 63)) & np.uint64(1) == 0
         asked = alive[open_]
         if len(asked):
-            determined = contains_any(lhs[asked], masks[columns == c])
+            determined = contains_any(lhs[asked], masks[right == c])
             alive = np.sort(np.concatenate([alive[~open_], asked[determined]]))
-        if not len(alive):
-            break
-    found = np.zeros(len(lhs), dtype=np.bool_)
     found[alive] = True
     implied: Bool = found[inverse]
     return implied
+
+
+def _with_subsets(lhs: U64, known: U64, sizes: I64, at: I64) -> U64:
+    """All that the sets lhs[at] determine: what their subsets among the distinct `lhs` determine, united.
+
+    known[i] is lhs[i] with what it determines minimally.
+    """
+    closed = known[at].copy()
+    of_size = {int(j): np.flatnonzero(sizes == j) for j in set(sizes.tolist())}
+    for size in sorted(set(sizes[at].tolist())):
+        mine = np.flatnonzero(sizes[at] == size)
+        bits = np.unpackbits(lhs[at[mine]].view(np.uint8), axis=1, bitorder="little")
+        columns = np.nonzero(bits)[1].reshape(len(mine), size)
+        for chosen in range((1 << size) - 1):  # proper subsets: which of the columns
+            others = of_size.get(chosen.bit_count())
+            if others is None:
+                continue
+            subset = np.zeros((len(mine), lhs.shape[1]), dtype=np.uint64)
+            for i in range(size):
+                if chosen >> i & 1:
+                    c = columns[:, i]
+                    subset[np.arange(len(mine)), c >> 6] |= np.uint64(1) << (c & 63).astype(np.uint64)
+            # The sets of this size come first and are distinct, so their numbers are their places.
+            number = unique_masks(np.concatenate([lhs[others], subset]))[1][len(others) :]
+            hit = np.flatnonzero(number < len(others))
+            closed[mine[hit]] |= known[others[number[hit]]]
+    return closed
 
 
 # -- ranking -----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The net change of a batch for functional dependencies: what left and entered the cover, and which rows did it."""
+"""The net change of a batch for functional dependencies: what left and entered the cover, and why."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def fd_changes(
     exact, unlisted = _exact(table, before, after, old, new)
     if after.approximate is None or before.approximate is None:
         return exact, unlisted
-    near, more = _approximate(table, before, after, old.n_rows, new)
+    near, more = _approximate(table, before, after, new)
     return [*exact, *near], unlisted + more
 
 
@@ -73,7 +73,9 @@ def _exact(
     ]
     pairs = _proving(entered[fresh], entered_rhs[fresh], after.went)
     appeared = [
-        DependencyChange("appeared", d, "holds now; rows that violated it are gone, such as:" if w else "holds now", w)
+        DependencyChange(
+            "appeared", d, "holds now; rows that violated it are gone, such as:" if w else "holds now", w
+        )
         for d, w in zip(
             _named(table, names, entered[fresh], entered_rhs[fresh]), witness_pairs(pairs, old), strict=True
         )
@@ -82,22 +84,23 @@ def _exact(
 
 
 def _approximate(
-    table: str, before: FdState, after: FdState, n_before: int, new: Relation
+    table: str, before: FdState, after: FdState, new: Relation
 ) -> tuple[list[DependencyChange], int]:
     """Approximate dependencies that entered or left the minimal ones within the error.
 
     Those that are exact and minimal before or after are told as such.
     """
     was, now = before.approximate, after.approximate
-    assert was is not None and now is not None
+    assert was is not None
+    assert now is not None
     names, limit = new.schema.names, f"{after.max_error:g}"
     changes: list[DependencyChange] = []
     unlisted = 0
-    sorts: tuple[tuple[Event, ApproximateCover, ApproximateCover, FdCover, int], ...] = (
-        ("within", now, was, after.cover, new.n_rows),
-        ("beyond", was, now, before.cover, n_before),
+    sorts: tuple[tuple[Event, ApproximateCover, ApproximateCover, FdCover], ...] = (
+        ("within", now, was, after.cover),
+        ("beyond", was, now, before.cover),
     )
-    for event, here, there, exact, n_rows in sorts:
+    for event, here, there, exact in sorts:
         fresh = without(keyed(here.masks, here.rhs), keyed(there.masks, there.rhs))
         fresh &= without(keyed(here.masks, here.rhs), exact.keyed)
         chosen = np.flatnonzero(fresh)

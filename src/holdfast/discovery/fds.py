@@ -5,8 +5,8 @@ sets of the complements of the agree sets that lack it (`state/fd_cover.py`). Wh
 
 - *counted* (`fd_counted.py`): every agree set with its number of pairs. A batch is compared with all rows,
   so its cost is rows x batch; nothing is ever validated, and every error is known exactly.
-- *witnessed* (`fd_witnessed.py`): only agree sets that matter. A batch is probed on indexed columns, so no pass
-  over all pairs is ever made; what cannot be decided so is validated on the rows.
+- *witnessed* (`fd_witnessed.py`): only agree sets that matter. A batch is probed on indexed columns, so no
+  pass over all pairs is ever made; what cannot be decided so is validated on the rows.
 
 Both give the same cover. A cost model picks one: rows x expected batch x columns against a budget.
 """
@@ -137,7 +137,7 @@ def save(root: Path, folder: str, found: FdState, known: FdState | None, ref: Fd
         found.cover.max_lhs,
         found.max_error,
         cover or written("fds", found.cover.to_arrays()),
-        evidence or written("fd-evidence", told),
+        evidence or written("agreement", told),
         approximate,
     )
 
@@ -149,7 +149,7 @@ def load(root: Path, state: TableState) -> FdState | None:
         return None
     masks, rhs = read_fds(root, ref.cover, n_columns)
     cover = FdCover.of_flat(masks, rhs, n_columns, ref.max_lhs)
-    bundle = open_bundle(root, ref.evidence, "fd-evidence")
+    bundle = open_bundle(root, ref.evidence, "agreement")
     evidence: CountedEvidence | FdEvidence
     relevant = None
     if ref.evidence_kind == "counted":

@@ -114,7 +114,8 @@ def insert(
 def index_columns_for(relation: Relation, probed: U64, current: Sequence[int]) -> list[int]:
     """The columns to index now: the current ones while they cover every key, else chosen anew.
 
-    `probed` are the keys, and the left-hand sides of functional dependencies that are probed like them. Keys only grow under inserts, so their indexes stay good; deletes can shrink a key past its
+    `probed` are the keys, and the left-hand sides of functional dependencies that are probed like them.
+    Keys only grow under inserts, so their indexes stay good; deletes can shrink a key past its
     indexed columns (SWAN III-D).
     """
     keys = probed[probed.any(axis=1)]

@@ -233,6 +233,9 @@ def normalise(
 # --- Sets of columns --------------------------------------------------------------------------------------
 
 
+_WORD = (1 << 64) - 1
+
+
 def _bits(mask: int) -> Iterator[int]:
     """The positions in a mask, ascending."""
     while mask:
@@ -265,12 +268,13 @@ class _FdSet:
     def closure(self, mask: int) -> int:
         """All that the columns determine. One scan per round; FDs that are all of a table need two rounds."""
         while True:
-            outside = ~self.words([mask])
-            missing = self.lhs[0] & outside[0]
+            missing = self.lhs[0] & np.uint64(~mask & _WORD)
             for k in range(1, self.n_words):
-                missing |= self.lhs[k] & outside[k]
-            found = np.bitwise_or.reduce(self.rhs[:, missing == 0], axis=1)
-            new = mask | int.from_bytes(found.astype("<u8").tobytes(), "little")
+                missing |= self.lhs[k] & np.uint64(~mask >> 64 * k & _WORD)
+            hit = missing == 0
+            new = mask
+            for k in range(self.n_words):
+                new |= int(np.bitwise_or.reduce(self.rhs[k, hit])) << 64 * k
             if new == mask:
                 return mask
             mask = new
@@ -476,7 +480,7 @@ class _Choice:
 # --- The decomposition ------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Piece:
     """A part in the making: `origin` is the left-hand side that it was made for, None for the main one;
     FDs of a rank below `settled` are known to do no harm in it."""
@@ -529,7 +533,7 @@ class _Run:
         return Decomposition(
             table=self.table,
             form=self.form,
-            parts=tuple(self._part(piece, pieces) for piece in pieces),
+            parts=tuple(self._part(i, pieces) for i in range(len(pieces))),
             lost=tuple(self._fd(x, a) for x, a in lost),
             lost_keys=tuple(map(c.names, lost_keys)),
             inside=tuple(self._fd(x, a) for x, a in inside),
@@ -642,20 +646,22 @@ class _Run:
 
     # --- What holds it together ---
 
-    def _references(self, piece: _Piece, pieces: list[_Piece]) -> tuple[Reference, ...]:
+    def _references(self, here: int, pieces: list[_Piece]) -> tuple[Reference, ...]:
         """To each part of which the piece has a key.
 
         All parts are projections of one table: they have the same values of a key. Where two parts have a
         key in common, the earlier one refers to the later one; so there is no circle, as otherwise a
         reference leads to what determines less.
         """
-        c = self.choice
-        here = pieces.index(piece)
+        c, part = self.choice, pieces[here].mask
+        outside = ~part
         found = []
         for there, other in enumerate(pieces):
-            key = next((k for k in other.keys if k and not k & ~piece.mask), None)
-            if here != there and key is not None and (here < there or not c.is_key_of(key, piece.mask)):
-                found.append(Reference(c.names(key), other.name))
+            for key in other.keys:
+                if not key & outside and key and here != there:
+                    if here < there or not c.is_key_of(key, part):
+                        found.append(Reference(c.names(key), other.name))
+                    break
         return tuple(found)
 
     def _guarded(
@@ -683,8 +689,8 @@ class _Run:
         narrow = (key for key in keys if self.use_all or key.bit_count() <= self.max_lhs)
         return lost, [key for key in narrow if guarded.closure(key) != c.full], inside
 
-    def _part(self, piece: _Piece, pieces: list[_Piece]) -> Part:
-        c = self.choice
+    def _part(self, here: int, pieces: list[_Piece]) -> Part:
+        c, piece = self.choice, pieces[here]
         x = piece.origin
         led = [] if x is None else list(_bits(c.used.get(x, 0) & piece.mask))
         removed = None
@@ -700,7 +706,7 @@ class _Run:
             primary_key=c.names(piece.keys[0]),
             other_keys=tuple(map(c.names, piece.keys[1:])),
             more_keys=len(piece.keys) >= MAX_KEYS,
-            references=self._references(piece, pieces),
+            references=self._references(here, pieces),
             fds=tuple(self._fd(x, a) for a in led if x is not None),
             score=c.best.get(x) if led and x is not None else None,
             removed=removed,

@@ -78,7 +78,7 @@ class TableOptions:
     max_columns: int
     append_only: bool
     reading: ReadOptions
-    fds: FdOptions = FdOptions()
+    fds: FdOptions
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Findings:
     fds: FdState | None = None
 
     def probed(self, n_words: int) -> U64:
-        """The sets of columns that batches are probed for: keys, and left-hand sides on witnessed evidence."""
+        """What batches are probed for: keys, and left-hand sides on witnessed evidence."""
         none = np.empty((0, n_words), np.uint64)
         found = self.keys.cover.masks if self.keys is not None else none
         if self.fds is None or self.fds.evidence_kind == "counted":
@@ -163,9 +163,7 @@ class Step:
                 arrays = found.evidence.to_arrays()
                 written["evidence"] = write_bundle(root, name, arrays, {"holdfast": "evidence"})
         if self.found.fds is not None:
-            written["fds"] = fds.save(
-                root, self.state.folder, self.found.fds, self.known.fds, self.state.fds
-            )
+            written["fds"] = fds.save(root, self.state.folder, self.found.fds, self.known.fds, self.state.fds)
         return replace(self.state, **written)
 
 

@@ -1,4 +1,26 @@
-"""Counted agree sets: all pairs of a batch's rows with a table's rows, by what they agree on."""
+"""Counted agree sets: all pairs of a batch's rows with a table's rows, by what they agree on.
+
+The middle term of the delta rule, agree(R + D) = agree(R) + cross(R, D) + agree(D), and with `own` the
+last: a batch costs |R| * |D| pairs, never |R| squared. Rows are columns of a code matrix, as in
+`holdfast.kernels.pairs`; masks are as in `holdfast.kernels.masks`.
+
+The paper (DynASt, sec. 4) keeps evidence vectors per attribute value, and multiplies them so that batch rows
+with an equal prefix share the product (its algorithm 3). We share the same work, in two ways:
+
+- *Prefixes.* The batch is sorted, columns of fewest values first. The agree sets of a batch row with a block
+  of old rows are built column by column, one vector loop each, and every prefix stays on a stack: the next
+  batch row starts from the first column on which it differs. A mask is cut into pieces of 16 columns, so
+  that a vector holds as many rows as possible; a level of the stack is one piece of the block's masks.
+- *Units.* A value is frequent if at least one row in RARITY has it. Rows that are equal but for rare
+  values are one unit, on either side, and units are compared with units. Then each batch row is put right:
+  the lists of its rare values name the few old rows that it agrees with on more, and each of these pairs
+  moves from the one mask to the other. Used for large batches of up to 16 columns, where it leaves out
+  most pairs: 530 M pairs of 15 columns in @A s, 5,200 M of 10 columns in @C s, on one core.
+
+Masks are counted where they fall: up to 16 columns in a table of all masks, beyond in a hash table. A pair
+costs @P ns (15 columns, the count being most of it; several tables in turns, against stalls of
+stores to one place, were slower), @H ns with the hash table. Nothing is as large as the number of pairs.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +35,38 @@ U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
+# Masks uint64[k, n_words], counts int64[k], witnesses int64[k, 2].
+Counted = tuple[U64, I64, I64]
 
-PIECE_BITS = 16
+# A table of all masks has 512 KB for this many columns; it is also the width of a piece.
 DIRECT_COLUMNS = 16
+# A block of old rows: its codes and the stack stay in a core's second cache.
 BLOCK_BYTES = 1 << 18
+# The narrow code of a batch's value that no old row has.
 NOTHING = 0xFFFF
-RARITY = 16
 MAX_BATCH = NOTHING - 1
+# Of frequent values there are at most this many in a column; 62 at most (`_units`). With 32, adult takes half
+# as long again (more units), claims a little less (shorter lists).
+RARITY = 16
+# Units are tried if a batch has so many rows for each column: to find them costs as much as such a batch.
+UNITS_FROM = 20
+# And used if at most one pair in so many is put right afterwards, which costs some 5 ns,
+MAX_TOUCHED = 8
+# and at most one pair of units in so many pairs of rows is left.
+MAX_UNITS = 2
 
 _ZERO = np.uint16(0)
 
 
+# --- Blocks of old rows, prefixes of batch rows ----------------------------------------------------------
+
+
 @njit(cache=True, nogil=True)
 def _narrow(codes, positions, start, n, column, ids, out):  # type: ignore[no-untyped-def]
-    """OUT out uint16[n]: one column of the rows start.. of a block, in the narrow codes of the batch."""
+    """OUT out uint16[n]: a column of n rows from `start` on, as narrow codes (see `_narrowed`).
+
+    IN positions int64[*]: the rows, or none if all are live.
+    """
     values = codes[column]
     dense = positions.shape[0] == 0
     if ids.shape[0] == 0 and dense:
@@ -43,6 +83,7 @@ def _narrow(codes, positions, start, n, column, ids, out):  # type: ignore[no-un
 
 @njit(cache=True, nogil=True)
 def _extend(prefix, column, value, bit, n, out):  # type: ignore[no-untyped-def]
+    """OUT out uint16[n]: the prefix, with `bit` where the column has the value."""
     for i in range(n):
         out[i] = prefix[i] | (bit if column[i] == value else _ZERO)
 
@@ -69,6 +110,12 @@ def _limit(positions, start, n, own, last):  # type: ignore[no-untyped-def]
 def _count_direct(  # type: ignore[no-untyped-def]
     codes, positions, n_rows, ids, id_starts, rows, origin, shared, order, own, first, block, table, seen
 ):
+    """OUT table int64[2 ** n_columns], preset to 0: pairs by mask; OUT seen: a pair of each, j * n_rows + i.
+
+    IN rows uint16[n_columns, b]: the sorted batch, columns in the order of levels; IN origin int64[b]: the
+    place of each row before; IN shared int64[b]: on how many levels a row equals the one before it; IN
+    order int64[n_columns]: the column of each level.
+    """
     n_levels = order.shape[0]
     n_batch = origin.shape[0]
     stack = np.zeros((n_levels + 1, block), dtype=np.uint16)
@@ -79,7 +126,7 @@ def _count_direct(  # type: ignore[no-untyped-def]
         for d in range(n_levels):
             c = order[d]
             _narrow(codes, positions, start, n, c, ids[id_starts[c] : id_starts[c + 1]], local[d])
-        valid = 0  # levels 0..valid - 1 of the stack belong to the row at hand
+        valid = 0  # as many levels of the stack belong to the row at hand
         j = 0
         while j < n_batch:
             valid = min(valid, shared[j])
@@ -104,6 +151,7 @@ def _count_direct(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _tally(masks, n, weight, pair, table, seen):  # type: ignore[no-untyped-def]
+    """Count n masks into the table of all masks; the first of each is seen."""
     for i in range(n):
         m = masks[i]
         if table[m] == 0:
@@ -115,14 +163,17 @@ def _tally(masks, n, weight, pair, table, seen):  # type: ignore[no-untyped-def]
 def _count_hashed(  # type: ignore[no-untyped-def]
     codes, positions, n_rows, ids, id_starts, rows, origin, shared, order, own, first, block, n_words
 ):
+    """(masks, counts, seen), not sorted; arguments as of `_count_direct`.
+
+    A slot of the table is (count, pair, words of the mask), empty if the count is 0: one miss of the cache.
+    """
     n_levels = order.shape[0]
     n_batch = origin.shape[0]
-    n_pieces = 4 * n_words
     stack = np.zeros((n_levels + 1, block), dtype=np.uint16)
     local = np.empty((n_levels, block), dtype=np.uint16)
     # The level before, and at the end the last, that belongs to the same piece; 0 is the empty one.
     before = np.zeros(n_levels, dtype=np.int64)
-    last = np.zeros(n_pieces, dtype=np.int64)
+    last = np.zeros(4 * n_words, dtype=np.int64)
     for d in range(n_levels):
         p = order[d] >> 4
         before[d] = last[p]
@@ -138,7 +189,7 @@ def _count_hashed(  # type: ignore[no-untyped-def]
         for d in range(n_levels):
             c = order[d]
             _narrow(codes, positions, start, n, c, ids[id_starts[c] : id_starts[c + 1]], local[d])
-        valid = 0
+        valid = 0  # as many levels of the stack belong to the row at hand
         j = 0
         while j < n_batch:
             valid = min(valid, shared[j])
@@ -158,10 +209,11 @@ def _count_hashed(  # type: ignore[no-untyped-def]
             ):
                 weight += 1
             for w in range(n_words):
+                p = 4 * w
                 _assemble(
-                    stack[last[4 * w]], stack[last[4 * w + 1]], stack[last[4 * w + 2]], stack[last[4 * w + 3]],
+                    stack[last[p]], stack[last[p + 1]], stack[last[p + 2]], stack[last[p + 3]],
                     limit, w == 0, words[w], hashes,
-                )
+                )  # fmt: skip
             if 2 * (n_masks + limit) > table.shape[0]:
                 while 2 * (n_masks + limit) > 1 << bits:
                     bits += 1
@@ -188,6 +240,27 @@ def _count_hashed(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _assemble(a, b, c, d, n, fresh, word, hashes):  # type: ignore[no-untyped-def]
+    """OUT word uint64[n]: four pieces as one word; INOUT hashes uint64[n]: it is folded in."""
+    for i in range(n):
+        m = (
+            np.uint64(a[i])
+            | (np.uint64(b[i]) << np.uint64(16))
+            | (np.uint64(c[i]) << np.uint64(32))
+            | (np.uint64(d[i]) << np.uint64(48))
+        )
+        word[i] = m
+        hashes[i] = _fold(np.uint64(0) if fresh else hashes[i], m)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _fold(h, word):  # type: ignore[no-untyped-def]
+    """One more word of a mask into its hash, of which the high bits count."""
+    h = (h ^ word) * np.uint64(0x9E3779B97F4A7C15)
+    return h ^ (h >> np.uint64(32))
+
+
+@njit(cache=True, nogil=True)
 def _rehashed(table, bits):  # type: ignore[no-untyped-def]
     """The same entries in a table of 1 << bits slots."""
     bigger = np.zeros((1 << bits, table.shape[1]), dtype=np.uint64)
@@ -208,6 +281,7 @@ def _rehashed(table, bits):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _tally_word(words, hashes, n, weight, pair, bits, table):  # type: ignore[no-untyped-def]
+    """Count n masks of one word into a table with room for them; the number of new ones."""
     shift = np.uint64(64 - bits)
     last = (1 << bits) - 1
     n_new = 0
@@ -226,6 +300,7 @@ def _tally_word(words, hashes, n, weight, pair, bits, table):  # type: ignore[no
 
 @njit(cache=True, nogil=True)
 def _tally_words(words, hashes, n, weight, pair, bits, table):  # type: ignore[no-untyped-def]
+    """The same for masks of any width: IN words uint64[n_words, n]."""
     shift = np.uint64(64 - bits)
     last = (1 << bits) - 1
     n_words = words.shape[0]
@@ -250,32 +325,17 @@ def _tally_words(words, hashes, n, weight, pair, bits, table):  # type: ignore[n
     return n_new
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _fold(h, word):  # type: ignore[no-untyped-def]
-    """One more word of a mask into its hash, of which the high bits count."""
-    h = (h ^ word) * np.uint64(0x9E3779B97F4A7C15)
-    return h ^ (h >> np.uint64(32))
-
-
-@njit(cache=True, nogil=True)
-def _assemble(a, b, c, d, n, fresh, word, hashes):  # type: ignore[no-untyped-def]
-    for i in range(n):
-        m = (
-            np.uint64(a[i])
-            | (np.uint64(b[i]) << np.uint64(16))
-            | (np.uint64(c[i]) << np.uint64(32))
-            | (np.uint64(d[i]) << np.uint64(48))
-        )
-        word[i] = m
-        hashes[i] = _fold(np.uint64(0) if fresh else hashes[i], m)
-
-
-# --- Units: rows that look alike but for rare values -----------------------------------------------------
+# --- Units: rows that are equal but for rare values -------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
 def _ranked(codes, rows, rarity, ranks, row_ranks, sizes, counts):  # type: ignore[no-untyped-def]
-    """OUT ranks uint16[n_columns, n], row_ranks uint16[n_columns, b]; the sum of the lists of the batch."""
+    """How many old rows the rare values of the batch have, added up over batch rows and columns.
+
+    IN codes int32[n_columns, n], rows int32[n_columns, b], -1 agreeing with nothing; IN sizes
+    int64[n_columns]: one more than the largest code; counts int32[*]: scratch. OUT ranks uint16[n_columns,
+    n]: 1, 2, ... for frequent values, else 0; OUT row_ranks uint16[n_columns, b]: the same, else NOTHING.
+    """
     n_columns, n = codes.shape
     b = rows.shape[1]
     total = np.int64(0)
@@ -311,9 +371,9 @@ def _ranked(codes, rows, rarity, ranks, row_ranks, sizes, counts):  # type: igno
 
 @njit(cache=True, nogil=True)
 def _units(ranks, unit):  # type: ignore[no-untyped-def]
-    """OUT unit int32[n]: rows with equal ranks in all columns have one number; the result is a row of each.
+    """The first row of each unit: int64[n_units]. OUT unit int32[n]: the unit of each row.
 
-    IN ranks uint16[n_columns, n], at most 16 columns; 63 and more are one value.
+    IN ranks uint16[n_columns, n]: at most 20 columns, ranks below 63 or NOTHING, so that a row is two words.
     """
     n_columns, n = ranks.shape
     low = np.zeros(n, dtype=np.uint64)
@@ -348,7 +408,7 @@ def _units(ranks, unit):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _by_unit(unit, n_units, starts, members):  # type: ignore[no-untyped-def]
-    """OUT starts int64[n_units + 1], members int64[n]: the rows of each unit, ascending."""
+    """OUT starts int64[n_units + 1], preset to 0, members int64[n]: the rows of each unit, ascending."""
     for i in range(unit.shape[0]):
         starts[unit[i] + 1] += 1
     for u in range(n_units):
@@ -361,8 +421,12 @@ def _by_unit(unit, n_units, starts, members):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _lists(codes, members, ranks, rows, row_members, row_ranks, sizes, starts, ends):  # type: ignore[no-untyped-def]
-    """The places (among members) of the rare values of a batch: starts, ends OUT int64[b, n_columns]."""
+def _lists(codes, members, rows, row_members, row_ranks, sizes, starts, ends):  # type: ignore[no-untyped-def]
+    """Lists of old rows, int32[*], for the rare values of a batch.
+
+    Rows of both sides go by their place in `members` and `row_members`. OUT starts, ends int64[b, n_columns],
+    preset to 0: the list of each batch row and column, ascending.
+    """
     n_columns, n = codes.shape
     b = rows.shape[1]
     places = np.empty(n * n_columns, dtype=np.int32)
@@ -400,6 +464,15 @@ def _lists(codes, members, ranks, rows, row_members, row_ranks, sizes, starts, e
 def _count_units(  # type: ignore[no-untyped-def]
     ranks, unit_starts, row_ranks, row_starts, shared, order, own, starts, ends, places, table, seen
 ):
+    """OUT table, seen as of `_count_direct`, seen preset to -1; rows go by their place among all members.
+
+    IN ranks uint16[n_columns, n_units], row_ranks uint16[n_columns, m_units]: levels of the units, the
+    latter sorted; IN unit_starts, row_starts: where the members of each begin; IN starts, ends, places: see
+    `_lists`. With `own` both sides are the same, and a pair counts if its old row has the lower place.
+
+    A mask gets its witness only from a pair that nothing is to be put right about: `pending` are the units
+    whose mask has none. Rows that fail here are touched anyway, so the search costs no more than the lists.
+    """
     n_levels = order.shape[0]
     n_units = unit_starts.shape[0] - 1
     n = unit_starts[n_units]
@@ -465,57 +538,62 @@ def _count_units(  # type: ignore[no-untyped-def]
                 table[whole] += 1
 
 
-def _units_of(ranks: U16) -> tuple[I64, I64, I64]:
-    """(a row of each unit, starts, members)."""
-    unit = np.empty(ranks.shape[1], dtype=np.int32)
-    chosen = _units(ranks, unit)
-    order = _level_order(ranks[:, chosen])
-    by = np.lexsort(ranks[order[::-1]][:, chosen])
-    place = np.empty(len(by), dtype=np.int32)
-    place[by] = np.arange(len(by))
-    starts = np.zeros(len(by) + 1, dtype=np.int64)
-    members = np.empty(len(unit), dtype=np.int64)
-    _by_unit(place[unit], len(by), starts, members)
-    return chosen[by], starts, members
-
-
 def _level_order(rows: U16) -> I64:
-    return np.argsort([len(np.unique(r)) for r in rows], kind="stable")
+    """The columns, those with the fewest values first."""
+    ordered = np.sort(rows, axis=1)
+    return np.argsort((ordered[:, 1:] != ordered[:, :-1]).sum(axis=1), kind="stable")
 
 
-def _by_units(codes: I32, rows: I32, own: bool) -> tuple[U64, I64, I64] | None:
+def _shared(levels: U16) -> I64:
+    """int64[b]: on how many levels each of the sorted rows uint16[n_columns, b] equals the one before it."""
+    shared = np.zeros(levels.shape[1], dtype=np.int64)
+    differ = np.ones((len(levels) + 1, len(shared)), dtype=np.bool_)
+    np.not_equal(levels[:, 1:], levels[:, :-1], out=differ[:-1, 1:])
+    if len(shared):
+        shared[:] = differ.argmax(axis=0)
+    return shared
+
+
+def _units_of(ranks: U16, order: I64 | None) -> tuple[I64, I64, I64]:
+    """(first, starts, members): a row of each unit, and its rows; units sorted by their levels if given."""
+    unit = np.empty(ranks.shape[1], dtype=np.int32)
+    first = _units(ranks, unit)
+    if order is not None:
+        by = np.lexsort(ranks[order[::-1]][:, first])
+        place = np.empty(len(by), dtype=np.int32)
+        place[by] = np.arange(len(by))
+        first, unit = first[by], place[unit]
+    starts = np.zeros(len(first) + 1, dtype=np.int64)
+    members = np.empty(len(unit), dtype=np.int64)
+    _by_unit(unit, len(first), starts, members)
+    return first, starts, members
+
+
+def _counts_by_units(codes: I32, rows: I32, own: bool) -> Counted | None:
+    """The result by units, or None if they would not pay. All rows are live; with `own`, codes are rows."""
     n_columns, n = codes.shape
-    b = rows.shape[1]
-    sizes = codes.max(axis=1) + 1
+    n_pairs = n * rows.shape[1]
+    sizes = codes.max(axis=1).astype(np.int64) + 1
     ranks = np.empty((n_columns, n), dtype=np.uint16)
-    row_ranks = np.empty((n_columns, b), dtype=np.uint16)
-    n_touched = _ranked(codes, rows, RARITY, ranks, row_ranks, sizes, np.zeros(int(sizes.max()), np.int32))
-    if 4 * n_touched > 0.6 * n * b:
+    row_ranks = np.empty(rows.shape, dtype=np.uint16)
+    scratch = np.empty(int(sizes.max()), dtype=np.int32)
+    if _ranked(codes, rows, RARITY, ranks, row_ranks, sizes, scratch) * MAX_TOUCHED > n_pairs:
         return None
-    chosen, row_starts, row_members = _units_of(row_ranks)
-    unit_ranks = row_ranks[:, chosen]
-    if own:
-        starts, members = row_starts, row_members
-        old_ranks = ranks[:, chosen]
-    else:
-        unit = np.empty(n, dtype=np.int32)
-        old = _units(ranks, unit)
-        starts = np.zeros(len(old) + 1, dtype=np.int64)
-        members = np.empty(n, dtype=np.int64)
-        _by_unit(unit, len(old), starts, members)
-        old_ranks = ranks[:, old]
-    order = _level_order(unit_ranks)
-    unit_ranks = unit_ranks[order]
-    shared = _shared(unit_ranks)
-    list_starts = np.zeros((b, n_columns), dtype=np.int64)
-    list_ends = np.zeros((b, n_columns), dtype=np.int64)
-    places = _lists(codes, members, ranks, rows, row_members, row_ranks, sizes, list_starts, list_ends)
+    order = _level_order(row_ranks)
+    row_first, row_starts, row_members = _units_of(row_ranks, order)
+    first, starts, members = (row_first, row_starts, row_members) if own else _units_of(ranks, None)
+    if len(first) * len(row_first) * MAX_UNITS > n_pairs:
+        return None
+    levels = np.take(row_ranks[order], row_first, axis=1)
+    list_starts = np.zeros(rows.shape[::-1], dtype=np.int64)
+    list_ends = np.zeros(rows.shape[::-1], dtype=np.int64)
+    places = _lists(codes, members, rows, row_members, row_ranks, sizes, list_starts, list_ends)
     table = np.zeros(1 << n_columns, dtype=np.int64)
     seen = np.full(1 << n_columns, -1, dtype=np.int64)
     _count_units(
-        old_ranks[order], starts, unit_ranks, row_starts, shared, order, own,
+        np.take(ranks[order], first, axis=1), starts, levels, row_starts, _shared(levels), order, own,
         list_starts, list_ends, places, table, seen,
-    )
+    )  # fmt: skip
     found = np.flatnonzero(table)
     j, r = np.divmod(seen[found], n)
     j, r = row_members[j], members[r]
@@ -524,93 +602,178 @@ def _by_units(codes: I32, rows: I32, own: bool) -> tuple[U64, I64, I64] | None:
     return found.astype(np.uint64)[:, None], table[found], np.stack([j, r], axis=1)
 
 
-def _shared(rows: U16) -> I64:
-    differ = rows[:, 1:] != rows[:, :-1]
-    shared = np.zeros(rows.shape[1], dtype=np.int64)
-    shared[1:] = np.where(differ.any(axis=0), differ.argmax(axis=0), len(rows))
-    return shared
+def _large_batch(codes: I32, live: Bool, rows: I32, own: bool, first: int) -> Counted | None:
+    """The result by units, or None if they would not pay: pairs with rows before the batch, and its own."""
+    if own:
+        last = first + rows.shape[1]
+        inside = _counts_by_units(frozen(rows), frozen(rows), True) if live[first:last].all() else None
+        if inside is None or first == 0:
+            return inside
+        before = agree_counts(codes[:, :first], live[:first], rows)
+        return _merged([before, (inside[0], inside[1], inside[2] + np.array([0, first]))])
+    if live.all():
+        return _counts_by_units(frozen(codes), frozen(rows), False)
+    positions = np.flatnonzero(live)
+    found = _counts_by_units(frozen(codes[:, positions]), frozen(rows), False)
+    if found is not None:
+        found[2][:, 1] = positions[found[2][:, 1]]
+    return found
+
+
+# --- All pairs -------------------------------------------------------------------------------------------
 
 
 def _narrowed(codes: I32, rows: I32) -> tuple[U16, U16, I64]:
-    """(rows uint16[n_columns, b], ids uint16[*], starts int64[n_columns + 1])."""
-    n_columns = len(codes)
+    """(narrow uint16[n_columns, b], ids uint16[*], starts int64[n_columns + 1]): the batch in 16 bits.
+
+    Codes that fit stay as they are, -1 becomes NOTHING. In other columns the values of the batch are
+    numbered from 1 on: code v of column c is ids[starts[c] + v], 0 or past the end if the batch has it not.
+    """
     narrow = rows.astype(np.uint16)
-    tables: list[U16] = []
-    starts = np.zeros(n_columns + 1, dtype=np.int64)
-    largest = codes.max(axis=1, initial=0)
+    tables = [np.empty(0, dtype=np.uint16)]
+    sizes = np.zeros(len(codes) + 1, dtype=np.int64)
+    largest = np.maximum(codes.max(axis=1, initial=0), rows.max(axis=1, initial=0))
     for c in np.flatnonzero(largest >= NOTHING).tolist():
-        values = np.unique(rows[c])
-        values = values[values >= 0]
-        ids = np.zeros(int(values[-1]) + 1 if len(values) else 1, dtype=np.uint16)
-        ids[values] = np.arange(1, len(values) + 1)
-        known = rows[c] >= 0
-        narrow[c] = np.where(known, ids[rows[c] * known], NOTHING)
+        values, inverse = np.unique(rows[c], return_inverse=True)
+        n_nothing = int(np.searchsorted(values, 0))
+        ids = np.zeros(max(1, int(values[-1]) + 1), dtype=np.uint16)
+        ids[values[n_nothing:]] = np.arange(1, len(values) - n_nothing + 1)
+        narrow[c] = np.where(inverse < n_nothing, NOTHING, inverse + 1 - n_nothing)
         tables.append(ids)
-        starts[c + 1] = len(ids)
-    return narrow, np.concatenate([np.empty(0, np.uint16), *tables]), np.cumsum(starts)
-
-
-def _in_parts(
-    codes: I32, live: Bool, rows: I32, own: bool, first: int, share: bool
-) -> tuple[U64, I64, I64]:
-    """Batches of more rows than there are narrow codes: the sum of their parts."""
-    found = []
-    for start in range(0, rows.shape[1], MAX_BATCH):
-        part = rows[:, start : start + MAX_BATCH]
-        masks, counts, witnesses = agree_counts(codes, live, part, own, first + start, share)
-        found.append((masks, counts, witnesses + np.array([start, 0])))
-    masks, counts, witnesses = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
-    order = np.lexsort(masks.T[::-1])
-    masks, counts, witnesses = masks[order], counts[order], witnesses[order]
-    heads = np.flatnonzero(np.append(True, (masks[1:] != masks[:-1]).any(axis=1)))[: len(masks)]
-    return masks[heads], np.add.reduceat(counts, heads) if len(heads) else counts, witnesses[heads]
+        sizes[c + 1] = len(ids)
+    return narrow, np.concatenate(tables), np.cumsum(sizes)
 
 
 def block_rows(n_columns: int) -> int:
-    block = max(256, BLOCK_BYTES // (4 * max(n_columns, 1)))
-    return 1 << int(np.log2(block))
+    """How many old rows are compared with the whole batch before the next ones."""
+    return max(256, 1 << (BLOCK_BYTES // (4 * max(n_columns, 1))).bit_length() - 1)
+
+
+@njit(cache=True, nogil=True)
+def _settle(masks, order):  # type: ignore[no-untyped-def]
+    """INOUT order int64[k]: sorted by the first word, then by all. Shell's sort in runs of equal words."""
+    n_words = masks.shape[1]
+    low = 0
+    while low < order.shape[0]:
+        high = low + 1
+        while high < order.shape[0] and masks[order[high], 0] == masks[order[low], 0]:
+            high += 1
+        gap = 1
+        while 3 * gap < high - low:
+            gap = 3 * gap + 1
+        while gap > 0:
+            for i in range(low + gap, high):
+                k = order[i]
+                j = i
+                while j - gap >= low:
+                    w = 1
+                    while w < n_words - 1 and masks[order[j - gap], w] == masks[k, w]:
+                        w += 1
+                    if masks[order[j - gap], w] <= masks[k, w]:
+                        break
+                    order[j] = order[j - gap]
+                    j -= gap
+                order[j] = k
+            gap //= 3
+        low = high
+
+
+def _ascending(masks: U64) -> I64:
+    """The order of masks by their words, the first most significant; several times faster than lexsort."""
+    order = np.argsort(masks[:, 0])
+    if masks.shape[1] > 1:
+        _settle(masks, order)
+    return order
+
+
+def _merged(parts: list[Counted]) -> Counted:
+    """The sum of several results: equal masks become one."""
+    masks, counts, witnesses = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    order = _ascending(masks)
+    masks, counts, witnesses = masks[order], counts[order], witnesses[order]
+    new = np.ones(len(masks), dtype=np.bool_)
+    new[1:] = (masks[1:] != masks[:-1]).any(axis=1)
+    heads = np.flatnonzero(new)
+    return masks[heads], np.add.reduceat(counts, heads) if len(heads) else counts, witnesses[heads]
 
 
 def agree_counts(
-    codes: I32, live: Bool, rows: I32, own: bool = False, first: int = 0, share: bool = True, units: bool = False
-) -> tuple[U64, I64, I64]:
+    codes: I32, live: Bool, rows: I32, own: bool = False, first: int = 0, share: bool = True
+) -> Counted:
+    """(masks, counts, witnesses): the agree sets of all pairs of a batch row with a live row.
+
+    IN codes int32[n_columns, n], 0 for NULL; IN live bool[n]; IN rows int32[n_columns, b]: the batch in the
+    same codes, -1 where it agrees with nothing (a new value, or NULL where NULLs are distinct). OUT masks
+    uint64[k, n_words], all different, ascending by words, the first most significant; counts int64[k],
+    which add up to the number of pairs; witnesses int64[k, 2]: (batch row, row), any one pair of each mask.
+
+    With `own` batch row j is row first + j of codes (-1 for every NULL of a column or for none), paired only
+    with the live rows before it: parts of a table, one after the other, see each of its pairs once.
+    `share` off compares every batch row with every row: it shows in a benchmark what sharing is worth.
+
+    Cost: see above; codes should be dense, as tables by code are made.
+
+    >>> codes = np.array([[1, 2, 1], [3, 2, 1], [1, 2, 2]], dtype=np.int32)
+    >>> masks, counts, witnesses = agree_counts(codes, np.ones(3, dtype=np.bool_), codes, own=True)
+    >>> masks[:, 0].tolist(), counts.tolist(), witnesses.tolist()
+    ([0, 1, 4], [1, 1, 1], [[1, 0], [2, 0], [2, 1]])
+    """
     n_columns, n_batch = rows.shape
     n_words = max(1, (n_columns + 63) // 64)
-    positions = np.empty(0, np.int64) if live.all() else np.flatnonzero(live)
-    n_rows = len(positions) if len(positions) or not live.any() else len(live)
-    if n_rows == 0 or n_batch == 0:
+    n_live = int(np.count_nonzero(live))
+    if n_live == 0 or n_batch == 0:
         return np.empty((0, n_words), np.uint64), np.empty(0, np.int64), np.empty((0, 2), np.int64)
-    if units and 0 < n_columns <= DIRECT_COLUMNS:
-        r = _by_units(rows if own else codes, rows, own)
-        if r is not None: return r
+    if share and 0 < n_columns <= DIRECT_COLUMNS and n_batch >= UNITS_FROM * n_columns:
+        found = _large_batch(codes, live, rows, own, first)
+        if found is not None:
+            return found
     if n_batch > MAX_BATCH:
-        return _in_parts(codes, live, rows, own, first, share)
+        parts = []
+        for start in range(0, n_batch, MAX_BATCH):
+            part = rows[:, start : start + MAX_BATCH]
+            masks, counts, witnesses = _all_pairs(codes, live, part, own, first + start, share)
+            parts.append((masks, counts, witnesses + np.array([start, 0])))
+        return _merged(parts)
+    return _all_pairs(codes, live, rows, own, first, share)
+
+
+def _all_pairs(codes: I32, live: Bool, rows: I32, own: bool, first: int, share: bool) -> Counted:
+    """The result without units, for at most MAX_BATCH batch rows and at least one."""
+    n_columns, n_batch = rows.shape
+    positions = np.empty(0, np.int64) if live.all() else np.flatnonzero(live)
+    n_rows = len(positions) or len(live)
     narrow, ids, id_starts = _narrowed(codes, rows)
-    if share:
-        n_values = [len(np.unique(r)) for r in narrow]
-        order = np.argsort(n_values, kind="stable")
-        origin = np.lexsort(narrow[order[::-1]]) if n_columns else np.arange(n_batch)
-        narrow = narrow[order][:, origin]
-        differ = narrow[:, 1:] != narrow[:, :-1]
-        shared = np.zeros(n_batch, dtype=np.int64)
-        shared[1:] = np.where(differ.any(axis=0), differ.argmax(axis=0), n_columns) if n_columns else 0
-    else:
-        order = np.arange(n_columns)
-        origin = np.arange(n_batch)
-        shared = np.zeros(n_batch, dtype=np.int64)
+    order, origin = np.arange(n_columns), np.arange(n_batch)
+    shared = np.zeros(n_batch, dtype=np.int64)
+    if share and n_columns:
+        order = _level_order(narrow)
+        narrow = narrow[order]
+        origin = np.lexsort(narrow[::-1])
+        narrow = narrow[:, origin]
+        shared = _shared(narrow)
     arguments = (
         frozen(codes), frozen(positions), n_rows, frozen(ids), frozen(id_starts), frozen(narrow),
         frozen(origin), frozen(shared), frozen(order), own, first, block_rows(n_columns),
     )  # fmt: skip
     if n_columns <= DIRECT_COLUMNS:
-        totals = np.zeros(1 << n_columns, dtype=np.int64)
-        at = np.empty(1 << n_columns, dtype=np.int64)
-        _count_direct(*arguments, totals, at)
-        found = np.flatnonzero(totals)
-        masks, counts, seen = found.astype(np.uint64)[:, None], totals[found], at[found]
+        table = np.zeros(1 << n_columns, dtype=np.int64)
+        seen = np.empty(1 << n_columns, dtype=np.int64)
+        _count_direct(*arguments, table, seen)
+        found = np.flatnonzero(table)
+        masks, counts, seen = found.astype(np.uint64)[:, None], table[found], seen[found]
     else:
-        masks, counts, seen = _count_hashed(*arguments, n_words)
-        by = np.lexsort(masks.T[::-1])
-        masks, counts, seen = masks[by], counts[by], seen[by]
+        masks, counts, seen = _count_hashed(*arguments, max(1, (n_columns + 63) // 64))
+        ascending = _ascending(masks)
+        masks, counts, seen = masks[ascending], counts[ascending], seen[ascending]
     j, r = np.divmod(seen, n_rows)
     return masks, counts, np.stack([j, positions[r] if len(positions) else r], axis=1)
+
+
+def warm_up() -> None:
+    for n_columns in (2, 17, 65):
+        codes = np.zeros((n_columns, 3), dtype=np.int32)
+        agree_counts(codes, np.ones(3, dtype=np.bool_), codes, own=True)
+    # Two values, each of half of the rows: few units.
+    codes = np.repeat(np.arange(2, dtype=np.int32), UNITS_FROM)[None]
+    agree_counts(codes, np.ones(2 * UNITS_FROM, dtype=np.bool_), codes)
+    agree_counts(codes, np.ones(2 * UNITS_FROM, dtype=np.bool_), codes, own=True)

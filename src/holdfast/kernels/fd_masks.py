@@ -1,4 +1,4 @@
-"""Agree sets as functional dependencies see them: for which right-hand sides is one maximal, what does it break.
+"""Agree sets as functional dependencies see them: what one is maximal for, and what it breaks.
 
 A pair of rows with agree set m violates X -> A iff m contains X and lacks A. So for a right-hand side A
 only the agree sets that lack A count, and of these only the maximal ones. All right-hand sides are served
@@ -116,7 +116,7 @@ def _breaks(masks: Masks, lhs: Masks, rhs: Masks, found: Flags) -> None:
 
 
 def breaks(masks: Masks, lhs: Masks, rhs: Masks) -> Flags:
-    """Whether a pair with this agree set violates one of the dependencies lhs[j] -> each of rhs[j]: `bool[n]`.
+    """Whether a pair with this agree set violates lhs[j] -> some column of rhs[j], for any j: `bool[n]`.
 
     masks IN `uint64[n, n_words]`; lhs, rhs IN `uint64[m, n_words]`. Cost: at most n * m word tests.
 

@@ -681,6 +681,23 @@ def gather(codes: I32, identity: I32, positions: I32, at: I64, column: int, out:
 
 
 @njit(cache=True, nogil=True)
+def _copy_rows(matrix, positions, at, out):  # type: ignore[no-untyped-def]
+    for i in range(positions.shape[0]):
+        p = positions[i]
+        a = at[i]
+        for c in range(out.shape[1]):
+            out[a, c] = matrix[p, c]
+
+
+def copy_rows(matrix: I32, positions: I32, at: I64, out: I32) -> None:
+    """OUT out int32[*, n_columns]: out[at[i]] gets the row positions[i] of IN matrix int32[n, n_columns].
+
+    IN positions int32[m], at int64[m].
+    """
+    _copy_rows(frozen(matrix), frozen(positions), frozen(at), out)
+
+
+@njit(cache=True, nogil=True)
 def _first_other(codes, live, identity, value):  # type: ignore[no-untyped-def]
     for i in range(codes.shape[0]):
         if live[i] and identity[codes[i]] != value:
@@ -702,6 +719,7 @@ def warm_up() -> None:
     first_other(codes, live, identity, 1)
     values = np.array([[1, 1, 1], [1, 1, 2], [1, 2, 1], [1, 2, 2]], dtype=np.int32)
     gather(codes, identity, positions[rows], np.arange(len(rows)), 0, values)
+    copy_rows(values.copy(), positions[rows], np.arange(len(rows)), values)
     sequences = np.ones((1, 1), dtype=np.int32)
     lhs, pending = np.array([[3]], dtype=np.uint64), np.array([[4]], dtype=np.uint64)
     masks, witnesses = refute(values, offsets, sequences, lhs, pending, np.full(3, 3), False)

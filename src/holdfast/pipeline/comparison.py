@@ -49,7 +49,7 @@ def compare_all(relation: Relation) -> Compared:
 
 
 def compare_inserts(relation: Relation, added: Sequence[SegmentRef]) -> Compared:
-    """The pairs that segments brought which `relation` has already: with all live rows, and with each other."""
+    """The pairs that segments brought (`relation` has them): with all live rows, and with each other."""
     new = {s.number for s in added}
     old = [s for s in relation.segments if s.number not in new and s.n_live]
     work: list[tuple[Payload, int]] = []

@@ -38,6 +38,8 @@ Bool = NDArray[np.bool_]
 NO_PIVOT = -1
 # Values that are gathered at once; a larger cluster is gathered whole.
 GATHER_VALUES = 1 << 22
+# A table of at most so many values is kept row after row (128 MB), for all tasks of a process.
+MATRIX_VALUES = 1 << 25
 # Rows that an empty left-hand side is climbed from, besides those that prove that a column varies.
 SAMPLE_ROWS = 1 << 11
 
@@ -56,7 +58,8 @@ class Identities:
     files: tuple[str, ...]
     segments: tuple[Segment, ...] = field(compare=False, repr=False)
     _known: dict[int, tuple[list[I32], int]] = field(default_factory=dict, compare=False, repr=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
+    _matrices: dict[int, I32] = field(default_factory=dict, compare=False, repr=False)
+    _lock: threading.RLock = field(default_factory=threading.RLock, compare=False, repr=False)
 
     def of(self, column: int) -> tuple[list[I32], int]:
         """(for each segment int32[1 + distinct values], one more than the largest number) of a column."""
@@ -65,8 +68,29 @@ class Identities:
                 self._known[column] = column_identities(self.segments, column)
             return self._known[column]
 
+    def fill(self, number: int, positions: I32, at: I64, out: I32) -> None:
+        """out[at[i]] gets the values of the row positions[i] of one segment; out int32[*, n_columns].
 
-@lru_cache(maxsize=2)
+        Rows come in the order of clusters, so each value is a miss of the cache, or two: 13 ns. Of a table
+        that is not too large all rows are laid out once, in order; then each row is one miss.
+        """
+        if sum(s.codes.size for s in self.segments) > MATRIX_VALUES:
+            self._gather(number, positions, at, out)
+            return
+        with self._lock:
+            if number not in self._matrices:
+                n_columns, n_rows = self.segments[number].codes.shape
+                matrix = self._matrices[number] = np.empty((n_rows, n_columns), dtype=np.int32)
+                everything = np.arange(n_rows)
+                self._gather(number, everything.astype(np.int32), everything, matrix)
+        fd_partitions.copy_rows(self._matrices[number], positions, at, out)
+
+    def _gather(self, number: int, positions: I32, at: I64, out: I32) -> None:
+        for c, codes in enumerate(self.segments[number].codes):
+            fd_partitions.gather(codes, self.of(c)[0][number], positions, at, c, out)
+
+
+@lru_cache(maxsize=1)
 def _shared(fresh: Identities) -> Identities:
     return fresh
 
@@ -146,14 +170,11 @@ class Rows:
 
     def values(self) -> I32:
         """int32[n, n_columns]: the identities of the rows' values."""
-        n_columns = len(self.segments[0].schema)
-        out = np.empty((len(self), n_columns), dtype=np.int32)
-        for i, segment in enumerate(self.segments):
+        out = np.empty((len(self), len(self.segments[0].schema)), dtype=np.int32)
+        for i in range(len(self.segments)):
             at = np.flatnonzero(self.owner == i)
             if len(at):
-                where = self.position[at]
-                for c in range(n_columns):
-                    fd_partitions.gather(segment.codes[c], self.identities.of(c)[0][i], where, at, c, out)
+                self.identities.fill(i, self.position[at], at, out)
         return out
 
 
@@ -259,9 +280,10 @@ def validate_fd_candidates(
         pending[open_] = still
         if len(found):
             fd_partitions.strike(sorted_lhs, pending, found)
-            ids = here.row_ids()
             masks.append(found)
-            witnesses.append(np.where(pairs >= 0, ids[np.maximum(pairs, 0)], -1))
+            real = pairs >= 0
+            pairs[real] = here.take(pairs[real]).row_ids()
+            witnesses.append(pairs)
         first = last
     left = np.empty_like(pending)
     left[order] = pending

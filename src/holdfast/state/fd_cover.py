@@ -65,7 +65,7 @@ class Relevant:
         return Relevant.of(np.concatenate(parts), self.n_columns)
 
     def lacking(self, column: int) -> U64:
-        """The maximal agree sets that lack a column, with that column set: their complements are its edges."""
+        """The maximal agree sets that lack a column, with it set: their complements are its edges."""
         word, bit = column >> 6, _ONE << np.uint64(column & 63)
         masks: U64 = self.masks[(self.columns[:, word] & bit) != 0]
         masks[:, word] |= bit

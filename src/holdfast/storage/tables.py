@@ -154,6 +154,11 @@ class TableState:
             return list(range(len(self.schema)))
         return [p for p in map(self.schema.position, self.row_key) if p is not None]
 
+    def covers(self) -> list[FileRef]:
+        """The files that tell what held, which older versions need, too."""
+        fds = [self.fds.cover, self.fds.approximate] if self.fds is not None else []
+        return [f for f in (self.cover, *fds) if f is not None]
+
     def files(self) -> list[FileRef]:
         keys = [f for f in (self.cover, self.evidence) if f is not None]
         fds = self.fds.files() if self.fds is not None else []
