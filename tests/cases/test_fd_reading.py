@@ -162,7 +162,7 @@ class Written:
         return found
 
 
-@settings(max_examples=9)
+@settings(max_examples=6)
 @given(histories(), st.data())
 def test_the_past_is_what_the_covers_say(drawn: tuple[int, list[Past]], data: st.DataObject) -> None:
     with TemporaryDirectory() as folder:
@@ -351,7 +351,7 @@ ROW = st.tuples(*[st.sampled_from([0, 1, 2, None])] * 3)
 TABLES = st.lists(st.lists(ROW, max_size=6), min_size=1, max_size=3)
 
 
-@settings(max_examples=7)
+@settings(max_examples=5)
 @given(TABLES, st.sampled_from(["equal", "distinct"]), st.sampled_from([0, 1]), st.booleans())
 @example([[(0, 0, 0), (0, 0, 1)], [(0, 0, 0)]], "equal", 0, True)
 @example([[(None, 0, None), (None, 0, None)], [(0, 1, 2), (0, 2, 2)]], "distinct", 1, False)
@@ -541,7 +541,7 @@ def test_exact_ones_now_and_then(towns: Kept) -> None:
     )
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(
     st.lists(ROW, max_size=8),
     st.sampled_from(["equal", "distinct"]),

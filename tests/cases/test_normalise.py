@@ -11,7 +11,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.app.export.model import ExportTable
@@ -94,7 +94,6 @@ def check_keys_and_references(rows: Sequence[Row], proposed: Decomposition) -> N
 
 
 @each_form
-@settings(max_examples=120, deadline=None)
 @given(rows=tables(values=(0, 1, None)))
 @example(rows=[])
 @example(rows=[(0, 1, None)])
@@ -132,7 +131,6 @@ def test_with_every_fd(form: Form, rows: list[Row]) -> None:
     assert proposed.n_used == len(harmful)
 
 
-@settings(max_examples=150, deadline=None)
 @given(rows=tables(values=(0, 1, None)), nulls=st.sampled_from(["equal", "distinct"]), data=st.data())
 def test_the_fds_of_a_projection_lie_inside(rows: list[Row], nulls: str, data: st.DataObject) -> None:
     n = width(rows)
@@ -150,7 +148,6 @@ def test_the_fds_of_a_projection_lie_inside(rows: list[Row], nulls: str, data: s
 
 
 @each_form
-@settings(max_examples=120, deadline=None)
 @given(rows=tables(), data=st.data())
 def test_with_respect_to_the_fds_used(form: Form, rows: list[Row], data: st.DataObject) -> None:
     """What is chosen by score, and all that follows from it, makes no trouble in any part."""
@@ -198,7 +195,6 @@ def _local(columns: frozenset[int], part: frozenset[int]) -> list[int]:
 
 
 @each_form
-@settings(max_examples=80, deadline=None)
 @given(rows=tables(values=(0, 1, None)), use_all=st.booleans())
 def test_distinct_nulls(form: Form, rows: list[Row], use_all: bool) -> None:
     """FDs that say nothing about NULL are not used, so the rows with NULL come back too."""
@@ -212,7 +208,6 @@ def test_distinct_nulls(form: Form, rows: list[Row], use_all: bool) -> None:
 
 
 @each_form
-@settings(max_examples=80, deadline=None)
 @given(rows=tables(), bound=st.integers(0, 2), use_all=st.booleans(), with_keys=st.booleans())
 def test_bounded_fds(form: Form, rows: list[Row], bound: int, use_all: bool, with_keys: bool) -> None:
     """Wider FDs and keys are not known: what is proposed is lossless all the same, and says so."""
@@ -375,9 +370,9 @@ def test_thousands_of_fds(form: Form) -> None:
     assert len(proposed.parts) == 2
     assert proposed.n_used == 1
     assert proposed.parts[0].more_keys
-    assert (
-        normalise("t", names, fds, form, scores, use_all=True).n_used == proposed.n_fds - proposed.n_from_keys
-    )
+    some = fds[-500:]  # each may become a table in 3NF
+    everything = normalise("t", names, some, form, scores, use_all=True)
+    assert everything.n_used == len(some) - everything.n_from_keys
 
 
 # --- Text and SQL -----------------------------------------------------------------------------------------
@@ -483,7 +478,6 @@ def test_keys_too_wide_for_the_database() -> None:
     assert script.count("FOREIGN KEY") == 1
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     rows=tables(values=(0, 1, None)),
     form=st.sampled_from(FORMS),

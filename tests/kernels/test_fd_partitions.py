@@ -210,6 +210,9 @@ def test_select_gather_first_other(
     fd_partitions.gather(column[0], column[2], np.array(everything, np.int32), at, 1, out)
     assert out[at, 1].tolist() == [identity[codes[p]] for p in everything]
     assert (out[:, 0] == -1).all()
+    copied = np.empty_like(out)
+    fd_partitions.copy_rows(out, at.astype(np.int32), at[::-1], copied)
+    assert copied[at[::-1]].tolist() == out[at].tolist()
     others = [i for i, c in enumerate(codes) if live[i] and identity[c] != 2]
     assert fd_partitions.first_other(*column, 2) == (others[0] if others else -1)
 

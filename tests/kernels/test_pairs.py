@@ -142,9 +142,13 @@ def test_choose_lists(case: Lookup) -> None:
     assert (chosen.tolist(), work) == expected
 
 
-@given(lookups())
-def test_probe(case: Lookup) -> None:
+@given(lookups(), st.data())
+def test_probe(case: Lookup, data: st.DataObject) -> None:
     starts, ends, positions = case.lists
+    rhs = np.full((len(case.probes), 3), -1, dtype=np.int32)
+    for i in range(len(rhs)):
+        columns = data.draw(st.sets(st.integers(0, len(case.codes) - 1), max_size=3))
+        rhs[i, : len(columns)] = sorted(columns)
     chosen, _ = pairs.choose_lists(starts, ends, case.translated[case.indexed], case.probes)
     found: Evidence = {}
     for i, column in enumerate(case.indexed):
@@ -159,6 +163,7 @@ def test_probe(case: Lookup) -> None:
             i,
             column,
             case.probe_columns,
+            rhs,
             case.own,
         )
         here = evidence_of(masks, witnesses)
@@ -169,6 +174,7 @@ def test_probe(case: Lookup) -> None:
             (chosen == i).tolist(),
             column,
             case.probe_columns.tolist(),
+            rhs.tolist(),
             case.own,
             pairs.WITNESSES,
         )
@@ -179,9 +185,31 @@ def test_probe(case: Lookup) -> None:
     for b in range(case.translated.shape[1]):
         for r in range(b if case.own else case.codes.shape[1]):
             agreed = case.codes[:, r] == case.translated[:, b]
-            if case.live[r] and any(all(agreed[c] for c in p if c >= 0) for p in case.probe_columns):
+            if case.live[r] and any(
+                all(agreed[c] for c in p if c >= 0)
+                and (right[0] < 0 or not all(agreed[c] for c in right if c >= 0))
+                for p, right in zip(case.probe_columns, rhs, strict=True)
+            ):
                 everything.add(sum(1 << c for c in np.flatnonzero(agreed).tolist()))
     assert set(found) == everything
+
+
+@given(lookups(), st.data())
+def test_contradicted(case: Lookup, data: st.DataObject) -> None:
+    starts, ends, positions = case.lists
+    rhs = sorted(data.draw(st.sets(st.integers(0, len(case.codes) - 1))))
+    for i, column in enumerate(case.indexed):
+        found = pairs.contradicted(
+            case.codes,
+            case.live,
+            case.translated,
+            positions[i],
+            starts[i],
+            np.where(case.translated[column] < 0, starts[i], ends[i]).astype(np.int32),
+            np.array(rhs, dtype=np.int32),
+        )
+        lists = [case.codes.tolist(), case.live.tolist(), case.translated.tolist()]
+        assert found.tolist() == reference.contradicted(*lists, column, rhs)
 
 
 @given(lookups(), st.sampled_from([0, 1, 3, 2**64 - 1]), st.data())

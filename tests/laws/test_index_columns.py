@@ -16,7 +16,7 @@ from holdfast.discovery.index_columns import (
     covering_columns,
 )
 from holdfast.kernels.masks import mask_of, n_words_for
-from holdfast.pipeline.relation import probe_sets
+from holdfast.pipeline.relation import probes_for
 from reference.keys import Combination
 
 A, B, C, D = range(4)
@@ -98,7 +98,7 @@ def test_probes_find_every_clash(case: tuple[int, list[Combination], list[int]])
     width, keys, distinct = case
     family = masks(keys, width)
     indexed = choose_index_columns(family, distinct, 50)
-    probes = [set(p) for p in probe_sets(family, indexed, n_words_for(width))]
+    probes = [set(p.columns) for p in probes_for(family, indexed)]
     assert all(probes)
     assert all(any(p <= key for p in probes) for key in keys)
     assert all(p <= set(indexed) for p in probes)

@@ -82,7 +82,7 @@ class Fds(Keys):
         self.together = together  # whether a batch to both tables is one commit
         self.row_key = data.draw(st.sampled_from([(), (self.shape.names[0],)]))
         self.rows = data.draw(self.shape.rows(max_size=10))
-        self.folded: dict[str, set[Any]] = {}
+        self.folded: dict[str, set[Named]] = {}  # the changes of a table, one after the other
         for table in TABLES:
             change = self.ws.track(
                 table,
@@ -311,22 +311,35 @@ class Fds(Keys):
     def check_within(
         self, within: dict[Named, float], beyond: dict[Named, float], table: str, old: list[Row] | None
     ) -> None:
-        """What entered and left the minimal ones within the tracked error."""
-        after = self.approximate(self.at[table], table)
-        before = self.approximate(old, table) if old is not None else {}
-        assert within == {d: error for d, error in after.items() if d not in before}
-        assert beyond.keys() == before.keys() - after.keys()
+        """What entered and left the minimal ones within the tracked error, but for FDs that hold exactly.
+
+        Tracking a table tells only those.
+        """
+        if old is None:
+            assert not within
+            assert not beyond
+            return
+        rows = self.at[table]
+        before, after = self.approximate(old, table), self.approximate(rows, table)
+        new, gone = after.keys() - before.keys(), before.keys() - after.keys()
+        assert within == {d: after[d] for d in new - self.truth_of(rows).fds}
+        assert beyond == {d: self.error(rows, d) for d in gone - self.truth_of(old).fds}
+
+    def error(self, rows: list[Row], dependency: Named) -> float:
+        lhs, rhs = [self.shape.names.index(name) for name in dependency[0]], dependency[1]
+        if rhs is not None:
+            return oracle.g1(rows, lhs, self.shape.names.index(rhs), self.nulls)
+        return oracle.agreeing_pairs(rows, lhs, self.nulls) / max(1, oracle.total_pairs(rows))
 
     def fold_in(self, table: str, told: list[DependencyChange]) -> None:  # type: ignore[override]
         folded = self.folded[table]
         for c in told:
-            one = (c.event in EVENTS[:3], _named(c.dependency))
-            if c.event in ("appeared", "within"):
-                assert one not in folded
-                folded.add(one)
-            else:
-                folded.remove(one)
-        assert {d for exact, d in folded if exact} == self.exact(self.at[table])
+            if c.event == "appeared":
+                assert _named(c.dependency) not in folded
+                folded.add(_named(c.dependency))
+            elif c.event in ("broke", "implied"):
+                folded.remove(_named(c.dependency))
+        assert folded == self.exact(self.at[table])
 
     def record(self) -> None:
         self.recorded[self.ws.version] = dict(self.at)

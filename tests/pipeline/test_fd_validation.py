@@ -125,6 +125,7 @@ def test_exact_on_many_segments(data: st.DataObject, nulls: Nulls, collide: bool
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(relation, "PART_ROWS", data.draw(st.sampled_from([2, 5, 1 << 21])))
         patch.setattr(fd_validation, "GATHER_VALUES", data.draw(st.sampled_from([1, 12, 1 << 22])))
+        patch.setattr(fd_validation, "MATRIX_VALUES", data.draw(st.sampled_from([0, 1 << 25])))
         patch.setattr(fd_validation, "SAMPLE_ROWS", data.draw(st.sampled_from([0, 2, 1 << 11])))
         found = drawn_relation(data, root, shape, nulls, Engine(mode="inline"))
         fds = data.draw(asked_fds(shape.n_columns))

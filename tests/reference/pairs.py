@@ -72,10 +72,13 @@ def probe(
     looked_up: Sequence[Sequence[bool]],
     index_column: int,
     probes: Columns,
+    rhs: Columns,
     own: bool,
     keep: int,
 ) -> Evidence:
     """The pairs that agree on the columns of a probe, for probes and batch rows that are `looked_up`.
+
+    And, if the probe has any `rhs`, differ on one of these.
 
     They are met in the order of batch row, old row, each once.
     """
@@ -85,12 +88,25 @@ def probe(
             if (own and r >= b) or not live[r] or codes[index_column][r] != translated[index_column][b]:
                 continue
             if any(
-                looked_up[s][b] and all(codes[c][r] == translated[c][b] for c in columns if c >= 0)
+                looked_up[s][b]
+                and all(codes[c][r] == translated[c][b] for c in columns if c >= 0)
+                and (rhs[s][0] < 0 or any(codes[c][r] != translated[c][b] for c in rhs[s] if c >= 0))
                 for s, columns in enumerate(probes)
             ):
                 mask = sum(1 << c for c in range(len(codes)) if codes[c][r] == translated[c][b])
                 found.append((mask, b, r))
     return consolidated(found, keep)
+
+
+def contradicted(
+    codes: Columns, live: Sequence[bool], translated: Columns, column: int, rhs: Sequence[int]
+) -> list[bool]:
+    """Whether the first live row with a batch row's value of the column differs from it on the rhs."""
+    found = []
+    for b in range(len(translated[0])):
+        rows = [r for r in range(len(codes[0])) if live[r] and codes[column][r] == translated[column][b]]
+        found.append(any(codes[c][rows[0]] != translated[c][b] for c in rhs) if rows else False)
+    return found
 
 
 def locate(

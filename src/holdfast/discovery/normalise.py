@@ -470,11 +470,18 @@ class _Choice:
         """The left-hand sides that, put in the place of column `a`, give a superkey without a key found."""
         word, bit = divmod(a, 64)
         [which] = np.nonzero(facts.rhs[word] >> np.uint64(bit) & np.uint64(1))
-        grown = facts.lhs[:, which] | facts.words([key & ~(1 << a)])
-        new = np.ones(len(which), dtype=bool)
+        lhs = facts.lhs[:, which]
         for other in found:
-            new &= (facts.words([other]) & ~grown).any(axis=0)
-        return [facts.masks[i] for i in which[new]]
+            if not which.size:
+                break
+            # Of the key that was found, what the exchange would have to bring in.
+            lacking = other & ~(key & ~(1 << a))
+            new = np.zeros(len(which), dtype=bool)
+            for k in range(facts.n_words):
+                part = np.uint64(lacking >> 64 * k & _WORD)
+                new |= lhs[k] & part != part
+            which, lhs = which[new], lhs[:, new]
+        return [facts.masks[i] for i in which]
 
 
 # --- The decomposition ------------------------------------------------------------------------------------

@@ -76,10 +76,10 @@ def _any(varying, k):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _split(
+def _split(  # type: ignore[no-untyped-def]
     values, rows, offsets, varying, k, column, n_ids, need, skip, top_row, top, table, slot, ids, sizes,
     leader, differ,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+):  # fmt: skip
     """Split cluster k by a column; write the parts on which some column of `need` varies.
 
     Cluster k is rows[offsets[k]:offsets[k + 1]]. Rows are written from top_row on, clusters from number
@@ -227,10 +227,10 @@ def _leaf(values, rows, offsets, varying, first, last, start, column, skip, leaf
 
 
 @njit(cache=True, nogil=True)
-def _climb(
+def _climb(  # type: ignore[no-untyped-def]
     values, rows, offsets, varying, n_clusters, column, order, mask, n_ids, need, skip, table, slot, ids,
     sizes, leader, differ, pairs,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+):  # fmt: skip
     """From clusters on which a column varies to an agree set without it; pairs that have it.
 
     The clusters are the first third of `rows`, `offsets` and `varying`. INOUT mask: what the clusters agree
@@ -354,9 +354,9 @@ def strike(lhs: U64, pending: U64, masks: U64) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _refute(
+def _refute(  # type: ignore[no-untyped-def]
     values, bounds, sequences, lhs, pending, n_ids, skip, chunk_rows, leaf_rows, n_climbs, max_masks, keep
-):  # type: ignore[no-untyped-def]  # fmt: skip
+):  # fmt: skip
     n_candidates = sequences.shape[0]
     max_depth = sequences.shape[1]
     n_words = lhs.shape[1]

@@ -211,7 +211,42 @@ def choose_lists(starts: I32, ends: I32, translated: I32, probes: I32) -> tuple[
 
 
 @njit(cache=True, nogil=True)
-def _probe(codes, live, translated, positions, starts, ends, chosen, index, column, columns, own, keep):  # type: ignore[no-untyped-def]
+def _contradicted(codes, live, translated, positions, starts, ends, rhs, found):  # type: ignore[no-untyped-def]
+    for b in range(found.shape[0]):
+        for p in range(starts[b], ends[b]):
+            r = positions[p]
+            if live[r]:
+                for j in range(rhs.shape[0]):
+                    if codes[rhs[j], r] != translated[rhs[j], b]:
+                        found[b] = True
+                        break
+                break
+
+
+def contradicted(
+    codes: I32, live: Bool, translated: I32, positions: I32, starts: I32, ends: I32, rhs: I32
+) -> Bool:
+    """Whether each batch row differs on a column of `rhs` from the old rows with its value of a column.
+
+    The column is one that determines those of `rhs` among the old rows, so one of them speaks for
+    all. IN as in `probe`; IN rhs int32[*]; the result is bool[n_batch]. Cost: one old row a batch row.
+    """
+    found = np.zeros(len(starts), dtype=np.bool_)
+    _contradicted(
+        frozen(codes),
+        frozen(live),
+        frozen(translated),
+        frozen(positions),
+        frozen(starts),
+        frozen(ends),
+        frozen(rhs),
+        found,
+    )
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _probe(codes, live, translated, positions, starts, ends, chosen, index, column, columns, rhs, own, keep):  # type: ignore[no-untyped-def]
     n_columns = codes.shape[0]
     n_words = max(1, (n_columns + 63) // 64)
     masks = np.empty((64, n_words), dtype=np.uint64)
@@ -243,6 +278,15 @@ def _probe(codes, live, translated, positions, starts, ends, chosen, index, colu
                     if c != column and codes[c, r] != translated[c, b]:
                         same = False
                         break
+                if same and rhs[s, 0] >= 0:
+                    same = False
+                    for j in range(rhs.shape[1]):
+                        c = rhs[s, j]
+                        if c < 0:
+                            break
+                        if codes[c, r] != translated[c, b]:
+                            same = True
+                            break
                 if same:
                     break
             if not same or not live[r]:
@@ -268,6 +312,7 @@ def probe(
     index: int,
     column: int,
     probe_columns: I32,
+    probe_rhs: I32,
     own: bool,
 ) -> tuple[U64, I64]:
     """The consolidated agree sets of batch rows with the old rows that one index finds for them.
@@ -278,7 +323,8 @@ def probe(
     int32[n_batch]: the list of each batch row in it; IN chosen int32[n_probes, n_batch] (see
     `choose_lists`): rows are looked up where it equals `index`; IN probe_columns int32[n_probes, *]:
     the columns that a pair must agree on to be of interest, padded with -1, best the most
-    selective first. `own`: the old rows are the batch itself, each pair is seen once. Witnesses are
+    selective first; IN probe_rhs int32[n_probes, *], likewise: if there are any, a pair must also differ
+    on one of these. `own`: the old rows are the batch itself, each pair is seen once. Witnesses are
     (batch position, old position).
 
     Cost: the sum of the list lengths; a random access or two for each entry.
@@ -294,6 +340,7 @@ def probe(
         np.int64(index),
         np.int64(column),
         frozen(probe_columns),
+        frozen(probe_rhs),
         own,
         WITNESSES,
     )
@@ -371,6 +418,7 @@ def warm_up() -> None:
     starts, ends = np.zeros((1, 3), np.int32), np.ones((1, 3), np.int32)
     probes = np.zeros((1, 1), np.int32)
     chosen, _ = choose_lists(starts, ends, codes[:1], probes)
-    probe(codes, live, codes, positions, starts[0], ends[0], chosen, 0, 0, probes, False)
+    probe(codes, live, codes, positions, starts[0], ends[0], chosen, 0, 0, probes, probes - 1, False)
+    contradicted(codes, live, codes, positions, starts[0], ends[0], probes[0])
     hashes = np.zeros(3, dtype=np.uint64)
     locate(hashes, positions, hashes, codes, live, codes, np.zeros(1, np.int32))

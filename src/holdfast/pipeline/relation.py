@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from holdfast.kernels.fd_partitions import unite
-from holdfast.kernels.masks import mask_of, minimal_masks, n_words_for, positions_of
+from holdfast.kernels.masks import mask_of, minimal_masks, n_words_for, popcounts, positions_of
 from holdfast.kernels.pairs import WITNESSES
 from holdfast.model.schema import Nulls, Schema
 from holdfast.pipeline import tasks
@@ -211,7 +211,7 @@ class Relation:
         on a column of its rhs. The segments of the batch are the newest of the relation; they are probed
         with themselves, too. Every key has an indexed column.
         """
-        probes = probe_sets(keys, index_columns, self.n_words)
+        probes = probes_for(keys, index_columns, rhs)
         staged = self._stage("keys", masks=keys, rhs=rhs if rhs is not None else keys[:0])
         payloads, work = [], 0.0
         new = {s.number for s in batch}
@@ -225,11 +225,13 @@ class Relation:
                         segment=segment.to_dict(),
                         batch=part.to_dict(),
                         keys=staged,
-                        probes=probes,
+                        probes=[asdict(p) for p in probes],
                         own=segment.number == part.number,
+                        settled=segment.number not in new,
                     )
                 )
-                shortest = [min(segment.n_rows / max(1, segment.distinct[c]) for c in p) for p in probes]
+                walked = [p.columns for p in probes if not p.determines]
+                shortest = [min(segment.n_rows / max(1, segment.distinct[c]) for c in p) for p in walked]
                 work += part.n_rows * (sum(shortest) + len(self.schema))
         results = self._run(tasks.probe_segment, payloads, work, INLINE_PROBE)
         return self._united([self._evidence(r) for r in results])
@@ -376,10 +378,31 @@ def _run_to_merge(segments: Sequence[SegmentRef], *, everything: bool) -> list[S
     return []
 
 
-def probe_sets(keys: U64, index_columns: Sequence[int], n_words: int) -> list[list[int]]:
-    """The minimal sets of indexed columns of the keys: a pair that agrees on a key agrees on one of them."""
-    parts = keys & mask_of(index_columns, n_words)
-    return [list(positions_of(m)) for m in parts[minimal_masks(parts)]]
+def probes_for(keys: U64, index_columns: Sequence[int], rhs: U64 | None = None) -> list[tasks.Probe]:
+    """What to probe for: a pair that agrees on a key agrees on the columns of one of the probes.
+
+    These are the minimal sets of indexed columns of the keys. Keys of one column that come with right-hand
+    sides are probes of their own, since one old row of each value can answer them.
+    """
+    if rhs is None:
+        return [tasks.Probe(list(columns), []) for columns in _indexed_parts(keys, index_columns)]
+    single = popcounts(keys) == 1
+    alone = [
+        tasks.Probe(list(positions_of(key)), list(positions_of(right)), determines=True)
+        for key, right in zip(keys[single], rhs[single], strict=True)
+    ]
+    others, theirs = keys[~single], rhs[~single]
+    probes = []
+    for columns in _indexed_parts(others, index_columns):
+        part = mask_of(columns, keys.shape[1])
+        mine = ((others & part) == part).all(axis=1)
+        probes.append(tasks.Probe(list(columns), list(positions_of(np.bitwise_or.reduce(theirs[mine])))))
+    return [*alone, *probes]
+
+
+def _indexed_parts(keys: U64, index_columns: Sequence[int]) -> list[tuple[int, ...]]:
+    parts = keys & mask_of(index_columns, keys.shape[1])
+    return [positions_of(m) for m in parts[minimal_masks(parts)]]
 
 
 def _same(left: Any, right: Any) -> bool:

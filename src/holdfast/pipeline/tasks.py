@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,18 @@ def locate_rows(payload: Payload) -> bytes:
 # -- probe -------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What a pair must agree on to be of interest and, if there is any `rhs`, differ on some of.
+
+    `determines`: it is a single column that determines the whole `rhs` among the old rows.
+    """
+
+    columns: list[int]
+    rhs: list[int]
+    determines: bool = False
+
+
 def probe_segment(payload: Payload) -> bytes:
     """Evidence of pairs (batch row, row of this segment) that agree on a key (SWAN alg. 1-2).
 
@@ -193,8 +206,9 @@ def probe_segment(payload: Payload) -> bytes:
     segment, batch = opened(payload, "segment", schema), opened(payload, "batch", schema)
     bundle, n_words = staged(payload, "keys"), n_words_for(len(schema))
     keys, rhs = bundle.array("masks").reshape(-1, n_words), bundle.array("rhs").reshape(-1, n_words)
+    probes = [Probe(**p) for p in payload["probes"]]
     masks, pairs = probe_pairs(
-        segment, batch, payload["probes"], payload["nulls"] == "distinct", own=payload["own"]
+        segment, batch, probes, payload["nulls"] == "distinct", own=payload["own"], settled=payload["settled"]
     )
     breaking = breaks(masks, keys, rhs) if len(rhs) else contains_any(masks, keys)
     witnesses = by_row_id(pairs[breaking], batch, segment)
@@ -204,14 +218,18 @@ def probe_segment(payload: Payload) -> bytes:
 def probe_pairs(
     segment: Segment,
     batch: Segment,
-    probes: Sequence[Sequence[int]],
+    probes: Sequence[Probe],
     nulls_distinct: bool,
     *,
     own: bool,
+    settled: bool,
 ) -> tuple[U64, I64]:
-    """(masks, witnesses) of all pairs that agree on one of the probes; witnesses are positions."""
+    """(masks, witnesses) of all pairs that one of the probes asks for; witnesses are positions.
+
+    `settled`: the rows of the segment are old ones, among which all dependencies hold.
+    """
     n_batch = batch.ref.n_rows
-    indexed = sorted({c for p in probes for c in p})
+    indexed = sorted({c for p in probes for c in p.columns})
     slot = {c: i for i, c in enumerate(indexed)}
     translated = segment.translated(batch, range(len(segment.schema)), nulls_distinct)
     starts = np.zeros((len(indexed), n_batch), dtype=np.int32)
@@ -222,18 +240,37 @@ def probe_pairs(
         code = np.maximum(translated[c], 0)
         starts[i], ends[i] = offsets[code], offsets[code + 1]
         lists.append(positions)
-    width = max(len(p) for p in probes)
+    width = max(len(p.columns) for p in probes)
     columns = np.full((len(probes), width), -1, dtype=np.int32)
     slots = np.full((len(probes), width), -1, dtype=np.int32)
+    rhs = np.full((len(probes), max(1, *(len(p.rhs) for p in probes))), -1, dtype=np.int32)
     distinct = segment.ref.distinct
     for i, probe in enumerate(probes):
         # The most selective column first: it rejects most of a list's entries.
-        columns[i, : len(probe)] = sorted(probe, key=lambda c: -distinct[c])
-        slots[i, : len(probe)] = [slot[c] for c in probe]
+        columns[i, : len(probe.columns)] = sorted(probe.columns, key=lambda c: -distinct[c])
+        slots[i, : len(probe.columns)] = [slot[c] for c in probe.columns]
+        rhs[i, : len(probe.rhs)] = probe.rhs
     chosen, _ = pairs.choose_lists(starts, ends, translated[indexed], slots)
+    for i, probe in enumerate(probes):
+        if settled and probe.determines:
+            at = slot[probe.columns[0]]
+            rows = lists[at], starts[at], ends[at]
+            told = np.array(probe.rhs, dtype=np.int32)
+            chosen[i, ~pairs.contradicted(segment.codes, segment.live, translated, *rows, told)] = -1
     found = [
         pairs.probe(
-            segment.codes, segment.live, translated, lists[i], starts[i], ends[i], chosen, i, c, columns, own
+            segment.codes,
+            segment.live,
+            translated,
+            lists[i],
+            starts[i],
+            ends[i],
+            chosen,
+            i,
+            c,
+            columns,
+            rhs,
+            own,
         )
         for i, c in enumerate(indexed)
     ]
