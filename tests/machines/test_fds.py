@@ -19,10 +19,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
+from holdfast import fd_reading
+from holdfast.discovery import fd_counted, fd_witnessed
 from holdfast.errors import HoldfastError
+from holdfast.kernels import agree_index, fd_partitions
 from holdfast.model.change import Change, DependencyChange
 from holdfast.model.dependency import Fd
-from holdfast.state import evidence
+from holdfast.pipeline import comparison, fd_validation, relation
+from holdfast.state import approximate, counted, cover, evidence, fd_evidence
 from machines.test_keys import QUIET, Keys
 from reference import fds as oracle
 from reference import keys as key_oracle
@@ -32,6 +36,27 @@ from strategies import VARIED, Shape, varied_shapes
 COUNTED, WITNESSED = TABLES = ("counted", "witnessed")
 ERRORS = (None, 0.05, 0.2, 0.5)
 EVENTS = ("appeared", "broke", "implied", "within", "beyond")
+# Limits that are large in production: each of them takes other paths when it is small.
+SMALL: list[tuple[Any, str, int]] = [
+    (fd_counted, "MANY_AGREE_SETS", 0),
+    (fd_witnessed, "PROBED_ALWAYS", 0),
+    (fd_witnessed, "PROBED_PER_ROW", 0),
+    (comparison, "TASK_COMPARE", 8),
+    (fd_validation, "GATHER_VALUES", 8),
+    (fd_validation, "MATRIX_VALUES", 0),
+    (fd_validation, "SAMPLE_ROWS", 1),
+    (fd_partitions, "CHUNK_VALUES", 4),
+    (fd_partitions, "LEAF_ROWS", 2),
+    (fd_partitions, "MAX_MASKS", 2),
+    (agree_index, "WORDS_PER_CALL", 4),
+    (approximate, "MAX_COLUMNS_FOR_SUMS", 0),
+    (counted, "MAX_SPARE", 1),
+    (cover, "REPAIR_LIMIT", 0),
+    (evidence, "RESERVE", 1),
+    (fd_evidence, "RESERVE", 1),
+    (fd_reading, "FEW_COMMITS", 1),
+    (relation, "PART_ROWS", 3),
+]
 Columns = tuple[str, ...]
 Named = tuple[Columns, str | None]  # left- and right-hand side; a key has no right-hand side
 
@@ -51,7 +76,6 @@ class Fds(Keys):
 
     def __init__(self) -> None:
         super().__init__()
-        self.patch.setattr(evidence, "RESERVE", 3)
         self.truth = lru_cache(maxsize=256)(self._truth)
         self.recorded: dict[int, dict[str, list[Row]]] = {}  # version -> the rows of each table
         self.at: dict[str, list[Row]] = {}  # the rows of each table now
@@ -66,6 +90,7 @@ class Fds(Keys):
         max_error=st.sampled_from(ERRORS),
         kinds=st.sampled_from([("fd",), ("ucc", "fd")]),
         together=st.booleans(),
+        small=st.booleans(),
     )
     def track(
         self,
@@ -75,7 +100,10 @@ class Fds(Keys):
         max_error: float | None,
         kinds: tuple[str, ...],
         together: bool,
+        small: bool,
     ) -> None:
+        for module, name, value in SMALL if small else ():
+            self.patch.setattr(module, name, value)
         types = ("text", "wide decimal") if self.colliding else tuple(VARIED)
         self.shape: Shape = data.draw(varied_shapes(types))
         self.nulls, self.max_lhs, self.max_error, self.kinds = nulls, max_lhs, max_error, kinds
@@ -123,8 +151,8 @@ class Fds(Keys):
 
     def approximate(self, rows: list[Row], table: str) -> dict[Named, float]:
         """The minimal FDs and keys within the tracked error."""
-        counted = self.max_error is not None and table == COUNTED
-        return self.within(rows, self.max_error) if counted else {}
+        kept = self.max_error is not None and table == COUNTED
+        return self.within(rows, self.max_error) if kept else {}
 
     def within(self, rows: list[Row], max_error: float) -> dict[Named, float]:
         """The minimal FDs and keys within an error, with their errors."""
@@ -210,10 +238,10 @@ class Fds(Keys):
             assert told.violations == told.error == told.g3 == 0
             return
         groups = [values for values in oracle.groups(rows, lhs, rhs, self.nulls) if len(values) > 1]
-        cover = self.truth_of(rows).fds
+        minimal = self.truth_of(rows).fds
         assert told.holds == (not groups)
-        assert told.minimal == ((names, told.rhs) in cover)
-        inside = {fd for fd in cover if fd[1] == told.rhs and set(fd[0]) <= set(names)}
+        assert told.minimal == ((names, told.rhs) in minimal)
+        inside = {fd for fd in minimal if fd[1] == told.rhs and set(fd[0]) <= set(names)}
         assert {_named(fd) for fd in told.inside} == inside
         assert told.violations == oracle.violating_pairs(rows, lhs, rhs, self.nulls)
         assert told.error == oracle.g1(rows, lhs, rhs, self.nulls)
@@ -395,9 +423,9 @@ class Fds(Keys):
             if "ucc" in self.kinds:
                 found = self.ws.dependencies(kind="ucc", table=table)
                 assert {_named(d) for d in found} == truth.keys
-        counted = self.ws.agree_sets(COUNTED)
-        assert dict(counted) == self.truth_of(self.at[COUNTED]).agree_sets
-        assert len(dict(counted)) == len(counted)
+        agree_sets = self.ws.agree_sets(COUNTED)
+        assert dict(agree_sets) == self.truth_of(self.at[COUNTED]).agree_sets
+        assert len(dict(agree_sets)) == len(agree_sets)
         if self.max_error is not None:
             self.check_approximate(self.at[COUNTED], self.max_error)
 

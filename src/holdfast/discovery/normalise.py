@@ -619,8 +619,8 @@ class _Run:
         n_given = sum(rhs.bit_count() for rhs in groups.values())
         if n_given > n_kept:
             self.steps.append(
-                f"{n_given - n_kept:,} of {n_given:,} FDs (those used, and those from keys) follow from "
-                "the others and can be left out."
+                f"Of {_many(n_given)} (those used, and those from keys) {n_kept:,} are needed: the others "
+                "follow from them."
             )
         pieces: list[_Piece] = []
         for x, rhs in cover.items():
@@ -741,8 +741,7 @@ class _Run:
         if self.has_duplicates:
             self.steps.append(
                 f"{self.table} has rows that are equal in all columns, so it has no key. The proposed tables "
-                "hold each row once; how often it was there is lost. What is called a key is one of the "
-                "different rows."
+                "hold each row once; how often it was there is lost."
             )
         if not keys[0]:
             self.steps.append(f"{self.table} has at most one row: nothing is repeated.")
@@ -750,7 +749,8 @@ class _Run:
             n_more = f"{len(keys) - 1:,}{'' if len(keys) < MAX_KEYS else ' or more'}"
             more = f" and {n_more} other{'' if len(keys) == 2 else 's'}"
             others = more if len(keys) > 1 else ""
-            self.steps.append(f"{self.table} has the key {self._listed(keys[0])}{others}.")
+            rows = f"The different rows of {self.table} have" if self.has_duplicates else f"{self.table} has"
+            self.steps.append(f"{rows} the key {self._listed(keys[0])}{others}.")
         n_fds = len(c.arrows)
         n_used = n_fds - n_from_keys - len(c.aside)
         self.steps.append(

@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.errors import shorten
 from holdfast.model.change import Pin
 from holdfast.model.dependency import Ind, Side
+from holdfast.model.notation import arrow_text
 
 CELL_WIDTH = 40
 
@@ -60,6 +61,15 @@ def ind_text(ind: Ind) -> str:
     return f"{side_text(ind.dependent)} in {side_text(ind.referenced)}"
 
 
+def fd_text(lhs: Sequence[str], rhs: str) -> str:
+    """A functional dependency as `explain` reads it: names are in double quotes where they must be.
+
+    >>> print(fd_text(("zip", "a,b"), "city"), "|", fd_text((), "currency"))
+    zip, "a,b" -> city | [] -> currency
+    """
+    return safe(arrow_text(lhs, rhs))
+
+
 def pin_text(pin: Pin, *, with_table: bool = False) -> str:
     """What is pinned: a key as `[a, b]`, with its table if asked for; an inclusion as `t[a] in u[b]`."""
     side = side_text(Side(pin.table, pin.columns))
@@ -83,10 +93,12 @@ def cell(value: Any, limit: int = CELL_WIDTH) -> str:
 
 def plural(n: int, noun: str) -> str:
     """
-    >>> plural(1, "key"), plural(2500, "key")
-    ('1 key', '2,500 keys')
+    >>> plural(1, "key"), plural(2500, "key"), plural(2, "dependency")
+    ('1 key', '2,500 keys', '2 dependencies')
     """
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+    if n == 1:
+        return f"{n:,} {noun}"
+    return f"{n:,} {noun[:-1]}ies" if noun.endswith("cy") else f"{n:,} {noun}s"
 
 
 def share(value: float) -> str:
