@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,11 @@ import typer
 
 import holdfast
 from holdfast.app.options import EngineName, columns_of
-from holdfast.app.report import Paper, print_change, print_headlines, progress_on, safe, side_text
+from holdfast.app.report import Paper, print_change, print_headlines, progress_on, safe, share, side_text
 from holdfast.errors import HoldfastError, UnknownTableError, UsageError, shorten
 from holdfast.model.change import Change
 from holdfast.model.dependency import Side
+from holdfast.storage.tables import FdRef
 
 BROKEN, BAD_INPUT, INTERNAL, INTERRUPTED, NO_READER = 1, 2, 70, 130, 141
 
@@ -92,6 +93,38 @@ def tell_change(change: Change, as_json: bool) -> None:
         print_json(change.to_dict())
     else:
         print_change(Paper(sys.stdout), change)
+
+
+def tell_tracked(change: Change, kept: Mapping[str, FdRef], as_json: bool) -> None:
+    """What tracking found; `kept` says how the functional dependencies of tables are."""
+    told = {table: evidence_text(ref) for table, ref in kept.items()}
+    if not as_json:
+        print_change(Paper(sys.stdout), change, told)
+        return
+    print_headlines(Paper(sys.stderr), change, told)
+    document = change.to_dict()
+    for part in [*document["tables"], *([document] if len(change.tables) == 1 else [])]:
+        part["evidence"] = kept[part["table"]].evidence_kind if part["table"] in kept else None
+    print_json(document)
+
+
+def fd_ref(ws: holdfast.Workspace, table: str, at: int | None = None) -> FdRef | None:
+    """How the functional dependencies of a table are kept; None where they are not tracked."""
+    head = ws.ledger.heads(at).get(table)
+    state = None if head is None else ws.ledger.commit_row(head, table).state
+    fields = (state or {}).get("fds")
+    return None if fields is None else FdRef.from_dict(fields)
+
+
+def evidence_text(ref: FdRef) -> str:
+    """Which evidence is kept, and up to which error.
+
+    >>> ref = FdRef("counted", 3, 0.01, *[None] * 3)
+    >>> evidence_text(ref)
+    'counted evidence, errors up to 0.01'
+    """
+    errors = f", errors up to {share(ref.max_error)}" if ref.max_error else ""
+    return f"{ref.evidence_kind} evidence{errors}"
 
 
 def referenced_side(

@@ -25,6 +25,11 @@ class NullRule(StrEnum):
     distinct = "distinct"
 
 
+class EvidenceName(StrEnum):
+    counted = "counted"
+    witnessed = "witnessed"
+
+
 TableName = Annotated[str, typer.Argument(metavar="TABLE", help="The table's name in the workspace.")]
 Columns = Annotated[
     list[str], typer.Argument(metavar="COLUMN", help="Columns, as separate arguments or with commas.")
@@ -38,7 +43,7 @@ InTable = Annotated[
 ]
 InColumn = Annotated[str | None, typer.Option("--in-column", metavar="COLUMN", help="... and the column.")]
 OneTable = Annotated[str | None, typer.Option("--table", metavar="TABLE", help="Only this table.")]
-MaxError = Annotated[
+MaxMissing = Annotated[
     float,
     typer.Option(
         "--max-error", metavar="SHARE", help="Inclusions that miss up to this share of values, too."
@@ -50,7 +55,12 @@ All = Annotated[bool, typer.Option("--all", help="Do not shorten long lists.")]
 # --- How tables are tracked -------------------------------------------------------------------------------
 
 Kinds = Annotated[
-    str, typer.Option("--kinds", metavar="KIND,...", help="What to keep: ucc (keys), ind (inclusions).")
+    str,
+    typer.Option(
+        "--kinds",
+        metavar="KIND,...",
+        help="What to keep: ucc (keys), fd (functional dependencies), ind (inclusions).",
+    ),
 ]
 Nulls = Annotated[
     NullRule, typer.Option("--nulls", help="Whether two NULLs are equal, or distinct as in SQL's UNIQUE.")
@@ -78,6 +88,33 @@ Chosen = Annotated[
 Exclude = Annotated[
     list[str] | None,
     typer.Option("--exclude", metavar="PATTERN,...", help="Columns like these take no part in inclusions."),
+]
+
+MaxLhs = Annotated[
+    int | None,
+    typer.Option(
+        "--max-lhs",
+        min=1,
+        metavar="N",
+        help="Look for functional dependencies with at most N columns on the left.",
+    ),
+]
+MaxError = Annotated[
+    float | None,
+    typer.Option(
+        "--max-error",
+        metavar="SHARE",
+        help="Also keep the functional dependencies and keys that at most this share of the pairs of rows "
+        "violates, such as 0.01.",
+    ),
+]
+Evidence = Annotated[
+    EvidenceName | None,
+    typer.Option(
+        "--evidence",
+        help="What functional dependencies are kept from: counted knows every error, witnessed is for tall "
+        "tables. By default a cost model chooses.",
+    ),
 ]
 
 # --- How files are read -----------------------------------------------------------------------------------
@@ -131,6 +168,16 @@ Updates = Annotated[str | None, typer.Option("--updates", metavar="F", help="Row
 Before = Annotated[str | None, typer.Option("--before", metavar="F", help="Rows to update, as they are ...")]
 After = Annotated[
     str | None, typer.Option("--after", metavar="F", help="... and as they will be, in the same order.")
+]
+
+Held = Annotated[
+    int | None,
+    typer.Option(
+        "--held",
+        min=1,
+        metavar="N",
+        help="Exit code 1 also if a functional dependency would break that had held through N versions.",
+    ),
 ]
 
 InsertsOf = Annotated[
@@ -228,13 +275,24 @@ def tracking(
     as_text: bool,
     columns: Sequence[str] | None,
     exclude: Sequence[str] | None,
+    max_lhs: int | None,
+    max_error: float | None,
+    evidence: EvidenceName | None,
 ) -> dict[str, Any]:
     """How `track` and `track-all` track a table."""
     wanted = split(kinds)
-    about_inclusions = {"--as-text": as_text, "--columns": columns, "--exclude": exclude}
-    idle = [name for name, given in about_inclusions.items() if given]
-    if idle and "ind" not in wanted:
-        raise UsageError(f"{idle[0]} is about inclusions, which are not to be kept: add ind to --kinds.")
+    about: dict[tuple[str, str], dict[str, object]] = {
+        ("ind", "inclusions"): {"--as-text": as_text, "--columns": columns, "--exclude": exclude},
+        ("fd", "functional dependencies"): {
+            "--max-lhs": max_lhs,
+            "--max-error": max_error is not None,
+            "--evidence": evidence,
+        },
+    }
+    for (kind, noun), options in about.items():
+        idle = [name for name, given in options.items() if given]
+        if idle and kind not in wanted:
+            raise UsageError(f"{idle[0]} is about {noun}, which are not to be kept: add {kind} to --kinds.")
     return {
         "kinds": wanted,
         "nulls": nulls.value,
@@ -244,6 +302,9 @@ def tracking(
         "as_text": as_text,
         "columns": split_all(columns) if columns else None,
         "exclude": split_all(exclude),
+        "max_lhs": max_lhs,
+        "max_error": max_error,
+        "evidence": None if evidence is None else evidence.value,
     }
 
 

@@ -104,8 +104,8 @@ def tried_cover(evidence: CountedEvidence, max_lhs: int) -> FdCover:
             holds = evidence.holds(tried, np.full(len(tried), a, np.int64))
             found.append(tried[holds])
             open_ = tried[~holds]
-            if holds.any() and size == 0:
-                break  # constant
+            if size == max_lhs or (size == 0 and holds.any()):
+                break  # the bound, or a constant
             if size == 0:
                 tried = single[np.arange(n) != a]
             elif size == 1:

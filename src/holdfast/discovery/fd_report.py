@@ -23,8 +23,8 @@ U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 
-# Changes of one sort beyond this many are counted, not listed: the covers before and after tell them.
-MAX_LISTED = 5000
+# Changes beyond this many are counted, not listed: the covers before and after tell them all.
+MAX_LISTED = 2000
 
 
 def fd_changes(
@@ -46,13 +46,13 @@ def _exact(
     names = new.schema.names
     left, left_rhs = _difference(before.cover, after.cover)
     entered, entered_rhs = _difference(after.cover, before.cover)
+    unlisted = sum(max(0, len(part) - MAX_LISTED) for part in (left, entered))
+    left, left_rhs = left[:MAX_LISTED], left_rhs[:MAX_LISTED]
+    entered, entered_rhs = entered[:MAX_LISTED], entered_rhs[:MAX_LISTED]
     narrower = _inside(left, left_rhs, after.cover)
     wider = _inside(entered, entered_rhs, before.cover)
     refuted, kept = np.flatnonzero(narrower < 0), np.flatnonzero(narrower >= 0)
     fresh, widened = np.flatnonzero(wider < 0), np.flatnonzero(wider >= 0)
-    unlisted = sum(max(0, len(part) - MAX_LISTED) for part in (refuted, kept, fresh, widened))
-    refuted, kept, fresh, widened = (part[:MAX_LISTED] for part in (refuted, kept, fresh, widened))
-
     came = _evidence(after.evidence, after.came)
     pairs = _proving(left[refuted], left_rhs[refuted], came)
     broke = [

@@ -128,9 +128,10 @@ def selective(relation: Relation, lhs: U64, index_columns: Sequence[int], n_batc
     indexed = bits[:, list(index_columns)]
     lengths = np.array([relation.n_rows / max(1, distinct[c]) for c in index_columns])
     shortest = np.where(indexed, lengths, np.inf).min(axis=1, initial=np.inf)
-    found: Bool = n_batch * shortest <= max(PROBED_ALWAYS, PROBED_PER_ROW * relation.n_rows)
+    cheap = n_batch * shortest <= max(PROBED_ALWAYS, PROBED_PER_ROW * relation.n_rows)
     # Of a single column one old row of each value answers, however many there are.
-    return found | (np.isfinite(shortest) & (bits.sum(axis=1) == 1))
+    found: Bool = cheap | (np.isfinite(shortest) & (bits.sum(axis=1) == 1))
+    return found
 
 
 def _proven(after: FdCover, before: FdCover, holding: Bool) -> Bool:

@@ -25,6 +25,7 @@ I64 = NDArray[np.int64]
 # Changes beyond this many come without the values of their rows: a report that nobody can read
 # need not be stored either. Row ids are kept for all.
 MAX_SHOWN = 2000
+MAX_CELLS = 100_000
 MAX_TEXT = 200
 
 
@@ -93,7 +94,7 @@ def _list(ucc: Ucc) -> str:
 
 def witness_pairs(witnesses: I64, relation: Relation) -> list[tuple[Pair, ...]]:
     """For each entry of witnesses int64[n, k, 2] its first pair, with values for the first entries."""
-    wanted = witnesses[:MAX_SHOWN, 0]
+    wanted = witnesses[: min(MAX_SHOWN, MAX_CELLS // len(relation.schema)), 0]
     ids = np.unique(wanted[wanted >= 0])
     values = dict(zip(ids.tolist(), plain_rows(relation.fetch(ids)), strict=True))
     found: list[tuple[Pair, ...]] = []

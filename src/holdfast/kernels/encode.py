@@ -132,6 +132,44 @@ def bytes_codes(offsets: I64, data: NDArray[np.uint8], seed: int = 0) -> U64:
     return out
 
 
+@njit(cache=True, nogil=True)
+def _bytes_differ(offsets, data, at, other_offsets, other_data, other_at, out):  # type: ignore[no-untyped-def]
+    for i in range(out.shape[0]):
+        low, high = offsets[at[i]], offsets[at[i] + 1]
+        other = other_offsets[other_at[i]]
+        out[i] = high - low != other_offsets[other_at[i] + 1] - other
+        if not out[i]:
+            for k in range(high - low):
+                if data[low + k] != other_data[other + k]:
+                    out[i] = True
+                    break
+
+
+def bytes_differ(
+    offsets: I64,
+    data: NDArray[np.uint8],
+    at: I64,
+    other_offsets: I64,
+    other_data: NDArray[np.uint8],
+    other_at: I64,
+) -> Bool:
+    """Where byte string at[i] of one list is not byte string other_at[i] of another: bool[n].
+
+    IN offsets, other_offsets int64[*]; IN data, other_data uint8[*]; IN at, other_at int64[n].
+    """
+    out = np.empty(len(at), dtype=np.bool_)
+    _bytes_differ(
+        frozen(offsets),
+        frozen(data),
+        frozen(at),
+        frozen(other_offsets),
+        frozen(other_data),
+        frozen(other_at),
+        out,
+    )
+    return out
+
+
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
     """A read-only contiguous view: memory maps are read-only, and Numba compiles for that once."""
     view = np.ascontiguousarray(array).view()
@@ -302,4 +340,7 @@ def warm_up() -> None:
     mix_column(np.zeros(3, dtype=np.uint64), dictionary, codes)
     postings(codes, len(dictionary))
     translate(dictionary, dictionary)
-    bytes_codes(np.array([0, 2], dtype=np.int64), np.zeros(2, dtype=np.uint8))
+    texts = np.array([0, 2], dtype=np.int64), np.zeros(2, dtype=np.uint8)
+    bytes_codes(*texts)
+    first = np.zeros(1, dtype=np.int64)
+    bytes_differ(*texts, first, *texts, first)

@@ -243,7 +243,6 @@ def _all(ids: Sequence[I64]) -> I64:
 def _with_nulls(rows: pa.Table, relation: Relation) -> pa.Table:
     """The rows with all columns of the table, those that the source lacks NULL."""
     schema = arrow_schema(relation.schema)
-    columns = [
-        rows.column(f.name) if f.name in rows.column_names else pa.nulls(len(rows), f.type) for f in schema
-    ]
+    given = dict(zip(rows.column_names, rows.columns, strict=True))
+    columns = [given[f.name] if f.name in given else pa.nulls(len(rows), f.type) for f in schema]
     return pa.table(columns, schema=schema)

@@ -16,13 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels.hitting_sets import add_edges, minimal_hitting_sets, remove_edges
-from holdfast.kernels.masks import contains_any, full_mask, minimal_masks
+from holdfast.kernels.masks import contains_any, full_mask, minimal_masks, unique_masks
 
 U64 = NDArray[np.uint64]
 Bool = NDArray[np.bool_]
 
 # Above this share of broken sets x new edges, enumeration from scratch beats edge-wise repair.
 REPAIR_LIMIT = 2_000_000
+# So few sets and agree sets are enumerated in a few milliseconds, less than more than a few edges take.
+FEW_SETS = 20_000
+FEW_EDGES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,8 @@ class Cover:
         full = full_mask(self.n_columns)
         edges = full & ~added
         edges = edges[minimal_masks(edges)]
+        if len(edges) > FEW_EDGES and len(self.masks) + len(agree_sets) <= FEW_SETS:
+            return Cover.of(agree_sets, self.n_columns, self.max_size)
         n_broken = sum(int((~(self.masks & edge).any(axis=1)).sum()) for edge in edges[:64])
         if not n_broken and len(edges) <= 64:
             return self
@@ -74,14 +79,9 @@ class Cover:
 
 
 def without(left: U64, right: U64) -> Bool:
-    """Which masks of `left` are not in `right`."""
+    """Which masks of `left` are not in `right`: bool[n]. Cost: a hash of each mask."""
     if not len(left) or not len(right):
         return np.ones(len(left), dtype=np.bool_)
-    return ~np.isin(_opaque(left), _opaque(right))
-
-
-def _opaque(masks: U64) -> NDArray[np.void]:
-    flat = np.ascontiguousarray(masks)
-    if flat.shape[1] == 1:
-        return flat.reshape(-1)  # type: ignore[return-value]
-    return flat.view(np.dtype((np.void, flat.shape[1] * 8))).reshape(-1)
+    first, inverse = unique_masks(np.concatenate([right, left]))
+    found: Bool = first[inverse[len(right) :]] >= len(right)
+    return found

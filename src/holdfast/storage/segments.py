@@ -35,7 +35,14 @@ from holdfast.kernels import encode
 from holdfast.model.schema import Schema
 from holdfast.storage.arrow_types import arrow_schema
 from holdfast.storage.bundle import open_bundle, write_bundle
-from holdfast.storage.codes import EncodedColumn, combined, decode, encode_column, texts_differ
+from holdfast.storage.codes import (
+    EncodedColumn,
+    combined,
+    decode,
+    encode_column,
+    texts_differ,
+    texts_differ_at,
+)
 from holdfast.storage.files import FileRef, read_file, unique_name, write_file
 from holdfast.storage.tables import SegmentRef
 
@@ -67,6 +74,7 @@ class Segment:
             )
         self.codes: I32 = codes.reshape(len(schema), ref.n_rows)
         self._dictionaries: dict[int, U64] = {}
+        self._texts: dict[int, pa.Array] = {}
         self._indexes: dict[int, tuple[I32, I32]] = {}
 
     def dictionary(self, column: int) -> U64:
@@ -76,7 +84,12 @@ class Segment:
         return found
 
     def texts(self, column: int) -> pa.Array | None:
-        return self._bundle.arrow(f"texts.{column}") if self.schema.types[column].hashed else None
+        if not self.schema.types[column].hashed:
+            return None
+        found = self._texts.get(column)
+        if found is None:
+            found = self._texts[column] = self._bundle.arrow(f"texts.{column}")
+        return found
 
     @cached_property
     def row_hashes(self) -> U64:
@@ -135,13 +148,13 @@ class Segment:
         if self is not other:
             for c in range(len(out)):
                 needed, inverse = np.unique(out[c], return_inverse=True)
-                wanted = needed[needed > 0] - 1
+                wanted = needed[needed > 0].astype(np.int64) - 1
                 local = encode.translate(self.dictionary(c), other.dictionary(c)[wanted])[1:]
                 mine, theirs = self.texts(c), other.texts(c)
                 if mine is not None and theirs is not None:
                     hit = np.flatnonzero(local > 0)
-                    pairs = mine.take(pa.array(local[hit] - 1)), theirs.take(pa.array(wanted[hit]))
-                    local[hit[texts_differ(*pairs)]] = -1
+                    differ = texts_differ_at(mine, local[hit] - np.int64(1), theirs, wanted[hit])
+                    local[hit[differ]] = -1
                 if len(wanted) < len(needed):  # the first one is NULL
                     local = np.concatenate([np.zeros(1, np.int32), local])
                 out[c] = local[inverse]
@@ -162,8 +175,8 @@ class Segment:
             mine, theirs = self.texts(c), other.texts(c)
             if mine is not None and theirs is not None and self is not other:
                 hit = np.flatnonzero(local[1:] > 0)
-                pairs = mine.take(pa.array(local[1:][hit] - 1)), theirs.take(pa.array(hit))
-                local[1:][hit[texts_differ(*pairs)]] = -1
+                differ = texts_differ_at(mine, local[1:][hit] - np.int64(1), theirs, hit)
+                local[1:][hit[differ]] = -1
             if nulls_distinct:
                 local[0] = -1
             out[c] = local[other.codes[c]]

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
 
+import holdfast
 from holdfast.app import options
-from holdfast.app.calls import BROKEN, opened, print_json, referenced_side, reported, tell_change
+from holdfast.app.calls import (
+    BROKEN,
+    fd_ref,
+    opened,
+    print_json,
+    referenced_side,
+    reported,
+    tell_change,
+    tell_tracked,
+)
 from holdfast.app.options import (
     After,
     AfterOf,
@@ -23,9 +34,11 @@ from holdfast.app.options import (
     DeletesOf,
     Delimiter,
     Encoding,
+    Evidence,
     Exclude,
     Format,
     Header,
+    Held,
     In,
     InColumn,
     Inserts,
@@ -34,6 +47,8 @@ from holdfast.app.options import (
     Json,
     Kinds,
     MaxColumns,
+    MaxError,
+    MaxLhs,
     Null,
     NullRule,
     Nulls,
@@ -44,7 +59,11 @@ from holdfast.app.options import (
     Updates,
     UpdatesOf,
 )
-from holdfast.app.report import Paper, columns_text, name_text, pin_text
+from holdfast.app.report import Paper, columns_text, name_text, pin_text, print_long_held
+from holdfast.errors import UsageError, listing
+from holdfast.model.change import Change
+from holdfast.model.dependency import Fd
+from holdfast.storage.tables import FdRef
 
 
 def track(
@@ -61,6 +80,9 @@ def track(
     as_text: AsText = False,
     columns: Chosen = None,
     exclude: Exclude = None,
+    max_lhs: MaxLhs = None,
+    max_error: MaxError = None,
+    evidence: Evidence = None,
     format: Format = None,
     delimiter: Delimiter = None,
     quote: Quote = None,
@@ -73,10 +95,14 @@ def track(
     """Start to track a table: find what holds in it."""
     with reported(ctx):
         reading = options.reading(format, delimiter, quote, encoding, header, null, types)
-        how = options.tracking(kinds, nulls, row_key, max_columns, append_only, as_text, columns, exclude)
+        how = options.tracking(
+            kinds, nulls, row_key, max_columns, append_only, as_text, columns, exclude, max_lhs, max_error,
+            evidence,
+        )  # fmt: skip
         with opened(ctx, create=True) as ws:
             change = ws.track(table, source, options=reading, **how)
-        tell_change(change, as_json)
+            kept = _kept(ws, change)
+        tell_tracked(change, kept, as_json)
 
 
 def track_all(
@@ -93,6 +119,9 @@ def track_all(
     as_text: AsText = False,
     columns: Chosen = None,
     exclude: Exclude = None,
+    max_lhs: MaxLhs = None,
+    max_error: MaxError = None,
+    evidence: Evidence = None,
     format: Format = None,
     delimiter: Delimiter = None,
     quote: Quote = None,
@@ -108,11 +137,21 @@ def track_all(
     """
     with reported(ctx):
         reading = options.reading(format, delimiter, quote, encoding, header, null, types)
-        how = options.tracking(kinds, nulls, row_key, max_columns, append_only, as_text, columns, exclude)
+        how = options.tracking(
+            kinds, nulls, row_key, max_columns, append_only, as_text, columns, exclude, max_lhs, max_error,
+            evidence,
+        )  # fmt: skip
         tables = options.sources_of(sources)
         with opened(ctx, create=True) as ws:
             change = ws.track_all(tables, options=reading, **how)
-        tell_change(change, as_json)
+            kept = _kept(ws, change)
+        tell_tracked(change, kept, as_json)
+
+
+def _kept(ws: holdfast.Workspace, change: Change) -> dict[str, FdRef]:
+    """How the functional dependencies of tables that were just tracked are kept."""
+    refs = {t.table: fd_ref(ws, t.table, change.version) for t in change.tables}
+    return {table: ref for table, ref in refs.items() if ref is not None}
 
 
 def apply(
@@ -197,6 +236,7 @@ def check(
     updates: Updates = None,
     before: Before = None,
     after: After = None,
+    held: Held = None,
     format: Format = None,
     delimiter: Delimiter = None,
     quote: Quote = None,
@@ -208,11 +248,13 @@ def check(
 ) -> None:
     """Say what a batch would change, and apply nothing.
 
-    Exit code 1 if something pinned would not hold after it.
+    Exit code 1 if something pinned would not hold after it; with --held also if a functional dependency
+    would break that had held for long.
     """
     with reported(ctx):
         reading = options.reading(format, delimiter, quote, encoding, header, null, types)
         with opened(ctx) as ws:
+            _check_held(ws, held, [table])
             change = ws.check(
                 table,
                 inserts=inserts,
@@ -222,9 +264,7 @@ def check(
                 after=after,
                 options=reading,
             )
-        tell_change(change, as_json)
-        if change.broken_pins:
-            raise typer.Exit(BROKEN)
+        _tell_checked(change, held, as_json)
 
 
 def check_all(
@@ -234,6 +274,7 @@ def check_all(
     updates: UpdatesOf = None,
     before: BeforeOf = None,
     after: AfterOf = None,
+    held: Held = None,
     format: Format = None,
     delimiter: Delimiter = None,
     quote: Quote = None,
@@ -245,7 +286,8 @@ def check_all(
 ) -> None:
     """Say what batches to several tables would change.
 
-    Nothing is applied. Exit code 1 if something pinned would not hold after them.
+    Nothing is applied. Exit code 1 if something pinned would not hold after them; with --held also if a
+    functional dependency would break that had held for long.
     """
     with reported(ctx):
         reading = options.reading(format, delimiter, quote, encoding, header, null, types)
@@ -258,10 +300,30 @@ def check_all(
         }
         with opened(ctx) as ws:
             batches = options.batches_of(ws.tables(), given)
+            _check_held(ws, held, batches)
             change = ws.check_all(batches, options=reading)
-        tell_change(change, as_json)
-        if change.broken_pins:
-            raise typer.Exit(BROKEN)
+        _tell_checked(change, held, as_json)
+
+
+def _check_held(ws: holdfast.Workspace, held: int | None, tables: Iterable[str]) -> None:
+    """A gate that nothing can ever close is a mistake."""
+    names = [t for t in tables if t in ws.tables()]
+    if held is not None and names and not any("fd" in ws.kinds(name) for name in names):
+        raise UsageError(
+            f"--held is about functional dependencies, and those of {listing(names)} are not tracked. Track "
+            "with --kinds ucc,fd, or leave it out."
+        )
+
+
+def _tell_checked(change: Change, held: int | None, as_json: bool) -> None:
+    """The report, and the exit code: whether what is pinned holds, and what has held for long."""
+    tell_change(change, as_json)
+    broken = [c for c in change.broke if isinstance(c.dependency, Fd)]
+    long_held = sum(c.held >= held for c in broken) if held is not None else 0
+    if held is not None:
+        print_long_held(Paper(sys.stderr if as_json else sys.stdout), long_held, held)
+    if change.broken_pins or long_held:
+        raise typer.Exit(BROKEN)
 
 
 def pin(

@@ -11,13 +11,13 @@ import typer
 
 import holdfast
 from holdfast.app.calls import opened, print_json, reported
-from holdfast.app.options import All, Json, MaxError, OneTable
+from holdfast.app.options import All, Json, MaxMissing, OneTable
 from holdfast.app.report import Paper, name_text, plural, print_links, safe
 from holdfast.errors import UsageError, shorten_path
 from holdfast.model.dependency import Ucc
 
 if TYPE_CHECKING:
-    from holdfast.app.export import Model
+    from holdfast.app.export import ExportTable, Model
 
 
 class ExportFormat(StrEnum):
@@ -36,7 +36,7 @@ class Dialect(StrEnum):
 def links(
     ctx: typer.Context,
     table: OneTable = None,
-    max_error: MaxError = 0.0,
+    max_error: MaxMissing = 0.0,
     reasons: Annotated[bool, typer.Option("--reasons", help="All reasons, not only the weightiest.")] = False,
     everything: All = False,
     as_json: Json = False,
@@ -61,7 +61,7 @@ def export(
     all_keys: Annotated[
         bool, typer.Option("--all-keys", help="Every minimal key, not only the telling ones.")
     ] = False,
-    max_error: MaxError = 0.0,
+    max_error: MaxMissing = 0.0,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to, if not standard output.")
     ] = None,
@@ -106,7 +106,7 @@ def model_of(ws: holdfast.Workspace, max_error: float = 0.0) -> Model:
 
     Without a table that takes part in inclusions there are keys only.
     """
-    from holdfast.app.export import ExportTable, ForeignKey, Model
+    from holdfast.app.export import ForeignKey, Model
 
     at = ws.version or None  # all of it of one version, whoever commits meanwhile
     names = ws.tables(at)
@@ -120,9 +120,16 @@ def model_of(ws: holdfast.Workspace, max_error: float = 0.0) -> Model:
             for link in linkage.links
             if link.chosen
         ]
-    tables = []
-    for name in names:
-        keys = tuple(k.columns for k in ws.dependencies("ucc", name, at) if isinstance(k, Ucc))
-        schema, n_rows, not_null = ws.schema(name, at), ws.n_rows(name, at), ws.not_null(name, at)
-        tables.append(ExportTable(name, schema, n_rows, keys, primary.get(name), not_null))
-    return Model(at or 0, tuple(tables), tuple(foreign_keys))
+    tables = tuple(export_table(ws, name, at, primary.get(name)) for name in names)
+    return Model(at or 0, tables, tuple(foreign_keys))
+
+
+def export_table(
+    ws: holdfast.Workspace, name: str, at: int | None, primary: tuple[str, ...] | None = None
+) -> ExportTable:
+    """What an export says of one table."""
+    from holdfast.app.export import ExportTable
+
+    keys = tuple(k.columns for k in ws.dependencies("ucc", name, at) if isinstance(k, Ucc))
+    schema, n_rows, not_null = ws.schema(name, at), ws.n_rows(name, at), ws.not_null(name, at)
+    return ExportTable(name, schema, n_rows, keys, primary, not_null)

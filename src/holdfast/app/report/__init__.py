@@ -1,4 +1,4 @@
-"""Reports for people: covers, changes, explanations, links and the log, on a terminal or in a pipe.
+"""Reports for people: covers, changes, explanations, links, the log; on a terminal or in a pipe.
 
 Everything that comes from a user's data (names and cells alike) passes through `safe` or `cell`, and
 is printed as literal text, never as markup: a cell with an escape sequence, a line end or `[red]` in it
@@ -8,20 +8,24 @@ plain and whole, so that nothing is cut and `grep` finds what it looks for.
 
 from __future__ import annotations
 
-from holdfast.app.report.changes import print_change, print_headlines
+from holdfast.app.report.changes import print_change, print_headlines, print_long_held
 from holdfast.app.report.covers import print_cover, print_inds
-from holdfast.app.report.explanations import print_explanation, print_ind_explanation
+from holdfast.app.report.explanations import print_explanation, print_fd_explanation, print_ind_explanation
+from holdfast.app.report.fds import print_fd_log, print_fds, print_ranking
 from holdfast.app.report.links import print_links
 from holdfast.app.report.log import print_log
+from holdfast.app.report.normal_form import print_normal_form
 from holdfast.app.report.paper import Paper, progress_on
 from holdfast.app.report.texts import (
     cell,
     columns_text,
+    fd_text,
     ind_text,
     name_text,
     pin_text,
     plural,
     safe,
+    share,
     side_text,
 )
 
@@ -29,6 +33,7 @@ __all__ = [
     "Paper",
     "cell",
     "columns_text",
+    "fd_text",
     "ind_text",
     "name_text",
     "pin_text",
@@ -36,12 +41,19 @@ __all__ = [
     "print_change",
     "print_cover",
     "print_explanation",
+    "print_fd_explanation",
+    "print_fd_log",
+    "print_fds",
     "print_headlines",
     "print_ind_explanation",
     "print_inds",
     "print_links",
     "print_log",
+    "print_long_held",
+    "print_normal_form",
+    "print_ranking",
     "progress_on",
     "safe",
+    "share",
     "side_text",
 ]

@@ -1,37 +1,59 @@
-"""What a batch did, or would do: what broke and appeared, and which rows are the reason."""
+"""What a batch did, or would do: what broke and appeared, and which rows are the reason.
+
+A key that breaks takes the functional dependencies along that have it on their left side, and one that
+appears brings some. They are counted, and not listed: the key says it all.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.rows import print_rows
-from holdfast.app.report.texts import columns_text, name_text, pin_text, plural, safe, side_text
+from holdfast.app.report.texts import columns_text, fd_text, name_text, pin_text, plural, safe, side_text
 from holdfast.model.change import Change, Pin, TableChange, WitnessRow
-from holdfast.model.dependency import Side, Ucc
+from holdfast.model.dependency import Fd, Side, Ucc
 
 # A report shows this many dependencies of each sort, and this many rows for those that stand together.
 IN_A_REPORT = 20
 ROWS_IN_A_REPORT = 6
+# Functional dependencies are many; those that did not break are less urgent.
+FDS_IN_A_REPORT = 10
+# A functional dependency that had held through so many versions was hardly an accident.
+LONG_HELD = 5
 
 # What an event is called, what it would be called in a check, and its colour.
 EVENTS = {
     "broke": ("broke", "would break", "red"),
     "appeared": ("appeared", "would appear", "green"),
-    "implied": ("implied by a narrower key", "would be implied by a narrower key", "cyan"),
+    "implied": ("implied by a narrower {}", "would be implied by a narrower {}", "cyan"),
+    "within": ("within the error now", "would be within the error", "green"),
+    "beyond": ("no longer minimal within the error", "would not be minimal within the error", "yellow"),
     "dropped": ("dropped", "would be dropped", "dim"),
 }
-NOUNS = {"ucc": "key", "ind": "inclusion"}
+NOUNS = {"ucc": "key", "fd": "functional dependency", "ind": "inclusion"}
 
 Told = Mapping[str, Any]  # a change in its JSON form
 
 
-def print_change(paper: Paper, change: Change) -> None:
-    """What a batch did (or would do), and which rows are the reason."""
+def event_title(event: str, kind: str, *, would: bool = False) -> str:
+    """
+    >>> event_title("implied", "ucc"), event_title("implied", "fd", would=True)
+    ('implied by a narrower key', 'would be implied by a narrower one')
+    """
+    return EVENTS[event][would].format("key" if kind == "ucc" else "one")
+
+
+def print_change(paper: Paper, change: Change, evidence: Mapping[str, str] | None = None) -> None:
+    """What a batch did (or would do), and which rows are the reason.
+
+    `evidence` says of tables that are being tracked how their functional dependencies are kept.
+    """
     if change.action == "track":
-        _print_tracked(paper, change)
+        _print_tracked(paper, change, evidence or {})
         return
     print_headlines(paper, change)
     if change.repeated:
@@ -40,10 +62,21 @@ def print_change(paper: Paper, change: Change) -> None:
     would = change.action == "check"
     changes = [c.to_dict() for c in change.changes]
     print_events(paper, changes, limit=IN_A_REPORT, would=would, with_table=several)
-    if not changes:
+    unlisted = sum(t.unlisted for t in change.tables)
+    if unlisted:
+        what = f"{plural(unlisted, 'more change')} of functional dependencies: too many to list"
+        paper.line((what, "yellow"), indent=2)
+    if not changes and not unlisted:
         paper.line(f"the same {change.nouns()} {'would hold' if would else 'hold'} as before", indent=2)
     for pin in change.pins:
         _print_pin(paper, pin, would=would, with_table=several)
+
+
+def print_long_held(paper: Paper, n: int, held: int) -> None:
+    """What a check with `--held` found."""
+    if n:
+        what = f"{plural(n, 'functional dependency')} that had held through at least"
+        paper.line((f"{what} {plural(held, 'version')} WOULD BREAK", "bold red"), indent=2)
 
 
 def _print_pin(paper: Paper, pin: Pin, *, would: bool, with_table: bool) -> None:
@@ -54,7 +87,7 @@ def _print_pin(paper: Paper, pin: Pin, *, would: bool, with_table: bool) -> None
     paper.line(f"pinned {pin_text(pin, with_table=with_table)}: ", state, indent=2)
 
 
-def print_headlines(paper: Paper, change: Change) -> None:
+def print_headlines(paper: Paper, change: Change, evidence: Mapping[str, str] | None = None) -> None:
     """A line for each table; one for all if the batch was applied before."""
     if change.repeated:
         what = f"batch {change.batch_id!r} was applied before, as version {change.version}; nothing was done"
@@ -62,28 +95,37 @@ def print_headlines(paper: Paper, change: Change) -> None:
         paper.line((names, "bold"), f": {safe(what)}")
         return
     for part, headline in _headlines(change):
-        _print_headline(paper, part, headline)
+        _print_headline(paper, part, headline, (evidence or {}).get(part.table))
 
 
 def _headlines(change: Change) -> Iterator[tuple[TableChange, str]]:
     return zip(change.tables, change.headlines(), strict=True)
 
 
-def _print_headline(paper: Paper, part: TableChange, headline: str) -> None:
-    paper.line((name_text(part.table), "bold"), safe(headline.removeprefix(part.table)))
+_COUNTED_FDS = re.compile(r"minimal functional dependenc(?:y|ies)(?: of at most \d+ on the left)?")
 
 
-def _print_tracked(paper: Paper, change: Change) -> None:
-    """The keys below their tables; below the last one, what is included in what."""
+def _print_headline(paper: Paper, part: TableChange, headline: str, evidence: str | None = None) -> None:
+    told = safe(headline.removeprefix(part.table))
+    if evidence:
+        told = _COUNTED_FDS.sub(lambda found: f"{found.group()} ({evidence})", told, count=1)
+    paper.line((name_text(part.table), "bold"), told)
+
+
+def _print_tracked(paper: Paper, change: Change, evidence: Mapping[str, str]) -> None:
+    """Keys and functional dependencies below their tables; below the last one, what is included in what."""
     keys: dict[str, list[tuple[str, ...]]] = {t.table: [] for t in change.tables}
+    fds: dict[str, list[Fd]] = {t.table: [] for t in change.tables}
     inclusions = []
     for c in change.changes:
         if isinstance(c.dependency, Ucc):
             keys[c.dependency.table].append(c.dependency.columns)
+        elif isinstance(c.dependency, Fd):
+            fds[c.dependency.table].append(c.dependency)
         else:
             inclusions.append(c.to_dict())
     for part, headline in _headlines(change):
-        _print_headline(paper, part, headline)
+        _print_headline(paper, part, headline, evidence.get(part.table))
         found = keys[part.table]
         for columns in found[:IN_A_REPORT]:
             note = "" if columns else " (no column needed: there is at most one row)"
@@ -91,11 +133,28 @@ def _print_tracked(paper: Paper, change: Change) -> None:
         _print_more(paper, len(found) - IN_A_REPORT, "see them with 'holdfast show'", indent=2)
         if part.n_keys == 0:
             paper.line(("no column combination is unique", "yellow"), indent=2)
+        _print_new_fds(paper, part, fds[part.table], set(found))
     if inclusions:
         paper.line((f"new: {plural(len(inclusions), 'inclusion')}", "bold green"), indent=2)
         for told in inclusions[:IN_A_REPORT]:
             paper.line((dependency_text(told["dependency"]), "green"), indent=4)
         _print_more(paper, len(inclusions) - IN_A_REPORT, "see them with 'holdfast show'", indent=4)
+
+
+def _print_new_fds(paper: Paper, part: TableChange, found: Sequence[Fd], keys: set[tuple[str, ...]]) -> None:
+    """The functional dependencies of a table, those that do not have a key on the left."""
+    if not part.n_fds:
+        return
+    listed = [fd for fd in found if fd.lhs not in keys]
+    on_keys = len(found) - len(listed)
+    rest = f", all with {'a key' if len(keys) > 1 else 'the key'} on the left" if found and not listed else ""
+    paper.line((f"new: {plural(part.n_fds, 'functional dependency')}{rest}", "bold green"), indent=2)
+    for fd in listed[:FDS_IN_A_REPORT]:
+        paper.line((fd_text(fd.lhs, fd.rhs), "green"), indent=4)
+    more = part.n_fds - on_keys - min(len(listed), FDS_IN_A_REPORT)
+    _print_more(paper, more, "the most telling with 'holdfast show --top 20'", indent=4)
+    if listed and on_keys:
+        paper.line((f"... and {on_keys:,} with a key on the left", "dim"), indent=4)
 
 
 def _print_more(paper: Paper, n: int, where: str, *, indent: int) -> None:
@@ -104,7 +163,14 @@ def _print_more(paper: Paper, n: int, where: str, *, indent: int) -> None:
 
 
 def dependency_text(fields: Mapping[str, Any], *, with_table: bool = True) -> str:
-    """A dependency in its JSON form: `[a, b]` or `t[a, b]` for a key, `t[a] in u[b]` for an inclusion."""
+    """A dependency in its JSON form.
+
+    `[a, b]` or `t[a, b]` for a key, `a -> b` or `t: a -> b` for a functional dependency, `t[a] in u[b]` for
+    an inclusion.
+    """
+    if fields["kind"] == "fd":
+        table = f"{name_text(fields['table'])}: " if with_table else ""
+        return f"{table}{fd_text(fields['lhs'], fields['rhs'])}"
     if fields["kind"] == "ind":
         sides = (Side.from_dict(fields[side]) for side in ("dependent", "referenced"))
         return " in ".join(map(side_text, sides))
@@ -123,10 +189,12 @@ class Group:
     table: str
     changes: list[Told]
     rows: dict[int, WitnessRow] = field(default_factory=dict)
-    columns: dict[int, set[str]] = field(default_factory=dict)  # row -> the columns in question
+    columns: dict[int, set[str]] = field(default_factory=dict)  # row -> the columns that speak against it
+    first: set[str] = field(default_factory=set)  # all columns in question
 
     def absorb(self, other: Group) -> None:
         self.changes += other.changes
+        self.first |= other.first
         self.rows |= {i: row for i, row in other.rows.items() if i not in self.rows}
         for i, columns in other.columns.items():
             self.columns.setdefault(i, set()).update(columns)
@@ -142,36 +210,65 @@ def print_events(
     with_table: bool = False,
 ) -> None:
     """Changes in their JSON form, by event and kind; those that the same rows prove stand together."""
-    for event, (title, in_a_check, style) in EVENTS.items():
+    for event, (*_, style) in EVENTS.items():
+        by_kind = {
+            kind: [c for c in changes if c["change"] == event and c["dependency"]["kind"] == kind]
+            for kind in NOUNS
+        }
         for kind, noun in NOUNS.items():
-            ours = [c for c in changes if c["change"] == event and c["dependency"]["kind"] == kind]
+            ours = by_kind[kind]
             if not ours:
                 continue
-            heading = f"{in_a_check if would else title}: {plural(len(ours), noun)}"
+            listed, most = ours, limit
+            if kind == "fd":
+                listed = _longest_first(_without_keys(ours, by_kind["ucc"]))
+                most = limit if event == "broke" else min(limit, FDS_IN_A_REPORT)
+            n_on_keys = len(ours) - len(listed)
+            heading = f"{event_title(event, kind, would=would)}: {plural(len(ours), noun)}"
+            if not listed:
+                heading += f", {'each ' if n_on_keys > 1 else ''}with a key above on the left"
             paper.line((heading, f"bold {style}"), indent=indent)
-            for group in _grouped(kind, ours[:limit]):
+            for group in _grouped(kind, listed[:most]):
                 _print_group(paper, group, style, indent=indent + 2, with_table=with_table)
-            _print_more(paper, len(ours) - limit, "all with --json", indent=indent + 2)
+            _print_more(paper, len(listed) - most, "all with --json", indent=indent + 2)
+            if listed and n_on_keys:
+                paper.line((f"... and {n_on_keys:,} with a key above on the left", "dim"), indent=indent + 2)
+
+
+def _without_keys(fds: Sequence[Told], keys: Sequence[Told]) -> list[Told]:
+    """Functional dependencies but those whose left side is a key of which the same is told."""
+    told = {(k["dependency"]["table"], *k["dependency"]["columns"]) for k in keys}
+    return [c for c in fds if (c["dependency"]["table"], *c["dependency"]["lhs"]) not in told]
+
+
+def _longest_first(changes: Sequence[Told]) -> list[Told]:
+    """What had held through many versions comes first; else the order stays."""
+    return sorted(changes, key=lambda c: -c.get("held", 0))
 
 
 def _print_group(paper: Paper, group: Group, style: str, *, indent: int, with_table: bool) -> None:
-    reasons = [safe(c["reason"] or "") for c in group.changes]
-    names = [dependency_text(c["dependency"], with_table=with_table) for c in group.changes]
+    reasons = [_reason(c) for c in group.changes]
+    names = [
+        (
+            dependency_text(c["dependency"], with_table=with_table),
+            f"bold {style}" if c.get("held", 0) >= LONG_HELD else style,
+        )
+        for c in group.changes
+    ]
     if len(names) > 1 and len(set(reasons)) == 1:
         for name in names:
-            paper.line((name, style), indent=indent)
+            paper.line(name, indent=indent)
         paper.line(f"each {reasons[0]}", indent=indent)
     else:
         for name, reason in zip(names, reasons, strict=True):
-            paper.line((name, style), f" {reason}", indent=indent)
+            paper.line(name, f" {reason}", indent=indent)
     if not group.rows:
         return
     rows = list(group.rows.values())
-    own = {column for columns in group.columns.values() for column in columns}
     print_rows(
         paper,
         rows[:ROWS_IN_A_REPORT],
-        own,
+        group.first,
         style,
         indent=indent + 2,
         marked=lambda row, column: column in group.columns[row.row_id],
@@ -179,31 +276,50 @@ def _print_group(paper: Paper, group: Group, style: str, *, indent: int, with_ta
     _print_more(paper, len(rows) - ROWS_IN_A_REPORT, "all with --json", indent=indent + 2)
 
 
+def _reason(change: Told) -> str:
+    """Why, in words; of what broke also for how long it had held."""
+    reason = safe(change["reason"] or "")
+    held = change.get("held", 0)
+    if held < 2:
+        return reason
+    colon = ":" if reason.endswith(":") else ""
+    return f"{reason.removesuffix(':')}; it had held through {plural(held, 'version')}{colon}"
+
+
 def _grouped(kind: str, changes: Sequence[Told]) -> list[Group]:
     """Changes of one event and kind in groups; those without rows come last."""
     proved = [_group(c) for c in changes if c["witnesses"]]
-    groups = _by_pair(proved) if kind == "ucc" else _by_rows(proved)
+    groups = _by_rows(proved) if kind == "ind" else _by_pair(proved)
     bare: dict[str, Group] = {}
     for c in changes:
         if not c["witnesses"]:
-            # One by one: keys have few words to each, inclusions have the same ones for many.
-            words = str(c["reason"]) if kind == "ind" else str(len(bare))
+            # One by one: keys have few words to each, the others have the same ones for many.
+            words = str(len(bare)) if kind == "ucc" else _reason(c)
             bare.setdefault(words, Group("", [])).changes.append(c)
     return [*groups, *bare.values()]
 
 
 def _group(change: Told) -> Group:
-    """A change by itself: a key with its first pair, an inclusion with all of its rows."""
+    """A change by itself: a key or functional dependency with its first pair, an inclusion with all its rows.
+
+    Of a functional dependency the right side speaks against it: there the rows differ.
+    """
     dependency = change["dependency"]
-    side = dependency if dependency["kind"] == "ucc" else dependency["dependent"]
-    groups = change["witnesses"][: 1 if dependency["kind"] == "ucc" else None]
+    kind = dependency["kind"]
+    side = dependency["dependent"] if kind == "ind" else dependency
+    groups = change["witnesses"][: None if kind == "ind" else 1]
     rows = [WitnessRow.from_dict(row) for group in groups for row in group]
-    columns = {row.row_id: set(side["columns"]) for row in rows}
-    return Group(side["table"], [change], {row.row_id: row for row in rows}, columns)
+    if kind == "fd":
+        rows.sort(key=lambda row: row.row_id)
+        first, against = {*dependency["lhs"], dependency["rhs"]}, {dependency["rhs"]}
+    else:
+        first = against = set(side["columns"])
+    columns = {row.row_id: set(against) for row in rows}
+    return Group(side["table"], [change], {row.row_id: row for row in rows}, columns, set(first))
 
 
 def _by_pair(groups: Sequence[Group]) -> list[Group]:
-    """Keys of a table that one pair of rows proves."""
+    """Keys or functional dependencies of a table that one pair of rows proves."""
     found: dict[tuple[str, tuple[int, ...]], Group] = {}
     for group in groups:
         known = found.setdefault((group.table, tuple(group.rows)), group)

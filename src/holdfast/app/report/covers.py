@@ -25,18 +25,20 @@ def print_cover(
     version: int,
     n_rows: int,
     max_columns: int | None,
+    max_error: float = 0.0,
     pins: Sequence[Pin] = (),
     non_uniques: Sequence[tuple[str, ...]] | None = None,
     everything: bool = False,
 ) -> None:
     """A table's minimal keys, smallest first; its pins; its maximal non-uniques when asked.
 
-    Without `keys` they are not tracked, which is said.
+    Without `keys` they are not tracked, which is said. With a `max_error` they are those within it.
     """
     counted: list[str] = [plural(n_rows, "row")]
     if keys is not None:
         bound = f" of at most {plural(max_columns, 'column')}" if max_columns else ""
-        counted.append(plural(len(keys), "minimal key") + bound)
+        within = f" with an error of at most {share(max_error)}" if max_error else ""
+        counted.append(plural(len(keys), "minimal key") + bound + within)
     paper.line((name_text(table), "bold"), f": {', '.join(counted)} ", (f"(version {version})", "dim"))
     if keys is None:
         paper.line(("its keys are not tracked", "yellow"), indent=2)
@@ -45,10 +47,11 @@ def print_cover(
         note = f"wider keys were not looked for: the table is tracked with --max-columns {max_columns}"
         paper.line((note, "yellow"), indent=2)
     if not keys:
-        why = "" if max_columns else ": some rows are equal in all columns"
+        why = "" if max_columns or max_error else ": some rows are equal in all columns"
         paper.line((f"no column combination is unique{why}", "yellow"), indent=2)
-    found = [k.columns for k in keys if isinstance(k, Ucc)]
-    _combinations(paper, "minimal key", found, "green", everything)
+    found = [k for k in keys if isinstance(k, Ucc)]
+    errors = [k.error for k in found] if max_error else None
+    _combinations(paper, "minimal key", [k.columns for k in found], "green", everything, errors)
     if non_uniques is not None:
         paper.line(f"{plural(len(non_uniques), 'maximal non-unique combination')}:", indent=2)
         _combinations(paper, "maximal non-unique", non_uniques, "magenta", everything)
@@ -62,23 +65,39 @@ def _print_pins(paper: Paper, pins: Sequence[Pin]) -> None:
 
 
 def _combinations(
-    paper: Paper, title: str, found: Sequence[tuple[str, ...]], style: str, everything: bool
+    paper: Paper,
+    title: str,
+    found: Sequence[tuple[str, ...]],
+    style: str,
+    everything: bool,
+    errors: Sequence[float] | None = None,
 ) -> None:
     if not found:
         return
+    told = [error_text(error) for error in errors] if errors is not None else [""] * len(found)
     if not paper.is_terminal:
-        for columns in found:
-            paper.file.write(f"  {len(columns):>3}  {_listed(columns)}\n")
+        for columns, error in zip(found, told, strict=True):
+            paper.file.write(f"  {len(columns):>3}  {_listed(columns)}{error}\n")
         return
     shown = found if everything else found[:ON_A_TERMINAL]
     table = _grid()
     table.add_column("size", justify="right", no_wrap=True)
     table.add_column(title, overflow="fold")
-    for columns in shown:
-        table.add_row(str(len(columns)), Text(_listed(columns), style=style))
+    for columns, error in zip(shown, told, strict=False):
+        line = Text(_listed(columns), style="yellow" if error else style)
+        table.add_row(str(len(columns)), line.append(error, style="default"))
     paper.console.print(Padding(table, (0, 0, 0, 2), expand=False))
     if len(found) > len(shown):
         _more(paper, len(found) - len(shown), ", as wide or wider")
+
+
+def error_text(error: float) -> str:
+    """What is said behind a dependency that almost holds.
+
+    >>> error_text(0.25), error_text(0.0)
+    ('  error 0.25', '')
+    """
+    return f"  error {share(error)}" if error else ""
 
 
 def _listed(columns: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""One combination, or one inclusion: whether it holds, since when, and why."""
+"""One combination, functional dependency or inclusion: whether it holds, since when, and why."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from holdfast.app.report.changes import IN_A_REPORT, ROWS_IN_A_REPORT, print_eve
 from holdfast.app.report.covers import measures
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.rows import print_rows
-from holdfast.app.report.texts import cell, columns_text, ind_text, name_text, plural, safe
+from holdfast.app.report.texts import cell, columns_text, fd_text, ind_text, name_text, plural, safe, share
 from holdfast.history import Explanation, change_dict
 from holdfast.model.dependency import Ucc
 
 if TYPE_CHECKING:
+    from holdfast.fd_reading import FdExplanation
     from holdfast.inspection import IndExplanation
+    from holdfast.pipeline.groups import ViolatingGroup
     from holdfast.storage.ledger_rows import CommitRow
 
 TURNS_SHOWN = 5
+VALUES_OF_A_GROUP = 4
 
 
 def print_explanation(paper: Paper, told: Explanation) -> None:
@@ -74,6 +77,85 @@ def print_ind_explanation(paper: Paper, told: IndExplanation) -> None:
     print_rows(paper, rows[:ROWS_IN_A_REPORT], set(told.dependent.columns), "red", indent=4)
     if len(rows) > ROWS_IN_A_REPORT:
         paper.line((f"... and {len(rows) - ROWS_IN_A_REPORT:,} more; all with --json", "dim"), indent=4)
+
+
+def print_fd_explanation(paper: Paper, told: FdExplanation) -> None:
+    """Whether rows that agree on the left side agree on the right one."""
+    verdict = ("holds", "bold green") if told.holds else ("does not hold", "bold red")
+    paper.line(
+        (name_text(told.table), "bold"),
+        f": {fd_text(told.lhs, told.rhs)} ",
+        verdict,
+        (f" (version {told.version})", "dim"),
+    )
+    if told.trivial:
+        paper.line(f"always: {name_text(told.rhs)} is among the columns on the left", indent=2)
+        return
+    if told.since is not None:
+        paper.line(f"since version {told.since}, {_turn(told.turned, 'the table was')}", indent=2)
+    if told.holds:
+        _print_standing(paper, told)
+    else:
+        pairs = told.n_rows * (told.n_rows - 1) // 2
+        verb = "violates" if told.violations == 1 else "violate"
+        violating = f"{told.violations:,} of {plural(pairs, 'pair')} of rows {verb} it"
+        paper.line(f"{violating} (g1 {share(told.error)})", indent=2)
+        rows = f"{plural(told.violating_rows, 'row')} contradict one another"
+        least = f"without {plural(told.rows_to_remove, 'row')} it would hold (g3 {share(told.g3)})"
+        paper.line(f"{rows}; {least}", indent=2)
+    print_events(paper, [change_dict(c) for c in told.turned_by], limit=TURNS_SHOWN)
+    _print_groups(paper, told)
+
+
+def _print_standing(paper: Paper, told: FdExplanation) -> None:
+    """Of a dependency that holds: whether it is minimal, and whether a key says as much."""
+    if told.minimal:
+        bare = "minimal: without any one of the columns on its left it does not hold"
+        paper.line(bare if told.lhs else "the column is constant", indent=2)
+    elif told.inside:
+        paper.line("not minimal: less on the left is enough", indent=2)
+        for fd in told.inside[:IN_A_REPORT]:
+            paper.line((fd_text(fd.lhs, fd.rhs), "green"), indent=4)
+        if len(told.inside) > IN_A_REPORT:
+            more = f"... and {len(told.inside) - IN_A_REPORT:,} more; all with --json"
+            paper.line((more, "dim"), indent=4)
+    if not told.inside:
+        paper.line(
+            f"found by a look at the rows: --max-lhs {told.max_lhs} keeps dependencies of that many columns",
+            indent=2,
+        )
+    if told.key is not None:
+        paper.line(f"it follows from the key {columns_text(told.key)}", indent=2)
+
+
+def _print_groups(paper: Paper, told: FdExplanation) -> None:
+    """The rows in violation by their value on the left, the largest groups first."""
+    if not told.groups:
+        return
+    by = f" by {', '.join(map(name_text, told.lhs))}" if told.lhs else ""
+    paper.line(f"rows in violation{by}:", indent=2)
+    for group in told.groups:
+        paper.line((_group_text(group, told.rhs), "bold"), indent=4)
+        print_rows(
+            paper,
+            sorted(group.rows, key=lambda row: row.row_id),
+            {*told.lhs, told.rhs},
+            "red",
+            indent=6,
+            marked=lambda _, column: column == told.rhs,
+        )
+    rest = told.violating_rows - sum(group.n_rows for group in told.groups)
+    if rest > 0:
+        paper.line((f"... and {plural(rest, 'row')} in smaller groups", "dim"), indent=4)
+
+
+def _group_text(group: ViolatingGroup, rhs: str) -> str:
+    """`zip 10115: 7 rows, 2 values of city: Berlin (6), Bern (1)`."""
+    value = ", ".join(f"{name_text(c)} {cell(v)}" for c, v in group.lhs.items())
+    shown = [f"{cell(v)} ({n:,})" for v, n in group.values[:VALUES_OF_A_GROUP]]
+    more = ", ..." if len(group.values) > len(shown) else ""
+    values = f"{plural(group.n_values, 'value')} of {name_text(rhs)}: {', '.join(shown)}{more}"
+    return f"{value or 'all rows'}: {plural(group.n_rows, 'row')}, {values}"
 
 
 def _turn(turned: CommitRow | None, tracked: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.app.report.changes import EVENTS, NOUNS, dependency_text
+from holdfast.app.report.changes import EVENTS, NOUNS, dependency_text, event_title
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.texts import columns_text, name_text, plural, safe, side_text
 from holdfast.history import LogEntry
@@ -21,7 +21,7 @@ def print_log(paper: Paper, entries: Sequence[LogEntry], *, everything: bool = F
         if entry.action in ("track", "drop") and not everything:
             continue
         several = len(entry.tables) > 1
-        for event, (title, _, style) in EVENTS.items():
+        for event, (*_, style) in EVENTS.items():
             for kind in NOUNS:
                 found = [c for c in entry.changes if c.change == event and c.kind == kind]
                 if not found:
@@ -30,7 +30,7 @@ def print_log(paper: Paper, entries: Sequence[LogEntry], *, everything: bool = F
                 between = " " if kind == "ucc" else "; "
                 names = between.join(dependency_text(c.dependency, with_table=several) for c in found[:limit])
                 more = f" ... and {len(found) - limit:,} more" if len(found) > limit else ""
-                paper.line((f"{title}: ", style), names, (more, "dim"), indent=4)
+                paper.line((f"{event_title(event, kind)}: ", style), names, (more, "dim"), indent=4)
     if not entries:
         paper.line("nothing was done in this workspace yet")
 
@@ -71,6 +71,8 @@ def _detail(action: str, detail: Mapping[str, Any]) -> str:
     now = plural(detail["n_rows"], "row")
     if detail["n_keys"] is not None:
         now += f", {plural(detail['n_keys'], 'key')}"
+    if detail.get("n_fds") is not None:
+        now += f", {plural(detail['n_fds'], 'functional dependency')}"
     if action == "track":
         return f": {now}"
     return f": +{detail['n_inserted']:,} -{detail['n_deleted']:,}, now {now}"

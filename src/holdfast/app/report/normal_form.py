@@ -6,11 +6,10 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from holdfast.app.report.paper import Paper
-from holdfast.app.report.texts import columns_text, name_text, plural, safe
+from holdfast.app.report.texts import columns_text, fd_text, name_text, plural, safe
 
 if TYPE_CHECKING:
     from holdfast.discovery.normalise import Decomposition, Part, SetAside, Why
-    from holdfast.model.dependency import Fd
 
 # On a terminal, and off `--all`; a pipe shows all.
 KEYS_SHOWN = 3
@@ -69,7 +68,7 @@ def _print_part(paper: Paper, part: Part, everything: bool) -> None:
 
 
 def _print_lost(paper: Paper, proposed: Decomposition, everything: bool) -> None:
-    lost = [_arrow(fd) for fd in proposed.lost]
+    lost = [fd_text(fd.lhs, fd.rhs) for fd in proposed.lost]
     lost += [f"the key {columns_text(key)}" for key in proposed.lost_keys]
     if not lost:
         return
@@ -90,15 +89,12 @@ def _print_aside(paper: Paper, set_aside: tuple[SetAside, ...], everything: bool
     shown = set_aside if everything else set_aside[:ASIDE_SHOWN]
     for aside in shown:
         score = "   -" if aside.score is None else f"{aside.score:.2f}"
-        paper.item((score, "dim"), (_arrow(aside.fd), "yellow"), f"  {safe(aside.text)}", indent=2)
+        paper.item(
+            (score, "dim"), (fd_text(aside.fd.lhs, aside.fd.rhs), "yellow"), f"  {safe(aside.text)}", indent=2
+        )
     _print_more(paper, len(set_aside) - len(shown), 2)
 
 
 def _print_more(paper: Paper, n: int, indent: int) -> None:
     if n > 0:
         paper.line((f"... and {n:,} more; all with --json or in a pipe", "yellow"), indent=indent)
-
-
-def _arrow(fd: Fd) -> str:
-    left = ", ".join(map(name_text, fd.lhs)) or "[]"
-    return f"{left} -> {name_text(fd.rhs)}"

@@ -1,0 +1,157 @@
+"""Functional dependencies: the cover of a table, the best of it with reasons, and when each held."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from holdfast.app.report.changes import LONG_HELD
+from holdfast.app.report.covers import error_text
+from holdfast.app.report.paper import Paper, Part
+from holdfast.app.report.texts import fd_text, name_text, plural, safe, share
+from holdfast.model.dependency import Fd
+
+if TYPE_CHECKING:
+    from holdfast.discovery.fd_ranking import RankedFd, Ranking
+    from holdfast.fd_reading import FdHistory, Spell
+
+# A terminal shows this many lines of dependencies, and in a log this many of either sort; a pipe shows all.
+ON_A_TERMINAL = 40
+IN_A_LOG = 20
+
+
+def print_fds(
+    paper: Paper,
+    table: str,
+    found: Sequence[Fd],
+    *,
+    version: int,
+    n_rows: int,
+    evidence: str,
+    max_lhs: int | None,
+    max_error: float = 0.0,
+    everything: bool = False,
+) -> None:
+    """A table's minimal functional dependencies, short left sides first.
+
+    A pipe gets one a line, as `explain` takes it. On a terminal those that hold and have one left side are
+    one line, `a -> b, c`: a key has all other columns on its right.
+    """
+    bound = f" of at most {max_lhs} on the left" if max_lhs else ""
+    within = f" with an error of at most {share(max_error)}" if max_error else ""
+    counted = plural(len(found), "minimal functional dependency")
+    paper.line(
+        (name_text(table), "bold"),
+        f": {plural(n_rows, 'row')}, {counted}{bound}{within} ",
+        (f"({evidence}, version {version})", "dim"),
+    )
+    if max_lhs:
+        note = f"wider left sides were not looked for: the table is tracked with --max-lhs {max_lhs}"
+        paper.line((note, "yellow"), indent=2)
+    if not paper.is_terminal:
+        for fd in found:
+            paper.file.write(f"  {len(fd.lhs):>3}  {fd_text(fd.lhs, fd.rhs)}{error_text(fd.error)}\n")
+        return
+    lines = [_line(list(fds)) for _, fds in groupby(found, key=lambda fd: fd.lhs if not fd.error else fd)]
+    shown = lines if everything else lines[:ON_A_TERMINAL]
+    for size, _, parts in shown:
+        paper.item((f"{size:>3}", "dim"), *parts, indent=2)
+    more = len(found) - sum(n for _, n, _ in shown)
+    if more:
+        what = f"... and {more:,} more; the most telling with --top 20, all with --all, --json or in a pipe"
+        paper.line((what, "yellow"), indent=2)
+
+
+def _line(fds: Sequence[Fd]) -> tuple[int, int, list[Part]]:
+    """(columns on the left, dependencies, text) of dependencies with one left side."""
+    first, *others = fds
+    text = fd_text(first.lhs, first.rhs)
+    for fd in others:
+        text += ", " + fd_text((), fd.rhs).removeprefix("[] -> ")
+    return len(first.lhs), len(fds), [(text, "yellow" if first.error else "green"), error_text(first.error)]
+
+
+# --- Ranked -----------------------------------------------------------------------------------------------
+
+
+def print_ranking(paper: Paper, table: str, ranking: Ranking, *, version: int) -> None:
+    """The first dependencies of a table, best first, each with the reasons for its place."""
+    shown = len(ranking.fds)
+    of = "" if shown == ranking.n_fds else f"the first {shown:,} of "
+    paper.line(
+        (name_text(table), "bold"),
+        f": {of}{plural(ranking.n_fds, 'functional dependency')}, best first ",
+        (f"(version {version})", "dim"),
+    )
+    for ranked in ranking.fds:
+        _print_ranked(paper, ranked)
+    told = []
+    if ranking.n_key_implied:
+        told.append(f"{ranking.n_key_implied:,} follow from keys and come last")
+    candidates = ranking.n_fds - ranking.n_key_implied
+    if ranking.n_measured < candidates:
+        told.append(f"{ranking.n_measured:,} of the other {candidates:,} were measured on the rows")
+    if ranking.n_certain < shown:
+        told.append(
+            f"the order is certain for the first {ranking.n_certain:,}: the score of what was not measured "
+            "is an upper bound"
+        )
+    for line in told:
+        paper.line((line, "dim"), indent=2)
+
+
+def _print_ranked(paper: Paper, ranked: RankedFd) -> None:
+    score = f"{ranked.score:.2f}" if ranked.measured else f"<{ranked.score:.2f}"
+    name = fd_text(ranked.fd.lhs, ranked.fd.rhs)
+    if ranked.key is not None:
+        paper.item(("   -", "dim"), (name, "cyan"), f"  {safe('; '.join(ranked.reasons[:1]))}", indent=2)
+        return
+    paper.item((f"{score:>4}", "bold"), (name, "green"), indent=2)
+    paper.line((safe("; ".join(ranked.reasons)), "dim"), indent=8)
+
+
+# --- Over time --------------------------------------------------------------------------------------------
+
+
+def print_fd_log(
+    paper: Paper, table: str, found: Sequence[FdHistory], *, version: int, everything: bool = False
+) -> None:
+    """When each dependency of a table held: broken ones first, and on top those that had held for long."""
+    broken = sorted((h for h in found if not h.holds), key=lambda h: -h.n_held)
+    holding = sorted((h for h in found if h.holds), key=lambda h: (-h.n_held, not h.minimal))
+    versions = f" in {plural(found[0].n_versions, 'version')} of the table" if found else ""
+    paper.line(
+        (name_text(table), "bold"),
+        f": {plural(len(found), 'functional dependency')}{versions}, {len(broken):,} of them broken ",
+        (f"(version {version})", "dim"),
+    )
+    for title, histories, style in (("broken:", broken, "red"), ("holding:", holding, "green")):
+        if not histories:
+            continue
+        paper.line((title, f"bold {style}"), indent=2)
+        shown = histories if everything or not paper.is_terminal else histories[:IN_A_LOG]
+        header: list[Part] = [(h, "dim") for h in ("held", "at versions", "outlived rows", "dependency")]
+        paper.grid([header, *(_history(h, style) for h in shown)], indent=4)
+        if len(histories) > len(shown):
+            more = f"... and {len(histories) - len(shown):,} more; all with --all, --json or in a pipe"
+            paper.line((more, "yellow"), indent=4)
+
+
+def _history(history: FdHistory, style: str) -> list[Part]:
+    long_held = not history.holds and history.n_held >= LONG_HELD
+    name = fd_text(history.fd.lhs, history.fd.rhs)
+    note = "" if history.minimal or not history.holds else "  (a narrower one holds)"
+    return [
+        (f"{history.n_held:,} of {history.n_versions:,}", "bold" if long_held else ""),
+        ", ".join(map(spell_text, history.spells)),
+        f"+{history.n_inserted:,} -{history.n_deleted:,}",
+        (name + note, f"bold {style}" if long_held else style),
+    ]
+
+
+def spell_text(spell: Spell) -> str:
+    """Versions at which a dependency held: `1-4`, `6`, or `6-` if it holds still."""
+    if spell.last is None:
+        return f"{spell.first}-"
+    return str(spell.first) if spell.first == spell.last else f"{spell.first}-{spell.last}"
