@@ -13,6 +13,8 @@ import pytest
 
 import holdfast
 from holdfast import Change, Workspace
+from holdfast.discovery import fd_report
+from holdfast.discovery import fds as fd_options
 from holdfast.errors import UsageError
 from holdfast.model.dependency import Fd, Ucc
 from holdfast.storage import codes
@@ -488,3 +490,37 @@ def test_a_table_that_is_dropped_and_tracked_again(tracked: Opener, evidence: st
     assert fds(ws) == ["[] -> a", "[] -> c"]
     assert events(change) == {("appeared", "[] -> a"), ("appeared", "[] -> c")}
     assert fds(ws, at=1) == ["b -> a", "c -> a", "c -> b"]
+
+
+def test_a_cost_model_chooses_the_evidence(tracked: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    ws = tracked(NEARLY)
+    assert sum(n for _, n in ws.agree_sets("t")) == 10
+    monkeypatch.setattr(fd_options, "COMPARISON_BUDGET", 0)
+    ws.track("tall", ints(NEARLY), kinds=("fd",))
+    with pytest.raises(UsageError, match="counted"):
+        ws.agree_sets("tall")
+    ws.track("asked for errors", ints(NEARLY), kinds=("fd",), max_error=0.1)
+    assert len(ws.agree_sets("asked for errors")) == len(ws.agree_sets("t"))
+
+
+@EVIDENCE
+def test_changes_that_are_too_many_to_list(
+    tracked: Opener, monkeypatch: pytest.MonkeyPatch, evidence: str
+) -> None:
+    """They are counted; what holds is known all the same."""
+    columns = {name: [1, 1, 2, 2] for name in "abcd"}
+    more = {name: [1] if name in "ab" else [3] for name in "abcd"}
+    ws = tracked(columns, evidence=evidence)
+    change = ws.apply("t", inserts=ints(more))
+    assert change.tables[0].unlisted == 0
+    broke, after = events(change), fds(ws)
+    ws.apply("t", deletes=ints(more))
+    monkeypatch.setattr(fd_report, "MAX_LISTED", 1)
+    change = ws.apply("t", inserts=ints(more))
+    assert events(change) < broke
+    assert len(events(change)) + change.tables[0].unlisted == len(broke)
+    assert f"{change.tables[0].unlisted} more changes" in str(change)
+    assert ws.log("t")[-1].details[0]["n_changes"] == len(broke)
+    assert fds(ws) == after
+    held = {h.fd.arrow: h.holds for h in ws.fd_log("t")}
+    assert all(held[arrow] == (event != "broke") for event, arrow in broke)

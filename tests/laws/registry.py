@@ -23,6 +23,8 @@ from holdfast.kernels.pairs import WITNESSES
 from holdfast.state.counted import CountedEvidence
 from holdfast.state.cover import Cover
 from holdfast.state.evidence import WitnessedEvidence
+from holdfast.state.fd_cover import FdCover, Relevant
+from holdfast.state.fd_evidence import FdEvidence
 from holdfast.state.pair_counts import PairCounts
 from reference import clusters as cluster_reference
 from reference.inds import comparable
@@ -149,6 +151,53 @@ def _cover_shrunk(state: Cover, left: Rows, gone: Rows, n_columns: int, nulls: s
     return state.relaxed(arrays_of(removed, n_columns)[0], arrays_of(rest, n_columns)[0])
 
 
+# -- functional dependencies -------------------------------------------------------------------------------
+
+
+def _relevant(rows: Rows, n_columns: int, nulls: str) -> Relevant:
+    return Relevant.of(arrays_of(pairs_of(rows, nulls), n_columns)[0], n_columns)
+
+
+def _relevant_changed(state: Relevant, before: Rows, after: Rows, n_columns: int, nulls: str) -> Relevant:
+    old, new = pairs_of(before, nulls), pairs_of(after, nulls)
+    added = {s: p for s, p in new.items() if s not in old}
+    gone = {s: p for s, p in old.items() if s not in new}
+    masks = [arrays_of(pairs, n_columns)[0] for pairs in (added, gone, new)]
+    return state.changed(*masks)
+
+
+def _relevant_meaning(state: Relevant) -> dict[Combination, Combination]:
+    sets = [[frozenset(positions_of(m)) for m in masks] for masks in (state.masks, state.columns)]
+    return dict(zip(*sets, strict=True))
+
+
+def _fd_cover(rows: Rows, n_columns: int, nulls: str) -> FdCover:
+    return FdCover.of(_relevant(rows, n_columns, nulls))
+
+
+def _fd_cover_changed(state: FdCover, before: Rows, after: Rows, n_columns: int, nulls: str) -> FdCover:
+    relevant = [_relevant(rows, n_columns, nulls) for rows in (before, after)]
+    return state.repaired(*relevant)
+
+
+def _fd_evidence(rows: Rows, n_columns: int, nulls: str) -> FdEvidence:
+    return FdEvidence.empty(n_columns, WITNESSES).merged(*arrays_of(pairs_of(rows, nulls), n_columns))
+
+
+def _fd_evidence_grown(state: FdEvidence, old: Rows, new: Rows, n_columns: int, nulls: str) -> FdEvidence:
+    """s(R + D) = s(R) + cross(R, D) + s(D)."""
+    fresh = pairs_of({**old, **new}, nulls, lambda a, b: a not in old or b not in old)
+    return state.merged(*arrays_of(fresh, n_columns))
+
+
+def _fd_evidence_shrunk(state: FdEvidence, left: Rows, gone: Rows, n_columns: int, nulls: str) -> FdEvidence:
+    """Dead witnesses go; what has none left is looked up again, as `discovery/fd_witnessed.py` does."""
+    after, _, _ = state.without_rows(np.array(sorted(gone), dtype=np.int64))
+    known = sets_of(state.masks)
+    again = {s: p for s, p in pairs_of(left, nulls).items() if s in known}
+    return after.merged(*arrays_of(again, n_columns))
+
+
 # -- inclusions: the generator, its clusters, its pair counts ----------------------------------------------
 
 
@@ -259,6 +308,30 @@ STATES = [
         lambda state: sets_of(state.masks[maximal_masks(state.masks)]),
     ),
     StateType("quadratic", CountedEvidence, _counted, _counted_grown, _counted_shrunk, _counted_meaning),
+    StateType(
+        "quadratic",
+        FdEvidence,
+        _fd_evidence,
+        _fd_evidence_grown,
+        _fd_evidence_shrunk,
+        lambda state: _relevant_meaning(state.relevant),
+    ),
+    StateType(
+        "derived",
+        Relevant,
+        _relevant,
+        lambda state, old, new, n, nulls: _relevant_changed(state, old, {**old, **new}, n, nulls),
+        lambda state, left, gone, n, nulls: _relevant_changed(state, {**left, **gone}, left, n, nulls),
+        _relevant_meaning,
+    ),
+    StateType(
+        "derived",
+        FdCover,
+        _fd_cover,
+        lambda state, old, new, n, nulls: _fd_cover_changed(state, old, {**old, **new}, n, nulls),
+        lambda state, left, gone, n, nulls: _fd_cover_changed(state, {**left, **gone}, left, n, nulls),
+        lambda state: [sets_of(cover.masks) for cover in state.covers],
+    ),
     StateType("derived", Cover, _cover, _cover_grown, _cover_shrunk, lambda state: sets_of(state.masks)),
     StateType(
         "linear",

@@ -74,6 +74,8 @@ class Truth:
 class Fds(Keys):
     """A workspace with two tables of the same rows, next to a list of the rows."""
 
+    n_constant = 0  # further columns, all constant, behind the first one
+
     def __init__(self) -> None:
         super().__init__()
         self.truth = lru_cache(maxsize=256)(self._truth)
@@ -128,17 +130,43 @@ class Fds(Keys):
             self.check_change(change, table, None)
         self.tracked = True
 
+    @property
+    def constant(self) -> Columns:
+        return tuple(f"constant{i}" for i in range(self.n_constant))
+
+    def table(self, rows: list[Row], columns: list[str] | None = None) -> pa.Table:
+        found = super().table(rows, columns)
+        if columns is None:
+            for name in reversed(self.constant):
+                found = found.add_column(1, name, pa.array(["same"] * len(rows), pa.string()))
+        return found
+
+    def plain_row(self, row: Row) -> tuple[Any, ...]:
+        values = super().plain_row(row)
+        return (*values[:1], *values[1 + self.n_constant :])
+
     def names_of(self, columns: Combination) -> Columns:
         return tuple(self.shape.names[c] for c in sorted(columns))
+
+    def agreed(self, columns: Combination) -> Columns:
+        """An agree set: every two rows agree on the constant columns."""
+        names = self.names_of(columns)
+        first = names[:1] if 0 in columns else ()
+        return (*first, *self.constant, *names[len(first) :])
 
     def _truth(self, rows: tuple[Row, ...]) -> Truth:
         n = self.shape.n_columns
         fds = oracle.minimal_fds(rows, n, self.nulls, self.max_lhs)
         return Truth(
             len(rows),
-            frozenset((self.names_of(lhs), self.shape.names[rhs]) for lhs, rhs in fds),
+            frozenset(
+                [
+                    *((self.names_of(lhs), self.shape.names[rhs]) for lhs, rhs in fds),
+                    *(((), name) for name in self.constant),
+                ]
+            ),
             frozenset((self.names_of(key), None) for key in key_oracle.minimal_uniques(rows, n, self.nulls)),
-            Counter({self.names_of(s): k for s, k in oracle.agree_counts(rows, self.nulls).items()}),
+            Counter({self.agreed(s): k for s, k in oracle.agree_counts(rows, self.nulls).items()}),
         )
 
     def truth_of(self, rows: list[Row]) -> Truth:
@@ -163,10 +191,13 @@ class Fds(Keys):
         return {
             **{(self.names_of(lhs), names[rhs]): k / total for (lhs, rhs), k in fds.items()},
             **{(self.names_of(columns), None): k / total for columns, k in keys.items()},
+            **{((), name): 0.0 for name in self.constant},
         }
 
     def holds(self, rows: list[Row], dependency: Named) -> bool:
         lhs = [self.shape.names.index(name) for name in dependency[0]]
+        if dependency[1] in self.constant:
+            return True
         if dependency[1] is None:
             return key_oracle.is_unique(rows, lhs, self.nulls)
         return oracle.holds(rows, lhs, self.shape.names.index(dependency[1]), self.nulls)
@@ -440,11 +471,17 @@ class CollidingFds(Fds):
     colliding = True
 
 
+class WideFds(Fds):
+    """The same contract where masks have two words."""
+
+    n_constant = 64
+
+
 def _named(dependency: Any) -> Named:
     return (dependency.lhs, dependency.rhs) if isinstance(dependency, Fd) else (dependency.columns, None)
 
 
-@pytest.mark.parametrize(("machine", "n"), [(Fds, 16), (CollidingFds, 8)])
+@pytest.mark.parametrize(("machine", "n"), [(Fds, 14), (CollidingFds, 5), (WideFds, 4)])
 def test_fds(machine: type[Fds], n: int) -> None:
     run_state_machine_as_test(
         machine,
@@ -453,7 +490,7 @@ def test_fds(machine: type[Fds], n: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("machine", [Fds, CollidingFds])
+@pytest.mark.parametrize("machine", [Fds, CollidingFds, WideFds])
 def test_fds_at_length(machine: type[Fds]) -> None:
     run_state_machine_as_test(
         machine,

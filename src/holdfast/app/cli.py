@@ -1,7 +1,7 @@
 """The command line: `holdfast -w my.hold COMMAND`.
 
 - `--json` prints one document on standard output; whatever else there is to say goes to standard error.
-- Exit codes: 0 fine; 1 something pinned would not hold (`check`); 2 bad input or usage; 70 an error
+- Exit codes: 0 fine; 1 something that is guarded would not hold (`check`); 2 bad input or usage; 70 an error
   in holdfast itself; 130 interrupted.
 - Commands that read import neither Spark nor Numba (a test watches), so they answer in well under 2 s.
 """
@@ -19,7 +19,7 @@ import typer
 
 import holdfast
 from holdfast.app.calls import INTERRUPTED, Globals
-from holdfast.app.commands import changing, linking, reading
+from holdfast.app.commands import changing, linking, normalising, reading, showing
 from holdfast.app.options import EngineName
 
 app = typer.Typer(
@@ -71,9 +71,10 @@ for command in (
     changing.apply_all,
     changing.check,
     changing.check_all,
-    reading.show,
+    showing.show,
     linking.links,
     linking.export,
+    normalising.normalise,
     reading.log,
     reading.explain,
     changing.pin,

@@ -17,7 +17,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import holdfast
-from holdfast.app.report import Paper, print_change, print_cover, print_inds, print_links, progress_on
+from holdfast.app.report import (
+    Paper,
+    print_change,
+    print_cover,
+    print_fd_explanation,
+    print_inds,
+    print_links,
+    print_normal_form,
+    print_ranking,
+    progress_on,
+)
 from holdfast.errors import HoldfastError
 from holdfast.model.change import Change
 from holdfast.model.dependency import Ind
@@ -27,7 +37,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = Path(__file__).parent / "examples"
 TABLE = "orders"
-KINDS = ("ucc", "ind")
+KINDS = ("ucc", "fd", "ind")
+KINDS_OF_OTHERS = ("ucc", "ind")
 OTHERS = ("customers", "products")
 
 
@@ -53,12 +64,12 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
         paper.line((f"$ holdfast -w {shlex.quote(workspace.name)} {command}", "cyan"))
 
     paper.line(("holdfast", "bold"), ": what holds in your data, kept true while the data changes.")
-    paper.line("This tour keeps the keys of a shop's orders, and what they refer to.")
+    paper.line("This tour keeps the keys of a shop's orders, what determines what, and what they refer to.")
     if engine == "spark":
         paper.line(("Every step runs on Spark, to show it; work this small would run without.", "dim"))
     step(
         "1. Track a table: which columns are a key?",
-        "track orders orders.csv --row-key order_id --kinds ucc,ind",
+        "track orders orders.csv --row-key order_id --kinds ucc,fd,ind",
         lambda ws: ws.track(TABLE, str(EXAMPLES / "orders.csv"), row_key=("order_id",), kinds=KINDS),
     )
     step(
@@ -79,7 +90,9 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
     step(
         "5. Two more tables. What is included in what?",
         "track-all customers.csv products.csv --kinds ucc,ind",
-        lambda ws: ws.track_all({name: str(EXAMPLES / f"{name}.csv") for name in OTHERS}, kinds=KINDS),
+        lambda ws: ws.track_all(
+            {name: str(EXAMPLES / f"{name}.csv") for name in OTHERS}, kinds=KINDS_OF_OTHERS
+        ),
     )
     look("6. Which of these are foreign keys?", "links")
     with holdfast.open(workspace, create=False) as ws:
@@ -94,11 +107,26 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
         "apply customers --inserts 5-inserts.csv",
         lambda ws: ws.apply("customers", inserts=str(EXAMPLES / "5-inserts.csv")),
     )
-    look("9. So these hold now.", "show --table orders")
+    look("9. A column that another one determines: which are worth a look?", "show --top 3")
+    with holdfast.open(workspace, create=False) as ws:
+        print_ranking(paper, TABLE, ws.rank_fds(TABLE, 3), version=ws.version)
+    look("10. A price belongs to its product, not to every order of it.", "normalise orders")
+    with holdfast.open(workspace, create=False) as ws:
+        print_normal_form(paper, ws.normalise(TABLE), version=ws.version)
+    step(
+        "11. An order comes in with two digits of its price swapped.",
+        "apply orders --inserts 6-inserts.csv",
+        lambda ws: ws.apply(TABLE, inserts=str(EXAMPLES / "6-inserts.csv")),
+    )
+    look("12. How bad is it?", "explain orders 'product -> unit_price'")
+    with holdfast.open(workspace, create=False) as ws:
+        print_fd_explanation(paper, ws.explain_fd(TABLE, ("product",), "unit_price"))
+    look("13. So these hold now.", "show --kind ucc --table orders")
     with holdfast.open(workspace, create=False) as ws:
         keys, n_rows = ws.dependencies("ucc", TABLE), ws.n_rows(TABLE)
         print_cover(paper, TABLE, keys, version=ws.version, n_rows=n_rows, max_columns=None)
-        paper.line()
+    look("14. And so do these.", "show --kind ind --table orders")
+    with holdfast.open(workspace, create=False) as ws:
         found = [d for d in ws.dependencies("ind", TABLE) if isinstance(d, Ind)]
         print_inds(paper, found, version=ws.version, table=TABLE)
     paper.line()
@@ -107,7 +135,7 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
     program = _program()
     commands = (
         "show --non-uniques",
-        "log",
+        "log --kind fd",
         "explain orders invoice",
         "export --format mermaid",
         "pin orders invoice",

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.discovery.fds import FdState, Proofs
+from holdfast.errors import NOTHING_APPLIED, DamagedFileError
 from holdfast.kernels.masks import mask_of, n_words_for
 from holdfast.pipeline.comparison import Compared, compare_all, compare_deletes, compare_inserts
 from holdfast.pipeline.relation import Relation
@@ -65,7 +66,13 @@ def change(
     gone = compare_deletes(before, remaining, row_ids) if len(row_ids) else nothing
     come = compare_inserts(relation, added) if added else nothing
     masks = np.concatenate([come.masks, gone.masks])
-    evidence, new, old = state.evidence.changed(masks, np.concatenate([come.counts, -gone.counts]))
+    try:
+        evidence, new, old = state.evidence.changed(masks, np.concatenate([come.counts, -gone.counts]))
+    except ValueError as error:
+        raise DamagedFileError(
+            f"the agree sets kept in {before.folder!r} are not those of its rows: {error}. {NOTHING_APPLIED} "
+            "Restore the workspace from a backup, or rebuild the table with 'holdfast track'."
+        ) from error
     relevant, max_lhs = state.relevant, state.cover.max_lhs
     if _tried(evidence, max_lhs):
         relevant = None

@@ -318,12 +318,25 @@ def _check_held(ws: holdfast.Workspace, held: int | None, tables: Iterable[str])
 def _tell_checked(change: Change, held: int | None, as_json: bool) -> None:
     """The report, and the exit code: whether what is pinned holds, and what has held for long."""
     tell_change(change, as_json)
-    broken = [c for c in change.broke if isinstance(c.dependency, Fd)]
-    long_held = sum(c.held >= held for c in broken) if held is not None else 0
+    closed = bool(change.broken_pins)
     if held is not None:
-        print_long_held(Paper(sys.stderr if as_json else sys.stdout), long_held, held)
-    if change.broken_pins or long_held:
+        broken = [(c.dependency.table, c.held) for c in change.broke if isinstance(c.dependency, Fd)]
+        long_held = sum(n >= held for _, n in broken)
+        # Where more broke than a report lists, the gate must not stand open for the others.
+        cut = [
+            t.table for t in change.tables if t.unlisted and sum(b == t.table for b, _ in broken) >= _listed()
+        ]
+        print_long_held(Paper(sys.stderr if as_json else sys.stdout), long_held, held, cut)
+        closed = closed or long_held > 0 or bool(cut)
+    if closed:
         raise typer.Exit(BROKEN)
+
+
+def _listed() -> int:
+    """How many changes of one sort a report has at most."""
+    from holdfast.discovery.fd_report import MAX_LISTED
+
+    return MAX_LISTED
 
 
 def pin(

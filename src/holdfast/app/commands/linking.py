@@ -77,7 +77,7 @@ def export(
             model = model_of(ws, max_error)
         text = _written(model, format, dialect or Dialect.ansi, all_keys=all_keys)
         if output is None or str(output) == "-":
-            _print_text(text)
+            print_text(text)
             return
         try:
             output.write_text(text, encoding="utf-8", errors="backslashreplace")
@@ -95,7 +95,8 @@ def _written(model: Model, format: ExportFormat, dialect: Dialect, *, all_keys: 
     return FORMATS[format.value](model, all_keys=all_keys)
 
 
-def _print_text(text: str) -> None:
+def print_text(text: str) -> None:
+    """A script on standard output."""
     if sys.stdout.isatty():  # a name must not send the terminal an escape sequence
         text = "\n".join(map(safe, text.split("\n")))
     sys.stdout.write(text)

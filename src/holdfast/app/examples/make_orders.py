@@ -12,6 +12,10 @@ The shop's customers and products come with it. Every order is of a known custom
 4. `4-inserts.csv`: an order of a customer whom nobody has heard of;
 5. `5-inserts.csv`: that customer, who arrives a moment later.
 
+And every product has one price, until
+
+6. `6-inserts.csv`: an order with two digits of its price swapped.
+
 Seeded and free of platform differences: a test checks that the files in the package are these.
 """
 
@@ -153,7 +157,7 @@ def example() -> dict[str, tuple[tuple[str, ...], list[Row]]]:
 
     known = customers(chance, range(1, N_CUSTOMERS + 1))
     stranger = _order(chance, 10_006 + N_ORDERS, str(N_CUSTOMERS + 1), _time(start + 90), tracked)
-    return {
+    files: dict[str, tuple[tuple[str, ...], list[Row]]] = {
         "orders.csv": (COLUMNS, table),
         "1-inserts.csv": (COLUMNS, inserts),
         "2-deletes.csv": (("order_id",), [{"order_id": again["order_id"]}]),
@@ -166,6 +170,10 @@ def example() -> dict[str, tuple[tuple[str, ...], list[Row]]]:
         "4-inserts.csv": (COLUMNS, [stranger]),
         "5-inserts.csv": (CUSTOMER_COLUMNS, customers(chance, range(N_CUSTOMERS + 1, N_CUSTOMERS + 2))),
     }
+    mistyped = _order(chance, 10_007 + N_ORDERS, _customer(chance), _time(start + 105), tracked)
+    mistyped["product"], mistyped["unit_price"] = "anchor", "98.00"
+    files["6-inserts.csv"] = (COLUMNS, [mistyped])
+    return files
 
 
 def write(folder: Path) -> None:

@@ -72,8 +72,11 @@ def print_change(paper: Paper, change: Change, evidence: Mapping[str, str] | Non
         _print_pin(paper, pin, would=would, with_table=several)
 
 
-def print_long_held(paper: Paper, n: int, held: int) -> None:
-    """What a check with `--held` found."""
+def print_long_held(paper: Paper, n: int, held: int, cut: Sequence[str] = ()) -> None:
+    """What a check with `--held` found; of the tables `cut` more broke than is listed."""
+    if not n and cut:
+        what = f"too many functional dependencies of {', '.join(map(name_text, cut))} would break to tell"
+        paper.line((f"{what} whether one had held through {plural(held, 'version')}", "bold red"), indent=2)
     if n:
         what = f"{plural(n, 'functional dependency')} that had held through at least"
         paper.line((f"{what} {plural(held, 'version')} WOULD BREAK", "bold red"), indent=2)

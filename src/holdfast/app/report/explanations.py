@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 TURNS_SHOWN = 5
 VALUES_OF_A_GROUP = 4
+# On a terminal, rows are shown of this many groups.
+GROUPS_WITH_ROWS = 3
 
 
 def print_explanation(paper: Paper, told: Explanation) -> None:
@@ -134,8 +136,10 @@ def _print_groups(paper: Paper, told: FdExplanation) -> None:
         return
     by = f" by {', '.join(map(name_text, told.lhs))}" if told.lhs else ""
     paper.line(f"rows in violation{by}:", indent=2)
-    for group in told.groups:
+    for i, group in enumerate(told.groups):
         paper.line((_group_text(group, told.rhs), "bold"), indent=4)
+        if paper.is_terminal and i >= GROUPS_WITH_ROWS:
+            continue
         print_rows(
             paper,
             sorted(group.rows, key=lambda row: row.row_id),
