@@ -54,6 +54,8 @@ QUERIES_JUDGED = 200
 MAX_JUDGED = 500  # differing FDs that the rows decide on
 REAL = tables.DATA / "real"  # CSV files of yours, if there are any: they replace generated tables
 
+TRACKED, DELETED, INSERTED, END = "tracked", "after the last delete", "after the inserts", "end"  # states
+
 Lhs = tuple[int, ...]
 Found = set[tuple[Lhs, int]]  # FDs by the positions of columns
 
@@ -88,7 +90,8 @@ class Mode:
     options: dict[str, Any]  # of `track`
     batches: tuple[tuple[int, int], ...]  # (rows, or minus per cent of the table, and how many)
     peers: tuple[Peer, ...] = ()  # on the table as it is tracked
-    peers_later: tuple[Peer, ...] = ()  # on the table as it is at `LATER` and at the end
+    peers_later: tuple[Peer, ...] = ()  # on the table as it is at the states `later`
+    later: tuple[str, ...] = (DELETED,)
     fresh: bool = False  # inserts are new rows
     queries: bool = False
     n_agree_sets: int | None = None  # of the paper, for the real table
@@ -168,15 +171,30 @@ MODES = {
             note="FDs with up to 4 columns on the left",
         ),
         Mode(
-            "lineitem-100k", "lineitem", 100_000, WITNESSED, ((1_000, 5),), (HYFD, PYRO), (PYRO,), fresh=True
+            "lineitem-100k",
+            "lineitem",
+            100_000,
+            WITNESSED,
+            ((1_000, 5),),
+            (HYFD, PYRO),
+            (PYRO,),
+            (INSERTED, END),
+            fresh=True,
         ),
         Mode(
-            "lineitem-1m", "lineitem", 1_000_000, WITNESSED, ((1_000, 5),), (HYFD, PYRO), (PYRO,), fresh=True
+            "lineitem-1m",
+            "lineitem",
+            1_000_000,
+            WITNESSED,
+            ((1_000, 5),),
+            (HYFD, PYRO),
+            (PYRO,),
+            (END,),
+            fresh=True,
         ),
     )
 }
 QUICK_MODES = ("adult", "adult-approximate", "flight")
-LATER = {False: "after the last delete", True: "after the inserts"}  # by `fresh`
 
 
 @dataclass(frozen=True)
@@ -228,9 +246,9 @@ def rows_at(mode: Mode, n_rows: int, state: str) -> tables.Rows:
     """The numbers of the rows that the table has at a state."""
     there = np.ones(2 * n_rows, dtype=np.bool_)
     there[n_rows:] = False
-    for batch in batch_plan(mode, n_rows) if state != "tracked" else ():
+    for batch in batch_plan(mode, n_rows) if state != TRACKED else ():
         there[batch.rows] = batch.kind == "insert"
-        if batch.checked and state == LATER[mode.fresh]:
+        if batch.checked and state != END:
             break
     return np.flatnonzero(there)
 
@@ -257,7 +275,7 @@ def measure_mode(mode: Mode, table: tables.BenchTable, workspace: Path, found: P
         "elapsed_s": meter.elapsed_s,
         "peak_bytes": meter.peak_bytes,
         "memory_kind": meter.memory_kind,
-        "n_fds": note(ws, state="tracked"),
+        "n_fds": note(ws, state=TRACKED),
     }
     peak = (meter.peak_bytes or 0) / 1e9
     say(f"  track {meter.elapsed_s:.2f} s, {out['track']['n_fds']:,} FDs, {peak:.2f} GB")
@@ -275,8 +293,8 @@ def measure_mode(mode: Mode, table: tables.BenchTable, workspace: Path, found: P
     for batch in batch_plan(mode, table.n_rows):
         out["batches"].append(timed_apply(ws, table.name, batch.kind, table.rows(batch.rows)))
         if batch.checked:
-            out["n_fds_later"] = note(ws, state=LATER[mode.fresh])
-    out["n_fds_at_end"] = note(ws, state="end")
+            out["n_fds_later"] = note(ws, state=INSERTED if mode.fresh else DELETED)
+    out["n_fds_at_end"] = note(ws, state=END)
     if counted:
         after = digest(*agree_sets(ws, table.name))
         out["agree_sets"]["as_at_start"] = before == after
@@ -499,10 +517,10 @@ class Run:
         if not mode.fresh:
             self.compare_ours(mode, table, result)
         if self.timeout_s is not None:
-            for peer in mode.peers:
-                self.peer(mode, table, peer, "tracked", result)
-            for peer in mode.peers_later:
-                self.peer(mode, table, peer, "end" if mode.fresh else LATER[False], result)
+            asked = [(peer, TRACKED) for peer in mode.peers]
+            asked += [(peer, state) for state in mode.later for peer in mode.peers_later]
+            for peer, state in asked:
+                self.peer(mode, table, peer, state, result)
         for check in result["agreement"]:
             word = "equal" if check["equal"] else "ours WRONG" if check["ours_wrong"] else "theirs wrong"
             say(f"{mode.name}: {check['what']}: {word}")
@@ -510,7 +528,7 @@ class Run:
 
     def compare_ours(self, mode: Mode, table: tables.BenchTable, result: Json) -> None:
         """The table at the end is the one at the start, so its FDs are."""
-        files = [self.found / ours_file(mode, 0.0, state) for state in ("end", "tracked")]
+        files = [self.found / ours_file(mode, 0.0, state) for state in (END, TRACKED)]
         if all(file.exists() for file in files):
             rows = table.rows(np.arange(table.n_rows))
             check = compare("at the end: as tracked", *map(read_found, files), rows, 0.0)
@@ -519,17 +537,17 @@ class Run:
     def peer(self, mode: Mode, table: tables.BenchTable, peer: Peer, state: str, result: Json) -> None:
         """Run a peer on the table at a state, once for all modes that ask, and compare."""
         numbers = rows_at(mode, table.n_rows, state)
-        key = f"{table.csv.stem}, {peer.name}, {'tracked' if state == 'tracked' else f'{mode.name} {state}'}"
+        key = f"{table.csv.stem}, {peer.name}, {state if state == TRACKED else f'{mode.name} {state}'}"
         file = self.found / f"{key}.peer.json"
         if not any(run["key"] == key for run in self.peers):
-            csv = table.csv if state == "tracked" else self.scratch / f"{mode.name}-later.csv"
-            if state != "tracked":
+            csv = table.csv if state == TRACKED else self.scratch / f"{mode.name}-later.csv"
+            if state != TRACKED:
                 write_csv(table, numbers, csv)
             done = run_peer(peer.algorithm, csv, self.timeout_s or TIMEOUT_S, None, file, peer.options)
             say(f"{mode.name}: {peer.name}, {state}: {done}")
             told = {**done.to_dict(), "key": key, "stem": table.csv.stem, "name": peer.name, "state": state}
             self.peers.append(told)
-            if state != "tracked":
+            if state != TRACKED:
                 csv.unlink()
         ours = self.found / ours_file(mode, peer.max_error, state)
         if ours.exists() and file.exists():

@@ -362,15 +362,16 @@ def draw(results: Json, file: Path) -> None:
                 panel.plot(ours, row - lift, "o", color=COLOURS[kind], ms=8, zorder=3)
             if limit := most.get((mode["name"], i), {}).get(kind):
                 panel.plot([limit] * 2, [row - lift - 0.13, row - lift + 0.13], color="#222222", lw=2.5)
-        for name in mode.get("peer_names", []):
+        for rank, name in enumerate(mode.get("peer_names", [])):
             level, at_least = peer_seconds(peer_run(results, mode, name))
             if level is not None:
                 panel.plot(level, row, ">" if at_least else "x", color="#888888", ms=8, mew=2, zorder=2)
                 panel.annotate(
                     name.split()[0],
                     (level, row),
-                    xytext=(7, 4),
+                    xytext=(0, 7 if rank == 0 else -14),  # two that are close stay readable
                     textcoords="offset points",
+                    ha="center",
                     fontsize=8,
                     color="#666666",
                 )

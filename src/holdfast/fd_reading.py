@@ -44,6 +44,7 @@ FEW_COMMITS = 8
 # `held_versions` looks no further back than so many changes of the cover: it is part of a batch, and to read
 # and compare a cover of some thousand dependencies takes about a millisecond.
 MAX_RUNS = 100
+MAX_READ = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +290,7 @@ class FdReader(Reader):
         """For how many versions of the table, up to that before a version, each had held without a break.
 
         masks IN uint64[n, n_words], rhs IN [n]; int64[n]. 0: it did not hold just before. Looks no further
-        back than MAX_RUNS changes of the cover: then it is at least that many. Cost: a process reads what
+        back than MAX_RUNS changes of the cover, or MAX_READ dependencies: then it is at least that many. Cost: a process reads what
         it has not seen of the ledger, then covers, newest first, while a dependency is left that held
         through all of them.
         """
@@ -299,11 +300,13 @@ class FdReader(Reader):
             return counts
         n_columns = len(self._current(table, past[-1].version)[1].schema)
         asked = np.arange(len(masks))
+        n_read = 0
         for run in reversed(_runs(past)[-MAX_RUNS:]):
-            held = held_in(masks[asked], rhs[asked], *read_fds(self.root, run.cover, n_columns))
-            asked = asked[held]
+            cover = read_fds(self.root, run.cover, n_columns)
+            asked = asked[held_in(masks[asked], rhs[asked], *cover)]
             counts[asked] += run.n_versions
-            if not len(asked):
+            n_read += len(cover[1])
+            if not len(asked) or n_read > MAX_READ:
                 break
         return counts
 
@@ -510,16 +513,18 @@ def inside(masks: U64, rhs: I32, mask: U64, column: int) -> Bool:
 def held_in(masks: U64, rhs: I32 | I64, cover_masks: U64, cover_rhs: I32) -> Bool:
     """Which dependencies hold according to a cover: bool[n].
 
-    masks IN uint64[n, n_words], rhs IN [n]; the cover likewise. Cost: per right-hand side at most the
-    product of their numbers.
+    masks IN uint64[n, n_words], rhs IN [n]; the cover likewise. Cost: a hash of each; for those that are not
+    in the cover themselves, per right-hand side at most the product of their numbers.
     """
     from holdfast.kernels.masks import contains_any
 
-    held = np.zeros(len(masks), dtype=np.bool_)
-    parts = _by_rhs(cover_rhs)
-    for column, asked in _by_rhs(rhs).items():
-        if column in parts:
-            held[asked] = contains_any(masks[asked], cover_masks[parts[column]])
+    held = _marked(masks, rhs, cover_masks, cover_rhs)
+    rest = np.flatnonzero(~held)
+    if len(rest):
+        parts = _by_rhs(cover_rhs)
+        for column, asked in _by_rhs(rhs[rest]).items():
+            if column in parts:
+                held[rest[asked]] = contains_any(masks[rest[asked]], cover_masks[parts[column]])
     return held
 
 
@@ -532,12 +537,12 @@ def _by_rhs(rhs: I32 | I64) -> dict[int, I64]:
     return dict(zip(columns.tolist(), np.split(order, starts[1:]), strict=True))
 
 
-def _keyed(masks: U64, rhs: I32) -> U64:
+def _keyed(masks: U64, rhs: I32 | I64) -> U64:
     """Masks with one word more that holds the right-hand side: equal iff the dependencies are."""
     return np.concatenate([masks, rhs.astype(np.uint64)[:, None]], axis=1)
 
 
-def _marked(masks: U64, rhs: I32, cover_masks: U64, cover_rhs: I32) -> Bool:
+def _marked(masks: U64, rhs: I32 | I64, cover_masks: U64, cover_rhs: I32) -> Bool:
     """Which dependencies are in a cover: bool[n]."""
     from holdfast.state.cover import without
 

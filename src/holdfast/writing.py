@@ -16,10 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from holdfast.errors import NOTHING_APPLIED, ConflictError, HoldfastError, WorkspaceError
-from holdfast.history import columns_mask
 from holdfast.inspection import Inspector
 from holdfast.model.change import Change, DependencyChange, Pin, TableChange
 from holdfast.model.dependency import Fd, Ind
@@ -151,11 +148,13 @@ class Writer(Inspector):
         *,
         commit: bool,
     ) -> Change:
-        own = [c for step in done for c in self._with_spells(step, base)]
+        told = [self._spells(step, base, commit=commit) for step in done]
+        own = [c for changes, _ in told for c in changes]
+        parts = [replace(step.summary, longest=n) for step, (_, n) in zip(done, told, strict=True)]
         return Change(
             action=action,
             version=base + 1 if commit else base,
-            tables=tuple(step.summary for step in done),
+            tables=tuple(parts),
             changes=(*own, *(inclusions.changes if inclusions is not None else ())),
             elapsed_s=time.perf_counter() - started,
             batch_id=batch_id,
@@ -164,25 +163,22 @@ class Writer(Inspector):
             accesses=inclusions.accesses if inclusions is not None else {},
         )
 
-    def _with_spells(self, step: Step, base: int) -> Sequence[DependencyChange]:
-        """The changes of a step; of functional dependencies that broke, with how long they had held."""
-        changes = list(step.changes)
-        broken = [
-            (i, c.dependency)
-            for i, c in enumerate(changes)
-            if c.event == "broke" and isinstance(c.dependency, Fd)
+    def _spells(self, step: Step, base: int, *, commit: bool) -> tuple[Sequence[DependencyChange], int]:
+        """(changes, longest): the changes of a step, those that broke with how long they had held.
+
+        `longest` is the longest of those listed; of a check, where somebody may gate on it, of all that broke.
+        """
+        news = step.fd_news
+        if news is None or not len(news.broken):
+            return step.changes, 0
+        asked = sum(c.event == "broke" for c in news.changes) if commit else len(news.broken)
+        held = self.held_versions(step.table, news.broken[:asked], news.broken_rhs[:asked], base + 1)
+        own = iter(held.tolist())
+        changes = [
+            replace(c, held=next(own)) if c.event == "broke" and isinstance(c.dependency, Fd) else c
+            for c in step.changes
         ]
-        if not broken:
-            return changes
-        names = step.state.schema.names
-        sides = [([names.index(n) for n in fd.lhs], names.index(fd.rhs)) for _, fd in broken]
-        n_words = max(1, (len(names) + 63) // 64)
-        masks = np.stack([columns_mask(lhs, n_words) for lhs, _ in sides])
-        rhs = np.array([column for _, column in sides], dtype=np.int64)
-        held = self.held_versions(step.table, masks, rhs, base + 1)
-        for (i, _), n in zip(broken, held.tolist(), strict=True):
-            changes[i] = replace(changes[i], held=n)
-        return changes
+        return changes, int(held.max())
 
     def _taken_in(
         self, context: Context, base: int, join: Join, done: Sequence[Step], *, commit: bool

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 import holdfast
+from app.shell import Shell
 from holdfast.app import cli
 
 ROWS = "name,phone,age\nLee,345,20\nPayne,245,30\nLee,234,30\n"
@@ -25,48 +23,6 @@ HARMLESS = "name,phone,age\nKim,999,44\n"
 CUSTOMERS = "id,name\n101,Ada\n102,Bob\n103,Cyd\n105,Dan\n"
 ORDERS = "nr,customer,ship_to\n1,101,101\n2,101,102\n3,103,101\n4,105,105\n5,101,101\n"
 BAD_ORDERS = "nr,customer,ship_to\n6,999,999\n7,998,101\n"
-
-
-@dataclass
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-@dataclass
-class Shell:
-    """Runs commands in a folder, on the workspace `my.hold` in it."""
-
-    folder: Path
-
-    def __call__(self, *args: str, engine: str = "inline") -> Outcome:
-        """In this process."""
-        given = ["-w", str(self.folder / "my.hold"), "--engine", engine, *args]
-        result = CliRunner().invoke(cli.app, given, prog_name="holdfast")
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return Outcome(result.exit_code, result.stdout, result.stderr)
-
-    def process(self, *args: str, code: str = "from holdfast.app.cli import main; main()") -> Outcome:
-        """As a process of its own."""
-        run = subprocess.run(
-            [sys.executable, "-c", code, "-w", "my.hold", "--engine", "inline", *args],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        return Outcome(run.returncode, run.stdout, run.stderr)
-
-    def file(self, name: str, text: str) -> str:
-        path = self.folder / name
-        path.write_text(text, encoding="utf-8")
-        return str(path)
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from holdfast.app.report import Paper
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def test_keys_and_inclusions_break_and_come_back(tmp_path: Path) -> None:
+def test_what_holds_breaks_and_comes_back(tmp_path: Path) -> None:
     file = io.StringIO()
     changes = demo.run(Paper(file), tmp_path / "demo.hold", engine="inline")
     events = [[(c.event, str(c.dependency)) for c in change.changes] for change in changes[1:]]
@@ -22,13 +22,14 @@ def test_keys_and_inclusions_break_and_come_back(tmp_path: Path) -> None:
     assert ("appeared", "orders[tracking]") in events[2]
     assert events[4] == [("broke", "orders[customer_id] in customers[customer_id]")]
     assert events[5] == [("appeared", "orders[customer_id] in customers[customer_id]")]
-    counts = [(4000, 0), (5, 0), (0, 1), (1, 1), (712, 0), (1, 0), (1, 0)]
+    assert ("broke", "orders: product -> unit_price") in events[6]
+    counts = [(4000, 0), (5, 0), (0, 1), (1, 1), (712, 0), (1, 0), (1, 0), (1, 0)]
     assert [(c.n_inserted, c.n_deleted) for c in changes] == counts
 
     text = file.getvalue()
     steps = text.split("\n$ holdfast -w demo.hold ")
     assert [s.split("\n", 1)[0] for s in steps[1:]] == [
-        "track orders orders.csv --row-key order_id --kinds ucc,ind",
+        "track orders orders.csv --row-key order_id --kinds ucc,fd,ind",
         "apply orders --inserts 1-inserts.csv",
         "apply orders --deletes 2-deletes.csv",
         "apply orders --updates 3-updates.csv",
@@ -36,10 +37,14 @@ def test_keys_and_inclusions_break_and_come_back(tmp_path: Path) -> None:
         "links",
         "apply orders --inserts 4-inserts.csv",
         "apply customers --inserts 5-inserts.csv",
+        "show --top 3",
+        "normalise orders",
+        "apply orders --inserts 6-inserts.csv",
+        "explain orders 'product -> unit_price'",
         "show --table orders",
     ]
-    track, insert, delete, update, more, links, stranger, arrival, show = steps[1:]
-    assert "4,000 rows, 4 minimal keys" in track
+    track, insert, delete, update, more, links, stranger, arrival, top, normal, typo, why, show = steps[1:]
+    assert "4,000 rows, 4 minimal keys, 32 minimal functional dependencies (counted evidence)" in track
     assert "[invoice] is no longer unique:" in insert
     assert insert.count("R24-004488") == 2  # both rows that share the invoice
     assert "[invoice] is unique now; its duplicates are gone" in delete
@@ -52,7 +57,13 @@ def test_keys_and_inclusions_break_and_come_back(tmp_path: Path) -> None:
     assert "misses 1 value in 1 row: 701" in stranger
     assert "14006" in stranger  # the row that carries it
     assert "healed by this batch" in arrival
+    assert "broke: 3 functional dependencies, each with a key above on the left" in insert
+    assert "product -> unit_price\n        explains 3,993 redundant values" in top
+    assert "orders_product[product, unit_price]" in normal
+    assert "does not hold any more; it had held through 5 versions:" in typo
+    assert "product anchor: 355 rows, 2 values of unit_price: 89.00 (354), 98.00 (1)" in why
     assert "customer_id, placed_at" in show
+    assert "  1  unit_price -> product\n" in show
     assert "orders[product] in products[product]" in show
     assert str(tmp_path / "demo.hold") in show  # what to try next
 
@@ -71,6 +82,7 @@ def test_the_bundled_files_are_what_the_script_writes(tmp_path: Path) -> None:
     make_orders.write(tmp_path)
     written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     batches = ["1-inserts.csv", "2-deletes.csv", "3-updates.csv", "4-inserts.csv", "5-inserts.csv"]
+    batches.append("6-inserts.csv")
     assert sorted(written) == [*batches, "customers.csv", "orders.csv", "products.csv"]
     for name, content in written.items():
         assert (demo.EXAMPLES / name).read_bytes() == content

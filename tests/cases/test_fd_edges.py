@@ -524,3 +524,22 @@ def test_changes_that_are_too_many_to_list(
     assert fds(ws) == after
     held = {h.fd.arrow: h.holds for h in ws.fd_log("t")}
     assert all(held[arrow] == (event != "broke") for event, arrow in broke)
+
+
+@EVIDENCE
+def test_what_broke_is_told_however_much_is_implied(
+    tracked: Opener, monkeypatch: pytest.MonkeyPatch, evidence: str
+) -> None:
+    """A list that is cut is cut for each event on its own: two FDs are implied now, one broke."""
+    monkeypatch.setattr(fd_report, "MAX_LISTED", 1)
+    columns = {"a": [1, 1, 1, 1, 2], "b": [1, 1, 2, 2, 3], "c": [1, 2, 1, 2, 1], "d": [1, 2, 3, 3, 5]}
+    ws = tracked(columns, evidence=evidence)
+    change = ws.apply(
+        "t",
+        deletes=ints({"a": [2], "b": [3], "c": [1], "d": [5]}),
+        inserts=ints({"a": [1], "b": [1], "c": [1], "d": [9]}),
+    )
+    [broke] = change.broke
+    assert broke.dependency == Fd("t", ("b", "c"), "d")
+    assert broke.held == 1
+    assert broke.witnesses

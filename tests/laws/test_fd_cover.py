@@ -10,11 +10,13 @@ import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
+from holdfast.discovery.fd_counted import tried_cover
 from holdfast.kernels.fd_masks import breaks, maximal_for
 from holdfast.kernels.masks import full_mask, mask_of, n_words_for, positions_of
 from holdfast.kernels.pairs import WITNESSES
 from holdfast.state import cover as cover_module
 from holdfast.state import fd_evidence
+from holdfast.state.counted import CountedEvidence
 from holdfast.state.fd_cover import FdCover, Relevant, by_lhs, has_column, keyed
 from holdfast.state.fd_evidence import FdEvidence
 from laws.registry import arrays_of, pairs_of, sets_of
@@ -296,3 +298,19 @@ def test_two_definitions_of_an_error(case: Filled, nulls: str) -> None:
             assert oracle.holds(case.rows, lhs, rhs, nulls) == (violating == 0)
             removed = len(case.rows) - oracle.kept_rows(case.rows, lhs, rhs, nulls)
             assert (removed == 0) == (violating == 0)
+
+
+@given(agree_sets(), st.sampled_from([1, 2]), st.booleans())
+def test_trying_on_the_index_equals_hitting_sets(
+    case: tuple[int, AgreeSets, AgreeSets], max_lhs: int, grows: bool
+) -> None:
+    """From scratch, and from the cover before agree sets were added."""
+    width, before, after = case
+    if grows:
+        after = before | after
+    known = FdCover.of(relevant_of(before, width), max_lhs) if grows else None
+    counts = np.ones(len(after), dtype=np.int64)
+    evidence, _, _ = CountedEvidence.empty(width).changed(masks(after, width), counts)
+    tried = tried_cover(evidence, max_lhs, known)
+    expected = FdCover.of(relevant_of(after, width), max_lhs)
+    assert [sets_of(c.masks) for c in tried.covers] == [sets_of(c.masks) for c in expected.covers]

@@ -39,12 +39,14 @@ import holdfast.pipeline.batch
 import holdfast.pipeline.encode
 from holdfast.discovery import inds
 from holdfast.errors import ConflictError, HoldfastError, TableExistsError
+from holdfast.fd_reading import FdReader
+from holdfast.history import columns_mask
 from holdfast.model.dependency import Side
 from holdfast.pipeline import relation, values
 from holdfast.storage import bundle, composites, format, ledger, litter, segments
 from holdfast.storage.ledger_rows import ChangeRow, CommitRow
 from holdfast.workspace import Workspace
-from trust import kit, shop
+from trust import kit, shop, twins
 
 CHILD_TIMEOUT_S = 60.0
 Half = Callable[..., None]
@@ -303,6 +305,71 @@ def shop_follow(root: Path) -> dict[str, Any]:
     return kit.snapshot(root)
 
 
+# Of tables with functional dependencies:
+
+
+def twins_build(root: Path) -> dict[str, Any]:
+    twins.build(root)
+    return {}
+
+
+def twins_track(root: Path) -> dict[str, Any]:
+    """One commit each; so the second one may be missing."""
+    repeated = True
+    with holdfast.open(root, engine="inline") as ws:
+        for table in twins.TABLES:
+            if table not in ws.tables():
+                twins.track(ws, table)
+                repeated = False
+    return {"repeated": repeated}
+
+
+def twins_apply(root: Path) -> dict[str, Any]:
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        return {"repeated": twins.apply(ws, kit.BATCH, batch_id="the batch").repeated}
+
+
+def twins_apply_one(root: Path) -> dict[str, Any]:
+    """Keys, exact and approximate dependencies of one table, with their evidence."""
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        change = kit.apply(ws, kit.BATCH, twins.COUNTED, batch_id="the batch")
+        return {"repeated": change.repeated}
+
+
+def twins_apply_merging(root: Path) -> dict[str, Any]:
+    relation.MERGE_FANOUT = 2
+    return twins_apply(root)
+
+
+def twins_apply_tidying(root: Path) -> dict[str, Any]:
+    result = twins_apply(root)
+    tidy(root)
+    return result
+
+
+def twins_merge(root: Path) -> dict[str, Any]:
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        before = ws.version
+        return {"repeated": ws.merge(twins.COUNTED) == before}
+
+
+def twins_drop(root: Path) -> dict[str, Any]:
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        repeated = twins.WITNESSED not in ws.tables()
+        if not repeated:
+            ws.drop(twins.WITNESSED)
+        return {"repeated": repeated}
+
+
+def twins_follow(root: Path) -> dict[str, Any]:
+    """A batch on top, so that evidence and indexes are used, not only named."""
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        twins.apply(ws, kit.NEXT, batch_id="next")
+        assert not ws.explain_fd(twins.COUNTED, ["grade"], "city").holds
+        assert ws.fd_log(twins.COUNTED)
+    return kit.snapshot(root)
+
+
 def recover(root: Path, operation: str) -> dict[str, Any]:
     """What a killed operation has left; the operation again; tidying; a batch on top."""
     found = kit.snapshot(root) if (root / format.MARKER).exists() else None
@@ -326,7 +393,8 @@ def recover(root: Path, operation: str) -> dict[str, Any]:
 def follow_up(root: Path, operation: str) -> dict[str, Any]:
     if operation == "drop":
         return kit.snapshot(root)
-    return shop_follow(root) if operation.startswith("shop_") else follow(root)
+    family = operation.split("_")[0]
+    return {"shop": shop_follow, "twins": twins_follow}.get(family, follow)(root)
 
 
 OPERATIONS: dict[str, Callable[[Path], dict[str, Any]]] = {
@@ -352,6 +420,15 @@ OPERATIONS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "shop_pin": shop_pin,
     "shop_drop": shop_drop,
     "shop_follow": shop_follow,
+    "twins_build": twins_build,
+    "twins_track": twins_track,
+    "twins_apply": twins_apply,
+    "twins_apply_one": twins_apply_one,
+    "twins_apply_merging": twins_apply_merging,
+    "twins_apply_tidying": twins_apply_tidying,
+    "twins_merge": twins_merge,
+    "twins_drop": twins_drop,
+    "twins_follow": twins_follow,
     "snapshot": kit.snapshot,
 }
 
@@ -376,6 +453,9 @@ class FakeLedger:
     def commit_row(self, version: int, table: str | None = None) -> CommitRow:
         return next(row for row in self.versions[version - 1] if table in (None, row.table))
 
+    def commits(self, table: str) -> list[CommitRow]:
+        return [row for rows in self.versions for row in rows if row.table == table]
+
     def find_batch(self, *_: str) -> None:
         return None
 
@@ -384,9 +464,11 @@ class FakeLedger:
             raise ConflictError("not the newest")
         # Through JSON, as in the real one.
         states = [json.loads(json.dumps(commit.state)) for commit in commits]
-        self.versions.append(
-            [CommitRow(c.table, c.action, state) for c, state in zip(commits, states, strict=True)]
-        )
+        rows = [
+            CommitRow(c.table, c.action, state, c.detail, version=base + 1)
+            for c, state in zip(commits, states, strict=True)
+        ]
+        self.versions.append(rows)
         return self.version
 
 
@@ -410,11 +492,21 @@ def warm_up() -> None:
         ws.merge("orders")
         kit.inclusions_of(ws, {table: kit.rows_of(ws, table) for table in ws.tables()})
         ws.drop("parts")
+    with tempfile.TemporaryDirectory(prefix="holdfast-warm-") as folder:
+        ws = _on_a_fake_ledger(Path(folder))
+        for table in twins.TABLES:
+            twins.track(ws, table)
+        for batch in (*kit.HISTORY, kit.BATCH, kit.NEXT):
+            twins.apply(ws, batch)
+        for table in twins.TABLES:
+            kit.fds_of(ws, table, kit.rows_of(ws, table))
+        ws._measured(ws._current(twins.COUNTED)[1], columns_mask([3], 1), 2)
+        ws.merge(twins.COUNTED)
 
 
 def _on_a_fake_ledger(root: Path) -> Workspace:
     ws = Workspace.__new__(Workspace)
-    holdfast.history.Reader.__init__(ws, root, FakeLedger())  # type: ignore[arg-type]
+    FdReader.__init__(ws, root, FakeLedger())  # type: ignore[arg-type]
     ws._spark, ws._mode, ws._hook, ws._engine = None, "inline", None, None
     ws._known, ws._inclusions = {}, None
     return ws

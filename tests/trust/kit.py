@@ -3,7 +3,7 @@
 Nothing here touches Spark. `snapshot` reads everything a user could see, down to the rows in the
 segments and the frequencies in the runs, so that two equal snapshots are equal workspaces; and it holds
 the dependencies of all kinds against the oracles of the very rows it found. `shop.py` has tables
-that refer to each other.
+that refer to each other, `twins.py` tables with functional dependencies.
 """
 
 from __future__ import annotations
@@ -18,17 +18,21 @@ import numpy as np
 import pyarrow as pa
 
 import holdfast
+from holdfast.model.dependency import Fd
 from holdfast.storage.generator import GeneratorState
 from holdfast.storage.ledger_rows import SHARED
 from holdfast.storage.runs import entries_in_range
 from holdfast.storage.segments import open_segment
 from holdfast.storage.tables import TableState
 from holdfast.workspace import Workspace
+from reference import fds as fd_oracle
 from reference import inds as oracle
 
 COLUMNS = ("id", "name", "city", "grade", "score")
 TYPES = (pa.int64(), pa.string(), pa.string(), pa.int64(), pa.float64())
 Row = tuple[Any, ...]
+# How the files of covers are called: older versions need them, too.
+COVERS = ("cover-", "fds-", "approximate-")
 
 START: list[Row] = [
     (1, "Ada", "Rome", 1, 0.5),
@@ -197,6 +201,30 @@ def inclusions_of(ws: Workspace, rows: Mapping[str, Sequence[Row]]) -> dict[str,
     }
 
 
+def fds_of(ws: Workspace, table: str, rows: Sequence[Row]) -> dict[str, Any]:
+    """All that a workspace shows of functional dependencies; each part is as the oracle says."""
+    names, kept = ws.schema(table).names, ws._current(table)[1].fds
+    assert kept is not None
+
+    def arrow(fd: fd_oracle.FD) -> str:
+        return Fd(table, tuple(names[c] for c in sorted(fd[0])), names[fd[1]]).arrow
+
+    found = {"held": [d.arrow for d in ws.dependencies("fd", table) if isinstance(d, Fd)]}
+    assert sorted(found["held"]) == sorted(map(arrow, fd_oracle.minimal_fds(rows, len(names), "equal")))
+    if kept.evidence_kind == "counted":
+        counted = fd_oracle.agree_counts(rows, "equal")
+        expected = [(tuple(names[c] for c in sorted(agreed)), n) for agreed, n in counted.items()]
+        assert sorted(ws.agree_sets(table)) == sorted(expected)
+    if kept.max_error:
+        nearly = fd_oracle.approximate_fds(rows, len(names), "equal", kept.max_error)
+        told = ws.dependencies("fd", table, max_error=kept.max_error)
+        errors = {d.arrow: d.error for d in told if isinstance(d, Fd)}
+        total = max(1, fd_oracle.total_pairs(rows))
+        assert errors == {arrow(fd): n / total for fd, n in nearly.items()}
+        found["nearly"] = [f"{d} {d.error}" for d in ws.dependencies(None, table, max_error=kept.max_error)]
+    return found
+
+
 def snapshot(root: Path) -> dict[str, Any]:
     """All that a workspace shows, from a fresh look at it; JSON can carry it."""
     with holdfast.open(root, engine="inline", create=False) as ws:
@@ -213,6 +241,8 @@ def snapshot(root: Path) -> dict[str, Any]:
                 tables[table]["keys"] = keys_of(ws, table)
                 tables[table]["non_uniques"] = sorted(map(list, ws.non_uniques(table)))
                 assert tables[table]["keys"] == minimal_keys(rows[table], ws.schema(table).names)
+            if "fd" in ws.kinds(table):
+                tables[table]["fds"] = fds_of(ws, table, rows[table])
         n_files = ws.verify()
         assert n_files >= 2 * len(tables)
         log = [(entry.version, entry.table, entry.action, entry.batch_id) for entry in ws.log()]
@@ -235,7 +265,7 @@ def needed_files(ws: Workspace) -> set[str]:
             continue
         of = (GeneratorState if commit.table == SHARED else TableState).from_dict(commit.state)
         newest = heads.get(commit.table) == commit.version
-        needed |= {ref.name for ref in of.files() if newest or "/cover-" in ref.name}
+        needed |= {ref.name for ref in of.files() if newest or ref.name.split("/")[-1].startswith(COVERS)}
     return needed
 
 

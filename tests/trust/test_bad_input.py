@@ -41,7 +41,7 @@ from holdfast.errors import (
 from holdfast.model.dependency import Side
 from holdfast.storage.format import FORMAT
 from holdfast.workspace import Workspace
-from trust import kit
+from trust import kit, twins
 
 HUGE = "x" * 100_000
 HEADER = "id,name,city,grade,score\n"
@@ -769,6 +769,147 @@ INCLUSIONS = [
     ),
 ]
 
+FUNCTIONAL = [
+    Case(
+        "left-hand sides of no column",
+        UsageError,
+        ("max_lhs is 0", "at least 1"),
+        lambda ws, folder: ws.track("new", people(), kinds=["fd"], max_lhs=0),
+    ),
+    *(
+        Case(
+            f"an error of {error} to track",
+            UsageError,
+            (f"max_error is {error}", "between 0 and 1"),
+            lambda ws, folder, error=error: ws.track("new", people(), kinds=["fd"], max_error=error),
+        )
+        for error in (-0.1, 0.0, 1.0, 1.5, float("nan"))
+    ),
+    Case(
+        "unknown evidence",
+        UsageError,
+        ("'guessed'", "counted", "witnessed"),
+        lambda ws, folder: ws.track("new", people(), kinds=["fd"], evidence="guessed"),
+    ),
+    Case(
+        "huge evidence",
+        UsageError,
+        ("xxx...", "counted"),
+        lambda ws, folder: ws.track("new", people(), kinds=["fd"], evidence=HUGE),
+    ),
+    Case(
+        "errors without counts",
+        UsageError,
+        ("counted evidence", "max_error"),
+        lambda ws, folder: ws.track("new", people(), kinds=["fd"], max_error=0.1, evidence="witnessed"),
+    ),
+    *(
+        Case(
+            f"{name} without functional dependencies",
+            UsageError,
+            (name, "ucc", "kind fd"),
+            lambda ws, folder, given=given: ws.track("new", people(), kinds=["ucc"], **given),
+        )
+        for name, given in {
+            "max_lhs": {"max_lhs": 2},
+            "max_error": {"max_error": 0.1},
+            "evidence": {"evidence": "counted"},
+        }.items()
+    ),
+    Case(
+        "errors of witnessed evidence",
+        UsageError,
+        ("'witnessed'", "--evidence counted"),
+        lambda ws, folder: ws.dependencies(kind="fd", table="witnessed", max_error=0.1),
+    ),
+    Case(
+        "another error of an older version",
+        UsageError,
+        ("'counted'", "0.1", "0.2"),
+        lambda ws, folder: ws.dependencies(kind="fd", table="counted", max_error=0.2, at=5),
+    ),
+    Case(
+        "agree sets of witnessed evidence",
+        UsageError,
+        ("'witnessed'", "--evidence counted"),
+        lambda ws, folder: ws.agree_sets("witnessed"),
+    ),
+    *(
+        Case(
+            f"{name} of a table without functional dependencies",
+            UsageError,
+            ("'people'", "not tracked", "--kinds fd"),
+            call,
+        )
+        for name, call in {
+            "agree sets": lambda ws, folder: ws.agree_sets("people"),
+            "an explanation": lambda ws, folder: ws.explain_fd("people", ["id"], "name"),
+            "an error": lambda ws, folder: ws.error_of("people", ["id"], "name"),
+            "histories": lambda ws, folder: ws.fd_log("people"),
+            "a ranking": lambda ws, folder: ws.rank_fds("people"),
+            "a normal form": lambda ws, folder: ws.normalise("people"),
+        }.items()
+    ),
+    *(
+        Case(f"{name} of an unknown table", UnknownTableError, ("'x'", "Tables:"), call)
+        for name, call in {
+            "agree sets": lambda ws, folder: ws.agree_sets("x"),
+            "an explanation": lambda ws, folder: ws.explain_fd("x", ["id"], "name"),
+            "histories": lambda ws, folder: ws.fd_log("x"),
+            "a ranking": lambda ws, folder: ws.rank_fds("x"),
+            "a normal form": lambda ws, folder: ws.normalise("x"),
+        }.items()
+    ),
+    *(
+        Case(
+            f"an unknown column on the {side}",
+            UnknownColumnError,
+            ("'counted'", "'nam'", "Did you mean 'name'?"),
+            call,
+        )
+        for side, call in {
+            "left": lambda ws, folder: ws.explain_fd("counted", ["nam"], "city"),
+            "right": lambda ws, folder: ws.explain_fd("counted", ["id"], "nam"),
+            "left of an error": lambda ws, folder: ws.error_of("counted", ["nam"]),
+            "right of an error": lambda ws, folder: ws.error_of("counted", ["id"], "nam"),
+        }.items()
+    ),
+    Case(
+        "huge column on the left",
+        UnknownColumnError,
+        ("xxx...",),
+        lambda ws, folder: ws.explain_fd("counted", [HUGE], "city"),
+    ),
+    Case(
+        "a ranking of none",
+        UsageError,
+        ("top is 0", "at least 1"),
+        lambda ws, folder: ws.rank_fds("counted", top=0),
+    ),
+    Case(
+        "an unknown normal form",
+        UsageError,
+        ("'4nf'", "bcnf", "3nf"),
+        lambda ws, folder: ws.normalise("counted", "4nf"),
+    ),
+    Case(
+        "a row that is not there",
+        AbsentRowError,
+        ("'counted'", NOTHING),
+        lambda ws, folder: ws.apply_all(
+            {"witnessed": {"inserts": people()}, "counted": {"inserts": people(), "deletes": people(id=[98])}}
+        ),
+    ),
+    Case(
+        "a bad value",
+        ColumnTypeError,
+        ("'id'", "'x'", NOTHING),
+        lambda ws, folder: ws.apply_all(
+            {"witnessed": {"inserts": people()}, "counted": {"inserts": people(id=["x"])}}
+        ),
+    ),
+]
+
 APPEND_ONLY = [
     Case(
         f"{part} of an append-only table",
@@ -981,6 +1122,23 @@ def events(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with holdfast.open(root, engine="inline") as ws:
         ws.track("events", people(), append_only=True)
     return root
+
+
+@pytest.fixture(scope="module")
+def dependent(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with two tables that have functional dependencies, at versions 5 and 6."""
+    root = tmp_path_factory.mktemp("dependent") / "w"
+    shutil.copytree(base, root)
+    with holdfast.open(root, engine="inline") as ws:
+        for table in twins.TABLES:
+            twins.track(ws, table)
+        ws.apply(twins.COUNTED, inserts=people())
+    return root
+
+
+@pytest.mark.parametrize("case", FUNCTIONAL, ids=lambda case: case.name)
+def test_bad_input_about_functional_dependencies(case: Case, dependent: Path, tmp_path: Path) -> None:
+    _check(case, dependent, tmp_path, litter=True)
 
 
 @pytest.mark.parametrize("case", APPEND_ONLY, ids=lambda case: case.name)

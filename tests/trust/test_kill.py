@@ -5,7 +5,8 @@ write, when half of it is on the disk, or right after it. n counts up until an o
 every kill another process opens the workspace and reads all of it (rows from the segments, checksums,
 history) and holds its dependencies against the oracle; then the same operation runs again and must end
 where an undisturbed one ends. Operations of the `shop` have several tables, whose rows, keys and
-inclusions must be of one version, together with the generator that they share.
+inclusions must be of one version, together with the generator that they share. Those of the `twins` have two
+tables with functional dependencies, of both kinds of evidence.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from typing import Any
 import pytest
 
 SERVER = Path(__file__).parent / "kill_server.py"
-# Those that start from nothing; the others from the history of `kit` or of `shop`.
-FROM_NOTHING = ("track", "shop_track")
-FAST = ("track", "apply_merging", "merge", "shop_drop")
+# Those that start from nothing; the others from the history of `kit`, of `shop` or of `twins`.
+FROM_NOTHING = ("track", "shop_track", "twins_track")
+FAST = ("track", "apply_merging", "merge", "shop_drop", "twins_apply_one")
 OF_THE_SHOP = (
     "shop_apply_all",
     "shop_track",
@@ -35,7 +36,15 @@ OF_THE_SHOP = (
     "shop_merge",
     "shop_pin",
 )
-ALL = (*FAST, *OF_THE_SHOP, "apply", "apply_housekeeping", "apply_tidying", "pin", "drop")
+OF_THE_TWINS = (
+    "twins_apply",
+    "twins_track",
+    "twins_apply_merging",
+    "twins_apply_tidying",
+    "twins_merge",
+    "twins_drop",
+)
+ALL = (*FAST, *OF_THE_SHOP, *OF_THE_TWINS, "apply", "apply_housekeeping", "apply_tidying", "pin", "drop")
 MOMENTS = ("before", "half", "after")
 
 
@@ -93,16 +102,15 @@ class Scene:
         self.server, self.folder, self.operation = server, folder, operation
         self.base = folder / "base"
         self.before: dict[str, Any] | None = None
-        in_the_shop = operation.startswith("shop_")
+        family = f"{operation.split('_')[0]}_" if operation.startswith(("shop_", "twins_")) else ""
         if operation not in FROM_NOTHING:
-            server.run("shop_build" if in_the_shop else "build", self.base)
+            server.run(f"{family}build", self.base)
             self.before = server.run("snapshot", self.base)
         calm = self.copy("calm")
         server.run(operation, calm)
         self.after = server.run("snapshot", calm)
         assert self.after != self.before
-        follow = "snapshot" if operation == "drop" else "shop_follow" if in_the_shop else "follow"
-        self.last = server.run(follow, calm)
+        self.last = server.run("snapshot" if operation == "drop" else f"{family}follow", calm)
 
     def copy(self, name: str) -> Path:
         root = self.folder / name
@@ -177,6 +185,13 @@ def _judge(operation: str, seen: dict[str, set[str]]) -> None:
         "shop_merge": {"seal_file", "write_file", "create_write_transaction", "rmtree"},
         "shop_pin": {"write_file", "create_write_transaction", "sync_file"},
         "shop_drop": {"seal_file", "write_file", "create_write_transaction", "rmtree"},
+        "twins_track": {"create_marker", "link", "create", "seal_file", "write_file", "sync_file", "rmtree"},
+        "twins_apply": {"seal_file", "write_file", "create_write_transaction", "sync_file", "rmtree"},
+        "twins_apply_one": {"seal_file", "write_file", "create_write_transaction", "sync_file", "rmtree"},
+        "twins_apply_merging": {"seal_file", "write_file", "create_write_transaction", "rmtree"},
+        "twins_apply_tidying": {"write_file", "create_write_transaction", "remove_file"},
+        "twins_merge": {"seal_file", "write_file", "create_write_transaction", "rmtree"},
+        "twins_drop": {"write_file", "create_write_transaction", "sync_file"},
     }
     assert set(seen) >= expected[operation]
     assert "before" in seen["write_file"]

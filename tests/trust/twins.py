@@ -34,7 +34,7 @@ def apply(ws: Workspace, batch: tuple[list[Row], list[Row]], **more: Any) -> Any
     """A batch to both, or to those that are there."""
     inserts, deletes = batch
     part = {"inserts": kit.table_of(inserts), "deletes": kit.table_of(deletes)}
-    return ws.apply_all({table: part for table in ws.tables()}, **more)
+    return ws.apply_all(dict.fromkeys(ws.tables(), part), **more)
 
 
 def build(root: Path) -> None:

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,17 +95,19 @@ def tell_change(change: Change, as_json: bool) -> None:
         print_change(Paper(sys.stdout), change)
 
 
-def tell_tracked(change: Change, kept: Mapping[str, FdRef], as_json: bool) -> None:
-    """What tracking found; `kept` says how the functional dependencies of tables are."""
-    told = {table: evidence_text(ref) for table, ref in kept.items()}
-    if not as_json:
-        print_change(Paper(sys.stdout), change, told)
-        return
-    print_headlines(Paper(sys.stderr), change, told)
-    document = change.to_dict()
-    for part in [*document["tables"], *([document] if len(change.tables) == 1 else [])]:
-        part["evidence"] = kept[part["table"]].evidence_kind if part["table"] in kept else None
-    print_json(document)
+def tell_tracked(change: Change, evidence: Mapping[str, str], as_json: bool) -> None:
+    """What tracking found; `evidence` says how the functional dependencies of tables are kept."""
+    if as_json:
+        print_headlines(Paper(sys.stderr), change, evidence)
+        print_json(change.to_dict())
+    else:
+        print_change(Paper(sys.stdout), change, evidence)
+
+
+def evidence_of(ws: holdfast.Workspace, tables: Iterable[str]) -> dict[str, str]:
+    """Of tables whose functional dependencies are tracked, how they are kept."""
+    refs = ((table, fd_ref(ws, table)) for table in tables)
+    return {table: evidence_text(ref) for table, ref in refs if ref is not None}
 
 
 def fd_ref(ws: holdfast.Workspace, table: str, at: int | None = None) -> FdRef | None:

@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import holdfast
+from holdfast.app.calls import evidence_of
 from holdfast.app.report import (
     Paper,
     print_change,
     print_cover,
     print_fd_explanation,
+    print_fds,
     print_inds,
     print_links,
     print_normal_form,
@@ -30,7 +32,7 @@ from holdfast.app.report import (
 )
 from holdfast.errors import HoldfastError
 from holdfast.model.change import Change
-from holdfast.model.dependency import Ind
+from holdfast.model.dependency import Fd, Ind
 
 if TYPE_CHECKING:
     from holdfast.pipeline.engine import Mode
@@ -56,7 +58,8 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
             holdfast.open(workspace, engine=engine, progress=hook) as ws,
         ):
             changes.append(do(ws))
-        print_change(paper, changes[-1])
+            evidence = evidence_of(ws, [t.table for t in changes[-1].tables])
+        print_change(paper, changes[-1], evidence)
 
     def look(title: str, command: str) -> None:
         paper.line()
@@ -121,14 +124,18 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
     look("12. How bad is it?", "explain orders 'product -> unit_price'")
     with holdfast.open(workspace, create=False) as ws:
         print_fd_explanation(paper, ws.explain_fd(TABLE, ("product",), "unit_price"))
-    look("13. So these hold now.", "show --kind ucc --table orders")
+    look("13. So these hold now.", "show --table orders")
     with holdfast.open(workspace, create=False) as ws:
+        now = ws.version
         keys, n_rows = ws.dependencies("ucc", TABLE), ws.n_rows(TABLE)
-        print_cover(paper, TABLE, keys, version=ws.version, n_rows=n_rows, max_columns=None)
-    look("14. And so do these.", "show --kind ind --table orders")
-    with holdfast.open(workspace, create=False) as ws:
+        print_cover(paper, TABLE, keys, version=now, n_rows=n_rows, max_columns=None)
+        paper.line()
+        fds = [d for d in ws.dependencies("fd", TABLE) if isinstance(d, Fd)]
+        kept = evidence_of(ws, [TABLE])[TABLE]
+        print_fds(paper, TABLE, fds, version=now, n_rows=n_rows, evidence=kept, max_lhs=None)
+        paper.line()
         found = [d for d in ws.dependencies("ind", TABLE) if isinstance(d, Ind)]
-        print_inds(paper, found, version=ws.version, table=TABLE)
+        print_inds(paper, found, version=now, table=TABLE)
     paper.line()
     paper.line(f"That took {time.perf_counter() - started:.0f} s. The workspace is yours to play with:")
     paper.line((f"export HOLDFAST_WORKSPACE={shlex.quote(str(workspace))}", "cyan"), indent=2)

@@ -27,10 +27,9 @@ from holdfast.storage.tables import SegmentRef
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 
-# With so many agree sets, left-hand sides of so few columns are tried one by one on the index: finding the
-# relevant ones among 326,698 agree sets of 222 columns takes 45 s, all left-hand sides of one column 0.1 s.
-MANY_AGREE_SETS = 50_000
-FEW_COLUMNS = 2
+# With more agree sets than this, left-hand sides of at most so many columns are tried one by one on the
+# index: finding the relevant ones among 326,698 agree sets of 222 columns takes 45 s, trying columns 0.1 s.
+TRIED_FROM = {1: 4_000, 2: 50_000}
 
 
 def discover(relation: Relation, max_lhs: int, max_error: float) -> FdState:
@@ -76,9 +75,9 @@ def change(
     relevant, max_lhs = state.relevant, state.cover.max_lhs
     if _tried(evidence, max_lhs):
         relevant = None
-        tried = tried_cover(evidence, max_lhs)
-        same = np.array_equal(tried.masks, state.cover.masks) and np.array_equal(tried.rhs, state.cover.rhs)
-        cover = state.cover if same else tried
+        cover = tried_cover(evidence, max_lhs, state.cover if not len(old) else None)
+        if np.array_equal(cover.keyed, state.cover.keyed):
+            cover = state.cover
     elif relevant is None:
         relevant = Relevant.of(evidence.masks, evidence.n_columns)
         cover = FdCover.of(relevant, max_lhs)
@@ -92,33 +91,46 @@ def change(
 
 
 def _tried(evidence: CountedEvidence, max_lhs: int) -> bool:
-    return 0 < max_lhs <= FEW_COLUMNS and len(evidence) > MANY_AGREE_SETS
+    return max_lhs in TRIED_FROM and len(evidence) > TRIED_FROM[max_lhs]
 
 
-def tried_cover(evidence: CountedEvidence, max_lhs: int) -> FdCover:
+def tried_cover(evidence: CountedEvidence, max_lhs: int, grown: FdCover | None = None) -> FdCover:
     """The minimal dependencies with at most max_lhs columns on the left, each tried on the index.
 
-    Level by level: a set is tried if none of its parts holds. Equal to the hitting sets, by test.
+    Level by level: a set is tried if none of its parts holds. Equal to the hitting sets, by test. `grown` is
+    the cover before agree sets were added and none vanished: right-hand sides of which all dependencies
+    still hold keep theirs.
     """
     n = evidence.n_columns
-    n_words = n_words_for(n)
-    single = np.stack([mask_of([c], n_words) for c in range(n)])
-    covers = []
-    for a in range(n):
-        tried = np.zeros((1, n_words), np.uint64)
-        found = []
-        for size in range(max_lhs + 1):
-            holds = evidence.holds(tried, np.full(len(tried), a, np.int64))
-            found.append(tried[holds])
-            open_ = tried[~holds]
-            if size == max_lhs or (size == 0 and holds.any()):
-                break  # the bound, or a constant
-            if size == 0:
-                tried = single[np.arange(n) != a]
-            elif size == 1:
-                left, right = np.triu_indices(len(open_), 1)
-                tried = open_[left] | open_[right]
-        covers.append(Cover(np.concatenate(found), n, max_lhs))
+    covers = list(grown.covers) if grown is not None else []
+    asked = np.arange(n)
+    if grown is not None:
+        asked = np.unique(grown.rhs[~evidence.holds(grown.masks, grown.rhs.astype(np.int64))])
+    nothing = np.zeros((n, n_words_for(n)), np.uint64)
+    constant = np.zeros(n, np.bool_)
+    constant[asked] = evidence.holds(nothing[asked], asked)
+    single = np.stack([mask_of([c], nothing.shape[1]) for c in range(n)])
+    open_ = asked[~constant[asked]]
+    left, right = (grid.ravel() for grid in np.meshgrid(np.arange(n), open_, indexing="ij"))
+    left, right = left[left != right], right[left != right]
+    holds = evidence.holds(single[left], right)
+    found: dict[int, U64] = {}
+    for a in asked.tolist():
+        if constant[a]:
+            found[a] = nothing[:1]
+            continue
+        mine = right == a
+        parts = [single[left[mine & holds]]]
+        if max_lhs > 1:
+            rest = single[left[mine & ~holds]]
+            one, other = np.triu_indices(len(rest), 1)
+            tried = rest[one] | rest[other]
+            parts.append(tried[evidence.holds(tried, np.full(len(tried), a, np.int64))])
+        found[a] = np.concatenate(parts)
+    if grown is None:
+        return FdCover(tuple(Cover(found[a], n, max_lhs) for a in range(n)), max_lhs)
+    for a, masks in found.items():
+        covers[a] = Cover(masks, n, max_lhs)
     return FdCover(tuple(covers), max_lhs)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,36 +25,60 @@ U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 
-# Changes beyond this many are counted, not listed: the covers before and after tell them all.
-MAX_LISTED = 2000
+# Changes of one sort beyond this many are counted, not listed: the covers before and after tell them all.
+MAX_LISTED = 1000
+Kind = Literal["inserts", "deletes", "both"]  # what a batch has
 
 
-def fd_changes(
-    table: str, before: FdState, after: FdState, old: Relation, new: Relation
-) -> tuple[list[DependencyChange], int]:
-    """(changes, unlisted): what a batch changed. `old` and `new` hold the rows of the witnesses."""
-    exact, unlisted = _exact(table, before, after, old, new)
+@dataclass(frozen=True, slots=True)
+class FdNews:
+    """What a batch changed: the changes that are listed, how many are not, and all that broke."""
+
+    changes: tuple[DependencyChange, ...]
+    unlisted: int
+    broken: U64  # left-hand sides; the listed ones come first
+    broken_rhs: I32
+
+    @classmethod
+    def none(cls, n_words: int) -> FdNews:
+        return cls((), 0, np.empty((0, n_words), np.uint64), np.empty(0, np.int32))
+
+
+def fd_news(table: str, before: FdState, after: FdState, old: Relation, new: Relation, kind: Kind) -> FdNews:
+    """What a batch changed. `old` and `new` hold the rows of the witnesses."""
+    exact = _exact(table, before, after, old, new, kind)
     if after.approximate is None or before.approximate is None:
-        return exact, unlisted
+        return exact
     near, more = _approximate(table, before, after, new)
-    return [*exact, *near], unlisted + more
+    return replace(exact, changes=(*exact.changes, *near), unlisted=exact.unlisted + more)
 
 
-def _exact(
-    table: str, before: FdState, after: FdState, old: Relation, new: Relation
-) -> tuple[list[DependencyChange], int]:
+def _exact(table: str, before: FdState, after: FdState, old: Relation, new: Relation, kind: Kind) -> FdNews:
     if before.cover is after.cover:
-        return [], 0
+        return FdNews.none(new.n_words)
     names = new.schema.names
     left, left_rhs = _difference(before.cover, after.cover)
     entered, entered_rhs = _difference(after.cover, before.cover)
-    unlisted = sum(max(0, len(part) - MAX_LISTED) for part in (left, entered))
-    left, left_rhs = left[:MAX_LISTED], left_rhs[:MAX_LISTED]
-    entered, entered_rhs = entered[:MAX_LISTED], entered_rhs[:MAX_LISTED]
-    narrower = _inside(left, left_rhs, after.cover)
-    wider = _inside(entered, entered_rhs, before.cover)
-    refuted, kept = np.flatnonzero(narrower < 0), np.flatnonzero(narrower >= 0)
-    fresh, widened = np.flatnonzero(wider < 0), np.flatnonzero(wider >= 0)
+    # Inserts only ever break dependencies, deletes only ever bring some; only both together need a look.
+    everything, nothing = np.arange(len(left)), np.empty(0, np.int64)
+    if kind == "inserts":
+        refuted, kept = everything, nothing
+        fresh, widened = nothing, np.arange(len(entered))
+    elif kind == "deletes":
+        refuted, kept = nothing, everything
+        fresh, widened = np.arange(len(entered)), nothing
+    else:
+        implied_by, from_broken = (
+            _inside(left, left_rhs, after.cover),
+            _inside(entered, entered_rhs, before.cover),
+        )
+        refuted, kept = np.flatnonzero(implied_by < 0), np.flatnonzero(implied_by >= 0)
+        fresh, widened = np.flatnonzero(from_broken < 0), np.flatnonzero(from_broken >= 0)
+    broken, broken_rhs = left[refuted], left_rhs[refuted]
+    unlisted = sum(max(0, len(part) - MAX_LISTED) for part in (refuted, kept, fresh, widened))
+    refuted, kept, fresh, widened = (part[:MAX_LISTED] for part in (refuted, kept, fresh, widened))
+    narrower = _inside(left[kept], left_rhs[kept], after.cover)
+    wider = _inside(entered[widened], entered_rhs[widened], before.cover)
     came = _evidence(after.evidence, after.came)
     pairs = _proving(left[refuted], left_rhs[refuted], came)
     broke = [
@@ -61,12 +87,12 @@ def _exact(
             _named(table, names, left[refuted], left_rhs[refuted]), witness_pairs(pairs, new), strict=True
         )
     ]
-    inner = _named(table, names, after.cover.masks[narrower[kept]], left_rhs[kept])
+    inner = _named(table, names, after.cover.masks[narrower], left_rhs[kept])
     implied = [
         DependencyChange("implied", d, f"still holds, but {i.arrow} alone does now")
         for d, i in zip(_named(table, names, left[kept], left_rhs[kept]), inner, strict=True)
     ]
-    inner = _named(table, names, before.cover.masks[wider[widened]], entered_rhs[widened])
+    inner = _named(table, names, before.cover.masks[wider], entered_rhs[widened])
     minimal = [
         DependencyChange("appeared", d, f"is minimal now that {i.arrow} broke")
         for d, i in zip(_named(table, names, entered[widened], entered_rhs[widened]), inner, strict=True)
@@ -80,7 +106,7 @@ def _exact(
             _named(table, names, entered[fresh], entered_rhs[fresh]), witness_pairs(pairs, old), strict=True
         )
     ]
-    return [*broke, *appeared, *minimal, *implied], unlisted
+    return FdNews((*broke, *appeared, *minimal, *implied), unlisted, broken, broken_rhs)
 
 
 def _approximate(

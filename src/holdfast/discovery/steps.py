@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.discovery import fd_counted, fd_witnessed, fds, keys
-from holdfast.discovery.fd_report import MAX_LISTED, fd_changes
+from holdfast.discovery.fd_report import MAX_LISTED, FdNews, Kind, fd_news
 from holdfast.discovery.fds import FdOptions, FdState, chosen_evidence, fds_of
 from holdfast.discovery.keys import KeyState
 from holdfast.discovery.report import net_changes
@@ -112,7 +112,7 @@ class Step:
     changes: tuple[DependencyChange, ...]
     pins: tuple[Pin, ...]
     rounds: int
-    unlisted: int = 0  # changes of functional dependencies that are too many to list
+    fd_news: FdNews | None = None  # of functional dependencies; its changes are among `changes`
 
     @property
     def table(self) -> str:
@@ -129,7 +129,7 @@ class Step:
             self.state.max_columns,
             len(self.found.fds.cover) if self.found.fds is not None else None,
             self.found.fds.cover.max_lhs if self.found.fds is not None else 0,
-            self.unlisted,
+            self.fd_news.unlisted if self.fd_news is not None else 0,
         )
 
     def key_columns(self) -> list[tuple[int, ...]]:
@@ -204,7 +204,7 @@ def track(context: Context, table: str, source: Any, options: TableOptions) -> S
     key_state: KeyState | None = None
     fd_state: FdState | None = None
     changes: list[DependencyChange] = []
-    rounds, unlisted = 0, 0
+    rounds, news = 0, None
     reason = "holds in the table as tracked"
     if wants_keys:
         key_state = keys.discover(relation, encoded.masks, encoded.witnesses, options.max_columns)
@@ -220,7 +220,7 @@ def track(context: Context, table: str, source: Any, options: TableOptions) -> S
         if len(fd_state.cover) <= MAX_LISTED:
             changes += [DependencyChange("appeared", d, reason) for d in fds_of(state, fd_state.cover)]
         else:
-            unlisted = len(fd_state.cover)
+            news = replace(FdNews.none(relation.n_words), unlisted=len(fd_state.cover))
         rounds += fd_state.rounds
     found = Findings(key_state, fd_state)
     probed = found.probed(relation.n_words)
@@ -239,7 +239,7 @@ def track(context: Context, table: str, source: Any, options: TableOptions) -> S
         tuple(changes),
         (),
         rounds,
-        unlisted,
+        news,
     )
 
 
@@ -301,13 +301,14 @@ def apply(
         relation, next_number = relation.indexed(columns).tidied(next_number, columns)
     changes: list[DependencyChange] = []
     pins: tuple[Pin, ...] = ()
-    unlisted = 0
+    news = None
     if known.keys is not None and key_state is not None:
         changes += net_changes(table, known.keys, key_state, old, whole)
         pins = _pins(state, key_state.cover, whole)
     if known.fds is not None and fd_state is not None:
-        of_fds, unlisted = fd_changes(table, known.fds, fd_state, old, whole)
-        changes += of_fds
+        kind: Kind = "both" if added and len(resolved.row_ids) else "inserts" if added else "deletes"
+        news = fd_news(table, known.fds, fd_state, old, whole, kind)
+        changes += news.changes
     state_after = replace(
         state,
         next_number=next_number,
@@ -326,7 +327,7 @@ def apply(
         tuple(changes),
         pins,
         rounds,
-        unlisted,
+        news,
     )
 
 

@@ -102,6 +102,7 @@ class TableChange:
     n_fds: int | None = None  # None: its functional dependencies are not tracked
     max_lhs: int = 0
     unlisted: int = 0  # changes of functional dependencies that are too many to list
+    longest: int = 0  # versions through which one that broke had held at most; of a check, listed or not
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -114,6 +115,7 @@ class TableChange:
             "n_fds": self.n_fds,
             "max_lhs": self.max_lhs or None,
             "unlisted": self.unlisted,
+            "longest_held": self.longest,
         }
 
 

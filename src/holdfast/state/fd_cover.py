@@ -30,6 +30,8 @@ I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 _ONE = np.uint64(1)
+# With more than this share of the relevant agree sets changed, enumeration beats repair.
+MOST_CHANGED = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,9 @@ class FdCover:
         """
         if before is after:
             return self
+        stayed = int((~without(after.masks, before.masks)).sum())
+        if max(len(before.masks), len(after.masks)) - stayed > MOST_CHANGED * len(after.masks):
+            return FdCover.of(after, self.max_lhs)
         covers = []
         for a, cover in enumerate(self.covers):
             old, new = before.lacking(a), after.lacking(a)

@@ -12,7 +12,7 @@ import holdfast
 from holdfast.app import options
 from holdfast.app.calls import (
     BROKEN,
-    fd_ref,
+    evidence_of,
     opened,
     print_json,
     referenced_side,
@@ -63,7 +63,6 @@ from holdfast.app.report import Paper, columns_text, name_text, pin_text, print_
 from holdfast.errors import UsageError, listing
 from holdfast.model.change import Change
 from holdfast.model.dependency import Fd
-from holdfast.storage.tables import FdRef
 
 
 def track(
@@ -101,8 +100,8 @@ def track(
         )  # fmt: skip
         with opened(ctx, create=True) as ws:
             change = ws.track(table, source, options=reading, **how)
-            kept = _kept(ws, change)
-        tell_tracked(change, kept, as_json)
+            evidence_kept = evidence_of(ws, [t.table for t in change.tables])
+        tell_tracked(change, evidence_kept, as_json)
 
 
 def track_all(
@@ -144,14 +143,8 @@ def track_all(
         tables = options.sources_of(sources)
         with opened(ctx, create=True) as ws:
             change = ws.track_all(tables, options=reading, **how)
-            kept = _kept(ws, change)
-        tell_tracked(change, kept, as_json)
-
-
-def _kept(ws: holdfast.Workspace, change: Change) -> dict[str, FdRef]:
-    """How the functional dependencies of tables that were just tracked are kept."""
-    refs = {t.table: fd_ref(ws, t.table, change.version) for t in change.tables}
-    return {table: ref for table, ref in refs.items() if ref is not None}
+            evidence_kept = evidence_of(ws, [t.table for t in change.tables])
+        tell_tracked(change, evidence_kept, as_json)
 
 
 def apply(
