@@ -290,9 +290,9 @@ class FdReader(Reader):
         """For how many versions of the table, up to that before a version, each had held without a break.
 
         masks IN uint64[n, n_words], rhs IN [n]; int64[n]. 0: it did not hold just before. Looks no further
-        back than MAX_RUNS changes of the cover, or MAX_READ dependencies: then it is at least that many. Cost: a process reads what
-        it has not seen of the ledger, then covers, newest first, while a dependency is left that held
-        through all of them.
+        back than MAX_RUNS changes of the cover, or MAX_READ dependencies: then it is at least that many.
+        Cost: a process reads what it has not seen of the ledger, then covers, newest first, while a
+        dependency is left that held through all of them.
         """
         counts = np.zeros(len(masks), dtype=np.int64)
         past = self._fd_past(table, before_version - 1)

@@ -166,7 +166,7 @@ class Writer(Inspector):
     def _spells(self, step: Step, base: int, *, commit: bool) -> tuple[Sequence[DependencyChange], int]:
         """(changes, longest): the changes of a step, those that broke with how long they had held.
 
-        `longest` is the longest of those listed; of a check, where somebody may gate on it, of all that broke.
+        `longest` is the longest of those listed; of a check, which may gate on it, of all that broke.
         """
         news = step.fd_news
         if news is None or not len(news.broken):

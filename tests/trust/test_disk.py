@@ -15,7 +15,7 @@ import holdfast
 from holdfast.errors import WorkspaceError
 from holdfast.storage import bundle, composites, files, ledger
 from holdfast.workspace import Workspace
-from trust import kit, shop
+from trust import kit, shop, twins
 
 
 @contextmanager
@@ -142,7 +142,9 @@ def test_a_commit_names_nothing_that_a_power_cut_could_take(
         kit.apply(ws, kit.HISTORY[0])
         shop.track(ws)
         shop.apply(ws, shop.HISTORY[1])
+        twins.track(ws, twins.COUNTED)
+        kit.apply(ws, kit.HISTORY[0], twins.COUNTED)
     kinds = {Path(name).name.split("-")[0] for name in sealed if not name.startswith("staging/")}
-    assert kinds >= {"segment", "evidence", "run", "clusters", "cover"}
+    assert kinds >= {"segment", "evidence", "run", "clusters", "cover", "fds", "agreement", "approximate"}
     assert any(name.startswith("values/cover-") and name.endswith(".json") for name in sealed)
     shutil.rmtree(root)

@@ -21,7 +21,7 @@ from holdfast.storage import litter
 from holdfast.storage.ledger import Ledger
 from holdfast.storage.ledger_rows import SHARED, CommitRow
 from holdfast.workspace import Workspace
-from trust import kit, shop
+from trust import kit, shop, twins
 
 DAY = 86_400.0
 
@@ -44,6 +44,9 @@ def litter_of(root: Path) -> list[Path]:
         folder / "deletes-00000000000c.roaring",
         folder / "cover-00000000000d.arrow",
         folder / "evidence-00000000000e.arrow",
+        folder / "fds-00000000000f.arrow",
+        folder / "agreement-000000000010.arrow",
+        folder / "approximate-000000000011.arrow",
         shared / "run-00000000000a.arrow",
         shared / "clusters-00000000000b.arrow",
         shared / "cover-00000000000c.arrow",
@@ -150,6 +153,33 @@ def test_only_files_of_ours_are_removed(root: Path) -> None:
         ws.tidy(grace_s=0)
     assert all(path.exists() for path in foreign)
     assert (folder / "deep" / "segment-00000000000a.arrow").exists()
+
+
+def test_a_dropped_table_with_functional_dependencies(tmp_path: Path) -> None:
+    """Its covers stay, exact and approximate ones, for who looks back; its evidence goes."""
+    root = tmp_path / "w"
+    twins.build(root)
+
+    def told(ws: Workspace) -> list[Any]:
+        return [
+            [f"{d} {d.error}" for d in ws.dependencies(table=table, at=version, max_error=error)]
+            for version in range(2, twins.BUILT + 1)
+            for table, error in (
+                (twins.COUNTED, 0.0),
+                (twins.COUNTED, twins.MAX_ERROR),
+                (twins.WITNESSED, 0.0),
+            )
+        ]
+
+    with holdfast.open(root, engine="inline") as ws:
+        past = told(ws)
+        for table in twins.TABLES:
+            ws.drop(table)
+        ws.tidy(grace_s=0)
+        left = {Path(name).name.split("-")[0] for name in kit.files_of(root) if name.startswith("tables/")}
+        assert left == {"cover", "fds", "approximate"}
+        assert told(ws) == past
+        assert ws.verify() > 0
 
 
 def test_a_dropped_table(root: Path) -> None:
