@@ -44,7 +44,7 @@ I64 = NDArray[np.int64]
 # A batch is expected to be this share of the rows; comparing it with all of them may take so many comparisons
 # of two values (0.2 ns each on one core).
 EXPECTED_BATCH = 0.01
-COMPARISON_BUDGET = 5e8
+COMPARISON_BUDGET = 2e9
 
 
 @dataclass(frozen=True, slots=True)

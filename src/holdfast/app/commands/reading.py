@@ -92,7 +92,7 @@ def explain(
         typer.Argument(
             metavar="COLUMN|FD",
             help="Columns, as separate arguments or with commas; or a functional dependency in quotes, such "
-            "as 'zip -> city'.",
+            "as 'zip -> city' ('[] -> city': the column is constant).",
         ),
     ],
     within: In = None,

@@ -20,8 +20,10 @@ from holdfast.model.dependency import Fd, Side, Ucc
 # A report shows this many dependencies of each sort, and this many rows for those that stand together.
 IN_A_REPORT = 20
 ROWS_IN_A_REPORT = 6
-# Functional dependencies are many; those that did not break are less urgent.
+# Functional dependencies are many; those that did not break are less urgent, and what is within an error
+# changes with nearly every batch.
 FDS_IN_A_REPORT = 10
+NEAR_IN_A_REPORT = 5
 # A functional dependency that had held through so many versions was hardly an accident.
 LONG_HELD = 5
 
@@ -226,6 +228,8 @@ def print_events(
             if kind == "fd":
                 listed = _longest_first(_without_keys(ours, by_kind["ucc"]))
                 most = limit if event == "broke" else min(limit, FDS_IN_A_REPORT)
+            if event in ("within", "beyond"):
+                most = min(limit, NEAR_IN_A_REPORT)
             n_on_keys = len(ours) - len(listed)
             heading = f"{event_title(event, kind, would=would)}: {plural(len(ours), noun)}"
             if not listed:

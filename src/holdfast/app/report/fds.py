@@ -81,7 +81,7 @@ def print_ranking(paper: Paper, table: str, ranking: Ranking, *, version: int) -
     of = "" if shown == ranking.n_fds else f"the first {shown:,} of "
     paper.line(
         (name_text(table), "bold"),
-        f": {of}{plural(ranking.n_fds, 'functional dependency')}, best first ",
+        f": {of}{plural(ranking.n_fds, 'functional dependency')}{', best first' if shown else ''} ",
         (f"(version {version})", "dim"),
     )
     for ranked in ranking.fds:
