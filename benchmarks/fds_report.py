@@ -300,6 +300,7 @@ def agreement_lines(results: Json) -> list[str]:
             lines.append(
                 f"| {title(mode)} | {check['what']} | {check['ours']:,} | {check['theirs']:,} | {word} |"
             )
+        lines += [f"| {title(mode)} | {what} | - | - | not compared |" for what in mode["not_compared"]]
     return lines
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from holdfast.errors import UsageError
 from holdfast.history import I32, I64, PAIRS_SHOWN, U64, Reader, change_dict, columns_mask, n_pairs
 from holdfast.model.dependency import Fd
-from holdfast.storage.files import FileRef
+from holdfast.storage.files import STAGING, FileRef
 from holdfast.storage.ledger import Ledger
 from holdfast.storage.ledger_rows import ChangeRow, CommitRow
 from holdfast.storage.tables import FdRef, TableState, columns_of, read_fds
@@ -390,7 +390,7 @@ class FdReader(Reader):
         """The rows of a table, with a folder for the files of a job, removed after it."""
         from holdfast.pipeline.relation import Relation
 
-        staging = f"staging/{secrets.token_hex(6)}"
+        staging = f"{STAGING}/{secrets.token_hex(6)}"
         engine = self._engine_for_reading()
         try:
             yield Relation(

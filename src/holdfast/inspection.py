@@ -17,6 +17,7 @@ from holdfast.fd_advice import FdAdviser
 from holdfast.model.change import WitnessRow
 from holdfast.model.dependency import Ind, Side, Ucc
 from holdfast.state.pair_counts import pair_ids
+from holdfast.storage.files import STAGING
 from holdfast.storage.generator import GeneratorState, ValueTable
 from holdfast.storage.ledger_rows import SHARED, CommitRow
 from holdfast.storage.tables import TableState
@@ -183,7 +184,7 @@ class Inspector(FdAdviser):
         return Relation(
             Path(self.root),
             state.folder,
-            "staging",
+            STAGING,
             state.schema,
             state.nulls,
             tuple(state.locator),

@@ -22,7 +22,7 @@ from holdfast.model.change import Change, DependencyChange, Pin, TableChange
 from holdfast.model.dependency import Fd, Ind
 from holdfast.storage import format as marker
 from holdfast.storage import litter
-from holdfast.storage.files import FileRef
+from holdfast.storage.files import STAGING, FileRef
 from holdfast.storage.generator import FOLDER as VALUES
 from holdfast.storage.generator import GeneratorState
 from holdfast.storage.ledger import Ledger
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 ProgressHook = Callable[[str, int, int], None]
 Join = Callable[[GeneratorState], GeneratorState]
-STAGING = "staging"
 # Writers of other tables do not disturb this one: its commit is tried again on top of theirs.
 COMMIT_ATTEMPTS = 20
 

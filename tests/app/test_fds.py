@@ -83,6 +83,10 @@ def test_dependencies_of_keys_alone_are_only_counted(tmp_path: Path) -> None:
     assert told.endswith("  [a]\n  new: 1 functional dependency, all with the key on the left\n")
     told = shell("track", "u", shell.file("u.csv", "a,b\n1,1\n"), "--kinds", "ucc,fd").out
     assert "  new: 2 functional dependencies, all with the key on the left\n" in told
+    many = Change("track", 1, (TableChange("t", 9, 0, 9, None, n_fds=80_000, unlisted=80_000),), (), 0.1)
+    assert printed(many).splitlines()[1:] == [
+        "  new: 80,000 functional dependencies: too many to list, but see 'holdfast show --top 20'"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -655,7 +659,7 @@ def test_a_ranking_says_what_was_not_measured() -> None:
         "        why",
         "  300 follow from keys and come last",
         "  256 of the other 600 were measured on the rows",
-        "  the order is certain for the first 1: the score of what was not measured is an upper bound",
+        "  only the first 1 are certain: the score of what was not measured is an upper bound",
     ]
 
 

@@ -543,3 +543,82 @@ def test_what_broke_is_told_however_much_is_implied(
     assert broke.dependency == Fd("t", ("b", "c"), "d")
     assert broke.held == 1
     assert broke.witnesses
+
+
+# -- versions and processes --------------------------------------------------------------------------------
+
+
+@EVIDENCE
+def test_two_handles_take_turns(tracked: Opener, tmp_path: Path, evidence: str) -> None:
+    """Each sees what the other one did, and counts the same versions."""
+    ws = tracked({"a": [1, 1, 2], "b": [1, 1, 2], "c": [1, 2, 3]}, evidence=evidence)
+    other = holdfast.open(tmp_path / "w", engine="inline")
+    assert fds(other) == ["a -> b", "b -> a", "c -> a", "c -> b"]
+    ws.apply("t", inserts=ints({"a": [3], "b": [3], "c": [4]}))
+    other.apply("t", inserts=ints({"a": [4], "b": [4], "c": [5]}))
+    change = ws.apply("t", inserts=ints({"a": [1], "b": [9], "c": [6]}))
+    assert [(c.dependency.arrow, c.held) for c in change.broke if isinstance(c.dependency, Fd)] == [
+        ("a -> b", 3)
+    ]
+    change = other.apply("t", deletes=ints({"a": [1], "b": [9], "c": [6]}))
+    assert events(change) == {("appeared", "a -> b")}
+    assert fds(ws) == fds(other) == ["a -> b", "b -> a", "c -> a", "c -> b"]
+    assert [h.to_dict() for h in ws.fd_log("t")] == [h.to_dict() for h in other.fd_log("t")]
+    [history] = [h for h in ws.fd_log("t") if h.fd.arrow == "a -> b"]
+    assert (history.breaks, history.n_held, history.n_versions, history.n_current) == ((4,), 4, 5, 1)
+    other.close()
+
+
+@EVIDENCE
+def test_a_table_that_is_tracked_again_starts_anew(tracked: Opener, evidence: str) -> None:
+    """What held before the drop does not count for the table that has its name now."""
+    columns = {"a": [1, 1, 2], "b": [1, 1, 2]}
+    ws = tracked(columns, evidence=evidence)
+    for i in (3, 4):
+        ws.apply("t", inserts=ints({"a": [i], "b": [i]}))
+    assert [h.n_held for h in ws.fd_log("t")] == [3, 3]
+    ws.drop("t")
+    ws.track("t", ints(columns), kinds=("fd",), evidence=evidence)
+    assert [(h.n_held, h.n_versions) for h in ws.fd_log("t")] == [(1, 1), (1, 1)]
+    assert ws.explain_fd("t", ["a"], "b").since == 5
+    change = ws.apply("t", inserts=ints({"a": [1], "b": [7]}))
+    [broke] = change.broke
+    assert broke.held == 1
+    told = ws.explain_fd("t", ["a"], "b")
+    assert told.turned is not None
+    assert (told.since, told.turned.version, told.violations) == (6, 6, 2)
+
+
+@EVIDENCE
+def test_a_check_leaves_nothing_behind(tracked: Opener, tmp_path: Path, evidence: str) -> None:
+    columns = {"a": [1, 1, 2, 3], "b": [1, 1, 2, 3]}
+    ws = tracked(columns, evidence=evidence)
+    files = sorted(p for p in (tmp_path / "w").rglob("*") if p.is_file())
+    change = ws.check("t", inserts=ints({"a": [1], "b": [7]}), deletes=ints({"a": [2], "b": [2]}))
+    assert [str(c.dependency) for c in change.broke] == ["t: a -> b"]
+    assert change.tables[0].n_fds == 1
+    assert sorted(p for p in (tmp_path / "w").rglob("*") if p.is_file()) == files
+    assert (ws.version, fds(ws)) == (1, ["a -> b", "b -> a"])
+
+
+@EVIDENCE
+def test_a_repeated_batch_says_how_many_fds_there_are(tracked: Opener, evidence: str) -> None:
+    ws = tracked({"a": [1, 1, 2], "b": [1, 1, 2]}, evidence=evidence, max_lhs=2)
+    row = ints({"a": [1], "b": [7]})
+    first = ws.apply("t", inserts=row, batch_id="x")
+    again = ws.apply("t", inserts=row, batch_id="x")
+    assert again.repeated
+    assert (again.changes, ws.n_rows("t")) == ((), 4)
+    assert [(t.n_fds, t.max_lhs) for t in (*first.tables, *again.tables)] == [(1, 2), (1, 2)]
+
+
+@EVIDENCE
+def test_a_batch_that_changes_nothing_writes_no_cover(tracked: Opener, evidence: str) -> None:
+    """The cover of the version before is named again."""
+    ws = tracked({"a": [1, 1, 2], "b": [1, 1, 2], "c": [1, 2, 3]}, evidence=evidence)
+    before = ws._current("t")[1].fds
+    ws.apply("t", inserts=ints({"a": [2], "b": [2], "c": [4]}))
+    after = ws._current("t")[1].fds
+    assert before is not None
+    assert after is not None
+    assert before.cover == after.cover

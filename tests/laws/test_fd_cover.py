@@ -15,7 +15,7 @@ from holdfast.kernels.fd_masks import breaks, maximal_for
 from holdfast.kernels.masks import full_mask, mask_of, n_words_for, positions_of
 from holdfast.kernels.pairs import WITNESSES
 from holdfast.state import cover as cover_module
-from holdfast.state import fd_evidence
+from holdfast.state import fd_cover, fd_evidence
 from holdfast.state.counted import CountedEvidence
 from holdfast.state.fd_cover import FdCover, Relevant, by_lhs, has_column, keyed
 from holdfast.state.fd_evidence import FdEvidence
@@ -128,17 +128,18 @@ def test_the_cover_of_all_agree_sets_is_the_oracles(case: Filled, nulls: str, bo
     assert fds_of(cover) == oracle.minimal_fds(case.rows, n, nulls, bound)
 
 
-@given(agree_sets(), BOUNDS, st.sampled_from([0, 2_000_000]))
-@example((5, set(), {frozenset()}), 0, 0)
-@example((5, {frozenset()}, set()), 0, 0)
-@example((5, {frozenset({0, 1})}, {frozenset({0}), frozenset({0, 2})}), 0, 0)
-def test_repaired(case: tuple[int, AgreeSets, AgreeSets], bound: int, limit: int) -> None:
+@given(agree_sets(), BOUNDS, st.sampled_from([0, 2_000_000]), st.sampled_from([fd_cover.MOST_CHANGED, 1e9]))
+@example((5, set(), {frozenset()}), 0, 0, 1e9)
+@example((5, {frozenset()}, set()), 0, 0, 1e9)
+@example((5, {frozenset({0, 1})}, {frozenset({0}), frozenset({0, 2})}), 0, 0, 1e9)
+def test_repaired(case: tuple[int, AgreeSets, AgreeSets], bound: int, limit: int, most: float) -> None:
     """Evidence comes and goes at once: edges added, edges removed, enumeration; all are the same."""
     width, before, after = case
     old, new = relevant_of(before, width), relevant_of(after, width)
     cover = FdCover.of(old, bound)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cover_module, "REPAIR_LIMIT", limit)
+        patch.setattr(fd_cover, "MOST_CHANGED", most)
         found = cover.repaired(old, new)
     expected = FdCover.of(new, bound)
     event(f"{len(expected.covers)} columns, {before == after}")
@@ -155,11 +156,13 @@ def test_one_by_one(case: tuple[int, AgreeSets, AgreeSets], bound: int) -> None:
     width, before, after = case
     sets, relevant = set(before), relevant_of(before, width)
     cover = FdCover.of(relevant, bound)
-    for one in sorted(before ^ after, key=sorted):
-        sets ^= {one}
-        added, gone = masks({one} & sets, width), masks({one} - sets, width)
-        changed = relevant.changed(added, gone, masks(sets, width))
-        cover, relevant = cover.repaired(relevant, changed), changed
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fd_cover, "MOST_CHANGED", 1e9)
+        for one in sorted(before ^ after, key=sorted):
+            sets ^= {one}
+            added, gone = masks({one} & sets, width), masks({one} - sets, width)
+            changed = relevant.changed(added, gone, masks(sets, width))
+            cover, relevant = cover.repaired(relevant, changed), changed
     assert fds_of(cover) == fds_of(FdCover.of(relevant_of(after, width), bound))
 
 

@@ -26,7 +26,7 @@ from holdfast.kernels import agree_index, fd_partitions
 from holdfast.model.change import Change, DependencyChange
 from holdfast.model.dependency import Fd
 from holdfast.pipeline import comparison, fd_validation, relation
-from holdfast.state import approximate, counted, cover, evidence, fd_evidence
+from holdfast.state import approximate, counted, cover, evidence, fd_cover, fd_evidence
 from machines.test_keys import QUIET, Keys
 from reference import fds as oracle
 from reference import keys as key_oracle
@@ -36,9 +36,9 @@ from strategies import VARIED, Shape, varied_shapes
 COUNTED, WITNESSED = TABLES = ("counted", "witnessed")
 ERRORS = (None, 0.05, 0.2, 0.5)
 EVENTS = ("appeared", "broke", "implied", "within", "beyond")
-# Limits that are large in production: each of them takes other paths when it is small.
-SMALL: list[tuple[Any, str, int]] = [
-    (fd_counted, "MANY_AGREE_SETS", 0),
+# Limits of production that small tables never reach: with these, they take the other paths.
+OTHER_LIMITS: list[tuple[Any, str, Any]] = [
+    (fd_counted, "TRIED_FROM", {1: 0, 2: 0}),
     (fd_witnessed, "PROBED_ALWAYS", 0),
     (fd_witnessed, "PROBED_PER_ROW", 0),
     (comparison, "TASK_COMPARE", 8),
@@ -52,6 +52,7 @@ SMALL: list[tuple[Any, str, int]] = [
     (approximate, "MAX_COLUMNS_FOR_SUMS", 0),
     (counted, "MAX_SPARE", 1),
     (cover, "REPAIR_LIMIT", 0),
+    (fd_cover, "MOST_CHANGED", 10**9),
     (evidence, "RESERVE", 1),
     (fd_evidence, "RESERVE", 1),
     (fd_reading, "FEW_COMMITS", 1),
@@ -92,7 +93,7 @@ class Fds(Keys):
         max_error=st.sampled_from(ERRORS),
         kinds=st.sampled_from([("fd",), ("ucc", "fd")]),
         together=st.booleans(),
-        small=st.booleans(),
+        other_limits=st.booleans(),
     )
     def track(
         self,
@@ -102,9 +103,9 @@ class Fds(Keys):
         max_error: float | None,
         kinds: tuple[str, ...],
         together: bool,
-        small: bool,
+        other_limits: bool,
     ) -> None:
-        for module, name, value in SMALL if small else ():
+        for module, name, value in OTHER_LIMITS if other_limits else ():
             self.patch.setattr(module, name, value)
         types = ("text", "wide decimal") if self.colliding else tuple(VARIED)
         self.shape: Shape = data.draw(varied_shapes(types))

@@ -16,6 +16,7 @@ from holdfast.model.change import Pair, WitnessRow
 from holdfast.pipeline.engine import Engine
 from holdfast.pipeline.relation import Relation
 from holdfast.storage.bundle import open_bundle
+from holdfast.storage.files import STAGING
 from holdfast.storage.tables import TableState
 
 
@@ -27,7 +28,7 @@ def duplicate_pairs(
     Free where the evidence has a pair; else (only under a bound on the size of keys) one validation.
     """
     n_words = n_words_for(len(state.schema))
-    staging = f"staging/{secrets.token_hex(6)}"
+    staging = f"{STAGING}/{secrets.token_hex(6)}"
     relation = Relation(
         root, staging, staging, state.schema, state.nulls, tuple(state.locator), state.segments, engine
     )

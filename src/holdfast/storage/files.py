@@ -26,6 +26,9 @@ import xxhash
 
 from holdfast.errors import DamagedFileError, WorkspaceError, shorten
 
+# Files of one job lie here. No commit names them, so they need not outlive a power cut: they are not synced.
+STAGING = "staging"
+
 # Anything that speaks the buffer protocol: bytes, memoryview, numpy arrays, Arrow buffers.
 # `collections.abc.Buffer` exists from Python 3.12 on.
 Buffer = Any
@@ -76,7 +79,7 @@ def unique_name(folder: str, stem: str, suffix: str) -> str:
 
 
 def write_file(root: Path, name: str, buffers: Iterable[Buffer]) -> FileRef:
-    """Write a new file, whole and synced to disk, and return its reference.
+    """Write a new file, whole and synced to disk (unless it is a temporary one), and return its reference.
 
     The name must be new: an existing file is never overwritten. On any failure nothing is left
     under the name.
@@ -102,9 +105,10 @@ def write_file(root: Path, name: str, buffers: Iterable[Buffer]) -> FileRef:
                 file.write(view)
                 length += view.nbytes
             file.flush()
-            os.fsync(file.fileno())
+            if not _temporary(name):
+                os.fsync(file.fileno())
             status = os.fstat(file.fileno())
-        for folder in (path.parent, *made):
+        for folder in () if _temporary(name) else (path.parent, *made):
             sync_folder(folder)
     except OSError as error:
         _remove_quietly(path)
@@ -127,7 +131,7 @@ def foreign_write(root: Path, name: str) -> Iterator[Path]:
     try:
         made = _make_folders(path.parent)
         yield path
-        for folder in made:
+        for folder in () if _temporary(name) else made:
             sync_folder(folder)
     except OSError as error:
         _remove_quietly(path)
@@ -143,12 +147,14 @@ def seal_file(root: Path, name: str) -> FileRef:
     try:
         descriptor = os.open(path, os.O_RDONLY)
         try:
-            os.fsync(descriptor)
+            if not _temporary(name):
+                os.fsync(descriptor)
             status = os.fstat(descriptor)
             checksum = _hash(descriptor, status.st_size)
         finally:
             os.close(descriptor)
-        sync_folder(path.parent)
+        if not _temporary(name):
+            sync_folder(path.parent)
     except OSError as error:
         raise _cannot_write(root, name, error) from error
     _remember(path, status, checksum)
@@ -231,6 +237,10 @@ def sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def _temporary(name: str) -> bool:
+    return name.startswith(f"{STAGING}/")
 
 
 def _resolve(root: Path, name: str) -> Path:

@@ -39,11 +39,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from holdfast.storage.files import STAGING
 from holdfast.storage.format import MARKER
 from holdfast.storage.ledger import Ledger
 
 # Files of a table lie in a folder of its own; those of the state that tables share, directly in `values/`.
-TABLES, VALUES, STAGING = "tables", "values", "staging"
+TABLES, VALUES = "tables", "values"
 GRACE_S = 86_400.0
 TIDY_EVERY_S = 3_600.0
 # Its modification time is when litter was last looked for.

@@ -152,12 +152,17 @@ def _print_new_fds(paper: Paper, part: TableChange, found: Sequence[Fd], keys: s
         return
     listed = [fd for fd in found if fd.lhs not in keys]
     on_keys = len(found) - len(listed)
-    rest = f", all with {'a key' if len(keys) > 1 else 'the key'} on the left" if found and not listed else ""
+    rest = ""
+    if not found:
+        rest = ": too many to list, but see 'holdfast show --top 20'"
+    elif not listed:
+        rest = f", all with {'a key' if len(keys) > 1 else 'the key'} on the left"
     paper.line((f"new: {plural(part.n_fds, 'functional dependency')}{rest}", "bold green"), indent=2)
     for fd in listed[:FDS_IN_A_REPORT]:
         paper.line((fd_text(fd.lhs, fd.rhs), "green"), indent=4)
-    more = part.n_fds - on_keys - min(len(listed), FDS_IN_A_REPORT)
-    _print_more(paper, more, "the most telling with 'holdfast show --top 20'", indent=4)
+    _print_more(
+        paper, len(listed) - FDS_IN_A_REPORT, "the most telling with 'holdfast show --top 20'", indent=4
+    )
     if listed and on_keys:
         paper.line((f"... and {on_keys:,} with a key on the left", "dim"), indent=4)
 

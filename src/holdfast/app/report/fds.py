@@ -93,10 +93,8 @@ def print_ranking(paper: Paper, table: str, ranking: Ranking, *, version: int) -
     if ranking.n_measured < candidates:
         told.append(f"{ranking.n_measured:,} of the other {candidates:,} were measured on the rows")
     if ranking.n_certain < shown:
-        told.append(
-            f"the order is certain for the first {ranking.n_certain:,}: the score of what was not measured "
-            "is an upper bound"
-        )
+        certain = f"only the first {ranking.n_certain:,} are" if ranking.n_certain else "no place is"
+        told.append(f"{certain} certain: the score of what was not measured is an upper bound")
     for line in told:
         paper.line((line, "dim"), indent=2)
 
