@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.holdfast-dev
 BENCH_STAMP := $(VENV)/.holdfast-bench
 PYTHON ?= python3
-PYTEST := $(BIN)/python -m pytest -q
+PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 .PHONY: help setup demo test test-slow lint check bench clean
 .DEFAULT_GOAL := help

@@ -32,6 +32,13 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HOLDFAST_HYPOTHESIS", "default"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that need Spark go to one process, so that a run starts it once however many processes it has."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     yield start_session(app_name="holdfast-tests")

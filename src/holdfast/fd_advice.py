@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import UsageError, shorten
 from holdfast.fd_reading import FdReader
-from holdfast.history import I32, U64, columns_mask
+from holdfast.history import I32, U64, columns_mask, n_pairs
 from holdfast.storage.tables import TableState, columns_of
 
 if TYPE_CHECKING:
@@ -37,20 +37,33 @@ class FdAdviser(FdReader):
         found = zip(columns_of(evidence.masks), evidence.counts.tolist(), strict=True)
         return [(tuple(names[c] for c in columns), n) for columns, n in sorted(found)]
 
-    def rank_fds(self, table: str, top: int | None = None) -> Ranking:
+    def rank_fds(self, table: str, top: int | None = None, *, max_error: float = 0.0) -> Ranking:
         """The minimal functional dependencies that hold, best first, each with the reasons for its place.
 
-        Rows are looked at where it matters (a few jobs).
+        With `max_error` those that hold within an error. Rows are looked at where it matters (a few jobs).
         """
-        from holdfast.discovery.fd_ranking import rank_relation
+        from holdfast.discovery.fd_ranking import key_implied, rank_relation
+        from holdfast.state.cover import without
+        from holdfast.state.fd_cover import keyed
 
         if top is not None and top < 1:
             raise UsageError(f"top is {top}; expected at least 1.")
         base, state = self._current(table)
         masks, rhs = self._fd_cover(self._needs_fds(state))
+        implied, errors = None, None
+        if max_error:
+            self._approximates(state, "fd")
+            exact = keyed(masks, rhs)[key_implied(masks, rhs.astype(np.int64), len(state.schema))]
+            masks, rhs, violations = self._approximate_cover(state, base, max_error)
+            fds = rhs >= 0
+            masks, rhs = masks[fds], rhs[fds]
+            errors = violations[fds] / max(1, n_pairs(state.n_rows))
+            implied = ~without(keyed(masks, rhs), exact)
         history = self._stability(state, masks, rhs, base)
         with self._opened(state) as relation:
-            return rank_relation(relation, table, masks, rhs, history=history, top=top)
+            return rank_relation(
+                relation, table, masks, rhs, errors=errors, implied=implied, history=history, top=top
+            )
 
     def normalise(
         self,

@@ -205,6 +205,10 @@ class FdReader(Reader):
         fds = self._current(table, at)[1].fds
         return fds.max_lhs or None if fds is not None else None
 
+    def fd_ref(self, table: str, at: int | None = None) -> FdRef | None:
+        """How the functional dependencies of a table are kept; None where they are not tracked."""
+        return self._current(table, at)[1].fds
+
     def error_of(self, table: str, lhs: Sequence[str], rhs: str | None = None) -> float:
         """The share of the pairs of rows that violate `lhs -> rhs` now; without `rhs`, the key `lhs` (g1).
 

@@ -269,11 +269,16 @@ class Writer(Inspector):
         parts = []
         for state in states:
             n_keys = None if state.cover is None else len(self._cover_masks(state))
-            n_fds = None if state.fds is None else len(self._fd_cover(state)[1])
-            max_lhs = 0 if state.fds is None else state.fds.max_lhs
-            parts.append(
-                TableChange(state.table, 0, 0, state.n_rows, n_keys, state.max_columns, n_fds, max_lhs)
-            )
+            part = TableChange(state.table, 0, 0, state.n_rows, n_keys, state.max_columns)
+            if state.fds is not None:
+                part = replace(
+                    part,
+                    n_fds=len(self._fd_cover(state)[1]),
+                    max_lhs=state.fds.max_lhs,
+                    evidence=state.fds.evidence_kind,
+                    max_error=state.fds.max_error,
+                )
+            parts.append(part)
         return Change(
             action="apply",
             version=earlier.version,

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,29 +93,6 @@ def tell_change(change: Change, as_json: bool) -> None:
         print_json(change.to_dict())
     else:
         print_change(Paper(sys.stdout), change)
-
-
-def tell_tracked(change: Change, evidence: Mapping[str, str], as_json: bool) -> None:
-    """What tracking found; `evidence` says how the functional dependencies of tables are kept."""
-    if as_json:
-        print_headlines(Paper(sys.stderr), change, evidence)
-        print_json(change.to_dict())
-    else:
-        print_change(Paper(sys.stdout), change, evidence)
-
-
-def evidence_of(ws: holdfast.Workspace, tables: Iterable[str]) -> dict[str, str]:
-    """Of tables whose functional dependencies are tracked, how they are kept."""
-    refs = ((table, fd_ref(ws, table)) for table in tables)
-    return {table: evidence_text(ref) for table, ref in refs if ref is not None}
-
-
-def fd_ref(ws: holdfast.Workspace, table: str, at: int | None = None) -> FdRef | None:
-    """How the functional dependencies of a table are kept; None where they are not tracked."""
-    head = ws.ledger.heads(at).get(table)
-    state = None if head is None else ws.ledger.commit_row(head, table).state
-    fields = (state or {}).get("fds")
-    return None if fields is None else FdRef.from_dict(fields)
 
 
 def evidence_text(ref: FdRef) -> str:

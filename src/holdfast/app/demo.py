@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import holdfast
-from holdfast.app.calls import evidence_of
+from holdfast.app.calls import evidence_text
 from holdfast.app.report import (
     Paper,
     print_change,
@@ -58,8 +58,7 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
             holdfast.open(workspace, engine=engine, progress=hook) as ws,
         ):
             changes.append(do(ws))
-            evidence = evidence_of(ws, [t.table for t in changes[-1].tables])
-        print_change(paper, changes[-1], evidence)
+        print_change(paper, changes[-1])
 
     def look(title: str, command: str) -> None:
         paper.line()
@@ -131,7 +130,9 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
         print_cover(paper, TABLE, keys, version=now, n_rows=n_rows, max_columns=None)
         paper.line()
         fds = [d for d in ws.dependencies("fd", TABLE) if isinstance(d, Fd)]
-        kept = evidence_of(ws, [TABLE])[TABLE]
+        ref = ws.fd_ref(TABLE)
+        assert ref is not None
+        kept = evidence_text(ref)
         print_fds(paper, TABLE, fds, version=now, n_rows=n_rows, evidence=kept, max_lhs=None)
         paper.line()
         found = [d for d in ws.dependencies("ind", TABLE) if isinstance(d, Ind)]

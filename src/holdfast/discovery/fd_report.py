@@ -81,10 +81,14 @@ def _exact(table: str, before: FdState, after: FdState, old: Relation, new: Rela
     wider = _inside(entered[widened], entered_rhs[widened], before.cover)
     came = _evidence(after.evidence, after.came)
     pairs = _proving(left[refuted], left_rhs[refuted], came)
+    errors = _errors(after, left[refuted], left_rhs[refuted], new.n_rows)
     broke = [
-        DependencyChange("broke", d, "does not hold any more:" if w else "does not hold any more", w)
-        for d, w in zip(
-            _named(table, names, left[refuted], left_rhs[refuted]), witness_pairs(pairs, new), strict=True
+        DependencyChange("broke", replace(d, error=e), f"{_broken_text(e, after)}{':' if w else ''}", w)
+        for d, e, w in zip(
+            _named(table, names, left[refuted], left_rhs[refuted]),
+            errors,
+            witness_pairs(pairs, new),
+            strict=True,
         )
     ]
     inner = _named(table, names, after.cover.masks[narrower], left_rhs[kept])
@@ -107,6 +111,21 @@ def _exact(table: str, before: FdState, after: FdState, old: Relation, new: Rela
         )
     ]
     return FdNews((*broke, *appeared, *minimal, *implied), unlisted, broken, broken_rhs)
+
+
+def _errors(after: FdState, masks: U64, rhs: I32, n_rows: int) -> list[float]:
+    """The errors of dependencies now, where errors are kept; else 0, which says nothing."""
+    if after.approximate is None or isinstance(after.evidence, FdEvidence):
+        return [0.0] * len(masks)
+    violations = after.evidence.violations(masks, rhs.astype(np.int64))
+    return (violations / max(1, all_pairs(n_rows))).tolist()  # type: ignore[no-any-return]
+
+
+def _broken_text(error: float, after: FdState) -> str:
+    if not error:
+        return "does not hold any more"
+    place = "within" if error <= after.max_error else "beyond"
+    return f"does not hold any more (error {error:.4g}, {place} {after.max_error:g})"
 
 
 def _approximate(
@@ -143,11 +162,11 @@ def _approximate(
             named: Dependency = Ucc(table, side, error) if a < 0 else Fd(table, side, names[a], error)
             near = error <= after.max_error
             if event == "within":
-                reason = f"error {error:.3g}, within {limit}"
+                reason = f"error {error:.4g}, within {limit}"
             elif near:
-                reason = f"error {error:.3g}; a smaller one is within {limit} now"
+                reason = f"error {error:.4g}; a smaller one is within {limit} now"
             else:
-                reason = f"error {error:.3g}, beyond {limit}"
+                reason = f"error {error:.4g}, beyond {limit}"
             changes.append(DependencyChange(event, named, reason))
     return changes, unlisted
 

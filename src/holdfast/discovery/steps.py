@@ -127,10 +127,20 @@ class Step:
             self.rows.n_rows,
             len(self.found.keys.cover) if self.found.keys is not None else None,
             self.state.max_columns,
-            len(self.found.fds.cover) if self.found.fds is not None else None,
-            self.found.fds.cover.max_lhs if self.found.fds is not None else 0,
-            self.fd_news.unlisted if self.fd_news is not None else 0,
+            **self._fd_summary(),
         )
+
+    def _fd_summary(self) -> dict[str, Any]:
+        found = self.found.fds
+        if found is None:
+            return {}
+        return {
+            "n_fds": len(found.cover),
+            "max_lhs": found.cover.max_lhs,
+            "evidence": found.evidence_kind,
+            "max_error": found.max_error,
+            "unlisted": self.fd_news.unlisted if self.fd_news is not None else 0,
+        }
 
     def key_columns(self) -> list[tuple[int, ...]]:
         """The minimal keys after, as positions of columns."""

@@ -101,6 +101,8 @@ class TableChange:
     max_columns: int = 0
     n_fds: int | None = None  # None: its functional dependencies are not tracked
     max_lhs: int = 0
+    evidence: str | None = None  # "counted" or "witnessed": what is kept for them
+    max_error: float = 0.0  # the share of pairs up to which approximate ones are kept
     unlisted: int = 0  # changes of functional dependencies that are too many to list
     longest: int = 0  # versions through which one that broke had held at most; of a check, listed or not
 
@@ -114,6 +116,8 @@ class TableChange:
             "max_columns": self.max_columns or None,
             "n_fds": self.n_fds,
             "max_lhs": self.max_lhs or None,
+            "evidence": self.evidence,
+            "max_error": self.max_error or None,
             "unlisted": self.unlisted,
             "longest_held": self.longest,
         }
@@ -240,7 +244,8 @@ class Change:
         if part.n_fds is not None:
             noun = "dependency" if part.n_fds == 1 else "dependencies"
             bound = f" of at most {part.max_lhs} on the left" if part.max_lhs else ""
-            found.append(f"{part.n_fds:,} minimal functional {noun}{bound}")
+            kept = f" ({part.evidence} evidence{_up_to(part.max_error)})" if self.action == "track" else ""
+            found.append(f"{part.n_fds:,} minimal functional {noun}{bound}{kept}")
         if last and self.n_inds is not None:
             found.append(f"{self.n_inds:,} inclusion{'' if self.n_inds == 1 else 's'} in the workspace")
         now = ", ".join(found)
@@ -252,6 +257,10 @@ class Change:
         if self.action == "track":
             return f"{part.table}: {now}{end}"
         return f"{part.table}: {what}, now {now}{end}"
+
+
+def _up_to(max_error: float) -> str:
+    return f", errors up to {max_error:g}" if max_error else ""
 
 
 def _described(title: str, changes: Sequence[DependencyChange], limit: int) -> Iterator[str]:

@@ -27,8 +27,8 @@ U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 Payload = dict[str, Any]
 
-# Pairs x columns that are compared inline at most, and by one task: 0.02 to 0.2 ns each on one core. A task is
-# large, since the more rows are compared at once, the more of them share their work.
+# Pairs x columns that are compared inline at most, and by one task: 0.02 to 0.2 ns each on one core. A task
+# is large, since the more rows are compared at once, the more of them share their work.
 INLINE_COMPARE = 6e10
 TASK_COMPARE = 4e9
 MAX_PARTS = 64

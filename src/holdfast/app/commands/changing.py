@@ -12,13 +12,11 @@ import holdfast
 from holdfast.app import options
 from holdfast.app.calls import (
     BROKEN,
-    evidence_of,
     opened,
     print_json,
     referenced_side,
     reported,
     tell_change,
-    tell_tracked,
 )
 from holdfast.app.options import (
     After,
@@ -100,8 +98,7 @@ def track(
         )  # fmt: skip
         with opened(ctx, create=True) as ws:
             change = ws.track(table, source, options=reading, **how)
-            evidence_kept = evidence_of(ws, [t.table for t in change.tables])
-        tell_tracked(change, evidence_kept, as_json)
+        tell_change(change, as_json)
 
 
 def track_all(
@@ -143,8 +140,7 @@ def track_all(
         tables = options.sources_of(sources)
         with opened(ctx, create=True) as ws:
             change = ws.track_all(tables, options=reading, **how)
-            evidence_kept = evidence_of(ws, [t.table for t in change.tables])
-        tell_tracked(change, evidence_kept, as_json)
+        tell_change(change, as_json)
 
 
 def apply(
@@ -312,24 +308,12 @@ def _tell_checked(change: Change, held: int | None, as_json: bool) -> None:
     """The report, and the exit code: whether what is pinned holds, and what has held for long."""
     tell_change(change, as_json)
     closed = bool(change.broken_pins)
-    if held is not None:
-        broken = [(c.dependency.table, c.held) for c in change.broke if isinstance(c.dependency, Fd)]
-        long_held = sum(n >= held for _, n in broken)
-        # Where more broke than a report lists, the gate must not stand open for the others.
-        cut = [
-            t.table for t in change.tables if t.unlisted and sum(b == t.table for b, _ in broken) >= _listed()
-        ]
-        print_long_held(Paper(sys.stderr if as_json else sys.stdout), long_held, held, cut)
-        closed = closed or long_held > 0 or bool(cut)
+    if held is not None and any(t.longest >= held for t in change.tables):
+        listed = sum(c.held >= held for c in change.broke if isinstance(c.dependency, Fd))
+        print_long_held(Paper(sys.stderr if as_json else sys.stdout), listed, held)
+        closed = True
     if closed:
         raise typer.Exit(BROKEN)
-
-
-def _listed() -> int:
-    """How many changes of one sort a report has at most."""
-    from holdfast.discovery.fd_report import MAX_LISTED
-
-    return MAX_LISTED
 
 
 def pin(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import holdfast
-from holdfast.app.calls import evidence_text, fd_ref, note, open_workspace, opened, print_json, reported
+from holdfast.app.calls import evidence_text, note, open_workspace, opened, print_json, reported
 from holdfast.app.options import All, Json, OneTable
 from holdfast.app.report import Paper, name_text, print_cover, print_fds, print_inds, print_ranking
 from holdfast.errors import UsageError, shorten
@@ -68,7 +68,7 @@ def show(
     """Show what holds: keys, functional dependencies, inclusions."""
     with reported(ctx):
         if top is not None:
-            _check_top(kind, at, max_error)
+            _check_top(kind, at)
             kind = "fd"
         _check_kind(kind, max_error, with_empty, non_uniques)
         if top is None:
@@ -83,13 +83,11 @@ def show(
             view.print(Paper(sys.stdout), everything)
 
 
-def _check_top(kind: str | None, at: int | None, max_error: float) -> None:
+def _check_top(kind: str | None, at: int | None) -> None:
     if kind not in (None, "fd"):
         raise UsageError(f"--top ranks functional dependencies: leave out --kind {kind}, or give --kind fd.")
     if at is not None:
         raise UsageError("--top ranks what holds now: leave out --at.")
-    if max_error:
-        raise UsageError("--top ranks what holds exactly: leave out --max-error.")
 
 
 def _check_kind(kind: str | None, max_error: float, with_empty: bool, non_uniques: bool) -> None:
@@ -134,7 +132,7 @@ class _View:
         self.bounds = {name: ws.max_columns(name, at) for name in self.names}
         self.refs: dict[str, FdRef] = {}
         for name in self.names:
-            if (ref := fd_ref(ws, name, at)) is not None:
+            if (ref := ws.fd_ref(name, at)) is not None:
                 self.refs[name] = ref
         self.keys = {name: self._near("ucc", name) for name in self.names if self._shows_keys(name)}
         self.fds: dict[str, list[Fd]] = {}
@@ -147,7 +145,7 @@ class _View:
         self.maximal = self._non_uniques() if self.non_uniques else {}
 
     def rank(self, top: int) -> None:
-        self.rankings = {name: self.ws.rank_fds(name, top) for name in self.fds}
+        self.rankings = {name: self.ws.rank_fds(name, top, max_error=self.max_error) for name in self.fds}
 
     def wants(self, kind: str) -> bool:
         return self.kind in (None, kind)

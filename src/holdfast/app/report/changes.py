@@ -6,7 +6,6 @@ appears brings some. They are counted, and not listed: the key says it all.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -49,13 +48,10 @@ def event_title(event: str, kind: str, *, would: bool = False) -> str:
     return EVENTS[event][would].format("key" if kind == "ucc" else "one")
 
 
-def print_change(paper: Paper, change: Change, evidence: Mapping[str, str] | None = None) -> None:
-    """What a batch did (or would do), and which rows are the reason.
-
-    `evidence` says of tables that are being tracked how their functional dependencies are kept.
-    """
+def print_change(paper: Paper, change: Change) -> None:
+    """What a batch did (or would do), and which rows are the reason."""
     if change.action == "track":
-        _print_tracked(paper, change, evidence or {})
+        _print_tracked(paper, change)
         return
     print_headlines(paper, change)
     if change.repeated:
@@ -74,14 +70,11 @@ def print_change(paper: Paper, change: Change, evidence: Mapping[str, str] | Non
         _print_pin(paper, pin, would=would, with_table=several)
 
 
-def print_long_held(paper: Paper, n: int, held: int, cut: Sequence[str] = ()) -> None:
-    """What a check with `--held` found; of the tables `cut` more broke than is listed."""
-    if not n and cut:
-        what = f"too many functional dependencies of {', '.join(map(name_text, cut))} would break to tell"
-        paper.line((f"{what} whether one had held through {plural(held, 'version')}", "bold red"), indent=2)
-    if n:
-        what = f"{plural(n, 'functional dependency')} that had held through at least"
-        paper.line((f"{what} {plural(held, 'version')} WOULD BREAK", "bold red"), indent=2)
+def print_long_held(paper: Paper, n: int, held: int) -> None:
+    """What a check with `--held` found; n of those listed are among it."""
+    what = plural(n, "functional dependency") if n else "a functional dependency (not listed)"
+    what = f"{what} that had held through at least {plural(held, 'version')}"
+    paper.line((f"{what} WOULD BREAK", "bold red"), indent=2)
 
 
 def _print_pin(paper: Paper, pin: Pin, *, would: bool, with_table: bool) -> None:
@@ -92,7 +85,7 @@ def _print_pin(paper: Paper, pin: Pin, *, would: bool, with_table: bool) -> None
     paper.line(f"pinned {pin_text(pin, with_table=with_table)}: ", state, indent=2)
 
 
-def print_headlines(paper: Paper, change: Change, evidence: Mapping[str, str] | None = None) -> None:
+def print_headlines(paper: Paper, change: Change) -> None:
     """A line for each table; one for all if the batch was applied before."""
     if change.repeated:
         what = f"batch {change.batch_id!r} was applied before, as version {change.version}; nothing was done"
@@ -100,24 +93,18 @@ def print_headlines(paper: Paper, change: Change, evidence: Mapping[str, str] | 
         paper.line((names, "bold"), f": {safe(what)}")
         return
     for part, headline in _headlines(change):
-        _print_headline(paper, part, headline, (evidence or {}).get(part.table))
+        _print_headline(paper, part, headline)
 
 
 def _headlines(change: Change) -> Iterator[tuple[TableChange, str]]:
     return zip(change.tables, change.headlines(), strict=True)
 
 
-_COUNTED_FDS = re.compile(r"minimal functional dependenc(?:y|ies)(?: of at most \d+ on the left)?")
+def _print_headline(paper: Paper, part: TableChange, headline: str) -> None:
+    paper.line((name_text(part.table), "bold"), safe(headline.removeprefix(part.table)))
 
 
-def _print_headline(paper: Paper, part: TableChange, headline: str, evidence: str | None = None) -> None:
-    told = safe(headline.removeprefix(part.table))
-    if evidence:
-        told = _COUNTED_FDS.sub(lambda found: f"{found.group()} ({evidence})", told, count=1)
-    paper.line((name_text(part.table), "bold"), told)
-
-
-def _print_tracked(paper: Paper, change: Change, evidence: Mapping[str, str]) -> None:
+def _print_tracked(paper: Paper, change: Change) -> None:
     """Keys and functional dependencies below their tables; below the last one, what is included in what."""
     keys: dict[str, list[tuple[str, ...]]] = {t.table: [] for t in change.tables}
     fds: dict[str, list[Fd]] = {t.table: [] for t in change.tables}
@@ -130,7 +117,7 @@ def _print_tracked(paper: Paper, change: Change, evidence: Mapping[str, str]) ->
         else:
             inclusions.append(c.to_dict())
     for part, headline in _headlines(change):
-        _print_headline(paper, part, headline, evidence.get(part.table))
+        _print_headline(paper, part, headline)
         found = keys[part.table]
         for columns in found[:IN_A_REPORT]:
             note = "" if columns else " (no column needed: there is at most one row)"
