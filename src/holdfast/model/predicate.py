@@ -1,0 +1,612 @@
+"""Denial constraints: what no two rows of a table may satisfy together (IncDC, section 3).
+
+A *predicate* compares a column of one row with a column of another: `t.left op s.right`. A *denial
+constraint* (DC) is a set of predicates that no pair of different rows satisfies together. A *group* is a
+pair of columns that may be compared; two rows have one of four *outcomes* in it, and the outcome decides
+all of the group's predicates at once:
+
+| outcome | of an ordered group: satisfied | else |
+|---|---|---|
+| 0: less | `!=` `<` `<=` | `!=` |
+| 1: equal, or NULL on both sides | `=` `<=` `>=` | `=` |
+| 2: greater | `!=` `>` `>=` | `!=` |
+| 3: NULL on one side | `!=` | `!=` |
+
+What follows from what is read off this table, so NULL needs no rule of its own. Outcome 3 is where we depart
+from the paper: there, one of `<` and `>=` always holds.
+
+Sets of predicates are masks (Python integers; bit i is predicate i of a `PredicateSpace`) or tuples.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias
+
+Operator = Literal["=", "!=", "<", "<=", ">", ">="]
+
+# The order is that of the bits in a group; a group without order has the first two.
+OPERATORS: tuple[Operator, ...] = ("=", "!=", "<", "<=", ">", ">=")
+# Table 4 of the paper. `t.a op s.b` is `s.b SYMMETRIC[op] t.a`.
+INVERSE: Mapping[Operator, Operator] = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+SYMMETRIC: Mapping[Operator, Operator] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+IMPLIED: Mapping[Operator, tuple[Operator, ...]] = {
+    "=": ("=", "<=", ">="),
+    "!=": ("!=",),
+    "<": ("!=", "<", "<="),
+    "<=": ("<=",),
+    ">": ("!=", ">", ">="),
+    ">=": (">=",),
+}
+
+_BIT: Mapping[Operator, int] = {op: 1 << i for i, op in enumerate(OPERATORS)}
+_ALL, _UNORDERED = 0b111111, 0b11
+# The predicates of a group that each outcome satisfies.
+OUTCOMES: tuple[int, ...] = (
+    _BIT["!="] | _BIT["<"] | _BIT["<="],
+    _BIT["="] | _BIT["<="] | _BIT[">="],
+    _BIT["!="] | _BIT[">"] | _BIT[">="],
+    _BIT["!="],
+)
+
+
+def _implied(state: int) -> int:
+    """The predicates that every outcome satisfies that satisfies those of `state`."""
+    found = _ALL
+    for outcome in OUTCOMES:
+        if state & ~outcome == 0:
+            found &= outcome
+    return found
+
+
+# By the chosen predicates of one group: is there no outcome for them; which ones follow from them; which one
+# says the same as all of them. There always is one: six sets of outcomes can be told, and six operators.
+_TRIVIAL = tuple(all(state & ~outcome for outcome in OUTCOMES) for state in range(64))
+_IMPLIED = tuple(_implied(state) for state in range(64))
+_SAME_AS: Mapping[int, Operator] = {_IMPLIED[bit]: op for op, bit in _BIT.items()}
+
+
+# Characters that end a name without quotes: white space, and what a rule is written with.
+NAME_ENDS = r"""\s()"'<>=!≤≥≠∧¬&|,;+*""" + "\u2228"  # the last one is a logical or
+_PLAIN_NAME = re.compile(f"[^{NAME_ENDS}]+")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Predicate:
+    """`t.left op s.right`, for two different rows t and s.
+
+    >>> str(Predicate("low", "<", "high")), str(Predicate("low", "<", "high").mirrored)
+    ('t.low < s.high', 't.high > s.low')
+    """
+
+    left: str
+    op: Operator
+    right: str
+
+    @property
+    def mirrored(self) -> Predicate:
+        """The predicate that (s, t) satisfies iff (t, s) satisfies this one."""
+        return Predicate(self.right, SYMMETRIC[self.op], self.left)
+
+    @property
+    def inverse(self) -> Predicate:
+        """The opposite: no pair satisfies both, and every pair one of them if neither side is NULL.
+
+        With NULL on one side neither `<` nor `>=` holds; `=` and `!=` are always opposites.
+        """
+        return Predicate(self.left, INVERSE[self.op], self.right)
+
+    def __str__(self) -> str:
+        return f"t.{written_name(self.left)} {self.op} s.{written_name(self.right)}"
+
+    def to_dict(self) -> dict[str, str]:
+        return {"left": self.left, "op": self.op, "right": self.right}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Predicate:
+        if fields["op"] not in OPERATORS:
+            raise ValueError(f"unknown operator {fields['op']!r}")
+        return cls(fields["left"], fields["op"], fields["right"])
+
+
+def written_name(name: str) -> str:
+    """A column's name as rules have it: in double quotes where it must be, a quote inside doubled.
+
+    >>> written_name("zip"), written_name("zip code"), written_name('5" disk')
+    ('zip', '"zip code"', '"5"" disk"')
+    """
+    return name if _PLAIN_NAME.fullmatch(name) else '"{}"'.format(name.replace('"', '""'))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Dc:
+    """A denial constraint: no two different rows t, s satisfy all of its predicates.
+
+    Without predicates it holds in a table of at most one row. `error` is the share of the ordered pairs of
+    rows that violate it (0 when it holds).
+
+    >>> dc = Dc("tax", (Predicate("zip", "=", "zip"), Predicate("state", "!=", "state")))
+    >>> str(dc)
+    'tax: not(t.zip = s.zip and t.state != s.state)'
+    >>> sentence(dc)
+    'rows with the same zip have the same state'
+    """
+
+    kind: ClassVar[str] = "dc"
+    table: str
+    predicates: tuple[Predicate, ...]
+    error: float = field(default=0.0, compare=False)
+
+    @property
+    def formula(self) -> str:
+        """The constraint without its table."""
+        return f"not({' and '.join(map(str, self.predicates))})"
+
+    @property
+    def mirrored(self) -> Dc:
+        """The symmetric constraint, t and s exchanged: it holds iff this one does."""
+        return Dc(self.table, tuple(p.mirrored for p in self.predicates), self.error)
+
+    def __str__(self) -> str:
+        return f"{self.table}: {self.formula}" if self.table else self.formula
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "table": self.table,
+            "predicates": [p.to_dict() for p in self.predicates],
+            "error": self.error,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Dc:
+        predicates = tuple(Predicate.from_dict(p) for p in fields["predicates"])
+        return cls(fields["table"], predicates, fields["error"])
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Group:
+    """Two columns that are compared: `t.left op s.right` with six operators, or two if not `ordered`."""
+
+    left: str
+    right: str
+    ordered: bool
+
+    @property
+    def operators(self) -> tuple[Operator, ...]:
+        return OPERATORS if self.ordered else OPERATORS[:2]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"left": self.left, "right": self.right, "ordered": self.ordered}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Group:
+        return cls(fields["left"], fields["right"], fields["ordered"])
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateSpace:
+    """All predicates of some groups, numbered: group g has the numbers from first[g] on.
+
+    With a group (A, B) there is (B, A), so that the space is closed under exchanging t and s: `mirror[i]` is
+    the number of predicate i's symmetric one. Masks are Python integers of `n_predicates` bits.
+
+    >>> space = PredicateSpace((Group("a", "a", ordered=True), Group("b", "b", ordered=False)))
+    >>> space.n_predicates, space.first
+    (8, (0, 6))
+    >>> mask = space.mask([Predicate("a", ">", "a"), Predicate("b", "!=", "b")])
+    >>> bin(mask), bin(space.canonical(mask)), space.trivial(mask)
+    ('0b10010000', '0b10000100', False)
+    """
+
+    groups: tuple[Group, ...]
+    predicates: tuple[Predicate, ...] = field(init=False, repr=False, compare=False)
+    first: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    group_of: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    op_of: tuple[int, ...] = field(init=False, repr=False, compare=False)  # position in OPERATORS
+    mirror: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    _numbers: dict[Predicate, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        ordered = {(g.left, g.right): g.ordered for g in self.groups}
+        if len(ordered) < len(self.groups):
+            raise ValueError("a predicate space has a group twice")
+        for group in self.groups:
+            if ordered.get((group.right, group.left)) != group.ordered:
+                raise ValueError(f"a predicate space with {group} lacks its mirror image")
+        first, group_of, op_of = [], [], []
+        predicates: list[Predicate] = []
+        for number, group in enumerate(self.groups):
+            first.append(len(predicates))
+            for i, op in enumerate(group.operators):
+                predicates.append(Predicate(group.left, op, group.right))
+                group_of.append(number)
+                op_of.append(i)
+        numbers = {p: i for i, p in enumerate(predicates)}
+        # Frozen, and asked for all the time: worked out once.
+        object.__setattr__(self, "predicates", tuple(predicates))
+        object.__setattr__(self, "first", tuple(first))
+        object.__setattr__(self, "group_of", tuple(group_of))
+        object.__setattr__(self, "op_of", tuple(op_of))
+        object.__setattr__(self, "mirror", tuple(numbers[p.mirrored] for p in predicates))
+        object.__setattr__(self, "_numbers", numbers)
+
+    @property
+    def n_predicates(self) -> int:
+        return len(self.predicates)
+
+    def __contains__(self, predicate: object) -> bool:
+        return predicate in self._numbers
+
+    def number(self, predicate: Predicate) -> int:
+        """The number of a predicate; KeyError if the space does not have it."""
+        return self._numbers[predicate]
+
+    def mask(self, predicates: Iterable[Predicate]) -> int:
+        found = 0
+        for predicate in predicates:
+            found |= 1 << self._numbers[predicate]
+        return found
+
+    def predicates_of(self, mask: int) -> tuple[Predicate, ...]:
+        """The predicates of a mask, in the order of their numbers."""
+        return tuple(self.predicates[i] for i in numbers_of(mask))
+
+    def dc(self, table: str, mask: int, error: float = 0.0) -> Dc:
+        return Dc(table, self.predicates_of(mask), error)
+
+    def evidence(self, outcomes: Sequence[int]) -> int:
+        """The mask of what a pair satisfies that has these outcomes, one for each group."""
+        found = 0
+        for group, first, outcome in zip(self.groups, self.first, outcomes, strict=True):
+            found |= (OUTCOMES[outcome] & (_ALL if group.ordered else _UNORDERED)) << first
+        return found
+
+    def mirrored(self, mask: int) -> int:
+        """t and s exchanged: the evidence of (s, t) from that of (t, s), the symmetric DC of a DC."""
+        found = 0
+        for i in numbers_of(mask):
+            found |= 1 << self.mirror[i]
+        return found
+
+    def canonical(self, mask: int) -> int:
+        """Of a DC and its symmetric one, the smaller as a sorted tuple of predicate numbers.
+
+        Both have as many predicates, so the smaller one is the one that has the lowest number in which
+        they differ.
+        """
+        mirrored = self.mirrored(mask)
+        differing = mask ^ mirrored
+        lowest = differing & -differing
+        return mask if mask & lowest or not differing else mirrored
+
+    def trivial(self, mask: int) -> bool:
+        """Whether no pair of rows of any table can satisfy the predicates, for a reason within a group.
+
+        Hereditary: what contains a trivial set is trivial.
+        """
+        return any(_TRIVIAL[state] for _, _, state in self._states(mask))
+
+    def closure(self, mask: int) -> int:
+        """The predicates that follow from those of each group, themselves among them.
+
+        All of a group's predicates follow from those that no outcome satisfies.
+        """
+        found = 0
+        for group, first, state in self._states(mask):
+            found |= (_IMPLIED[state] & (_ALL if group.ordered else _UNORDERED)) << first
+        return found
+
+    def _states(self, mask: int) -> Iterator[tuple[Group, int, int]]:
+        """(group, its first number, its predicates in the mask) of the groups that have some."""
+        for group, first in zip(self.groups, self.first, strict=True):
+            state = mask >> first & (_ALL if group.ordered else _UNORDERED)
+            if state:
+                yield group, first, state
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        return [g.to_dict() for g in self.groups]
+
+    @classmethod
+    def from_dict(cls, groups: Iterable[Mapping[str, Any]]) -> PredicateSpace:
+        return cls(tuple(Group.from_dict(g) for g in groups))
+
+
+def numbers_of(mask: int) -> tuple[int, ...]:
+    """The numbers of a mask's bits, ascending.
+
+    >>> numbers_of(0b10110)
+    (1, 2, 4)
+    """
+    found = []
+    while mask:
+        lowest = mask & -mask
+        found.append(lowest.bit_length() - 1)
+        mask ^= lowest
+    return tuple(found)
+
+
+# -- what constraints say about each other --------------------------------------------------------
+
+
+def _grouped(predicates: Iterable[Predicate]) -> dict[tuple[str, str], int]:
+    """Groups, in the order of their first predicates, with their predicates as bits.
+
+    Whether a group is ordered makes no difference to what follows from what.
+    """
+    states: dict[tuple[str, str], int] = {}
+    for p in predicates:
+        states[p.left, p.right] = states.get((p.left, p.right), 0) | _BIT[p.op]
+    return states
+
+
+def is_trivial(predicates: Iterable[Predicate]) -> bool:
+    """Whether the constraint holds in every table, for a reason within a group: see PredicateSpace.trivial.
+
+    >>> is_trivial([Predicate("a", "<", "a"), Predicate("a", ">", "a")])
+    True
+    """
+    return any(_TRIVIAL[state] for state in _grouped(predicates).values())
+
+
+def reduced(predicates: Iterable[Predicate]) -> tuple[Predicate, ...]:
+    """The same, said with one predicate for each group; ValueError if it is trivial.
+
+    >>> [str(p) for p in reduced([Predicate("a", "<=", "b"), Predicate("a", "!=", "b")])]
+    ['t.a < s.b']
+    """
+    states = _grouped(predicates)
+    if any(_TRIVIAL[state] for state in states.values()):
+        raise ValueError("a trivial constraint cannot be reduced")
+    return tuple(Predicate(a, _SAME_AS[_IMPLIED[state]], b) for (a, b), state in states.items())
+
+
+def _space_of(dcs: Iterable[Dc]) -> PredicateSpace:
+    """A space that has all predicates of the constraints, whether their columns are ordered or not."""
+    pairs = {(p.left, p.right) for dc in dcs for p in dc.predicates}
+    pairs |= {(right, left) for left, right in pairs}
+    return PredicateSpace(tuple(Group(left, right, True) for left, right in sorted(pairs)))
+
+
+def implies(one: Dc, other: Dc) -> bool:
+    """Whether a table in which `one` holds cannot violate `other`, for a reason within groups.
+
+    So it is if every predicate of `one`, or every one of its symmetric form, follows from those of `other` in
+    the same group: then a pair that violates `other` violates `one`. What follows across groups (a < b and
+    b < c) is not seen. A trivial constraint is implied by any.
+
+    >>> weak, strict = Dc("t", (Predicate("a", "<=", "a"),)), Dc("t", (Predicate("a", ">", "a"),))
+    >>> implies(weak, strict), implies(strict, weak)
+    (True, False)
+    """
+    if one.table != other.table:
+        return False
+    space = _space_of([one, other])
+    mask, other_mask = space.mask(one.predicates), space.mask(other.predicates)
+    beyond = ~space.closure(other_mask)
+    return space.trivial(other_mask) or not mask & beyond or not space.mirrored(mask) & beyond
+
+
+def concise(dcs: Iterable[Dc]) -> list[Dc]:
+    """The constraints without those that another one implies, in the order given.
+
+    Law: each one dropped is trivial, or implied by one kept (`implies`); no one kept implies another. Of
+    several that say the same, the one with the fewest predicates stays, then the first. Costs two walks
+    through a tree of the kept ones for each constraint.
+    """
+    given = list(dcs)
+    by_table: dict[str, list[int]] = {}
+    for i, dc in enumerate(given):
+        by_table.setdefault(dc.table, []).append(i)
+    kept: list[int] = []
+    for numbers in by_table.values():
+        kept += (numbers[i] for i in _concise([given[i] for i in numbers]))
+    return [given[i] for i in sorted(kept)]
+
+
+def _concise(dcs: Sequence[Dc]) -> Iterator[int]:
+    """The numbers of those that stay, of one table."""
+    space = _space_of(dcs)
+    masks = [space.mask(dc.predicates) for dc in dcs]
+    closures = [space.closure(mask) for mask in masks]
+    # What implies a constraint has a smaller closure, or the same one (mirrored, perhaps): it comes before in
+    # this order. It may have been dropped itself; then what it was dropped for implies the constraint, too.
+    order = sorted(range(len(dcs)), key=lambda i: (closures[i].bit_count(), masks[i].bit_count(), i))
+    tree: _Tree = {}
+    for i in order:
+        closure = closures[i]
+        if (
+            space.trivial(masks[i])
+            or _has_subset(tree, closure)
+            or _has_subset(tree, space.mirrored(closure))
+        ):
+            continue
+        yield i
+        node = tree
+        for number in numbers_of(masks[i]):
+            node = node.setdefault(number, {})
+        node[_END] = {}
+
+
+_Tree: TypeAlias = dict[int, "_Tree"]
+_END = -1  # a set ends at this node
+
+
+def _has_subset(tree: _Tree, mask: int) -> bool:
+    """Whether a set in the tree (a path from the root) is a subset of the mask's."""
+    numbers = set(numbers_of(mask))
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if _END in node:
+            return True
+        # Near the root there are many branches, further down one or two.
+        for number in numbers if len(node) > len(numbers) else node:
+            if number in node and number in numbers:
+                waiting.append(node[number])
+    return False
+
+
+def as_key(dc: Dc) -> tuple[str, ...] | None:
+    """The columns, if the constraint says that they are a key: only `=`, of columns with themselves.
+
+    As `sentence` and `as_fd` it looks at what is said: `<=` and `>=` of one column together are `=`.
+
+    >>> as_key(Dc("t", (Predicate("a", "=", "a"), Predicate("b", "=", "b"))))
+    ('a', 'b')
+    """
+    found = _same_and_differing(dc)
+    return found[0] if found is not None and not found[1] else None
+
+
+def as_fd(dc: Dc) -> tuple[tuple[str, ...], str] | None:
+    """(lhs, rhs), if the constraint is a functional dependency: `=` of columns with themselves and one `!=`.
+
+    >>> as_fd(Dc("t", (Predicate("a", "=", "a"), Predicate("b", "!=", "b"))))
+    (('a',), 'b')
+    """
+    found = _same_and_differing(dc)
+    return (found[0], found[1][0]) if found is not None and len(found[1]) == 1 else None
+
+
+def _same_and_differing(dc: Dc) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """(columns with `=`, columns with `!=`), if there is nothing else and each is compared with itself."""
+    if is_trivial(dc.predicates):
+        return None
+    said = reduced(dc.predicates)
+    if any(p.left != p.right or p.op not in ("=", "!=") for p in said):
+        return None
+    return tuple(p.left for p in said if p.op == "="), tuple(p.left for p in said if p.op == "!=")
+
+
+# -- sentences ------------------------------------------------------------------------------------
+#
+# All are denials, or as good as one: "always has the higher" would be wrong where a value is NULL.
+# Column names are never preceded by "a" or "an": which one depends on how a name is spoken.
+
+_ACROSS: Mapping[Operator, str] = {
+    "=": "equals",
+    "!=": "differs from",
+    "<": "is less than",
+    "<=": "is at most",
+    ">": "is greater than",
+    ">=": "is at least",
+}
+_HIGH: Mapping[Operator, str] = {"<": "lower", "<=": "lower", ">": "higher", ">=": "higher"}
+_STRICT = ("<", ">")
+_PLAIN_WORD = re.compile(r"\w[\w.#$%-]*")
+# Between names these would be read as part of the sentence.
+_CONNECTING = {"and", "or", "both", "all", "that", "than", "while", "never", "differ", "have", "has", "is"}
+
+
+def sentence(dc: Dc) -> str:
+    """The constraint in English. It says the same as the predicates, in every table, NULL included.
+
+    "The same" is `=` (two NULLs are the same), "differ" is `!=`; of a value and NULL none is higher or lower.
+
+    >>> same, less = Predicate("ST", "=", "ST"), Predicate("SAL", "<", "SAL")
+    >>> sentence(Dc("t", (same, less, Predicate("RATE", ">", "RATE"))))
+    'of two rows with the same ST, the one with the higher SAL never has the lower RATE'
+    >>> sentence(Dc("t", (less, Predicate("STX", ">", "CTX"))))
+    "no row's STX is greater than another row's CTX while its SAL is lower than the other's"
+    """
+    if is_trivial(dc.predicates):
+        return _contradiction(dc)
+    said = reduced(dc.predicates)
+    same = [_name(p.left) for p in said if p.left == p.right and p.op == "="]
+    differing = [_name(p.left) for p in said if p.left == p.right and p.op == "!="]
+    rest = [p for p in said if p.left != p.right or p.op not in ("=", "!=")]
+    if not rest:
+        return _about_equals(same, differing)
+    rows = "two rows" + (f" with the same {_list(same)}" if same else "")
+    if differing:
+        rows += f" that differ in {_all_of(differing)}"
+    alone = not same and not differing
+    if any(p.left != p.right for p in rest):
+        return _about_columns(rest, "" if alone else f"of {rows}, ")
+    return _about_order(rest, rows, alone=alone)
+
+
+def _about_equals(same: Sequence[str], differing: Sequence[str]) -> str:
+    """Keys, functional dependencies, and those with several columns of which one must be the same."""
+    if not differing:
+        return f"no two rows have the same {_list(same)}" if same else "there is at most one row"
+    having = f" with the same {_list(same)}" if same else ""
+    if len(differing) == 1:
+        return f"{'' if same else 'all '}rows{having} have the same {differing[0]}"
+    return f"any two rows{having} have {_list([f'the same {c}' for c in differing], 'or')}"
+
+
+def _about_order(rest: Sequence[Predicate], rows: str, *, alone: bool) -> str:
+    """Columns that are higher or lower, each compared with itself.
+
+    One that is strictly higher is the subject, since then there is "the one"; if it is t's that is lower, t
+    and s are exchanged.
+    """
+    subject = next((p for p in rest if p.op in _STRICT), rest[0])
+    if subject.op in ("<", "<="):
+        rest, subject = [p.mirrored for p in rest], subject.mirrored
+    name = _name(subject.left)
+    if len(rest) == 1:
+        if subject.op in _STRICT:
+            one, other = ("no row", "another row") if alone else (f"of {rows}, neither", "the other")
+            return f"{one} has a higher {name} than {other}"
+        one, other = ("no row's", "another row's") if alone else (f"of {rows}, neither one's", "the other's")
+        return f"{one} {name} is higher than or equal to {other}"
+    *given, denied = [p for p in rest if p != subject]
+    who = "the one" if subject.op in _STRICT else "one"
+    having = _list([_compared(p) for p in (subject, *given)])
+    return f"of {rows}, {who} with {having} never has {_compared(denied)}"
+
+
+def _compared(p: Predicate) -> str:
+    name = _name(p.left)
+    return f"the {_HIGH[p.op]} {name}" if p.op in _STRICT else f"a {_HIGH[p.op]} or equal {name}"
+
+
+def _about_columns(rest: Sequence[Predicate], of_rows: str) -> str:
+    """Comparisons across columns, and others: "its" is of the first row, t, and "the other's" of s."""
+    head = next(p for p in rest if p.left != p.right)
+    one, other = ("neither one's", "the other's") if of_rows else ("no row's", "another row's")
+    text = f"{of_rows}{one} {_name(head.left)} {_ACROSS[head.op]} {other} {_name(head.right)}"
+    clauses = []
+    for p in rest:
+        if p is head:
+            continue
+        if p.left == p.right:
+            than = f"is {_HIGH[p.op]} than{'' if p.op in _STRICT else ' or equal to'} the other's"
+            clauses.append(f"its {_name(p.left)} {than}")
+        else:
+            clauses.append(f"its {_name(p.left)} {_ACROSS[p.op]} the other's {_name(p.right)}")
+    return f"{text} while {_list(clauses)}" if clauses else text
+
+
+def _contradiction(dc: Dc) -> str:
+    left, right = next(columns for columns, state in _grouped(dc.predicates).items() if _TRIVIAL[state])
+    what = _name(left) if left == right else f"{_name(left)} with {_name(right)}"
+    return f"holds in every table: its comparisons of {what} contradict each other"
+
+
+def _name(name: str) -> str:
+    plain = _PLAIN_WORD.fullmatch(name) and name.lower() not in _CONNECTING
+    return name if plain else '"{}"'.format(name.replace('"', '""'))
+
+
+def _all_of(names: Sequence[str]) -> str:
+    """Several names, none of them left out.
+
+    >>> _all_of(["a"]), _all_of(["a", "b"]), _all_of(["a", "b", "c"])
+    ('a', 'both a and b', 'all of a, b and c')
+    """
+    return f"{('', 'both ', 'all of ')[min(len(names), 3) - 1]}{_list(names)}"
+
+
+def _list(parts: Sequence[str], word: str = "and") -> str:
+    """
+    >>> _list(["a"]), _list(["a", "b", "c"], "or")
+    ('a', 'a, b or c')
+    """
+    *first, last = parts
+    return f"{', '.join(first)} {word} {last}" if first else last

@@ -1,0 +1,82 @@
+"""Predicates and denial constraints by definition: values are compared, every case is tried.
+
+A predicate is (left, op, right), a constraint a collection of them, a row a mapping of columns to values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import permutations
+from typing import Any
+
+Words = tuple[str, str, str]  # left, op, right
+Row = Mapping[str, Any]
+
+OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
+# Two values, and NULL: all that one comparison can tell apart.
+SIDES = [(x, y) for x in (None, 0, 1) for y in (None, 0, 1)]
+
+
+def satisfied(x: Any, op: str, y: Any) -> bool:
+    """With NULL on one side only `!=` is true; two NULLs are equal, so `=`, `<=` and `>=` are."""
+    if x is None or y is None:
+        equal = x is None and y is None
+        return {"=": equal, "!=": not equal, "<=": equal, ">=": equal}.get(op, False)
+    return bool({"=": x == y, "!=": x != y, "<": x < y, "<=": x <= y, ">": x > y, ">=": x >= y}[op])
+
+
+def evidence(t: Row, s: Row, predicates: Iterable[Words]) -> set[Words]:
+    return {(a, op, b) for a, op, b in predicates if satisfied(t[a], op, s[b])}
+
+
+def holds(dc: Collection[Words], rows: Sequence[Row]) -> bool:
+    return not any(len(evidence(t, s, set(dc))) == len(set(dc)) for t, s in permutations(rows, 2))
+
+
+def mirrored(dc: Iterable[Words]) -> list[Words]:
+    return [(b, op.translate(str.maketrans("<>", "><")), a) for a, op, b in dc]
+
+
+def canonical(dc: Iterable[Words], numbered: Sequence[Words]) -> tuple[int, ...]:
+    both = [list(dc), mirrored(list(dc))]
+    return min(tuple(sorted({numbered.index(p) for p in one})) for one in both)
+
+
+def of_group(dc: Iterable[Words], a: str, b: str) -> list[str]:
+    return [op for left, op, right in dc if (left, right) == (a, b)]
+
+
+def trivial(dc: Collection[Words]) -> bool:
+    """Whether some group's predicates are true of no two values."""
+    return any(
+        not any(all(satisfied(x, op, y) for op in of_group(dc, a, b)) for x, y in SIDES) for a, _, b in dc
+    )
+
+
+def follows(p: Words, dc: Collection[Words]) -> bool:
+    """Whether p is true of all values of which the predicates of its group are."""
+    a, op, b = p
+    ops = of_group(dc, a, b)
+    return all(satisfied(x, op, y) for x, y in SIDES if all(satisfied(x, o, y) for o in ops))
+
+
+def implies(one: Collection[Words], other: Collection[Words]) -> bool:
+    return trivial(other) or any(all(follows(p, other) for p in side) for side in (one, mirrored(one)))
+
+
+def concise(dcs: Sequence[Collection[Words]]) -> list[int]:
+    """The numbers of those that stay: implied by none but, perhaps, by later ones that say the same.
+
+    What is later among those that say the same has more predicates, or as many and a higher number.
+    """
+    kept = []
+    for i, dc in enumerate(dcs):
+        if trivial(dc):
+            continue
+        rivals = [j for j, other in enumerate(dcs) if j != i and implies(other, dc)]
+        size = {j: len(set(dcs[j])) for j in (i, *rivals)}
+        if not any(
+            not trivial(dcs[j]) and (not implies(dc, dcs[j]) or (size[j], j) < (size[i], i)) for j in rivals
+        ):
+            kept.append(i)
+    return kept
