@@ -285,9 +285,9 @@ def test_only_tables_of_the_kind_take_part(ws: Workspace) -> None:
 
 def test_an_unknown_kind(ws: Workspace) -> None:
     ws.track("t", ints(a=[1]), kinds=IND)
-    with pytest.raises(UsageError, match="ucc, ind"):
+    with pytest.raises(UsageError, match="ucc, fd, ind"):
         ws.dependencies(kind="inds")
-    with pytest.raises(UsageError, match="ucc, ind"):
+    with pytest.raises(UsageError, match="ucc, fd, ind"):
         ws.track("u", ints(a=[1]), kinds=("inds",))
 
 

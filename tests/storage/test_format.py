@@ -72,8 +72,8 @@ def test_missing_folder_and_missing_marker(tmp_path: Path) -> None:
 
 
 def test_a_newer_format(tmp_path: Path) -> None:
-    (tmp_path / MARKER).write_text('{"format": 3, "holdfast": "9.0"}')
-    message = "the workspace has format 3; this holdfast reads 2. Upgrade holdfast, or rebuild with "
+    (tmp_path / MARKER).write_text(json.dumps({"format": FORMAT + 1, "holdfast": "9.0"}))
+    message = f"the workspace has format {FORMAT + 1}; this holdfast reads {FORMAT}. Upgrade holdfast, or rebuild with "
     message += "'holdfast track'."
     for act in (check_marker, create_marker):
         with pytest.raises(StateFormatError) as caught:
@@ -82,9 +82,9 @@ def test_a_newer_format(tmp_path: Path) -> None:
 
 
 def test_an_older_format(tmp_path: Path) -> None:
-    (tmp_path / MARKER).write_text('{"format": 1, "holdfast": "0.1.0"}')
+    (tmp_path / MARKER).write_text(json.dumps({"format": FORMAT - 1, "holdfast": "0.1.0"}))
     for act in (check_marker, create_marker):
-        with pytest.raises(StateFormatError, match="of an older holdfast; this one reads 2"):
+        with pytest.raises(StateFormatError, match=f"of an older holdfast; this one reads {FORMAT}"):
             act(tmp_path)
 
 

@@ -83,7 +83,7 @@ SHOP: dict[str, str] = {
     "events.csv": "who\n101\n",
 }
 SHOP_CASES: list[tuple[str, str, tuple[str, ...]]] = [
-    ("track new orders.csv --kinds ind,magic", "UsageError", ("'magic'", "ucc, ind")),
+    ("track new orders.csv --kinds ind,magic", "UsageError", ("'magic'", "ucc, fd, ind")),
     ("track new orders.csv --kinds ,", "UsageError", ("no kind", "'new'")),
     ("track new orders.csv --as-text", "UsageError", ("--as-text", "add ind to --kinds")),
     ("track new orders.csv --columns nr", "UsageError", ("--columns", "add ind to --kinds")),
@@ -125,7 +125,7 @@ SHOP_CASES: list[tuple[str, str, tuple[str, ...]]] = [
     ("apply-all --before orders=gone.csv", "UsageError", ("both",)),
     ("check-all", "UsageError", ("no batch is given",)),
     ("check-all --inserts orders=none.csv", "SourceError", ("none.csv", "'orders'")),
-    ("show --kind magic", "UsageError", ("'magic'", "ucc, ind")),
+    ("show --kind magic", "UsageError", ("'magic'", "ucc, fd, ind")),
     ("show --max-error 1.5", "UsageError", ("1.5", "from 0 to 1")),
     ("show --max-error nan", "UsageError", ("nan", "from 0 to 1")),
     ("show --kind ucc --max-error 0.1", "UsageError", ("--max-error", "--kind")),

@@ -82,14 +82,11 @@ def _exact(table: str, before: FdState, after: FdState, old: Relation, new: Rela
     came = _evidence(after.evidence, after.came)
     pairs = _proving(left[refuted], left_rhs[refuted], came)
     errors = _errors(after, left[refuted], left_rhs[refuted], new.n_rows)
+    named = _named(table, names, left[refuted], left_rhs[refuted])
+    shown = witness_pairs(pairs, new, [(*d.lhs, d.rhs) for d in named])
     broke = [
         DependencyChange("broke", replace(d, error=e), f"{_broken_text(e, after)}{':' if w else ''}", w)
-        for d, e, w in zip(
-            _named(table, names, left[refuted], left_rhs[refuted]),
-            errors,
-            witness_pairs(pairs, new),
-            strict=True,
-        )
+        for d, e, w in zip(named, errors, shown, strict=True)
     ]
     inner = _named(table, names, after.cover.masks[narrower], left_rhs[kept])
     implied = [
@@ -102,13 +99,12 @@ def _exact(table: str, before: FdState, after: FdState, old: Relation, new: Rela
         for d, i in zip(_named(table, names, entered[widened], entered_rhs[widened]), inner, strict=True)
     ]
     pairs = _proving(entered[fresh], entered_rhs[fresh], after.went)
+    named = _named(table, names, entered[fresh], entered_rhs[fresh])
+    shown = witness_pairs(pairs, old, [(*d.lhs, d.rhs) for d in named])
+    gone = "holds now; rows that violated it are gone, such as:"
     appeared = [
-        DependencyChange(
-            "appeared", d, "holds now; rows that violated it are gone, such as:" if w else "holds now", w
-        )
-        for d, w in zip(
-            _named(table, names, entered[fresh], entered_rhs[fresh]), witness_pairs(pairs, old), strict=True
-        )
+        DependencyChange("appeared", d, gone if w else "holds now", w)
+        for d, w in zip(named, shown, strict=True)
     ]
     return FdNews((*broke, *appeared, *minimal, *implied), unlisted, broken, broken_rhs)
 

@@ -26,6 +26,8 @@ I64 = NDArray[np.int64]
 # need not be stored either. Row ids are kept for all.
 MAX_SHOWN = 2000
 MAX_CELLS = 100_000
+# Of tables with more columns than this a change tells the values of its own columns and of the first ones.
+WIDE = 24
 MAX_TEXT = 200
 
 
@@ -92,17 +94,25 @@ def _list(ucc: Ucc) -> str:
     return f"[{', '.join(ucc.columns)}]"
 
 
-def witness_pairs(witnesses: I64, relation: Relation) -> list[tuple[Pair, ...]]:
-    """For each entry of witnesses int64[n, k, 2] its first pair, with values for the first entries."""
+def witness_pairs(
+    witnesses: I64, relation: Relation, about: Sequence[Sequence[str]] | None = None
+) -> list[tuple[Pair, ...]]:
+    """For each entry of witnesses int64[n, k, 2] its first pair, with values for the first entries.
+
+    `about` are the columns that each is about: of wide tables only these are told, and the first ones.
+    """
     wanted = witnesses[: min(MAX_SHOWN, MAX_CELLS // len(relation.schema)), 0]
     ids = np.unique(wanted[wanted >= 0])
     values = dict(zip(ids.tolist(), plain_rows(relation.fetch(ids)), strict=True))
+    names = relation.schema.names
+    wide = about is not None and len(names) > WIDE
     found: list[tuple[Pair, ...]] = []
-    for a, b in witnesses[:, 0].tolist():
-        if a < 0:
-            found.append(())
-        else:
-            found.append(((WitnessRow(a, values.get(a, {})), WitnessRow(b, values.get(b, {}))),))
+    for i, (a, b) in enumerate(witnesses[:, 0].tolist()):
+        left, right = values.get(a, {}), values.get(b, {})
+        if about is not None and wide and left and right:
+            told = dict.fromkeys([*about[i], *names[:WIDE]])
+            left, right = ({name: row[name] for name in told} for row in (left, right))
+        found.append(((WitnessRow(a, left), WitnessRow(b, right)),) if a >= 0 else ())
     return found
 
 

@@ -160,6 +160,11 @@ class _View:
         ws, at = self.ws, self.at
         if not self.max_error:
             return ws.dependencies(kind, name, at)
+        if self.kind == "ucc" and not any(r.evidence_kind == "counted" for r in self.refs.values()):
+            raise UsageError(
+                "--max-error of keys needs counted evidence, which no table keeps. Track with --kinds ucc,fd "
+                "--evidence counted to list keys with errors."
+            )
         try:
             return ws.dependencies(kind, name, at, max_error=self.max_error)
         except UsageError as error:
