@@ -73,8 +73,8 @@ def test_missing_folder_and_missing_marker(tmp_path: Path) -> None:
 
 def test_a_newer_format(tmp_path: Path) -> None:
     (tmp_path / MARKER).write_text(json.dumps({"format": FORMAT + 1, "holdfast": "9.0"}))
-    message = f"the workspace has format {FORMAT + 1}; this holdfast reads {FORMAT}. Upgrade holdfast, or rebuild with "
-    message += "'holdfast track'."
+    message = f"the workspace has format {FORMAT + 1}; this holdfast reads {FORMAT}. Upgrade holdfast, or "
+    message += "rebuild with 'holdfast track'."
     for act in (check_marker, create_marker):
         with pytest.raises(StateFormatError) as caught:
             act(tmp_path)
