@@ -19,7 +19,6 @@ from holdfast.model.change import Pair, Pin
 from holdfast.model.dependency import KINDS, Dependency, Fd, Ind, Ucc
 from holdfast.model.schema import Schema
 from holdfast.state.pair_counts import PairCounts
-from holdfast.storage.bundle import open_bundle
 from holdfast.storage.composites import Composites, read_composites
 from holdfast.storage.files import FileRef
 from holdfast.storage.generator import GeneratorState, read_pairs
@@ -119,7 +118,7 @@ class Reader:
     def __init__(self, root: Path, ledger: Ledger) -> None:
         self.root, self.ledger = root, ledger
         self._covers: dict[str, U64] = {}
-        self._counted: tuple[FileRef, CountedEvidence] | None = None
+        self._counted: tuple[tuple[FileRef, ...], CountedEvidence] | None = None
         self._wide: tuple[FileRef | None, Composites] = (None, Composites.empty())
         self._states: dict[tuple[str, int], TableState] = {}  # by table and version of its commit
         self._pairs: tuple[tuple[Any, ...], PairCounts] = ((), PairCounts.empty())
@@ -447,18 +446,18 @@ class Reader:
         if head is None or state.fds is None:
             return False
         newest = self._current(state.table, head)[1].fds
-        return newest is not None and newest.evidence == state.fds.evidence
+        if newest is None:
+            return False
+        return (newest.evidence, newest.deltas) == (state.fds.evidence, state.fds.deltas)
 
     def _counted_evidence(self, state: TableState) -> CountedEvidence:
         """The agree sets of a table with their numbers of pairs; opened once."""
-        from holdfast.state.counted import CountedEvidence
+        from holdfast.discovery.fds import load_counted
 
         assert state.fds is not None
-        ref = state.fds.evidence
-        if self._counted is None or self._counted[0] != ref:
-            bundle = open_bundle(self.root, ref, "agreement")
-            arrays = {name: bundle.array(name) for name in ("masks", "counts")}
-            self._counted = ref, CountedEvidence.from_arrays(arrays, len(state.schema))
+        files = state.fds.evidence, *state.fds.deltas
+        if self._counted is None or self._counted[0] != files:
+            self._counted = files, load_counted(self.root, state.fds, len(state.schema))
         return self._counted[1]
 
     def _uccs(self, table: str, schema: Schema, masks: U64) -> list[Ucc]:

@@ -9,6 +9,7 @@ No row is looked at to decide whether a dependency holds: its agree sets are the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,9 +65,9 @@ def change(
     nothing = Compared(np.empty((0, n_words), np.uint64), np.empty(0, np.int64), np.empty((0, 2), np.int64))
     gone = compare_deletes(before, remaining, row_ids) if len(row_ids) else nothing
     come = compare_inserts(relation, added) if added else nothing
-    masks = np.concatenate([come.masks, gone.masks])
+    delta = np.concatenate([come.masks, gone.masks]), np.concatenate([come.counts, -gone.counts])
     try:
-        evidence, new, old = state.evidence.changed(masks, np.concatenate([come.counts, -gone.counts]))
+        evidence, new, old = state.evidence.changed(*delta)
     except ValueError as error:
         raise DamagedFileError(
             f"the agree sets kept in {before.folder!r} are not those of its rows: {error}. {NOTHING_APPLIED} "
@@ -85,7 +86,13 @@ def change(
         relevant = relevant.changed(new, old, evidence.masks)
         cover = state.cover.repaired(state.relevant, relevant)  # type: ignore[arg-type]
     found = FdState(
-        evidence, cover, relevant, state.max_error, None, 0, _proofs(come, new), _proofs(gone, old)
+        evidence,
+        cover,
+        relevant,
+        state.max_error,
+        delta=delta,
+        came=_proofs(come, new),
+        went=_proofs(gone, old),
     )
     return _with_errors(found, relation.n_rows)
 
@@ -147,13 +154,4 @@ def _with_errors(found: FdState, n_rows: int) -> FdState:
         return found
     assert isinstance(found.evidence, CountedEvidence)
     cover = approximate_cover(found.evidence, n_rows, found.max_error, found.cover.max_lhs)
-    return FdState(
-        found.evidence,
-        found.cover,
-        found.relevant,
-        found.max_error,
-        cover,
-        found.rounds,
-        found.came,
-        found.went,
-    )
+    return replace(found, approximate=cover)

@@ -86,9 +86,11 @@ class FdRef:
     cover: FileRef
     evidence: FileRef
     approximate: FileRef | None  # the minimal ones within max_error
+    deltas: tuple[FileRef, ...] = ()  # what batches have added to counted evidence since, oldest first
 
     def files(self) -> list[FileRef]:
-        return [self.cover, self.evidence, *([self.approximate] if self.approximate else [])]
+        near = [self.approximate] if self.approximate else []
+        return [self.cover, self.evidence, *self.deltas, *near]
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -97,6 +99,7 @@ class FdRef:
             "max_error": self.max_error,
             "cover": self.cover.to_dict(),
             "evidence": self.evidence.to_dict(),
+            "deltas": [d.to_dict() for d in self.deltas],
             "approximate": self.approximate.to_dict() if self.approximate else None,
         }
 
@@ -109,6 +112,7 @@ class FdRef:
             cover=FileRef.from_dict(fields["cover"]),
             evidence=FileRef.from_dict(fields["evidence"]),
             approximate=FileRef.from_dict(fields["approximate"]) if fields["approximate"] else None,
+            deltas=tuple(FileRef.from_dict(d) for d in fields["deltas"]),
         )
 
 
