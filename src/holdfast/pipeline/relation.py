@@ -48,6 +48,8 @@ WORTH_THREADS = 0.05
 PART_ROWS = 1 << 21
 # Segments of one size that are merged into one.
 MERGE_FANOUT = 8
+# Of wide tables it is these: each segment costs a few calls per column and batch, whatever its rows.
+WIDE_COLUMNS, WIDE_FANOUT = 64, 4
 SMALLEST_TIER = 1024
 
 
@@ -334,7 +336,9 @@ class Relation:
         segments = [s for s in self.segments if s.n_live]
         blocked: set[int] = set()
         while True:
-            run = _run_to_merge([s for s in segments if s.number not in blocked], everything=everything)
+            fanout = min(MERGE_FANOUT, WIDE_FANOUT) if len(self.schema) > WIDE_COLUMNS else MERGE_FANOUT
+            mergeable = [s for s in segments if s.number not in blocked]
+            run = _run_to_merge(mergeable, fanout, everything=everything)
             if not run:
                 return replace(self, segments=tuple(segments)), next_number
             payload = self._payload(
@@ -359,7 +363,7 @@ def _tier(n_rows: int) -> int:
     return int(np.log2(max(n_rows, SMALLEST_TIER) / SMALLEST_TIER) / np.log2(MERGE_FANOUT))
 
 
-def _run_to_merge(segments: Sequence[SegmentRef], *, everything: bool) -> list[SegmentRef]:
+def _run_to_merge(segments: Sequence[SegmentRef], fanout: int, *, everything: bool) -> list[SegmentRef]:
     """The next segments to merge, or none."""
     if everything:
         fitting = [s for s in segments if s.n_live <= MAX_ROWS]
@@ -373,7 +377,7 @@ def _run_to_merge(segments: Sequence[SegmentRef], *, everything: bool) -> list[S
     for ref in segments:
         tiers.setdefault(_tier(ref.n_live), []).append(ref)
     for _, members in sorted(tiers.items()):
-        if len(members) >= MERGE_FANOUT and sum(s.n_live for s in members) <= MAX_ROWS // 4:
+        if len(members) >= fanout and sum(s.n_live for s in members) <= MAX_ROWS // 4:
             return members
     return []
 
