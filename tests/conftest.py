@@ -25,7 +25,7 @@ if TESTS not in sys.path:
     sys.path.insert(0, TESTS)
 
 # No deadline: the first example of a kernel may compile it.
-settings.register_profile("default", max_examples=60, deadline=None)
+settings.register_profile("default", max_examples=50, deadline=None)
 settings.register_profile(
     "slow", max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
