@@ -350,7 +350,7 @@ def peer(case: Json | None, algorithm: str, state: str) -> Json | None:
 
 
 def targets(results: Json) -> list[Target]:
-    """The issue's "To reach" table, with what this run reached."""
+    """The table "To reach", with what this run reached."""
     small, middle, large = (find_case(results, "lineitem", n) for n in LINEITEM_ROWS)
     adult = find_case(results, "adult")
     found: list[Target] = []
