@@ -22,9 +22,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import UsageError
-from holdfast.history import I32, I64, PAIRS_SHOWN, U64, Reader, change_dict, columns_mask, n_pairs
+from holdfast.fd_past import (
+    FdCommit,
+    FdHistory,
+    Run,
+    fd_commit,
+    held_in,
+    histories_of,
+    in_cover,
+    inside,
+    runs_of,
+)
+from holdfast.history import I32, I64, PAIRS_SHOWN, U64, Reader, columns_mask, n_pairs, turned_dict
 from holdfast.model.dependency import Fd
-from holdfast.storage.files import STAGING, FileRef
+from holdfast.storage.files import STAGING
 from holdfast.storage.ledger import Ledger
 from holdfast.storage.ledger_rows import ChangeRow, CommitRow
 from holdfast.storage.tables import FdRef, TableState, columns_of, read_fds
@@ -37,8 +48,6 @@ Bool = NDArray[np.bool_]
 
 GROUPS_SHOWN = 8
 ROWS_PER_GROUP = 4
-# What a table does to its rows; pins and merges are versions, too, but nothing is put to the test by them.
-BATCHES = ("track", "apply")
 # So many new commits are read one by one; for more, one pass over the whole ledger is cheaper.
 FEW_COMMITS = 8
 # `held_versions` looks no further back than so many changes of the cover: it is part of a batch, and to read
@@ -77,7 +86,6 @@ class FdExplanation:
         return Fd(self.table, self.lhs, self.rhs, self.error)
 
     def to_dict(self) -> dict[str, Any]:
-        turned = self.turned
         return {
             "table": self.table,
             "lhs": list(self.lhs),
@@ -90,15 +98,7 @@ class FdExplanation:
             "inside": [fd.to_dict() for fd in self.inside],
             "key": None if self.key is None else list(self.key),
             "since": self.since,
-            "turned": None
-            if turned is None
-            else {
-                "version": turned.version,
-                "action": turned.action,
-                "batch_id": turned.batch_id,
-                "at": turned.at.isoformat() if turned.at else None,
-                "changes": [change_dict(c) for c in self.turned_by],
-            },
+            "turned": turned_dict(self.turned, self.turned_by),
             "violations": self.violations,
             "error": self.error,
             "g3": self.g3,
@@ -107,90 +107,6 @@ class FdExplanation:
             "groups": [group.to_dict() for group in self.groups],
             "max_lhs": self.max_lhs,
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Spell:
-    """Versions of the workspace, without a gap, at which a dependency held."""
-
-    first: int
-    last: int | None  # None: it holds still
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"first": self.first, "last": self.last}
-
-
-@dataclass(frozen=True, slots=True)
-class FdHistory:
-    """When a dependency held, since its table was tracked.
-
-    A version of the table counts if it tracked the table or applied a batch. Rows count as outlived if
-    their batch found the dependency holding and left it so.
-    """
-
-    fd: Fd
-    spells: tuple[Spell, ...]  # oldest first
-    n_versions: int  # of the table
-    n_held: int  # versions of the table at which it held
-    n_current: int  # of these, in the spell that lasts; 0: it does not hold now
-    n_inserted: int  # rows outlived
-    n_deleted: int
-    minimal: bool  # it is in the cover now
-    max_lhs: int | None  # the bound of the table: there is no history of wider left-hand sides
-
-    @property
-    def holds(self) -> bool:
-        return self.spells[-1].last is None
-
-    @property
-    def breaks(self) -> tuple[int, ...]:
-        """The versions that ended a spell."""
-        return tuple(spell.last + 1 for spell in self.spells if spell.last is not None)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            **self.fd.to_dict(),
-            "holds": self.holds,
-            "minimal": self.minimal,
-            "spells": [spell.to_dict() for spell in self.spells],
-            "breaks": list(self.breaks),
-            "n_versions": self.n_versions,
-            "n_held": self.n_held,
-            "n_current": self.n_current,
-            "n_inserted": self.n_inserted,
-            "n_deleted": self.n_deleted,
-            "max_lhs": self.max_lhs,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class FdCommit:
-    """A commit to a table, as far as the history of its dependencies needs it."""
-
-    version: int
-    is_batch: bool
-    n_inserted: int
-    n_deleted: int
-    fds: FdRef
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Commits in a row that share one cover."""
-
-    commits: tuple[FdCommit, ...]
-
-    @property
-    def first(self) -> int:
-        return self.commits[0].version
-
-    @property
-    def cover(self) -> FileRef:
-        return self.commits[0].fds.cover
-
-    @property
-    def n_versions(self) -> int:
-        return sum(c.is_batch for c in self.commits)
 
 
 class FdReader(Reader):
@@ -305,7 +221,7 @@ class FdReader(Reader):
         n_columns = len(self._current(table, past[-1].version)[1].schema)
         asked = np.arange(len(masks))
         n_read = 0
-        for run in reversed(_runs(past)[-MAX_RUNS:]):
+        for run in reversed(runs_of(past)[-MAX_RUNS:]):
             cover = read_fds(self.root, run.cover, n_columns)
             asked = asked[held_in(masks[asked], rhs[asked], *cover)]
             counts[asked] += run.n_versions
@@ -421,7 +337,7 @@ class FdReader(Reader):
         if begun:
             known, fresh = [], fresh[begun[-1] :]
         refs = self._fd_refs(table, [c.version for c in fresh])
-        known = [*known, *(_fd_commit(c, ref) for c, ref in zip(fresh, refs, strict=True) if ref is not None)]
+        known = [*known, *(fd_commit(c, ref) for c, ref in zip(fresh, refs, strict=True) if ref is not None)]
         self._pasts[table] = known
         return [c for c in known if c.version <= until]
 
@@ -449,7 +365,7 @@ class FdReader(Reader):
         """
         if wide and not known:
             return None, None
-        runs, n_columns = _runs(past), len(state.schema)
+        runs, n_columns = runs_of(past), len(state.schema)
         for i in range(len(runs) - 1, 0, -1):
             masks, rhs = read_fds(self.root, runs[i - 1].cover, n_columns)
             if bool(inside(masks, rhs, mask, column).any()) != known:
@@ -473,24 +389,25 @@ class FdReader(Reader):
         return tuple(sorted(own, key=lambda c: -len(c.dependency["lhs"])))[:PAIRS_SHOWN]
 
     def _histories(self, state: TableState, past: list[FdCommit]) -> list[FdHistory]:
-        runs, n_columns = _runs(past), len(state.schema)
+        runs, n_columns = runs_of(past), len(state.schema)
         masks, rhs = self._ever(runs, n_columns)
         held = np.zeros((len(masks), len(runs)), dtype=np.bool_)
         for i, run in enumerate(runs):
             now, own = read_fds(self.root, run.cover, n_columns)
             held[:, i] = held_in(masks, rhs, now, own)
-        minimal = _marked(masks, rhs, *self._fd_cover(state))
+        minimal = in_cover(masks, rhs, *self._fd_cover(state))
         bound = (state.fds.max_lhs or None) if state.fds is not None else None
-        return _histories(state, runs, masks, rhs, held, minimal, bound)
+        return histories_of(state, runs, masks, rhs, held, minimal, bound)
 
     def _ever(self, runs: Sequence[Run], n_columns: int) -> tuple[U64, I32]:
         """The different dependencies of all covers: short ones first, then in the order of the schema."""
         from holdfast.kernels.masks import unique_masks
+        from holdfast.state.fd_cover import keyed
 
         n_words = max(1, (n_columns + 63) // 64)
         seen = np.empty((0, n_words + 1), dtype=np.uint64)
         for run in runs:
-            both = np.concatenate([seen, _keyed(*read_fds(self.root, run.cover, n_columns))])
+            both = np.concatenate([seen, keyed(*read_fds(self.root, run.cover, n_columns))])
             seen = both[unique_masks(both)[0]]
         masks, rhs = np.ascontiguousarray(seen[:, :-1]), seen[:, -1].astype(np.int32)
         columns = columns_of(masks)
@@ -506,121 +423,6 @@ class _Measured:
     rows_to_remove: int = 0
     violating_rows: int = 0
     groups: tuple[ViolatingGroup, ...] = ()
-
-
-def inside(masks: U64, rhs: I32, mask: U64, column: int) -> Bool:
-    """Which dependencies of a cover imply `mask -> column`: bool[n]."""
-    chosen: Bool = (rhs == column) & ~(masks & ~mask).any(axis=1)
-    return chosen
-
-
-def held_in(masks: U64, rhs: I32 | I64, cover_masks: U64, cover_rhs: I32) -> Bool:
-    """Which dependencies hold according to a cover: bool[n].
-
-    masks IN uint64[n, n_words], rhs IN [n]; the cover likewise. Cost: a hash of each; for those that are not
-    in the cover themselves, per right-hand side at most the product of their numbers.
-    """
-    from holdfast.kernels.masks import contains_any
-
-    held = _marked(masks, rhs, cover_masks, cover_rhs)
-    rest = np.flatnonzero(~held)
-    if len(rest):
-        parts = _by_rhs(cover_rhs)
-        for column, asked in _by_rhs(rhs[rest]).items():
-            if column in parts:
-                held[rest[asked]] = contains_any(masks[rest[asked]], cover_masks[parts[column]])
-    return held
-
-
-def _by_rhs(rhs: I32 | I64) -> dict[int, I64]:
-    """Indices by right-hand side."""
-    if not len(rhs):
-        return {}
-    order = np.argsort(rhs, kind="stable")
-    columns, starts = np.unique(rhs[order], return_index=True)
-    return dict(zip(columns.tolist(), np.split(order, starts[1:]), strict=True))
-
-
-def _keyed(masks: U64, rhs: I32 | I64) -> U64:
-    """Masks with one word more that holds the right-hand side: equal iff the dependencies are."""
-    return np.concatenate([masks, rhs.astype(np.uint64)[:, None]], axis=1)
-
-
-def _marked(masks: U64, rhs: I32 | I64, cover_masks: U64, cover_rhs: I32) -> Bool:
-    """Which dependencies are in a cover: bool[n]."""
-    from holdfast.state.cover import without
-
-    return ~without(_keyed(masks, rhs), _keyed(cover_masks, cover_rhs))
-
-
-def _fd_commit(commit: CommitRow, fds: FdRef) -> FdCommit:
-    detail, is_batch = commit.detail or {}, commit.action in BATCHES
-    changed = [int(detail.get(name) or 0) if is_batch else 0 for name in ("n_inserted", "n_deleted")]
-    return FdCommit(commit.version, is_batch, changed[0], changed[1], fds)
-
-
-def _runs(past: Sequence[FdCommit]) -> list[Run]:
-    found: list[list[FdCommit]] = []
-    for commit in past:
-        if found and found[-1][-1].fds.cover == commit.fds.cover:
-            found[-1].append(commit)
-        else:
-            found.append([commit])
-    return [Run(tuple(commits)) for commits in found]
-
-
-def _histories(
-    state: TableState, runs: Sequence[Run], masks: U64, rhs: I32, held: Bool, minimal: Bool, bound: int | None
-) -> list[FdHistory]:
-    """Histories from which dependency held in which run: held bool[n, n_runs], each in one at least."""
-    names = state.schema.names
-    versions = np.array([run.n_versions for run in runs], dtype=np.int64)
-    # The first batch of a run found what the run before says; the others found what it says itself.
-    outlived = held[:, 1:] & held[:, :-1]
-    first = _rows_changed([run.commits[:1] for run in runs])
-    later = _rows_changed([run.commits[1:] for run in runs])
-    rows = held @ later + outlived @ first[1:]
-    edges = np.diff(np.pad(held.astype(np.int8), ((0, 0), (1, 1))), axis=1)
-    who, begun = np.nonzero(edges == 1)
-    _, ended = np.nonzero(edges == -1)
-    lasting = ended == len(runs)
-    current = np.zeros(len(masks), dtype=np.int64)
-    current[who[lasting]] = versions[::-1].cumsum()[::-1][begun[lasting]]
-    firsts = [run.first for run in runs]
-    lasts = [*(version - 1 for version in firsts), None]
-    spells: list[list[Spell]] = [[] for _ in masks]
-    for i, start, end in zip(who.tolist(), begun.tolist(), ended.tolist(), strict=True):
-        spells[i].append(Spell(firsts[start], lasts[end]))
-    return [
-        FdHistory(
-            fd=Fd(state.table, tuple(names[c] for c in lhs), names[a]),
-            spells=tuple(spells[i]),
-            n_versions=int(versions.sum()),
-            n_held=n_held,
-            n_current=n_current,
-            n_inserted=n_inserted,
-            n_deleted=n_deleted,
-            minimal=is_minimal,
-            max_lhs=bound,
-        )
-        for i, (lhs, a, n_held, n_current, (n_inserted, n_deleted), is_minimal) in enumerate(
-            zip(
-                columns_of(masks),
-                rhs.tolist(),
-                (held @ versions).tolist(),
-                current.tolist(),
-                rows.tolist(),
-                minimal.tolist(),
-                strict=True,
-            )
-        )
-    ]
-
-
-def _rows_changed(parts: Sequence[Sequence[FdCommit]]) -> I64:
-    """(inserted, deleted) rows of commits: int64[n, 2]."""
-    sums = [(sum(c.n_inserted for c in part), sum(c.n_deleted for c in part)) for part in parts]
-    return np.array(sums, dtype=np.int64).reshape(-1, 2)
 
 
 def _share(part: int, whole: int) -> float:

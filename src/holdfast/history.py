@@ -90,17 +90,24 @@ class Explanation:
             "minimal": self.minimal,
             "keys": [k.to_dict() for k in self.keys],
             "duplicates": [[r.to_dict() for r in pair] for pair in self.duplicates],
-            "turned": None
-            if self.turned is None
-            else {
-                "version": self.turned.version,
-                "action": self.turned.action,
-                "batch_id": self.turned.batch_id,
-                "at": self.turned.at.isoformat() if self.turned.at else None,
-                "changes": [change_dict(c) for c in self.turned_by],
-            },
+            "turned": turned_dict(self.turned, self.turned_by),
             "pinned": self.pinned,
         }
+
+
+def turned_dict(
+    commit: CommitRow | None, changes: Sequence[ChangeRow] | None = None
+) -> dict[str, Any] | None:
+    """The commit that turned something, with what it changed if that is kept."""
+    if commit is None:
+        return None
+    told = {
+        "version": commit.version,
+        "action": commit.action,
+        "batch_id": commit.batch_id,
+        "at": commit.at.isoformat() if commit.at else None,
+    }
+    return told if changes is None else {**told, "changes": [change_dict(c) for c in changes]}
 
 
 def change_dict(change: ChangeRow) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from holdfast.errors import UnknownColumnError, UsageError, listing
 from holdfast.fd_advice import FdAdviser
+from holdfast.history import turned_dict
 from holdfast.model.change import WitnessRow
 from holdfast.model.dependency import Ind, Side, Ucc
 from holdfast.state.pair_counts import pair_ids
@@ -43,7 +44,6 @@ class IndExplanation:
     turned: CommitRow | None  # the commit that made it so, if it was otherwise before
 
     def to_dict(self) -> dict[str, Any]:
-        turned = self.turned
         return {
             "dependent": self.dependent.to_dict(),
             "referenced": self.referenced.to_dict(),
@@ -55,14 +55,7 @@ class IndExplanation:
             "coverage": self.ind.coverage,
             "since": self.since,
             "missing": [{"value": value, **row.to_dict()} for value, row in self.missing],
-            "turned": None
-            if turned is None
-            else {
-                "version": turned.version,
-                "action": turned.action,
-                "batch_id": turned.batch_id,
-                "at": turned.at.isoformat() if turned.at else None,
-            },
+            "turned": turned_dict(self.turned),
         }
 
 

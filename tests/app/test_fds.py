@@ -14,7 +14,7 @@ from app.shell import WHAT_IS_IMPORTED, Shell
 from holdfast.app import report
 from holdfast.app.report import Paper
 from holdfast.discovery.fd_ranking import RankedFd, Ranking
-from holdfast.fd_reading import FdHistory, Spell
+from holdfast.fd_past import FdHistory, Spell
 from holdfast.model.change import Change, DependencyChange, Pair, TableChange, WitnessRow
 from holdfast.model.dependency import Fd, Ucc
 

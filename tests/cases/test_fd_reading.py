@@ -21,7 +21,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import UnknownColumnError, UnknownTableError, UsageError
-from holdfast.fd_reading import FdExplanation, FdReader, Spell
+from holdfast.fd_past import Spell
+from holdfast.fd_reading import FdExplanation, FdReader
 from holdfast.model.dependency import Fd, Ucc
 from holdfast.model.notation import arrow_text, parse_fd
 from holdfast.model.schema import Column, Schema, Type

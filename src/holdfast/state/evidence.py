@@ -55,18 +55,11 @@ class WitnessedEvidence:
         """
         if not len(masks):
             return self
-        everything = np.concatenate([self.masks, masks])
-        first, group = unique_masks(everything)
-        pairs = np.sort(np.concatenate([self.witnesses, witnesses]), axis=2)  # (a, b) is (b, a)
-        united = unite(pairs, group, len(first))
-        distinct = everything[first]
-        top = maximal_masks(distinct)
-        if len(distinct) - len(top) > RESERVE:
-            rest = np.setdiff1d(np.arange(len(distinct)), top)
-            largest = rest[np.argsort(-popcounts(distinct[rest]), kind="stable")[:RESERVE]]
-            kept = np.sort(np.concatenate([top, largest]))
-            distinct, united = distinct[kept], united[kept]
-        return WitnessedEvidence(np.ascontiguousarray(distinct), united)
+        distinct, united = joined(self.masks, self.witnesses, masks, witnesses)
+        needed = np.zeros(len(distinct), dtype=np.bool_)
+        needed[maximal_masks(distinct)] = True
+        kept = with_reserve(distinct, needed, RESERVE)
+        return WitnessedEvidence(np.ascontiguousarray(distinct[kept]), united[kept])
 
     def without_rows(self, row_ids: I64) -> tuple[WitnessedEvidence, U64]:
         """(evidence, orphans): witnesses of these rows dropped; maximal masks left without one.
@@ -92,6 +85,21 @@ class WitnessedEvidence:
         cls, arrays: Mapping[str, NDArray[Any]], n_words: int, n_witnesses: int
     ) -> WitnessedEvidence:
         return cls(arrays["masks"].reshape(-1, n_words), arrays["witnesses"].reshape(-1, n_witnesses, 2))
+
+
+def joined(masks: U64, witnesses: I64, more: U64, their_witnesses: I64) -> tuple[U64, I64]:
+    """(masks, witnesses) of two lots of evidence: every mask once, with the witnesses of both."""
+    everything = np.concatenate([masks, more])
+    first, group = unique_masks(everything)
+    pairs = np.sort(np.concatenate([witnesses, their_witnesses]), axis=2)  # (a, b) is (b, a)
+    return np.ascontiguousarray(everything[first]), unite(pairs, group, len(first))
+
+
+def with_reserve(masks: U64, needed: NDArray[np.bool_], reserve: int) -> I64:
+    """The positions of the masks to keep, ascending: those needed, and the largest of the others."""
+    rest = np.flatnonzero(~needed)
+    largest = rest[np.argsort(-popcounts(masks[rest]), kind="stable")[:reserve]]
+    return np.sort(np.concatenate([np.flatnonzero(needed), largest]))
 
 
 def living(witnesses: I64, row_ids: I64) -> I64:

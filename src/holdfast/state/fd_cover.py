@@ -153,7 +153,7 @@ class FdCover:
         return {"masks": self.masks, "rhs": self.rhs}
 
 
-def keyed(masks: U64, rhs: I32) -> U64:
+def keyed(masks: U64, rhs: I32 | I64) -> U64:
     """Left-hand and right-hand side as one mask: uint64[n, n_words + 1]."""
     return np.concatenate([masks, rhs.astype(np.uint64)[:, None]], axis=1)
 

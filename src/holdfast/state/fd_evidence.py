@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.kernels.masks import n_words_for, popcounts, unique_masks
+from holdfast.kernels.masks import n_words_for
 from holdfast.state.cover import without
-from holdfast.state.evidence import living, unite
+from holdfast.state.evidence import joined, living, with_reserve
 from holdfast.state.fd_cover import Relevant
 
 U64 = NDArray[np.uint64]
@@ -51,18 +51,12 @@ class FdEvidence:
         """With further evidence: witnesses of equal masks are united, the reserve is cut to size."""
         if not len(masks):
             return self
-        everything = np.concatenate([self.masks, masks])
-        first, group = unique_masks(everything)
-        pairs = np.sort(np.concatenate([self.witnesses, witnesses]), axis=2)  # (a, b) is (b, a)
-        united = unite(pairs, group, len(first))
-        merged = FdEvidence(np.ascontiguousarray(everything[first]), united, self.n_columns)
+        distinct, united = joined(self.masks, self.witnesses, masks, witnesses)
+        merged = FdEvidence(distinct, united, self.n_columns)
         if len(merged) - len(merged.relevant.masks) <= RESERVE:
             return merged
-        reserve = without(merged.masks, merged.relevant.masks)
-        rest = np.flatnonzero(reserve)
-        largest = rest[np.argsort(-popcounts(merged.masks[rest]), kind="stable")[:RESERVE]]
-        kept = np.sort(np.concatenate([np.flatnonzero(~reserve), largest]))
-        return FdEvidence(np.ascontiguousarray(merged.masks[kept]), united[kept], self.n_columns)
+        kept = with_reserve(distinct, ~without(distinct, merged.relevant.masks), RESERVE)
+        return FdEvidence(np.ascontiguousarray(distinct[kept]), united[kept], self.n_columns)
 
     def without_rows(self, row_ids: I64) -> tuple[FdEvidence, U64, U64]:
         """(evidence, orphans, columns): witnesses of these rows dropped; relevant masks left without one.

@@ -14,7 +14,7 @@ from holdfast.model.dependency import Fd
 
 if TYPE_CHECKING:
     from holdfast.discovery.fd_ranking import RankedFd, Ranking
-    from holdfast.fd_reading import FdHistory, Spell
+    from holdfast.fd_past import FdHistory, Spell
 
 # A terminal shows this many lines of dependencies, and in a log this many of either sort; a pipe shows all.
 ON_A_TERMINAL = 40
