@@ -142,3 +142,24 @@ class ConflictError(WorkspaceError):
 
 class EngineError(HoldfastError):
     """Spark or Java cannot be started, or a task failed for a reason that is not the user's input."""
+
+
+def hides_interrupt(error: BaseException | None) -> bool:
+    """Whether an error only hides an interrupt.
+
+    PySpark cancels the job and then fails to collect it; while it talks to Java, it cannot even cancel.
+
+    >>> try:
+    ...     try:
+    ...         raise KeyboardInterrupt
+    ...     finally:
+    ...         raise ValueError("the job was cancelled")
+    ... except ValueError as error:
+    ...     hides_interrupt(error)
+    True
+    """
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt) or "reentrant call" in str(error):
+            return True
+        error = error.__context__ or error.__cause__
+    return False

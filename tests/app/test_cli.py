@@ -707,6 +707,10 @@ def log(*_, **__):  # as Py4J does while Spark works
     try:
         raise KeyboardInterrupt
     except KeyboardInterrupt:
+        try:
+            raise RuntimeError("reentrant call inside <_io.BufferedReader name=17>")
+        except RuntimeError:
+            logging.exception("Exception while sending command.")
         logging.exception("KeyboardInterrupt while sending command.")
         raise
 holdfast.Workspace.log = log

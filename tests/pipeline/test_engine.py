@@ -207,3 +207,19 @@ def test_a_folder_that_cannot_be_written(engine_spark: Engine, spark: SparkSessi
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(HoldfastError, match=r"^writing a partition to .*file failed"):
         engine_spark.stage_dataframe(spark.range(4), tmp_path / "file")
+
+
+def test_an_interrupt_behind_a_failed_job_is_an_interrupt(engine_inline: Engine) -> None:
+    """PySpark's handler cancels the job; collecting it then fails, which hides the interrupt."""
+
+    class Frame:
+        sparkSession = None
+
+        def toArrow(self) -> None:
+            try:
+                raise KeyboardInterrupt
+            finally:
+                raise RuntimeError("an error occurred while calling getResult")
+
+    with pytest.raises(KeyboardInterrupt):
+        engine_inline._collect(Frame(), "a job", EngineError)  # type: ignore[arg-type]

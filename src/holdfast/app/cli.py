@@ -21,6 +21,7 @@ import holdfast
 from holdfast.app.calls import INTERRUPTED, Globals
 from holdfast.app.commands import changing, linking, normalising, reading, showing
 from holdfast.app.options import EngineName
+from holdfast.errors import hides_interrupt
 
 app = typer.Typer(
     name="holdfast",
@@ -87,7 +88,7 @@ for command in (
 
 def _is_news(record: logging.LogRecord) -> bool:
     """Py4J logs an interrupt with its traceback to the root logger; we say it ourselves, in one word."""
-    return not (record.exc_info and record.exc_info[0] is KeyboardInterrupt)
+    return not (record.exc_info and hides_interrupt(record.exc_info[1]))
 
 
 def main(args: Sequence[str] | None = None) -> None:

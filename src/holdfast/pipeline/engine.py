@@ -28,7 +28,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from holdfast.errors import EngineError, HoldfastError, SourceError, UsageError, shorten
+from holdfast.errors import EngineError, HoldfastError, SourceError, UsageError, hides_interrupt, shorten
 from holdfast.pipeline import session
 
 if TYPE_CHECKING:
@@ -177,6 +177,8 @@ class Engine:
             with _no_context_log(), poller or contextlib.nullcontext():
                 table = frame.toArrow()
         except Exception as error:
+            if hides_interrupt(error):
+                raise KeyboardInterrupt from None
             raise _spark_failure(error, doing, failure) from None
         if poller is not None and poller.raised is not None:
             raise poller.raised
