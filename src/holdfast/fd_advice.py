@@ -18,7 +18,7 @@ from holdfast.storage.tables import TableState, columns_of
 
 if TYPE_CHECKING:
     from holdfast.discovery.fd_ranking import Ranking, Stability
-    from holdfast.discovery.normalise import Decomposition, Form
+    from holdfast.discovery.normal_form import Decomposition, Form
 
 
 class FdAdviser(FdReader):
@@ -76,12 +76,11 @@ class FdAdviser(FdReader):
     ) -> Decomposition:
         """Tables in a normal form instead of this one, from the dependencies that hold and score well."""
         from holdfast.discovery import normalise as forms
+        from holdfast.discovery.normal_form import FORMS
         from holdfast.pipeline.groups import column_statistics, measure_fds
 
-        if form not in forms.FORMS:
-            raise UsageError(
-                f"the normal form {shorten(form)} is not known. Forms: {', '.join(forms.FORMS)}."
-            )
+        if form not in FORMS:
+            raise UsageError(f"the normal form {shorten(form)} is not known. Forms: {', '.join(FORMS)}.")
         base, state = self._current(table)
         fds = self._needs_fds(state).fds
         assert fds is not None

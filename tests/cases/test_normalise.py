@@ -19,7 +19,8 @@ from holdfast.app.export.normal_form import normal_form_sql
 from holdfast.app.report.normal_form import print_normal_form
 from holdfast.app.report.paper import Paper
 from holdfast.discovery import normalise as module
-from holdfast.discovery.normalise import FORMS, Arrow, Decomposition, Form, normalise, projected
+from holdfast.discovery.normal_form import FORMS, Arrow, Decomposition, Form
+from holdfast.discovery.normalise import normalise, projected
 from holdfast.model.schema import Column, Schema, Type
 from reference import normal_forms as reference
 

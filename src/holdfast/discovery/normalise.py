@@ -26,154 +26,21 @@ tables n scans, and n * p set operations; 4,000 FDs take well under a second.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
-
+from holdfast.discovery.normal_form import FORMS, Arrow, Decomposition, Form, Part, Reference, SetAside
+from holdfast.discovery.normal_form_choice import MAX_KEYS, Choice, FdSet, bits, in_order
 from holdfast.errors import listing
 from holdfast.model.dependency import Fd
 
-Form = Literal["bcnf", "3nf"]
-FORMS: tuple[Form, ...] = get_args(Form)
-Arrow = tuple[frozenset[str], str]  # left-hand side, right-hand side
-
 MIN_SCORE = 0.1
 MAX_LHS = 3
-# A table may have thousands of keys, nearly all of them accidents: this many are looked for.
-MAX_KEYS = 32
 # PostgreSQL takes 63 bytes for a name.
 MAX_NAME = 60
 NAMED_COLUMNS = 3
 LISTED = 8
-
-Why = Literal["constant", "nulls", "wide", "unranked", "weak"]
-
-
-# --- What is proposed -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """A foreign key: these columns are a key, of the same names, of another proposed table."""
-
-    columns: tuple[str, ...]
-    table: str
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"columns": list(self.columns), "table": self.table}
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A proposed table: the distinct rows of some columns.
-
-    An empty primary key says that there is one row at most. `more_keys`: there may be keys that are not
-    listed. `fds` led to the table; without any, it keeps what the others leave. `score` is the best of
-    theirs. `removed` counts the values that are not repeated any more, None if that is not known.
-    """
-
-    name: str
-    columns: tuple[str, ...]
-    primary_key: tuple[str, ...]
-    other_keys: tuple[tuple[str, ...], ...]
-    more_keys: bool
-    references: tuple[Reference, ...]
-    fds: tuple[Fd, ...]
-    score: float | None
-    removed: int | None
-    reason: str
-
-    @property
-    def keys(self) -> tuple[tuple[str, ...], ...]:
-        return (self.primary_key, *self.other_keys)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "columns": list(self.columns),
-            "primary_key": list(self.primary_key),
-            "other_keys": [list(key) for key in self.other_keys],
-            "more_keys": self.more_keys,
-            "references": [reference.to_dict() for reference in self.references],
-            "fds": [fd.to_dict() for fd in self.fds],
-            "score": self.score,
-            "removed": self.removed,
-            "reason": self.reason,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class SetAside:
-    """An FD that does not follow from a key and was not used, and why."""
-
-    fd: Fd
-    score: float | None
-    why: Why
-    text: str
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"fd": self.fd.to_dict(), "score": self.score, "why": self.why, "text": self.text}
-
-
-@dataclass(frozen=True, slots=True)
-class Decomposition:
-    """Proposed tables, the main one first, and how they came about.
-
-    The natural join of the parts is the table without its duplicates. `lost` are FDs used, `lost_keys` keys
-    of the table, that no key of a part (and no FD inside of one) guards any more. `inside` are FDs used that
-    are in a part without following from its keys: none in BCNF. `n_from_keys` of the `n_fds` follow from
-    keys. `bound` is the widest left-hand side that was looked for, None if all were.
-    """
-
-    table: str
-    form: Form
-    parts: tuple[Part, ...]
-    lost: tuple[Fd, ...]
-    lost_keys: tuple[tuple[str, ...], ...]
-    inside: tuple[Fd, ...]
-    set_aside: tuple[SetAside, ...]
-    steps: tuple[str, ...]
-    n_fds: int
-    n_used: int
-    n_from_keys: int
-    has_duplicates: bool
-    bound: int | None
-
-    @property
-    def splits(self) -> bool:
-        """Whether there is anything to do."""
-        return len(self.parts) > 1
-
-    @property
-    def preserving(self) -> bool:
-        return not self.lost and not self.lost_keys
-
-    @property
-    def complete(self) -> bool:
-        """Whether the normal form holds of the data, not only with respect to the FDs used."""
-        return not self.set_aside and self.bound is None
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "table": self.table,
-            "form": self.form,
-            "complete": self.complete,
-            "preserving": self.preserving,
-            "has_duplicates": self.has_duplicates,
-            "max_lhs": self.bound,
-            "n_fds": self.n_fds,
-            "n_used": self.n_used,
-            "n_from_keys": self.n_from_keys,
-            "parts": [part.to_dict() for part in self.parts],
-            "lost": [fd.to_dict() for fd in self.lost],
-            "lost_keys": [list(key) for key in self.lost_keys],
-            "inside": [fd.to_dict() for fd in self.inside],
-            "set_aside": [aside.to_dict() for aside in self.set_aside],
-            "steps": list(self.steps),
-        }
 
 
 def projected(fds: Iterable[Arrow], columns: Collection[str]) -> list[Arrow]:
@@ -225,263 +92,9 @@ def normalise(
     """
     if form not in FORMS:
         raise ValueError(f"unknown normal form {form!r}; known are {', '.join(FORMS)}")
-    choice = _Choice(columns, fds, scores, keys, nullable, nulls, min_score, max_lhs, use_all)
+    choice = Choice(columns, fds, scores, keys, nullable, nulls, min_score, max_lhs, use_all)
     run = _Run(table, form, choice, redundant or {}, has_duplicates, bound, max_lhs, use_all, taken)
     return run.decomposition()
-
-
-# --- Sets of columns --------------------------------------------------------------------------------------
-
-
-_WORD = (1 << 64) - 1
-
-
-def _bits(mask: int) -> Iterator[int]:
-    """The positions in a mask, ascending."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
-
-
-def _in_order(mask: int) -> tuple[int, list[int]]:
-    """Narrow sets first, then by their columns."""
-    return mask.bit_count(), list(_bits(mask))
-
-
-class _FdSet:
-    """FDs by left-hand side, as arrays of words: `lhs` and `rhs` are uint64[n_words, n]."""
-
-    def __init__(self, groups: Mapping[int, int], n_columns: int) -> None:
-        self.groups = dict(groups)
-        self.n_words = max(1, -(-n_columns // 64))
-        self.masks = list(self.groups)
-        self.lhs = self.words(self.masks)
-        self.rhs = self.words(list(self.groups.values()))
-
-    def words(self, masks: Sequence[int]) -> npt.NDArray[np.uint64]:
-        n_bytes = 8 * self.n_words
-        joined = b"".join(mask.to_bytes(n_bytes, "little") for mask in masks)
-        words = np.frombuffer(joined, dtype="<u8").astype(np.uint64)
-        return np.ascontiguousarray(words.reshape(len(masks), self.n_words).T)
-
-    def closure(self, mask: int) -> int:
-        """All that the columns determine. One scan per round; FDs that are all of a table need two rounds."""
-        while True:
-            missing = self.lhs[0] & np.uint64(~mask & _WORD)
-            for k in range(1, self.n_words):
-                missing |= self.lhs[k] & np.uint64(~mask >> 64 * k & _WORD)
-            hit = missing == 0
-            new = mask
-            for k in range(self.n_words):
-                new |= int(np.bitwise_or.reduce(self.rhs[k, hit])) << 64 * k
-            if new == mask:
-                return mask
-            mask = new
-
-    def without_redundant(self, worst_first: Iterable[int]) -> dict[int, int]:
-        """What is left when FDs that follow from the others go, one by one, in the order of `worst_first`."""
-        kept = dict(self.groups)
-        rank = {mask: i for i, mask in enumerate(self.masks)}
-        for lhs in worst_first:
-            for a in _bits(self.groups[lhs]):
-                rest = kept[lhs] & ~(1 << a)
-                self.rhs[:, rank[lhs]] = self.words([rest])[:, 0]
-                if self.closure(lhs) >> a & 1:
-                    kept[lhs] = rest
-                else:
-                    self.rhs[:, rank[lhs]] = self.words([kept[lhs]])[:, 0]
-        return {lhs: rhs for lhs, rhs in kept.items() if rhs}
-
-
-def _closures(groups: Mapping[int, int], n_columns: int) -> dict[int, int]:
-    """What each left-hand side determines, given all minimal FDs (up to a width).
-
-    The FDs inside of X are found by looking up its subsets, or by a scan where there are fewer FDs than that.
-    """
-    every = _FdSet(groups, n_columns)
-    full = (1 << n_columns) - 1
-    closed = {}
-    for x in groups:
-        if (40 << x.bit_count()) > len(groups):  # a look-up costs as much as some forty FDs in a scan
-            closed[x] = every.closure(x)
-            continue
-        found, subset = x, x
-        while found != full:
-            found |= groups.get(subset, 0)
-            if not subset:
-                break
-            subset = (subset - 1) & x
-        closed[x] = found
-    return closed
-
-
-# --- Which FDs are used -----------------------------------------------------------------------------------
-
-
-class _Choice:
-    """The FDs of a table, told apart: from keys, used, set aside."""
-
-    def __init__(
-        self,
-        columns: Sequence[str],
-        fds: Iterable[Arrow],
-        scores: Mapping[Arrow, float] | None,
-        keys: Iterable[Collection[str]],
-        nullable: Collection[str],
-        nulls: str,
-        min_score: float,
-        max_lhs: int,
-        use_all: bool,
-    ) -> None:
-        self.columns = tuple(columns)
-        self.n = len(self.columns)
-        self.full = (1 << self.n) - 1
-        self._position = {name: i for i, name in enumerate(self.columns)}
-        self.nullable = self.mask(nullable)
-        self.silent = self.nullable if nulls == "distinct" else 0  # NULL here agrees with nothing
-        self.arrows: dict[tuple[int, int], Arrow] = {}
-        every: dict[int, int] = {}
-        for lhs, rhs in fds:
-            x, a = self.mask(lhs), self._position[rhs]
-            self.arrows[x, a] = (lhs, rhs)
-            every[x] = every.get(x, 0) | 1 << a
-        known = [self.mask(key) for key in keys]
-        for key in known:
-            every[key] = every.get(key, 0) | (self.full & ~key)
-        every = {x: every[x] for x in sorted(every, key=_in_order)}  # whatever the order they came in
-        self.closed = _closures(every, self.n)
-        # Facts hold with NULL as a value, whatever the rule of the table.
-        self.facts = _FdSet({x: rhs for x, rhs in every.items() if not x & self.silent}, self.n)
-        self.harmful = {x: r for x, r in self._by_lhs().items() if self.closed[x] != self.full}
-        self.scores = scores
-        self._select(min_score, max_lhs, use_all)
-
-    def _by_lhs(self) -> dict[int, int]:
-        groups: dict[int, int] = {}
-        for x, a in self.arrows:
-            groups[x] = groups.get(x, 0) | 1 << a
-        return groups
-
-    def mask(self, names: Iterable[str]) -> int:
-        mask = 0
-        for name in names:
-            mask |= 1 << self._position[name]
-        return mask
-
-    def names(self, mask: int) -> tuple[str, ...]:
-        return tuple(self.columns[i] for i in _bits(mask))
-
-    def score(self, x: int, a: int) -> float | None:
-        return None if self.scores is None else self.scores.get(self.arrows[x, a])
-
-    def _select(self, min_score: float, max_lhs: int, use_all: bool) -> None:
-        """`chosen`: the FDs to use, by left-hand side; `aside`: the others, with why; `reach`: what a
-        left-hand side determines by chosen ones; `used`: chosen FDs and those that follow, best first."""
-        self.chosen: dict[int, int] = {}
-        self.best: dict[int, float] = {}
-        refused: dict[tuple[int, int], tuple[Why, str]] = {}
-        for x, rhs in self.harmful.items():
-            for a in _bits(rhs):
-                score = self.score(x, a)
-                reason = self._refusal(x, score, min_score, max_lhs, use_all)
-                if reason is not None:
-                    refused[x, a] = reason
-                    continue
-                self.chosen[x] = self.chosen.get(x, 0) | 1 << a
-                if score is not None:
-                    self.best[x] = max(self.best.get(x, score), score)
-        by_chosen = _FdSet(self.chosen, self.n)
-        self.reach = {x: by_chosen.closure(x) if refused else self.closed[x] for x in self.harmful}
-        self.aside = {(x, a): why for (x, a), why in refused.items() if not self.reach[x] >> a & 1}
-        used = {x: rhs & self.reach[x] for x, rhs in self.harmful.items() if not x & self.silent}
-        self.used = {x: used[x] for x in sorted(used, key=self.order) if used[x]}
-
-    def _refusal(
-        self, x: int, score: float | None, min_score: float, max_lhs: int, use_all: bool
-    ) -> tuple[Why, str] | None:
-        if x & self.silent:
-            there = ", ".join(self.names(x & self.silent))
-            return (
-                "nulls",
-                f"there is NULL in {there}, and NULLs are taken for distinct: a join would lose rows",
-            )
-        if use_all:
-            return None
-        if not x:
-            return "constant", "it is constant: that is no reason for a table of its own"
-        if x.bit_count() > max_lhs:
-            return "wide", f"more than {max_lhs} columns on the left"
-        if self.scores is None:
-            return None
-        if score is None:
-            return "unranked", "its score is not known"
-        if not score >= min_score:  # and not `score < min_score`, which NaN would pass
-            return "weak", f"its score {score:.2f} is below {min_score:g}"
-        return None
-
-    def order(self, x: int) -> tuple[bool, float, int, int, list[int]]:
-        """Best left-hand sides first: chosen, of a good score, narrow, with much to say."""
-        says = self.reach.get(x, x) & ~x
-        return x not in self.chosen, -self.best.get(x, 0.0), x.bit_count(), -says.bit_count(), list(_bits(x))
-
-    # --- Keys ---
-
-    def is_key_of(self, x: int, part: int) -> bool:
-        """Whether the columns determine all of the part."""
-        return not part & ~(self.closed[x] if x in self.closed else self.facts.closure(x))
-
-    def is_minimal_key_of(self, x: int, part: int) -> bool:
-        if x & ~part or not self.is_key_of(x, part):
-            return False
-        return not any(self.is_key_of(x & ~(1 << i), part) for i in _bits(x))
-
-    def keys_of(self, part: int) -> list[int]:
-        """The minimal keys of a part, best first, at most MAX_KEYS: those that are left-hand sides, narrow
-        ones first, then what these lead to (Lucchesi and Osborn 1978)."""
-        inside = {x: r & part for x, r in self.facts.groups.items() if not x & ~part and r & part}
-        facts = _FdSet(inside, self.n)
-        found: list[int] = []
-
-        def add(superkey: int) -> None:
-            if any(not key & ~superkey for key in found):
-                return
-            # NULL makes a poor key, and designers put keys first: what may go goes from the end.
-            for i in sorted(_bits(superkey), key=lambda i: (not self.nullable >> i & 1, -i)):
-                if not part & ~facts.closure(superkey & ~(1 << i)):
-                    superkey &= ~(1 << i)
-            found.append(superkey)
-
-        for x in sorted((x for x in inside if self.is_key_of(x, part)), key=_in_order):
-            if len(found) == MAX_KEYS:
-                break
-            add(x)
-        if not found:
-            add(part)
-        for key in found:  # which grows meanwhile
-            for a in _bits(key):
-                for x in self._exchanges(facts, found, key, a):
-                    if len(found) == MAX_KEYS:
-                        break
-                    add(x | key & ~(1 << a))
-        return sorted(found, key=lambda key: (bool(key & self.nullable), *_in_order(key)))
-
-    def _exchanges(self, facts: _FdSet, found: list[int], key: int, a: int) -> list[int]:
-        """The left-hand sides that, put in the place of column `a`, give a superkey without a key found."""
-        word, bit = divmod(a, 64)
-        [which] = np.nonzero(facts.rhs[word] >> np.uint64(bit) & np.uint64(1))
-        lhs = facts.lhs[:, which]
-        for other in found:
-            if not which.size:
-                break
-            # Of the key that was found, what the exchange would have to bring in.
-            lacking = other & ~(key & ~(1 << a))
-            new = np.zeros(len(which), dtype=bool)
-            for k in range(facts.n_words):
-                part = np.uint64(lacking >> 64 * k & _WORD)
-                new |= lhs[k] & part != part
-            which, lhs = which[new], lhs[:, new]
-        return [facts.masks[i] for i in which]
 
 
 # --- The decomposition ------------------------------------------------------------------------------------
@@ -506,7 +119,7 @@ class _Run:
         self,
         table: str,
         form: Form,
-        choice: _Choice,
+        choice: Choice,
         redundant: Mapping[Arrow, int],
         has_duplicates: bool,
         bound: int | None,
@@ -610,11 +223,11 @@ class _Run:
         groups = {x: c.chosen[x] for x in c.used if x in c.chosen}
         if self.use_all:
             rest = {x: r for x, r in c.facts.groups.items() if x not in c.harmful}
-            groups |= {x: rest[x] for x in sorted(rest, key=lambda x: (x != key, *_in_order(x)))}
+            groups |= {x: rest[x] for x in sorted(rest, key=lambda x: (x != key, *in_order(x)))}
         elif key != c.full:
             groups[key] = c.full & ~key
-        cover = _FdSet(groups, c.n).without_redundant(reversed(groups))
-        by_cover = _FdSet(cover, c.n)
+        cover = FdSet(groups, c.n).without_redundant(reversed(groups))
+        by_cover = FdSet(cover, c.n)
         n_kept = sum(rhs.bit_count() for rhs in cover.values())
         n_given = sum(rhs.bit_count() for rhs in groups.values())
         if n_given > n_kept:
@@ -686,20 +299,20 @@ class _Run:
                     guards[x] = guards.get(x, 0) | piece.mask & ~x
                 elif there := c.used.get(x, 0) & piece.mask:
                     guards[x] = guards.get(x, 0) | there
-                    inside += [(x, a) for a in _bits(there)]
+                    inside += [(x, a) for a in bits(there)]
             for key in piece.keys:
                 guards[key] = guards.get(key, 0) | piece.mask & ~key
-        guarded = _FdSet(guards, c.n)
+        guarded = FdSet(guards, c.n)
         lost = []
         for x, rhs in c.used.items():
-            lost += [(x, a) for a in _bits(rhs & ~guarded.closure(x))]
+            lost += [(x, a) for a in bits(rhs & ~guarded.closure(x))]
         narrow = (key for key in keys if self.use_all or key.bit_count() <= self.max_lhs)
         return lost, [key for key in narrow if guarded.closure(key) != c.full], inside
 
     def _part(self, here: int, pieces: list[_Piece]) -> Part:
         c, piece = self.choice, pieces[here]
         x = piece.origin
-        led = [] if x is None else list(_bits(c.used.get(x, 0) & piece.mask))
+        led = [] if x is None else list(bits(c.used.get(x, 0) & piece.mask))
         removed = None
         if led and x is not None:
             # The rows of a left-hand side but one of each value: the same number for all that it determines.
