@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from holdfast.errors import UnknownColumnError, UnknownTableError, UsageError, shorten
 from holdfast.model.change import Pair, Pin
 from holdfast.model.dependency import KINDS, Dependency, Fd, Ind, Ucc
+from holdfast.model.predicate import Dc
 from holdfast.model.schema import Schema
 from holdfast.state.pair_counts import PairCounts
 from holdfast.storage.composites import Composites, read_composites
+from holdfast.storage.constraints import read_dcs
 from holdfast.storage.files import FileRef
 from holdfast.storage.generator import GeneratorState, read_pairs
 from holdfast.storage.ledger import Ledger
@@ -190,6 +192,9 @@ class Reader:
                 found.extend(self._uccs(name, state.schema, self._cover_masks(state)))
             if kind in (None, "fd") and state.fds is not None:
                 found.extend(self._fds(state, *self._fd_cover(state)))
+        if kind in (None, "dc"):
+            for name in names:
+                found.extend(self._dcs(self._current(name, at)[1], at, max_error, asked=kind == "dc"))
         if kind in (None, "ind"):
             found.extend(self._inds(table, at, max_error, with_empty))
         return found
@@ -397,6 +402,23 @@ class Reader:
             for lhs, a, n in found
         ]
 
+    def _dcs(self, state: TableState, at: int | None, max_error: float, *, asked: bool) -> list[Dc]:
+        """The denial constraints of a table; those within an error where these are known, or asked for."""
+        ref = state.dcs
+        if ref is None:
+            return []
+        if not max_error and not ref.operators:
+            predicates = ref.space.predicates
+            found = columns_of(read_dcs(self.root, ref))
+            return [Dc(state.table, tuple(predicates[i] for i in numbers)) for numbers in found]
+        from holdfast.discovery.dc_list import listed_masks, near_dcs
+        from holdfast.discovery.dcs import dcs_of
+
+        if max_error and (asked or ref.evidence_kind == "counted"):
+            newest = at is None or self._current(state.table)[1].dcs == ref
+            return near_dcs(self.root, state, max_error, newest=newest)
+        return dcs_of(state.table, ref.space, listed_masks(self.root, ref))
+
     def _approximates(self, state: TableState, kind: str | None) -> bool:
         """Whether what almost holds is known; an error where it is asked for and cannot be."""
         if state.fds is not None and state.fds.evidence_kind == "counted":
@@ -459,12 +481,14 @@ class Reader:
 
     def _counted_evidence(self, state: TableState) -> CountedEvidence:
         """The agree sets of a table with their numbers of pairs; opened once."""
-        from holdfast.discovery.fds import load_counted
+        from holdfast.discovery.counted_files import load_counted
 
         assert state.fds is not None
         files = state.fds.evidence, *state.fds.deltas
         if self._counted is None or self._counted[0] != files:
-            self._counted = files, load_counted(self.root, state.fds, len(state.schema))
+            ref = state.fds
+            loaded = load_counted(self.root, "agreement", ref.evidence, ref.deltas, len(state.schema))
+            self._counted = files, loaded
         return self._counted[1]
 
     def _uccs(self, table: str, schema: Schema, masks: U64) -> list[Ucc]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast.errors import UnknownColumnError, UsageError, listing
-from holdfast.fd_advice import FdAdviser
+from holdfast.dc_reading import DcReader
 from holdfast.history import turned_dict
 from holdfast.model.change import WitnessRow
 from holdfast.model.dependency import Ind, Side, Ucc
@@ -59,7 +59,7 @@ class IndExplanation:
         }
 
 
-class Inspector(FdAdviser):
+class Inspector(DcReader):
     """Reading that opens more than the ledger."""
 
     def clusters(self) -> list[tuple[tuple[tuple[str, str], ...], int]]:

@@ -32,6 +32,7 @@ from holdfast.history import Explanation, LogEntry
 from holdfast.inspection import IndExplanation
 from holdfast.model.change import Change, Pin
 from holdfast.model.dependency import KINDS, Dependency, Side
+from holdfast.model.predicate import OPERATORS, SYMMETRIC, Operator
 from holdfast.model.schema import Nulls
 from holdfast.storage import litter
 from holdfast.storage.files import FileRef, check_file
@@ -43,6 +44,7 @@ from holdfast.writing import ProgressHook, Writer
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from holdfast.discovery.dcs import DcOptions
     from holdfast.discovery.fds import FdOptions
     from holdfast.pipeline.batch import Batch
     from holdfast.pipeline.engine import Mode
@@ -96,6 +98,8 @@ class Workspace(Writer):
         max_lhs: int | None = None,
         max_error: float | None = None,
         evidence: EvidenceKind | None = None,
+        max_predicates: int | None = None,
+        operators: Sequence[str] | None = None,
     ) -> Change:
         """Start to track tables: each is read once, and all of them are one commit.
 
@@ -110,6 +114,10 @@ class Workspace(Writer):
         is in violation; `evidence` says what is kept of the rows: "counted" (all agree sets with their
         numbers of pairs: every error is known, batches are compared with all rows) or "witnessed" (only what
         matters: for tall tables). By default a cost model chooses.
+
+        For denial constraints (kind "dc"): `max_predicates` bounds their size; `operators` (= != < <= > >=)
+        are those they are written with; `columns` and `exclude` choose the columns that take part;
+        `max_error` and `evidence` as above, errors being shares of the ordered pairs of rows.
         """
         started = time.perf_counter()
         if not sources:
@@ -119,6 +127,7 @@ class Workspace(Writer):
         for table in sources:
             _check_track(table, kinds, nulls, max_columns)
         fd_options = _fd_options(kinds, max_lhs, max_error, evidence)
+        dc_options = _dc_options(kinds, max_predicates, max_error, evidence, operators, columns, exclude)
         base = self.ledger.version
         heads = self.ledger.heads(base)
         for table in sources:
@@ -137,6 +146,7 @@ class Workspace(Writer):
             append_only,
             _read_options(options),
             fd_options,
+            dc_options,
         )
         with self._context() as context:
             tracked = [steps.track(context, table, source, wanted) for table, source in sources.items()]
@@ -332,10 +342,13 @@ class Workspace(Writer):
 
     def merge(self, table: str) -> int:
         """Merge all segments of a table into one, and the value runs; what holds stays as it is."""
+        from holdfast.discovery.steps import indexed_columns
+
         base, state = self._current(table)
         with self._context() as context:
             relation = context.relation(state, state.folder, "merging")
-            merged, number = relation.tidied(state.next_number, state.index_columns, everything=True)
+            columns = indexed_columns(state)
+            merged, number = relation.tidied(state.next_number, columns, state.orders, everything=True)
             commits = []
             if merged.segments != state.segments:
                 detail = {"n_segments": len(merged.segments)}
@@ -401,12 +414,16 @@ def _fd_options(
 ) -> FdOptions:
     from holdfast.discovery.fds import FdOptions
 
-    given = {"max_lhs": max_lhs, "max_error": max_error, "evidence": evidence}
-    asked = [name for name, value in given.items() if value is not None]
-    if asked and "fd" not in kinds:
+    if max_lhs is not None and "fd" not in kinds:
         raise UsageError(
-            f"{listing(asked)} is about functional dependencies, but the kinds are {listing(kinds)}. "
-            "Add the kind fd."
+            f"max_lhs is about functional dependencies, but the kinds are {listing(kinds)}. Add the kind fd."
+        )
+    both = {"max_error": max_error, "evidence": evidence}
+    asked = [name for name, value in both.items() if value is not None]
+    if asked and "fd" not in kinds and "dc" not in kinds:
+        raise UsageError(
+            f"{listing(asked)} is about functional dependencies and denial constraints, but the kinds are "
+            f"{listing(kinds)}. Add the kind fd or dc."
         )
     if max_lhs is not None and max_lhs < 1:
         raise UsageError(f"max_lhs is {max_lhs}; expected at least 1 column on the left-hand side.")
@@ -420,6 +437,49 @@ def _fd_options(
             "their numbers. Leave out max_error, or use evidence counted."
         )
     return FdOptions(max_lhs or 0, max_error or 0.0, "counted" if max_error is not None else evidence)  # type: ignore[arg-type]
+
+
+def _dc_options(
+    kinds: Sequence[str],
+    max_predicates: int | None,
+    max_error: float | None,
+    evidence: str | None,
+    operators: Sequence[str] | None,
+    columns: Sequence[str] | None,
+    exclude: Sequence[str],
+) -> DcOptions:
+    from holdfast.discovery.dcs import DcOptions
+
+    given = {"max_predicates": max_predicates, "operators": operators}
+    asked = [name for name, value in given.items() if value is not None]
+    if asked and "dc" not in kinds:
+        raise UsageError(
+            f"{listing(asked)} is about denial constraints, but the kinds are {listing(kinds)}. "
+            "Add the kind dc."
+        )
+    if max_predicates is not None and max_predicates < 1:
+        raise UsageError(f"max_predicates is {max_predicates}; expected at least 1.")
+    return DcOptions(
+        max_predicates or 0,
+        max_error or 0.0,
+        evidence,  # type: ignore[arg-type]
+        _operators(operators),
+        None if columns is None else tuple(columns),
+        tuple(exclude),
+    )
+
+
+def _operators(operators: Sequence[str] | None) -> tuple[Operator, ...]:
+    """The operators that are asked for, closed under exchanging both sides; () for all."""
+    if operators is None:
+        return ()
+    for op in operators:
+        if op not in OPERATORS:
+            raise UsageError(f"{shorten(op)} is no operator of predicates. Operators: {' '.join(OPERATORS)}.")
+    if not operators:
+        raise UsageError(f"no operator is given. Operators: {' '.join(OPERATORS)}.")
+    wanted = {*operators, *(SYMMETRIC[op] for op in OPERATORS if op in operators)}
+    return () if len(wanted) == len(OPERATORS) else tuple(op for op in OPERATORS if op in wanted)
 
 
 def _check_track(table: str, kinds: Sequence[str], nulls: str, max_columns: int | None) -> None:

@@ -22,6 +22,7 @@ from holdfast.model.change import Change, DependencyChange, Pin, TableChange
 from holdfast.model.dependency import Fd, Ind
 from holdfast.storage import format as marker
 from holdfast.storage import litter
+from holdfast.storage.constraints import read_dcs
 from holdfast.storage.files import STAGING, FileRef
 from holdfast.storage.generator import FOLDER as VALUES
 from holdfast.storage.generator import GeneratorState
@@ -278,6 +279,14 @@ class Writer(Inspector):
                     evidence=state.fds.evidence_kind,
                     max_error=state.fds.max_error,
                 )
+            if state.dcs is not None:
+                part = replace(
+                    part,
+                    n_dcs=len(read_dcs(self.root, state.dcs)),
+                    max_predicates=state.dcs.max_predicates,
+                    dc_evidence=state.dcs.evidence_kind,
+                    max_error=state.dcs.max_error,
+                )
             parts.append(part)
         return Change(
             action="apply",
@@ -293,7 +302,8 @@ class Writer(Inspector):
 def _findings_files(state: TableState) -> frozenset[FileRef]:
     """The files that hold what is known of a table; none where nothing is."""
     own = [f for f in (state.cover, state.evidence) if f is not None]
-    return frozenset([*own, *(state.fds.files() if state.fds is not None else ())])
+    fds = state.fds.files() if state.fds is not None else ()
+    return frozenset([*own, *fds, *(state.dcs.files() if state.dcs is not None else ())])
 
 
 def _ind_pins(inclusions: InclusionStep | None, done: Sequence[Step]) -> Iterator[Pin]:
@@ -312,6 +322,7 @@ def _detail(change: Change, part: TableChange, rounds: int) -> dict[str, Any]:
         "n_rows": part.n_rows,
         "n_keys": part.n_keys,
         "n_fds": part.n_fds,
+        "n_dcs": part.n_dcs,
         "n_inds": change.n_inds,
         "n_changes": len(change.changes) + part.unlisted,
         "rounds": rounds,

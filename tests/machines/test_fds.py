@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from holdfast import fd_reading
-from holdfast.discovery import fd_counted, fd_witnessed, fds
+from holdfast.discovery import counted_files, fd_counted, fd_witnessed, fds
 from holdfast.errors import HoldfastError
 from holdfast.kernels import agree_index, fd_partitions
 from holdfast.model.change import Change, DependencyChange, Pair
@@ -41,9 +41,9 @@ OTHER_LIMITS: list[tuple[Any, str, Any]] = [
     (fd_counted, "TRIED_FROM", {1: 0, 2: 0}),
     (fd_witnessed, "PROBED_ALWAYS", 0),
     (fd_witnessed, "PROBED_PER_ROW", 0),
-    (fds, "DELTAS_FROM", 0),
-    (fds, "DELTA_SHARE", 1e9),
-    (fds, "MAX_DELTAS", 2),
+    (counted_files, "DELTAS_FROM", 0),
+    (counted_files, "DELTA_SHARE", 1e9),
+    (counted_files, "MAX_DELTAS", 2),
     (comparison, "TASK_COMPARE", 8),
     (fd_validation, "GATHER_VALUES", 8),
     (fd_validation, "MATRIX_VALUES", 0),

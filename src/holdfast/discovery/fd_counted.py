@@ -14,14 +14,15 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.discovery.fds import FdState, Proofs
+from holdfast.discovery.fds import FdState
+from holdfast.discovery.proofs import Proofs
 from holdfast.errors import NOTHING_APPLIED, DamagedFileError
 from holdfast.kernels.masks import mask_of, n_words_for
 from holdfast.pipeline.comparison import Compared, compare_all, compare_deletes, compare_inserts
 from holdfast.pipeline.relation import Relation
 from holdfast.state.approximate import approximate_cover
 from holdfast.state.counted import CountedEvidence
-from holdfast.state.cover import Cover, without
+from holdfast.state.cover import Cover
 from holdfast.state.fd_cover import FdCover, Relevant
 from holdfast.storage.tables import SegmentRef
 
@@ -62,7 +63,7 @@ def change(
     """
     assert isinstance(state.evidence, CountedEvidence)
     n_words = n_words_for(state.evidence.n_columns)
-    nothing = Compared(np.empty((0, n_words), np.uint64), np.empty(0, np.int64), np.empty((0, 2), np.int64))
+    nothing = Compared.none(n_words)
     gone = compare_deletes(before, remaining, row_ids) if len(row_ids) else nothing
     come = compare_inserts(relation, added) if added else nothing
     delta = np.concatenate([come.masks, gone.masks]), np.concatenate([come.counts, -gone.counts])
@@ -91,8 +92,8 @@ def change(
         relevant,
         state.max_error,
         delta=delta,
-        came=_proofs(come, new),
-        went=_proofs(gone, old),
+        came=Proofs.among(come, new),
+        went=Proofs.among(gone, old),
     )
     return _with_errors(found, relation.n_rows)
 
@@ -139,13 +140,6 @@ def tried_cover(evidence: CountedEvidence, max_lhs: int, grown: FdCover | None =
     for a, masks in found.items():
         covers[a] = Cover(masks, n, max_lhs)
     return FdCover(tuple(covers), max_lhs)
-
-
-def _proofs(compared: Compared, wanted: U64) -> Proofs:
-    if not len(wanted):
-        return Proofs.none(compared.masks.shape[1])
-    telling = ~without(compared.masks, wanted)
-    return Proofs(compared.masks[telling], compared.witnesses[telling])
 
 
 def _with_errors(found: FdState, n_rows: int) -> FdState:

@@ -9,7 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.discovery.fds import FdState, Proofs
+from holdfast.discovery.fds import FdState
+from holdfast.discovery.proofs import Proofs
 from holdfast.discovery.report import witness_pairs
 from holdfast.kernels.masks import first_contained, first_container, popcounts
 from holdfast.model.change import DependencyChange, Event

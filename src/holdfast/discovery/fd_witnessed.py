@@ -19,7 +19,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.discovery.fds import FdState, Proofs
+from holdfast.discovery.fds import FdState
+from holdfast.discovery.proofs import Proofs
 from holdfast.kernels.masks import contains_any
 from holdfast.kernels.pairs import WITNESSES
 from holdfast.pipeline.relation import Relation

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.errors import DamagedFileError
-from holdfast.kernels.masks import n_words_for
+from holdfast.discovery.counted_files import load_counted, written_as_delta
+from holdfast.discovery.proofs import Proofs
 from holdfast.kernels.pairs import WITNESSES
 from holdfast.model.dependency import Fd
 from holdfast.state.approximate import ApproximateCover
@@ -45,11 +45,6 @@ I64 = NDArray[np.int64]
 
 # A batch is expected to be this share of the rows; comparing it with all of them may take so many comparisons
 # of two values (0.2 ns each on one core).
-# Of so many agree sets a batch's change is written, and all of them again only after so many batches: 326,698
-# agree sets of 222 columns are 13 MB, which took half of the time of a batch of 50 rows.
-DELTAS_FROM = 20_000
-MAX_DELTAS = 8
-DELTA_SHARE = 0.25  # a larger change is no small one
 EXPECTED_BATCH = 0.01
 COMPARISON_BUDGET = 2e9
 
@@ -61,21 +56,6 @@ class FdOptions:
     max_lhs: int = 0  # 0: left-hand sides of any size
     max_error: float = 0.0  # 0: only those that hold exactly
     evidence: EvidenceKind | None = None  # None: as the cost model says
-
-
-@dataclass(frozen=True, slots=True)
-class Proofs:
-    """Agree sets with one pair of row ids each: what a step saw come, or go. For its report only."""
-
-    masks: U64
-    pairs: I64
-
-    @classmethod
-    def none(cls, n_words: int) -> Proofs:
-        return cls(np.empty((0, n_words), np.uint64), np.empty((0, 2), np.int64))
-
-    def joined(self, masks: U64, pairs: I64) -> Proofs:
-        return Proofs(np.concatenate([self.masks, masks]), np.concatenate([self.pairs, pairs]))
 
 
 @dataclass(frozen=True)
@@ -163,10 +143,8 @@ def _kept_evidence(
         return None, ()
     if found.evidence is same.evidence:
         return ref.evidence, ref.deltas
-    small = found.delta is not None and len(found.delta[1]) <= DELTA_SHARE * len(found.evidence)
-    if small and len(found.evidence) >= DELTAS_FROM and len(ref.deltas) < MAX_DELTAS:
-        return ref.evidence, ref.deltas
-    return None, ()
+    as_delta = written_as_delta(len(found.evidence), found.delta, ref.deltas)
+    return (ref.evidence, ref.deltas) if as_delta else (None, ())
 
 
 def load(root: Path, state: TableState) -> FdState | None:
@@ -179,7 +157,7 @@ def load(root: Path, state: TableState) -> FdState | None:
     evidence: CountedEvidence | FdEvidence
     relevant = None
     if ref.evidence_kind == "counted":
-        evidence = load_counted(root, ref, n_columns)
+        evidence = load_counted(root, "agreement", ref.evidence, ref.deltas, n_columns)
         newest = open_bundle(root, (ref.evidence, *ref.deltas)[-1], "agreement")
         if "relevant" in newest:
             told = {name: newest.array(name) for name in ("relevant", "relevant_for")}
@@ -192,21 +170,3 @@ def load(root: Path, state: TableState) -> FdState | None:
     if ref.approximate is not None:
         approximate = ApproximateCover(*read_approximate(root, ref.approximate, n_columns))
     return FdState(evidence, cover, relevant, ref.max_error, approximate)
-
-
-def load_counted(root: Path, ref: FdRef, n_columns: int) -> CountedEvidence:
-    """Counted evidence: what was written whole, and what batches have added to it since."""
-    bundle = open_bundle(root, ref.evidence, "agreement")
-    arrays = {name: bundle.array(name) for name in ("masks", "counts")}
-    evidence = CountedEvidence.from_arrays(arrays, n_columns)
-    for delta in ref.deltas:
-        bundle = open_bundle(root, delta, "agreement")
-        masks = bundle.array("masks").reshape(-1, n_words_for(n_columns))
-        try:
-            evidence, _, _ = evidence.changed(masks, bundle.array("counts"))
-        except ValueError as error:
-            raise DamagedFileError(
-                f"the file {delta.name!r} of the workspace does not go with {ref.evidence.name!r}: {error}. "
-                "Restore both from a backup, or rebuild the table with 'holdfast track'."
-            ) from error
-    return evidence

@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.discovery import fd_counted, fd_witnessed, fds, keys
+from holdfast.discovery import dc_counted, dc_witnessed, dcs, fd_counted, fd_witnessed, fds, keys
+from holdfast.discovery.dc_report import DcNews, dc_news
+from holdfast.discovery.dcs import DcOptions, DcState, dcs_of
 from holdfast.discovery.fd_report import MAX_LISTED, FdNews, Kind, fd_news
 from holdfast.discovery.fds import FdOptions, FdState, chosen_evidence, fds_of
 from holdfast.discovery.keys import KeyState
@@ -31,6 +33,7 @@ from holdfast.model.schema import Nulls
 from holdfast.pipeline.batch import Batch, Resolver
 from holdfast.pipeline.encode import Sample, Target, encode_new, plan
 from holdfast.pipeline.engine import Engine, Progress
+from holdfast.pipeline.predicate_space import predicate_space
 from holdfast.pipeline.relation import Relation
 from holdfast.pipeline.sources import ReadOptions
 from holdfast.state.cover import Cover
@@ -79,6 +82,7 @@ class TableOptions:
     append_only: bool
     reading: ReadOptions
     fds: FdOptions
+    dcs: DcOptions
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,7 @@ class Findings:
 
     keys: KeyState | None = None
     fds: FdState | None = None
+    dcs: DcState | None = None
 
     def probed(self, n_words: int) -> U64:
         """What batches are probed for: keys, and left-hand sides on witnessed evidence."""
@@ -113,6 +118,7 @@ class Step:
     pins: tuple[Pin, ...]
     rounds: int
     fd_news: FdNews | None = None  # of functional dependencies; its changes are among `changes`
+    dc_unlisted: int = 0  # changes of denial constraints that are too many to list
 
     @property
     def table(self) -> str:
@@ -128,6 +134,8 @@ class Step:
             len(self.found.keys.cover) if self.found.keys is not None else None,
             self.state.max_columns,
             **self._fd_summary(),
+            **self._dc_summary(),
+            unlisted=(self.fd_news.unlisted if self.fd_news is not None else 0) + self.dc_unlisted,
         )
 
     def _fd_summary(self) -> dict[str, Any]:
@@ -139,7 +147,18 @@ class Step:
             "max_lhs": found.cover.max_lhs,
             "evidence": found.evidence_kind,
             "max_error": found.max_error,
-            "unlisted": self.fd_news.unlisted if self.fd_news is not None else 0,
+        }
+
+    def _dc_summary(self) -> dict[str, Any]:
+        found = self.found.dcs
+        if found is None:
+            return {}
+        return {
+            "n_dcs": len(found.cover),
+            "max_predicates": found.cover.max_size,
+            "dc_evidence": found.evidence_kind,
+            "max_error": found.max_error,
+            "n_predicates": found.space.n_predicates,
         }
 
     def key_columns(self) -> list[tuple[int, ...]]:
@@ -174,15 +193,17 @@ class Step:
                 written["evidence"] = write_bundle(root, name, arrays, {"holdfast": "evidence"})
         if self.found.fds is not None:
             written["fds"] = fds.save(root, self.state.folder, self.found.fds, self.known.fds, self.state.fds)
+        if self.found.dcs is not None:
+            written["dcs"] = dcs.save(root, self.state.folder, self.found.dcs, self.known.dcs, self.state.dcs)
         return replace(self.state, **written)
 
 
 def track(context: Context, table: str, source: Any, options: TableOptions) -> Step:
     """Read a table, and find its keys and functional dependencies if they are wanted."""
     folder = table_folder(table)
-    wants_keys, wants_fds = "ucc" in options.kinds, "fd" in options.kinds
+    wants_keys, wants_fds, wants_dcs = (kind in options.kinds for kind in ("ucc", "fd", "dc"))
     progress = context.progress("reading")
-    compress = options.append_only and not wants_keys and not wants_fds
+    compress = options.append_only and not (wants_keys or wants_fds or wants_dcs)
     sample: Sample = "keys" if wants_keys else "no"
     if wants_fds and options.fds.evidence != "counted" and not options.fds.max_error:
         sample = "fds"
@@ -232,12 +253,18 @@ def track(context: Context, table: str, source: Any, options: TableOptions) -> S
         else:
             news = replace(FdNews.none(relation.n_words), unlisted=len(fd_state.cover))
         rounds += fd_state.rounds
-    found = Findings(key_state, fd_state)
-    probed = found.probed(relation.n_words)
-    if len(probed):
-        columns = keys.index_columns_for(relation, probed, ())
-        relation = relation.indexed(columns)
-        state = replace(state, segments=relation.segments, index_columns=tuple(columns))
+    dc_state, dc_unlisted = None, 0
+    if wants_dcs:
+        relation = replace(relation, progress=context.progress("finding denial constraints"))
+        dc_state = _track_dcs(relation, state, options.dcs)
+        rounds += dc_state.rounds
+        if len(dc_state.cover) <= MAX_LISTED:
+            named = dcs_of(table, dc_state.space, dc_state.cover.masks)
+            changes += [DependencyChange("appeared", d, reason) for d in named]
+        else:
+            dc_unlisted = len(dc_state.cover)
+    found = Findings(key_state, fd_state, dc_state)
+    relation, state = _with_indexes(relation, state, found)
     return Step(
         None,
         state,
@@ -250,7 +277,47 @@ def track(context: Context, table: str, source: Any, options: TableOptions) -> S
         (),
         rounds,
         news,
+        dc_unlisted,
     )
+
+
+def _track_dcs(relation: Relation, state: TableState, options: DcOptions) -> DcState:
+    """The denial constraints of a new table."""
+    names = state.schema.names
+    columns = [
+        n
+        for n in names
+        if (options.columns is None or any(fnmatchcase(n, p) for p in options.columns))
+        and not any(fnmatchcase(n, p) for p in options.exclude)
+    ]
+    space = predicate_space(relation, columns, by_order=options.by_order)
+    cores = relation.engine.cores
+    kind = dcs.chosen_evidence(options, relation.n_rows, len(space.groups), state.table, cores)
+    discover = dc_counted.discover if kind == "counted" else dc_witnessed.discover
+    return discover(relation, space, options, chosen=len(columns) < len(names))
+
+
+def _with_indexes(relation: Relation, state: TableState, found: Findings) -> tuple[Relation, TableState]:
+    """With the indexes that the next batches are looked up in: those that there are, and those that lack."""
+    columns, probed = list(state.index_columns), found.probed(relation.n_words)
+    if len(probed):
+        columns = keys.index_columns_for(relation, probed, columns)
+    rule_columns, orders = list(state.rule_columns), list(state.orders)
+    if found.dcs is not None:
+        more, their_orders = dc_witnessed.wanted_indexes(relation, found.dcs)
+        rule_columns += [c for c in more if c not in rule_columns]
+        orders += [k for k in their_orders if k not in orders]
+    state = replace(
+        state, index_columns=tuple(columns), rule_columns=tuple(rule_columns), orders=tuple(orders)
+    )
+    relation = relation.indexed(indexed_columns(state), orders)
+    state = replace(state, segments=relation.segments)
+    return relation, state
+
+
+def indexed_columns(state: TableState) -> list[int]:
+    """The columns that every segment has an index on."""
+    return list(dict.fromkeys([*state.index_columns, *state.rule_columns]))
 
 
 def apply(
@@ -274,9 +341,10 @@ def apply(
     place = context.root / staging / table_folder(table)
     resolver = Resolver(relation, target, state.row_key, reading, place, replace(target, folder=staging))
     resolved = resolver.resolve(batch, state.next_number)
-    old, columns = relation, list(state.index_columns)
-    key_state, fd_state = known.keys, known.fds
+    old = relation
+    key_state, fd_state, dc_state = known.keys, known.fds, known.dcs
     witnessed = fd_state is not None and fd_state.evidence_kind == "witnessed"
+    dcs_witnessed = dc_state is not None and dc_state.evidence_kind == "witnessed"
     rounds = 0
     if len(resolved.row_ids):
         relation = relation.without_rows(resolved.row_ids)
@@ -286,44 +354,56 @@ def apply(
         if fd_state is not None and witnessed:
             fd_state = fd_witnessed.delete(relation, fd_state, resolved.row_ids)
             rounds += fd_state.rounds
+        if dc_state is not None and dcs_witnessed:
+            dc_state = dc_witnessed.delete(relation, dc_state, resolved.row_ids)
+            rounds += dc_state.rounds
     remaining, next_number = relation, state.next_number
     added: list[SegmentRef] = []
     if resolved.segments:
         next_number = 1 + max(s.number for s in resolved.segments)
-        probed = Findings(key_state, fd_state).probed(relation.n_words)
-        columns = keys.index_columns_for(relation, probed, columns) if len(probed) else columns
-        relation = relation.with_segments(resolved.segments).indexed(columns)
+        relation = relation.with_segments(resolved.segments)
+        relation, state_before = _with_indexes(relation, state, Findings(key_state, fd_state, dc_state))
         numbers = {s.number for s in resolved.segments}
         added = [s for s in relation.segments if s.number in numbers]
+        columns = state_before.index_columns
         if key_state is not None:
             key_state = keys.insert(relation, key_state, added, columns)
             rounds += key_state.rounds
         if fd_state is not None and witnessed:
             fd_state = fd_witnessed.insert(relation, fd_state, added, columns)
             rounds += fd_state.rounds
+        if dc_state is not None and dcs_witnessed:
+            dc_state = dc_witnessed.insert(relation, dc_state, added)
+            rounds += dc_state.rounds
     if fd_state is not None and not witnessed:
         fd_state = fd_counted.change(fd_state, old, remaining, relation, resolved.row_ids, added)
-    found = Findings(key_state, fd_state)
+    if dc_state is not None and not dcs_witnessed:
+        dc_state = dc_counted.change(dc_state, old, remaining, relation, resolved.row_ids, added)
+    found = Findings(key_state, fd_state, dc_state)
     whole = relation
+    state_after = replace(state, segments=relation.segments)
     if commit:
-        probed = found.probed(relation.n_words)
-        columns = keys.index_columns_for(relation, probed, columns) if len(probed) else columns
-        relation, next_number = relation.indexed(columns).tidied(next_number, columns)
+        if dc_state is not None:
+            found = replace(found, dcs=dc_witnessed.with_accesses(relation, dc_state))
+        relation, state_after = _with_indexes(relation, state_after, found)
+        relation, next_number = relation.tidied(next_number, indexed_columns(state_after), state_after.orders)
     changes: list[DependencyChange] = []
     pins: tuple[Pin, ...] = ()
-    news = None
+    news, constraint_news = None, DcNews()
+    kind: Kind = "both" if added and len(resolved.row_ids) else "inserts" if added else "deletes"
     if known.keys is not None and key_state is not None:
         changes += net_changes(table, known.keys, key_state, old, whole)
         pins = _pins(state, key_state.cover, whole)
     if known.fds is not None and fd_state is not None:
-        kind: Kind = "both" if added and len(resolved.row_ids) else "inserts" if added else "deletes"
         news = fd_news(table, known.fds, fd_state, old, whole, kind)
         changes += news.changes
+    if known.dcs is not None and dc_state is not None:
+        constraint_news = dc_news(table, known.dcs, dc_state, old, whole, kind)
+        changes += constraint_news.changes
     state_after = replace(
-        state,
+        state_after,
         next_number=next_number,
         segments=relation.segments,
-        index_columns=tuple(columns),
         pins=tuple((p.columns, p.holds) for p in pins),
     )
     return Step(
@@ -338,12 +418,13 @@ def apply(
         pins,
         rounds,
         news,
+        constraint_news.unlisted,
     )
 
 
 def load(root: Path, state: TableState) -> Findings:
     """What the commit knows of a table, with its evidence."""
-    return Findings(load_keys(root, state), fds.load(root, state))
+    return Findings(load_keys(root, state), fds.load(root, state), dcs.load(root, state))
 
 
 def load_keys(root: Path, state: TableState) -> KeyState | None:

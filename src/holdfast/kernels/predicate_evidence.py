@@ -742,28 +742,42 @@ def _count_listed(  # type: ignore[no-untyped-def]
     return table, seen
 
 
+class ListedPairs:
+    """The evidence of listed pairs of a batch with old rows; made once for any number of lists.
+
+    IN old int32[n_columns, n], batch int32[n_groups, 1 or 2, b], groups, n_words as of `evidence_counts`; the
+    second side of a batch may be missing if every group comes with its mirrored one.
+    """
+
+    def __init__(self, old: I32, batch: I32, groups: Groups, n_words: int) -> None:
+        self._plan = _plan(groups, n_words)
+        self._old = frozen(old)
+        self._values = frozen(batch[self._plan.sources[0], self._plan.sources[1]])
+
+    def evidence(self, batch_rows: I64, old_rows: I64) -> Evidence:
+        """The evidence of the pairs of batch row batch_rows[i] with old row old_rows[i], in both directions.
+
+        IN batch_rows, old_rows int64[p]. A pair counts as often as it is listed. Cost: two random accesses
+        for each pair and group, some 3 ns together while a column fits the cache.
+        """
+        plan = self._plan
+        table = np.zeros((1 << 10, 1 + plan.n_words), dtype=np.uint64)
+        seen = np.empty(1 << 10, dtype=np.int64)
+        size = np.zeros(1, dtype=np.int64)
+        table, seen = _count_listed(
+            self._old, self._values, frozen(batch_rows), frozen(old_rows), frozen(plan.columns),
+            frozen(plan.shifts), frozen(plan.wide), BLOCK_PAIRS, plan.n_words, table, seen, size,
+        )  # fmt: skip
+        masks, counts, pairs, batch_first = _both_ways(plan, table, seen, int(size[0]))
+        witnesses = _witnesses(batch_rows[pairs], old_rows[pairs], batch_first)
+        return Evidence(masks, counts, witnesses, batch_first)
+
+
 def pairs_evidence_of(
     old: I32, batch: I32, groups: Groups, n_words: int, batch_rows: I64, old_rows: I64
 ) -> Evidence:
-    """The evidence of the pairs of batch row batch_rows[i] with old row old_rows[i], in both directions.
-
-    IN batch_rows, old_rows int64[p]; the rest as of `evidence_counts`. A pair counts as often as it is
-    listed.
-
-    Cost: two random accesses for each pair and group, some 3 ns together while a column fits the cache.
-    """
-    plan = _plan(groups, n_words)
-    table = np.zeros((1 << 10, 1 + plan.n_words), dtype=np.uint64)
-    seen = np.empty(1 << 10, dtype=np.int64)
-    size = np.zeros(1, dtype=np.int64)
-    table, seen = _count_listed(
-        frozen(old), frozen(batch[plan.sources[0], plan.sources[1]]), frozen(batch_rows), frozen(old_rows),
-        frozen(plan.columns), frozen(plan.shifts), frozen(plan.wide), BLOCK_PAIRS, plan.n_words,
-        table, seen, size,
-    )  # fmt: skip
-    masks, counts, pairs, batch_first = _both_ways(plan, table, seen, int(size[0]))
-    witnesses = _witnesses(batch_rows[pairs], old_rows[pairs], batch_first)
-    return Evidence(masks, counts, witnesses, batch_first)
+    """The evidence of one list of pairs: see `ListedPairs`."""
+    return ListedPairs(old, batch, groups, n_words).evidence(batch_rows, old_rows)
 
 
 # --- From keys to evidence -------------------------------------------------------------------------------

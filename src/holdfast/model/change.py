@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from holdfast.errors import shorten
 from holdfast.model.dependency import Dependency, Fd, Ind, Side
+from holdfast.model.predicate import Dc
 
 Event = Literal["appeared", "broke", "implied", "within", "beyond"]
 ROWS_SHOWN = 3
@@ -103,7 +104,12 @@ class TableChange:
     max_lhs: int = 0
     evidence: str | None = None  # "counted" or "witnessed": what is kept for them
     max_error: float = 0.0  # the share of pairs up to which approximate ones are kept
-    unlisted: int = 0  # changes of functional dependencies that are too many to list
+    n_dcs: int | None = None  # None: its denial constraints are not tracked
+    max_predicates: int = 0
+    dc_evidence: str | None = None
+    n_predicates: int = 0  # of the space
+    n_row_rules: int | None = None
+    unlisted: int = 0  # changes of one sort that are too many to list
     longest: int = 0  # versions through which one that broke had held at most; of a check, listed or not
 
     def to_dict(self) -> dict[str, Any]:
@@ -118,6 +124,11 @@ class TableChange:
             "max_lhs": self.max_lhs or None,
             "evidence": self.evidence,
             "max_error": self.max_error or None,
+            "n_dcs": self.n_dcs,
+            "max_predicates": self.max_predicates or None,
+            "dc_evidence": self.dc_evidence,
+            "n_predicates": self.n_predicates,
+            "n_row_rules": self.n_row_rules,
             "unlisted": self.unlisted,
             "longest_held": self.longest,
         }
@@ -211,7 +222,7 @@ class Change:
             yield from _described(title, changes, limit)
         unlisted = sum(t.unlisted for t in self.tables)
         if unlisted:
-            yield f"  ... and {unlisted:,} more changes of functional dependencies"
+            yield f"  ... and {unlisted:,} more changes"
         if not self.changes:
             yield f"  nothing changed: the same {self.nouns()} hold"
 
@@ -225,9 +236,11 @@ class Change:
         there = {
             "keys": any(t.n_keys is not None for t in self.tables),
             "functional dependencies": any(t.n_fds is not None for t in self.tables),
+            "denial constraints": any(t.n_dcs is not None for t in self.tables),
+            "row rules": any(t.n_row_rules is not None for t in self.tables),
             "inclusions": self.n_inds is not None,
         }
-        *first, last = [noun for noun, kept in there.items() if kept]
+        *first, last = [noun for noun, kept in there.items() if kept] or ["rules"]
         return f"{', '.join(first)} and {last}" if first else last
 
     def headlines(self) -> Iterator[str]:
@@ -246,6 +259,16 @@ class Change:
             bound = f" of at most {part.max_lhs} on the left" if part.max_lhs else ""
             kept = f" ({part.evidence} evidence{_up_to(part.max_error)})" if self.action == "track" else ""
             found.append(f"{part.n_fds:,} minimal functional {noun}{bound}{kept}")
+        if part.n_dcs is not None:
+            bound = f" of at most {part.max_predicates} predicates" if part.max_predicates else ""
+            kept = ""
+            if self.action == "track":
+                how = f"{part.dc_evidence} evidence{_up_to(part.max_error)}"
+                kept = f" ({part.n_predicates} predicates, {how})"
+            noun = "denial constraint" if part.n_dcs == 1 else "denial constraints"
+            found.append(f"{part.n_dcs:,} minimal {noun}{bound}{kept}")
+        if part.n_row_rules is not None:
+            found.append(f"{part.n_row_rules:,} row rule{'' if part.n_row_rules == 1 else 's'}")
         if last and self.n_inds is not None:
             found.append(f"{self.n_inds:,} inclusion{'' if self.n_inds == 1 else 's'} in the workspace")
         now = ", ".join(found)
@@ -265,19 +288,28 @@ def _up_to(max_error: float) -> str:
 
 def _described(title: str, changes: Sequence[DependencyChange], limit: int) -> Iterator[str]:
     for change in changes[:limit]:
-        dependency = change.dependency
-        if isinstance(dependency, Ind):
-            name, columns = str(dependency), dependency.dependent.columns
-        elif isinstance(dependency, Fd):
-            name, columns = dependency.arrow, (*dependency.lhs, dependency.rhs)
-        else:
-            name, columns = f"[{', '.join(dependency.columns)}]", dependency.columns
+        name, columns = told(change.dependency)
         yield f"  {title}: {name} {change.reason}"
         for group in change.witnesses[:1]:
             for row in group:
                 yield f"      {row_text(row, columns)}"
     if len(changes) > limit:
         yield f"  ... and {len(changes) - limit:,} more {title}"
+
+
+def told(dependency: Dependency) -> tuple[str, tuple[str, ...]]:
+    """(name, columns): a dependency without its table, and the columns that it is about.
+
+    >>> told(Fd("t", ("zip",), "city"))
+    ('zip -> city', ('zip', 'city'))
+    """
+    if isinstance(dependency, Ind):
+        return str(dependency), dependency.dependent.columns
+    if isinstance(dependency, Fd):
+        return dependency.arrow, (*dependency.lhs, dependency.rhs)
+    if isinstance(dependency, Dc):
+        return dependency.formula, dependency.columns
+    return f"[{', '.join(dependency.columns)}]", dependency.columns
 
 
 def row_name(row_id: int) -> str:

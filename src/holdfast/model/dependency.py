@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-KINDS = ("ucc", "fd", "ind")
+from holdfast.model.predicate import Dc
+
+KINDS = ("ucc", "fd", "ind", "dc")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -140,4 +142,4 @@ class Ind:
         )
 
 
-Dependency = Ucc | Fd | Ind
+Dependency = Ucc | Fd | Ind | Dc

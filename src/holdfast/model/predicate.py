@@ -145,6 +145,11 @@ class Dc:
         return f"not({' and '.join(map(str, self.predicates))})"
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it is about, each once."""
+        return tuple(dict.fromkeys(name for p in self.predicates for name in (p.left, p.right)))
+
+    @property
     def mirrored(self) -> Dc:
         """The symmetric constraint, t and s exchanged: it holds iff this one does."""
         return Dc(self.table, tuple(p.mirrored for p in self.predicates), self.error)

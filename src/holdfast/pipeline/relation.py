@@ -29,7 +29,7 @@ from holdfast.storage.arrow_types import arrow_schema
 from holdfast.storage.bundle import Bundle, unpack, write_bundle
 from holdfast.storage.files import unique_name
 from holdfast.storage.segments import MAX_ROWS, open_segment, write_deletes
-from holdfast.storage.tables import SegmentRef
+from holdfast.storage.tables import OrderKey, SegmentRef
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -40,6 +40,7 @@ Payload = dict[str, Any]
 INLINE_VALIDATE = 4_000_000  # rows x pivots
 INLINE_PROBE = 40_000_000  # pairs of rows, estimated from the lengths of posting lists
 INLINE_INDEX = 4_000_000  # rows x columns
+ORDER_WORK = 10  # an order index is as much work as indexes of so many columns
 INLINE_LOCATE = 2_000_000  # lookups
 INLINE_MERGE = 2_000_000  # rows
 # Inline work above this share of its limit runs on all cores.
@@ -303,14 +304,21 @@ class Relation:
     def with_segments(self, added: Sequence[SegmentRef]) -> Relation:
         return replace(self, segments=(*self.segments, *added))
 
-    def indexed(self, columns: Sequence[int]) -> Relation:
-        """With an index on these columns in every segment; one job for all that lack one."""
-        lacking = [(i, s, [c for c in columns if c not in s.indexed]) for i, s in enumerate(self.segments)]
-        lacking = [(i, s, missing) for i, s, missing in lacking if missing and s.n_live]
-        payloads = [self._payload(segment=s.to_dict(), columns=missing) for _, s, missing in lacking]
-        work = sum(s.n_rows * len(missing) for _, s, missing in lacking)
+    def indexed(self, columns: Sequence[int], orders: Sequence[OrderKey] = ()) -> Relation:
+        """With an index on these columns, and these order indexes, in every segment; one job for all."""
+        lacking = []
+        for i, s in enumerate(self.segments):
+            missing = [c for c in columns if c not in s.indexed]
+            unordered = [k for k in orders if k not in s.ordered]
+            if s.n_live and (missing or unordered):
+                lacking.append((i, s, missing, unordered))
+        payloads = [
+            self._payload(segment=s.to_dict(), columns=missing, orders=[list(k) for k in unordered])
+            for _, s, missing, unordered in lacking
+        ]
+        work = sum(s.n_rows * (len(m) + ORDER_WORK * len(o)) for _, s, m, o in lacking)
         segments = list(self.segments)
-        for (i, _, _), result in zip(
+        for (i, *_), result in zip(
             lacking, self._run(tasks.index_segment, payloads, work, INLINE_INDEX), strict=True
         ):
             segments[i] = SegmentRef.from_dict(json.loads(result.meta["segment"]))
@@ -326,7 +334,12 @@ class Relation:
         return replace(self, segments=tuple(segments))
 
     def tidied(
-        self, next_number: int, index_columns: Sequence[int], *, everything: bool = False
+        self,
+        next_number: int,
+        index_columns: Sequence[int],
+        orders: Sequence[OrderKey] = (),
+        *,
+        everything: bool = False,
     ) -> tuple[Relation, int]:
         """(relation, next number): segments merged where one size has become too many.
 
@@ -342,7 +355,10 @@ class Relation:
             if not run:
                 return replace(self, segments=tuple(segments)), next_number
             payload = self._payload(
-                segments=[s.to_dict() for s in run], number=next_number, columns=list(index_columns)
+                segments=[s.to_dict() for s in run],
+                number=next_number,
+                columns=list(index_columns),
+                orders=[list(k) for k in orders],
             )
             [result] = self._run(tasks.merge_run, [payload], sum(s.n_rows for s in run), INLINE_MERGE)
             merged = json.loads(result.meta["segment"])

@@ -45,9 +45,10 @@ from holdfast.storage.segments import (
     merge_segments,
     open_segment,
     write_index,
+    write_orders,
     write_segment,
 )
-from holdfast.storage.tables import SegmentRef
+from holdfast.storage.tables import OrderKey, SegmentRef
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -156,8 +157,21 @@ def index_segment(payload: Payload) -> bytes:
     """Index columns of a segment; the result is its new reference."""
     schema = parsed_schema(payload["schema"])
     segment = opened(payload, "segment", schema)
-    ref = write_index(segment.root, payload["folder"], segment, payload["columns"])
+    ref = with_indexes(segment, payload["folder"], payload["columns"], payload["orders"])
     return pack({}, {"segment": json.dumps(ref.to_dict())})
+
+
+def with_indexes(
+    segment: Segment, folder: str, columns: Sequence[int], orders: Sequence[OrderKey]
+) -> SegmentRef:
+    """The segment's reference with indexes on these columns, and these order indexes, added."""
+    if columns:
+        ref = write_index(segment.root, folder, segment, columns)
+        segment = open_segment(segment.root, ref, segment.schema)
+    if orders:
+        keys = [(a, b, falling) for a, b, falling in orders]
+        return write_orders(segment.root, folder, segment, keys)
+    return segment.ref
 
 
 def locate_rows(payload: Payload) -> bytes:
@@ -331,6 +345,7 @@ def merge_run(payload: Payload) -> bytes:
         )
     except CodeCollisionError:
         return pack({}, {"segment": "null"})
-    if payload["columns"] and ref.n_rows:
-        ref = write_index(root, payload["folder"], open_segment(root, ref, schema), payload["columns"])
+    if ref.n_rows:
+        segment = open_segment(root, ref, schema)
+        ref = with_indexes(segment, payload["folder"], payload["columns"], payload["orders"])
     return pack({}, {"segment": json.dumps(ref.to_dict())})

@@ -87,11 +87,17 @@ class WitnessedEvidence:
         return cls(arrays["masks"].reshape(-1, n_words), arrays["witnesses"].reshape(-1, n_witnesses, 2))
 
 
-def joined(masks: U64, witnesses: I64, more: U64, their_witnesses: I64) -> tuple[U64, I64]:
-    """(masks, witnesses) of two lots of evidence: every mask once, with the witnesses of both."""
+def joined(
+    masks: U64, witnesses: I64, more: U64, their_witnesses: I64, *, directed: bool = False
+) -> tuple[U64, I64]:
+    """(masks, witnesses) of two lots of evidence: every mask once, with the witnesses of both.
+
+    Unless pairs are `directed`, (a, b) is the same as (b, a).
+    """
     everything = np.concatenate([masks, more])
     first, group = unique_masks(everything)
-    pairs = np.sort(np.concatenate([witnesses, their_witnesses]), axis=2)  # (a, b) is (b, a)
+    pairs = np.concatenate([witnesses, their_witnesses])
+    pairs = pairs if directed else np.sort(pairs, axis=2)
     return np.ascontiguousarray(everything[first]), unite(pairs, group, len(first))
 
 

@@ -14,7 +14,8 @@ Invariants:
 
 A segment's bundle: `codes` int32[n_columns * n_rows], column after column; `dictionary.C` uint64;
 `texts.C` large_binary for hashed columns; `row_hashes` uint64; `row_order` int32; `row_ids` int64
-(merged segments only). An index's bundle: `offsets.C`, `positions.C` int32 per indexed column.
+(merged segments only). An index's bundle: `offsets.C`, `positions.C` int32 per indexed column. A bundle of
+order indexes: `A.B.0.node_a` and so on (`A.B.1` if B falls), the arrays of `kernels/order_index.OrderIndex`.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from pyroaring import BitMap
 
 from holdfast.errors import DamagedFileError, HoldfastError
 from holdfast.kernels import encode
+from holdfast.kernels.order_index import GE, LE, OrderIndex
+from holdfast.kernels.order_index import build as build_order
 from holdfast.model.schema import Schema
 from holdfast.storage.arrow_types import arrow_schema
 from holdfast.storage.bundle import open_bundle, write_bundle
@@ -44,7 +47,7 @@ from holdfast.storage.codes import (
     texts_differ_at,
 )
 from holdfast.storage.files import FileRef, read_file, unique_name, write_file
-from holdfast.storage.tables import SegmentRef
+from holdfast.storage.tables import OrderKey, SegmentRef
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
@@ -52,6 +55,7 @@ I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 ROW_BITS = 32
+ORDER_ARRAYS = ("node_a", "node_b", "chain_offsets", "node_offsets", "rows")
 # Positions are 32-bit, and a code matrix is addressed by 32-bit positions per column.
 MAX_ROWS = 1 << 24
 
@@ -76,6 +80,7 @@ class Segment:
         self._dictionaries: dict[int, U64] = {}
         self._texts: dict[int, pa.Array] = {}
         self._indexes: dict[int, tuple[I32, I32]] = {}
+        self._orders: dict[OrderKey, OrderIndex] = {}
 
     def dictionary(self, column: int) -> U64:
         found = self._dictionaries.get(column)
@@ -130,6 +135,16 @@ class Segment:
             bundle = open_bundle(self.root, file, "index")
             self._indexes[column] = bundle.array(f"offsets.{column}"), bundle.array(f"positions.{column}")
         return self._indexes[column]
+
+    def order(self, key: OrderKey) -> OrderIndex:
+        """An order index that the segment has (`ref.ordered`)."""
+        if key not in self._orders:
+            file = next(file for keys, file in self.ref.orders if key in keys)
+            bundle = open_bundle(self.root, file, "order")
+            name = _order_name(key)
+            arrays = (bundle.array(f"{name}.{part}") for part in ORDER_ARRAYS)
+            self._orders[key] = OrderIndex(GE, LE if key[2] else GE, *arrays)
+        return self._orders[key]
 
     def rows(self, positions: I64) -> pa.Table:
         """The values of some rows."""
@@ -276,6 +291,21 @@ def write_index(root: Path, folder: str, segment: Segment, columns: Sequence[int
         arrays[f"offsets.{c}"], arrays[f"positions.{c}"] = offsets, positions
     file = write_bundle(root, unique_name(folder, "index", ".arrow"), arrays, {"holdfast": "index"})
     return replace(segment.ref, indexes=(*segment.ref.indexes, (tuple(columns), file)))
+
+
+def write_orders(root: Path, folder: str, segment: Segment, keys: Sequence[OrderKey]) -> SegmentRef:
+    """The segment's reference with order indexes added (IncDC, algorithm 3: each of minimal rank)."""
+    arrays: dict[str, NDArray[Any] | pa.Array] = {}
+    for key in keys:
+        a, b, falling = key
+        index = build_order(segment.codes[a], segment.codes[b], GE, LE if falling else GE)
+        arrays |= {f"{_order_name(key)}.{part}": getattr(index, part) for part in ORDER_ARRAYS}
+    file = write_bundle(root, unique_name(folder, "order", ".arrow"), arrays, {"holdfast": "order"})
+    return replace(segment.ref, orders=(*segment.ref.orders, (tuple(keys), file)))
+
+
+def _order_name(key: OrderKey) -> str:
+    return f"{key[0]}.{key[1]}.{int(key[2])}"
 
 
 def read_deletes(root: Path, ref: FileRef) -> BitMap:

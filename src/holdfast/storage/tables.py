@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 
 from holdfast.model.schema import Nulls, Schema
 from holdfast.storage.bundle import open_bundle
+from holdfast.storage.constraints import DcRef, PinnedRule
 from holdfast.storage.files import FileRef
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 EvidenceKind = Literal["counted", "witnessed"]
+# An order index: two columns, and whether the second falls along its chains (IncDC, section 6).
+OrderKey = tuple[int, int, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class SegmentRef:
     n_deleted: int = 0
     deletes: FileRef | None = None
     indexes: tuple[tuple[tuple[int, ...], FileRef], ...] = ()
+    orders: tuple[tuple[tuple[OrderKey, ...], FileRef], ...] = ()
 
     @property
     def n_live(self) -> int:
@@ -47,8 +51,14 @@ class SegmentRef:
     def indexed(self) -> frozenset[int]:
         return frozenset(c for columns, _ in self.indexes for c in columns)
 
+    @property
+    def ordered(self) -> frozenset[OrderKey]:
+        """The order indexes it has."""
+        return frozenset(key for keys, _ in self.orders for key in keys)
+
     def files(self) -> list[FileRef]:
-        return [self.file, *([self.deletes] if self.deletes else []), *(f for _, f in self.indexes)]
+        own = [self.file, *([self.deletes] if self.deletes else [])]
+        return [*own, *(f for _, f in self.indexes), *(f for _, f in self.orders)]
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -60,6 +70,7 @@ class SegmentRef:
             "n_deleted": self.n_deleted,
             "deletes": self.deletes.to_dict() if self.deletes else None,
             "indexes": [{"columns": list(c), "file": f.to_dict()} for c, f in self.indexes],
+            "orders": [{"keys": [list(k) for k in keys], "file": f.to_dict()} for keys, f in self.orders],
         }
 
     @classmethod
@@ -73,6 +84,10 @@ class SegmentRef:
             n_deleted=fields["n_deleted"],
             deletes=FileRef.from_dict(fields["deletes"]) if fields["deletes"] else None,
             indexes=tuple((tuple(i["columns"]), FileRef.from_dict(i["file"])) for i in fields["indexes"]),
+            orders=tuple(
+                (tuple((a, b, falling) for a, b, falling in o["keys"]), FileRef.from_dict(o["file"]))
+                for o in fields["orders"]
+            ),
         )
 
 
@@ -136,6 +151,12 @@ class TableState:
     append_only: bool = False  # no deletes, so rows need not be found by content
     pins: tuple[tuple[tuple[str, ...], bool], ...] = ()  # pinned columns, and whether they are unique
     fds: FdRef | None = None  # None where functional dependencies are not tracked
+    dcs: DcRef | None = None  # None where denial constraints are not tracked
+    row_rules: FileRef | None = None  # outcomes of comparisons within rows; None where not tracked
+    rules: tuple[PinnedRule, ...] = ()  # pinned rules about pairs of rows
+    # What is indexed for denial constraints and pinned rules, beside `index_columns`:
+    rule_columns: tuple[int, ...] = ()
+    orders: tuple[OrderKey, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -144,7 +165,8 @@ class TableState:
     @property
     def compressed(self) -> bool:
         """Whether its segments are: rows of a table that only grows and has no keys are hardly looked at."""
-        return self.append_only and not self.tracks("ucc") and not self.tracks("fd")
+        looked_at = any(map(self.tracks, ("ucc", "fd", "dc", "row"))) or self.rules
+        return self.append_only and not looked_at
 
     def tracks(self, kind: str) -> bool:
         return kind in self.kinds
@@ -161,12 +183,14 @@ class TableState:
     def covers(self) -> list[FileRef]:
         """The files that tell what held, which older versions need, too."""
         fds = [self.fds.cover, self.fds.approximate] if self.fds is not None else []
-        return [f for f in (self.cover, *fds) if f is not None]
+        dcs = [self.dcs.cover, self.dcs.approximate] if self.dcs is not None else []
+        return [f for f in (self.cover, *fds, *dcs, self.row_rules) if f is not None]
 
     def files(self) -> list[FileRef]:
-        keys = [f for f in (self.cover, self.evidence) if f is not None]
+        keys = [f for f in (self.cover, self.evidence, self.row_rules) if f is not None]
         fds = self.fds.files() if self.fds is not None else []
-        return [*keys, *fds, *(f for s in self.segments for f in s.files())]
+        dcs = self.dcs.files() if self.dcs is not None else []
+        return [*keys, *fds, *dcs, *(f for s in self.segments for f in s.files())]
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -186,6 +210,11 @@ class TableState:
             "append_only": self.append_only,
             "pins": [{"columns": list(columns), "holds": holds} for columns, holds in self.pins],
             "fds": self.fds.to_dict() if self.fds else None,
+            "dcs": self.dcs.to_dict() if self.dcs else None,
+            "row_rules": self.row_rules.to_dict() if self.row_rules else None,
+            "rules": [r.to_dict() for r in self.rules],
+            "rule_columns": list(self.rule_columns),
+            "orders": [list(k) for k in self.orders],
         }
 
     @classmethod
@@ -207,6 +236,11 @@ class TableState:
             append_only=fields["append_only"],
             pins=tuple((tuple(p["columns"]), p["holds"]) for p in fields["pins"]),
             fds=FdRef.from_dict(fields["fds"]) if fields["fds"] else None,
+            dcs=DcRef.from_dict(fields["dcs"]) if fields["dcs"] else None,
+            row_rules=FileRef.from_dict(fields["row_rules"]) if fields["row_rules"] else None,
+            rules=tuple(PinnedRule.from_dict(r) for r in fields["rules"]),
+            rule_columns=tuple(fields["rule_columns"]),
+            orders=tuple((a, b, falling) for a, b, falling in fields["orders"]),
         )
 
 

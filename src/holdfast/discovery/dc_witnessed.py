@@ -1,0 +1,264 @@
+"""Denial constraints on witnessed evidence: cover, probe, validate (IncDC, sections 4 and 8; and deletes).
+
+    propose a cover from the evidence -> look for pairs that violate it -> what is found is evidence
+
+- `discover` starts the loop from a sample's evidence, and looks at the whole table.
+- `insert` looks for pairs of the batch with all rows that violate the cover. Their evidence alone repairs
+  it: a new constraint contains a broken one, so a pair that violates it has been found (Proposition 1).
+- `delete` drops the witnesses of deleted rows. Evidence left without one is looked for: all evidence is
+  known, so a constraint that only the lost evidence violates tells whether any pair of rows still has it.
+
+No pass over all pairs of rows is ever made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.discovery.dc_indexes import Statistics, select
+from holdfast.discovery.dc_plan import indexes_of, kept, plan, sampled_evidence, statistics_of
+from holdfast.discovery.dcs import DcOptions, DcState, kernel_space, n_words_of
+from holdfast.discovery.proofs import Proofs
+from holdfast.kernels.masks import contained_in_any, popcounts
+from holdfast.kernels.pairs import WITNESSES
+from holdfast.model.predicate import PredicateSpace
+from holdfast.model.schema import Schema
+from holdfast.pipeline.dc_probe import Access, Found, Plan, probe
+from holdfast.pipeline.relation import Relation
+from holdfast.pipeline.row_sample import sample_rows
+from holdfast.state.cover import without
+from holdfast.state.dc_cover import DcCover, both_ways
+from holdfast.state.dc_evidence import DcEvidence
+from holdfast.storage.constraints import KeptAccess
+from holdfast.storage.segments import open_segment
+from holdfast.storage.tables import OrderKey, SegmentRef
+
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+# Rows whose pairs are the first evidence: 7e7 pairs, half a second.
+SAMPLE_ROWS = 12_000
+# Pairs that share a value, looked at for each column to begin with; pairs of an access in the first round.
+SAMPLED_PAIRS = 200_000
+ROUND_PAIRS = 1_000_000
+# Up to so many rows everything is scanned for: faster than to choose accesses.
+SCANNED_ROWS = 5_000
+# Constraints that no kept access serves: with more than this share of them, accesses are chosen anew.
+UNSERVED_SHARE = 0.05
+
+
+def discover(relation: Relation, space: PredicateSpace, options: DcOptions, *, chosen: bool) -> DcState:
+    """The constraints of a relation from scratch, starting from a sample's evidence."""
+    kernel = kernel_space(space)
+    n_words = n_words_of(space)
+    evidence = DcEvidence.empty(n_words, WITNESSES)
+    if relation.n_rows > 1:
+        masks, _, pairs = sampled_evidence(relation, space, sample_rows(relation, SAMPLE_ROWS))
+        evidence = evidence.merged(masks, _padded(pairs))
+        found = probe(relation, _equal_values(space, n_words), limit=SAMPLED_PAIRS)
+        evidence = evidence.merged(found.masks, found.witnesses)
+    cover = DcCover.of(evidence.masks, kernel, options.max_predicates)
+    state = DcState(space, evidence, cover, operators=options.operators, chosen=chosen)
+    state = settle(relation, state, known=cover.masks[:0])
+    return replace(state, accesses=_chosen(relation, state))
+
+
+def settle(relation: Relation, state: DcState, known: U64) -> DcState:
+    """Look for violations of the constraints that are not `known` to hold, until there are none.
+
+    A round looks at so many pairs of each access; what it finds refutes at least one constraint for good. If
+    it has looked at all, it is the last one: Proposition 1.
+    """
+    evidence, cover, rounds, limit = state.evidence, state.cover, 0, ROUND_PAIRS
+    assert isinstance(evidence, DcEvidence)
+    statistics: Statistics | None = None
+    while True:
+        fresh = cover.masks[without(cover.masks, known)]
+        if not len(fresh) or relation.n_rows < 2:
+            break
+        statistics = statistics or statistics_of(relation, state.space)
+        found = _looked(relation, state, fresh, statistics, limit)
+        rounds += 1
+        if found.complete:
+            known = cover.masks
+        elif not len(found.masks):
+            limit = 0  # nothing among so many: look at all
+            continue
+        if len(found.masks):
+            came = found.masks[without(found.masks, evidence.masks)]
+            evidence = evidence.merged(found.masks, found.witnesses)
+            cover = cover.repaired(evidence.masks, came, came[:0])
+        if found.complete:
+            break
+        limit *= 4
+    return replace(state, evidence=evidence, cover=cover, rounds=rounds)
+
+
+def insert(relation: Relation, state: DcState, batch: Sequence[SegmentRef]) -> DcState:
+    """The constraints after the batch's segments were added; `relation` has them already."""
+    before = state.evidence
+    assert isinstance(before, DcEvidence)
+    if not len(state.cover) or relation.n_rows < 2:
+        return state  # nothing left to break
+    found = probe(relation, _plan(relation, state, state.cover.masks, state.accesses), batch)
+    if not len(found.masks):
+        return replace(state, came=Proofs.none(state.n_words))
+    came = found.masks[without(found.masks, before.masks)]
+    evidence = before.merged(found.masks, found.witnesses)
+    return replace(
+        state,
+        evidence=evidence,
+        cover=state.cover.repaired(evidence.masks, came, came[:0]),
+        came=Proofs(found.masks, found.witnesses[:, 0]),
+    )
+
+
+def delete(relation: Relation, state: DcState, row_ids: I64) -> DcState:
+    """The constraints after rows were deleted; `relation` is without them already.
+
+    Cost: a lookup of each witness; and only if evidence lost its last one, a look at the whole table for
+    one constraint of each, the cheapest.
+    """
+    before = state.evidence
+    assert isinstance(before, DcEvidence)
+    none = Proofs.none(state.n_words)
+    evidence, orphans = before.without_rows(row_ids)
+    state = replace(state, rounds=0, came=none, went=none)
+    if not len(orphans):
+        return replace(state, evidence=evidence)
+    relaxed = state.cover.repaired(evidence.masks, orphans.masks[:0], orphans.masks)
+    if relaxed is state.cover:
+        # All that the orphans forbid is forbidden by others (a NULL on one side).
+        return replace(state, evidence=evidence)
+    if _all_known(relation, state):
+        evidence, rounds = _found_again(relation, state, evidence, orphans, relaxed)
+        gone = orphans.masks[without(orphans.masks, evidence.masks)]
+        cover = state.cover.repaired(evidence.masks, gone[:0], gone)
+        settled = replace(state, evidence=evidence, cover=cover, rounds=rounds)
+    else:
+        # What held holds still: only what is new to the cover needs a look.
+        loose = replace(state, evidence=evidence, cover=relaxed)
+        settled = settle(relation, loose, known=state.cover.masks)
+        assert isinstance(settled.evidence, DcEvidence)
+        gone = orphans.masks[without(orphans.masks, settled.evidence.masks)]
+    at = np.flatnonzero(~without(orphans.masks, gone)) if len(gone) else np.empty(0, np.int64)
+    went = Proofs(orphans.masks[at], orphans.witnesses[at, 0])
+    if (
+        settled.cover.masks.shape == state.cover.masks.shape
+        and (settled.cover.masks == state.cover.masks).all()
+    ):
+        settled = replace(settled, cover=state.cover)
+    return replace(settled, went=went)
+
+
+def _all_known(relation: Relation, state: DcState) -> bool:
+    """Whether the evidence is all that the table has.
+
+    It is not if constraints are bounded, or if a NULL on one side hides evidence inside other evidence.
+    """
+    if state.cover.max_size:
+        return False
+    at = relation.schema.position
+    ordered = {at(name) for g in state.space.groups if g.ordered for name in (g.left, g.right)}
+    columns = tuple(sorted(c for c in ordered if c is not None))
+    return not any(
+        _has_nulls(relation.root, s, relation.schema, columns) for s in relation.segments if s.n_live
+    )
+
+
+@lru_cache(maxsize=1024)
+def _has_nulls(root: Path, ref: SegmentRef, schema: Schema, columns: tuple[int, ...]) -> bool:
+    codes = open_segment(root, ref, schema).codes
+    return any(bool((codes[c] == 0).any()) for c in columns)
+
+
+def _found_again(
+    relation: Relation, state: DcState, evidence: DcEvidence, orphans: DcEvidence, relaxed: DcCover
+) -> tuple[DcEvidence, int]:
+    """(evidence with the orphans that some pair still has, jobs).
+
+    Law: a pair that violates a constraint of the relaxed cover has evidence that is an orphan. So one such
+    constraint inside each orphan tells whether it still is the evidence of a pair.
+    """
+    if relation.n_rows < 2:
+        return evidence, 0
+    fresh = relaxed.masks[without(relaxed.masks, state.cover.masks)]
+    kernel = state.cover.space
+    both = both_ways(fresh, kernel)
+    statistics = statistics_of(relation, state.space)
+    chosen = select(both, state.space, statistics)
+    cost = np.array([a.cost_ns for a in chosen.accesses])[chosen.served]
+    order = np.lexsort((popcounts(both), cost))
+    tried = []
+    for mask in orphans.masks:
+        inside = order[((both[order] & ~mask) == 0).all(axis=1)]
+        tried.append(both[inside[:1]])
+    told = np.unique(np.concatenate(tried), axis=0)
+    rounds, limit = 0, ROUND_PAIRS
+    while len(told):
+        found = _looked(relation, state, told, statistics, limit)
+        rounds += 1
+        evidence = evidence.merged(found.masks, found.witnesses)
+        if found.complete:
+            break
+        # Looked at in part: what has no pair yet is looked for again, among all.
+        lost = orphans.masks[without(orphans.masks, evidence.masks)]
+        told = told[contained_in_any(told, lost)] if len(lost) else told[:0]
+        limit = 0
+    return evidence, rounds
+
+
+def _looked(relation: Relation, state: DcState, dcs: U64, statistics: Statistics, limit: int) -> Found:
+    """A look at the whole table for pairs that violate some constraints."""
+    accesses = () if relation.n_rows <= SCANNED_ROWS else kept(select(dcs, state.space, statistics))
+    looked_up = [a for a in accesses if a.kind == "column"]  # equalities are joined, orders built in the task
+    relation = relation.indexed(*indexes_of(state.space, looked_up, relation.schema.names))
+    return probe(relation, _plan(relation, state, dcs, accesses), limit=limit)
+
+
+def _plan(relation: Relation, state: DcState, dcs: U64, accesses: Sequence[KeptAccess]) -> Plan:
+    return plan(state.space, state.cover.space, dcs, accesses, relation.schema.names)
+
+
+def _equal_values(space: PredicateSpace, n_words: int) -> Plan:
+    """Pairs that share a value of some column: rare evidence is among them."""
+    own = [g for g, group in enumerate(space.groups) if group.left == group.right]
+    anything = np.zeros((1, n_words), dtype=np.uint64)
+    return Plan(space, anything, tuple(Access("equality", (g,)) for g in own), anything[:0])
+
+
+def _padded(pairs: I64) -> I64:
+    witnesses = np.full((len(pairs), WITNESSES, 2), -1, dtype=np.int64)
+    witnesses[:, 0] = pairs
+    return witnesses
+
+
+def _chosen(relation: Relation, state: DcState) -> tuple[KeptAccess, ...]:
+    """The accesses for the batches to come."""
+    if relation.n_rows <= SCANNED_ROWS or not len(state.cover):
+        return ()
+    return kept(select(state.cover.masks, state.space, statistics_of(relation, state.space)))
+
+
+def with_accesses(relation: Relation, state: DcState) -> DcState:
+    """With accesses that serve nearly all constraints of the cover; those that there are if they do."""
+    if state.evidence_kind == "counted" or relation.n_rows <= SCANNED_ROWS:
+        return state
+    if state.accesses:
+        unserved = _plan(relation, state, state.cover.masks, state.accesses).scanned
+        chosen_so = _plan(relation, state, state.cover.masks, ())
+        if len(unserved) <= UNSERVED_SHARE * len(chosen_so.scanned):
+            return state
+    return replace(state, accesses=_chosen(relation, state))
+
+
+def wanted_indexes(relation: Relation, state: DcState) -> tuple[list[int], list[OrderKey]]:
+    """(columns, orders) that the kept accesses look up."""
+    return indexes_of(state.space, state.accesses, relation.schema.names)

@@ -1,0 +1,190 @@
+"""Denial constraints, discovered and maintained: on counted evidence or on witnessed evidence.
+
+The evidence of a pair of rows (t, s) is the set of predicates that it satisfies; a constraint holds iff it is
+part of no evidence. What is kept and listed are the most general constraints that hold (decision 0012):
+`state/dc_cover.py`. What differs is the evidence:
+
+- *counted* (`dc_counted.py`): every evidence with its number of pairs. A batch is compared with all rows;
+  nothing is ever validated, and every error is known exactly.
+- *witnessed* (`dc_witnessed.py`): every evidence with a few pairs that prove it. A batch is probed on equality
+  and order indexes, chosen so that each constraint is served by one (IncDC, section 7); no pass over all
+  pairs is ever made.
+
+Both give the same cover. A cost model picks one by the number of pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.discovery.counted_files import Delta, load_counted, written_as_delta
+from holdfast.discovery.proofs import Proofs
+from holdfast.errors import UsageError
+from holdfast.kernels.dc_hitting_sets import Space
+from holdfast.kernels.pairs import WITNESSES
+from holdfast.model.predicate import Dc, Operator, PredicateSpace
+from holdfast.state.approximate_dcs import ApproximateDcs
+from holdfast.state.counted import CountedEvidence
+from holdfast.state.dc_cover import DcCover
+from holdfast.state.dc_evidence import DcEvidence
+from holdfast.storage.bundle import open_bundle, write_bundle
+from holdfast.storage.constraints import DcRef, KeptAccess, read_dcs, read_near_dcs
+from holdfast.storage.files import FileRef, unique_name
+from holdfast.storage.tables import EvidenceKind, TableState, columns_of
+
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+
+# All pairs of a table are compared once if that is at most so many comparisons of two values, 0.2 to 0.4 ns
+# each on one core: half a minute.
+COMPARISON_BUDGET = 1e11
+COMPARISON_S = 0.3e-9
+EQUALITY: frozenset[Operator] = frozenset({"=", "!="})
+
+
+@dataclass(frozen=True, slots=True)
+class DcOptions:
+    """How the denial constraints of a table are kept."""
+
+    max_predicates: int = 0  # 0: constraints of any size
+    max_error: float = 0.0  # 0: only those that hold exactly
+    evidence: EvidenceKind | None = None  # None: as the cost model says
+    operators: tuple[Operator, ...] = ()  # (): all
+    columns: tuple[str, ...] | None = None  # patterns; None: all
+    exclude: tuple[str, ...] = ()
+
+    @property
+    def by_order(self) -> bool:
+        """Whether any operator but = and != may be used."""
+        return not self.operators or not EQUALITY.issuperset(self.operators)
+
+
+@dataclass(frozen=True)
+class DcState:
+    """What is known of a table's denial constraints; exact for the relation it was computed on."""
+
+    space: PredicateSpace
+    evidence: CountedEvidence | DcEvidence
+    cover: DcCover
+    max_error: float = 0.0
+    approximate: ApproximateDcs | None = None
+    operators: tuple[Operator, ...] = ()
+    chosen: bool = False  # only some columns take part
+    accesses: tuple[KeptAccess, ...] = ()  # how batches are looked up, on witnessed evidence
+    rounds: int = 0  # validation jobs of the last step
+    delta: Delta | None = None  # what the last step added to counted evidence
+    came: Proofs = field(default_factory=lambda: Proofs.none(1))
+    went: Proofs = field(default_factory=lambda: Proofs.none(1))
+
+    @property
+    def evidence_kind(self) -> EvidenceKind:
+        return "counted" if isinstance(self.evidence, CountedEvidence) else "witnessed"
+
+    @property
+    def n_words(self) -> int:
+        return n_words_of(self.space)
+
+
+def n_words_of(space: PredicateSpace) -> int:
+    return max(1, -(-space.n_predicates // 64))
+
+
+def kernel_space(space: PredicateSpace) -> Space:
+    """The space as the cover kernel wants it."""
+    return Space(
+        np.array(space.group_of, dtype=np.int32),
+        np.array(space.op_of, dtype=np.int32),
+        np.array(space.mirror, dtype=np.int32),
+        general=True,
+    )
+
+
+def chosen_evidence(options: DcOptions, n_rows: int, n_groups: int, table: str, cores: int) -> EvidenceKind:
+    """Counted where comparing all pairs once is cheap.
+
+    Approximate constraints need counts: where these are not cheap that is an error which tells the cost.
+    """
+    if options.evidence is not None:
+        return options.evidence
+    n_pairs = n_rows * max(0, n_rows - 1) / 2
+    comparisons = n_pairs * max(1, n_groups)
+    if comparisons <= COMPARISON_BUDGET:
+        return "counted"
+    if options.max_error:
+        minutes = comparisons * COMPARISON_S / max(1, cores) / 60
+        batch = 1000.0 * n_rows * n_groups * COMPARISON_S / max(1, cores)
+        raise UsageError(
+            f"approximate denial constraints of table {table!r} need counted evidence: {n_pairs:.3g} pairs "
+            f"of rows compared on {n_groups} pairs of columns, about {minutes:,.0f} minutes here, and then "
+            f"about {batch:,.1f} s for every 1,000 rows that change. Nothing was changed. Leave out "
+            "--max-error, choose fewer columns with --columns, or add --evidence counted to do it all the same."
+        )
+    return "witnessed"
+
+
+def dcs_of(table: str, space: PredicateSpace, masks: U64) -> list[Dc]:
+    """The constraints of some masks, in their order."""
+    predicates = space.predicates
+    return [Dc(table, tuple(predicates[i] for i in numbers)) for numbers in columns_of(masks)]
+
+
+# -- on disk -----------------------------------------------------------------------------------
+
+
+def save(root: Path, folder: str, found: DcState, known: DcState | None, ref: DcRef | None) -> DcRef:
+    """Write what is new; what the last commit has is named again."""
+
+    def written(what: str, arrays: Mapping[str, NDArray[Any]]) -> FileRef:
+        return write_bundle(root, unique_name(folder, what, ".arrow"), dict(arrays), {"holdfast": what})
+
+    same = known if ref is not None else None
+    cover = ref.cover if ref and same and found.cover is same.cover else None
+    near = ref.approximate if ref and same and found.approximate is same.approximate else None
+    if found.approximate is not None and near is None:
+        near = written("near-dcs", found.approximate.to_arrays())
+    evidence: FileRef | None = None
+    deltas: tuple[FileRef, ...] = ()
+    if ref is not None and same is not None:
+        if found.evidence is same.evidence:
+            evidence, deltas = ref.evidence, ref.deltas
+        elif written_as_delta(len(found.evidence), found.delta, ref.deltas):
+            assert found.delta is not None
+            masks, counts = found.delta
+            evidence = ref.evidence
+            deltas = (*ref.deltas, written("dc-evidence", {"masks": masks, "counts": counts}))
+    return DcRef(
+        found.evidence_kind,
+        found.space,
+        found.cover.max_size,
+        found.max_error,
+        found.operators,
+        found.chosen,
+        cover or written("dcs", {"masks": found.cover.masks}),
+        evidence or written("dc-evidence", found.evidence.to_arrays()),
+        near,
+        deltas,
+        found.accesses,
+    )
+
+
+def load(root: Path, state: TableState) -> DcState | None:
+    """The denial constraints and their evidence, as the commit names them; None where not tracked."""
+    ref = state.dcs
+    if ref is None:
+        return None
+    evidence: CountedEvidence | DcEvidence
+    if ref.evidence_kind == "counted":
+        evidence = load_counted(root, "dc-evidence", ref.evidence, ref.deltas, ref.space.n_predicates)
+    else:
+        bundle = open_bundle(root, ref.evidence, "dc-evidence")
+        arrays = {name: bundle.array(name) for name in ("masks", "witnesses")}
+        evidence = DcEvidence.from_arrays(arrays, ref.n_words, WITNESSES)
+    near = ApproximateDcs(*read_near_dcs(root, ref)) if ref.approximate is not None else None
+    cover = DcCover(read_dcs(root, ref), kernel_space(ref.space), ref.max_predicates)
+    return DcState(ref.space, evidence, cover, ref.max_error, near, ref.operators, ref.chosen, ref.accesses)

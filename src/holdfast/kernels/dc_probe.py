@@ -1,0 +1,230 @@
+"""Pairs of rows that may violate a constraint: found by equality, or by what comes of their comparison.
+
+A pair that satisfies a constraint's predicates satisfies its equalities. For each batch row the shortest
+posting list of one of them is walked, and the others are compared; see `holdfast.kernels.pairs.choose_lists`.
+Where no equality helps all rows are compared, and those are listed that have certain outcomes.
+
+Values are as in `holdfast.kernels.predicate_evidence`: an old row's is 2 * its local code, a batch row's is
+its half rank, for each group (A, B) that of the batch row's A among the values of the old column B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from .encode import frozen
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+
+class Pairs(NamedTuple):
+    """Pairs (batch row, old row), int64[p] each, and whether these are all of them."""
+
+    batch: I64
+    old: I64
+    complete: bool
+
+
+@njit(cache=True, nogil=True)
+def _agreeing(codes, live, values, right, positions, starts, ends, chosen, index, sets, own, first, out):  # type: ignore[no-untyped-def]
+    """The number of pairs written to OUT out int64[limit, 2]; -1 - number if they do not all fit."""
+    n = 0
+    here = np.empty(chosen.shape[0], dtype=np.int64)
+    for b in range(chosen.shape[1]):
+        n_here = 0
+        for s in range(chosen.shape[0]):
+            if chosen[s, b] == index:
+                here[n_here] = s
+                n_here += 1
+        if n_here == 0:
+            continue
+        for p in range(starts[b], ends[b]):
+            r = positions[p]
+            if own and r >= first + b:
+                break  # positions ascend: each pair of batch rows is seen once
+            if not live[r]:
+                continue
+            for i in range(n_here):
+                same = True
+                for j in range(sets.shape[1]):
+                    g = sets[here[i], j]
+                    if g < 0:
+                        break
+                    if values[g, b] != 2 * codes[right[g], r]:
+                        same = False
+                        break
+                if same:
+                    if n == out.shape[0]:
+                        return -1 - n
+                    out[n, 0] = b
+                    out[n, 1] = r
+                    n += 1
+                    break
+    return n
+
+
+def agreeing_pairs(
+    codes: I32,
+    live: Bool,
+    values: I32,
+    right: I32,
+    positions: I32,
+    starts: I32,
+    ends: I32,
+    chosen: I32,
+    index: int,
+    sets: I32,
+    own: bool,
+    first: int,
+    limit: int,
+) -> Pairs:
+    """The pairs that one index finds: all of `limit`, or some `limit` of them.
+
+    IN codes int32[n_columns, n], live bool[n]: the old rows; IN values int32[n_groups, n_batch]: half ranks
+    of the batch; IN right int32[n_groups]: the old column of each group; IN positions int32[n]: the posting
+    lists of the index, starts, ends int32[n_batch]: the list of each batch row; IN chosen int32[n_sets,
+    n_batch]: rows are looked up where it equals `index`; IN sets int32[n_sets, *]: groups whose equality
+    makes a pair of interest, padded with -1, the most selective first. `own`: batch row j is old row first +
+    j, and is paired with the rows before it only. A pair is listed once, though several sets may want it.
+
+    Cost: the sum of the list lengths; a random access or two for each entry.
+    """
+    size = min(limit, 1 << 12)
+    while True:
+        out = np.empty((size, 2), dtype=np.int64)
+        n = _agreeing(
+            frozen(codes), frozen(live), frozen(values), frozen(right), frozen(positions), frozen(starts),
+            frozen(ends), frozen(chosen), np.int64(index), frozen(sets), own, np.int64(first), out,
+        )  # fmt: skip
+        if n >= 0 or size == limit:
+            n, complete = (n, True) if n >= 0 else (-1 - n, False)
+            return Pairs(out[:n, 0].copy(), out[:n, 1].copy(), complete)
+        size = min(limit, 32 * size)
+
+
+# --- Pairs by what comes of their comparison --------------------------------------------------------------
+
+# A pair has one outcome in each group, as in `predicate_evidence`; 32 of them are a word.
+GROUPS_OF_A_WORD = 32
+LESS, EQUAL, GREATER, ONE_NULL = range(4)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _mixed(h, word):  # type: ignore[no-untyped-def]
+    h = (h ^ word) * np.uint64(0x9E3779B97F4A7C15)
+    return h ^ (h >> np.uint64(29))
+
+
+@njit(cache=True, nogil=True)
+def _outcome_hashes(outcomes, out):  # type: ignore[no-untyped-def]
+    """OUT out uint64[k]: hashes of IN outcomes uint8[k, n_groups]."""
+    for k in range(outcomes.shape[0]):
+        h = np.uint64(0)
+        for start in range(0, outcomes.shape[1], GROUPS_OF_A_WORD):
+            word = np.uint64(0)
+            for g in range(start, min(outcomes.shape[1], start + GROUPS_OF_A_WORD)):
+                word |= np.uint64(outcomes[k, g]) << np.uint64(2 * (g - start))
+            h = _mixed(h, word)
+        out[k] = h
+
+
+@njit(cache=True, nogil=True)
+def _add_outcomes(value, column, shift, ordered, word):  # type: ignore[no-untyped-def]
+    """INOUT word uint64[n]: the outcome of a batch row's value against 2 * column[j], int32[n], added."""
+    equal = np.uint64(EQUAL) << shift
+    greater = np.uint64(GREATER) << shift
+    one_null = np.uint64(ONE_NULL) << shift
+    nothing = np.uint64(0)
+    if not ordered:
+        for j in range(word.shape[0]):
+            word[j] |= equal if 2 * column[j] == value else nothing
+        return
+    for j in range(word.shape[0]):
+        other = 2 * column[j]
+        told = greater if value > other else (equal if value == other else nothing)
+        word[j] |= one_null if (value == 0) != (other == 0) else told
+
+
+@njit(cache=True, nogil=True)
+def _with_outcomes(values, codes, right, ordered, table, bits, start, stop, out):  # type: ignore[no-untyped-def]
+    """(pairs written to OUT out int64[*, 2], the batch row to go on with): stops when out may be too small.
+
+    IN table uint64[1 << bits]: hashes wanted, each at its place or after it; 0 is free.
+    """
+    n, n_groups = codes.shape[1], right.shape[0]
+    hashes = np.empty(n, dtype=np.uint64)
+    word = np.empty(n, dtype=np.uint64)
+    last = (1 << bits) - 1
+    shift = np.uint64(64 - bits)
+    found = 0
+    for b in range(start, stop):
+        if found + n > out.shape[0]:
+            return found, b
+        for j in range(n):
+            hashes[j] = np.uint64(0)
+        for first in range(0, n_groups, GROUPS_OF_A_WORD):
+            for j in range(n):
+                word[j] = np.uint64(0)
+            for g in range(first, min(n_groups, first + GROUPS_OF_A_WORD)):
+                _add_outcomes(
+                    values[g, b], codes[right[g]], np.uint64(2 * (g - first)), ordered[g] != 0, word
+                )
+            for j in range(n):
+                hashes[j] = _mixed(hashes[j], word[j])
+        for j in range(n):
+            h = hashes[j]
+            s = np.int64(h >> shift)
+            while table[s] != h and table[s] != 0:
+                s = (s + 1) & last
+            if table[s] == h:
+                out[found, 0] = b
+                out[found, 1] = j
+                found += 1
+    return found, stop
+
+
+def pairs_with_outcomes(
+    values: I32, codes: I32, right: I32, ordered: I32, outcomes: NDArray[np.uint8], block: int
+) -> Iterator[Pairs]:
+    """The pairs (batch row, old row) that have one of some outcomes in all groups, in blocks.
+
+    IN values int32[n_groups, b]: half ranks of the batch; IN codes int32[n_columns, n]; IN right, ordered
+    int32[n_groups]; IN outcomes uint8[k, n_groups]: LESS (of an unordered group: different), EQUAL, GREATER,
+    ONE_NULL. Outcomes are looked up by a hash, so another pair may slip in, hardly ever.
+
+    Cost: b * n pairs, some 10 ns each for 15 groups.
+    """
+    hashes = np.empty(len(outcomes), dtype=np.uint64)
+    _outcome_hashes(frozen(outcomes), hashes)
+    bits = max(10, 3 + len(hashes).bit_length())
+    table = np.zeros(1 << bits, dtype=np.uint64)
+    for h in np.unique(hashes).tolist():
+        s = h >> (64 - bits)
+        while table[s]:
+            s = (s + 1) & (len(table) - 1)
+        table[s] = h
+    start, stop = 0, values.shape[1]
+    out = np.empty((max(block, codes.shape[1]), 2), dtype=np.int64)
+    while start < stop:
+        n, start = _with_outcomes(
+            frozen(values), frozen(codes), frozen(right), frozen(ordered), table, bits, start, stop, out
+        )
+        yield Pairs(out[:n, 0].copy(), out[:n, 1].copy(), True)
+
+
+def warm_up() -> None:
+    codes = np.array([[1, 1, 2]], dtype=np.int32)
+    row = np.zeros(3, dtype=np.int32)
+    agreeing_pairs(
+        codes, np.ones(3, np.bool_), 2 * codes, row[:1], row, row, row, row[None, :], 0, row[None, :1],
+        True, 0, 4,
+    )  # fmt: skip
+    ordered = np.ones(1, dtype=np.int32)
+    list(pairs_with_outcomes(2 * codes, codes, row[:1], ordered, np.zeros((1, 1), np.uint8), 4))
