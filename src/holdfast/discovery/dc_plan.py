@@ -7,7 +7,8 @@ of them serves is scanned for, until that is too much; then they are chosen anew
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,10 @@ from holdfast.discovery import dc_indexes
 from holdfast.discovery.dc_indexes import PairSample, Selection, Statistics
 from holdfast.kernels.dc_hitting_sets import Space
 from holdfast.kernels.masks import mask_of
+from holdfast.kernels.order_index import EQ
 from holdfast.kernels.predicate_evidence import evidence_counts
 from holdfast.model.predicate import PredicateSpace
-from holdfast.pipeline.dc_probe import Access, Plan
+from holdfast.pipeline.dc_probe import NS_JOINED, NS_LISTED, Access, Plan
 from holdfast.pipeline.predicate_rows import space_columns
 from holdfast.pipeline.relation import Relation
 from holdfast.pipeline.row_sample import RowSample, sample_rows
@@ -28,7 +30,11 @@ from holdfast.storage.constraints import KeptAccess
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
+Bool = NDArray[np.bool_]
 
+# Nanoseconds of one core: to compare two folded rows, of all pairs of them; what a scan may take.
+SCANNED_NS = 4.0
+MAX_SCAN_NS = 60e9
 # Rows whose pairs tell how selective an index is.
 STATISTICS_ROWS = 2_000
 
@@ -57,7 +63,9 @@ def sampled_evidence(
 
 def kept(selection: Selection) -> tuple[KeptAccess, ...]:
     """What is remembered of a choice: all but the scan, which serves what is left."""
-    return tuple(KeptAccess(a.kind, a.predicates, a.orders) for a in selection.accesses if a.kind != "scan")
+    return tuple(
+        KeptAccess(a.kind, a.source, a.predicates, a.orders) for a in selection.accesses if a.kind != "scan"
+    )
 
 
 def plan(
@@ -73,38 +81,44 @@ def plan(
     open_ = np.ones(len(wanted), dtype=np.bool_)
     used: list[Access] = []
     for access in accesses:
-        for numbers in _directions(space, access):
-            mask = mask_of(numbers, n_words)
+        for turned in _directions(space, access):
+            mask = mask_of(turned.predicates, n_words)
             serves = open_ & ((whole & mask) == mask).all(axis=1)
             if serves.any():
                 open_ &= ~serves
-                used.append(_asked(space, access, numbers, names))
+                used.append(_asked(space, turned, names))
     scanned = wanted[open_]
     if len(scanned):
         bits = np.bitwise_or.reduce(both_ways(scanned, kernel))
         members = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
         groups = sorted({space.group_of[p] for p in members.tolist()})
-        used.append(Access("scan", tuple(groups)))
+        used.append(Access("scan", (), groups=tuple(groups)))
     return Plan(space, wanted, tuple(used), scanned)
 
 
-def _directions(space: PredicateSpace, access: KeptAccess) -> list[tuple[int, ...]]:
-    """The predicates of an access, and their mirror images if these are others."""
-    mirrored = tuple(sorted(space.mirror[p] for p in access.predicates))
-    return [access.predicates] if mirrored == access.predicates else [access.predicates, mirrored]
+def _directions(space: PredicateSpace, access: KeptAccess) -> list[KeptAccess]:
+    """An access, and its mirror image if that is another one."""
+    source, predicates = (
+        tuple(sorted(space.mirror[p] for p in numbers)) for numbers in (access.source, access.predicates)
+    )
+    if predicates == access.predicates and source == access.source:
+        return [access]
+    return [access, KeptAccess(access.kind, source, predicates, access.orders)]
 
 
-def _asked(space: PredicateSpace, access: KeptAccess, numbers: Sequence[int], names: Sequence[str]) -> Access:
+def _asked(space: PredicateSpace, access: KeptAccess, names: Sequence[str]) -> Access:
     at = {name: i for i, name in enumerate(names)}
+    source, key = list(access.source), None
     if access.kind == "order":
         # As the columns of its index stand.
-        numbers = sorted(numbers, key=lambda p: (at[space.predicates[p].right], p))
-        old = tuple(at[space.predicates[p].right] for p in numbers)
+        source.sort(key=lambda p: (at[space.predicates[p].right], p))
+        old = tuple(at[space.predicates[p].right] for p in source)
         key = next(k for k in access.orders if k[:2] == old)
-    else:
-        key = None
-    groups = tuple(space.group_of[p] for p in numbers)
-    return Access(access.kind, groups, tuple(space.op_of[p] for p in numbers), key)  # type: ignore[arg-type]
+    others = [p for p in access.predicates if p not in access.source]
+    # Equalities reject most.
+    others.sort(key=lambda p: (space.op_of[p], p))
+    asked, compared = (tuple((space.group_of[p], space.op_of[p]) for p in part) for part in (source, others))
+    return Access(access.kind, asked, compared, key)  # type: ignore[arg-type]
 
 
 def indexes_of(
@@ -118,6 +132,109 @@ def indexes_of(
         if access.kind == "order":
             orders |= dict.fromkeys(access.orders)
             continue
-        for numbers in _directions(space, access):
-            columns |= dict.fromkeys(at[space.predicates[p].right] for p in numbers)
+        for turned in _directions(space, access):
+            columns |= dict.fromkeys(at[space.predicates[p].right] for p in turned.source)
     return sorted(columns), sorted(orders)
+
+
+# -- the whole table ----------------------------------------------------------------------------------
+
+
+def for_whole_table(space: PredicateSpace, dcs: U64, known: Statistics) -> tuple[KeptAccess, ...]:
+    """Accesses to look for some constraints among all pairs of rows; what none serves is scanned for.
+
+    dcs uint64[k, n_words]. A table is joined with itself on sets of equalities: sorted once for each set, and
+    the pairs found are compared. Sets of least cost for each constraint newly served are taken (greedy)
+    among those of up to three equalities, and all equalities of a constraint. Constraints without an equality
+    that helps have the two predicates by order that fewest pairs satisfy, if that is less work than a scan.
+    """
+    n = known.n_rows
+    sample = known.pairs
+    assert sample is not None
+    equal = [p for p in range(space.n_predicates) if space.op_of[p] == EQ]
+    member = _members(dcs, space.n_predicates)
+    pairs = _members(sample.masks, space.n_predicates)
+    total = max(1, int(sample.counts.sum()))
+
+    def n_pairs(numbers: tuple[int, ...]) -> float:
+        met = int(sample.counts[pairs[:, list(numbers)].all(axis=1)].sum())
+        return max(met, 0.5) / total * n * n / 2
+
+    whole = {tuple(p for p in equal if row[p]) for row in member}
+    wanted: set[tuple[int, ...]] = set()
+    for numbers in whole:
+        wanted |= {part for size in (1, 2, 3) for part in combinations(numbers, size)}
+        wanted |= {numbers} if numbers else set()
+    cost = {numbers: NS_JOINED * n + NS_LISTED * n_pairs(numbers) for numbers in sorted(wanted)}
+    serves = {numbers: member[:, list(numbers)].all(axis=1) for numbers in cost}
+    chosen: list[KeptAccess] = []
+    left = np.ones(len(dcs), dtype=np.bool_)
+    scan = SCANNED_NS * float(known.folded(_columns(space, member, left, known))) ** 2
+    while left.any():
+        gains = {numbers: int((serves[numbers] & left).sum()) for numbers in cost}
+        served = [numbers for numbers, gain in gains.items() if gain]
+        if not served:
+            break
+        best = min(served, key=lambda numbers: (cost[numbers] / gains[numbers], numbers))
+        # The last ones may be cheaper to scan for, with few different rows.
+        if cost[best] > scan:
+            scan = SCANNED_NS * float(known.folded(_columns(space, member, left, known))) ** 2
+            if cost[best] > scan:
+                break
+        chosen.append(KeptAccess("equality", best[:1], best))
+        left &= ~serves[best]
+    if (
+        left.any()
+        and SCANNED_NS * float(known.folded(_columns(space, member, left, known))) ** 2 > MAX_SCAN_NS
+    ):
+        chosen += _by_order(space, member[left], known, n_pairs)
+    return tuple(chosen)
+
+
+def _by_order(
+    space: PredicateSpace, member: Bool, known: Statistics, n_pairs: Callable[[tuple[int, ...]], float]
+) -> list[KeptAccess]:
+    """For each constraint two predicates by order that fewest pairs satisfy."""
+    at = {name: i for i, name in enumerate(known.names)}
+    found: dict[tuple[int, ...], KeptAccess] = {}
+    ordered = [
+        space.op_of[p] != EQ and space.groups[space.group_of[p]].ordered for p in range(len(member[0]))
+    ]
+    for row in member:
+        numbers = [p for p in np.flatnonzero(row).tolist() if ordered[p]]
+        if len(numbers) < 2:
+            continue
+        best = min(combinations(numbers, 2), key=lambda two: (n_pairs(two), two))
+        keys = set()
+        for side in ("left", "right"):
+            a, b = sorted(at[getattr(space.predicates[p], side)] for p in best)
+            keys.add((a, b, known.falling(a, b)))
+        found[best] = KeptAccess("order", best, best, tuple(sorted(keys)))
+    return [found[best] for best in sorted(found)]
+
+
+def _members(masks: U64, n: int) -> Bool:
+    bits = np.unpackbits(np.ascontiguousarray(masks).view(np.uint8), axis=1, bitorder="little")
+    return bits[:, :n].astype(np.bool_)
+
+
+def _columns(space: PredicateSpace, member: Bool, dcs: Bool, known: Statistics) -> tuple[int, ...]:
+    """The columns that some constraints are about."""
+    at = {name: i for i, name in enumerate(known.names)}
+    used = np.flatnonzero(member[dcs].any(axis=0)).tolist()
+    return tuple(
+        sorted({at[name] for p in used for name in (space.predicates[p].left, space.predicates[p].right)})
+    )
+
+
+def cheapest_first(space: PredicateSpace, dcs: U64, known: Statistics) -> NDArray[np.int64]:
+    """The constraints, those first whose equalities the fewest pairs satisfy, as if they were independent."""
+    sample = known.pairs
+    assert sample is not None
+    pairs = _members(sample.masks, space.n_predicates)
+    total = max(1, int(sample.counts.sum()))
+    shares = (np.maximum(sample.counts @ pairs, 0.5)) / total
+    equal = np.array(space.op_of) == EQ
+    member = _members(dcs, space.n_predicates)
+    log_share = (member & equal) @ np.log(shares)
+    return np.lexsort((member.sum(axis=1), log_share))

@@ -22,10 +22,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.discovery.dc_indexes import Statistics, select
-from holdfast.discovery.dc_plan import indexes_of, kept, plan, sampled_evidence, statistics_of
+from holdfast.discovery.dc_plan import (
+    cheapest_first,
+    for_whole_table,
+    indexes_of,
+    kept,
+    plan,
+    sampled_evidence,
+    statistics_of,
+)
 from holdfast.discovery.dcs import DcOptions, DcState, kernel_space, n_words_of
 from holdfast.discovery.proofs import Proofs
-from holdfast.kernels.masks import contained_in_any, popcounts
+from holdfast.kernels.masks import contained_in_any
+from holdfast.kernels.order_index import EQ
 from holdfast.kernels.pairs import WITNESSES
 from holdfast.model.predicate import PredicateSpace
 from holdfast.model.schema import Schema
@@ -67,7 +76,7 @@ def discover(relation: Relation, space: PredicateSpace, options: DcOptions, *, c
     cover = DcCover.of(evidence.masks, kernel, options.max_predicates)
     state = DcState(space, evidence, cover, operators=options.operators, chosen=chosen)
     state = settle(relation, state, known=cover.masks[:0])
-    return replace(state, accesses=_chosen(relation, state))
+    return with_accesses(relation, state)
 
 
 def settle(relation: Relation, state: DcState, known: U64) -> DcState:
@@ -190,12 +199,9 @@ def _found_again(
     if relation.n_rows < 2:
         return evidence, 0
     fresh = relaxed.masks[without(relaxed.masks, state.cover.masks)]
-    kernel = state.cover.space
-    both = both_ways(fresh, kernel)
+    both = both_ways(fresh, state.cover.space)
     statistics = statistics_of(relation, state.space)
-    chosen = select(both, state.space, statistics)
-    cost = np.array([a.cost_ns for a in chosen.accesses])[chosen.served]
-    order = np.lexsort((popcounts(both), cost))
+    order = cheapest_first(state.space, both, statistics)
     tried = []
     for mask in orphans.masks:
         inside = order[((both[order] & ~mask) == 0).all(axis=1)]
@@ -217,7 +223,8 @@ def _found_again(
 
 def _looked(relation: Relation, state: DcState, dcs: U64, statistics: Statistics, limit: int) -> Found:
     """A look at the whole table for pairs that violate some constraints."""
-    accesses = () if relation.n_rows <= SCANNED_ROWS else kept(select(dcs, state.space, statistics))
+    few = relation.n_rows <= SCANNED_ROWS
+    accesses = () if few else for_whole_table(state.space, dcs, statistics)
     looked_up = [a for a in accesses if a.kind == "column"]  # equalities are joined, orders built in the task
     relation = relation.indexed(*indexes_of(state.space, looked_up, relation.schema.names))
     return probe(relation, _plan(relation, state, dcs, accesses), limit=limit)
@@ -231,7 +238,7 @@ def _equal_values(space: PredicateSpace, n_words: int) -> Plan:
     """Pairs that share a value of some column: rare evidence is among them."""
     own = [g for g, group in enumerate(space.groups) if group.left == group.right]
     anything = np.zeros((1, n_words), dtype=np.uint64)
-    return Plan(space, anything, tuple(Access("equality", (g,)) for g in own), anything[:0])
+    return Plan(space, anything, tuple(Access("equality", ((g, EQ),)) for g in own), anything[:0])
 
 
 def _padded(pairs: I64) -> I64:
@@ -240,23 +247,21 @@ def _padded(pairs: I64) -> I64:
     return witnesses
 
 
-def _chosen(relation: Relation, state: DcState) -> tuple[KeptAccess, ...]:
-    """The accesses for the batches to come."""
-    if relation.n_rows <= SCANNED_ROWS or not len(state.cover):
-        return ()
-    return kept(select(state.cover.masks, state.space, statistics_of(relation, state.space)))
-
-
 def with_accesses(relation: Relation, state: DcState) -> DcState:
-    """With accesses that serve nearly all constraints of the cover; those that there are if they do."""
-    if state.evidence_kind == "counted" or relation.n_rows <= SCANNED_ROWS:
+    """With accesses for the batches to come: those that there are, unless the table or the cover has changed.
+
+    Chosen anew when the table has doubled, or when far more constraints would be scanned for than at first.
+    """
+    if state.evidence_kind == "counted" or relation.n_rows <= SCANNED_ROWS or not len(state.cover):
         return state
-    if state.accesses:
-        unserved = _plan(relation, state, state.cover.masks, state.accesses).scanned
-        chosen_so = _plan(relation, state, state.cover.masks, ())
-        if len(unserved) <= UNSERVED_SHARE * len(chosen_so.scanned):
+    n_rows, n_scanned = state.chosen_for
+    if n_rows:
+        now = len(_plan(relation, state, state.cover.masks, state.accesses).scanned)
+        if relation.n_rows <= 2 * n_rows and now <= n_scanned + UNSERVED_SHARE * len(state.cover):
             return state
-    return replace(state, accesses=_chosen(relation, state))
+    accesses = kept(select(state.cover.masks, state.space, statistics_of(relation, state.space)))
+    scanned = _plan(relation, state, state.cover.masks, accesses).scanned
+    return replace(state, accesses=accesses, chosen_for=(relation.n_rows, len(scanned)))
 
 
 def wanted_indexes(relation: Relation, state: DcState) -> tuple[list[int], list[OrderKey]]:

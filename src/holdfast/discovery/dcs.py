@@ -6,9 +6,9 @@ part of no evidence. What is kept and listed are the most general constraints th
 
 - *counted* (`dc_counted.py`): every evidence with its number of pairs. A batch is compared with all rows;
   nothing is ever validated, and every error is known exactly.
-- *witnessed* (`dc_witnessed.py`): every evidence with a few pairs that prove it. A batch is probed on equality
-  and order indexes, chosen so that each constraint is served by one (IncDC, section 7); no pass over all
-  pairs is ever made.
+- *witnessed* (`dc_witnessed.py`): every evidence with a few pairs that prove it. A batch is probed on
+  equality and order indexes, chosen so that each constraint is served by one (IncDC, section 7); no pass over
+  all pairs is ever made.
 
 Both give the same cover. A cost model picks one by the number of pairs.
 """
@@ -77,6 +77,7 @@ class DcState:
     operators: tuple[Operator, ...] = ()
     chosen: bool = False  # only some columns take part
     accesses: tuple[KeptAccess, ...] = ()  # how batches are looked up, on witnessed evidence
+    chosen_for: tuple[int, int] = (0, 0)  # see DcRef
     rounds: int = 0  # validation jobs of the last step
     delta: Delta | None = None  # what the last step added to counted evidence
     came: Proofs = field(default_factory=lambda: Proofs.none(1))
@@ -123,7 +124,7 @@ def chosen_evidence(options: DcOptions, n_rows: int, n_groups: int, table: str, 
             f"approximate denial constraints of table {table!r} need counted evidence: {n_pairs:.3g} pairs "
             f"of rows compared on {n_groups} pairs of columns, about {minutes:,.0f} minutes here, and then "
             f"about {batch:,.1f} s for every 1,000 rows that change. Nothing was changed. Leave out "
-            "--max-error, choose fewer columns with --columns, or add --evidence counted to do it all the same."
+            "--max-error, choose fewer columns with --columns, or add --evidence counted to do it still."
         )
     return "witnessed"
 
@@ -170,6 +171,7 @@ def save(root: Path, folder: str, found: DcState, known: DcState | None, ref: Dc
         near,
         deltas,
         found.accesses,
+        found.chosen_for,
     )
 
 
@@ -187,4 +189,14 @@ def load(root: Path, state: TableState) -> DcState | None:
         evidence = DcEvidence.from_arrays(arrays, ref.n_words, WITNESSES)
     near = ApproximateDcs(*read_near_dcs(root, ref)) if ref.approximate is not None else None
     cover = DcCover(read_dcs(root, ref), kernel_space(ref.space), ref.max_predicates)
-    return DcState(ref.space, evidence, cover, ref.max_error, near, ref.operators, ref.chosen, ref.accesses)
+    return DcState(
+        ref.space,
+        evidence,
+        cover,
+        ref.max_error,
+        near,
+        ref.operators,
+        ref.chosen,
+        ref.accesses,
+        ref.chosen_for,
+    )

@@ -1,11 +1,12 @@
-"""Pairs of rows that may violate a constraint: found by equality, or by what comes of their comparison.
+"""Pairs of rows that may violate a constraint: listed by an index, compared, or found by comparing all.
 
-A pair that satisfies a constraint's predicates satisfies its equalities. For each batch row the shortest
-posting list of one of them is walked, and the others are compared; see `holdfast.kernels.pairs.choose_lists`.
-Where no equality helps all rows are compared, and those are listed that have certain outcomes.
+A pair that satisfies a constraint's predicates satisfies any of them. An index lists the pairs that satisfy
+one or two, and they are compared on others. Where no index helps all rows are compared, and those pairs are
+listed that have certain outcomes.
 
 Values are as in `holdfast.kernels.predicate_evidence`: an old row's is 2 * its local code, a batch row's is
-its half rank, for each group (A, B) that of the batch row's A among the values of the old column B.
+its half rank, for each group (A, B) that of the batch row's A among the values of the old column B. Operators
+are `EQ` to `GE` of `holdfast.kernels.order_index`.
 """
 
 from __future__ import annotations
@@ -19,48 +20,60 @@ from numpy.typing import NDArray
 
 from .encode import frozen
 
+EQ, NE, LT, LE, GT, GE = range(6)
+
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 
 class Pairs(NamedTuple):
-    """Pairs (batch row, old row), int64[p] each, and whether these are all of them."""
+    """Pairs (batch row, old row), int64[p] each."""
 
     batch: I64
     old: I64
-    complete: bool
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _holds(op, t, s):  # type: ignore[no-untyped-def]
+    """Whether a batch row's value and an old row's satisfy an operator; 0 is NULL, below all others."""
+    if op == EQ:
+        return t == s
+    if op == NE:
+        return t != s
+    if (t == 0) != (s == 0):
+        return False
+    if op == LT:
+        return t < s
+    if op == LE:
+        return t <= s
+    if op == GT:
+        return t > s
+    return t >= s
 
 
 @njit(cache=True, nogil=True)
-def _agreeing(codes, live, values, right, positions, starts, ends, chosen, index, sets, own, first, out):  # type: ignore[no-untyped-def]
+def _walk(codes, live, values, right, positions, starts, ends, wanted, groups, ops, own, first, out):  # type: ignore[no-untyped-def]
     """The number of pairs written to OUT out int64[limit, 2]; -1 - number if they do not all fit."""
     n = 0
-    here = np.empty(chosen.shape[0], dtype=np.int64)
-    for b in range(chosen.shape[1]):
-        n_here = 0
-        for s in range(chosen.shape[0]):
-            if chosen[s, b] == index:
-                here[n_here] = s
-                n_here += 1
-        if n_here == 0:
-            continue
+    for b in range(starts.shape[0]):
         for p in range(starts[b], ends[b]):
             r = positions[p]
             if own and r >= first + b:
                 break  # positions ascend: each pair of batch rows is seen once
             if not live[r]:
                 continue
-            for i in range(n_here):
-                same = True
-                for j in range(sets.shape[1]):
-                    g = sets[here[i], j]
+            for i in range(wanted.shape[0]):
+                k = wanted[i]
+                satisfied = True
+                for j in range(groups.shape[1]):
+                    g = groups[k, j]
                     if g < 0:
                         break
-                    if values[g, b] != 2 * codes[right[g], r]:
-                        same = False
+                    if not _holds(ops[k, j], values[g, b], 2 * codes[right[g], r]):
+                        satisfied = False
                         break
-                if same:
+                if satisfied:
                     if n == out.shape[0]:
                         return -1 - n
                     out[n, 0] = b
@@ -70,7 +83,7 @@ def _agreeing(codes, live, values, right, positions, starts, ends, chosen, index
     return n
 
 
-def agreeing_pairs(
+def walked_pairs(
     codes: I32,
     live: Bool,
     values: I32,
@@ -78,35 +91,59 @@ def agreeing_pairs(
     positions: I32,
     starts: I32,
     ends: I32,
-    chosen: I32,
-    index: int,
-    sets: I32,
+    wanted: I32,
+    groups: I32,
+    ops: I32,
     own: bool,
     first: int,
-    limit: int,
 ) -> Pairs:
-    """The pairs that one index finds: all of `limit`, or some `limit` of them.
+    """The pairs on the posting lists of one index that satisfy one of some sets of predicates, each once.
 
     IN codes int32[n_columns, n], live bool[n]: the old rows; IN values int32[n_groups, n_batch]: half ranks
     of the batch; IN right int32[n_groups]: the old column of each group; IN positions int32[n]: the posting
-    lists of the index, starts, ends int32[n_batch]: the list of each batch row; IN chosen int32[n_sets,
-    n_batch]: rows are looked up where it equals `index`; IN sets int32[n_sets, *]: groups whose equality
-    makes a pair of interest, padded with -1, the most selective first. `own`: batch row j is old row first +
-    j, and is paired with the rows before it only. A pair is listed once, though several sets may want it.
+    lists, starts, ends int32[n_batch]: the list of each batch row; IN groups, ops int32[n_sets, *]: the
+    predicates of each set, padded with -1, the most selective first; IN wanted int32[*]: the sets to compare.
+    `own`: batch row j is old row first + j, and is paired with the rows before it only.
 
     Cost: the sum of the list lengths; a random access or two for each entry.
     """
+    limit = int((ends.astype(np.int64) - starts).sum())
     size = min(limit, 1 << 12)
     while True:
         out = np.empty((size, 2), dtype=np.int64)
-        n = _agreeing(
+        n = _walk(
             frozen(codes), frozen(live), frozen(values), frozen(right), frozen(positions), frozen(starts),
-            frozen(ends), frozen(chosen), np.int64(index), frozen(sets), own, np.int64(first), out,
+            frozen(ends), frozen(wanted), frozen(groups), frozen(ops), own, np.int64(first), out,
         )  # fmt: skip
-        if n >= 0 or size == limit:
-            n, complete = (n, True) if n >= 0 else (-1 - n, False)
-            return Pairs(out[:n, 0].copy(), out[:n, 1].copy(), complete)
+        if n >= 0:
+            return Pairs(out[:n, 0].copy(), out[:n, 1].copy())
         size = min(limit, 32 * size)
+
+
+@njit(cache=True, nogil=True)
+def _satisfied(codes, values, right, groups, ops, batch, old, out):  # type: ignore[no-untyped-def]
+    for i in range(batch.shape[0]):
+        satisfied = True
+        for j in range(groups.shape[0]):
+            g = groups[j]
+            if not _holds(ops[j], values[g, batch[i]], 2 * codes[right[g], old[i]]):
+                satisfied = False
+                break
+        out[i] = satisfied
+
+
+def satisfied(codes: I32, values: I32, right: I32, groups: I32, ops: I32, batch: I64, old: I64) -> Bool:
+    """Which of the pairs (batch[i], old[i]) satisfy all of some predicates: bool[p].
+
+    IN batch, old int64[p]; IN groups, ops int32[*]: the predicates, the most selective first; the rest as of
+    `walked_pairs`.
+    """
+    out = np.empty(len(batch), dtype=np.bool_)
+    _satisfied(
+        frozen(codes), frozen(values), frozen(right), frozen(groups), frozen(ops), frozen(batch),
+        frozen(old), out,
+    )  # fmt: skip
+    return out
 
 
 # --- Pairs by what comes of their comparison --------------------------------------------------------------
@@ -216,15 +253,17 @@ def pairs_with_outcomes(
         n, start = _with_outcomes(
             frozen(values), frozen(codes), frozen(right), frozen(ordered), table, bits, start, stop, out
         )
-        yield Pairs(out[:n, 0].copy(), out[:n, 1].copy(), True)
+        yield Pairs(out[:n, 0].copy(), out[:n, 1].copy())
 
 
 def warm_up() -> None:
     codes = np.array([[1, 1, 2]], dtype=np.int32)
     row = np.zeros(3, dtype=np.int32)
-    agreeing_pairs(
-        codes, np.ones(3, np.bool_), 2 * codes, row[:1], row, row, row, row[None, :], 0, row[None, :1],
-        True, 0, 4,
+    walked_pairs(
+        codes, np.ones(3, np.bool_), 2 * codes, row[:1], row, row, row + 3, row[:1], row[None, :1],
+        row[None, :1], True, 0,
     )  # fmt: skip
+    at = np.zeros(1, dtype=np.int64)
+    satisfied(codes, 2 * codes, row[:1], row[:1], row[:1], at, at)
     ordered = np.ones(1, dtype=np.int32)
     list(pairs_with_outcomes(2 * codes, codes, row[:1], ordered, np.zeros((1, 1), np.uint8), 4))

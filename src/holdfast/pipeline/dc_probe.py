@@ -25,8 +25,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.kernels import encode, order_index, pairs
-from holdfast.kernels.dc_probe import EQUAL, GREATER, LESS, ONE_NULL, agreeing_pairs, pairs_with_outcomes
+from holdfast.kernels import encode, order_index
+from holdfast.kernels.dc_probe import (
+    EQUAL,
+    GREATER,
+    LESS,
+    ONE_NULL,
+    pairs_with_outcomes,
+    satisfied,
+    walked_pairs,
+)
 from holdfast.kernels.masks import contains_any, unique_masks
 from holdfast.kernels.order_index import SYMMETRIC, blocks
 from holdfast.kernels.pairs import WITNESSES
@@ -58,28 +66,33 @@ NS_JOINED = 300.0  # a row of a join: hashed, sorted, searched
 NS_LOCATED = 100.0  # a batch row and chain of an order index
 
 
+Asked = tuple[tuple[int, int], ...]  # predicates: the number of the group, the operator
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """How pairs (t, s) are found, t being the batch row: those that satisfy some predicates.
 
-    `groups` are numbers of groups of the space, `ops` the operators of each. An order has two, with the old
-    columns of the index `key`; a scan none: it compares in the groups given.
+    The index answers `source`: one equality, two predicates on the order index `key`, or one on posting
+    lists; what it gives is compared on `others`. A scan has no source, and compares in the groups given.
     """
 
     kind: Literal["equality", "order", "column", "scan"]
-    groups: tuple[int, ...]
-    ops: tuple[int, ...] = ()
+    source: Asked
+    others: Asked = ()
     key: OrderKey | None = None
+    groups: tuple[int, ...] = ()  # of a scan
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Access:
         key = fields["key"]
-        return cls(
-            fields["kind"],
-            tuple(fields["groups"]),
-            tuple(fields["ops"]),
-            None if key is None else (key[0], key[1], key[2]),
-        )
+        source, others = (tuple((g, op) for g, op in fields[name]) for name in ("source", "others"))
+        key = None if key is None else (key[0], key[1], key[2])
+        return cls(fields["kind"], source, others, key, tuple(fields["groups"]))
+
+    @property
+    def predicates(self) -> Asked:
+        return (*self.source, *self.others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +229,15 @@ class _Place:
     def room(self) -> int:
         return max(0, self.limit - self._looked) if self.limit else 1 << 62
 
+    def compared(self, mine: I64, theirs: I64, asked: Asked) -> tuple[I64, I64]:
+        """Those of the pairs that satisfy some predicates."""
+        if not asked or not len(mine):
+            return mine, theirs
+        groups, ops = _padded([asked])
+        right = self.columns.groups.right
+        kept = satisfied(self.segment.codes, self.values, right, groups[0], ops[0], mine, theirs)
+        return mine[kept], theirs[kept]
+
     def take(self, mine: I64, theirs: I64) -> None:
         """Compare listed pairs: rows of the source with rows of the segment."""
         live = self.source.live[mine] & self.segment.live[theirs]
@@ -254,60 +276,54 @@ class _Place:
 
 
 def _walked(place: _Place, accesses: Sequence[Access]) -> None:
-    """Equalities of a batch: posting lists, shared by all sets of equalities."""
+    """Equalities of a batch: posting lists, each walked once for all accesses whose source it is."""
     place.begin()
-    groups = sorted({g for a in accesses for g in a.groups})
-    slot = {g: i for i, g in enumerate(groups)}
-    right = place.columns.groups.right
-    values = place.values
-    codes = np.where(values[groups] & 1, -1, values[groups] >> 1)
-    starts, ends = np.empty_like(codes), np.empty_like(codes)
-    lists = []
-    for i, g in enumerate(groups):
+    right, values = place.columns.groups.right, place.values
+    groups, ops = _padded([a.predicates for a in accesses])
+    sources = [a.source[0][0] for a in accesses]
+    for g in sorted(set(sources)):
+        wanted = np.array([i for i, source in enumerate(sources) if source == g], dtype=np.int32)
         offsets, positions = place.segment.index(int(right[g]))
-        at = np.maximum(codes[i], 0)
-        starts[i], ends[i] = offsets[at], offsets[at + 1]
-        lists.append(positions)
-    sets = np.full((len(accesses), max(len(a.groups) for a in accesses)), -1, dtype=np.int32)
-    slots = np.full_like(sets, -1)
-    distinct = place.segment.ref.distinct
-    for i, access in enumerate(accesses):
-        ranked = sorted(access.groups, key=lambda g: (-distinct[right[g]], g))
-        sets[i, : len(ranked)] = ranked
-        slots[i, : len(ranked)] = [slot[g] for g in ranked]
-    chosen, _ = pairs.choose_lists(starts, ends, codes, slots)
-    lengths = (ends - starts).astype(np.int64)
-    for i in range(len(groups)):
-        wanted = (chosen == i).any(axis=0)
-        for first, last in blocks(np.where(wanted, lengths[i], 0), BLOCK):
+        at = values[g] >> 1
+        starts = offsets[at]
+        ends = np.where(values[g] & 1, starts, offsets[np.minimum(at + 1, len(offsets) - 1)])
+        lengths = (ends - starts).astype(np.int64)
+        for first, last in blocks(lengths, BLOCK):
             part = slice(first, last)
-            n_entries = int(lengths[i, part][wanted[part]].sum())
-            if not n_entries:
-                continue
-            found = agreeing_pairs(
+            found = walked_pairs(
                 place.segment.codes,
                 place.segment.live,
                 np.ascontiguousarray(values[:, part]),
                 right,
-                lists[i],
-                starts[i, part],
-                ends[i, part],
-                np.ascontiguousarray(chosen[:, part]),
-                i,
-                sets,
+                positions,
+                starts[part],
+                ends[part],
+                wanted,
+                groups,
+                ops,
                 place.own,
                 first,
-                n_entries,
             )
             place.take(found.batch + first, found.old)
+
+
+def _padded(sets: Sequence[Asked]) -> tuple[I32, I32]:
+    """(groups, operators) of sets of predicates, int32[n_sets, *], padded with -1."""
+    groups = np.full((len(sets), max(map(len, sets))), -1, dtype=np.int32)
+    ops = groups.copy()
+    for i, asked in enumerate(sets):
+        for j, (g, op) in enumerate(asked):
+            groups[i, j], ops[i, j] = g, op
+    return groups, ops
 
 
 def _joined(place: _Place, access: Access) -> None:
     """Equalities of a whole table: rows with equal hashes of the columns concerned."""
     place.begin()
     groups = place.columns.groups
-    right = tuple(groups.right[list(access.groups)].tolist())
-    left = tuple(groups.left[list(access.groups)].tolist())
+    equal = [g for g, op in access.predicates if op == order_index.EQ]
+    right, left = tuple(groups.right[equal].tolist()), tuple(groups.left[equal].tolist())
+    others = tuple((g, op) for g, op in access.others if op != order_index.EQ)
     keys, order = _sorted_keys(place.segment.root, place.segment.ref, place.segment.schema, right)
     if place.own and left == right:
         # Each row with those before it in its run of equal hashes.
@@ -331,7 +347,7 @@ def _joined(place: _Place, access: Access) -> None:
         if place.own and left != right:
             before = theirs < mine
             mine, theirs = mine[before], theirs[before]
-        place.take(mine, theirs)
+        place.take(*place.compared(mine, theirs, others))
 
 
 def _ranges(starts: I64, ends: I64) -> Iterator[tuple[I64, I64]]:
@@ -365,26 +381,27 @@ def _by_order(place: _Place, access: Access) -> None:
     """Two predicates: the rows that an order index gives for each row of the source (Fetch and Fetch+)."""
     place.begin()
     assert access.key is not None
-    first, second = access.groups
+    (first, op), (second, other_op) = access.source
     # t is the row of the source: `t.A op s.B` asks for the s with `s.B sym(op) t.A`.
-    ops = SYMMETRIC[access.ops[0]], SYMMETRIC[access.ops[1]]
+    ops = SYMMETRIC[op], SYMMETRIC[other_op]
     index = _order(place.segment, access.key)
     a, b = place.values[first], place.values[second]
     counts = order_index.count(index, a, b, *ops)
-    _fetched(place, counts, lambda part: order_index.fetch(index, a[part], b[part], *ops))
+    _fetched(place, access, counts, lambda part: order_index.fetch(index, a[part], b[part], *ops))
 
 
 def _by_column(place: _Place, access: Access) -> None:
     """One predicate: the rows that a column's posting lists give for each row of the source."""
     place.begin()
-    [group], op = access.groups, SYMMETRIC[access.ops[0]]
+    [(group, op)] = access.source
+    op = SYMMETRIC[op]
     index = order_index.ColumnIndex(*place.segment.index(int(place.columns.groups.right[group])))
     values = place.values[group]
     counts = order_index.count_column(index, values, op)
-    _fetched(place, counts, lambda part: order_index.fetch_column(index, values[part], op))
+    _fetched(place, access, counts, lambda part: order_index.fetch_column(index, values[part], op))
 
 
-def _fetched(place: _Place, counts: I64, fetch: Callable[[slice], order_index.Hits]) -> None:
+def _fetched(place: _Place, access: Access, counts: I64, fetch: Callable[[slice], order_index.Hits]) -> None:
     """What an index gives for the rows of the source, block by block."""
     for start, stop in blocks(counts, BLOCK):
         if not place.room:
@@ -395,7 +412,7 @@ def _fetched(place: _Place, counts: I64, fetch: Callable[[slice], order_index.Hi
         if place.own:
             before = theirs < mine
             mine, theirs = mine[before], theirs[before]
-        place.take(mine, theirs)
+        place.take(*place.compared(mine, theirs, access.others))
 
 
 def _order(segment: Segment, key: OrderKey) -> order_index.OrderIndex:

@@ -20,15 +20,20 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class KeptAccess:
-    """How constraints are looked for: predicates that an index answers, for all constraints that have them."""
+    """How constraints are looked for: an index answers `source`, what it gives is compared on the rest.
+
+    It serves all constraints that have the predicates.
+    """
 
     kind: str  # "equality", "order" or "column"
+    source: tuple[int, ...]  # of the predicates
     predicates: tuple[int, ...]  # numbers in the space, ascending
     orders: tuple[tuple[int, int, bool], ...] = ()  # order indexes, see `tables.OrderKey`
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
+            "source": list(self.source),
             "predicates": list(self.predicates),
             "orders": [list(o) for o in self.orders],
         }
@@ -36,7 +41,7 @@ class KeptAccess:
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> KeptAccess:
         orders = tuple((a, b, falling) for a, b, falling in fields["orders"])
-        return cls(fields["kind"], tuple(fields["predicates"]), orders)
+        return cls(fields["kind"], tuple(fields["source"]), tuple(fields["predicates"]), orders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,7 @@ class DcRef:
     approximate: FileRef | None = None  # the minimal ones within max_error
     deltas: tuple[FileRef, ...] = ()  # what batches have added to counted evidence since, oldest first
     accesses: tuple[KeptAccess, ...] = ()  # of witnessed evidence
+    chosen_for: tuple[int, int] = (0, 0)  # rows, and constraints to scan for, when accesses were chosen
 
     @property
     def n_words(self) -> int:
@@ -76,6 +82,7 @@ class DcRef:
             "approximate": self.approximate.to_dict() if self.approximate else None,
             "deltas": [d.to_dict() for d in self.deltas],
             "accesses": [a.to_dict() for a in self.accesses],
+            "chosen_for": list(self.chosen_for),
         }
 
     @classmethod
@@ -92,6 +99,7 @@ class DcRef:
             approximate=FileRef.from_dict(fields["approximate"]) if fields["approximate"] else None,
             deltas=tuple(FileRef.from_dict(d) for d in fields["deltas"]),
             accesses=tuple(KeptAccess.from_dict(a) for a in fields["accesses"]),
+            chosen_for=(fields["chosen_for"][0], fields["chosen_for"][1]),
         )
 
 
