@@ -18,6 +18,7 @@ from holdfast.errors import UnknownColumnError, UnknownTableError, UsageError, s
 from holdfast.model.change import Pair, Pin
 from holdfast.model.dependency import KINDS, Dependency, Fd, Ind, Ucc
 from holdfast.model.predicate import Dc
+from holdfast.model.row_rule import RowRule
 from holdfast.model.schema import Schema
 from holdfast.state.pair_counts import PairCounts
 from holdfast.storage.composites import Composites, read_composites
@@ -195,6 +196,9 @@ class Reader:
         if kind in (None, "dc"):
             for name in names:
                 found.extend(self._dcs(self._current(name, at)[1], at, max_error, asked=kind == "dc"))
+        if kind in (None, "row"):
+            for name in names:
+                found.extend(self._row_rules(self._current(name, at)[1], max_error))
         if kind in (None, "ind"):
             found.extend(self._inds(table, at, max_error, with_empty))
         return found
@@ -401,6 +405,14 @@ class Reader:
             Fd(state.table, tuple(names[c] for c in lhs), names[a], n / total if n else 0.0)
             for lhs, a, n in found
         ]
+
+    def _row_rules(self, state: TableState, max_error: float) -> list[RowRule]:
+        """The rules that the rows of a table keep, or all but a share of them."""
+        if state.row_rules is None:
+            return []
+        from holdfast.discovery.row_rule_list import load, rules_of
+
+        return rules_of(load(self.root, state.row_rules), state.table, state.schema, max_error)
 
     def _dcs(self, state: TableState, at: int | None, max_error: float, *, asked: bool) -> list[Dc]:
         """The denial constraints of a table; those within an error where these are known, or asked for."""

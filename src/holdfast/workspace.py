@@ -138,6 +138,8 @@ class Workspace(Writer):
                 )
         from holdfast.discovery import inds, steps
 
+        if "dc" in kinds and "row" not in kinds:
+            kinds = (*kinds, "row")  # they go together: rules about two rows, and about one
         wanted = steps.TableOptions(
             tuple(kinds),
             nulls,
@@ -147,6 +149,7 @@ class Workspace(Writer):
             _read_options(options),
             fd_options,
             dc_options,
+            max_error or 0.0,
         )
         with self._context() as context:
             tracked = [steps.track(context, table, source, wanted) for table, source in sources.items()]
@@ -420,7 +423,7 @@ def _fd_options(
         )
     both = {"max_error": max_error, "evidence": evidence}
     asked = [name for name, value in both.items() if value is not None]
-    if asked and "fd" not in kinds and "dc" not in kinds:
+    if asked and not {"fd", "dc", "row"} & set(kinds):
         raise UsageError(
             f"{listing(asked)} is about functional dependencies and denial constraints, but the kinds are "
             f"{listing(kinds)}. Add the kind fd or dc."

@@ -301,7 +301,7 @@ class Writer(Inspector):
 
 def _findings_files(state: TableState) -> frozenset[FileRef]:
     """The files that hold what is known of a table; none where nothing is."""
-    own = [f for f in (state.cover, state.evidence) if f is not None]
+    own = [f for f in (state.cover, state.evidence, state.row_rules) if f is not None]
     fds = state.fds.files() if state.fds is not None else ()
     return frozenset([*own, *fds, *(state.dcs.files() if state.dcs is not None else ())])
 

@@ -14,13 +14,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.discovery.dcs import DcOptions, DcState, kernel_space
+from holdfast.discovery.dcs import DcOptions, DcState, kernel_space, near_cover
 from holdfast.discovery.proofs import Proofs
 from holdfast.errors import NOTHING_APPLIED, DamagedFileError
 from holdfast.model.predicate import PredicateSpace
 from holdfast.pipeline.comparison import Compared, compare_all, compare_deletes, compare_inserts
 from holdfast.pipeline.relation import Relation
-from holdfast.state.approximate_dcs import approximate_dcs
 from holdfast.state.counted import CountedEvidence
 from holdfast.state.dc_cover import DcCover
 from holdfast.storage.tables import SegmentRef
@@ -78,5 +77,7 @@ def _with_errors(found: DcState, n_rows: int) -> DcState:
     if not found.max_error:
         return found
     assert isinstance(found.evidence, CountedEvidence)
-    near = approximate_dcs(found.evidence, found.cover.space, n_rows, found.max_error, found.cover.max_size)
+    near = near_cover(
+        found.evidence, found.space, found.operators, n_rows, found.max_error, found.cover.max_size
+    )
     return replace(found, approximate=near)

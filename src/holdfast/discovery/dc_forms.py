@@ -82,7 +82,7 @@ def concise(masks: U64, space: PredicateSpace, order: I64 | None = None) -> I64:
     frame = _Frame(space)
     states = frame.states_of(masks)
     ranks = np.arange(len(masks), dtype=np.int64) if order is None else np.asarray(order, dtype=np.int64)
-    return np.flatnonzero(not_implied(states, frame.images_of(states), ranks[::-1].copy()))
+    return np.flatnonzero(not_implied(states, frame.images_of(states), ranks))
 
 
 def _rewritten(

@@ -21,7 +21,7 @@ from holdfast.kernels.masks import mask_of
 from holdfast.kernels.order_index import EQ
 from holdfast.kernels.predicate_evidence import evidence_counts
 from holdfast.model.predicate import PredicateSpace
-from holdfast.pipeline.dc_probe import NS_JOINED, NS_LISTED, Access, Plan
+from holdfast.pipeline.dc_probe import BLOCK_ROWS, NS_JOINED, NS_LISTED, Access, Plan
 from holdfast.pipeline.predicate_rows import space_columns
 from holdfast.pipeline.relation import Relation
 from holdfast.pipeline.row_sample import RowSample, sample_rows
@@ -33,8 +33,8 @@ I32 = NDArray[np.int32]
 Bool = NDArray[np.bool_]
 
 # Nanoseconds of one core: to compare two folded rows, of all pairs of them; what a scan may take.
-SCANNED_NS = 4.0
-MAX_SCAN_NS = 60e9
+SCANNED_NS = 5.0
+MAX_SCAN_NS = 300e9
 # Rows whose pairs tell how selective an index is.
 STATISTICS_ROWS = 2_000
 
@@ -165,30 +165,42 @@ def for_whole_table(space: PredicateSpace, dcs: U64, known: Statistics) -> tuple
     for numbers in whole:
         wanted |= {part for size in (1, 2, 3) for part in combinations(numbers, size)}
         wanted |= {numbers} if numbers else set()
-    cost = {numbers: NS_JOINED * n + NS_LISTED * n_pairs(numbers) for numbers in sorted(wanted)}
+    cost = {numbers: NS_JOINED * n + _compared_ns(n_pairs(numbers), n) for numbers in sorted(wanted)}
     serves = {numbers: member[:, list(numbers)].all(axis=1) for numbers in cost}
-    chosen: list[KeptAccess] = []
+
+    def scan_ns(dcs: Bool) -> float:
+        if not dcs.any():
+            return 0.0
+        return SCANNED_NS / 2 * float(known.folded(_columns(space, member, dcs, known))) ** 2
+
     left = np.ones(len(dcs), dtype=np.bool_)
-    scan = SCANNED_NS * float(known.folded(_columns(space, member, left, known))) ** 2
+    chosen: list[KeptAccess] = []
+    spent, best_total, unserved = 0.0, scan_ns(left), left.copy()
+    n_best = 0
     while left.any():
         gains = {numbers: int((serves[numbers] & left).sum()) for numbers in cost}
         served = [numbers for numbers, gain in gains.items() if gain]
         if not served:
             break
         best = min(served, key=lambda numbers: (cost[numbers] / gains[numbers], numbers))
-        # The last ones may be cheaper to scan for, with few different rows.
-        if cost[best] > scan:
-            scan = SCANNED_NS * float(known.folded(_columns(space, member, left, known))) ** 2
-            if cost[best] > scan:
-                break
+        spent += cost[best]
+        if spent >= best_total:
+            break
         chosen.append(KeptAccess("equality", best[:1], best))
         left &= ~serves[best]
-    if (
-        left.any()
-        and SCANNED_NS * float(known.folded(_columns(space, member, left, known))) ** 2 > MAX_SCAN_NS
-    ):
-        chosen += _by_order(space, member[left], known, n_pairs)
+        together = spent + scan_ns(left)
+        if together < best_total:
+            best_total, n_best, unserved = together, len(chosen), left.copy()
+    chosen = chosen[:n_best]
+    if scan_ns(unserved) > MAX_SCAN_NS:
+        chosen += _by_order(space, member[unserved], known, n_pairs)
     return tuple(chosen)
+
+
+def _compared_ns(n_pairs: float, n_rows: int) -> float:
+    """To compare the pairs that a join finds: as blocks if rows have many equals."""
+    blocked = 2 * n_pairs / max(1, n_rows) >= BLOCK_ROWS
+    return (SCANNED_NS if blocked else NS_LISTED) * n_pairs
 
 
 def _by_order(

@@ -11,13 +11,14 @@ from holdfast.discovery.dcs import DcState, dcs_of
 from holdfast.discovery.fd_report import MAX_LISTED, Kind
 from holdfast.discovery.proofs import Proofs
 from holdfast.discovery.report import witness_pairs
+from holdfast.kernels.dc_hitting_sets import Space
 from holdfast.kernels.masks import first_contained, first_container
 from holdfast.model.change import DependencyChange, Event
 from holdfast.pipeline.relation import Relation
 from holdfast.state.approximate_dcs import ApproximateDcs
 from holdfast.state.counted import CountedEvidence
 from holdfast.state.cover import without
-from holdfast.state.dc_cover import DcCover, closures, mirrored
+from holdfast.state.dc_cover import closures, mirrored
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -43,9 +44,9 @@ def dc_news(table: str, before: DcState, after: DcState, old: Relation, new: Rel
 def _exact(table: str, before: DcState, after: DcState, old: Relation, new: Relation, kind: Kind) -> DcNews:
     if before.cover is after.cover:
         return DcNews()
-    space = after.space
-    left = before.cover.masks[without(before.cover.masks, after.cover.masks)]
-    entered = after.cover.masks[without(after.cover.masks, before.cover.masks)]
+    space, kernel = after.space, after.cover.space
+    was, now = before.listed, after.listed
+    left, entered = was[without(was, now)], now[without(now, was)]
     # Inserts only ever break constraints, deletes only ever bring some; only both together need a look.
     nothing = np.empty(0, np.int64)
     if kind == "inserts":
@@ -53,7 +54,7 @@ def _exact(table: str, before: DcState, after: DcState, old: Relation, new: Rela
     elif kind == "deletes":
         refuted, kept, fresh, tightened = nothing, np.arange(len(left)), np.arange(len(entered)), nothing
     else:
-        still, from_broken = _implied_by(left, after.cover), _implied_by(entered, before.cover)
+        still, from_broken = _implied_by(left, now, kernel), _implied_by(entered, was, kernel)
         refuted, kept = np.flatnonzero(still < 0), np.flatnonzero(still >= 0)
         fresh, tightened = np.flatnonzero(from_broken < 0), np.flatnonzero(from_broken >= 0)
     unlisted = sum(max(0, len(part) - MAX_LISTED) for part in (refuted, kept, fresh, tightened))
@@ -73,12 +74,12 @@ def _exact(table: str, before: DcState, after: DcState, old: Relation, new: Rela
         DependencyChange("appeared", d, gone if w else "holds now", w)
         for d, w in zip(named, shown, strict=True)
     ]
-    inner = before.cover.masks[_implied_by(entered[tightened], before.cover)]
+    inner = was[_implied_by(entered[tightened], was, kernel)]
     changes += [
         DependencyChange("appeared", d, f"is minimal now that {i.formula} broke")
         for d, i in zip(dcs_of(table, space, entered[tightened]), dcs_of(table, space, inner), strict=True)
     ]
-    inner = after.cover.masks[_implied_by(left[kept], after.cover)]
+    inner = now[_implied_by(left[kept], now, kernel)]
     changes += [
         DependencyChange("implied", d, f"still holds, but {i.formula} does now, which says more")
         for d, i in zip(dcs_of(table, space, left[kept]), dcs_of(table, space, inner), strict=True)
@@ -86,14 +87,13 @@ def _exact(table: str, before: DcState, after: DcState, old: Relation, new: Rela
     return DcNews(tuple(changes), unlisted)
 
 
-def _implied_by(masks: U64, cover: DcCover) -> I64:
-    """For each constraint the position of one in the cover that says as much or more, or -1."""
-    if not len(masks) or not len(cover):
+def _implied_by(masks: U64, others: U64, space: Space) -> I64:
+    """For each constraint the position of another one that says as much or more, or -1."""
+    if not len(masks) or not len(others):
         return np.full(len(masks), -1, dtype=np.int64)
-    space = cover.space
     whole = closures(masks, space)
-    found = first_contained(whole, cover.masks)
-    other = first_contained(mirrored(whole, space), cover.masks)
+    found = first_contained(whole, others)
+    other = first_contained(mirrored(whole, space), others)
     return np.where(found >= 0, found, other)
 
 
@@ -139,12 +139,12 @@ def _approximate(
     assert isinstance(after.evidence, CountedEvidence)
     changes: list[DependencyChange] = []
     unlisted, total, limit = 0, max(1, ordered_pairs(new.n_rows)), f"{after.max_error:g}"
-    sorts: tuple[tuple[Event, ApproximateDcs, ApproximateDcs, DcCover], ...] = (
-        ("within", now, was, after.cover),
-        ("beyond", was, now, before.cover),
+    sorts: tuple[tuple[Event, ApproximateDcs, ApproximateDcs, U64], ...] = (
+        ("within", now, was, after.listed),
+        ("beyond", was, now, before.listed),
     )
     for event, here, there, exact in sorts:
-        fresh = without(here.masks, there.masks) & without(here.masks, exact.masks)
+        fresh = without(here.masks, there.masks) & without(here.masks, exact)
         masks = here.masks[fresh]
         unlisted += max(0, len(masks) - MAX_LISTED)
         masks = masks[:MAX_LISTED]

@@ -106,7 +106,7 @@ def settle(relation: Relation, state: DcState, known: U64) -> DcState:
             cover = cover.repaired(evidence.masks, came, came[:0])
         if found.complete:
             break
-        limit *= 4
+        limit = 0 if rounds > 1 else 4 * limit
     return replace(state, evidence=evidence, cover=cover, rounds=rounds)
 
 

@@ -15,8 +15,9 @@ Both give the same cover. A cost model picks one by the number of pairs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.discovery.counted_files import Delta, load_counted, written_as_delta
+from holdfast.discovery.dc_forms import restricted
 from holdfast.discovery.proofs import Proofs
 from holdfast.errors import UsageError
 from holdfast.kernels.dc_hitting_sets import Space
 from holdfast.kernels.pairs import WITNESSES
 from holdfast.model.predicate import Dc, Operator, PredicateSpace
-from holdfast.state.approximate_dcs import ApproximateDcs
+from holdfast.state.approximate_dcs import ApproximateDcs, approximate_dcs
 from holdfast.state.counted import CountedEvidence
 from holdfast.state.dc_cover import DcCover
 from holdfast.state.dc_evidence import DcEvidence
@@ -91,6 +93,11 @@ class DcState:
     def n_words(self) -> int:
         return n_words_of(self.space)
 
+    @cached_property
+    def listed(self) -> U64:
+        """The constraints of the cover, written with the operators that are wanted."""
+        return in_operators(self.cover.masks, self.space, self.operators)
+
 
 def n_words_of(space: PredicateSpace) -> int:
     return max(1, -(-space.n_predicates // 64))
@@ -129,10 +136,31 @@ def chosen_evidence(options: DcOptions, n_rows: int, n_groups: int, table: str, 
     return "witnessed"
 
 
+def in_operators(masks: U64, space: PredicateSpace, operators: Sequence[Operator]) -> U64:
+    """Constraints as they are listed: with some operators only, if not all are wanted."""
+    if not operators or EQUALITY.issuperset(operators):
+        return masks  # of = and != alone the space is made
+    return restricted(masks, space, operators)
+
+
 def dcs_of(table: str, space: PredicateSpace, masks: U64) -> list[Dc]:
     """The constraints of some masks, in their order."""
     predicates = space.predicates
     return [Dc(table, tuple(predicates[i] for i in numbers)) for numbers in columns_of(masks)]
+
+
+def near_cover(
+    evidence: CountedEvidence,
+    space: PredicateSpace,
+    operators: Sequence[Operator],
+    n_rows: int,
+    max_error: float,
+    max_predicates: int,
+) -> ApproximateDcs:
+    """The minimal constraints within an error, written with the operators that are wanted."""
+    near = approximate_dcs(evidence, kernel_space(space), n_rows, max_error, max_predicates)
+    masks = in_operators(near.masks, space, operators)
+    return near if masks is near.masks else ApproximateDcs(masks, evidence.agreeing(masks))
 
 
 # -- on disk -----------------------------------------------------------------------------------
@@ -148,7 +176,7 @@ def save(root: Path, folder: str, found: DcState, known: DcState | None, ref: Dc
     cover = ref.cover if ref and same and found.cover is same.cover else None
     near = ref.approximate if ref and same and found.approximate is same.approximate else None
     if found.approximate is not None and near is None:
-        near = written("near-dcs", found.approximate.to_arrays())
+        near = written("nearly", found.approximate.to_arrays())
     evidence: FileRef | None = None
     deltas: tuple[FileRef, ...] = ()
     if ref is not None and same is not None:
@@ -158,7 +186,7 @@ def save(root: Path, folder: str, found: DcState, known: DcState | None, ref: Dc
             assert found.delta is not None
             masks, counts = found.delta
             evidence = ref.evidence
-            deltas = (*ref.deltas, written("dc-evidence", {"masks": masks, "counts": counts}))
+            deltas = (*ref.deltas, written("comparisons", {"masks": masks, "counts": counts}))
     return DcRef(
         found.evidence_kind,
         found.space,
@@ -167,7 +195,7 @@ def save(root: Path, folder: str, found: DcState, known: DcState | None, ref: Dc
         found.operators,
         found.chosen,
         cover or written("dcs", {"masks": found.cover.masks}),
-        evidence or written("dc-evidence", found.evidence.to_arrays()),
+        evidence or written("comparisons", found.evidence.to_arrays()),
         near,
         deltas,
         found.accesses,
@@ -182,9 +210,9 @@ def load(root: Path, state: TableState) -> DcState | None:
         return None
     evidence: CountedEvidence | DcEvidence
     if ref.evidence_kind == "counted":
-        evidence = load_counted(root, "dc-evidence", ref.evidence, ref.deltas, ref.space.n_predicates)
+        evidence = load_counted(root, "comparisons", ref.evidence, ref.deltas, ref.space.n_predicates)
     else:
-        bundle = open_bundle(root, ref.evidence, "dc-evidence")
+        bundle = open_bundle(root, ref.evidence, "comparisons")
         arrays = {name: bundle.array(name) for name in ("masks", "witnesses")}
         evidence = DcEvidence.from_arrays(arrays, ref.n_words, WITNESSES)
     near = ApproximateDcs(*read_near_dcs(root, ref)) if ref.approximate is not None else None

@@ -17,13 +17,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.discovery import dc_counted, dc_witnessed, dcs, fd_counted, fd_witnessed, fds, keys
+from holdfast.discovery import (
+    dc_counted,
+    dc_witnessed,
+    dcs,
+    fd_counted,
+    fd_witnessed,
+    fds,
+    keys,
+    row_rule_list,
+    row_rules,
+)
 from holdfast.discovery.dc_report import DcNews, dc_news
 from holdfast.discovery.dcs import DcOptions, DcState, dcs_of
 from holdfast.discovery.fd_report import MAX_LISTED, FdNews, Kind, fd_news
 from holdfast.discovery.fds import FdOptions, FdState, chosen_evidence, fds_of
 from holdfast.discovery.keys import KeyState
 from holdfast.discovery.report import net_changes
+from holdfast.discovery.row_rule_list import RowRuleState, rules_of
 from holdfast.errors import NOTHING_APPLIED, UnknownColumnError, UsageError
 from holdfast.kernels.masks import mask_of, unique_masks
 from holdfast.kernels.pairs import WITNESSES
@@ -83,6 +94,7 @@ class TableOptions:
     reading: ReadOptions
     fds: FdOptions
     dcs: DcOptions
+    row_error: float  # the share of rows up to which row rules are kept in sight
 
 
 @dataclass(frozen=True)
@@ -92,6 +104,7 @@ class Findings:
     keys: KeyState | None = None
     fds: FdState | None = None
     dcs: DcState | None = None
+    rows: RowRuleState | None = None
 
     def probed(self, n_words: int) -> U64:
         """What batches are probed for: keys, and left-hand sides on witnessed evidence."""
@@ -118,7 +131,7 @@ class Step:
     pins: tuple[Pin, ...]
     rounds: int
     fd_news: FdNews | None = None  # of functional dependencies; its changes are among `changes`
-    dc_unlisted: int = 0  # changes of denial constraints that are too many to list
+    more_unlisted: int = 0  # changes of denial constraints and row rules that are too many to list
 
     @property
     def table(self) -> str:
@@ -133,9 +146,9 @@ class Step:
             self.rows.n_rows,
             len(self.found.keys.cover) if self.found.keys is not None else None,
             self.state.max_columns,
-            **self._fd_summary(),
-            **self._dc_summary(),
-            unlisted=(self.fd_news.unlisted if self.fd_news is not None else 0) + self.dc_unlisted,
+            n_row_rules=self._n_row_rules(),
+            **{**self._fd_summary(), **self._dc_summary()},
+            unlisted=(self.fd_news.unlisted if self.fd_news is not None else 0) + self.more_unlisted,
         )
 
     def _fd_summary(self) -> dict[str, Any]:
@@ -149,12 +162,16 @@ class Step:
             "max_error": found.max_error,
         }
 
+    def _n_row_rules(self) -> int | None:
+        found = self.found.rows
+        return None if found is None else len(rules_of(found, self.table, self.state.schema))
+
     def _dc_summary(self) -> dict[str, Any]:
         found = self.found.dcs
         if found is None:
             return {}
         return {
-            "n_dcs": len(found.cover),
+            "n_dcs": len(found.listed),
             "max_predicates": found.cover.max_size,
             "dc_evidence": found.evidence_kind,
             "max_error": found.max_error,
@@ -195,15 +212,21 @@ class Step:
             written["fds"] = fds.save(root, self.state.folder, self.found.fds, self.known.fds, self.state.fds)
         if self.found.dcs is not None:
             written["dcs"] = dcs.save(root, self.state.folder, self.found.dcs, self.known.dcs, self.state.dcs)
+        if self.found.rows is not None:
+            written["row_rules"] = row_rule_list.save(
+                root, self.state.folder, self.found.rows, self.known.rows, self.state.row_rules
+            )
         return replace(self.state, **written)
 
 
 def track(context: Context, table: str, source: Any, options: TableOptions) -> Step:
     """Read a table, and find its keys and functional dependencies if they are wanted."""
     folder = table_folder(table)
-    wants_keys, wants_fds, wants_dcs = (kind in options.kinds for kind in ("ucc", "fd", "dc"))
+    wants_keys, wants_fds, wants_dcs, wants_rows = (
+        kind in options.kinds for kind in ("ucc", "fd", "dc", "row")
+    )
     progress = context.progress("reading")
-    compress = options.append_only and not (wants_keys or wants_fds or wants_dcs)
+    compress = options.append_only and not (wants_keys or wants_fds or wants_dcs or wants_rows)
     sample: Sample = "keys" if wants_keys else "no"
     if wants_fds and options.fds.evidence != "counted" and not options.fds.max_error:
         sample = "fds"
@@ -253,17 +276,24 @@ def track(context: Context, table: str, source: Any, options: TableOptions) -> S
         else:
             news = replace(FdNews.none(relation.n_words), unlisted=len(fd_state.cover))
         rounds += fd_state.rounds
-    dc_state, dc_unlisted = None, 0
+    dc_state, unlisted = None, 0
     if wants_dcs:
         relation = replace(relation, progress=context.progress("finding denial constraints"))
         dc_state = _track_dcs(relation, state, options.dcs)
         rounds += dc_state.rounds
-        if len(dc_state.cover) <= MAX_LISTED:
-            named = dcs_of(table, dc_state.space, dc_state.cover.masks)
+        if len(dc_state.listed) <= MAX_LISTED:
+            named = dcs_of(table, dc_state.space, dc_state.listed)
             changes += [DependencyChange("appeared", d, reason) for d in named]
         else:
-            dc_unlisted = len(dc_state.cover)
-    found = Findings(key_state, fd_state, dc_state)
+            unlisted = len(dc_state.listed)
+    row_state = None
+    if wants_rows:
+        chosen = _chosen_columns(state, options.dcs)
+        row_state = row_rules.discover(relation, options.row_error, chosen)
+        listed = rules_of(row_state, table, state.schema)
+        changes += [DependencyChange("appeared", r, reason) for r in listed[:MAX_LISTED]]
+        unlisted += max(0, len(listed) - MAX_LISTED)
+    found = Findings(key_state, fd_state, dc_state, row_state)
     relation, state = _with_indexes(relation, state, found)
     return Step(
         None,
@@ -277,24 +307,28 @@ def track(context: Context, table: str, source: Any, options: TableOptions) -> S
         (),
         rounds,
         news,
-        dc_unlisted,
+        unlisted,
     )
 
 
 def _track_dcs(relation: Relation, state: TableState, options: DcOptions) -> DcState:
     """The denial constraints of a new table."""
-    names = state.schema.names
-    columns = [
-        n
-        for n in names
-        if (options.columns is None or any(fnmatchcase(n, p) for p in options.columns))
-        and not any(fnmatchcase(n, p) for p in options.exclude)
-    ]
+    columns = _chosen_columns(state, options)
     space = predicate_space(relation, columns, by_order=options.by_order)
     cores = relation.engine.cores
     kind = dcs.chosen_evidence(options, relation.n_rows, len(space.groups), state.table, cores)
     discover = dc_counted.discover if kind == "counted" else dc_witnessed.discover
-    return discover(relation, space, options, chosen=len(columns) < len(names))
+    return discover(relation, space, options, chosen=len(columns) < len(state.schema))
+
+
+def _chosen_columns(state: TableState, options: DcOptions) -> list[str]:
+    """The columns that take part in denial constraints and row rules."""
+    return [
+        n
+        for n in state.schema.names
+        if (options.columns is None or any(fnmatchcase(n, p) for p in options.columns))
+        and not any(fnmatchcase(n, p) for p in options.exclude)
+    ]
 
 
 def _with_indexes(relation: Relation, state: TableState, found: Findings) -> tuple[Relation, TableState]:
@@ -379,7 +413,10 @@ def apply(
         fd_state = fd_counted.change(fd_state, old, remaining, relation, resolved.row_ids, added)
     if dc_state is not None and not dcs_witnessed:
         dc_state = dc_counted.change(dc_state, old, remaining, relation, resolved.row_ids, added)
-    found = Findings(key_state, fd_state, dc_state)
+    row_state = known.rows
+    if row_state is not None:
+        row_state = row_rules.change(row_state, old, relation, resolved.row_ids, added)
+    found = Findings(key_state, fd_state, dc_state, row_state)
     whole = relation
     state_after = replace(state, segments=relation.segments)
     if commit:
@@ -400,6 +437,11 @@ def apply(
     if known.dcs is not None and dc_state is not None:
         constraint_news = dc_news(table, known.dcs, dc_state, old, whole, kind)
         changes += constraint_news.changes
+    unlisted = constraint_news.unlisted
+    if known.rows is not None and row_state is not None:
+        row_news = row_rules.row_news(table, known.rows, row_state, old, whole, resolved.row_ids, added)
+        changes += row_news.changes
+        unlisted += row_news.unlisted
     state_after = replace(
         state_after,
         next_number=next_number,
@@ -418,13 +460,14 @@ def apply(
         pins,
         rounds,
         news,
-        constraint_news.unlisted,
+        unlisted,
     )
 
 
 def load(root: Path, state: TableState) -> Findings:
     """What the commit knows of a table, with its evidence."""
-    return Findings(load_keys(root, state), fds.load(root, state), dcs.load(root, state))
+    rows = row_rule_list.load(root, state.row_rules) if state.row_rules is not None else None
+    return Findings(load_keys(root, state), fds.load(root, state), dcs.load(root, state), rows)
 
 
 def load_keys(root: Path, state: TableState) -> KeyState | None:

@@ -164,7 +164,7 @@ class _Plan(NamedTuple):
         return max(1, -(-self.n_bits // 64))
 
 
-def _plan(groups: Groups, n_words: int) -> _Plan:
+def planned(groups: Groups, n_words: int) -> _Plan:
     """One comparison for each group; two for a group that comes without its mirrored one."""
     left, right, first = groups.left.tolist(), groups.right.tolist(), groups.first.tolist()
     forward, backward = list(zip(left, right, strict=True)), list(zip(right, left, strict=True))
@@ -639,7 +639,14 @@ def _new_table(plan: _Plan, n_pairs: int) -> tuple[U64, I64]:
 
 
 def evidence_counts(
-    old: I32, live: Bool, batch: I32, groups: Groups, n_words: int, own: bool = False, first: int = 0
+    old: I32,
+    live: Bool,
+    batch: I32,
+    groups: Groups,
+    n_words: int,
+    own: bool = False,
+    first: int = 0,
+    plan: _Plan | None = None,
 ) -> Evidence:
     """The evidence of all pairs of a batch row with a live old row, in both directions.
 
@@ -647,6 +654,9 @@ def evidence_counts(
     ranks of the batch rows for each group (A, B): [g, 0] as t, of A in the dictionary of old column B; [g, 1]
     as s, of B in the dictionary of old column A, which is read only if the group (B, A) is missing. All
     predicates are below 64 * n_words. The counts add up to twice the number of pairs of rows.
+
+    `plan` is `planned(groups, n_words)`, for many calls. The second side of a batch may be missing if every
+    group comes with its mirrored one.
 
     With `own` batch row j is row first + j of old, paired only with the live rows before it: parts of a
     table, one after the other, see each of its pairs once. Witnesses are then (batch row j, row), or the
@@ -663,7 +673,7 @@ def evidence_counts(
     >>> [(f"{m:06b}", n) for m, n in zip(found.masks[:, 0].tolist(), found.counts.tolist())]
     [('001110', 1), ('101001', 2), ('110010', 1), ('000010', 2)]
     """
-    plan = _plan(groups, n_words)
+    plan = plan or planned(groups, n_words)
     values = batch[plan.sources[0], plan.sources[1]]
     positions = np.empty(0, np.int64) if live.all() else np.flatnonzero(live)
     n_rows = int(np.count_nonzero(live))
@@ -750,7 +760,7 @@ class ListedPairs:
     """
 
     def __init__(self, old: I32, batch: I32, groups: Groups, n_words: int) -> None:
-        self._plan = _plan(groups, n_words)
+        self._plan = planned(groups, n_words)
         self._old = frozen(old)
         self._values = frozen(batch[self._plan.sources[0], self._plan.sources[1]])
 

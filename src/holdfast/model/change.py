@@ -9,6 +9,7 @@ from typing import Any, Literal
 from holdfast.errors import shorten
 from holdfast.model.dependency import Dependency, Fd, Ind, Side
 from holdfast.model.predicate import Dc
+from holdfast.model.row_rule import RowRule
 
 Event = Literal["appeared", "broke", "implied", "within", "beyond"]
 ROWS_SHOWN = 3
@@ -307,7 +308,7 @@ def told(dependency: Dependency) -> tuple[str, tuple[str, ...]]:
         return str(dependency), dependency.dependent.columns
     if isinstance(dependency, Fd):
         return dependency.arrow, (*dependency.lhs, dependency.rhs)
-    if isinstance(dependency, Dc):
+    if isinstance(dependency, Dc | RowRule):
         return dependency.formula, dependency.columns
     return f"[{', '.join(dependency.columns)}]", dependency.columns
 

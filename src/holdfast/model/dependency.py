@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from holdfast.model.predicate import Dc
+from holdfast.model.row_rule import RowRule
 
-KINDS = ("ucc", "fd", "ind", "dc")
+KINDS = ("ucc", "fd", "ind", "dc", "row")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -142,4 +143,4 @@ class Ind:
         )
 
 
-Dependency = Ucc | Fd | Ind | Dc
+Dependency = Ucc | Fd | Ind | Dc | RowRule

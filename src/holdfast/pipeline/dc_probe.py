@@ -38,7 +38,7 @@ from holdfast.kernels.dc_probe import (
 from holdfast.kernels.masks import contains_any, unique_masks
 from holdfast.kernels.order_index import SYMMETRIC, blocks
 from holdfast.kernels.pairs import WITNESSES
-from holdfast.kernels.predicate_evidence import Evidence, Groups, ListedPairs, evidence_counts
+from holdfast.kernels.predicate_evidence import Evidence, Groups, ListedPairs, evidence_counts, planned
 from holdfast.model.predicate import PredicateSpace
 from holdfast.model.schema import Schema
 from holdfast.pipeline.predicate_rows import SpaceColumns, half_rank_rows, parsed_space, space_columns
@@ -56,6 +56,8 @@ Bool = NDArray[np.bool_]
 
 # Pairs that are gathered at once.
 BLOCK = 1 << 21
+# Rows with equal values that are compared as a block, a tenth of the work for each pair.
+BLOCK_ROWS = 192
 # Estimated nanoseconds of work that are done inline at most, and in one task.
 INLINE_NS = 4e9
 TASK_NS = 2e9
@@ -211,6 +213,7 @@ class _Place:
     _found: list[tuple[U64, I64]] = field(default_factory=list)
     _looked: int = 0
     _pairs: ListedPairs | None = None
+    _plan: Any = None
     _values: I32 | None = None
 
     @property
@@ -254,12 +257,32 @@ class _Place:
             part = slice(start, start + BLOCK)
             self._keep(self._pairs.evidence(mine[part], theirs[part]))
 
-    def _keep(self, found: Evidence) -> None:
+    def compare(self, mine: I64, theirs: I64 | None, own: bool, first: int = 0) -> None:
+        """Compare live rows of the source with live rows of the segment (None: all of these), each with each.
+
+        `own`: mine are those of theirs from number `first` on, each with those before it.
+        """
+        codes, live = self.segment.codes, self.segment.live
+        if theirs is not None:
+            codes, live = codes[:, theirs], live[theirs]
+        groups, n_words = self.columns.groups, self.columns.n_words
+        self._plan = self._plan or planned(groups, n_words)
+        batch = self.values[:, None, mine]
+        found = evidence_counts(codes, live, batch, groups, n_words, own, first, self._plan)
+        self._keep(found, mine, theirs)
+
+    def _keep(self, found: Evidence, rows: I64 | None = None, old_rows: I64 | None = None) -> None:
+        """Take down what violates a constraint; rows and old_rows: whose the numbers of witnesses are."""
         violating = np.flatnonzero(contains_any(found.masks, self.dcs))
         if not len(violating):
             return
         first, second = found.witnesses[violating].T
         mine = found.batch_first[violating]
+        if rows is not None:
+            ours = rows[np.where(mine, first, second)]
+            other = np.where(mine, second, first)
+            other = other if old_rows is None else old_rows[other]
+            first, second = np.where(mine, ours, other), np.where(mine, other, ours)
         t = np.where(mine, self.source.row_ids(np.where(mine, first, 0)), -1)
         s = np.where(mine, self.segment.row_ids(np.where(mine, second, 0)), -1)
         t = np.where(mine, t, self.segment.row_ids(np.where(mine, 0, first)))
@@ -339,6 +362,8 @@ def _joined(place: _Place, access: Access) -> None:
         starts, ends = np.empty(len(own_keys), np.int64), np.empty(len(own_keys), np.int64)
         starts[by_key] = np.searchsorted(keys, own_keys[by_key], side="left")
         ends[by_key] = np.searchsorted(keys, own_keys[by_key], side="right")
+    if not place.limit:
+        starts, ends = _compared_in_blocks(place, order, starts, ends, same=place.own and left == right)
     for mine, theirs in _ranges(starts, ends):
         if not place.room:
             place.complete = False
@@ -348,6 +373,40 @@ def _joined(place: _Place, access: Access) -> None:
             before = theirs < mine
             mine, theirs = mine[before], theirs[before]
         place.take(*place.compared(mine, theirs, others))
+
+
+def _compared_in_blocks(place: _Place, order: I64, starts: I64, ends: I64, *, same: bool) -> tuple[I64, I64]:
+    """Compare rows with many equals as blocks: what is left to list, as (starts, ends).
+
+    IN starts, ends int64[n]: for each row of the source the run of the segment's rows in `order` that have
+    its hash; `same`: that part of its own run that is before it.
+    """
+    if same:
+        # Of each run its last row has all the others before it.
+        sizes = np.bincount(starts, minlength=len(order) + 1)
+        many = sizes[starts] >= BLOCK_ROWS
+    else:
+        many = ends - starts >= BLOCK_ROWS
+    if not many.any():
+        return starts, ends
+    rows = np.flatnonzero(many)
+    rows = rows[np.argsort(starts[rows], kind="stable")]
+    change = np.flatnonzero(np.append(True, starts[rows[1:]] != starts[rows[:-1]]))
+    for run in np.split(rows, change[1:]):
+        run = run[place.source.live[run]]
+        if not len(run):
+            continue
+        if same:
+            place.compare(run, run, own=True)
+        elif len(run) * int(ends[run[0]] - starts[run[0]]) >= BLOCK_ROWS**2 // 2:
+            theirs = order[starts[run[0]] : ends[run[0]]]
+            if not place.own:
+                place.compare(run, theirs, own=False)
+            else:
+                many[run] = False  # across columns of one segment: pairs before the row only
+        else:
+            many[run] = False
+    return np.where(many, 0, starts), np.where(many, 0, ends)
 
 
 def _ranges(starts: I64, ends: I64) -> Iterator[tuple[I64, I64]]:
@@ -461,6 +520,9 @@ def _folded(root: Path, ref: SegmentRef, schema: Schema, columns: tuple[int, ...
 def _scan(place: _Place, access: Access, dcs: U64, part: tuple[int, int]) -> None:
     """Constraints that no index serves: all folded rows compared in the groups concerned."""
     place.begin()
+    if len(access.groups) == len(place.columns.space.groups):
+        _scan_all(place, part)
+        return
     whole = place.columns.groups
     numbers = np.array(access.groups, dtype=np.int64)
     columns = tuple(sorted(set(whole.right[numbers].tolist())))
@@ -502,6 +564,24 @@ def _scan(place: _Place, access: Access, dcs: U64, part: tuple[int, int]) -> Non
             own = (j < i) | ((j == i) & (mine.sizes[i] > 1))
             i, j = i[own], j[own]
         _unfold(place, mine, fold, i, j)
+
+
+def _scan_all(place: _Place, part: tuple[int, int]) -> None:
+    """All groups are concerned: what is compared is the evidence itself."""
+    share = np.array([part[0], part[0] + 1]) / part[1]
+    n = place.source.ref.n_rows
+    first, last = ((np.sqrt(share) if place.own else share) * n).round().astype(np.int64).tolist()
+    mine = np.arange(first, last)
+    live = place.source.live[mine]
+    if live.all():
+        place.compare(mine, None, place.own, first)
+    elif place.own:
+        # Numbers of live rows among live rows: `own` wants each row beside those before it.
+        alive = np.flatnonzero(place.source.live)
+        start, stop = np.searchsorted(alive, [first, last])
+        place.compare(alive[start:stop], alive, True, int(start))
+    else:
+        place.compare(mine[live], None, False, 0)
 
 
 def _outcomes(masks: U64, groups: Groups) -> NDArray[np.uint8]:

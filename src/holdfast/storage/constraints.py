@@ -143,5 +143,5 @@ def read_dcs(root: Path, ref: DcRef) -> U64:
 def read_near_dcs(root: Path, ref: DcRef) -> tuple[U64, I64]:
     """(masks, violations) of the minimal constraints within the error that is kept."""
     assert ref.approximate is not None
-    bundle = open_bundle(root, ref.approximate, "near-dcs")
+    bundle = open_bundle(root, ref.approximate, "nearly")
     return bundle.array("masks").reshape(-1, ref.n_words), bundle.array("violations")

@@ -50,7 +50,7 @@ TIDY_EVERY_S = 3_600.0
 # Its modification time is when litter was last looked for.
 _STAMP = f"{STAGING}/tidied"
 _OWN = re.compile(r"[a-z]+-[0-9a-f]{12}\.[a-z]+")
-_COVER = re.compile(r"/(cover|fds|approximate)-[^/]+$")
+_COVER = re.compile(r"/(cover|fds|approximate|dcs|nearly)-[^/]+$")
 
 
 def remove_litter(root: Path, ledger: Ledger, *, grace_s: float = GRACE_S) -> int:

@@ -1,0 +1,150 @@
+"""CHECK constraints from row rules: `CHECK ("ship_date" >= "order_date")`.
+
+A CHECK is violated where its condition is false, and NULL makes it unknown: rows with a NULL pass, as they do
+in a row rule. What a database would not enforce as it is meant, or what does not hold, is a comment that says
+why. Names of tables and columns are those of `sql`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from holdfast.app.export.model import ExportTable, Model, header
+from holdfast.app.export.sql import (
+    _DIALECTS,
+    DIALECTS,
+    DialectName,
+    _Constraint,
+    _Script,
+    _type_of,
+    commented,
+    constraint_names,
+    quoted,
+    sql_type,
+)
+from holdfast.app.report.texts import name_text
+from holdfast.model.row_rule import RowRule
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What CREATE TABLE says of row rules, by table: elements with a remark each, and comments before it."""
+
+    elements: Mapping[str, Sequence[tuple[str, str]]]
+    comments: Mapping[str, Sequence[str]]
+
+
+def checks_of(
+    model: Model, rules: Sequence[RowRule], dialect: DialectName = "ansi", *, all_rules: bool = False
+) -> Checks:
+    """The constraints for CREATE TABLE statements.
+
+    Declared are rules that hold; without `all_rules` not those between columns whose ranges are apart, and
+    not `!=`: both may well be accidents. Linear in the rules.
+    """
+    script = _CheckScript(model, rules, dialect, all_rules)
+    return Checks(
+        {t.name: [(script.clause(r), script.remark(t, r)) for r in script.declared(t)] for t in model.tables},
+        {t.name: script.comments(t) for t in model.tables},
+    )
+
+
+def to_checks(
+    model: Model, rules: Sequence[RowRule], dialect: DialectName = "ansi", *, all_rules: bool = False
+) -> str:
+    """ALTER TABLE statements that add the constraints to tables that exist; chosen as in `checks_of`."""
+    script = _CheckScript(model, rules, dialect, all_rules)
+    parts = [commented(header(model))]
+    for table in model.tables:
+        lines = [line for comment in script.comments(table) for line in commented(comment)]
+        declared = script.declared(table)
+        if declared and not script.dialect.alters:
+            title = script.dialect.title
+            lines += commented(f"{title} adds no CHECK to a table that exists: these belong in CREATE TABLE")
+        for rule in declared:
+            remark = script.remark(table, rule)
+            statement = script.alter(rule) + (f"  -- {remark}" if remark else "")
+            lines += [statement] if script.dialect.alters else commented(statement)
+        if lines:
+            parts.append(lines)
+    return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
+
+
+class _CheckScript:
+    """One run: what is decided once and needed all over."""
+
+    def __init__(self, model: Model, rules: Sequence[RowRule], dialect: DialectName, all_rules: bool) -> None:
+        if dialect not in _DIALECTS:
+            raise ValueError(f"unknown SQL dialect {dialect!r}; known are {', '.join(DIALECTS)}")
+        self.dialect = _DIALECTS[dialect]
+        self.all_rules = all_rules
+        names = _Script(model, self.dialect, all_keys=False)
+        self.table_names, self.column_names = names.table_names, names.column_names
+        self.rules: dict[str, list[RowRule]] = {t.name: [] for t in model.tables}
+        for rule in dict.fromkeys(rules):
+            if rule.table in self.rules:
+                self.rules[rule.table].append(rule)
+        # The operator is part of what a name depends on: there may be two rules about the same columns.
+        constraints = {
+            r: _Constraint("ck", r.table, r.columns, referenced=(r.op,))  # type: ignore[arg-type]
+            for of_table in self.rules.values()
+            for r in of_table
+        }
+        found = constraint_names(list(constraints.values()), self.table_names.values())
+        self.names = {rule: found[constraint] for rule, constraint in constraints.items()}
+
+    def left_out(self, rule: RowRule) -> bool:
+        return not self.all_rules and rule.n_exceptions == 0 and (rule.apart or rule.op == "!=")
+
+    def declared(self, table: ExportTable) -> list[RowRule]:
+        return [r for r in self.rules[table.name] if not self.left_out(r) and not self.obstacle(table, r)]
+
+    def obstacle(self, table: ExportTable, rule: RowRule) -> str:
+        """Why a rule cannot be declared, or ""."""
+        if rule.n_exceptions or rule.error > 0:
+            n = rule.n_exceptions
+            return f"it does not hold: {n:,} of {rule.n_compared:,} rows violate{'s' if n == 1 else ''} it"
+        types = [_type_of(table, c) for c in rule.columns]
+        strict = rule.op in ("<", ">", "!=")
+        for column, type_ in zip(rule.columns, types, strict=True):
+            written, remark = sql_type(type_, self.dialect.name)
+            if remark and strict and type_.family in ("time", "timestamp"):
+                return f"{name_text(column)} is {written}: {remark}, so values that differ may become equal"
+        if strict and self.compares_floats(table, rule):
+            return (
+                f"{self.dialect.title} compares these columns as floats, so values that differ may be equal"
+            )
+        return ""
+
+    def compares_floats(self, table: ExportTable, rule: RowRule) -> bool:
+        """Whether one column alone is a float: databases compare both as floats, and not by value."""
+        families = {_type_of(table, c).family for c in rule.columns}
+        return "float" in families and len(families) > 1
+
+    def remark(self, table: ExportTable, rule: RowRule) -> str:
+        return "compared as floats" if self.compares_floats(table, rule) else ""
+
+    def clause(self, rule: RowRule) -> str:
+        left, right = (quoted(self.column_names[rule.table][c]) for c in rule.columns)
+        op = "<>" if rule.op == "!=" else rule.op
+        return f"CONSTRAINT {quoted(self.names[rule])} CHECK ({left} {op} {right})"
+
+    def alter(self, rule: RowRule) -> str:
+        return f"ALTER TABLE {quoted(self.table_names[rule.table])} ADD {self.clause(rule)};"
+
+    def comments(self, table: ExportTable) -> list[str]:
+        """Rules that are not declared: why, and how they would be."""
+        own = self.rules[table.name]
+        found = [
+            f"{name_text(rule.table)}: {rule.formula}: {reason}\n{self.alter(rule)}"
+            for rule in own
+            if not self.left_out(rule) and (reason := self.obstacle(table, rule))
+        ]
+        n = sum(map(self.left_out, own))
+        if n:
+            what = (
+                "row rules of {} that are not declared here, with <> or about values that are far apart: {:,}"
+            )
+            found.append(what.format(name_text(table.name), n))
+        return found
