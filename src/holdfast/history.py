@@ -275,6 +275,9 @@ class Reader:
         for name in self.tables(at) if table is None else [table]:
             _, state = self._current(name, at)
             found += [Pin(name, columns, holds) for columns, holds in state.pins]
+            for rule in state.rules:
+                dc = rule.dc(name, state.n_rows)
+                found.append(Pin(name, dc.columns, rule.holds, rule=dc, n_violations=rule.n_violations))
         generator = self._generator(at)
         for pin in generator.pins if generator is not None else ():
             if table in (None, pin.dependent.table):

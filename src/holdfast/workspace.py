@@ -32,7 +32,7 @@ from holdfast.history import Explanation, LogEntry
 from holdfast.inspection import IndExplanation
 from holdfast.model.change import Change, Pin
 from holdfast.model.dependency import KINDS, Dependency, Side
-from holdfast.model.predicate import OPERATORS, SYMMETRIC, Operator
+from holdfast.model.predicate import OPERATORS, SYMMETRIC, Operator, Predicate
 from holdfast.model.schema import Nulls
 from holdfast.storage import litter
 from holdfast.storage.files import FileRef, check_file
@@ -285,6 +285,46 @@ class Workspace(Writer):
         self._append(base, [CommitRow(table, action, state.to_dict(), {"columns": list(named)})], [])
         return Pin(table, named, holds)
 
+    def pin_rule(self, rule: str, *, table: str | None = None, remove: bool = False) -> Pin:
+        """Rely on a rule about two rows, such as `not(t.zip = s.zip and t.state != s.state)`.
+
+        It is verified now, and after every batch, at a cost that follows the batch: how many pairs of rows
+        violate it, and a few of them. No kind of dependency need be tracked for it.
+        """
+        from holdfast.discovery import rules
+
+        if table is None:
+            table = rules.only_table(self.tables(), rule)
+        base, state = self._current(table)
+        predicates = rules.read_rule(rule, state.schema, table, base)
+        rest = tuple(r for r in state.rules if not _same_rule(r.predicates, predicates))
+        if remove:
+            if len(rest) == len(state.rules):
+                raise UsageError(f"the rule {rule!r} of table {table!r} is not pinned.")
+            [gone] = [r for r in state.rules if _same_rule(r.predicates, predicates)]
+            state = replace(state, rules=rest)
+            pin = rules.pin_of(table, gone, state.n_rows)
+        else:
+            with self._context() as context:
+                relation = context.relation(state, state.folder, "verifying the rule")
+                found = rules.pinned(relation, predicates)
+                columns, orders = rules.indexes_for(relation, [found])
+                columns = list(dict.fromkeys([*state.rule_columns, *columns]))
+                orders = list(dict.fromkeys([*state.orders, *orders]))
+                relation = relation.indexed(columns, orders)
+                [pin] = rules.as_pins(table, [found], relation)
+            state = replace(
+                state,
+                rules=(*rest, found),
+                segments=relation.segments,
+                rule_columns=tuple(columns),
+                orders=tuple(orders),
+            )
+        detail = {"columns": list(pin.columns), "rule": str(pin)}
+        action = "unpin" if remove else "pin"
+        self._append(base, [CommitRow(table, action, state.to_dict(), detail)], [])
+        return pin
+
     def _pin_ind(self, dependent: Side, referenced: Side, *, remove: bool) -> Pin:
         base = self.version
         generator = self._generator(base) or GeneratorState()
@@ -394,6 +434,11 @@ class Workspace(Writer):
     def tidy(self, *, grace_s: float = litter.GRACE_S) -> int:
         """Remove files that nothing needs any more; how many. See `storage/litter.py` for the rule."""
         return litter.remove_litter(self.root, self.ledger, grace_s=grace_s)
+
+
+def _same_rule(one: Sequence[Predicate], other: Sequence[Predicate]) -> bool:
+    """Whether two rules are the same, in whatever order, or with t and s exchanged."""
+    return set(one) in (set(other), {p.mirrored for p in other})
 
 
 def _batches(batches: Mapping[str, Mapping[str, Any]]) -> dict[str, Batch]:

@@ -106,9 +106,10 @@ def statistics(
     NULL; n_distinct int64[c]: of the whole table, as n_rows. pairs: evidence of a sample of pairs; without
     it, selectivities are estimated from the rest.
 
-    Correlations and ranks are those of the sample; a rank grows with the square root of the rows, up to the
-    smaller number of values: nodes that cannot share a chain differ in both columns. Cost: an index of the
-    sample, about 1 ms for 10,000 rows, for each two ordered columns of the space.
+    Correlations are those of the sample. So is how ranks grow: with the square root of the rows at most,
+    with less where values repeat, as from half of the sample to all of it; and only up to the smaller number
+    of values, as nodes that cannot share a chain differ in both columns. Cost: two indexes, 1 ms together for
+    10,000 rows, for each two ordered columns of the space.
     """
     columns = tuple(names)
     at = {name: i for i, name in enumerate(columns)}
@@ -117,14 +118,18 @@ def statistics(
     correlation = np.zeros((len(columns), len(columns)), dtype=np.float64)
     ranks = np.ones_like(correlation)
     ordered = sorted({at[g.left] for g in space.groups if g.ordered})
-    growth = math.sqrt(max(1.0, n_rows / max(1, codes.shape[1])))
+    n_sample, every_second = codes.shape[1], np.ascontiguousarray(codes[:, ::2])
     for a in ordered:
         correlation[a, a] = 1.0
     for a, b in combinations(ordered, 2):
         r = order_index.correlation(codes[a], codes[b])
-        seen = order_index.build(codes[a], codes[b], GE, LE if r < 0 else GE).rank
+        direction = LE if r < 0 else GE
+        half, whole = (
+            max(1, order_index.build(rows[a], rows[b], GE, direction).rank) for rows in (every_second, codes)
+        )
+        growth = max(1.0, n_rows / max(1, n_sample)) ** min(0.5, max(0.0, math.log2(whole / half)))
         correlation[a, b] = correlation[b, a] = r
-        ranks[a, b] = ranks[b, a] = max(1.0, min(seen * growth, float(min(distinct[a], distinct[b]))))
+        ranks[a, b] = ranks[b, a] = max(1.0, min(whole * growth, float(min(distinct[a], distinct[b]))))
     return Statistics(columns, n_rows, distinct, correlation, ranks, codes, pairs)
 
 

@@ -255,14 +255,14 @@ def select(
     space: PredicateSpace,
     known: Statistics,
     folded: Folded | None = None,
-    compares: Compares = "equal",
+    compares: Compares = "any",
 ) -> Selection:
     """Accesses for all constraints at a small total cost; see the head of this module.
 
     cover IN uint64[k, n_words]: masks of predicates, each constraint or its mirror image. folded: how many
     different rows there are on some columns (positions); by default `Statistics.folded`. compares: what the
-    probe compares of the pairs that a source gives: more columns that are to be "equal" beside one that is,
-    and nothing else (an access is then a set of `=`, two predicates, or one), or "any" predicates.
+    probe compares of the pairs that a source gives: "any" predicates, or only "equal" ones beside one that is
+    (an access is then a set of `=`, two predicates, or one).
 
     Accesses are taken by cost for each constraint newly served; for each length of that list, what is left is
     scanned, and the cheapest length stays. Those that are dearer than to scan what they alone serve go again.
@@ -270,8 +270,7 @@ def select(
     `select_index`, and at most that of a scan.
 
     Cost: passes over a bit a constraint, and over one a pair of the sample, for some thousands of candidates:
-    0.2 s for 31 constraints (38 predicates), 0.4 s for 5,458 (58), 1 s for 468,986 (66); with "any" 0.3, 1
-    and 3 s.
+    0.3 s for 31 constraints (38 predicates), 1 s for 5,458 (58), 3 s for 468,986 (66); a third with "equal".
     """
     dcs = Cover(cover, space)
     prices = Prices(dcs, known, folded)
@@ -536,7 +535,7 @@ class _Greedy:
             remaining &= ~mine
             if mine.any():
                 sharper = self._closed(self.cover, draft, mine)
-                final = sharper if self.prices.cost(sharper) <= self.prices.cost(draft) else draft
+                final = sharper if self.prices.cost(sharper) < self.prices.cost(draft) else draft
                 finals[final] = finals.get(final, np.zeros_like(mine)) | mine
         served = np.full(self.cover.n, -1, dtype=np.int32)
         for i, mine in enumerate(finals.values()):

@@ -7,7 +7,8 @@ of them serves is scanned for, until that is too much; then they are chosen anew
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -32,9 +33,9 @@ U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
 Bool = NDArray[np.bool_]
 
-# Nanoseconds of one core: to compare two folded rows, of all pairs of them; what a scan may take.
+# Nanoseconds of one core: to compare two folded rows; a row, to verify one constraint on its own.
 SCANNED_NS = 5.0
-MAX_SCAN_NS = 300e9
+NS_VERIFIED = 4_000.0
 # Rows whose pairs tell how selective an index is.
 STATISTICS_ROWS = 2_000
 
@@ -140,89 +141,58 @@ def indexes_of(
 # -- the whole table ----------------------------------------------------------------------------------
 
 
-def for_whole_table(space: PredicateSpace, dcs: U64, known: Statistics) -> tuple[KeptAccess, ...]:
-    """Accesses to look for some constraints among all pairs of rows; what none serves is scanned for.
+@dataclass(frozen=True, slots=True)
+class WholePlan:
+    """How constraints are looked for among all pairs of rows."""
 
-    dcs uint64[k, n_words]. A table is joined with itself on sets of equalities: sorted once for each set, and
-    the pairs found are compared. Sets of least cost for each constraint newly served are taken (greedy)
-    among those of up to three equalities, and all equalities of a constraint. Constraints without an equality
-    that helps have the two predicates by order that fewest pairs satisfy, if that is less work than a scan.
+    joined: tuple[KeptAccess, ...]  # sets of equalities that the table is joined with itself on
+    by_join: Bool  # which constraints these serve
+    scanned: bool  # the others are scanned for; else each is verified on its own
+
+
+def for_whole_table(space: PredicateSpace, dcs: U64, known: Statistics) -> WholePlan:
+    """How to look for the constraints dcs uint64[k, n_words] among all pairs of rows.
+
+    A table is joined with itself on sets of equalities: sorted once for each set, and the pairs found are
+    compared. Sets of least cost for each constraint newly served are taken (greedy), among those of up to
+    three equalities, and all equalities of a constraint. What is left, or would cost more so than on its
+    own, is verified (`pipeline/rules.py`: n log n), or scanned for if there are few different rows.
     """
-    n = known.n_rows
-    sample = known.pairs
+    n, sample = known.n_rows, known.pairs
     assert sample is not None
     equal = [p for p in range(space.n_predicates) if space.op_of[p] == EQ]
     member = _members(dcs, space.n_predicates)
     pairs = _members(sample.masks, space.n_predicates)
     total = max(1, int(sample.counts.sum()))
-
-    def n_pairs(numbers: tuple[int, ...]) -> float:
-        met = int(sample.counts[pairs[:, list(numbers)].all(axis=1)].sum())
-        return max(met, 0.5) / total * n * n / 2
-
-    whole = {tuple(p for p in equal if row[p]) for row in member}
     wanted: set[tuple[int, ...]] = set()
-    for numbers in whole:
+    for row in np.unique(member[:, equal], axis=0):
+        numbers = tuple(p for p, there in zip(equal, row.tolist(), strict=True) if there)
         wanted |= {part for size in (1, 2, 3) for part in combinations(numbers, size)}
         wanted |= {numbers} if numbers else set()
-    cost = {numbers: NS_JOINED * n + _compared_ns(n_pairs(numbers), n) for numbers in sorted(wanted)}
-    serves = {numbers: member[:, list(numbers)].all(axis=1) for numbers in cost}
-
-    def scan_ns(dcs: Bool) -> float:
-        if not dcs.any():
-            return 0.0
-        return SCANNED_NS / 2 * float(known.folded(_columns(space, member, dcs, known))) ** 2
-
+    sets = sorted(wanted)
+    found = np.array([int(sample.counts[pairs[:, list(s)].all(axis=1)].sum()) for s in sets])
+    n_pairs = np.maximum(found, 0.5) / total * n * n / 2
+    blocked = 2 * n_pairs / max(1, n) >= BLOCK_ROWS
+    cost = NS_JOINED * n + np.where(blocked, SCANNED_NS, NS_LISTED) * n_pairs
+    serves = np.array([member[:, list(s)].all(axis=1) for s in sets]).reshape(len(sets), len(dcs))
+    alone = NS_VERIFIED * n
+    everything = SCANNED_NS / 2 * float(known.folded(_columns(space, member, known))) ** 2
     left = np.ones(len(dcs), dtype=np.bool_)
     chosen: list[KeptAccess] = []
-    spent, best_total, unserved = 0.0, scan_ns(left), left.copy()
-    n_best = 0
-    while left.any():
-        gains = {numbers: int((serves[numbers] & left).sum()) for numbers in cost}
-        served = [numbers for numbers, gain in gains.items() if gain]
-        if not served:
+    spent = 0.0
+    while left.any() and len(sets):
+        gains = serves @ left.astype(np.float32)
+        per = np.where(gains > 0, cost / np.maximum(gains, 1), np.inf)
+        best = int(per.argmin())
+        if not per[best] < alone:
             break
-        best = min(served, key=lambda numbers: (cost[numbers] / gains[numbers], numbers))
-        spent += cost[best]
-        if spent >= best_total:
-            break
-        chosen.append(KeptAccess("equality", best[:1], best))
+        spent += float(cost[best])
+        chosen.append(KeptAccess("equality", sets[best][:1], sets[best]))
         left &= ~serves[best]
-        together = spent + scan_ns(left)
-        if together < best_total:
-            best_total, n_best, unserved = together, len(chosen), left.copy()
-    chosen = chosen[:n_best]
-    if scan_ns(unserved) > MAX_SCAN_NS:
-        chosen += _by_order(space, member[unserved], known, n_pairs)
-    return tuple(chosen)
-
-
-def _compared_ns(n_pairs: float, n_rows: int) -> float:
-    """To compare the pairs that a join finds: as blocks if rows have many equals."""
-    blocked = 2 * n_pairs / max(1, n_rows) >= BLOCK_ROWS
-    return (SCANNED_NS if blocked else NS_LISTED) * n_pairs
-
-
-def _by_order(
-    space: PredicateSpace, member: Bool, known: Statistics, n_pairs: Callable[[tuple[int, ...]], float]
-) -> list[KeptAccess]:
-    """For each constraint two predicates by order that fewest pairs satisfy."""
-    at = {name: i for i, name in enumerate(known.names)}
-    found: dict[tuple[int, ...], KeptAccess] = {}
-    ordered = [
-        space.op_of[p] != EQ and space.groups[space.group_of[p]].ordered for p in range(len(member[0]))
-    ]
-    for row in member:
-        numbers = [p for p in np.flatnonzero(row).tolist() if ordered[p]]
-        if len(numbers) < 2:
-            continue
-        best = min(combinations(numbers, 2), key=lambda two: (n_pairs(two), two))
-        keys = set()
-        for side in ("left", "right"):
-            a, b = sorted(at[getattr(space.predicates[p], side)] for p in best)
-            keys.add((a, b, known.falling(a, b)))
-        found[best] = KeptAccess("order", best, best, tuple(sorted(keys)))
-    return [found[best] for best in sorted(found)]
+    if spent + alone * int(left.sum()) > everything:
+        return WholePlan((), np.zeros(len(dcs), dtype=np.bool_), scanned=True)
+    rest = SCANNED_NS / 2 * float(known.folded(_columns(space, member[left], known))) ** 2
+    return WholePlan(tuple(chosen), ~left, scanned=rest <= alone * int(left.sum()))
 
 
 def _members(masks: U64, n: int) -> Bool:
@@ -230,13 +200,11 @@ def _members(masks: U64, n: int) -> Bool:
     return bits[:, :n].astype(np.bool_)
 
 
-def _columns(space: PredicateSpace, member: Bool, dcs: Bool, known: Statistics) -> tuple[int, ...]:
+def _columns(space: PredicateSpace, member: Bool, known: Statistics) -> tuple[int, ...]:
     """The columns that some constraints are about."""
     at = {name: i for i, name in enumerate(known.names)}
-    used = np.flatnonzero(member[dcs].any(axis=0)).tolist()
-    return tuple(
-        sorted({at[name] for p in used for name in (space.predicates[p].left, space.predicates[p].right)})
-    )
+    used = [space.predicates[p] for p in np.flatnonzero(member.any(axis=0)).tolist()]
+    return tuple(sorted({at[name] for p in used for name in (p.left, p.right)}))
 
 
 def cheapest_first(space: PredicateSpace, dcs: U64, known: Statistics) -> NDArray[np.int64]:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from holdfast.discovery.dc_indexes import Statistics, select
 from holdfast.discovery.dc_plan import (
+    WholePlan,
     cheapest_first,
     for_whole_table,
     indexes_of,
@@ -31,18 +32,20 @@ from holdfast.discovery.dc_plan import (
     sampled_evidence,
     statistics_of,
 )
-from holdfast.discovery.dcs import DcOptions, DcState, kernel_space, n_words_of
+from holdfast.discovery.dcs import DcOptions, DcState, dcs_of, kernel_space, n_words_of
 from holdfast.discovery.proofs import Proofs
-from holdfast.kernels.masks import contained_in_any
+from holdfast.discovery.rules import as_rule
+from holdfast.kernels.masks import contained_in_any, contains_any
 from holdfast.kernels.order_index import EQ
 from holdfast.kernels.pairs import WITNESSES
 from holdfast.model.predicate import PredicateSpace
 from holdfast.model.schema import Schema
-from holdfast.pipeline.dc_probe import Access, Found, Plan, probe
+from holdfast.pipeline.dc_probe import Access, Found, Plan, evidence_of, probe
 from holdfast.pipeline.relation import Relation
 from holdfast.pipeline.row_sample import sample_rows
+from holdfast.pipeline.rules import verify
 from holdfast.state.cover import without
-from holdfast.state.dc_cover import DcCover, both_ways
+from holdfast.state.dc_cover import DcCover, both_ways, closures
 from holdfast.state.dc_evidence import DcEvidence
 from holdfast.storage.constraints import KeptAccess
 from holdfast.storage.segments import open_segment
@@ -55,8 +58,9 @@ Bool = NDArray[np.bool_]
 # Rows whose pairs are the first evidence: 7e7 pairs, half a second.
 SAMPLE_ROWS = 12_000
 # Pairs that share a value, looked at for each column to begin with; pairs of an access in the first round.
-SAMPLED_PAIRS = 200_000
+SAMPLED_PAIRS = 100_000
 ROUND_PAIRS = 1_000_000
+LIMITED_ROUNDS = 2
 # Up to so many rows everything is scanned for: faster than to choose accesses.
 SCANNED_ROWS = 5_000
 # Constraints that no kept access serves: with more than this share of them, accesses are chosen anew.
@@ -71,7 +75,7 @@ def discover(relation: Relation, space: PredicateSpace, options: DcOptions, *, c
     if relation.n_rows > 1:
         masks, _, pairs = sampled_evidence(relation, space, sample_rows(relation, SAMPLE_ROWS))
         evidence = evidence.merged(masks, _padded(pairs))
-        found = probe(relation, _equal_values(space, n_words), limit=SAMPLED_PAIRS)
+        found = probe(relation, _equal_values(space, n_words), limit=SAMPLED_PAIRS, apart=True)
         evidence = evidence.merged(found.masks, found.witnesses)
     cover = DcCover.of(evidence.masks, kernel, options.max_predicates)
     state = DcState(space, evidence, cover, operators=options.operators, chosen=chosen)
@@ -82,32 +86,37 @@ def discover(relation: Relation, space: PredicateSpace, options: DcOptions, *, c
 def settle(relation: Relation, state: DcState, known: U64) -> DcState:
     """Look for violations of the constraints that are not `known` to hold, until there are none.
 
-    A round looks at so many pairs of each access; what it finds refutes at least one constraint for good. If
-    it has looked at all, it is the last one: Proposition 1.
+    The first rounds look at so many pairs of each access; what they find refutes constraints for good. Of a
+    constraint whose violating pairs were all looked at, those that take its place need no look any more:
+    Proposition 1.
     """
     evidence, cover, rounds, limit = state.evidence, state.cover, 0, ROUND_PAIRS
     assert isinstance(evidence, DcEvidence)
     statistics: Statistics | None = None
-    while True:
-        fresh = cover.masks[without(cover.masks, known)]
-        if not len(fresh) or relation.n_rows < 2:
+    seen = known  # all pairs that violate one of these are in the evidence
+    while relation.n_rows > 1:
+        fresh = cover.masks[_unseen(cover, seen)]
+        if not len(fresh):
             break
         statistics = statistics or statistics_of(relation, state.space)
-        found = _looked(relation, state, fresh, statistics, limit)
+        found, done = _looked(relation, state, fresh, statistics, limit)
         rounds += 1
-        if found.complete:
-            known = cover.masks
-        elif not len(found.masks):
-            limit = 0  # nothing among so many: look at all
-            continue
-        if len(found.masks):
-            came = found.masks[without(found.masks, evidence.masks)]
+        seen = np.concatenate([seen, done])
+        came = found.masks[without(found.masks, evidence.masks)]
+        if len(came):
             evidence = evidence.merged(found.masks, found.witnesses)
             cover = cover.repaired(evidence.masks, came, came[:0])
-        if found.complete:
-            break
-        limit = 0 if rounds > 1 else 4 * limit
+        limit = 4 * limit if rounds < LIMITED_ROUNDS and limit and len(came) else 0
     return replace(state, evidence=evidence, cover=cover, rounds=rounds)
+
+
+def _unseen(cover: DcCover, seen: U64) -> Bool:
+    """Which constraints of a cover have no one inside of which all violating pairs are known: bool[n]."""
+    unknown = without(cover.masks, seen)
+    if len(seen) and unknown.any():
+        whole = closures(cover.masks[unknown], cover.space)
+        unknown[unknown] = ~contains_any(whole, both_ways(seen, cover.space))
+    return unknown
 
 
 def insert(relation: Relation, state: DcState, batch: Sequence[SegmentRef]) -> DcState:
@@ -209,25 +218,47 @@ def _found_again(
     told = np.unique(np.concatenate(tried), axis=0)
     rounds, limit = 0, ROUND_PAIRS
     while len(told):
-        found = _looked(relation, state, told, statistics, limit)
+        found, _ = _looked(relation, state, told, statistics, limit)
         rounds += 1
+        before = len(evidence)
         evidence = evidence.merged(found.masks, found.witnesses)
-        if found.complete:
-            break
-        # Looked at in part: what has no pair yet is looked for again, among all.
         lost = orphans.masks[without(orphans.masks, evidence.masks)]
+        if not limit and len(evidence) == before:
+            break
+        # Looked at in part, or a few of the violating pairs are known: what has none yet is looked for again.
         told = told[contained_in_any(told, lost)] if len(lost) else told[:0]
         limit = 0
     return evidence, rounds
 
 
-def _looked(relation: Relation, state: DcState, dcs: U64, statistics: Statistics, limit: int) -> Found:
-    """A look at the whole table for pairs that violate some constraints."""
-    few = relation.n_rows <= SCANNED_ROWS
-    accesses = () if few else for_whole_table(state.space, dcs, statistics)
-    looked_up = [a for a in accesses if a.kind == "column"]  # equalities are joined, orders built in the task
-    relation = relation.indexed(*indexes_of(state.space, looked_up, relation.schema.names))
-    return probe(relation, _plan(relation, state, dcs, accesses), limit=limit)
+def _looked(
+    relation: Relation, state: DcState, dcs: U64, statistics: Statistics, limit: int
+) -> tuple[Found, U64]:
+    """(evidence, done): a look at the whole table for pairs that violate some constraints.
+
+    `done` are those of which every violating pair was looked at, or that none violates. With a limit only a
+    part is looked at, and constraints that are verified one by one wait.
+    """
+    names = relation.schema.names
+    how = WholePlan((), np.zeros(len(dcs), np.bool_), scanned=True)
+    if relation.n_rows > SCANNED_ROWS:
+        how = for_whole_table(state.space, dcs, statistics)
+    together = np.ones(len(dcs), np.bool_) if how.scanned else how.by_join
+    asked = plan(state.space, state.cover.space, dcs[together], how.joined, names)
+    found = probe(relation, asked, limit=limit)
+    done = dcs[together] if found.complete else dcs[:0]
+    if together.all() or limit:
+        return found, done
+    rest = dcs[~together]
+    named = dcs_of("", state.space, rest)
+    counted = verify(relation, [as_rule(d.predicates, relation.schema) for d in named])
+    holds = np.array([not f.n_violations for f in counted])
+    pairs = np.concatenate([f.pairs for f in counted])
+    masks, witnesses = evidence_of(relation, state.space, pairs)
+    found = Found(
+        np.concatenate([found.masks, masks]), np.concatenate([found.witnesses, _padded(witnesses)]), False
+    )
+    return found, np.concatenate([done, rest[holds]])
 
 
 def _plan(relation: Relation, state: DcState, dcs: U64, accesses: Sequence[KeptAccess]) -> Plan:

@@ -35,6 +35,7 @@ from holdfast.discovery.fds import FdOptions, FdState, chosen_evidence, fds_of
 from holdfast.discovery.keys import KeyState
 from holdfast.discovery.report import net_changes
 from holdfast.discovery.row_rule_list import RowRuleState, rules_of
+from holdfast.discovery.rules import as_pins, watched
 from holdfast.errors import NOTHING_APPLIED, UnknownColumnError, UsageError
 from holdfast.kernels.masks import mask_of, unique_masks
 from holdfast.kernels.pairs import WITNESSES
@@ -424,6 +425,7 @@ def apply(
             found = replace(found, dcs=dc_witnessed.with_accesses(relation, dc_state))
         relation, state_after = _with_indexes(relation, state_after, found)
         relation, next_number = relation.tidied(next_number, indexed_columns(state_after), state_after.orders)
+    rules = watched(old, remaining, whole, resolved.row_ids, added, state.rules)
     changes: list[DependencyChange] = []
     pins: tuple[Pin, ...] = ()
     news, constraint_news = None, DcNews()
@@ -447,6 +449,7 @@ def apply(
         next_number=next_number,
         segments=relation.segments,
         pins=tuple((p.columns, p.holds) for p in pins),
+        rules=rules,
     )
     return Step(
         state,
@@ -457,7 +460,7 @@ def apply(
         resolved.row_ids,
         resolved.segments,
         tuple(changes),
-        pins,
+        (*pins, *as_pins(table, rules, whole)),
         rounds,
         news,
         unlisted,

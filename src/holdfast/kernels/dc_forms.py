@@ -28,7 +28,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from .masks import WORD_BITS, Indices, Masks, as_masks, n_words_for, unique_masks
+from .masks import STRIDE, WORD_BITS, Indices, Masks, as_masks, n_words_for, unique_masks
 
 U8 = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
@@ -256,6 +256,8 @@ def _sentences(
     found = np.empty((1 << 10, n_groups), dtype=np.uint8)
     n_found = 0
     near = np.empty(sides.shape[0], dtype=np.int64)
+    n_packed = packed.shape[1]
+    demands = np.empty((n_packed, sides.shape[0]), dtype=np.uint64)
     rivals = np.empty(sides.shape[0], dtype=np.int64)
     groups = np.empty(n_groups, dtype=np.int64)
     word_at = np.empty(n_groups + 1, dtype=np.int64)
@@ -277,6 +279,8 @@ def _sentences(
             if outside == _ZERO:
                 for m in range(starts[d], starts[d + 1]):
                     near[n_near] = members[m]
+                    for w in range(n_packed):
+                        demands[w, n_near] = packed[members[m], w]
                     n_near += 1
         n_levels = 0
         for g in range(n_groups):
@@ -288,13 +292,20 @@ def _sentences(
             if i >= n_dcs:
                 continue
             n_rivals = 0
-            for j in range(n_near):
-                beyond = _ZERO
-                for w in range(packed.shape[1]):
-                    beyond |= packed[near[j], w] & ~unions[i, w]
-                if beyond == _ZERO and near[j] != i:
-                    rivals[n_rivals] = near[j]
-                    n_rivals += 1
+            for start in range(0, n_near, STRIDE):
+                stop = min(start + STRIDE, n_near)
+                hit = False
+                for j in range(start, stop):
+                    hit |= demands[0, j] & ~unions[i, 0] == _ZERO
+                if not hit:
+                    continue
+                for j in range(start, stop):
+                    beyond = _ZERO
+                    for w in range(n_packed):
+                        beyond |= demands[w, j] & ~unions[i, w]
+                    if beyond == _ZERO and near[j] != i:
+                        rivals[n_rivals] = near[j]
+                        n_rivals += 1
             n_bits = n_rivals // WORD_BITS + 1
             if n_bits > room:
                 room = 2 * n_bits

@@ -1,17 +1,17 @@
 """Violations of a rule: how many pairs of rows satisfy all of some predicates, and a few of them.
 
-*Left* rows t are compared with *right* rows s; predicate p is `t.x_p op_p s.y_p`. Right values are codes, left
-values half ranks in the codes of the column that they are compared with (as in `order_index`; 0 is NULL). So
-every operator asks for one range of codes, low <= y < high, or for all codes but these (`!=`), NULL being the
-code 0: from there on no operator and no NULL is a special case (`asked`).
+*Left* rows t are compared with *right* rows s; predicate p is `t.x_p op_p s.y_p`. Right values are codes,
+left values half ranks in the codes of the column that they are compared with (as in `order_index`; 0 is
+NULL). So every operator asks for one range of codes, low <= y < high, or for all codes but these (`!=`), NULL
+being the code 0: from there on no operator and no NULL is a special case (`asked`).
 
 Pairs may be a share of all pairs of rows, so they are counted, not listed. There are two ways.
 
-*Scan*: left rows in blocks of 512, one bit each. Along the codes of a right column the left rows that ask for
-a code change only at the ends of their ranges, so a block has at most 1,025 different sets of them for a
-predicate; they are tabulated. A right row then costs one look-up a predicate, a conjunction of eight words and
-their popcount: 512 pairs in a few nanoseconds, whatever the operators. Blocks with few left rows are compared
-one by one. It is what batches take, and small groups.
+*Scan*: left rows in blocks of 512, one bit each. Along the codes of a right column the left rows that ask
+for a code change only at the ends of their ranges, so a block has at most 1,025 different sets of them for a
+predicate; they are tabulated. A right row then costs one look-up a predicate, a conjunction of eight words
+and their popcount: 512 pairs in a few nanoseconds, whatever the operators. Blocks with few left rows are
+compared one by one. It is what batches take, and small groups.
 
 *Sweep*: n log n, for at most two predicates besides equalities. Right rows are inserted by their first value
 into a Fenwick tree over their second; a left row asks the tree where its first range begins and where it
@@ -113,23 +113,24 @@ def asked(half_ranks: I32, ops: Sequence[int]) -> Asked:
 
 
 @njit(cache=True, nogil=True)
-def _note(left, row, pairs, n_pairs):  # type: ignore[no-untyped-def]
-    """Keep a pair if it shares no row with those kept first; the first few are kept anyway.
+def _note(left, twin, row, pairs, n_pairs):  # type: ignore[no-untyped-def]
+    """Keep a pair if it has no row in common with those kept so; and the first few anyway.
 
-    pairs IN/OUT int64[2, SAMPLES, 2]: those without a row in common, and the first; n_pairs IN/OUT int64[2].
+    pairs IN/OUT int64[2, SAMPLES, 3]: (left row, right row, right row that the left one is itself) of those
+    without a row in common, and of the first; n_pairs IN/OUT int64[2].
     """
     apart = True
     for k in range(n_pairs[0]):
-        if pairs[0, k, 0] == left or pairs[0, k, 1] == row:
+        kept = pairs[0, k]
+        if kept[0] == left or kept[1] == row or kept[2] == row or kept[1] == twin:
             apart = False
-    if apart and n_pairs[0] < SAMPLES:
-        pairs[0, n_pairs[0], 0] = left
-        pairs[0, n_pairs[0], 1] = row
-        n_pairs[0] += 1
-    if n_pairs[1] < SAMPLES:
-        pairs[1, n_pairs[1], 0] = left
-        pairs[1, n_pairs[1], 1] = row
-        n_pairs[1] += 1
+    for which in range(2):
+        n = n_pairs[which]
+        if n < SAMPLES and (apart or which == 1):
+            pairs[which, n, 0] = left
+            pairs[which, n, 1] = row
+            pairs[which, n, 2] = twin
+            n_pairs[which] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -266,8 +267,9 @@ def _inside(values, n, low, high, negated, fresh, flags):  # type: ignore[no-unt
 
 @njit(cache=True, nogil=True)
 def _scan(  # type: ignore[no-untyped-def]
-    low, high, negated, left_offsets, codes, columns, n_codes, rows, dense, right_offsets, twins, pairs, n_pairs
-):
+    low, high, negated, left_offsets, codes, columns, n_codes, rows, dense, right_offsets, twins, pairs,
+    n_pairs,
+):  # fmt: skip
     """The number of pairs, within groups, of left and right rows that match.
 
     low, high IN int32[P, n], P > 0; negated IN bool[P]; left_offsets, right_offsets IN int64[G + 1]: of group
@@ -333,7 +335,7 @@ def _scan(  # type: ignore[no-untyped-def]
                         if hits > 0 and n_pairs[0] < SAMPLES and looked_at < LOOKED_AT:
                             for i in range(n):
                                 if flags[i] != 0 and index[i] != twins[j]:
-                                    _note(j, index[i], pairs, n_pairs)
+                                    _note(j, twins[j], index[i], pairs, n_pairs)
                                     looked_at += 1
                     continue
                 for p in range(n_predicates):
@@ -358,7 +360,7 @@ def _scan(  # type: ignore[no-untyped-def]
                                 j = first + 64 * w + word_lowest(bits)
                                 bits &= bits - np.uint64(1)
                                 if index[i] != twins[j]:
-                                    _note(j, index[i], pairs, n_pairs)
+                                    _note(j, twins[j], index[i], pairs, n_pairs)
                                     looked_at += 1
     return total
 
@@ -443,7 +445,7 @@ def _sweep(starts, inserted, groups, ranks, negated, counts):  # type: ignore[no
         size = starts[groups[i] + 1] - start
         for side in range(2):
             rank = ranks[0, side, i]
-            if 0 < rank and rank < size:
+            if rank > 0 and rank < size:
                 offsets[start + rank + 1] += 1
     for k in range(n_right + 1):
         offsets[k + 1] += offsets[k]
@@ -457,42 +459,42 @@ def _sweep(starts, inserted, groups, ranks, negated, counts):  # type: ignore[no
         count = whole if negated[0] else np.int64(0)
         for side in range(2):
             rank = ranks[0, side, i]
-            if 0 < rank and rank < size:
+            if rank > 0 and rank < size:
                 questions[offsets[start + rank]] = 2 * i + 1 - side
                 offsets[start + rank] += 1
             elif rank > 0:
                 count += whole if (side == 1) != negated[0] else -whole
         counts[i] = count
     tree = np.zeros(n_right, dtype=np.int32)
-    asked_so_far = np.int64(0)
+    n_asked = np.int64(0)
     for g in range(starts.shape[0] - 1):
         start = starts[g]
         size = starts[g + 1] - start
         for done in range(size):
             # offsets[k] is now where the questions that come after the first k right rows end.
-            while asked_so_far < offsets[start + done]:
-                i = questions[asked_so_far] >> 1
-                begins = questions[asked_so_far] & 1
-                asked_so_far += 1
+            while n_asked < offsets[start + done]:
+                i = questions[n_asked] >> 1
+                begins = questions[n_asked] & 1
+                n_asked += 1
                 found = np.int64(0)
-                k = np.int64(ranks[1, 1, i])
-                if k == size:
+                node = np.int64(ranks[1, 1, i])
+                if node == size:
                     found = np.int64(done)
-                    k = np.int64(0)
-                while k > 0:
-                    found += tree[start + k - 1]
-                    k &= k - 1
-                k = np.int64(ranks[1, 0, i])
-                while k > 0:
-                    found -= tree[start + k - 1]
-                    k &= k - 1
+                    node = np.int64(0)
+                while node > 0:
+                    found += tree[start + node - 1]
+                    node &= node - 1
+                node = np.int64(ranks[1, 0, i])
+                while node > 0:
+                    found -= tree[start + node - 1]
+                    node &= node - 1
                 if negated[1]:
                     found = done - found
                 counts[i] += found if (begins == 0) != negated[0] else -found
-            k = np.int64(inserted[start + done]) + 1
-            while k <= size:
-                tree[start + k - 1] += 1
-                k += k & -k
+            node = np.int64(inserted[start + done]) + 1
+            while node <= size:
+                tree[start + node - 1] += 1
+                node += node & -node
 
 
 def _ordered(groups: I32, n_groups: int, values: I32, n_values: int) -> I32:
@@ -521,11 +523,17 @@ class _Sides(NamedTuple):
     right_groups: I32
     n_groups: int
 
-    def of(self, left: Bool, right: slice) -> _Sides:
+    def of(self, left: I64, right: slice) -> _Sides:
         """Some of the left rows, and a range of the right rows."""
         return _Sides(
-            self.left[left], self.right[right], self.left_groups[left], self.right_groups[right], self.n_groups
-        )
+            self.left[left], self.right[right], self.left_groups[left], self.right_groups[right],
+            self.n_groups,
+        )  # fmt: skip
+
+    def scan_cost(self, n_predicates: int) -> float:
+        n_left = np.bincount(self.left_groups, minlength=self.n_groups)
+        n_right = np.bincount(self.right_groups, minlength=self.n_groups)
+        return _scan_cost(n_left, n_right, n_predicates)
 
 
 class _Job(NamedTuple):
@@ -584,7 +592,7 @@ def _swept(job: _Job, sides: _Sides, predicates: Sequence[int]) -> I64:
         return counts
     starts = np.zeros(sides.n_groups + 1, dtype=np.int64)
     np.cumsum(np.bincount(sides.right_groups, minlength=sides.n_groups), out=starts[1:])
-    sizes = np.diff(starts)[sides.left_groups]
+    sizes: I64 = np.diff(starts)[sides.left_groups]
     if not predicates:
         return sizes
     ranks = np.empty((2, 2, len(sides.left)), dtype=np.int32)
@@ -609,7 +617,7 @@ def _swept(job: _Job, sides: _Sides, predicates: Sequence[int]) -> I64:
                     ranks[q, side],
                 )  # fmt: skip
     if len(predicates) == 1:
-        inside = (ranks[0, 1] - ranks[0, 0]).astype(np.int64)
+        inside: I64 = (ranks[0, 1] - ranks[0, 0]).astype(np.int64)
         return sizes - inside if job.asked.negated[predicates[0]] else inside
     place = np.empty(len(sides.right), dtype=np.int32)
     place[orders[1]] = np.arange(len(place), dtype=np.int32) - starts[sides.right_groups[orders[1]]]
@@ -650,14 +658,14 @@ def _scanned(
     right_offsets: I64, twins: I64,
 ) -> Matches:  # fmt: skip
     """`_scan`; twins are positions, and are counted. `rows` None: the right rows are those from 0 on."""
-    pairs, n_pairs = np.full((2, SAMPLES, 2), -1, dtype=np.int64), np.zeros(2, dtype=np.int64)
+    pairs, n_pairs = np.full((2, SAMPLES, 3), -1, dtype=np.int64), np.zeros(2, dtype=np.int64)
     total = _scan(
         frozen(asked_for.low), frozen(asked_for.high), frozen(asked_for.negated), frozen(left_offsets),
         frozen(codes), frozen(columns), frozen(n_codes),
         frozen(rows if rows is not None else np.empty(0, np.int32)), rows is None, frozen(right_offsets),
         frozen(twins), pairs, n_pairs,
     )  # fmt: skip
-    return Matches(int(total), np.concatenate([pairs[0, : n_pairs[0]], pairs[1, : n_pairs[1]]]))
+    return Matches(int(total), np.concatenate([pairs[0, : n_pairs[0], :2], pairs[1, : n_pairs[1], :2]]))
 
 
 def _scan_sides(job: _Job, sides: _Sides, predicates: Sequence[int]) -> None:
@@ -668,9 +676,9 @@ def _scan_sides(job: _Job, sides: _Sides, predicates: Sequence[int]) -> None:
     offsets = np.zeros((2, sides.n_groups + 1), dtype=np.int64)
     for side, groups in enumerate((sides.left_groups, sides.right_groups)):
         np.cumsum(np.bincount(groups, minlength=sides.n_groups), out=offsets[side, 1:])
-    keep = list(predicates)
+    keep = np.array(predicates, dtype=np.int64)
     part = Asked(
-        job.asked.low[np.ix_(keep, left)], job.asked.high[np.ix_(keep, left)], job.asked.negated[keep]
+        job.asked.low[keep[:, None], left], job.asked.high[keep[:, None], left], job.asked.negated[keep]
     )
     twins = job.twins[left]
     twins[twins >= 0] = job.rows[twins[twins >= 0]]
@@ -687,7 +695,9 @@ def _sweep_sides(job: _Job, sides: _Sides, predicates: Sequence[int]) -> None:
     total = int(counts.sum())
     pairs = [np.empty((0, 2), np.int64)]
     known = sum(len(f.pairs) for f in job.found)
-    for i in sides.left[np.flatnonzero(counts)[:SAMPLES]].tolist() if known < SAMPLES else ():
+    some = np.flatnonzero(counts) if known < SAMPLES else np.empty(0, np.int64)
+    some = some[np.linspace(0, len(some) - 1, min(2 * SAMPLES, len(some))).astype(np.int64)]
+    for i in sides.left[some].tolist():
         twin = int(job.twins[i])
         itself = int(job.rows[twin]) if twin >= 0 else -1
         rows = job.rows[sides.right]
@@ -698,7 +708,7 @@ def _sweep_sides(job: _Job, sides: _Sides, predicates: Sequence[int]) -> None:
 def _matches_of(
     wanted: Asked, left: int, codes: I32, columns: I64, rows: I32 | None, live: Bool | None, twin: int
 ) -> I64:
-    """Up to SAMPLES pairs of a left row with the given right rows, or all, that are live; but not with itself."""
+    """Up to SAMPLES pairs of a left row with live right rows, the given ones or all; none with itself."""
     out = np.empty(SAMPLES, dtype=np.int64)
     n = _first_matches(
         frozen(wanted.low[:, left]), frozen(wanted.high[:, left]), frozen(wanted.negated), frozen(codes),
@@ -712,9 +722,7 @@ def _count_sides(job: _Job, sides: _Sides, predicates: Sequence[int]) -> None:
     """Count the matches of some rows that are left to be compared in these predicates, none an equality."""
     if not len(sides.left) or not len(sides.right):
         return
-    n_left = np.bincount(sides.left_groups, minlength=sides.n_groups)
-    n_right = np.bincount(sides.right_groups, minlength=sides.n_groups)
-    scan = _scan_cost(n_left, n_right, len(predicates)) if predicates else np.inf
+    scan = sides.scan_cost(len(predicates)) if predicates else np.inf
     n_unequal = int(job.asked.negated[list(predicates)].sum())
     if scan <= _scan_limit(len(sides.left) + len(sides.right), len(predicates), n_unequal):
         _scan_sides(job, sides, predicates)
@@ -741,10 +749,9 @@ def _halve(job: _Job, sides: _Sides, predicates: Sequence[int]) -> None:
     while waiting:
         left, start, stop = waiting.pop()
         part = sides.of(left, slice(start, stop))
-        n_left = np.bincount(part.left_groups, minlength=part.n_groups)
-        n_right = np.bincount(part.right_groups, minlength=part.n_groups)
-        scan = _scan_cost(n_left, n_right, len(predicates))
-        if scan <= _scan_limit(len(left) + stop - start, len(predicates), len(predicates) - 3):
+        if part.scan_cost(len(predicates)) <= _scan_limit(
+            len(left) + stop - start, len(predicates), len(predicates) - 3
+        ):
             _scan_sides(job, part, predicates)
             continue
         middle = start + int(np.searchsorted(y[start:stop], y[(start + stop) // 2]))
@@ -815,9 +822,9 @@ def expected_cost(n_left: int, n_right: int, ops: Sequence[int]) -> float:
 def count_matches(compared: Compared, rows: I32 | None = None, twins: I64 | None = None) -> Matches:
     """All pairs of a left row and a right row that satisfy all predicates; of no predicates, all pairs.
 
-    IN rows int32[m]: positions of the right rows, all different; None: all rows of `codes`. IN twins int64[n]:
-    the position of the right row that a left row is itself, -1 if it is none of them; that is no pair.
-    At least min(total, SAMPLES) pairs are told.
+    IN rows int32[m]: positions of the right rows, all different; None: all rows of `codes`. IN twins
+    int64[n]: the position of the right row that a left row is itself, -1 if it is none of them; that is no
+    pair. At least min(total, SAMPLES) pairs are told.
 
     Cost: (n / 512) * m a predicate, or (n + m) log m with at most two predicates that are not equalities,
     doubled by each further `!=`, times log m for each further inequality: whichever is less.

@@ -70,12 +70,24 @@ class DependencyChange:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """What somebody relies on, and whether it holds: columns that are unique, or included in others."""
+    """What somebody relies on, and whether it holds: columns that are unique, or included in others, or a rule.
+
+    Of a rule `n_violations` counts the ordered pairs of rows against it; the witnesses are a few of them.
+    """
 
     table: str
     columns: tuple[str, ...]
     holds: bool
-    referenced: Side | None = None  # of an inclusion; None: a key
+    referenced: Side | None = None  # of an inclusion
+    rule: Dc | None = None
+    n_violations: int = 0
+    witnesses: tuple[Pair, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        if self.rule is not None:
+            return "dc"
+        return "ucc" if self.referenced is None else "ind"
 
     def __str__(self) -> str:
         """The dependency, without its table where that is clear.
@@ -83,11 +95,17 @@ class Pin:
         >>> str(Pin("t", ("a", "b"), True)), str(Pin("t", ("a",), True, Side("u", ("b",))))
         ('[a, b]', 't[a] in u[b]')
         """
+        if self.rule is not None:
+            return self.rule.formula
         own = f"[{', '.join(self.columns)}]"
         return own if self.referenced is None else f"{self.table}{own} in {self.referenced}"
 
     def to_dict(self) -> dict[str, Any]:
         told = {"table": self.table, "columns": list(self.columns), "holds": self.holds}
+        if self.rule is not None:
+            pairs = [[row.to_dict() for row in pair] for pair in self.witnesses]
+            rule = {"rule": self.rule.to_dict(), "formula": self.rule.formula}
+            return {**told, **rule, "n_violations": self.n_violations, "witnesses": pairs}
         return told if self.referenced is None else {**told, "referenced": self.referenced.to_dict()}
 
 
@@ -210,7 +228,11 @@ class Change:
             return
         yield from self.headlines()
         for pin in self.broken_pins:
-            yield f"  PINNED, does not hold: {pin}"
+            n = f" ({pin.n_violations:,} pairs of rows)" if pin.rule is not None else ""
+            yield f"  PINNED, does not hold: {pin}{n}"
+            for pair in pin.witnesses[:1]:
+                for row in pair:
+                    yield f"      {row_text(row, pin.columns)}"
         if self.action == "track":
             return
         for title, changes in (

@@ -116,11 +116,19 @@ class Found:
     complete: bool  # whether every violating pair was looked at
 
 
-def probe(relation: Relation, plan: Plan, batch: Sequence[SegmentRef] | None = None, limit: int = 0) -> Found:
+def probe(
+    relation: Relation,
+    plan: Plan,
+    batch: Sequence[SegmentRef] | None = None,
+    limit: int = 0,
+    *,
+    apart: bool = False,
+) -> Found:
     """The evidence of pairs of rows that violate one of the plan's constraints.
 
-    With a batch, of its rows with all others; without, of all pairs of live rows. With a limit a task looks
-    at so many pairs of an access at most, and `complete` tells whether that was all.
+    With a batch, of its rows with all others; without, of all pairs of live rows, or (`apart`) of those of
+    each segment alone. With a limit a task looks at so many pairs of an access at most, and `complete` tells
+    whether that was all.
     """
     n_words = plan.dcs.shape[1]
     accesses = plan.accesses
@@ -139,6 +147,8 @@ def probe(relation: Relation, plan: Plan, batch: Sequence[SegmentRef] | None = N
     for i, part in enumerate(parts):
         for segment in [*(others if batch is not None else ()), *parts[: i + 1]]:
             own = segment.number == part.number
+            if apart and not own:
+                continue
             fields = {**shared, "segment": segment.to_dict(), "source": part.to_dict(), "own": own}
             if listed:
                 payloads.append(relation._payload(**fields, accesses=listed, part=0, n_parts=1))
@@ -163,6 +173,29 @@ def probe(relation: Relation, plan: Plan, batch: Sequence[SegmentRef] | None = N
 
 # Rows that are folded into one, at a guess: only for the division of work.
 FOLDING = 4.0
+
+
+def evidence_of(relation: Relation, space: PredicateSpace, pairs: I64) -> tuple[U64, I64]:
+    """(masks, pairs): the evidence of a few pairs (t, s) of row ids, int64[p, 2], and of (s, t)."""
+    columns = space_columns(space, relation.schema)
+    masks, witnesses = [np.empty((0, columns.n_words), np.uint64)], [np.empty((0, 2), np.int64)]
+    opened_ = [open_segment(relation.root, s, relation.schema) for s in relation.segments]
+    places = [(segment, segment.positions(pairs[:, 0])) for segment in opened_]
+    for segment in opened_:
+        theirs = segment.positions(pairs[:, 1])
+        for source, mine in places:
+            at = np.flatnonzero((theirs >= 0) & (mine >= 0))
+            if not len(at):
+                continue
+            values = half_rank_rows(segment, source, mine[at], columns.pairs)[:, None, :]
+            listed = ListedPairs(segment.codes, values, columns.groups, columns.n_words)
+            for i in range(len(at)):  # one by one: which direction has which mask
+                found = listed.evidence(np.array([i]), theirs[at[i : i + 1]])
+                masks.append(found.masks)
+                t, s = pairs[at[i]].tolist()
+                turned = found.batch_first.tolist()
+                witnesses.append(np.array([(t, s) if first else (s, t) for first in turned]))
+    return np.concatenate(masks), np.concatenate(witnesses)
 
 
 # -- in a task ---------------------------------------------------------------------------------

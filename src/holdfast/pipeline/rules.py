@@ -1,8 +1,8 @@
 """Rules that are watched: how many ordered pairs of rows violate a denial constraint, and a few of them.
 
-A rule is a set of predicates (left column, operator, right column) that no two different rows t, s may satisfy
-together: `t.left op s.right`. Law: violations(R + D) = violations(R) + those of pairs with a row of D; so a
-batch costs deleted x (remaining and deleted) and inserted x (all), never the pairs of the table.
+A rule is a set of predicates (left column, operator, right column) that no two different rows t, s may
+satisfy together: `t.left op s.right`. Law: violations(R + D) = violations(R) + those of pairs with a row of
+D; so a batch costs deleted x (remaining and deleted) and inserted x (all), never the pairs of the table.
 
 - `verify` counts all ordered pairs of live rows: by sorting, n log n. Where a rule has an equality, parts of
   the values are tasks; else pairs of parts of the segments.
@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from holdfast.kernels import order_index
 from holdfast.kernels.order_index import EQ, GE, GT, LE, LT, NE, SYMMETRIC, OrderIndex
+from holdfast.kernels.rule_violations import SAMPLES as SAMPLES  # told to callers, too
 from holdfast.kernels.rule_violations import (
-    SAMPLES,
     Compared,
     Matches,
     chosen,
@@ -52,15 +52,15 @@ Payload = dict[str, Any]
 Predicate = tuple[int, int, int]
 
 # Expected nanoseconds of one core that are spent inline at most; from what on on all cores; by one task.
-INLINE_NS = 2e10
+INLINE_NS = 1e10
 WORTH_THREADS_NS = 2e7
 TASK_NS = 2e7
 # Left rows of a task at least: a block of the scan.
 TASK_ROWS = 512
 MAX_PARTS = 64
-# Rows of one part of a verification, and from how many rows on it is divided among the cores.
+# Rows of one part of a verification at most, and at least where it is divided among the cores.
 PART_ROWS = 1 << 22
-DIVIDE_ROWS = 1 << 18
+DIVIDE_ROWS = 1 << 17
 # Nanoseconds to ask one chain of an order index for one row.
 CHAIN_NS = 150.0
 # A column of so few values has long lists; an order index with it has no more chains than values.
@@ -149,8 +149,7 @@ def _verified(relation: Relation, rules: Sequence[Rule], sample: int) -> list[Fo
         fields: list[Payload] = []
         if EQ in reduced.ops and not sample:
             n_parts = -(-n_rows // PART_ROWS)
-            if n_rows >= DIVIDE_ROWS:
-                n_parts = max(n_parts, relation.engine.cores)
+            n_parts = max(n_parts, min(relation.engine.cores, n_rows // DIVIDE_ROWS))
             segments = [s.to_dict() for s in live]
             fields = [{"segments": segments, "part": p, "n_parts": n_parts} for p in range(n_parts)]
             work += n_parts * expected_cost(n_rows // n_parts, n_rows // n_parts, reduced.ops)
@@ -213,10 +212,10 @@ def count_part(payload: Payload) -> bytes:
         first = np.arange(starts[-1]) < starts[n_left]
         left, right = left & first, right & ~first
     if payload.get("n_parts", 1) > 1:
-        # A row's left values are in one part, and its right values perhaps in another.
-        sides = [_part_of(codes, [place[p[side]] for p in rule.predicates if p[1] == EQ], payload["n_parts"])
-                 for side in (0, 2)]  # fmt: skip
-        left, right = (live & (part == payload["part"]) for live, part in zip((left, right), sides, strict=True))
+        # A row's left values are in one part, its right values perhaps in another.
+        equal = [(place[a], place[b]) for a, op, b in rule.predicates if op == EQ]
+        left = left & (_part_of(codes, [a for a, _ in equal], payload["n_parts"]) == payload["part"])
+        right = right & (_part_of(codes, [b for _, b in equal], payload["n_parts"]) == payload["part"])
     mine = np.flatnonzero(left)
     if payload.get("sample") and len(mine) > payload["sample"]:
         mine = mine[np.linspace(0, len(mine) - 1, payload["sample"]).astype(np.int64)]
@@ -463,7 +462,8 @@ class _Place:
         """The pairs with a row of the source as t that violate a rule; some of them, if asked to tell."""
         segment = self.segment
         columns = [b for _, _, b in rule.predicates]
-        half_ranks = half_rank_rows(segment, self.source, self.positions, [(a, b) for a, _, b in rule.predicates])
+        compare = [(a, b) for a, _, b in rule.predicates]
+        half_ranks = half_rank_rows(segment, self.source, self.positions, compare)
         n_codes = np.array([len(segment.dictionary(b)) + 1 for b in columns], dtype=np.int64)
         compared = Compared(half_ranks, rule.ops, segment.codes, np.array(columns, dtype=np.int64), n_codes)
         if self.own:
@@ -537,7 +537,7 @@ class _Lists:
 
 
 def _order_for(segment: Segment, columns: Sequence[int]) -> tuple[tuple[int, int], OrderIndex] | None:
-    """The predicates, in its order, and an order index that answers one or two of them; None if there is none."""
+    """An order index that answers the predicates, if they are one or two, and they in its order."""
     if not 1 <= len(columns) <= 2:
         return None
     p, q = (0, len(columns) - 1) if columns[0] <= columns[-1] else (len(columns) - 1, 0)
@@ -561,7 +561,7 @@ def _positions(payload: Payload, name: str) -> I64 | None:
 def wanted_indexes(
     rules: Sequence[Rule], schema: Schema, distinct: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[OrderKey, ...]]:
-    """(columns, orders): the indexes with which batches are cheap: equality indexes of columns, order indexes.
+    """(columns, orders): the indexes that make batches cheap: equality indexes of columns, order indexes.
 
     IN distinct: about how many values each column has. A rule with an equality wants the lists of the one
     with most values, on both sides. One or two predicates are counted by an order index of their columns,
