@@ -32,7 +32,7 @@ from holdfast.history import Explanation, LogEntry
 from holdfast.inspection import IndExplanation
 from holdfast.model.change import Change, Pin
 from holdfast.model.dependency import KINDS, Dependency, Side
-from holdfast.model.predicate import OPERATORS, SYMMETRIC, Operator, Predicate
+from holdfast.model.predicate import OPERATORS, SYMMETRIC, Operator, same_rule
 from holdfast.model.schema import Nulls
 from holdfast.storage import litter
 from holdfast.storage.files import FileRef, check_file
@@ -297,11 +297,11 @@ class Workspace(Writer):
             table = rules.only_table(self.tables(), rule)
         base, state = self._current(table)
         predicates = rules.read_rule(rule, state.schema, table, base)
-        rest = tuple(r for r in state.rules if not _same_rule(r.predicates, predicates))
+        rest = tuple(r for r in state.rules if not same_rule(r.predicates, predicates))
         if remove:
             if len(rest) == len(state.rules):
                 raise UsageError(f"the rule {rule!r} of table {table!r} is not pinned.")
-            [gone] = [r for r in state.rules if _same_rule(r.predicates, predicates)]
+            [gone] = [r for r in state.rules if same_rule(r.predicates, predicates)]
             state = replace(state, rules=rest)
             pin = rules.pin_of(table, gone, state.n_rows)
         else:
@@ -434,11 +434,6 @@ class Workspace(Writer):
     def tidy(self, *, grace_s: float = litter.GRACE_S) -> int:
         """Remove files that nothing needs any more; how many. See `storage/litter.py` for the rule."""
         return litter.remove_litter(self.root, self.ledger, grace_s=grace_s)
-
-
-def _same_rule(one: Sequence[Predicate], other: Sequence[Predicate]) -> bool:
-    """Whether two rules are the same, in whatever order, or with t and s exchanged."""
-    return set(one) in (set(other), {p.mirrored for p in other})
 
 
 def _batches(batches: Mapping[str, Mapping[str, Any]]) -> dict[str, Batch]:

@@ -37,14 +37,14 @@ def read_rule(text: str, schema: Schema, table: str, version: int | None) -> tup
             raise rule_error(
                 text,
                 at,
-                f"{predicate.left!r} is of type {left} and {predicate.right!r} of type {right}; only columns of "
-                "one type are compared across rows",
+                f"{predicate.left!r} is of type {left} and {predicate.right!r} of type {right}; only columns "
+                "of one type are compared across rows",
             )
         if predicate.op not in ("=", "!=") and not ordered(left):
             raise rule_error(
                 text,
                 at,
-                f"{predicate.left!r} is of type {left}, whose values have no order; it is compared by = and !=",
+                f"{predicate.left!r} is of type {left}, whose values have no order; compare it by = or !=",
             )
     return tuple(dict.fromkeys(p for p, _ in found))
 

@@ -70,7 +70,7 @@ class DependencyChange:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """What somebody relies on, and whether it holds: columns that are unique, or included in others, or a rule.
+    """What somebody relies on, and whether it holds: a key, an inclusion, or a rule.
 
     Of a rule `n_violations` counts the ordered pairs of rows against it; the witnesses are a few of them.
     """

@@ -356,6 +356,12 @@ def is_trivial(predicates: Iterable[Predicate]) -> bool:
     return any(_TRIVIAL[state] for state in _grouped(predicates).values())
 
 
+def same_rule(one: Iterable[Predicate], other: Iterable[Predicate]) -> bool:
+    """Whether two rules have the same predicates, in whatever order, or with t and s exchanged."""
+    mine, theirs = set(one), set(other)
+    return mine in (theirs, {p.mirrored for p in theirs})
+
+
 def reduced(predicates: Iterable[Predicate]) -> tuple[Predicate, ...]:
     """The same, said with one predicate for each group; ValueError if it is trivial.
 
