@@ -22,10 +22,14 @@ from holdfast.kernels.masks import mask_of, maximal_masks, n_words_for, position
 from holdfast.kernels.pairs import WITNESSES
 from holdfast.state.counted import CountedEvidence
 from holdfast.state.cover import Cover
+from holdfast.state.dc_cover import DcCover
+from holdfast.state.dc_evidence import DcEvidence
 from holdfast.state.evidence import WitnessedEvidence
 from holdfast.state.fd_cover import FdCover, Relevant
 from holdfast.state.fd_evidence import FdEvidence
 from holdfast.state.pair_counts import PairCounts
+from holdfast.state.row_rules import RowCounts
+from laws import predicate_states, row_counts
 from reference import clusters as cluster_reference
 from reference.inds import comparable
 from reference.keys import Combination, Row, agree_set
@@ -299,6 +303,25 @@ def _pair_counts_changed(
 
 
 STATES = [
+    StateType(
+        "linear", RowCounts, row_counts.scratch, row_counts.grown, row_counts.shrunk, row_counts.meaning
+    ),
+    StateType(
+        "quadratic",
+        DcEvidence,
+        predicate_states.evidence,
+        predicate_states.evidence_grown,
+        predicate_states.evidence_shrunk,
+        predicate_states.meaning,
+    ),
+    StateType(
+        "derived",
+        DcCover,
+        predicate_states.cover,
+        lambda state, old, new, n, nulls: predicate_states.cover_changed(state, old, {**old, **new}, n),
+        lambda state, left, gone, n, nulls: predicate_states.cover_changed(state, {**left, **gone}, left, n),
+        predicate_states.meaning,
+    ),
     StateType(
         "quadratic",
         WitnessedEvidence,
