@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,21 @@ import typer
 
 import holdfast
 from holdfast.app.options import EngineName, columns_of
-from holdfast.app.report import Paper, print_change, print_headlines, progress_on, safe, share, side_text
+from holdfast.app.report import (
+    Paper,
+    columns_text,
+    plural,
+    print_change,
+    print_headlines,
+    progress_on,
+    safe,
+    share,
+    side_text,
+)
 from holdfast.errors import HoldfastError, UnknownTableError, UsageError, shorten
 from holdfast.model.change import Change
 from holdfast.model.dependency import Side
+from holdfast.storage.constraints import DcRef
 from holdfast.storage.tables import FdRef
 
 BROKEN, BAD_INPUT, INTERNAL, INTERRUPTED, NO_READER = 1, 2, 70, 130, 141
@@ -58,7 +70,8 @@ def reported(ctx: typer.Context) -> Iterator[None]:
     except HoldfastError as error:
         if debug:
             traceback.print_exception(error)
-        note(f"{type(error).__name__}: {error}")
+        for line in _error_lines(f"{type(error).__name__}: {error}"):
+            note(line)
         raise typer.Exit(BAD_INPUT) from None
     except KeyboardInterrupt:
         note("interrupted")
@@ -77,6 +90,20 @@ def reported(ctx: typer.Context) -> Iterator[None]:
         raise typer.Exit(INTERNAL) from None
 
 
+# What an error about a rule ends with: the rule, and a caret below the place.
+_POINTED = re.compile(r"(.*)\n(  [^\n]*)\n( +\^)", re.DOTALL)
+
+
+def _error_lines(text: str) -> tuple[str, ...]:
+    r"""The lines of an error message: one, unless it points at a place in a rule.
+
+    >>> _error_lines("no table 'a\nb'."), _error_lines("at character 2 of the rule: no.\n  n(t.a)\n   ^")
+    (("no table 'a\nb'.",), ('at character 2 of the rule: no.', '  n(t.a)', '   ^'))
+    """
+    pointed = _POINTED.fullmatch(text)
+    return (text,) if pointed is None else pointed.groups()
+
+
 def note(text: str) -> None:
     print(safe(text), file=sys.stderr)
 
@@ -86,16 +113,38 @@ def print_json(document: dict[str, Any]) -> None:
     print(json.dumps(document, indent=2, allow_nan=False))
 
 
-def tell_change(change: Change, as_json: bool) -> None:
-    """A change for people, or for programs with its headlines on standard error."""
+def tell_change(change: Change, as_json: bool, bounds: Mapping[str, Sequence[str]] | None = None) -> None:
+    """A change for people, or for programs with its headlines on standard error.
+
+    `bounds` says of tables what the search for denial constraints left out.
+    """
     if as_json:
         print_headlines(Paper(sys.stderr), change)
-        print_json(change.to_dict())
+        document = change.to_dict()
+        for told in (document, *document["tables"]):
+            if (bounds or {}).get(told.get("table")):
+                told["bounds"] = list((bounds or {})[told["table"]])
+        print_json(document)
     else:
-        print_change(Paper(sys.stdout), change)
+        print_change(Paper(sys.stdout), change, bounds)
 
 
-def evidence_text(ref: FdRef) -> str:
+def dc_bounds(ref: DcRef | None) -> list[str]:
+    """What bounds the search for denial constraints, in words."""
+    if ref is None:
+        return []
+    found = []
+    if ref.max_predicates:
+        found.append(f"at most {plural(ref.max_predicates, 'predicate')} (--max-predicates)")
+    if ref.operators:
+        found.append(f"only the operators {' '.join(ref.operators)} (--operators)")
+    if ref.chosen:
+        columns = dict.fromkeys(group.left for group in ref.space.groups)
+        found.append(f"only the columns {columns_text(list(columns))} (--columns, --exclude)")
+    return found
+
+
+def evidence_text(ref: FdRef | DcRef) -> str:
     """Which evidence is kept, and up to which error.
 
     >>> ref = FdRef("counted", 3, 0.01, *[None] * 3)

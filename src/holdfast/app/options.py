@@ -12,6 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.errors import UsageError, shorten, shorten_path
+from holdfast.model.notation import ARROW
+from holdfast.model.row_rule import is_row_rule
 
 
 class EngineName(StrEnum):
@@ -59,7 +61,8 @@ Kinds = Annotated[
     typer.Option(
         "--kinds",
         metavar="KIND,...",
-        help="What to keep: ucc (keys), fd (functional dependencies), ind (inclusions).",
+        help="What to keep: ucc (keys), fd (functional dependencies), ind (inclusions), dc (denial "
+        "constraints: rules about two rows; row comes with them), row (rules about each row).",
     ),
 ]
 Nulls = Annotated[
@@ -82,12 +85,13 @@ Chosen = Annotated[
     typer.Option(
         "--columns",
         metavar="PATTERN,...",
-        help="Only columns like these (* and ? match) take part in inclusions.",
+        help="Only columns like these (* and ? match) take part in inclusions, denial constraints and row "
+        "rules.",
     ),
 ]
 Exclude = Annotated[
     list[str] | None,
-    typer.Option("--exclude", metavar="PATTERN,...", help="Columns like these take no part in inclusions."),
+    typer.Option("--exclude", metavar="PATTERN,...", help="Columns like these take no part in them."),
 ]
 
 MaxLhs = Annotated[
@@ -104,16 +108,33 @@ MaxError = Annotated[
     typer.Option(
         "--max-error",
         metavar="SHARE",
-        help="Also keep the functional dependencies and keys that at most this share of the pairs of rows "
-        "violates, such as 0.01.",
+        help="Also keep what at most this share of the pairs of rows violates, such as 0.01: functional "
+        "dependencies and keys, denial constraints; and row rules that this share of the rows violates.",
     ),
 ]
 Evidence = Annotated[
     EvidenceName | None,
     typer.Option(
         "--evidence",
-        help="What functional dependencies are kept from: counted knows every error, witnessed is for tall "
-        "tables. By default a cost model chooses.",
+        help="What functional dependencies and denial constraints are kept from: counted knows every error, "
+        "witnessed is for tall tables. By default a cost model chooses.",
+    ),
+]
+MaxPredicates = Annotated[
+    int | None,
+    typer.Option(
+        "--max-predicates",
+        min=1,
+        metavar="N",
+        help="Look for denial constraints of at most N predicates.",
+    ),
+]
+Operators = Annotated[
+    str | None,
+    typer.Option(
+        "--operators",
+        metavar="OP,...",
+        help="Write denial constraints with these operators only (= != < <= > >=); < brings >, <= brings >=.",
     ),
 ]
 
@@ -278,21 +299,27 @@ def tracking(
     max_lhs: int | None,
     max_error: float | None,
     evidence: EvidenceName | None,
+    max_predicates: int | None,
+    operators: str | None,
 ) -> dict[str, Any]:
     """How `track` and `track-all` track a table."""
     wanted = split(kinds)
-    about: dict[tuple[str, str], dict[str, object]] = {
-        ("ind", "inclusions"): {"--as-text": as_text, "--columns": columns, "--exclude": exclude},
-        ("fd", "functional dependencies"): {
-            "--max-lhs": max_lhs,
-            "--max-error": max_error is not None,
-            "--evidence": evidence,
-        },
+    given: dict[str, tuple[object, tuple[str, ...]]] = {
+        "--as-text": (as_text, ("ind",)),
+        "--columns": (columns, ("ind", "dc", "row")),
+        "--exclude": (exclude, ("ind", "dc", "row")),
+        "--max-lhs": (max_lhs, ("fd",)),
+        "--max-error": (max_error is not None, ("fd", "dc", "row")),
+        "--evidence": (evidence, ("fd", "dc")),
+        "--max-predicates": (max_predicates, ("dc",)),
+        "--operators": (operators is not None, ("dc",)),
     }
-    for (kind, noun), options in about.items():
-        idle = [name for name, given in options.items() if given]
-        if idle and kind not in wanted:
-            raise UsageError(f"{idle[0]} is about {noun}, which are not to be kept: add {kind} to --kinds.")
+    for name, (value, kinds_of) in given.items():
+        if value and not {*wanted} & {*kinds_of}:
+            nouns = listed([NOUNS_OF_KINDS[kind] for kind in kinds_of])
+            raise UsageError(
+                f"{name} is about {nouns}, which are not to be kept: add {listed(kinds_of, 'or')} to --kinds."
+            )
     return {
         "kinds": wanted,
         "nulls": nulls.value,
@@ -305,7 +332,55 @@ def tracking(
         "max_lhs": max_lhs,
         "max_error": max_error,
         "evidence": None if evidence is None else evidence.value,
+        "max_predicates": max_predicates,
+        "operators": None if operators is None else operators_of(operators),
     }
+
+
+NOUNS_OF_KINDS = {
+    "ucc": "keys",
+    "fd": "functional dependencies",
+    "ind": "inclusions",
+    "dc": "denial constraints",
+    "row": "row rules",
+}
+
+
+def listed(words: Sequence[str], last: str = "and") -> str:
+    """
+    >>> listed(["a"]), listed(["a", "b", "c"], "or")
+    ('a', 'a, b or c')
+    """
+    *first, end = words
+    return f"{', '.join(first)} {last} {end}" if first else end
+
+
+def operators_of(text: str) -> list[str]:
+    """The operators of a text, with commas or spaces between.
+
+    >>> operators_of("=, != <")
+    ['=', '!=', '<']
+    """
+    return text.replace(",", " ").split()
+
+
+_OPERATOR_SIGNS = re.compile("[=<>!≤≥≠]")
+
+
+def is_rule(text: str, known: Collection[str]) -> bool:
+    """Whether an argument is meant as a rule, about two rows or about one, and not as columns.
+
+    >>> texts = "zip, a<b", "a<b -> zip", "not(t.zip = s.zip)", "net <= zip"
+    >>> [is_rule(text, ["zip", "a<b"]) for text in texts]
+    [False, False, True, True]
+    """
+    if text in known:
+        return False
+    if not is_row_rule(text):
+        return True
+    if ARROW in text or _OPERATOR_SIGNS.search(text) is None:
+        return False
+    return "\n" in text or not all(part in known for part in split(text))
 
 
 def sources_of(given: Sequence[str]) -> dict[str, str]:

@@ -40,11 +40,11 @@ Folded = Callable[[tuple[int, ...]], int]
 # chain of an order index; a row of a list that is walked; a row that an order index gives; to compare it on
 # the other predicates of an access; a pair found, for each group of its evidence; a row that is scanned.
 ASKED_NS = 140.0
-WALKED_NS = 2.0
-FETCHED_NS = 5.0
-COMPARED_NS = 1.0
+WALKED_NS = 4.0
+FETCHED_NS = 4.0
+COMPARED_NS = 4.0
 FOUND_NS = 4.0
-SCANNED_NS = 3.0
+SCANNED_NS = 4.0
 # So many pairs of the sample are looked at.
 PAIRS_SEEN = 1 << 16
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels import dc_forms as kernel
-from holdfast.kernels.dc_implication import not_implied
+from holdfast.kernels.dc_implication import contradictory, not_implied
 from holdfast.kernels.masks import popcounts, unique_masks
 from holdfast.model.predicate import OPERATORS, SYMMETRIC, Operator, PredicateSpace
 
@@ -77,12 +77,36 @@ def concise(masks: U64, space: PredicateSpace, order: I64 | None = None) -> I64:
     its rows, with NULLs or without. The least interesting is tried first and dropped if what is left implies
     it; then the next one. So none that stays is implied by the others that stay, as far as propagation
     (`kernels.dc_implication`) can see: `<` where `<=` holds, transitivity of FDs, DCs with a key
-    inside, columns that stand for each other.
+    inside, columns that stand for each other. `tautologies` go, too.
     """
     frame = _Frame(space)
     states = frame.states_of(masks)
     ranks = np.arange(len(masks), dtype=np.int64) if order is None else np.asarray(order, dtype=np.int64)
-    return np.flatnonzero(not_implied(states, frame.images_of(states), ranks))
+    return np.flatnonzero(not_implied(states, frame.images_of(states), ranks, tautologies(masks, space)))
+
+
+def tautologies(masks: U64, space: PredicateSpace) -> Bool:
+    """Which DCs no table can violate, for a reason across groups: bool[k].
+
+    Such as not(t.a < s.b and t.b <= s.a and t.b >= s.b): s.b is at most t.b, that at most s.a ... The cover has
+    them where columns are compared with each other, since each group on its own could be satisfied.
+    Sound and complete for comparisons of values in a dense order without ends, and NULL.
+    """
+    numbers = {name: i for i, name in enumerate(dict.fromkeys(g.left for g in space.groups))}
+    across = np.zeros(masks.shape[1], dtype=np.uint64)
+    for i, p in enumerate(space.predicates):
+        if p.left != p.right:
+            across[i // 64] |= np.uint64(1 << i % 64)
+    found = np.zeros(len(masks), dtype=np.bool_)
+    # Within a group, DCs of a cover are satisfiable: only what compares different columns can be circular.
+    asked = np.flatnonzero((masks & across).any(axis=1))
+    found[asked] = contradictory(
+        masks[asked],
+        np.array([2 * numbers[p.left] for p in space.predicates]),
+        np.array([2 * numbers[p.right] + 1 for p in space.predicates]),
+        np.array(space.op_of),
+    )
+    return found
 
 
 def _rewritten(

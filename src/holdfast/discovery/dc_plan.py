@@ -35,7 +35,7 @@ Bool = NDArray[np.bool_]
 
 # Nanoseconds of one core: to compare two folded rows; a row, to verify one constraint on its own.
 SCANNED_NS = 5.0
-NS_VERIFIED = 4_000.0
+NS_VERIFIED = 1_500.0
 # Rows whose pairs tell how selective an index is.
 STATISTICS_ROWS = 2_000
 

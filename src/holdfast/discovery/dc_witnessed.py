@@ -58,9 +58,9 @@ Bool = NDArray[np.bool_]
 # Rows whose pairs are the first evidence: 7e7 pairs, half a second.
 SAMPLE_ROWS = 12_000
 # Pairs that share a value, looked at for each column to begin with; pairs of an access in the first round.
-SAMPLED_PAIRS = 100_000
-ROUND_PAIRS = 1_000_000
-LIMITED_ROUNDS = 2
+SAMPLED_PAIRS = 50_000
+ROUND_PAIRS = 200_000
+LIMITED_ROUNDS = 1
 # Up to so many rows everything is scanned for: faster than to choose accesses.
 SCANNED_ROWS = 5_000
 # Constraints that no kept access serves: with more than this share of them, accesses are chosen anew.

@@ -92,7 +92,9 @@ def single_operators(allowed: int) -> Language:
         states = [(1 << i, STATE_OF[i]) for i in range(n_operators) if allowed >> i & 1]
         kinds.append(
             [
-                Word(bit, state, (0, *(other for _, other in states if other != state and not other & ~state)))
+                Word(
+                    bit, state, (0, *(other for _, other in states if other != state and not other & ~state))
+                )
                 for bit, state in states
             ]
         )

@@ -7,8 +7,9 @@ that meets its demands: in each group only the outcomes of its literal are left.
 all literals but one are *certain* (all outcomes left in the group are in the set) takes the outcomes of the last
 literal out of its group. If a group is left without outcome there is no such pair: the DC is implied.
 
-Sound for every table, since what is taken out is impossible. Not complete: groups are taken as independent,
-and nothing is tried out by cases. `<` where `<=` holds, FDs by transitivity, DCs that contain a
+Sound for every table, since what is taken out is impossible. Not complete: nothing is tried out by cases, and
+groups are taken as independent, but for DCs that hold in every table since their comparisons run in a circle
+(`contradictory`): these are never listed, and help to imply others. `<` where `<=` holds, FDs by transitivity, DCs that contain a
 key, columns that stand for each other: all of these are found.
 
 Two passes. The first one takes the DCs from the most wanted on and keeps one if those kept before it do not
@@ -28,12 +29,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from .masks import WORD_BITS, Flags, Indices, Masks, n_words_for, word_lowest
+from .masks import WORD_BITS, Flags, Indices, Masks, as_masks, n_words_for, word_lowest
 
 U8 = NDArray[np.uint8]
 I32 = NDArray[np.int32]
 
 N_STATES = 8
+EQ, NE, LT, LE, GT, GE = range(6)
 ALL_OUTCOMES = 0b1111
 # The outcomes (bits <, =, >, NULL on one side) that meet each state of `dc_forms`: !=, <=, >= together.
 OUTCOMES_OF = np.array(
@@ -53,12 +55,12 @@ _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 
 
-def not_implied(states: U8, images: U8, order: Indices) -> Flags:
+def not_implied(states: U8, images: U8, order: Indices, axioms: Flags) -> Flags:
     """bool[k]: which DCs stay if those are dropped that the others that stay imply.
 
     IN states uint8[k, n_groups]: what each DC demands of each group, as in `dc_forms`; IN images uint8[k,
-    n_groups]: their mirror images; IN order int64[k]: the DCs, the most wanted first. One that demands the
-    impossible (state 7) is implied by nothing at all.
+    n_groups]: their mirror images; IN order int64[k]: the DCs, the most wanted first; IN axioms bool[k]: those
+    that hold in every table and need not stay. One that demands the impossible (state 7) is an axiom, too.
 
     Cost: each test follows the clauses of kept DCs whose watched literals become certain: some 1,000 of
     6,000, 40 us, where 3,099 of 27,057 are kept (adult, 24,000 rows, 54 predicates).
@@ -90,15 +92,16 @@ def not_implied(states: U8, images: U8, order: Indices) -> Flags:
     kept = np.zeros(n_dcs, dtype=np.bool_)
     demands = np.ascontiguousarray(states)
     wanted = np.asarray(order, dtype=np.int64)
+    first = np.concatenate([wanted[axioms[wanted]], wanted[~axioms[wanted]]])
     for adding in (True, False):
-        asked = wanted if adding else wanted[kept[wanted]][::-1]
+        asked = first if adding else wanted[(kept & ~axioms)[wanted]][::-1]
         for at in range(0, len(asked), TESTS_PER_CALL):
             part = np.ascontiguousarray(asked[at : at + TESTS_PER_CALL])
             _test(
                 demands, part, adding, clauses, group, OUTCOMES_OF[state], numbers, OUTCOMES_OF,
                 short, n_short, heads, links, watched, kept,
             )  # fmt: skip
-    return kept
+    return kept & ~axioms
 
 
 @njit(cache=True, nogil=True)
@@ -143,9 +146,7 @@ def _test(
         for g in range(n_groups):
             left[g] = ALL_OUTCOMES
         for g in range(n_groups):
-            n_queued = _narrow(
-                g, by_state[states[dc, g]], numbers, by_state, left, certain, queue, n_queued
-            )
+            n_queued = _narrow(g, by_state[states[dc, g]], numbers, by_state, left, certain, queue, n_queued)
             implied |= left[g] == 0
         for i in range(n_short[0]):
             c = short[i]
@@ -158,9 +159,7 @@ def _test(
                 implied = True
                 break
             g = group_of[literal]
-            n_queued = _narrow(
-                g, ~outcomes_of[literal], numbers, by_state, left, certain, queue, n_queued
-            )
+            n_queued = _narrow(g, ~outcomes_of[literal], numbers, by_state, left, certain, queue, n_queued)
             implied = left[g] == 0
         done = 0
         while done < n_queued and not implied:
@@ -272,7 +271,79 @@ def _narrow(
     return n_queued
 
 
+def contradictory(dcs: Masks, left: Indices, right: Indices, op_of: Indices) -> Flags:
+    """bool[k]: which DCs no pair of rows can violate, since their comparisons run in a circle.
+
+    IN dcs uint64[k, n_words]; left, right, op_of int64[n_predicates]: the values that each predicate compares,
+    numbered, and its operator (`EQ` to `GE`).
+
+    What is at most what is at most ... itself is equal all the way, or NULL all the way; then `<` and `!=` are
+    not satisfied. So a DC is contradictory iff one of these stands between two values of such a circle. Cost:
+    the square of the values that a DC compares.
+
+    >>> t_a, s_a, t_b = range(3)
+    >>> left, right = np.array([t_a, s_a, t_b]), np.array([s_a, t_b, t_a])
+    >>> contradictory(np.array([[0b111], [0b101]], dtype=np.uint64), left, right, np.array([LE, EQ, LT]))
+    array([ True, False])
+    """
+    asked = as_masks(dcs)
+    found = np.zeros(len(asked), dtype=np.bool_)
+    n_values = int(max(left.max(initial=-1), right.max(initial=-1))) + 1
+    _contradictory(
+        asked, np.asarray(left, np.int64), np.asarray(right, np.int64), np.asarray(op_of, np.int64),
+        n_values, found,
+    )  # fmt: skip
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _contradictory(
+    dcs: Masks, left: Indices, right: Indices, op_of: Indices, n_values: int, found: Flags
+) -> None:
+    """Arguments as in `contradictory`; OUT found bool[k]."""
+    place = np.full(n_values, -1, dtype=np.int64)
+    members = np.empty(left.shape[0], dtype=np.int64)
+    values = np.empty(n_values, dtype=np.int64)
+    below = np.empty((n_values, n_values), dtype=np.bool_)
+    for i in range(dcs.shape[0]):
+        size = 0
+        n = 0
+        for w in range(dcs.shape[1]):
+            word = dcs[i, w]
+            while word != _ZERO:
+                p = WORD_BITS * w + word_lowest(word)
+                word &= word - _ONE
+                members[size] = p
+                size += 1
+                for value in (left[p], right[p]):
+                    if place[value] < 0:
+                        place[value] = n
+                        values[n] = value
+                        n += 1
+        below[:n, :n] = False
+        for k in range(size):
+            a, b, op = place[left[members[k]]], place[right[members[k]]], op_of[members[k]]
+            if op == EQ or op == LT or op == LE:
+                below[a, b] = True
+            if op == EQ or op == GT or op == GE:
+                below[b, a] = True
+        for via in range(n):
+            for a in range(n):
+                if below[a, via]:
+                    for b in range(n):
+                        below[a, b] |= below[via, b]
+        for k in range(size):
+            a, b, op = place[left[members[k]]], place[right[members[k]]], op_of[members[k]]
+            if (op == NE or op == LT or op == GT) and below[a, b] and below[b, a]:
+                found[i] = True
+        for v in range(n):
+            place[values[v]] = -1
+
+
 def warm_up() -> None:
     """Call every kernel once, so that Numba's cache on disk holds them all."""
     states = np.array([[2, 1], [3, 1]], dtype=np.uint8)
-    not_implied(states, np.array([[4, 1], [5, 1]], dtype=np.uint8), np.arange(2))
+    not_implied(states, np.array([[4, 1], [5, 1]], dtype=np.uint8), np.arange(2), np.zeros(2, np.bool_))
+    contradictory(
+        np.ones((1, 1), np.uint64), np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64)
+    )

@@ -815,7 +815,7 @@ def expected_cost(n_left: int, n_right: int, ops: Sequence[int]) -> float:
     sweep = SWEEP_ROW * (n_left + n_right)
     if n_others - n_unequal <= 2:
         return min(scan, sweep * 2.0 ** max(0, n_others - 2))
-    depth = max(1.0, np.log2((n_left + n_right) / HALVED_TO))
+    depth = max(1.0, np.log2(1 + (n_left + n_right) / HALVED_TO))
     return min(scan, float(2 * sweep * depth))
 
 

@@ -335,7 +335,7 @@ def _walked(place: _Place, accesses: Sequence[Access]) -> None:
     """Equalities of a batch: posting lists, each walked once for all accesses whose source it is."""
     place.begin()
     right, values = place.columns.groups.right, place.values
-    groups, ops = _padded([a.predicates for a in accesses])
+    groups, ops = _padded([a.others for a in accesses])
     sources = [a.source[0][0] for a in accesses]
     for g in sorted(set(sources)):
         wanted = np.array([i for i, source in enumerate(sources) if source == g], dtype=np.int32)

@@ -55,14 +55,17 @@ Predicate = tuple[int, int, int]
 INLINE_NS = 1e10
 WORTH_THREADS_NS = 2e7
 TASK_NS = 2e7
+# What a batch may cost before it is asked whether to count anew is cheaper.
+RECOUNT_NS = 1e8
 # Left rows of a task at least: a block of the scan.
 TASK_ROWS = 512
 MAX_PARTS = 64
 # Rows of one part of a verification at most, and at least where it is divided among the cores.
 PART_ROWS = 1 << 22
 DIVIDE_ROWS = 1 << 17
-# Nanoseconds to ask one chain of an order index for one row.
+# Nanoseconds to ask one chain of an order index for one row; to compare a row of a list in a predicate.
 CHAIN_NS = 150.0
+LISTED_NS = 5.0
 # A column of so few values has long lists; an order index with it has no more chains than values.
 FEW_VALUES = 64
 # Rows that are looked at for a violation before all are.
@@ -305,45 +308,77 @@ def changed(
     `after`. Known pairs of live rows are kept, and new ones added to them. Only if no pair is left of a rule
     that is still violated is one looked for: in a few rows, then in all.
 
-    Cost: by the batch's rows and the lists or chains of an index; else (rows / 512) * table a predicate.
+    Cost: by the batch's rows and the lists or chains of an index; else (rows / 512) * table a predicate. What
+    a large batch would take longer to compare than `verify` to count is counted anew.
     """
     work = [*_deleted(before, remaining, row_ids), *_inserted(remaining, added)]
     kept = [one.pairs[~np.isin(one.pairs, row_ids).any(axis=1)] for one in known]
-    asked = [(i, r) for i, r in enumerate(rule.reduced for rule in rules) if r is not None]
+    counts = np.array([one.n_violations for one in known], dtype=np.int64)
+    told = [[mine] for mine in kept]
     payloads: list[Payload] = []
     signs: list[int] = []
     total = 0.0
-    for fields, n_left, n_right, sign in work:
-        for some, cost in _bundled(asked, n_left, n_right):
-            n_parts = max(1, min(MAX_PARTS, int(cost / TASK_NS), n_left // TASK_ROWS))
-            told = [(i, r.predicates, sign > 0 and len(kept[i]) < SAMPLES) for i, r in some]
-            shared = {**fields, "rules": told, "n_parts": n_parts}
-            payloads += [after._payload(**shared, part=p) for p in range(n_parts)]
-            signs += [sign] * n_parts
+    compared, recounted = _divided(rules, work, after.n_rows)
+    for each in work:
+        for some, cost in _bundled(compared, each):
+            n_parts = max(1, min(MAX_PARTS, int(cost / TASK_NS), each.n_left // TASK_ROWS))
+            asked = [(i, r.predicates, each.sign > 0 and len(kept[i]) < SAMPLES) for i, r in some]
+            payload = after._payload(**each.fields, rules=asked, n_parts=n_parts)
+            payloads += [{**payload, "part": p} for p in range(n_parts)]
+            signs += [each.sign] * n_parts
             total += cost
-    counts = np.array([k.n_violations for k in known], dtype=np.int64)
-    come = [np.empty((0, 3), dtype=np.int64)]
     for sign, result in zip(signs, _run(after, compare_part, payloads, total), strict=True):
         counts[result.array("rule")] += sign * result.array("counts")
-        if sign > 0:
-            come.append(result.array("pairs").reshape(-1, 3))
-    pairs = np.concatenate(come)
-    found = [
-        Found(int(counts[i]), chosen(np.concatenate([mine, pairs[pairs[:, 0] == i, 1:]])))
-        for i, mine in enumerate(kept)
-    ]
+        pairs = result.array("pairs").reshape(-1, 3)
+        for i in np.unique(pairs[:, 0]).tolist() if sign > 0 else ():
+            told[i].append(pairs[pairs[:, 0] == i, 1:])
+    for i, one in zip(recounted, _verified(after, [rules[i] for i in recounted], 0), strict=True):
+        counts[i] = one.n_violations
+        told[i].append(one.pairs)
     for sample in (SEARCHED_ROWS, 0):
-        lost = [i for i, f in enumerate(found) if f.n_violations and not len(f.pairs)]
-        if lost:
-            for i, one in zip(lost, _verified(after, [rules[i] for i in lost], sample), strict=True):
-                found[i] = Found(found[i].n_violations, one.pairs)
-    return found
+        lost = [i for i, n in enumerate(counts.tolist()) if n and not any(map(len, told[i]))]
+        for i, one in zip(lost, _verified(after, [rules[i] for i in lost], sample), strict=True):
+            told[i].append(one.pairs)
+    return [Found(n, chosen(np.concatenate(p))) for n, p in zip(counts.tolist(), told, strict=True)]
 
 
-Work = tuple[Payload, int, int, int]  # what is compared, left rows, right rows, sign
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Rows that come (sign 1) or go (-1) and those of a segment that they are compared with."""
+
+    fields: Payload
+    n_left: int
+    n_right: int
+    sign: int
+    segment: SegmentRef
+
+    def cost(self, rule: Rule) -> float:
+        """Nanoseconds, in both directions."""
+        cost = expected_cost(self.n_left, self.n_right, rule.ops)
+        for a, op, b in rule.predicates:
+            if op == EQ and {a, b} <= self.segment.indexed:
+                length = self.n_right / max(1, min(self.segment.distinct[a], self.segment.distinct[b]))
+                cost = min(cost, LISTED_NS * len(rule.predicates) * self.n_left * (1 + length))
+        return 2 * cost
 
 
-def _deleted(before: Relation, remaining: Relation, row_ids: I64) -> list[Work]:
+def _divided(
+    rules: Sequence[Rule], work: Sequence[_Work], n_rows: int
+) -> tuple[list[tuple[int, Rule]], list[int]]:
+    """(rules to compare, rules to recount): of a large batch there may be less to sort than to compare."""
+    compared, recounted = [], []
+    for i, rule in enumerate(rules):
+        reduced = rule.reduced
+        if reduced is not None:
+            anew = max(RECOUNT_NS, expected_cost(n_rows, n_rows, reduced.ops))
+            if sum(w.cost(reduced) for w in work) > anew:
+                recounted.append(i)
+            else:
+                compared.append((i, reduced))
+    return compared, recounted
+
+
+def _deleted(before: Relation, remaining: Relation, row_ids: I64) -> list[_Work]:
     """Deleted rows with the remaining ones, and with each other."""
     gone = []
     for ref in before.segments if len(row_ids) else ():
@@ -351,38 +386,39 @@ def _deleted(before: Relation, remaining: Relation, row_ids: I64) -> list[Work]:
         at = np.sort(at[at >= 0])
         if len(at):
             gone.append((ref, remaining._stage("positions", positions=at.astype(np.int64)), len(at)))
-    work: list[Work] = []
+    work: list[_Work] = []
     for i, (ref, mine, n) in enumerate(gone):
-        source = {"source": ref.to_dict(), "positions": mine}
+        source: Payload = {"source": ref.to_dict(), "positions": mine}
         for segment in remaining.segments:
             if segment.n_live:
-                work.append(({**source, "segment": segment.to_dict()}, n, segment.n_live, -1))
+                fields = {**source, "segment": segment.to_dict()}
+                work.append(_Work(fields, n, segment.n_live, -1, segment))
         for other, among, m in gone[:i]:
-            work.append(({**source, "segment": other.to_dict(), "among": among}, n, m, -1))
-        work.append(({**source, "segment": ref.to_dict(), "among": mine, "own": True}, n, n, -1))
+            fields = {**source, "segment": other.to_dict(), "among": among}
+            work.append(_Work(fields, n, m, -1, other))
+        fields = {**source, "segment": ref.to_dict(), "among": mine, "own": True}
+        work.append(_Work(fields, n, n, -1, ref))
     return work
 
 
-def _inserted(remaining: Relation, added: Sequence[SegmentRef]) -> list[Work]:
+def _inserted(remaining: Relation, added: Sequence[SegmentRef]) -> list[_Work]:
     """Inserted rows with the remaining ones, and with each other."""
-    work: list[Work] = []
+    work: list[_Work] = []
     for i, part in enumerate(added):
         for segment in [*remaining.segments, *added[:i]]:
             if segment.n_live:
                 fields = {"segment": segment.to_dict(), "source": part.to_dict()}
-                work.append((fields, part.n_rows, segment.n_live, 1))
+                work.append(_Work(fields, part.n_rows, segment.n_live, 1, segment))
         own = {"segment": part.to_dict(), "source": part.to_dict(), "own": True}
-        work.append((own, part.n_rows, part.n_rows, 1))
+        work.append(_Work(own, part.n_rows, part.n_rows, 1, part))
     return work
 
 
-def _bundled(
-    rules: Sequence[tuple[int, Rule]], n_left: int, n_right: int
-) -> list[tuple[list[tuple[int, Rule]], float]]:
-    """Rules of one task, with what they cost at most."""
+def _bundled(rules: Sequence[tuple[int, Rule]], work: _Work) -> list[tuple[list[tuple[int, Rule]], float]]:
+    """Rules of one task, with what they cost."""
     bundles: list[tuple[list[tuple[int, Rule]], float]] = []
     for i, rule in rules:
-        cost = 2 * expected_cost(n_left, n_right, rule.ops)
+        cost = work.cost(rule)
         if bundles and bundles[-1][1] + cost <= TASK_NS:
             bundles[-1] = [*bundles[-1][0], (i, rule)], bundles[-1][1] + cost
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import typer
@@ -12,6 +12,7 @@ import holdfast
 from holdfast.app import options
 from holdfast.app.calls import (
     BROKEN,
+    dc_bounds,
     opened,
     print_json,
     referenced_side,
@@ -27,7 +28,6 @@ from holdfast.app.options import (
     Before,
     BeforeOf,
     Chosen,
-    Columns,
     Deletes,
     DeletesOf,
     Delimiter,
@@ -47,9 +47,11 @@ from holdfast.app.options import (
     MaxColumns,
     MaxError,
     MaxLhs,
+    MaxPredicates,
     Null,
     NullRule,
     Nulls,
+    Operators,
     Quote,
     RowKey,
     TableName,
@@ -57,7 +59,7 @@ from holdfast.app.options import (
     Updates,
     UpdatesOf,
 )
-from holdfast.app.report import Paper, columns_text, name_text, pin_text, print_long_held
+from holdfast.app.report import Paper, name_text, print_long_held, print_pinned
 from holdfast.errors import UsageError, listing
 from holdfast.model.change import Change
 from holdfast.model.dependency import Fd
@@ -80,6 +82,8 @@ def track(
     max_lhs: MaxLhs = None,
     max_error: MaxError = None,
     evidence: Evidence = None,
+    max_predicates: MaxPredicates = None,
+    operators: Operators = None,
     format: Format = None,
     delimiter: Delimiter = None,
     quote: Quote = None,
@@ -94,11 +98,12 @@ def track(
         reading = options.reading(format, delimiter, quote, encoding, header, null, types)
         how = options.tracking(
             kinds, nulls, row_key, max_columns, append_only, as_text, columns, exclude, max_lhs, max_error,
-            evidence,
+            evidence, max_predicates, operators,
         )  # fmt: skip
         with opened(ctx, create=True) as ws:
             change = ws.track(table, source, options=reading, **how)
-        tell_change(change, as_json)
+            bounds = _bounds(ws, change)
+        tell_change(change, as_json, bounds)
 
 
 def track_all(
@@ -118,6 +123,8 @@ def track_all(
     max_lhs: MaxLhs = None,
     max_error: MaxError = None,
     evidence: Evidence = None,
+    max_predicates: MaxPredicates = None,
+    operators: Operators = None,
     format: Format = None,
     delimiter: Delimiter = None,
     quote: Quote = None,
@@ -135,12 +142,18 @@ def track_all(
         reading = options.reading(format, delimiter, quote, encoding, header, null, types)
         how = options.tracking(
             kinds, nulls, row_key, max_columns, append_only, as_text, columns, exclude, max_lhs, max_error,
-            evidence,
+            evidence, max_predicates, operators,
         )  # fmt: skip
         tables = options.sources_of(sources)
         with opened(ctx, create=True) as ws:
             change = ws.track_all(tables, options=reading, **how)
-        tell_change(change, as_json)
+            bounds = _bounds(ws, change)
+        tell_change(change, as_json, bounds)
+
+
+def _bounds(ws: holdfast.Workspace, change: Change) -> dict[str, list[str]]:
+    """Of each table what bounds the search for its denial constraints."""
+    return {t.table: dc_bounds(ws.dc_ref(t.table, change.version)) for t in change.tables}
 
 
 def apply(
@@ -318,33 +331,60 @@ def _tell_checked(change: Change, held: int | None, as_json: bool) -> None:
 
 def pin(
     ctx: typer.Context,
-    table: TableName,
-    columns: Columns,
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="[TABLE]", help="The table's name; a rule needs none if the workspace has one table."
+        ),
+    ],
+    columns: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="COLUMN...|RULE",
+            help="Columns, as separate arguments or with commas; or a rule about two rows, t and s, in "
+            "quotes: 'not(t.zip = s.zip and t.state != s.state)'.",
+        ),
+    ] = None,
     within: In = None,
     in_table: InTable = None,
     in_column: InColumn = None,
     remove: Annotated[bool, typer.Option("--remove", help="Rely on it no longer.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Rely on a key or an inclusion, so that `check` guards it.
+    """Rely on a key, an inclusion or a rule, so that `check` guards it.
 
-    Every batch then says whether it holds, and `check` has exit code 1 if it would not.
+    Every batch then says whether it holds, and `check` has exit code 1 if it would not. Of a rule it also
+    says how many pairs of rows violate it.
     """
     with reported(ctx):
         with opened(ctx) as ws:
-            named = options.columns_of(table, ws.schema(table).names, columns)
-            referenced = referenced_side(ws, within, in_table, in_column)
-            pinned, version = ws.pin(table, named, referenced=referenced, remove=remove), ws.version
+            rule, named_table = _rule_to_pin(ws, table, columns or [])
+            referenced = None
+            if rule is not None:
+                if within or in_table or in_column:
+                    raise UsageError("a rule is about one table: leave out --in.")
+                pinned = ws.pin_rule(rule, table=named_table, remove=remove)
+            else:
+                named = options.columns_of(table, ws.schema(table).names, columns or [])
+                referenced = referenced_side(ws, within, in_table, in_column)
+                pinned = ws.pin(table, named, referenced=referenced, remove=remove)
+            version = ws.version
         if as_json:
             print_json({**pinned.to_dict(), "pinned": not remove, "version": version})
-            return
-        paper = Paper(sys.stdout)
-        what = pin_text(pinned) if pinned.referenced else f"{name_text(table)} {columns_text(pinned.columns)}"
-        if remove:
-            paper.line(f"{what} is no longer pinned (version {version})")
         else:
-            state = ("holds", "green") if pinned.holds else ("DOES NOT HOLD", "bold red")
-            paper.line(f"pinned {what}: ", state, f" (version {version})")
+            print_pinned(Paper(sys.stdout), pinned, version=version, removed=remove)
+
+
+def _rule_to_pin(ws: holdfast.Workspace, table: str, given: Sequence[str]) -> tuple[str | None, str | None]:
+    """(rule, table) that arguments ask for; (None, table) if they are columns."""
+    if not given and table not in ws.tables() and options.is_rule(table, ()):
+        return table, None
+    names = ws.schema(table).names
+    if not any(options.is_rule(text, names) for text in given):
+        return None, table
+    if len(given) > 1:
+        raise UsageError("put the whole rule in one argument, in quotes, such as 'not(t.zip = s.zip)'.")
+    return given[0], table
 
 
 def drop(ctx: typer.Context, table: TableName, as_json: Json = False) -> None:

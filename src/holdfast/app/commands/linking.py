@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +16,7 @@ from holdfast.app.options import All, Json, MaxMissing, OneTable
 from holdfast.app.report import Paper, name_text, plural, print_links, safe
 from holdfast.errors import UsageError, shorten_path
 from holdfast.model.dependency import Ucc
+from holdfast.model.row_rule import RowRule
 
 if TYPE_CHECKING:
     from holdfast.app.export import ExportTable, Model
@@ -59,7 +61,8 @@ def export(
     format: Annotated[ExportFormat, typer.Option("--format", help="What to write.")] = ExportFormat.sql,
     dialect: Annotated[Dialect | None, typer.Option("--dialect", help="Of SQL; ansi if not given.")] = None,
     all_keys: Annotated[
-        bool, typer.Option("--all-keys", help="Every minimal key, not only the telling ones.")
+        bool,
+        typer.Option("--all-keys", help="Every minimal key (and every row rule), not only the telling ones."),
     ] = False,
     max_error: MaxMissing = 0.0,
     output: Annotated[
@@ -68,14 +71,16 @@ def export(
 ) -> None:
     """Write keys and foreign keys as SQL, dbt tests or a diagram.
 
-    It is a proposal: what holds in the data, not what was declared.
+    It is a proposal: what holds in the data, not what was declared. SQL also has CHECK constraints, of
+    the row rules that are tracked.
     """
     with reported(ctx):
         if dialect is not None and format is not ExportFormat.sql:
             raise UsageError(f"--dialect is for SQL, not for {format.value}: leave it out.")
         with opened(ctx) as ws:
             model = model_of(ws, max_error)
-        text = _written(model, format, dialect or Dialect.ansi, all_keys=all_keys)
+            rules = row_rules_of(ws, model) if format is ExportFormat.sql else []
+        text = _written(model, rules, format, dialect or Dialect.ansi, all_keys=all_keys)
         if output is None or str(output) == "-":
             print_text(text)
             return
@@ -87,11 +92,20 @@ def export(
         Paper(sys.stdout).line(f"{name_text(str(output))}: {told} (version {model.version})")
 
 
-def _written(model: Model, format: ExportFormat, dialect: Dialect, *, all_keys: bool) -> str:
-    from holdfast.app.export import FORMATS, to_sql
+def row_rules_of(ws: holdfast.Workspace, model: Model) -> list[RowRule]:
+    """The row rules of the tables of an export, of the same version."""
+    found = (d for t in model.tables for d in ws.dependencies("row", t.name, model.version or None))
+    return [d for d in found if isinstance(d, RowRule)]
+
+
+def _written(
+    model: Model, rules: Sequence[RowRule], format: ExportFormat, dialect: Dialect, *, all_keys: bool
+) -> str:
+    from holdfast.app.export import FORMATS, checks_of, to_sql
 
     if format is ExportFormat.sql:
-        return to_sql(model, dialect.value, all_keys=all_keys)
+        checks = checks_of(model, rules, dialect.value, all_rules=all_keys)
+        return to_sql(model, dialect.value, all_keys=all_keys, checks=checks)
     return FORMATS[format.value](model, all_keys=all_keys)
 
 

@@ -11,23 +11,29 @@ import typer
 
 import holdfast
 from holdfast.app import options
-from holdfast.app.calls import open_workspace, opened, print_json, referenced_side, reported
+from holdfast.app.calls import dc_bounds, open_workspace, opened, print_json, referenced_side, reported
 from holdfast.app.options import All, In, InColumn, InTable, Json, OneTable, TableName
 from holdfast.app.report import (
     Paper,
     plural,
+    print_dc_explanation,
     print_explanation,
     print_fd_explanation,
     print_fd_log,
     print_ind_explanation,
+    print_indexes,
     print_log,
+    print_predicates,
+    print_row_explanation,
 )
+from holdfast.dc_reading import DcExplanation, RowExplanation
 from holdfast.errors import UsageError, shorten
 from holdfast.fd_reading import FdExplanation
 from holdfast.history import Explanation
 from holdfast.inspection import IndExplanation
 from holdfast.model.dependency import KINDS, Side
 from holdfast.model.notation import ARROW, parse_fd
+from holdfast.model.row_rule import are_times, is_row_rule
 
 
 def log(
@@ -38,8 +44,8 @@ def log(
         typer.Option(
             "--kind",
             metavar="KIND",
-            help="Only changes of this kind (ucc, ind); fd: the versions at which each functional dependency "
-            "held.",
+            help="Only changes of this kind (ucc, ind, dc, row); fd: the versions at which each functional "
+            "dependency held.",
         ),
     ] = None,
     everything: All = False,
@@ -88,49 +94,123 @@ def explain(
     ctx: typer.Context,
     table: TableName,
     columns: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
-            metavar="COLUMN|FD",
-            help="Columns, as separate arguments or with commas; or a functional dependency in quotes, such "
-            "as 'zip -> city' ('[] -> city': the column is constant).",
+            metavar="COLUMN|FD|RULE",
+            help="Columns, as separate arguments or with commas; or, in quotes, a functional dependency, "
+            "such as 'zip -> city' ('[] -> city': the column is constant), a rule about two rows, t and s, "
+            "such as 'not(t.zip = s.zip and t.state != s.state)', or one about each row, such as "
+            "'net <= gross'.",
         ),
-    ],
+    ] = None,
     within: In = None,
     in_table: InTable = None,
     in_column: InColumn = None,
+    predicates: Annotated[
+        bool, typer.Option("--predicates", help="The predicates that denial constraints are made of.")
+    ] = False,
+    indexes: Annotated[
+        bool, typer.Option("--indexes", help="The indexes by which batches are checked against them.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Tell whether something holds, since when, and why.
 
     Whether columns are unique; with an arrow, as in 'zip, street -> city', whether rows that agree on the
-    left agree on the right; with --in, whether all values of a column are in another one.
+    left agree on the right; with --in, whether all values of a column are in another one; whether a rule
+    holds, and which rows are against it.
     """
     with reported(ctx):
+        if predicates or indexes:
+            _check_alone(columns, within, in_table, in_column, both=predicates and indexes)
+            with opened(ctx) as ws:
+                (_explain_predicates if predicates else _explain_indexes)(ws, table, as_json)
+            return
         with opened(ctx) as ws:
-            told: Explanation | FdExplanation | IndExplanation
-            names = ws.schema(table).names
-            fd = _fd_asked(names, columns)
-            if fd is not None:
-                if within or in_table or in_column:
-                    raise UsageError("an arrow asks for a functional dependency: leave out --in.")
-                told = ws.explain_fd(table, *parse_fd(fd, names, table=table, version=ws.version))
-            else:
-                named = tuple(options.columns_of(table, names, columns))
-                referenced = referenced_side(ws, within, in_table, in_column)
-                if referenced is None:
-                    told = ws.explain(table, named)
-                else:
-                    told = ws.explain_ind(Side(table, named), referenced)
+            told = _explained(ws, table, columns or [], within, in_table, in_column)
+            schema, n_rows = ws.schema(table), ws.n_rows(table)
         if as_json:
             print_json(told.to_dict())
             return
         paper = Paper(sys.stdout)
-        if isinstance(told, Explanation):
-            print_explanation(paper, told)
-        elif isinstance(told, FdExplanation):
-            print_fd_explanation(paper, told)
-        else:
-            print_ind_explanation(paper, told)
+        match told:
+            case FdExplanation():
+                print_fd_explanation(paper, told)
+            case IndExplanation():
+                print_ind_explanation(paper, told)
+            case DcExplanation():
+                print_dc_explanation(paper, told, n_rows=n_rows)
+            case RowExplanation():
+                print_row_explanation(paper, told, times=are_times(schema, told.rule))
+            case _:
+                print_explanation(paper, told)
+
+
+Told = Explanation | FdExplanation | IndExplanation | DcExplanation | RowExplanation
+
+
+def _explained(
+    ws: holdfast.Workspace,
+    table: str,
+    given: Sequence[str],
+    within: str | None,
+    in_table: str | None,
+    in_column: str | None,
+) -> Told:
+    names = ws.schema(table).names
+    if not given:
+        raise UsageError(
+            f"nothing of table {table!r} is asked for: name columns, a functional dependency or a rule, or "
+            "give --predicates or --indexes."
+        )
+    rule = _whole([t for t in given if options.is_rule(t, names)], given, "rule", "not(t.zip = s.zip)")
+    fd = None if rule is not None else _fd_asked(names, given)
+    if (rule or fd) and (within or in_table or in_column):
+        asked = "a rule is about one table" if rule else "an arrow asks for a functional dependency"
+        raise UsageError(f"{asked}: leave out --in.")
+    if rule is not None:
+        return ws.explain_row(table, rule) if is_row_rule(rule) else ws.explain_dc(table, rule)
+    if fd is not None:
+        return ws.explain_fd(table, *parse_fd(fd, names, table=table, version=ws.version))
+    named = tuple(options.columns_of(table, names, given))
+    referenced = referenced_side(ws, within, in_table, in_column)
+    return ws.explain(table, named) if referenced is None else ws.explain_ind(Side(table, named), referenced)
+
+
+def _check_alone(
+    columns: Sequence[str] | None,
+    within: str | None,
+    in_table: str | None,
+    in_column: str | None,
+    *,
+    both: bool,
+) -> None:
+    """What is about all denial constraints of a table goes with nothing else."""
+    if both:
+        raise UsageError("--predicates and --indexes are two questions: give one of them.")
+    if columns or within or in_table or in_column:
+        raise UsageError(
+            "--predicates and --indexes are about all denial constraints of a table: leave out the rest."
+        )
+
+
+def _explain_predicates(ws: holdfast.Workspace, table: str, as_json: bool) -> None:
+    version, space, ref = ws.version, ws.predicate_space(table), ws.dc_ref(table)
+    bounds = dc_bounds(ref)
+    if as_json:
+        groups = [{**group.to_dict(), "operators": list(group.operators)} for group in space.groups]
+        told = {"version": version, "table": table, "n_predicates": space.n_predicates, "groups": groups}
+        print_json({**told, "bounds": bounds} if bounds else told)
+    else:
+        print_predicates(Paper(sys.stdout), table, space, version=version, bounds=bounds)
+
+
+def _explain_indexes(ws: holdfast.Workspace, table: str, as_json: bool) -> None:
+    version, told = ws.version, ws.dc_indexes(table)
+    if as_json:
+        print_json({"version": version, **told.to_dict()})
+    else:
+        print_indexes(Paper(sys.stdout), told, version=version)
 
 
 def _fd_asked(names: Sequence[str], given: Sequence[str]) -> str | None:
@@ -142,10 +222,15 @@ def _fd_asked(names: Sequence[str], given: Sequence[str]) -> str | None:
                 "the dependency in quotes, such as 'zip -> city'."
             )
         return None
+    return _whole([given[0]], given, "functional dependency", "zip, street -> city")
+
+
+def _whole(found: Sequence[str], given: Sequence[str], noun: str, example: str) -> str | None:
+    """What is asked for, if it is all that is given; None if nothing of the sort is."""
+    if not found:
+        return None
     if len(given) > 1:
-        raise UsageError(
-            "put the whole functional dependency in one argument, such as 'zip, street -> city'."
-        )
+        raise UsageError(f"put the whole {noun} in one argument, such as {example!r}.")
     return given[0]
 
 

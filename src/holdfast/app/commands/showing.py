@@ -3,27 +3,49 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import holdfast
-from holdfast.app.calls import evidence_text, note, open_workspace, opened, print_json, reported
+from holdfast.app.calls import dc_bounds, evidence_text, note, open_workspace, opened, print_json, reported
 from holdfast.app.options import All, Json, OneTable
-from holdfast.app.report import Paper, name_text, print_cover, print_fds, print_inds, print_ranking
+from holdfast.app.report import (
+    Paper,
+    name_text,
+    plural,
+    print_cover,
+    print_dc_ranking,
+    print_dcs,
+    print_fds,
+    print_inds,
+    print_ranking,
+    print_row_rules,
+)
+from holdfast.dc_reading import DcList
 from holdfast.errors import UsageError, shorten
 from holdfast.model.dependency import KINDS, Dependency, Fd, Ind
+from holdfast.model.predicate import Dc, as_fd, as_key, sentence
+from holdfast.model.row_rule import RowRule, are_times
+from holdfast.storage.constraints import DcRef
 from holdfast.storage.tables import FdRef
 
 if TYPE_CHECKING:
+    from holdfast.discovery.dc_ranking import Ranking as DcRanking
     from holdfast.discovery.fd_ranking import Ranking
     from holdfast.model.change import Pin
 
 NOT_KEPT = {
     "fd": "no functional dependencies are kept (version {}). Track tables with --kinds ucc,fd.",
     "ind": "no inclusions are kept (version {}). Track tables with --kinds ucc,ind.",
+    "dc": "no denial constraints are kept (version {}). Track tables with --kinds ucc,dc.",
+    "row": "no row rules are kept (version {}). Track tables with --kinds ucc,row; dc brings them, too.",
 }
+# Set-minimal constraints may be millions; without --all no more are worked out.
+MOST_SET_MINIMAL = 10_000
 
 
 def show(
@@ -33,7 +55,8 @@ def show(
         typer.Option(
             "--kind",
             metavar="KIND",
-            help="Only this kind: ucc (keys), fd (functional dependencies) or ind (inclusions).",
+            help="Only this kind: ucc (keys), fd (functional dependencies), ind (inclusions), dc (denial "
+            "constraints) or row (rules about each row).",
         ),
     ] = None,
     table: OneTable = None,
@@ -44,7 +67,8 @@ def show(
             "--top",
             min=1,
             metavar="N",
-            help="The N functional dependencies of each table that tell most, ranked, with reasons.",
+            help="The N functional dependencies of each table that tell most, ranked, with reasons; with "
+            "--kind dc the N denial constraints.",
         ),
     ] = None,
     max_error: Annotated[
@@ -52,8 +76,9 @@ def show(
         typer.Option(
             "--max-error",
             metavar="SHARE",
-            help="Also what almost holds: functional dependencies and keys that at most this share of the "
-            "pairs of rows violates; inclusions that miss at most this share of their values.",
+            help="Also what almost holds: functional dependencies, keys and denial constraints that at most "
+            "this share of the pairs of rows violates; row rules, of the rows; inclusions that miss at most "
+            "this share of their values.",
         ),
     ] = 0.0,
     with_empty: Annotated[
@@ -62,20 +87,32 @@ def show(
     non_uniques: Annotated[
         bool, typer.Option("--non-uniques", help="The maximal combinations that are not unique, too.")
     ] = False,
+    concise: Annotated[
+        bool, typer.Option("--concise", help="Without denial constraints that follow from the others.")
+    ] = False,
+    set_minimal: Annotated[
+        bool,
+        typer.Option(
+            "--set-minimal",
+            help="All denial constraints of which no predicate can be dropped, even if one can be loosened.",
+        ),
+    ] = False,
     everything: All = False,
     as_json: Json = False,
 ) -> None:
-    """Show what holds: keys, functional dependencies, inclusions."""
+    """Show what holds: keys, dependencies, inclusions, rules."""
     with reported(ctx):
         if top is not None:
-            _check_top(kind, at)
-            kind = "fd"
+            _check_top(kind, at, max_error)
+            kind = kind or "fd"
+        form = _form(concise, set_minimal, kind, top, max_error)
         _check_kind(kind, max_error, with_empty, non_uniques)
+        asked = _Asked(kind, table, at, max_error, with_empty, non_uniques, form, everything)
         if top is None:
-            view = _View(open_workspace(ctx), kind, table, at, max_error, with_empty, non_uniques)
+            view = _View(open_workspace(ctx), asked)
         else:
             with opened(ctx) as ws:
-                view = _View(ws, kind, table, at, max_error, with_empty, non_uniques)
+                view = _View(ws, asked)
                 view.rank(top)
         if as_json:
             print_json(view.to_dict())
@@ -83,11 +120,33 @@ def show(
             view.print(Paper(sys.stdout), everything)
 
 
-def _check_top(kind: str | None, at: int | None) -> None:
-    if kind not in (None, "fd"):
-        raise UsageError(f"--top ranks functional dependencies: leave out --kind {kind}, or give --kind fd.")
+def _check_top(kind: str | None, at: int | None, max_error: float) -> None:
+    if kind not in (None, "fd", "dc"):
+        raise UsageError(
+            f"--top ranks functional dependencies, or denial constraints: leave out --kind {kind}, or give "
+            "--kind fd or --kind dc."
+        )
     if at is not None:
         raise UsageError("--top ranks what holds now: leave out --at.")
+    if kind == "dc" and max_error:
+        raise UsageError("--top ranks denial constraints that hold exactly: leave out --max-error.")
+
+
+def _form(concise: bool, set_minimal: bool, kind: str | None, top: int | None, max_error: float) -> str:
+    """How denial constraints are to be listed."""
+    given = [n for n, on in (("--concise", concise), ("--set-minimal", set_minimal)) if on]
+    if not given:
+        return "minimal"
+    if len(given) > 1:
+        raise UsageError("--concise lists fewer denial constraints, --set-minimal more: give one of them.")
+    [name] = given
+    if kind != "dc":
+        other = f" in place of --kind {kind}" if kind else ""
+        raise UsageError(f"{name} is about denial constraints: give --kind dc{other}.")
+    for option, there in (("--top", top), ("--max-error", max_error)):
+        if there:
+            raise UsageError(f"{name} and {option} do not go together: give one of them.")
+    return name.removeprefix("--")
 
 
 def _check_kind(kind: str | None, max_error: float, with_empty: bool, non_uniques: bool) -> None:
@@ -100,32 +159,38 @@ def _check_kind(kind: str | None, max_error: float, with_empty: bool, non_unique
         "ucc": {"--with-empty": with_empty},
         "fd": {"--with-empty": with_empty, "--non-uniques": non_uniques},
         "ind": {"--non-uniques": non_uniques},
+        "dc": {"--with-empty": with_empty, "--non-uniques": non_uniques},
+        "row": {"--with-empty": with_empty, "--non-uniques": non_uniques},
     }
     for name, given in about.get(kind, {}).items():
         if given:
             raise UsageError(f"{name} says nothing about dependencies of kind {kind}: leave out --kind.")
 
 
-@dataclass
-class _View:
-    """What is to be shown, all of one version, whoever writes meanwhile."""
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the options ask for."""
 
-    ws: holdfast.Workspace
     kind: str | None
     table: str | None
     at: int | None
     max_error: float
     with_empty: bool
     non_uniques: bool
-    version: int = field(init=False)
-    rankings: dict[str, Ranking] | None = field(init=False, default=None)
+    form: str  # of denial constraints: "minimal", "concise" or "set-minimal"
+    everything: bool
 
-    def __post_init__(self) -> None:
-        ws = self.ws
-        self.version = ws.version if self.at is None else self.at
-        if self.at is None and self.version:
-            self.at = self.version
-        at = self.at
+
+class _View:
+    """What is to be shown, all of one version, whoever writes meanwhile."""
+
+    def __init__(self, ws: holdfast.Workspace, asked: _Asked) -> None:
+        self.ws, self.asked = ws, asked
+        self.kind, self.table, self.max_error = asked.kind, asked.table, asked.max_error
+        self.rankings: dict[str, Ranking] | None = None
+        self.dc_rankings: dict[str, DcRanking] | None = None
+        self.version = ws.version if asked.at is None else asked.at
+        self.at = at = asked.at if asked.at is not None else self.version or None
         self.names = ws.tables(at) if self.table is None else [self.table]
         self.kinds = {name: ws.kinds(name, at) for name in self.names}
         self.n_rows = {name: ws.n_rows(name, at) for name in self.names}
@@ -139,13 +204,35 @@ class _View:
         if self.wants("fd"):
             self.fds = {n: [d for d in self._near("fd", n) if isinstance(d, Fd)] for n in self.refs}
         self.inds = self._inds() if self.wants("ind") else []
-        self.pins = [
-            p for p in ws.pins(self.table, at) if self.wants("ucc" if p.referenced is None else "ind")
-        ]
-        self.maximal = self._non_uniques() if self.non_uniques else {}
+        self.dc_refs: dict[str, DcRef] = {}
+        self.row_rules: dict[str, list[RowRule]] = {}
+        for name in self.names:
+            if self.wants("dc") and (dc_ref := ws.dc_ref(name, at)) is not None:
+                self.dc_refs[name] = dc_ref
+            if self.wants("row") and "row" in self.kinds[name]:
+                self.row_rules[name] = [d for d in self._near("row", name) if isinstance(d, RowRule)]
+        self.schemas = {name: ws.schema(name, at) for name in self.row_rules}
+        self.pins = [p for p in ws.pins(self.table, at) if self.wants(p.kind)]
+        self.maximal = self._non_uniques() if asked.non_uniques else {}
+
+    @cached_property
+    def dcs(self) -> dict[str, DcList]:
+        return {name: self._dcs(name) for name in self.dc_refs}
+
+    def _dcs(self, name: str) -> DcList:
+        form = self.asked.form
+        if form == "minimal":
+            return DcList([d for d in self._near("dc", name) if isinstance(d, Dc)], complete=True)
+        few = None if self.asked.everything or form == "concise" else MOST_SET_MINIMAL
+        return self.ws.list_dcs(
+            name, self.at, concise=form == "concise", set_minimal=form == "set-minimal", limit=few
+        )
 
     def rank(self, top: int) -> None:
-        self.rankings = {name: self.ws.rank_fds(name, top, max_error=self.max_error) for name in self.fds}
+        if self.kind == "dc":
+            self.dc_rankings = {name: self.ws.rank_dcs(name, top) for name in self.dc_refs}
+        else:
+            self.rankings = {name: self.ws.rank_fds(name, top, max_error=self.max_error) for name in self.fds}
 
     def wants(self, kind: str) -> bool:
         return self.kind in (None, kind)
@@ -170,13 +257,13 @@ class _View:
         except UsageError as error:
             if self.kind is not None:
                 raise
-            if kind == "fd":
+            if kind in ("fd", "dc"):
                 note(f"note: exact ones are shown: {error}")
             return ws.dependencies(kind, name, at)
 
     def _inds(self) -> list[Ind]:
         found = self.ws.dependencies(
-            "ind", self.table, self.at, max_error=self.max_error, with_empty=self.with_empty
+            "ind", self.table, self.at, max_error=self.max_error, with_empty=self.asked.with_empty
         )
         return [d for d in found if isinstance(d, Ind)]
 
@@ -203,13 +290,20 @@ class _View:
         else:
             dependencies += [r.to_dict() for ranking in self.rankings.values() for r in ranking.fds]
         dependencies += [d.to_dict() for d in self.inds]
+        if self.dc_rankings is None:
+            dependencies += [dc_dict(d) for found in self.dcs.values() for d in found.dcs]
+        else:
+            rankings = self.dc_rankings.values()
+            dependencies += [{**dc_dict(r.dc), **r.to_dict()} for ranking in rankings for r in ranking.dcs]
+        for name, rules in self.row_rules.items():
+            dependencies += [{**r.to_dict(), "sentence": self._said(name, r)} for r in rules]
         document: dict[str, Any] = {
             "version": self.version,
             "dependencies": dependencies,
             "tables": [self._table_dict(name) for name in self.names],
             "pins": [p.to_dict() for p in self.pins],
         }
-        if self.non_uniques:
+        if self.asked.non_uniques:
             document["non_uniques"] = [
                 {"table": name, "columns": list(c)} for name, sets in self.maximal.items() for c in sets
             ]
@@ -229,9 +323,32 @@ class _View:
                 "max_lhs": ref.max_lhs or None,
                 "max_error": ref.max_error or None,
             }
+        if name in self.dc_refs:
+            told["dcs"] = self._dcs_dict(name)
         if self.rankings is not None and name in self.rankings:
             told["ranking"] = {k: v for k, v in self.rankings[name].to_dict().items() if k != "fds"}
+        if self.dc_rankings is not None and name in self.dc_rankings:
+            told["ranking"] = {k: v for k, v in self.dc_rankings[name].to_dict().items() if k != "dcs"}
         return told
+
+    def _dcs_dict(self, name: str) -> dict[str, Any]:
+        ref, form = self.dc_refs[name], self.asked.form
+        columns = dict.fromkeys(group.left for group in ref.space.groups)
+        told = {
+            "evidence": ref.evidence_kind,
+            "n_predicates": ref.space.n_predicates,
+            "max_predicates": ref.max_predicates or None,
+            "max_error": ref.max_error or None,
+            "operators": list(ref.operators) or None,
+            "columns": list(columns) if ref.chosen else None,
+        }
+        if form != "minimal":
+            found = self.dcs[name]
+            told |= {"form": form, "complete": found.complete, "n_dropped": found.n_dropped}
+        return told
+
+    def _said(self, name: str, rule: RowRule) -> str:
+        return rule.said(times=are_times(self.schemas[name], rule))
 
     # --- For people ---
 
@@ -251,6 +368,13 @@ class _View:
             if name in self.fds:
                 block()
                 self._print_fds(paper, name, everything)
+            rules = [p for p in self.pins if p.table == name and p.kind == "dc"]
+            if name in self.dc_refs or rules:
+                block()
+                self._print_dcs(paper, name, rules, everything)
+            if name in self.row_rules:
+                block()
+                self._print_row_rules(paper, name, everything)
         if self.wants("ind") and any("ind" in self.kinds[name] for name in self.names):
             block()
             print_inds(
@@ -259,7 +383,7 @@ class _View:
                 version=self.version,
                 table=self.table,
                 max_error=self.max_error,
-                pins=[p for p in self.pins if p.referenced is not None],
+                pins=[p for p in self.pins if p.kind == "ind"],
                 everything=everything,
             )
         elif not blocks and self.names and self.kind in NOT_KEPT:
@@ -268,7 +392,7 @@ class _View:
             paper.line(f"no table is tracked (version {self.version}). Start with 'holdfast track'.")
 
     def _print_keys(self, paper: Paper, name: str, everything: bool) -> None:
-        pins: list[Pin] = [p for p in self.pins if p.table == name and p.referenced is None]
+        pins: list[Pin] = [p for p in self.pins if p.table == name and p.kind == "ucc"]
         ref = self.refs.get(name)
         near = self.max_error if ref is not None and ref.evidence_kind == "counted" else 0.0
         bounds = [b for b in (self.bounds[name], ref.max_lhs if ref and near else 0) if b]
@@ -301,3 +425,52 @@ class _View:
             max_error=self.max_error if ref.evidence_kind == "counted" else 0.0,
             everything=everything,
         )
+
+    def _print_dcs(self, paper: Paper, name: str, pins: Sequence[Pin], everything: bool) -> None:
+        if self.dc_rankings is not None and name in self.dc_rankings:
+            print_dc_ranking(paper, name, self.dc_rankings[name], version=self.version)
+            return
+        ref = self.dc_refs.get(name)
+        told: dict[str, Any] = {}
+        if ref is not None:
+            found = self.dcs[name]
+            told = {
+                "kept": f"{plural(ref.space.n_predicates, 'predicate')}, {evidence_text(ref)}",
+                "bounds": dc_bounds(ref),
+                "form": self.asked.form,
+                "max_error": self.max_error if ref.evidence_kind == "counted" else 0.0,
+                "n_dropped": found.n_dropped,
+                "complete": found.complete,
+            }
+        print_dcs(
+            paper,
+            name,
+            None if ref is None else self.dcs[name].dcs,
+            version=self.version,
+            n_rows=self.n_rows[name],
+            pins=pins,
+            everything=everything,
+            **told,
+        )
+
+    def _print_row_rules(self, paper: Paper, name: str, everything: bool) -> None:
+        print_row_rules(
+            paper,
+            name,
+            self.row_rules[name],
+            self.schemas[name],
+            version=self.version,
+            n_rows=self.n_rows[name],
+            max_error=self.max_error,
+            everything=everything,
+        )
+
+
+def dc_dict(dc: Dc) -> dict[str, Any]:
+    """A denial constraint for programs, with its sentence; as a key or functional dependency if it is one."""
+    told = {**dc.to_dict(), "sentence": sentence(dc)}
+    if key := as_key(dc):
+        told["key"] = list(key)
+    if (fd := as_fd(dc)) is not None:
+        told["fd"] = {"lhs": list(fd[0]), "rhs": fd[1]}
+    return told

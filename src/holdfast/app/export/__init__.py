@@ -1,7 +1,8 @@
 """Keys and foreign keys for other tools: SQL DDL, dbt tests, Mermaid and Graphviz diagrams.
 
-All of them are pure functions from a `Model` to text. What they write is a proposal: it is what holds in
-the data, and no more. The same model gives the same text, to the last byte.
+SQL has row rules, too, as CHECK constraints. All of them are pure functions from a `Model` to text. What
+they write is a proposal: it is what holds in the data, and no more. The same model gives the same text, to
+the last byte.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Protocol
 
+from holdfast.app.export.checks import Checks, checks_of
 from holdfast.app.export.dbt import to_dbt
 from holdfast.app.export.diagrams import to_graphviz, to_mermaid
 from holdfast.app.export.model import ExportTable, ForeignKey, Model
@@ -34,10 +36,12 @@ FORMATS: Mapping[str, Format] = {
 __all__ = [
     "DIALECTS",
     "FORMATS",
+    "Checks",
     "ExportTable",
     "ForeignKey",
     "Format",
     "Model",
+    "checks_of",
     "to_dbt",
     "to_graphviz",
     "to_mermaid",

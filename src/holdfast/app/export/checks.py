@@ -87,7 +87,7 @@ class _CheckScript:
                 self.rules[rule.table].append(rule)
         # The operator is part of what a name depends on: there may be two rules about the same columns.
         constraints = {
-            r: _Constraint("ck", r.table, r.columns, referenced=(r.op,))  # type: ignore[arg-type]
+            r: _Constraint("ck", r.table, r.columns, referenced=(r.op,))
             for of_table in self.rules.values()
             for r in of_table
         }

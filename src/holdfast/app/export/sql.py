@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from holdfast.app.export.model import (
     ExportTable,
@@ -24,6 +24,9 @@ from holdfast.app.export.model import (
 from holdfast.app.export.names import DIGEST, digest, fit, lower_ascii
 from holdfast.app.report.texts import columns_text, name_text
 from holdfast.model.schema import Type
+
+if TYPE_CHECKING:
+    from holdfast.app.export.checks import Checks
 
 DialectName = Literal["ansi", "postgres", "duckdb"]
 DIALECTS: tuple[DialectName, ...] = get_args(DialectName)
@@ -50,15 +53,22 @@ _DIALECTS = {
 }
 
 
-def to_sql(model: Model, dialect: DialectName = "ansi", *, all_keys: bool = False) -> str:
+def to_sql(
+    model: Model,
+    dialect: DialectName = "ansi",
+    *,
+    all_keys: bool = False,
+    checks: Checks | None = None,
+) -> str:
     """CREATE TABLE statements, parents first, and ALTER TABLE for what cannot be said in them.
 
-    Declared are the keys of `choose_keys`, NOT NULL for columns known to have none, and the foreign keys
-    that hold and refer to a key; the others are comments. Linear in the text, after `creation_order`.
+    Declared are the keys of `choose_keys`, NOT NULL for columns known to have none, the foreign keys that
+    hold and refer to a key, and `checks`; the others are comments. Linear in the text, after
+    `creation_order`.
     """
     if dialect not in _DIALECTS:
         raise ValueError(f"unknown SQL dialect {dialect!r}; known are {', '.join(DIALECTS)}")
-    return _Script(model, _DIALECTS[dialect], all_keys).text()
+    return _Script(model, _DIALECTS[dialect], all_keys, checks).text()
 
 
 # --- Names and types --------------------------------------------------------------------------------------
@@ -141,9 +151,10 @@ def _comparable(child: Type, parent: Type, dialect: DialectName) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Constraint:
-    """A key (`pk`, `uq`) of the first columns, or a foreign key (`fk`) from them to those of `parent`."""
+    """A key (`pk`, `uq`) of the first columns, a foreign key (`fk`) from them to those of `parent`, or a
+    condition on them (`ck`)."""
 
-    kind: Literal["pk", "uq", "fk"]
+    kind: Literal["pk", "uq", "fk", "ck"]
     table: str
     columns: tuple[str, ...]
     parent: str = ""
@@ -189,8 +200,9 @@ def constraint_names(constraints: Sequence[_Constraint], tables: Iterable[str]) 
 class _Script:
     """One run of `to_sql`: what is decided once and needed all over."""
 
-    def __init__(self, model: Model, dialect: _Dialect, all_keys: bool) -> None:
+    def __init__(self, model: Model, dialect: _Dialect, all_keys: bool, checks: Checks | None = None) -> None:
         self.model = model
+        self.checks = checks
         self.dialect = dialect
         self.tables = model.by_name()
         self.keys = choose_keys(model, all_keys=all_keys)
@@ -314,6 +326,8 @@ class _Script:
         name = self.table_names[table.name]
         if name != table.name:
             remarks.append(f"in the data, the table is {name_text(table.name)}")
+        if self.checks is not None:
+            remarks += self.checks.comments.get(table.name, ())
         elements = [self._column(table, i) for i in range(len(table.schema))]
         for constraint in self._key_constraints(table):
             if wide := self._too_wide(constraint.columns):
@@ -324,6 +338,8 @@ class _Script:
             inline = foreign_key not in self.obstacles and foreign_key not in self.late
             if inline and constraint.table == table.name:
                 elements.append((self._clause(constraint), f"score {foreign_key.score:.2f}"))
+        if self.checks is not None:
+            elements += self.checks.elements.get(table.name, ())
         lines = [line for remark in remarks for line in commented(remark)]
         if not elements:
             return [*lines, *commented(f"{name_text(table.name)} has no columns")]

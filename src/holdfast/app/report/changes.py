@@ -1,7 +1,8 @@
 """What a batch did, or would do: what broke and appeared, and which rows are the reason.
 
 A key that breaks takes the functional dependencies along that have it on their left side, and one that
-appears brings some. They are counted, and not listed: the key says it all.
+appears brings some. They are counted, and not listed: the key says it all. So with denial constraints that
+are keys or functional dependencies of which the same is told.
 """
 
 from __future__ import annotations
@@ -11,10 +12,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.app.report.paper import Paper
-from holdfast.app.report.rows import print_rows
-from holdfast.app.report.texts import columns_text, fd_text, name_text, pin_text, plural, safe, side_text
-from holdfast.model.change import Change, Pin, TableChange, WitnessRow
+from holdfast.app.report.pins import print_pin
+from holdfast.app.report.rows import PAIR_LABELS, print_rows
+from holdfast.app.report.texts import (
+    columns_text,
+    fd_text,
+    meaning,
+    name_text,
+    plural,
+    rule_text,
+    safe,
+    side_text,
+)
+from holdfast.model.change import Change, TableChange, WitnessRow
 from holdfast.model.dependency import Fd, Side, Ucc
+from holdfast.model.predicate import Dc, as_fd, as_key
+from holdfast.model.row_rule import RowRule
 
 # A report shows this many dependencies of each sort, and this many rows for those that stand together.
 IN_A_REPORT = 20
@@ -23,6 +36,9 @@ ROWS_IN_A_REPORT = 6
 # changes with nearly every batch.
 FDS_IN_A_REPORT = 10
 NEAR_IN_A_REPORT = 5
+# Denial constraints are many, too, and each has a sentence and a pair of rows.
+DCS_IN_A_REPORT = 5
+BROKEN_DCS_IN_A_REPORT = 10
 # A functional dependency that had held through so many versions was hardly an accident.
 LONG_HELD = 5
 
@@ -30,12 +46,20 @@ LONG_HELD = 5
 EVENTS = {
     "broke": ("broke", "would break", "red"),
     "appeared": ("appeared", "would appear", "green"),
-    "implied": ("implied by a narrower {}", "would be implied by a narrower {}", "cyan"),
+    "implied": ("implied by a {}", "would be implied by a {}", "cyan"),
     "within": ("within the error now", "would be within the error", "green"),
     "beyond": ("no longer minimal within the error", "would not be minimal within the error", "yellow"),
     "dropped": ("dropped", "would be dropped", "dim"),
 }
-NOUNS = {"ucc": "key", "fd": "functional dependency", "ind": "inclusion"}
+NOUNS = {
+    "ucc": "key",
+    "fd": "functional dependency",
+    "ind": "inclusion",
+    "dc": "denial constraint",
+    "row": "row rule",
+}
+# What says as much and more.
+IMPLYING = {"ucc": "narrower key", "dc": "more general one", "row": "tighter one"}
 
 Told = Mapping[str, Any]  # a change in its JSON form
 
@@ -45,13 +69,16 @@ def event_title(event: str, kind: str, *, would: bool = False) -> str:
     >>> event_title("implied", "ucc"), event_title("implied", "fd", would=True)
     ('implied by a narrower key', 'would be implied by a narrower one')
     """
-    return EVENTS[event][would].format("key" if kind == "ucc" else "one")
+    return EVENTS[event][would].format(IMPLYING.get(kind, "narrower one"))
 
 
-def print_change(paper: Paper, change: Change) -> None:
-    """What a batch did (or would do), and which rows are the reason."""
+def print_change(paper: Paper, change: Change, bounds: Mapping[str, Sequence[str]] | None = None) -> None:
+    """What a batch did (or would do), and which rows are the reason.
+
+    `bounds` says of new tables what the search for denial constraints was restricted to.
+    """
     if change.action == "track":
-        _print_tracked(paper, change)
+        _print_tracked(paper, change, bounds or {})
         return
     print_headlines(paper, change)
     if change.repeated:
@@ -62,12 +89,23 @@ def print_change(paper: Paper, change: Change) -> None:
     print_events(paper, changes, limit=IN_A_REPORT, would=would, with_table=several)
     unlisted = sum(t.unlisted for t in change.tables)
     if unlisted:
-        what = f"{plural(unlisted, 'more change')} of functional dependencies: too many to list"
+        what = f"{plural(unlisted, 'more change')} of {_many(change.tables)}: too many to list"
         paper.line((what, "yellow"), indent=2)
     if not changes and not unlisted:
         paper.line(f"the same {change.nouns()} {'would hold' if would else 'hold'} as before", indent=2)
     for pin in change.pins:
-        _print_pin(paper, pin, would=would, with_table=several)
+        print_pin(paper, pin, would=would, with_table=several)
+
+
+def _many(tables: Sequence[TableChange]) -> str:
+    """What there may be too many of to list."""
+    there = {
+        "functional dependencies": any(t.n_fds is not None for t in tables),
+        "denial constraints": any(t.n_dcs is not None for t in tables),
+        "row rules": any(t.n_row_rules is not None for t in tables),
+    }
+    *first, last = [noun for noun, kept in there.items() if kept] or ["dependencies"]
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def print_long_held(paper: Paper, n: int, held: int) -> None:
@@ -75,14 +113,6 @@ def print_long_held(paper: Paper, n: int, held: int) -> None:
     what = plural(n, "functional dependency") if n else "a functional dependency (not listed)"
     what = f"{what} that had held through at least {plural(held, 'version')}"
     paper.line((f"{what} WOULD BREAK", "bold red"), indent=2)
-
-
-def _print_pin(paper: Paper, pin: Pin, *, would: bool, with_table: bool) -> None:
-    if pin.holds:
-        state = ("would hold" if would else "holds", "green")
-    else:
-        state = ("WOULD NOT HOLD" if would else "DOES NOT HOLD", "bold red")
-    paper.line(f"pinned {pin_text(pin, with_table=with_table)}: ", state, indent=2)
 
 
 def print_headlines(paper: Paper, change: Change) -> None:
@@ -104,20 +134,30 @@ def _print_headline(paper: Paper, part: TableChange, headline: str) -> None:
     paper.line((name_text(part.table), "bold"), safe(headline.removeprefix(part.table)))
 
 
-def _print_tracked(paper: Paper, change: Change) -> None:
-    """Keys and functional dependencies below their tables; below the last one, what is included in what."""
+def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[str]]) -> None:
+    """What was found below its table; below the last one, what is included in what."""
     keys: dict[str, list[tuple[str, ...]]] = {t.table: [] for t in change.tables}
     fds: dict[str, list[Fd]] = {t.table: [] for t in change.tables}
+    dcs: dict[str, list[Dc]] = {t.table: [] for t in change.tables}
+    rows: dict[str, list[RowRule]] = {t.table: [] for t in change.tables}
     inclusions = []
     for c in change.changes:
-        if isinstance(c.dependency, Ucc):
-            keys[c.dependency.table].append(c.dependency.columns)
-        elif isinstance(c.dependency, Fd):
-            fds[c.dependency.table].append(c.dependency)
-        else:
-            inclusions.append(c.to_dict())
+        match c.dependency:
+            case Ucc(table, columns):
+                keys[table].append(columns)
+            case Fd(table):
+                fds[table].append(c.dependency)
+            case Dc(table):
+                dcs[table].append(c.dependency)
+            case RowRule(table):
+                rows[table].append(c.dependency)
+            case _:
+                inclusions.append(c.to_dict())
     for part, headline in _headlines(change):
         _print_headline(paper, part, headline)
+        if bounds.get(part.table):
+            what = f"denial constraints were looked for with {', '.join(bounds[part.table])}"
+            paper.line((what, "yellow"), indent=2)
         found = keys[part.table]
         for columns in found[:IN_A_REPORT]:
             note = "" if columns else " (no column needed: there is at most one row)"
@@ -126,6 +166,8 @@ def _print_tracked(paper: Paper, change: Change) -> None:
         if part.n_keys == 0:
             paper.line(("no column combination is unique", "yellow"), indent=2)
         _print_new_fds(paper, part, fds[part.table], set(found))
+        _print_new_dcs(paper, part, dcs[part.table], found, fds[part.table])
+        _print_new_row_rules(paper, part, rows[part.table])
     if inclusions:
         paper.line((f"new: {plural(len(inclusions), 'inclusion')}", "bold green"), indent=2)
         for told in inclusions[:IN_A_REPORT]:
@@ -154,6 +196,69 @@ def _print_new_fds(paper: Paper, part: TableChange, found: Sequence[Fd], keys: s
         paper.line((f"... and {on_keys:,} with a key on the left", "dim"), indent=4)
 
 
+def _print_new_dcs(
+    paper: Paper,
+    part: TableChange,
+    found: Sequence[Dc],
+    keys: Sequence[tuple[str, ...]],
+    fds: Sequence[Fd],
+) -> None:
+    """The denial constraints of a table, those that are not keys or functional dependencies above."""
+    if not part.n_dcs:
+        return
+    known = _Told({frozenset(k) for k in keys}, {(frozenset(fd.lhs), fd.rhs) for fd in fds})
+    listed = [dc for dc in found if not known.has(dc)]
+    above = len(found) - len(listed)
+    rest = ""
+    if not found:
+        rest = ": too many to list, but see 'holdfast show --kind dc --top 20'"
+    elif not listed:
+        rest = f", {ABOVE.format('all ' if above > 1 else '')}"
+    paper.line((f"new: {plural(part.n_dcs, 'denial constraint')}{rest}", "bold green"), indent=2)
+    for dc in listed[:DCS_IN_A_REPORT]:
+        paper.line((rule_text(dc), "green"), indent=4)
+        paper.line(meaning(dc), indent=6)
+    more = len(listed) - DCS_IN_A_REPORT
+    _print_more(paper, more, "the most telling with 'holdfast show --kind dc --top 20'", indent=4)
+    if listed and above:
+        paper.line((f"... and {above:,} {ABOVE.format('')}", "dim"), indent=4)
+
+
+def _print_new_row_rules(paper: Paper, part: TableChange, found: Sequence[RowRule]) -> None:
+    """The rules about each row that say something."""
+    if not part.n_row_rules:
+        return
+    listed = [rule for rule in found if not rule.apart and rule.op != "!="]
+    poor = part.n_row_rules - len(listed)
+    all_poor = f", {'all ' if poor > 1 else ''}{POOR}" if not listed else ""
+    paper.line((f"new: {plural(part.n_row_rules, 'row rule')}{all_poor}", "bold green"), indent=2)
+    for rule in listed[:IN_A_REPORT]:
+        paper.line((rule_text(rule), "green"), indent=4)
+    _print_more(paper, len(listed) - IN_A_REPORT, "see them with 'holdfast show --kind row'", indent=4)
+    if listed and poor:
+        paper.line((f"... and {poor:,} {POOR}", "dim"), indent=4)
+
+
+# Of row rules, and of denial constraints that say nothing new.
+POOR = "with != or between columns whose values are far apart"
+ABOVE = "{}told above as a key or functional dependency"
+
+
+@dataclass(frozen=True)
+class _Told:
+    """Keys and functional dependencies of which something is told, of one table."""
+
+    keys: set[frozenset[str]]
+    fds: set[tuple[frozenset[str], str]]
+
+    def has(self, dc: Dc) -> bool:
+        """Whether a denial constraint says the same as one of them."""
+        key, fd = as_key(dc), as_fd(dc)
+        if key is not None:
+            return frozenset(key) in self.keys
+        return fd is not None and (frozenset(fd[0]), fd[1]) in self.fds
+
+
 def _print_more(paper: Paper, n: int, where: str, *, indent: int) -> None:
     if n > 0:
         paper.line((f"... and {n:,} more; {where}", "dim"), indent=indent)
@@ -163,8 +268,11 @@ def dependency_text(fields: Mapping[str, Any], *, with_table: bool = True) -> st
     """A dependency in its JSON form.
 
     `[a, b]` or `t[a, b]` for a key, `a -> b` or `t: a -> b` for a functional dependency, `t[a] in u[b]` for
-    an inclusion.
+    an inclusion, `not(...)`, `a <= b` or `t: ...` for a rule.
     """
+    if fields["kind"] in ("dc", "row"):
+        rule = Dc.from_dict(fields) if fields["kind"] == "dc" else RowRule.from_dict(fields)
+        return f"{name_text(rule.table)}: {rule_text(rule)}" if with_table else rule_text(rule)
     if fields["kind"] == "fd":
         table = f"{name_text(fields['table'])}: " if with_table else ""
         return f"{table}{fd_text(fields['lhs'], fields['rhs'])}"
@@ -220,24 +328,42 @@ def print_events(
             if kind == "fd":
                 listed = _longest_first(_without_keys(ours, by_kind["ucc"]))
                 most = limit if event == "broke" else min(limit, FDS_IN_A_REPORT)
+            if kind == "dc":
+                listed = _not_above(ours, by_kind["ucc"], by_kind["fd"])
+                most = min(limit, BROKEN_DCS_IN_A_REPORT if event == "broke" else DCS_IN_A_REPORT)
             if event in ("within", "beyond"):
                 most = min(limit, NEAR_IN_A_REPORT)
-            n_on_keys = len(ours) - len(listed)
+            n_above = len(ours) - len(listed)
+            above = ABOVE if kind == "dc" else "{}with a key above on the left"
             heading = f"{event_title(event, kind, would=would)}: {plural(len(ours), noun)}"
             if not listed:
-                heading += f", {'each ' if n_on_keys > 1 else ''}with a key above on the left"
+                heading += f", {above.format('each ' if n_above > 1 else '')}"
             paper.line((heading, f"bold {style}"), indent=indent)
             for group in _grouped(kind, listed[:most]):
                 _print_group(paper, group, style, indent=indent + 2, with_table=with_table)
             _print_more(paper, len(listed) - most, "all with --json", indent=indent + 2)
-            if listed and n_on_keys:
-                paper.line((f"... and {n_on_keys:,} with a key above on the left", "dim"), indent=indent + 2)
+            if listed and n_above:
+                paper.line((f"... and {n_above:,} {above.format('')}", "dim"), indent=indent + 2)
 
 
 def _without_keys(fds: Sequence[Told], keys: Sequence[Told]) -> list[Told]:
     """Functional dependencies but those whose left side is a key of which the same is told."""
     told = {(k["dependency"]["table"], *k["dependency"]["columns"]) for k in keys}
     return [c for c in fds if (c["dependency"]["table"], *c["dependency"]["lhs"]) not in told]
+
+
+def _not_above(dcs: Sequence[Told], keys: Sequence[Told], fds: Sequence[Told]) -> list[Told]:
+    """Denial constraints but those that are a key or functional dependency of which the same is told."""
+    told: dict[str, _Told] = {}
+    for change in keys:
+        key = change["dependency"]
+        told.setdefault(key["table"], _Told(set(), set())).keys.add(frozenset(key["columns"]))
+    for change in fds:
+        fd = change["dependency"]
+        told.setdefault(fd["table"], _Told(set(), set())).fds.add((frozenset(fd["lhs"]), fd["rhs"]))
+    nothing = _Told(set(), set())
+    parsed = [(c, Dc.from_dict(c["dependency"])) for c in dcs]
+    return [c for c, dc in parsed if not told.get(dc.table, nothing).has(dc)]
 
 
 def _longest_first(changes: Sequence[Told]) -> list[Told]:
@@ -254,13 +380,13 @@ def _print_group(paper: Paper, group: Group, style: str, *, indent: int, with_ta
         )
         for c in group.changes
     ]
-    if len(names) > 1 and len(set(reasons)) == 1:
-        for name in names:
-            paper.line(name, indent=indent)
+    together = len(names) > 1 and len(set(reasons)) == 1
+    for c, name, reason in zip(group.changes, names, reasons, strict=True):
+        paper.line(name, "" if together else f" {reason}", indent=indent)
+        if c["dependency"]["kind"] == "dc":
+            paper.line(meaning(Dc.from_dict(c["dependency"])), indent=indent + 2)
+    if together:
         paper.line(f"each {reasons[0]}", indent=indent)
-    else:
-        for name, reason in zip(names, reasons, strict=True):
-            paper.line(name, f" {reason}", indent=indent)
     if not group.rows:
         return
     rows = list(group.rows.values())
@@ -271,6 +397,7 @@ def _print_group(paper: Paper, group: Group, style: str, *, indent: int, with_ta
         style,
         indent=indent + 2,
         marked=lambda row, column: column in group.columns[row.row_id],
+        labels=PAIR_LABELS if group.changes[0]["dependency"]["kind"] == "dc" else (),
     )
     _print_more(paper, len(rows) - ROWS_IN_A_REPORT, "all with --json", indent=indent + 2)
 
@@ -301,7 +428,8 @@ def _grouped(kind: str, changes: Sequence[Told]) -> list[Group]:
 def _group(change: Told) -> Group:
     """A change by itself: a key or functional dependency with its first pair, an inclusion with all its rows.
 
-    Of a functional dependency the right side speaks against it: there the rows differ.
+    Of a functional dependency the right side speaks against it: there the rows differ. The first row of a
+    denial constraint's pair is t.
     """
     dependency = change["dependency"]
     kind = dependency["kind"]
@@ -311,6 +439,14 @@ def _group(change: Told) -> Group:
     if kind == "fd":
         rows.sort(key=lambda row: row.row_id)
         first, against = {*dependency["lhs"], dependency["rhs"]}, {dependency["rhs"]}
+    elif kind == "row":
+        first = against = {dependency["left"], dependency["right"]}
+    elif kind == "dc":
+        compared = [{p[row] for p in dependency["predicates"]} for row in ("left", "right")]
+        columns = {row.row_id: own for row, own in zip(rows, compared, strict=True)}
+        return Group(
+            dependency["table"], [change], {r.row_id: r for r in rows}, columns, set.union(*compared)
+        )
     else:
         first = against = set(side["columns"])
     columns = {row.row_id: set(against) for row in rows}

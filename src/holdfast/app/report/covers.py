@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.app.report.paper import Paper
-from holdfast.app.report.texts import ind_text, name_text, pin_text, plural, share, side_text
+from holdfast.app.report.pins import print_pins
+from holdfast.app.report.texts import ind_text, name_text, plural, share, side_text
 from holdfast.model.change import Pin
 from holdfast.model.dependency import Dependency, Ind, Ucc
 
@@ -55,13 +56,7 @@ def print_cover(
     if non_uniques is not None:
         paper.line(f"{plural(len(non_uniques), 'maximal non-unique combination')}:", indent=2)
         _combinations(paper, "maximal non-unique", non_uniques, "magenta", everything)
-    _print_pins(paper, pins)
-
-
-def _print_pins(paper: Paper, pins: Sequence[Pin]) -> None:
-    for pin in pins:
-        state = ("holds", "green") if pin.holds else ("DOES NOT HOLD", "bold red")
-        paper.line(f"pinned {pin_text(pin)}: ", state, indent=2)
+    print_pins(paper, pins)
 
 
 def _combinations(
@@ -133,7 +128,7 @@ def print_inds(
             paper.line((ind_text(ind), style), f"  {measures(ind)}", indent=2)
     if len(inds) > len(shown):
         _more(paper, len(inds) - len(shown))
-    _print_pins(paper, pins)
+    print_pins(paper, pins)
 
 
 def measures(ind: Ind) -> str:

@@ -60,6 +60,8 @@ def _inclusions(detail: Mapping[str, Any], before: str) -> str:
 
 
 def _detail(action: str, detail: Mapping[str, Any]) -> str:
+    if "rule" in detail:
+        return f": {safe(detail['rule'])}"
     if "columns" in detail:
         referenced = detail.get("referenced")
         within = f" in {side_text(Side.from_dict(referenced))}" if referenced else ""
@@ -73,6 +75,10 @@ def _detail(action: str, detail: Mapping[str, Any]) -> str:
         now += f", {plural(detail['n_keys'], 'key')}"
     if detail.get("n_fds") is not None:
         now += f", {plural(detail['n_fds'], 'functional dependency')}"
+    if detail.get("n_dcs") is not None:
+        now += f", {plural(detail['n_dcs'], 'denial constraint')}"
+    if detail.get("n_row_rules") is not None:
+        now += f", {plural(detail['n_row_rules'], 'row rule')}"
     if action == "track":
         return f": {now}"
     return f": +{detail['n_inserted']:,} -{detail['n_deleted']:,}, now {now}"

@@ -6,12 +6,14 @@ from collections.abc import Callable, Collection, Sequence
 
 from holdfast.app.report.paper import Paper, Part, width_of
 from holdfast.app.report.texts import cell, name_text
-from holdfast.model.change import WitnessRow, row_name
+from holdfast.model.change import Pair, WitnessRow, row_name
+from holdfast.model.predicate import Dc
 
 Mark = Callable[[WitnessRow, str], bool]  # whether a cell is one of those in question
 UPRIGHT_ROWS = 2
 UPRIGHT_COLUMNS = 4
 UPRIGHT_WIDTH = 24
+PAIR_LABELS = ("t", "s")  # the two rows of a rule
 
 
 def print_rows(
@@ -22,14 +24,17 @@ def print_rows(
     *,
     indent: int,
     marked: Mark = lambda row, column: True,
+    labels: Sequence[str] = (),
 ) -> None:
     """Rows of one table below each other: their own columns, then the others, differing ones first.
 
     A cell of an own column is styled if it is `marked`. What is too wide is printed upright, with one line
-    per column.
+    per column. `labels` say which row of a rule each of them is.
     """
+    names = [row_name(row.row_id) for row in rows]
+    if labels:
+        names = [f"{label} {name}" for label, name in zip(labels, names, strict=True)]
     if not rows[0].values:  # a report has values for its first few thousand changes only
-        names = [row_name(row.row_id) for row in rows]
         last = f" and {names[-1]}" if len(names) > 1 else ""
         paper.line(
             f"row{'s' if last else ''} {', '.join(names[:-1] if last else names)}{last}", indent=indent
@@ -47,11 +52,11 @@ def print_rows(
             cells.append((text, style) if name in own and marked(row, name) else text)
         return [(name_text(name), "bold"), *cells]
 
-    columns: list[list[Part]] = [[("row", "dim"), *((row_name(r.row_id), "dim") for r in rows)]]
+    columns: list[list[Part]] = [[("row", "dim"), *((name, "dim") for name in names)]]
     columns += [column(c) for c in asked]
     room = paper.width - indent - sum(width_of(c) + 2 for c in columns)
     if room < 0:
-        _print_upright(paper, rows, asked, others, style, indent, marked)
+        _print_upright(paper, rows, names, asked, others, style, indent, marked)
         return
     shown: list[list[Part]] = []
     left_out = len(others)
@@ -70,9 +75,25 @@ def print_rows(
     paper.grid(list(zip(*columns, strict=True)), indent=indent)
 
 
+def print_pair(paper: Paper, pair: Pair, dc: Dc, style: str, *, indent: int) -> None:
+    """Two rows that violate a rule, t first; of either the cells that the rule compares are marked."""
+    sides = {p.left for p in dc.predicates}, {p.right for p in dc.predicates}
+    against = {row.row_id: columns for row, columns in zip(pair, sides, strict=True)}
+    print_rows(
+        paper,
+        pair,
+        set(dc.columns),
+        style,
+        indent=indent,
+        marked=lambda row, column: column in against[row.row_id],
+        labels=PAIR_LABELS,
+    )
+
+
 def _print_upright(
     paper: Paper,
     rows: Sequence[WitnessRow],
+    names: Sequence[str],
     own: Sequence[str],
     others: Sequence[str],
     style: str,
@@ -83,7 +104,8 @@ def _print_upright(
     telling = [c for c in others if len(rows) == 1 or any(r.values.get(c) != rows[0].values[c] for r in rows)]
     for start in range(0, len(rows), UPRIGHT_ROWS):
         some = rows[start : start + UPRIGHT_ROWS]
-        lines: list[list[Part]] = [[("row", "dim"), *((row_name(r.row_id), "dim") for r in some)]]
+        shown = names[start : start + UPRIGHT_ROWS]
+        lines: list[list[Part]] = [[("row", "dim"), *((name, "dim") for name in shown)]]
         for name in own:
             texts = [(cell(r.values.get(name), UPRIGHT_WIDTH), marked(r, name)) for r in some]
             lines.append([(name_text(name), "bold"), *((t, style if m else "") for t, m in texts)])

@@ -9,6 +9,8 @@ from holdfast.errors import shorten
 from holdfast.model.change import Pin
 from holdfast.model.dependency import Ind, Side
 from holdfast.model.notation import arrow_text
+from holdfast.model.predicate import Dc, as_fd, as_key, sentence
+from holdfast.model.row_rule import RowRule
 
 CELL_WIDTH = 40
 
@@ -70,8 +72,31 @@ def fd_text(lhs: Sequence[str], rhs: str) -> str:
     return safe(arrow_text(lhs, rhs))
 
 
+def rule_text(rule: Dc | RowRule) -> str:
+    """A denial constraint or a row rule as `explain` and `pin` read it."""
+    return safe(rule.formula)
+
+
+def meaning(dc: Dc) -> str:
+    """What a denial constraint says; first, whether it is a key or a functional dependency.
+
+    >>> from holdfast.model.predicate import Predicate
+    >>> dc = Dc("t", (Predicate("zip", "=", "zip"), Predicate("state", "!=", "state")))
+    >>> meaning(dc)
+    'the FD zip -> state: rows with the same zip have the same state'
+    """
+    told = safe(sentence(dc))
+    if as_key(dc):
+        return f"a key: {told}"
+    fd = as_fd(dc)
+    return told if fd is None else f"the FD {fd_text(*fd)}: {told}"
+
+
 def pin_text(pin: Pin, *, with_table: bool = False) -> str:
-    """What is pinned: a key as `[a, b]`, with its table if asked for; an inclusion as `t[a] in u[b]`."""
+    """What is pinned: a key as `[a, b]`, with its table if asked for; an inclusion as `t[a] in u[b]`; a rule
+    as its formula, with its table if asked for."""
+    if pin.rule is not None:
+        return f"{name_text(pin.table)}: {rule_text(pin.rule)}" if with_table else rule_text(pin.rule)
     side = side_text(Side(pin.table, pin.columns))
     if pin.referenced is not None:
         return f"{side} in {side_text(pin.referenced)}"

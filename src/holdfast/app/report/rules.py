@@ -1,0 +1,197 @@
+"""One rule, looked at closely: whether it holds, and which rows are against it; what constraints are made of,
+and the indexes by which batches are checked against them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from holdfast.app.report.changes import IN_A_REPORT
+from holdfast.app.report.paper import Paper, Part
+from holdfast.app.report.pins import violations_text
+from holdfast.app.report.rows import print_pair, print_rows
+from holdfast.app.report.texts import columns_text, meaning, name_text, plural, rule_text, safe, share
+from holdfast.model.predicate import Group, PredicateSpace, is_trivial
+
+if TYPE_CHECKING:
+    from holdfast.dc_reading import DcExplanation, IndexReport, RowExplanation
+    from holdfast.discovery.dc_indexes import Access, Selection
+
+
+def print_dc_explanation(paper: Paper, told: DcExplanation, *, n_rows: int) -> None:
+    """Whether no two rows satisfy the predicates of a rule together."""
+    verdict = ("holds", "bold green") if told.holds else ("does not hold", "bold red")
+    paper.line(
+        (name_text(told.table), "bold"),
+        f": {rule_text(told.dc)} ",
+        verdict,
+        (f" (version {told.version})", "dim"),
+    )
+    paper.line(meaning(told.dc), indent=2)
+    if is_trivial(told.dc.predicates):
+        return
+    if told.since is not None:
+        paper.line(f"since version {told.since}", indent=2)
+    if told.pinned:
+        paper.line("pinned", indent=2)
+    if not told.holds:
+        pairs = f"{n_rows * (n_rows - 1):,}"
+        paper.line(
+            f"{violations_text(told.n_violations)}, of {pairs} (error {share(told.dc.error)})", indent=2
+        )
+    elif told.minimal:
+        paper.line("minimal: none of its predicates can be dropped or loosened", indent=2)
+    elif told.implied_by:
+        one = "this says" if len(told.implied_by) == 1 else "these say"
+        paper.line(f"not minimal: {one} as much or more", indent=2)
+        for dc in told.implied_by[:IN_A_REPORT]:
+            paper.line((rule_text(dc), "green"), indent=4)
+            paper.line(meaning(dc), indent=6)
+        if len(told.implied_by) > IN_A_REPORT:
+            more = f"... and {len(told.implied_by) - IN_A_REPORT:,} more; all with --json"
+            paper.line((more, "dim"), indent=4)
+    else:
+        paper.line("found by a look at the rows: it is not among the constraints that are kept", indent=2)
+    if told.pairs:
+        paper.line("rows that violate it now:", indent=2)
+        for pair in told.pairs:
+            print_pair(paper, pair, told.dc, "red", indent=4)
+
+
+def print_row_explanation(paper: Paper, told: RowExplanation, *, times: bool) -> None:
+    """Whether every row with both values satisfies a comparison of two of its columns."""
+    rule = told.rule
+    verdict = ("holds", "bold green") if told.holds else ("does not hold", "bold red")
+    paper.line(
+        (name_text(rule.table), "bold"),
+        f": {rule_text(rule)} ",
+        verdict,
+        (f" (version {told.version})", "dim"),
+    )
+    paper.line(safe(rule.said(times=times)), indent=2)
+    compared = plural(rule.n_compared, "row")
+    if not rule.n_compared:
+        paper.line("no row has both values", indent=2)
+    elif told.holds:
+        paper.line(f"in all {compared} with both values", indent=2)
+    else:
+        verb = "violates" if rule.n_exceptions == 1 else "violate"
+        violating = f"{rule.n_exceptions:,} of {compared} with both values {verb} it"
+        paper.line(f"{violating} (error {share(rule.error)})", indent=2)
+    if rule.apart:
+        paper.line(("the values of the columns are far apart, so it may say little", "yellow"), indent=2)
+    if told.exceptions:
+        paper.line("exceptions:", indent=2)
+        print_rows(paper, told.exceptions, set(rule.columns), "red", indent=4)
+        more = rule.n_exceptions - len(told.exceptions)
+        if more > 0:
+            paper.line((f"... and {more:,} more", "dim"), indent=4)
+
+
+# --- Predicates -------------------------------------------------------------------------------------------
+
+
+def print_predicates(
+    paper: Paper, table: str, space: PredicateSpace, *, version: int, bounds: Sequence[str] = ()
+) -> None:
+    """Which columns are compared, by which operators, and why."""
+    paper.line(
+        (name_text(table), "bold"),
+        f": {plural(space.n_predicates, 'predicate')} in {plural(len(space.groups), 'pair')} of columns, as "
+        "decided when it was tracked ",
+        (f"(version {version})", "dim"),
+    )
+    if bounds:
+        paper.line((f"the search was bounded: {', '.join(bounds)}", "yellow"), indent=2)
+    own = [group for group in space.groups if group.left == group.right]
+    for ordered in (True, False):
+        names = [group.left for group in own if group.ordered == ordered]
+        if names:
+            paper.line("each with itself by ", (_operators(ordered), "bold"), ":", indent=2)
+            paper.line((columns_text(names), "green"), indent=4)
+    # Of (A, B) and (B, A), which come together, one.
+    order = {group.left: i for i, group in enumerate(own)}
+    across = [g for g in space.groups if order.get(g.left, 0) < order.get(g.right, 0)]
+    share_values = "at least 30 % of the values of the one that has more"
+    if not across:
+        paper.line(f"none with another: no two of one type had {share_values} in common", indent=2)
+        return
+    paper.line(f"with another of the same type, as both had {share_values} in common:", indent=2)
+    paper.grid([_across(group) for group in across], indent=4)
+
+
+def _across(group: Group) -> list[Part]:
+    return [
+        (f"{name_text(group.left)} with {name_text(group.right)}", "green"),
+        f"by {_operators(group.ordered)}",
+    ]
+
+
+def _operators(ordered: bool) -> str:
+    return " ".join(Group("", "", ordered).operators)
+
+
+# --- Indexes ----------------------------------------------------------------------------------------------
+
+
+def print_indexes(paper: Paper, told: IndexReport, *, version: int) -> None:
+    """How the rows are found that a batch's rows may violate constraints with."""
+    chosen = told.selection
+    start: tuple[Part, ...] = ((name_text(told.table), "bold"),)
+    end = (f" (version {version})", "dim")
+    if chosen is None:
+        why = (
+            "a batch is compared with all rows"
+            if told.evidence_kind == "counted"
+            else "there is too little to look up"
+        )
+        paper.line(*start, f": {told.evidence_kind} evidence needs no indexes: {why}", end)
+        return
+    n = len(chosen.accesses)
+    lists, orders = len(chosen.columns), len(chosen.orders)
+    paper.line(
+        *start,
+        f": {n:,} access{'' if n == 1 else 'es'} for {plural(len(chosen.served), 'denial constraint')}, by "
+        f"{plural(lists, 'posting list')} and {orders:,} order index{'' if orders == 1 else 'es'}",
+        end,
+    )
+    paper.line(
+        f"estimated: {_time(chosen.cost_ns)} for each row of a batch; {_time(chosen.scan_ns)} if it were "
+        "compared with all rows",
+        indent=2,
+    )
+    header: list[Part] = [
+        (title, "dim")
+        for title in ("kind", "serves", "coverage", "selectivity", "score", "rank", "cost", "asks for")
+    ]
+    paper.grid([header, *(_access(access, chosen) for access in chosen.accesses)], indent=2)
+
+
+def _access(access: Access, chosen: Selection) -> list[Part]:
+    """One line: what the index answers, and behind "then" what is compared on the rows that it gives."""
+    predicates = chosen.space.predicates
+    asked = " and ".join(str(predicates[p]) for p in access.source)
+    rest = " and ".join(str(predicates[p]) for p in access.predicates if p not in access.source)
+    if access.kind == "scan":
+        asked, rest = f"all rows, on {columns_text([chosen.names[c] for c in access.columns])}", ""
+    return [
+        (access.kind, "bold"),
+        f"{access.n_served:,}",
+        f"{access.coverage:,}",
+        share(access.selectivity),
+        "-" if access.score is None else share(access.score),
+        "-" if access.rank is None else f"{access.rank:,}",
+        _time(access.cost_ns),
+        (safe(f"{asked}, then {rest}" if rest else asked), "green"),
+    ]
+
+
+def _time(ns: float) -> str:
+    """
+    >>> _time(850.0), _time(12_345.0), _time(3.2e6), _time(4e9)
+    ('850 ns', '12.3 us', '3.2 ms', '4 s')
+    """
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if ns >= size:
+            return f"{ns / size:.3g} {unit}"
+    return f"{ns:.3g} ns"
