@@ -22,6 +22,7 @@ from holdfast.storage.tables import TableState
 if TYPE_CHECKING:
     from holdfast.discovery.dc_indexes import Selection
     from holdfast.discovery.dc_ranking import Ranking
+    from holdfast.discovery.fd_ranking import Stability
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -168,8 +169,8 @@ class DcReader(FdAdviser):
         else:
             told = open_bundle(self.root, ref.evidence, "comparisons").array("masks").reshape(-1, ref.n_words)
             counts = None
-        held = self._held_versions_of(state, masks, base)
-        return rank(masks, ref.space, table, told, counts, held, top=top)
+        history = self._stability_of(state, masks, base)
+        return rank(masks, ref.space, table, told, counts, state.n_rows, history=history, top=top)
 
     def explain_dc(self, table: str, text: str) -> DcExplanation:
         """Whether a rule about two rows holds now, since when, and the pairs of rows against it."""
@@ -299,6 +300,19 @@ class DcReader(FdAdviser):
                 break
             since = version
         return since
+
+    def _stability_of(self, state: TableState, masks: U64, base: int) -> Stability:
+        """What each constraint has outlived since it last broke."""
+        from holdfast.discovery.fd_ranking import Stability
+
+        versions = self._held_versions_of(state, masks, base)
+        past = {version for version, _ in self._dc_past(state.table, base)}
+        told = [c.detail or {} for c in self.ledger.commits(state.table) if c.version in past]
+        rows = [int(d.get("n_inserted") or 0) + int(d.get("n_deleted") or 0) for d in reversed(told)]
+        # The version that brought a constraint is not one that it outlived.
+        changed = np.cumsum([0, *rows])
+        outlived: I64 = changed[np.clip(versions - 1, 0, len(changed) - 1)]
+        return Stability(versions, outlived)
 
     def _held_versions_of(self, state: TableState, masks: U64, base: int) -> I64:
         """Through how many versions each constraint has held, the newest included: int64[n]."""

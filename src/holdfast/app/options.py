@@ -364,6 +364,18 @@ def operators_of(text: str) -> list[str]:
     return text.replace(",", " ").split()
 
 
+_ROW_NAMES = re.compile(r"(?<![\w.])[ts]\s*\.", re.IGNORECASE)
+
+
+def names_rows(text: str, known: Collection[str]) -> bool:
+    """Whether a rule is about two rows, but for the `not(...)` that was forgotten.
+
+    >>> names_rows("t.zip = s.zip", ["zip"]), names_rows("t.zip = s.zip", ["t.zip", "s.zip"])
+    (True, False)
+    """
+    return _ROW_NAMES.search(text) is not None and not any(_ROW_NAMES.match(name) for name in known)
+
+
 _OPERATOR_SIGNS = re.compile("[=<>!≤≥≠]")
 
 

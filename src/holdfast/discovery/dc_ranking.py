@@ -1,36 +1,35 @@
 """The order in which people should read denial constraints, with reasons.
 
 A table has tens of thousands of general DCs, and nearly all are accidents of the rows at hand: the longer one
-is, the fewer pairs could have violated it. Three measures, each in 0..1 (Chu, Ilyas and Papotti 2013 have the
-first two):
+is, the fewer pairs could have violated it. Three measures, each in 0..1 (the first two are those of Chu, Ilyas
+and Papotti, 2013):
 
-- succinctness: 2 / (predicates + different columns), which is 1 for the shortest possible, a key of one column.
-- coverage: what pairs of rows satisfy of the DC. A pair that satisfies k of its n predicates counts
-  (k + 1) / n, so those one short of a violation count 1. The sum over all pairs needs no pairs: how often each
-  predicate is satisfied is enough. For the same reason it tells little: a predicate that is mostly satisfied
-  (`!=`) adds much, whatever the others are.
-- surprise: how many violations chance would make, on a logarithmic scale: log(1 + E) / log(1 + pairs). E is the
-  number of violations if any two of the predicates had nothing to do with each other among the pairs that satisfy
-  the rest, for the two of which it is lowest (`kernels.dc_support`). This tells rules from accidents. On
-  24,000 rows of adult E is 89 million and 2 million for the three rules that a person would call so,
-  and at most 11 for all the other 27,054. A DC of one predicate (a key of one column) has surprise 1, a
-  constant column none, as in `fd_ranking`.
+- succinctness: 2 / (predicates + different columns); 1 for the shortest possible, a key of one column.
+- coverage: a pair that satisfies k of the n predicates counts (k + 1) / n, so that those one short of a
+  violation count 1; the mean over all pairs. It only needs to know how often each predicate is satisfied. For
+  the same reason it tells little: what is mostly satisfied (`!=`) adds much, whatever the others are.
+- surprise: log(1 + E) / log(1 + pairs), for E violations that chance would make: as many as if two of the
+  predicates had nothing to do with each other among the pairs that satisfy the rest, for those two of which
+  it is lowest (`kernels.dc_support`). This tells rules from accidents: on 24,000 rows of adult E is 2 million
+  to 89 million for the three DCs that a person would call rules, and at most 11 for the other 27,054. A DC of
+  one predicate (a key of one column) has surprise 1, a constant column none, as in `fd_ranking`.
 
-The score: succinctness * coverage * surprise * (1 - STABILITY_SHARE * (1 - stability)); for a DC within an error,
-times the share of the violations by chance that are not there.
+The score: succinctness * coverage * surprise * (1 - STABILITY_SHARE * (1 - stability)); for a DC within an
+error, times the share of the violations by chance that are not there.
 
-A list of near-synonyms helps nobody. So the list is built from the top, and what is on the same columns as one
-already listed loses up to REPEATED of its score, in proportion to the columns that they share. Columns that
-determine each other count as one. This is done for the first DIVERSE places.
+A list of near-synonyms helps nobody. So the list is built from the top, and what is on the columns of one that
+is already listed loses up to REPEATED of its score, in proportion to the columns that they share. Columns that
+determine each other count as one. This is done for the first DIVERSE places; keys of one column neither take
+nor lose.
 
 DCs that hold in every table (`dc_forms.tautologies`) say nothing and come last.
 
-Where evidence is witnessed, pairs are not counted, and every different evidence counts as one pair: the measures
-are then about kinds of pairs. The order of what stands out is the same; figures are not to be compared.
+Where evidence is witnessed, pairs are not counted, and every different evidence counts as one pair: the
+measures are then about kinds of pairs, and not to be compared with those of pairs.
 
-Cost: E needs a look at all evidences for each DC (MAX_TESTS bounds it), so DCs are measured in the order of an
-upper bound of their score, which costs next to nothing; the result says how many are, and how many of the first
-places are certain.
+Cost: E needs a look at all evidences for each DC, so DCs are measured in the order of an upper bound of their
+score, which costs next to nothing, until the first places are certain, or MAX_TESTS are used up. The result
+says how many are measured, and how many of the first places are certain.
 """
 
 from __future__ import annotations
@@ -115,7 +114,7 @@ class RankedDc:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The first DCs of a table, best first: measured ones, then others, then those that hold in every table."""
+    """The first DCs of a table, best first: measured ones, then others, then tautologies."""
 
     dcs: tuple[RankedDc, ...]
     n_dcs: int  # of the table
@@ -258,7 +257,7 @@ class _Dcs:
         merged = np.zeros_like(compared)
         for c, first in enumerate(self._same()):
             merged[:, first] |= compared[:, c]
-        self.classes = _packed(_with(bits, merged))
+        self.classes = _packed(_with(bits, merged) & (self.sizes > 1)[:, None])
         total = pairs.total
         satisfied = bits @ np.diagonal(pairs.joint)[:-1]
         self.succinctness = succinctness(self.sizes, self.n_columns)
@@ -424,7 +423,7 @@ def _of_chance(by_chance: float, near: int, pairs: Pairs) -> list[str]:
     what = "pairs" if pairs.counted else "kinds of pairs"
     return [
         f"chance would break it {by_chance:,.0f} times",
-        f"{near:,} {what} ({100 * near / pairs.total:.2g} %) are one predicate short of breaking it",
+        f"{near:,} {what} ({100 * near / pairs.total:.3g} %) are one predicate short of breaking it",
     ]
 
 

@@ -2,15 +2,15 @@
 
 A pair of rows has one of four outcomes in each group: <, =, >, or NULL on one side. A DC demands of some
 groups that the outcome be one of a set (its *literals*), and says that no pair meets all demands; what holds
-for (t, s) holds for (s, t), so its mirror image is a DC as well. A DC is refuted if a pair is assumed
-that meets its demands: in each group only the outcomes of its literal are left. Now every other DC of which
-all literals but one are *certain* (all outcomes left in the group are in the set) takes the outcomes of the last
-literal out of its group. If a group is left without outcome there is no such pair: the DC is implied.
+for (t, s) holds for (s, t), so its mirror image is a DC as well. To test a DC, a pair is assumed that meets
+its demands: in each group only the outcomes of its literal are left. Now every other DC of which all literals
+but one are *certain* (all outcomes left in the group are in the set) takes the outcomes of the last literal
+out of its group. If a group is left without outcome there is no such pair: the DC is implied.
 
-Sound for every table, since what is taken out is impossible. Not complete: nothing is tried out by cases, and
-groups are taken as independent, but for DCs that hold in every table since their comparisons run in a circle
-(`contradictory`): these are never listed, and help to imply others. `<` where `<=` holds, FDs by transitivity, DCs that contain a
-key, columns that stand for each other: all of these are found.
+Sound for every table, since what is taken out is impossible. Found are `<` where `<=` holds, FDs by
+transitivity, DCs that contain a key, columns that stand for each other. Not complete: nothing is tried out by
+cases, and groups are taken as independent, but for the *axioms*: DCs that hold in every table since their
+comparisons run in a circle (`contradictory`). These are never listed, and help to imply others.
 
 Two passes. The first one takes the DCs from the most wanted on and keeps one if those kept before it do not
 imply it; the second one takes the kept from the least wanted on and drops one if the rest implies it. (The
@@ -59,8 +59,8 @@ def not_implied(states: U8, images: U8, order: Indices, axioms: Flags) -> Flags:
     """bool[k]: which DCs stay if those are dropped that the others that stay imply.
 
     IN states uint8[k, n_groups]: what each DC demands of each group, as in `dc_forms`; IN images uint8[k,
-    n_groups]: their mirror images; IN order int64[k]: the DCs, the most wanted first; IN axioms bool[k]: those
-    that hold in every table and need not stay. One that demands the impossible (state 7) is an axiom, too.
+    n_groups]: their mirror images; IN order int64[k]: the DCs, the most wanted first; IN axioms bool[k]: which
+    hold in every table and need not stay. One that demands the impossible (state 7) does not stay either.
 
     Cost: each test follows the clauses of kept DCs whose watched literals become certain: some 1,000 of
     6,000, 40 us, where 3,099 of 27,057 are kept (adult, 24,000 rows, 54 predicates).
@@ -128,9 +128,10 @@ def _test(
     outcomes_of int64[n_literals]; numbers int64[n_groups, 8], the literal of each state, or -1; by_state
     int64[8], its outcomes.
 
-    INOUT short int64[2 * k], n_short int64[1]: the clauses of at most one literal, which are looked at in every
-    test. INOUT heads int32[n_literals]: the first watch of each literal, or -1; watch 2 * c + k of clause c;
-    links, watched int32[2 * k, 2]: the next watch of the same literal, and the literal.
+    INOUT short int64[2 * k], n_short int64[1]: the clauses of at most one literal, which are looked at in
+    every test. INOUT heads int32[n_literals]: the first watch of each literal, or -1; a clause c has the
+    watches 2 * c and 2 * c + 1; links, watched int32[2 * k, 2]: the next watch of the same literal, and the
+    literal.
     """
     n_dcs, n_groups = states.shape
     n_words = clauses.shape[1]
@@ -274,12 +275,12 @@ def _narrow(
 def contradictory(dcs: Masks, left: Indices, right: Indices, op_of: Indices) -> Flags:
     """bool[k]: which DCs no pair of rows can violate, since their comparisons run in a circle.
 
-    IN dcs uint64[k, n_words]; left, right, op_of int64[n_predicates]: the values that each predicate compares,
-    numbered, and its operator (`EQ` to `GE`).
+    IN dcs uint64[k, n_words]; left, right, op_of int64[n_predicates]: the two values that each predicate
+    compares, numbered, and its operator (`EQ` to `GE`).
 
-    What is at most what is at most ... itself is equal all the way, or NULL all the way; then `<` and `!=` are
-    not satisfied. So a DC is contradictory iff one of these stands between two values of such a circle. Cost:
-    the square of the values that a DC compares.
+    Where each value is at most the next, and the last at most the first, all are equal or all are NULL, and
+    neither `<` nor `!=` is satisfied between any two of them. So a DC is contradictory iff it has one of these
+    in such a circle. Cost: at most the cube of the number of values that a DC compares.
 
     >>> t_a, s_a, t_b = range(3)
     >>> left, right = np.array([t_a, s_a, t_b]), np.array([s_a, t_b, t_a])
@@ -323,9 +324,9 @@ def _contradictory(
         below[:n, :n] = False
         for k in range(size):
             a, b, op = place[left[members[k]]], place[right[members[k]]], op_of[members[k]]
-            if op == EQ or op == LT or op == LE:
+            if op in (EQ, LT, LE):
                 below[a, b] = True
-            if op == EQ or op == GT or op == GE:
+            if op in (EQ, GT, GE):
                 below[b, a] = True
         for via in range(n):
             for a in range(n):
@@ -334,7 +335,7 @@ def _contradictory(
                         below[a, b] |= below[via, b]
         for k in range(size):
             a, b, op = place[left[members[k]]], place[right[members[k]]], op_of[members[k]]
-            if (op == NE or op == LT or op == GT) and below[a, b] and below[b, a]:
+            if op in (NE, LT, GT) and below[a, b] and below[b, a]:
                 found[i] = True
         for v in range(n):
             place[values[v]] = -1

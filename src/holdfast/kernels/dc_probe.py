@@ -155,6 +155,7 @@ LESS, EQUAL, GREATER, ONE_NULL = range(4)
 
 @njit(cache=True, nogil=True, inline="always")
 def _mixed(h, word):  # type: ignore[no-untyped-def]
+    """One more word into a hash, which starts as 1 and is hardly ever 0."""
     h = (h ^ word) * np.uint64(0x9E3779B97F4A7C15)
     return h ^ (h >> np.uint64(29))
 
@@ -163,13 +164,13 @@ def _mixed(h, word):  # type: ignore[no-untyped-def]
 def _outcome_hashes(outcomes, out):  # type: ignore[no-untyped-def]
     """OUT out uint64[k]: hashes of IN outcomes uint8[k, n_groups]."""
     for k in range(outcomes.shape[0]):
-        h = np.uint64(0)
+        h = np.uint64(1)
         for start in range(0, outcomes.shape[1], GROUPS_OF_A_WORD):
             word = np.uint64(0)
             for g in range(start, min(outcomes.shape[1], start + GROUPS_OF_A_WORD)):
                 word |= np.uint64(outcomes[k, g]) << np.uint64(2 * (g - start))
             h = _mixed(h, word)
-        out[k] = h
+        out[k] = h if h != 0 else np.uint64(1)  # 0 is a free place in a table
 
 
 @njit(cache=True, nogil=True)
@@ -205,7 +206,7 @@ def _with_outcomes(values, codes, right, ordered, table, bits, start, stop, out)
         if found + n > out.shape[0]:
             return found, b
         for j in range(n):
-            hashes[j] = np.uint64(0)
+            hashes[j] = np.uint64(1)
         for first in range(0, n_groups, GROUPS_OF_A_WORD):
             for j in range(n):
                 word[j] = np.uint64(0)
@@ -216,7 +217,7 @@ def _with_outcomes(values, codes, right, ordered, table, bits, start, stop, out)
             for j in range(n):
                 hashes[j] = _mixed(hashes[j], word[j])
         for j in range(n):
-            h = hashes[j]
+            h = hashes[j] if hashes[j] != 0 else np.uint64(1)
             s = np.int64(h >> shift)
             while table[s] != h and table[s] != 0:
                 s = (s + 1) & last

@@ -1,11 +1,10 @@
 """How much evidence stands behind a denial constraint: the pairs of rows that nearly violate it.
 
-A pair that satisfies all predicates of a DC but p shows that p matters: but for it, there would be a violation.
-For two predicates p and q let N_p be the pairs that satisfy all others and q (p is all that may be missing),
-N_q likewise, and M those that satisfy all others. If p and q had nothing to do with each other among these M
-pairs, N_p * N_q / M of them would satisfy both and violate the DC: what chance would make of it. The least of
-this over all p and q is what the DC is worth: with two predicates it is the test of independence of
-a table of two rows and two columns; with more it does not credit a long DC for what a part of it says.
+For two predicates p and q of a DC, let M be the number of pairs that satisfy all its other predicates, and N_p
+and N_q the number of those that also satisfy q, and p: all but p, and all but q. If p and q had nothing to do
+with each other among the M pairs, N_p * N_q / M of them would satisfy both, and violate the DC. That is what
+chance would make of it. The least of this over all p and q is what stands behind the DC. With two predicates it
+is the test of independence of two features; with more it does not credit a long DC for what a part of it says.
 """
 
 from __future__ import annotations

@@ -169,7 +169,8 @@ def _explained(
         asked = "a rule is about one table" if rule else "an arrow asks for a functional dependency"
         raise UsageError(f"{asked}: leave out --in.")
     if rule is not None:
-        return ws.explain_row(table, rule) if is_row_rule(rule) else ws.explain_dc(table, rule)
+        about_one = is_row_rule(rule) and not options.names_rows(rule, names)
+        return ws.explain_row(table, rule) if about_one else ws.explain_dc(table, rule)
     if fd is not None:
         return ws.explain_fd(table, *parse_fd(fd, names, table=table, version=ws.version))
     named = tuple(options.columns_of(table, names, given))

@@ -293,8 +293,7 @@ class _View:
         if self.dc_rankings is None:
             dependencies += [dc_dict(d) for found in self.dcs.values() for d in found.dcs]
         else:
-            rankings = self.dc_rankings.values()
-            dependencies += [{**dc_dict(r.dc), **r.to_dict()} for ranking in rankings for r in ranking.dcs]
+            dependencies += [r.to_dict() for ranking in self.dc_rankings.values() for r in ranking.dcs]
         for name, rules in self.row_rules.items():
             dependencies += [{**r.to_dict(), "sentence": self._said(name, r)} for r in rules]
         document: dict[str, Any] = {
@@ -468,9 +467,10 @@ class _View:
 
 def dc_dict(dc: Dc) -> dict[str, Any]:
     """A denial constraint for programs, with its sentence; as a key or functional dependency if it is one."""
-    told = {**dc.to_dict(), "sentence": sentence(dc)}
-    if key := as_key(dc):
-        told["key"] = list(key)
-    if (fd := as_fd(dc)) is not None:
-        told["fd"] = {"lhs": list(fd[0]), "rhs": fd[1]}
-    return told
+    key, fd = as_key(dc), as_fd(dc)
+    return {
+        **dc.to_dict(),
+        "sentence": sentence(dc),
+        "key": None if key is None else list(key),
+        "fd": None if fd is None else {"lhs": list(fd[0]), "rhs": fd[1]},
+    }

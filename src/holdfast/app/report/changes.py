@@ -207,7 +207,7 @@ def _print_new_dcs(
     if not part.n_dcs:
         return
     known = _Told({frozenset(k) for k in keys}, {(frozenset(fd.lhs), fd.rhs) for fd in fds})
-    listed = [dc for dc in found if not known.has(dc)]
+    listed = sorted((dc for dc in found if not known.has(dc)), key=_complexity)
     above = len(found) - len(listed)
     rest = ""
     if not found:
@@ -329,7 +329,7 @@ def print_events(
                 listed = _longest_first(_without_keys(ours, by_kind["ucc"]))
                 most = limit if event == "broke" else min(limit, FDS_IN_A_REPORT)
             if kind == "dc":
-                listed = _not_above(ours, by_kind["ucc"], by_kind["fd"])
+                listed = _simple_first(_not_above(ours, by_kind["ucc"], by_kind["fd"]))
                 most = min(limit, BROKEN_DCS_IN_A_REPORT if event == "broke" else DCS_IN_A_REPORT)
             if event in ("within", "beyond"):
                 most = min(limit, NEAR_IN_A_REPORT)
@@ -364,6 +364,15 @@ def _not_above(dcs: Sequence[Told], keys: Sequence[Told], fds: Sequence[Told]) -
     nothing = _Told(set(), set())
     parsed = [(c, Dc.from_dict(c["dependency"])) for c in dcs]
     return [c for c, dc in parsed if not told.get(dc.table, nothing).has(dc)]
+
+
+def _simple_first(changes: Sequence[Told]) -> list[Told]:
+    """Denial constraints with few predicates come first, and of these those with few across columns."""
+    return sorted(changes, key=lambda c: _complexity(Dc.from_dict(c["dependency"])))
+
+
+def _complexity(dc: Dc) -> tuple[int, int]:
+    return len(dc.predicates), sum(p.left != p.right for p in dc.predicates)
 
 
 def _longest_first(changes: Sequence[Told]) -> list[Told]:

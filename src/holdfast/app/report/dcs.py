@@ -89,11 +89,23 @@ def print_dc_ranking(paper: Paper, table: str, ranking: Ranking, *, version: int
     )
     for ranked in ranking.dcs:
         _print_ranked(paper, ranked)
+    told = []
+    if ranking.n_tautologies:
+        told.append(f"{ranking.n_tautologies:,} hold in every table and come last")
+    candidates = ranking.n_dcs - ranking.n_tautologies
+    if ranking.n_measured < candidates:
+        told.append(f"{ranking.n_measured:,} of the other {candidates:,} were measured on all pairs of rows")
+    if ranking.n_certain < shown:
+        certain = f"only the first {ranking.n_certain:,} are" if ranking.n_certain else "no place is"
+        told.append(f"{certain} certain: the score of what was not measured is an upper bound")
+    for line in told:
+        paper.line((line, "dim"), indent=2)
 
 
 def _print_ranked(paper: Paper, ranked: RankedDc) -> None:
-    paper.item((f"{ranked.score:.2f}", "bold"), (rule_text(ranked.dc), "green"), indent=2)
-    paper.line(meaning(ranked.dc), indent=8)
+    score = "-" if ranked.tautology else f"{'' if ranked.measured else '<'}{ranked.score:.2f}"
+    paper.item((f"{score:>4}", "bold"), (rule_text(ranked.dc), "green"), indent=2)
+    paper.line(safe(ranked.sentence), indent=8)
     paper.line((safe("; ".join(ranked.reasons)), "dim"), indent=8)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.app.report.paper import Paper, Part
-from holdfast.app.report.rows import print_pair
+from holdfast.app.report.rows import print_pairs
 from holdfast.app.report.texts import columns_text, meaning, name_text, pin_text
 from holdfast.model.change import Pin
 
@@ -63,5 +63,4 @@ def _print_reasons(paper: Paper, pin: Pin, *, indent: int, limit: int) -> None:
         return
     pairs = pin.witnesses[:limit]
     paper.line(f"{violations_text(pin.n_violations)}{', such as:' if pairs else ''}", indent=indent)
-    for pair in pairs:
-        print_pair(paper, pair, pin.rule, "red", indent=indent + 2)
+    print_pairs(paper, pairs, pin.rule, "red", indent=indent + 2)

@@ -75,19 +75,28 @@ def print_rows(
     paper.grid(list(zip(*columns, strict=True)), indent=indent)
 
 
-def print_pair(paper: Paper, pair: Pair, dc: Dc, style: str, *, indent: int) -> None:
-    """Two rows that violate a rule, t first; of either the cells that the rule compares are marked."""
+def print_pairs(paper: Paper, pairs: Sequence[Pair], dc: Dc, style: str, *, indent: int) -> None:
+    """Pairs of rows that violate a rule, t first; of either row the cells that the rule compares are marked.
+
+    Of a rule that says the same with t and s exchanged, a pair is shown one way round.
+    """
     sides = {p.left for p in dc.predicates}, {p.right for p in dc.predicates}
-    against = {row.row_id: columns for row, columns in zip(pair, sides, strict=True)}
-    print_rows(
-        paper,
-        pair,
-        set(dc.columns),
-        style,
-        indent=indent,
-        marked=lambda row, column: column in against[row.row_id],
-        labels=PAIR_LABELS,
-    )
+    symmetric = set(dc.predicates) == set(dc.mirrored.predicates)
+    shown: set[tuple[int, int]] = set()
+    for t, s in pairs:
+        if symmetric and (s.row_id, t.row_id) in shown:
+            continue
+        shown.add((t.row_id, s.row_id))
+        against = {row.row_id: columns for row, columns in zip((t, s), sides, strict=True)}
+        print_rows(
+            paper,
+            (t, s),
+            set(dc.columns),
+            style,
+            indent=indent,
+            marked=lambda row, column, against=against: column in against[row.row_id],  # type: ignore[misc]
+            labels=PAIR_LABELS,
+        )
 
 
 def _print_upright(

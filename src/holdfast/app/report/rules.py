@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from holdfast.app.report.changes import IN_A_REPORT
 from holdfast.app.report.paper import Paper, Part
 from holdfast.app.report.pins import violations_text
-from holdfast.app.report.rows import print_pair, print_rows
+from holdfast.app.report.rows import print_pairs, print_rows
 from holdfast.app.report.texts import columns_text, meaning, name_text, plural, rule_text, safe, share
 from holdfast.model.predicate import Group, PredicateSpace, is_trivial
 
@@ -54,8 +54,7 @@ def print_dc_explanation(paper: Paper, told: DcExplanation, *, n_rows: int) -> N
         paper.line("found by a look at the rows: it is not among the constraints that are kept", indent=2)
     if told.pairs:
         paper.line("rows that violate it now:", indent=2)
-        for pair in told.pairs:
-            print_pair(paper, pair, told.dc, "red", indent=4)
+        print_pairs(paper, told.pairs, told.dc, "red", indent=4)
 
 
 def print_row_explanation(paper: Paper, told: RowExplanation, *, times: bool) -> None:
@@ -112,11 +111,11 @@ def print_predicates(
     # Of (A, B) and (B, A), which come together, one.
     order = {group.left: i for i, group in enumerate(own)}
     across = [g for g in space.groups if order.get(g.left, 0) < order.get(g.right, 0)]
-    share_values = "at least 30 % of the values of the one that has more"
+    enough = "at least 30 % of the values of the one that has more of them"
     if not across:
-        paper.line(f"none with another: no two of one type had {share_values} in common", indent=2)
+        paper.line(f"none with another: no two of one type shared {enough}", indent=2)
         return
-    paper.line(f"with another of the same type, as both had {share_values} in common:", indent=2)
+    paper.line(f"with another of the same type, where they shared {enough}:", indent=2)
     paper.grid([_across(group) for group in across], indent=4)
 
 
