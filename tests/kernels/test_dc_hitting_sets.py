@@ -114,7 +114,7 @@ def test_repairs_equal_a_fresh_search(case: Case, limit: int) -> None:
     event(f"{len(before) - len(after)} DCs fewer")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "BROKEN_SHARE", limit)
-        patch.setattr(kernel, "MAX_NEW_SETS", limit)
+        patch.setattr(kernel, "THREAD_ROOTS", 1 + limit)
         added = kernel.add_evidences(before, old, new, space, case.max_size)
         assert added.tolist() == after.tolist()
         maximal = old[maximal_masks(old)]  # Has the same cover.
@@ -196,7 +196,6 @@ def test_larger_spaces(
     few = len(evidences) - 3
     part = kernel.minimal_dcs(evidences[:few], space, max_size)
     monkeypatch.setattr(kernel, "BROKEN_SHARE", 1)
-    monkeypatch.setattr(kernel, "MAX_NEW_SETS", 1 << 40)
     added = kernel.add_evidences(part, evidences[:few], evidences[few:], space, max_size)
     assert added.tolist() == cover.tolist()
     back = kernel.remove_evidences(cover, evidences[:few], evidences[few:], space, max_size)

@@ -22,6 +22,7 @@ from holdfast.app.report import (
     Paper,
     print_change,
     print_cover,
+    print_dc_ranking,
     print_fd_explanation,
     print_fds,
     print_inds,
@@ -66,7 +67,8 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
         paper.line((f"$ holdfast -w {shlex.quote(workspace.name)} {command}", "cyan"))
 
     paper.line(("holdfast", "bold"), ": what holds in your data, kept true while the data changes.")
-    paper.line("This tour keeps the keys of a shop's orders, what determines what, and what they refer to.")
+    paper.line("This tour keeps the keys of a shop's orders, what determines what, what they refer to,")
+    paper.line("and the rules of its parcels.")
     if engine == "spark":
         paper.line(("Every step runs on Spark, to show it; work this small would run without.", "dim"))
     step(
@@ -123,7 +125,20 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
     look("12. How bad is it?", "explain orders 'product -> unit_price'")
     with holdfast.open(workspace, create=False) as ws:
         print_fd_explanation(paper, ws.explain_fd(TABLE, ("product",), "unit_price"))
-    look("13. So these hold now.", "show --table orders")
+    step(
+        "13. Parcels. Which rules do any two of them keep?",
+        "track parcels parcels.csv --kinds dc",
+        lambda ws: ws.track("parcels", str(EXAMPLES / "parcels.csv"), kinds=("dc",)),
+    )
+    look("14. Most of these are accidents of the rows at hand. Which are not?", "show --kind dc --top 3")
+    with holdfast.open(workspace, create=False) as ws:
+        print_dc_ranking(paper, "parcels", ws.rank_dcs("parcels", 3), version=ws.version)
+    step(
+        "15. A heavy parcel at the fee of a light one, shipped before it was ordered.",
+        "apply parcels --inserts 7-inserts.csv",
+        lambda ws: ws.apply("parcels", inserts=str(EXAMPLES / "7-inserts.csv")),
+    )
+    look("16. So these hold now.", "show --table orders")
     with holdfast.open(workspace, create=False) as ws:
         now = ws.version
         keys, n_rows = ws.dependencies("ucc", TABLE), ws.n_rows(TABLE)
@@ -146,6 +161,8 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
         "log --kind fd",
         "explain orders invoice",
         "export --format mermaid",
+        "explain parcels 'ordered_at < shipped_at'",
+        "pin parcels 'not(t.zone = s.zone and t.weight_kg < s.weight_kg and t.fee > s.fee)'",
         "pin orders invoice",
     )
     for command in commands:

@@ -1,8 +1,8 @@
 """The order in which people should read denial constraints, with reasons.
 
 A table has tens of thousands of general DCs, and nearly all are accidents of the rows at hand: the longer one
-is, the fewer pairs could have violated it. Three measures, each in 0..1 (the first two are those of Chu, Ilyas
-and Papotti, 2013):
+is, the fewer pairs could have violated it. Three measures, each in 0..1 (the first two as Chu, Ilyas and
+Papotti have them, 2013):
 
 - succinctness: 2 / (predicates + different columns); 1 for the shortest possible, a key of one column.
 - coverage: a pair that satisfies k of the n predicates counts (k + 1) / n, so that those one short of a
@@ -14,11 +14,12 @@ and Papotti, 2013):
   to 89 million for the three DCs that a person would call rules, and at most 11 for the other 27,054. A DC of
   one predicate (a key of one column) has surprise 1, a constant column none, as in `fd_ranking`.
 
-The score: succinctness * coverage * surprise * (1 - STABILITY_SHARE * (1 - stability)); for a DC within an
-error, times the share of the violations by chance that are not there.
+The score: succinctness * sqrt(coverage * surprise) * (1 - STABILITY_SHARE * (1 - stability)). Without the
+root long accidents would come before short ones. For a DC within an error, surprise is taken times the share
+of the violations by chance that are not there.
 
-A list of near-synonyms helps nobody. So the list is built from the top, and what is on the columns of one that
-is already listed loses up to REPEATED of its score, in proportion to the columns that they share. Columns that
+A list of near-synonyms helps nobody. So the list is built from the top, and what is on the columns of one
+already listed loses up to REPEATED of its score, in proportion to the columns that they share. Columns that
 determine each other count as one. This is done for the first DIVERSE places; keys of one column neither take
 nor lose.
 
@@ -268,7 +269,7 @@ class _Dcs:
         self.known = np.zeros(len(masks), dtype=np.bool_)
         self.near = np.zeros(len(masks), dtype=np.int64)
         self.by_chance = most_expected(masks, pairs.joint)
-        self.factor = self.succinctness * self.coverage * (1 - STABILITY_SHARE * (1 - steady))
+        self.factor = self.succinctness * np.sqrt(self.coverage) * (1 - STABILITY_SHARE * (1 - steady))
         self.factor[self.tautology] = 0.0
         self.surprise, self.scores = self._scored()
 
@@ -295,7 +296,7 @@ class _Dcs:
         surprises = np.where(self.sizes > 1, surprise(by_chance, total), self.alone)
         # Within an error: how much of what chance would violate is not violated.
         missing = np.clip(1 - self.errors * total / np.where(by_chance > 0, by_chance, 1.0), 0.0, 1.0)
-        return surprises, self.factor * surprises * np.where(self.errors > 0, missing, 1.0)
+        return surprises, self.factor * np.sqrt(surprises * np.where(self.errors > 0, missing, 1.0))
 
     def measure(self, top: int) -> None:
         """Measure those of the highest bounds, until the first `top` places cannot change, or MAX_TESTS."""

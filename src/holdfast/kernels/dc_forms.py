@@ -164,9 +164,9 @@ def sentences(
     """All sentences of the language that contain a DC and none of whose words can be replaced by a lesser.
 
     IN states uint8[k, n_groups]: the general DCs that hold, none of which contains another or the mirror
-    image of another; IN images uint8[k, n_groups]: their mirror images; IN ordered bool[n_groups]: which groups
-    have an order. The language can say `>` where it can say `<`, and so with `>=` and `<=`. A sentence has at
-    most `max_size` operators (0 or less: any number). Of a mirrored pair at least one is listed.
+    image of another; IN images uint8[k, n_groups]: their mirror images; IN ordered bool[n_groups]: which
+    groups have an order. The language can say `>` where it can say `<`, and so with `>=` and `<=`. A sentence
+    has at most `max_size` operators (0 or less: any number). Of a mirrored pair at least one is listed.
 
     With a limit, the search ends when more than 2 * limit have been found; the DCs given first are rewritten
     first, but for those that use the same groups, which are taken together.

@@ -59,8 +59,8 @@ def not_implied(states: U8, images: U8, order: Indices, axioms: Flags) -> Flags:
     """bool[k]: which DCs stay if those are dropped that the others that stay imply.
 
     IN states uint8[k, n_groups]: what each DC demands of each group, as in `dc_forms`; IN images uint8[k,
-    n_groups]: their mirror images; IN order int64[k]: the DCs, the most wanted first; IN axioms bool[k]: which
-    hold in every table and need not stay. One that demands the impossible (state 7) does not stay either.
+    n_groups]: their mirror images; IN order int64[k]: the DCs, the most wanted first; IN axioms bool[k]:
+    which hold in every table and do not stay. One that demands the impossible (state 7) does not stay either.
 
     Cost: each test follows the clauses of kept DCs whose watched literals become certain: some 1,000 of
     6,000, 40 us, where 3,099 of 27,057 are kept (adult, 24,000 rows, 54 predicates).
@@ -279,8 +279,8 @@ def contradictory(dcs: Masks, left: Indices, right: Indices, op_of: Indices) -> 
     compares, numbered, and its operator (`EQ` to `GE`).
 
     Where each value is at most the next, and the last at most the first, all are equal or all are NULL, and
-    neither `<` nor `!=` is satisfied between any two of them. So a DC is contradictory iff it has one of these
-    in such a circle. Cost: at most the cube of the number of values that a DC compares.
+    neither `<` nor `!=` is satisfied between two of them. So a DC is contradictory iff it has one of these in
+    such a circle. Cost: at most the cube of the number of values that a DC compares.
 
     >>> t_a, s_a, t_b = range(3)
     >>> left, right = np.array([t_a, s_a, t_b]), np.array([s_a, t_b, t_a])

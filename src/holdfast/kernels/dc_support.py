@@ -1,10 +1,11 @@
 """How much evidence stands behind a denial constraint: the pairs of rows that nearly violate it.
 
-For two predicates p and q of a DC, let M be the number of pairs that satisfy all its other predicates, and N_p
-and N_q the number of those that also satisfy q, and p: all but p, and all but q. If p and q had nothing to do
-with each other among the M pairs, N_p * N_q / M of them would satisfy both, and violate the DC. That is what
-chance would make of it. The least of this over all p and q is what stands behind the DC. With two predicates it
-is the test of independence of two features; with more it does not credit a long DC for what a part of it says.
+For two predicates p and q of a DC, let M be the number of pairs that satisfy all its other predicates, N_p
+the number of those that satisfy q as well (all but p, perhaps), and N_q likewise. If p and q had nothing to
+do with each other among the M pairs, N_p * N_q / M of them would satisfy both and violate the DC. So many
+violations chance would make. The least of this over all p and q is what stands behind the DC. With two
+predicates it is the test of independence of two features; with more, a long DC gets no credit for what a part
+of it says.
 """
 
 from __future__ import annotations

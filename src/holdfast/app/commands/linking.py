@@ -79,7 +79,7 @@ def export(
             raise UsageError(f"--dialect is for SQL, not for {format.value}: leave it out.")
         with opened(ctx) as ws:
             model = model_of(ws, max_error)
-            rules = row_rules_of(ws, model) if format is ExportFormat.sql else []
+            rules = row_rules_of(ws, model, max_error) if format is ExportFormat.sql else []
         text = _written(model, rules, format, dialect or Dialect.ansi, all_keys=all_keys)
         if output is None or str(output) == "-":
             print_text(text)
@@ -92,10 +92,15 @@ def export(
         Paper(sys.stdout).line(f"{name_text(str(output))}: {told} (version {model.version})")
 
 
-def row_rules_of(ws: holdfast.Workspace, model: Model) -> list[RowRule]:
-    """The row rules of the tables of an export, of the same version."""
-    found = (d for t in model.tables for d in ws.dependencies("row", t.name, model.version or None))
-    return [d for d in found if isinstance(d, RowRule)]
+def row_rules_of(ws: holdfast.Workspace, model: Model, max_error: float = 0.0) -> list[RowRule]:
+    """The row rules of the tables of an export, of the same version: those that hold, then those that almost
+    do, which are no more than comments."""
+    found = []
+    for error in (0.0, max_error) if max_error else (0.0,):
+        for table in model.tables:
+            rules = ws.dependencies("row", table.name, model.version or None, max_error=error)
+            found += [r for r in rules if isinstance(r, RowRule) and bool(r.n_exceptions) == bool(error)]
+    return found
 
 
 def _written(

@@ -16,6 +16,11 @@ And every product has one price, until
 
 6. `6-inserts.csv`: an order with two digits of its price swapped.
 
+Parcels are numbered as they are ordered. In each zone heavier ones cost as much or more, and none is shipped
+before it is ordered, until
+
+7. `7-inserts.csv`: a heavy parcel at the fee of a light one, shipped before it was ordered.
+
 Seeded and free of platform differences: a test checks that the files in the package are these.
 """
 
@@ -41,6 +46,15 @@ PRICES = {
 }  # fmt: skip
 CUSTOMER_COLUMNS = ("customer_id", "name", "city", "since")
 PRODUCT_COLUMNS = ("product", "price", "weight_kg")
+N_PARCELS = 800
+PARCEL_COLUMNS = ("parcel", "zone", "weight_kg", "fee", "ordered_at", "shipped_at")
+# By zone the fees up to 2, 5, 10 kg, and above.
+FEES = {
+    "near": ("4.90", "6.90", "9.90", "16.90"),
+    "far": ("7.90", "10.90", "14.90", "24.90"),
+    "abroad": ("14.90", "19.90", "29.90", "49.90"),
+}
+ZONES = ("near", "near", "near", "far", "far", "abroad")
 FIRST_NAMES = (
     "Ada",
     "Bo",
@@ -133,6 +147,20 @@ def products(random: random.Random) -> list[Row]:
     ]
 
 
+def parcels(random: random.Random) -> list[Row]:
+    """What is sent, in order of time. Carriers call three times a day."""
+    rows = []
+    for i, tens in enumerate(sorted(random.randrange(90 * 144) for _ in range(N_PARCELS))):
+        days = 1 + int(4 * random.random() * random.random())
+        shipped = (tens // 144 + days) * 1440 + random.choice((9, 13, 17)) * 60
+        zone = random.choice(ZONES)
+        weight = 1 + int(300 * random.random() * random.random() * random.random())  # tenths of a kilogram
+        fee = FEES[zone][sum(weight > limit for limit in (20, 50, 100))]
+        texts = (f"{5001 + i}", zone, f"{weight / 10:.1f}", fee, _time(10 * tens), _time(shipped))
+        rows.append(dict(zip(PARCEL_COLUMNS, texts, strict=True)))
+    return rows
+
+
 def example() -> dict[str, tuple[tuple[str, ...], list[Row]]]:
     """The files: name -> (columns, rows)."""
     chance = random.Random(SEED)
@@ -173,6 +201,10 @@ def example() -> dict[str, tuple[tuple[str, ...], list[Row]]]:
     mistyped = _order(chance, 10_007 + N_ORDERS, _customer(chance), _time(start + 105), tracked)
     mistyped["product"], mistyped["unit_price"] = "anchor", "98.00"
     files["6-inserts.csv"] = (COLUMNS, [mistyped])
+    files["parcels.csv"] = (PARCEL_COLUMNS, parcels(random.Random(SEED)))
+    start = 90 * 1440 + 10 * 60
+    wrong = (f"{5001 + N_PARCELS}", "near", "12.0", "4.90", _time(start), _time(start - 1440))
+    files["7-inserts.csv"] = (PARCEL_COLUMNS, [dict(zip(PARCEL_COLUMNS, wrong, strict=True))])
     return files
 
 

@@ -37,7 +37,8 @@ ROWS_IN_A_REPORT = 6
 FDS_IN_A_REPORT = 10
 NEAR_IN_A_REPORT = 5
 # Denial constraints are many, too, and each has a sentence and a pair of rows.
-DCS_IN_A_REPORT = 5
+DCS_IN_A_REPORT = 3
+NEW_DCS_IN_A_REPORT = 5
 BROKEN_DCS_IN_A_REPORT = 10
 # A functional dependency that had held through so many versions was hardly an accident.
 LONG_HELD = 5
@@ -215,10 +216,10 @@ def _print_new_dcs(
     elif not listed:
         rest = f", {ABOVE.format('all ' if above > 1 else '')}"
     paper.line((f"new: {plural(part.n_dcs, 'denial constraint')}{rest}", "bold green"), indent=2)
-    for dc in listed[:DCS_IN_A_REPORT]:
+    for dc in listed[:NEW_DCS_IN_A_REPORT]:
         paper.line((rule_text(dc), "green"), indent=4)
         paper.line(meaning(dc), indent=6)
-    more = len(listed) - DCS_IN_A_REPORT
+    more = len(listed) - NEW_DCS_IN_A_REPORT
     _print_more(paper, more, "the most telling with 'holdfast show --kind dc --top 20'", indent=4)
     if listed and above:
         paper.line((f"... and {above:,} {ABOVE.format('')}", "dim"), indent=4)

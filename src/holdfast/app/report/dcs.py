@@ -67,7 +67,7 @@ def print_dcs(
     for dc in shown:
         name: Part = (rule_text(dc), "yellow" if dc.error else "green")
         paper.item((f"{len(dc.predicates):>3}", "dim"), name, error_text(dc.error), indent=2)
-        paper.line(meaning(dc), indent=7)
+        paper.line(f"{'almost: ' if dc.error else ''}{meaning(dc)}", indent=7)
     more = len(found or ()) - len(shown)
     if more:
         what = f"... and {more:,} more; the most telling with --top 20, all with --all, --json or in a pipe"
