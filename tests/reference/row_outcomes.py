@@ -52,7 +52,8 @@ def counts(rows: Iterable[Sequence[Any]], left: int, right: int, ordered: bool =
 
 
 def rule(found: Sequence[int], ordered: bool, max_error: float) -> tuple[str, int] | None:
-    """(operator, violations) of the tightest operator that at most this share of the rows violates.
+    """(operator, violations) of the tightest operator that at most this share of the rows violates, and that
+    more rows keep than violate.
 
     None where no row has both values. Of equally tight ones the one that fewest violate, then the first.
     """
@@ -65,7 +66,8 @@ def rule(found: Sequence[int], ordered: bool, max_error: float) -> tuple[str, in
             continue
         violations = filled - sum(found[o] for o in satisfied)
         rank = (len(satisfied), violations)
-        if violations / n_rows <= max_error and (best is None or rank < best[0]):
+        within = violations / n_rows <= max_error and 2 * violations < filled
+        if within and (best is None or rank < best[0]):
             best = rank, op, violations
     return None if best is None else best[1:]
 

@@ -106,8 +106,9 @@ class RowCounts:
     def tightest(self, ordered: Bool, max_error: float = 0.0) -> I64:
         """The number in OPERATORS of the tightest rule within an error, int64[n_pairs]; -1 where none is.
 
-        IN ordered bool[n_pairs]. Within the error are operators that at most this share of the rows violate.
-        The tightest allows the fewest outcomes; of several, the one with the fewest violations, then the
+        IN ordered bool[n_pairs]. Within the error are operators that at most this share of the rows violate,
+        and more rows keep than violate: where most are NULL, a small share of all is not enough. The
+        tightest allows the fewest outcomes; of several, the one with the fewest violations, then the
         first. Where no row has both values there is none. Cost: a pass over the counts.
         """
         violations = self.violations()
@@ -115,7 +116,7 @@ class RowCounts:
         # As the error is told, to the last bit.
         within = violations / n_rows[:, None] <= max_error
         within &= ordered[:, None] | _UNORDERED
-        within &= (self.n_compared > 0)[:, None]
+        within &= 2 * violations < self.n_compared[:, None]
         rank = np.where(within, violations + _N_ALLOWED * (n_rows[:, None] + 1), np.iinfo(np.int64).max)
         return np.where(within.any(axis=1), rank.argmin(axis=1), -1)
 
