@@ -280,6 +280,6 @@ def columns_of(masks: U64) -> list[tuple[int, ...]]:
     [(0, 2), ()]
     """
     bits = np.unpackbits(np.ascontiguousarray(masks).view(np.uint8), axis=1, bitorder="little")
-    row, column = np.nonzero(bits)
-    parts = np.split(column, np.searchsorted(row, np.arange(1, len(masks))))
-    return [tuple(p.tolist()) for p in parts][: len(masks)]
+    columns = np.nonzero(bits)[1].tolist()
+    ends = np.cumsum(bits.sum(axis=1, dtype=np.int64)).tolist()
+    return [tuple(columns[a:b]) for a, b in zip([0, *ends], ends, strict=False)]
