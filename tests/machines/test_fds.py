@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from holdfast import fd_reading
-from holdfast.discovery import counted_files, fd_counted, fd_witnessed, fds
+from holdfast.discovery import counted_files, fd_counted, fd_witnessed
 from holdfast.errors import HoldfastError
 from holdfast.kernels import agree_index, fd_partitions
 from holdfast.model.change import Change, DependencyChange, Pair

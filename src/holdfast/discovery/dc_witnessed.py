@@ -63,8 +63,10 @@ ROUND_PAIRS = 200_000
 LIMITED_ROUNDS = 1
 # Up to so many rows everything is scanned for: faster than to choose accesses.
 SCANNED_ROWS = 5_000
-# Constraints that no kept access serves: with more than this share of them, accesses are chosen anew.
+# Constraints that no kept access serves: if they grow by this factor, and this share of all, accesses are
+# chosen anew.
 UNSERVED_SHARE = 0.05
+SCANNED_GROWTH = 1.5
 
 
 def discover(relation: Relation, space: PredicateSpace, options: DcOptions, *, chosen: bool) -> DcState:
@@ -287,8 +289,9 @@ def with_accesses(relation: Relation, state: DcState) -> DcState:
         return state
     n_rows, n_scanned = state.chosen_for
     if n_rows:
-        now = len(_plan(relation, state, state.cover.masks, state.accesses).scanned)
-        if relation.n_rows <= 2 * n_rows and now <= n_scanned + UNSERVED_SHARE * len(state.cover):
+        served = _plan(relation, state, state.cover.masks, state.accesses)
+        bearable = SCANNED_GROWTH * n_scanned + UNSERVED_SHARE * len(served.dcs)
+        if relation.n_rows <= 2 * n_rows and len(served.scanned) <= bearable:
             return state
     accesses = kept(select(state.cover.masks, state.space, statistics_of(relation, state.space)))
     scanned = _plan(relation, state, state.cover.masks, accesses).scanned

@@ -44,6 +44,7 @@ from holdfast.model.schema import Schema
 from holdfast.pipeline.predicate_rows import SpaceColumns, half_rank_rows, parsed_space, space_columns
 from holdfast.pipeline.relation import Relation
 from holdfast.pipeline.tasks import Payload, opened, parsed_schema, staged
+from holdfast.state.cover import without
 from holdfast.state.evidence import unite
 from holdfast.storage.bundle import pack
 from holdfast.storage.segments import Segment, open_segment
@@ -248,6 +249,10 @@ class _Place:
     _pairs: ListedPairs | None = None
     _plan: Any = None
     _values: I32 | None = None
+    _known: U64 = field(init=False)  # evidence that was looked at
+
+    def __post_init__(self) -> None:
+        self._known = self.dcs[:0]
 
     @property
     def values(self) -> I32:
@@ -306,7 +311,10 @@ class _Place:
 
     def _keep(self, found: Evidence, rows: I64 | None = None, old_rows: I64 | None = None) -> None:
         """Take down what violates a constraint; rows and old_rows: whose the numbers of witnesses are."""
-        violating = np.flatnonzero(contains_any(found.masks, self.dcs))
+        # Most evidence comes again and again; constraints are many.
+        unknown = np.flatnonzero(without(found.masks, self._known))
+        self._known = np.concatenate([self._known, found.masks[unknown]])
+        violating = unknown[contains_any(found.masks[unknown], self.dcs)]
         if not len(violating):
             return
         first, second = found.witnesses[violating].T
