@@ -115,6 +115,8 @@ def test_repairs_equal_a_fresh_search(case: Case, limit: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "BROKEN_SHARE", limit)
         patch.setattr(kernel, "THREAD_ROOTS", 1 + limit)
+        patch.setattr(kernel, "THREAD_EDGES", 1 + limit)
+        patch.setattr(kernel, "MAX_REST", min(limit, 64))
         added = kernel.add_evidences(before, old, new, space, case.max_size)
         assert added.tolist() == after.tolist()
         maximal = old[maximal_masks(old)]  # Has the same cover.

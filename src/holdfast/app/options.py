@@ -33,9 +33,6 @@ class EvidenceName(StrEnum):
 
 
 TableName = Annotated[str, typer.Argument(metavar="TABLE", help="The table's name in the workspace.")]
-Columns = Annotated[
-    list[str], typer.Argument(metavar="COLUMN", help="Columns, as separate arguments or with commas.")
-]
 In = Annotated[
     str | None, typer.Option("--in", metavar="TABLE.COLUMN", help="An inclusion in this column, not a key.")
 ]
