@@ -11,7 +11,7 @@ Papotti have them, 2013):
 - surprise: log(1 + E) / log(1 + pairs), for E violations that chance would make: as many as if two of the
   predicates had nothing to do with each other among the pairs that satisfy the rest, for those two of which
   it is lowest (`kernels.dc_support`). This tells rules from accidents: on 24,000 rows of adult E is 2 million
-  to 89 million for the three DCs that a person would call rules, and at most 11 for the other 27,054. A DC of
+  to 89 million for the three DCs that a person would call rules, and below 12 for the other 27,054. A DC of
   one predicate (a key of one column) has surprise 1, a constant column none, as in `fd_ranking`.
 
 The score: succinctness * sqrt(coverage * surprise) * (1 - STABILITY_SHARE * (1 - stability)). Without the

@@ -551,7 +551,7 @@ def _rest_of(edges: Masks, edge: Masks) -> Masks | None:
 
 @njit(cache=True, nogil=True)
 def _mark_gone(sets, edge, rest, gone):  # type: ignore[no-untyped-def]
-    """OUT gone bool[n]: set where a set has one vertex of the edge, and hits the rest of others without it."""
+    """OUT gone bool[n]: set where a set has one vertex of the edge, and hits the rest of others so too."""
     n_words = sets.shape[1]
     for i in range(sets.shape[0]):
         if gone[i]:
