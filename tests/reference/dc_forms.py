@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import combinations, product
 
@@ -45,16 +45,28 @@ def set_minimal(space: Predicates, cover: Collection[Dc], max_size: int = 0) -> 
 
 
 def restricted(space: Predicates, cover: Collection[Dc], operators: Collection[str]) -> list[tuple[int, ...]]:
-    """Those with these operators, one for each group, that are implied; nothing looser of the kind is."""
+    """Those with one of these operators for each group that are implied; none can go, or be looser."""
     sides = both(space, cover)
-    closures = {
-        dc: closure(space, dc)
-        for dc in space.sensible
-        if all(space.predicates[i][1] in operators for i in dc)
-        and len({space.predicates[i][0] for i in dc}) == len(dc)
-    }
-    valid = {dc: said for dc, said in closures.items() if any(one <= said for one in sides)}
-    return listed(space, [dc for dc, said in valid.items() if not any(o < said for o in valid.values())])
+    n_groups = len(space.groups)
+    choices = [
+        [None, *(space.number[g, op] for op in operators if (g, op) in space.number)] for g in range(n_groups)
+    ]
+
+    @cache
+    def valid(dc: Dc) -> bool:
+        said = closure(space, dc)
+        return any(one <= said for one in sides)
+
+    def looser(dc: Dc) -> Iterator[Dc]:
+        for i in dc:
+            yield dc - {i}
+            g = space.predicates[i][0]
+            yield from (
+                (dc - {i}) | {j} for j in choices[g] if j is not None and j in closure(space, dc) - dc
+            )
+
+    every = (frozenset(i for i in chosen if i is not None) for chosen in product(*choices))
+    return listed(space, [dc for dc in every if valid(dc) and not any(map(valid, looser(dc)))])
 
 
 # --- Implication -----------------------------------------------------------------------------------------
