@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.errors import UnknownColumnError, UsageError, listing
 from holdfast.dc_reading import DcReader
+from holdfast.errors import UnknownColumnError, UsageError, listing
 from holdfast.history import turned_dict
 from holdfast.model.change import WitnessRow
 from holdfast.model.dependency import Ind, Side, Ucc

@@ -22,7 +22,6 @@ from holdfast.model.predicate import (
     PredicateSpace,
     as_fd,
     as_key,
-    concise,
     implies,
     is_trivial,
     numbers_of,
@@ -212,30 +211,6 @@ def test_the_symmetric_constraint_holds_in_the_same_tables(
 def test_implication_by_definition(one: Dc, other: Dc) -> None:
     assert implies(one, other) == oracle.implies(words(one.predicates), words(other.predicates))
     assert not implies(one, Dc("u", other.predicates))
-
-
-NARROW = st.lists(st.sampled_from(SPACE.predicates[:12]), max_size=4, unique=True)
-
-
-@given(st.lists(st.one_of(DCS, NARROW.map(lambda ps: Dc("t", tuple(ps)))), max_size=12), ROWS)
-@example([dc("a < a"), dc("a <= a", "a != a"), dc("a > a")], [])
-@example([dc("a <= b", "n = n"), dc("b > a", "n = n"), dc("a = b", "n = n")], [])
-def test_concise_by_definition(dcs: list[Dc], rows: list[dict[str, int | None]]) -> None:
-    kept = concise(dcs)
-    assert kept == [dcs[i] for i in oracle.concise([words(d.predicates) for d in dcs])]
-    if all(oracle.holds(words(d.predicates), rows) for d in kept):
-        assert all(oracle.holds(words(d.predicates), rows) for d in dcs)
-    assert not any(implies(one, other) for i, one in enumerate(kept) for other in kept[:i] + kept[i + 1 :])
-
-
-def test_concise_keeps_the_shortest_of_those_that_say_the_same() -> None:
-    strict, same = dc("a < a", "n = n"), dc("a <= a", "a != a", "n = n")
-    assert concise([same, strict]) == [strict]
-    assert concise([strict, dc("a <= a", "n = n")]) == [dc("a <= a", "n = n")]
-    assert concise([dc("a > a", "n = n"), strict]) == [dc("a > a", "n = n")]  # symmetric: the first
-    assert concise([strict, Dc("u", strict.predicates)]) == [strict, Dc("u", strict.predicates)]
-    assert concise([strict, dc()]) == [dc()]
-    assert concise([dc("a < a", "a > a")]) == []
 
 
 def test_keys_and_functional_dependencies_are_recognised() -> None:

@@ -62,21 +62,3 @@ def follows(p: Words, dc: Collection[Words]) -> bool:
 
 def implies(one: Collection[Words], other: Collection[Words]) -> bool:
     return trivial(other) or any(all(follows(p, other) for p in side) for side in (one, mirrored(one)))
-
-
-def concise(dcs: Sequence[Collection[Words]]) -> list[int]:
-    """The numbers of those that stay: implied by none but, perhaps, by later ones that say the same.
-
-    What is later among those that say the same has more predicates, or as many and a higher number.
-    """
-    kept = []
-    for i, dc in enumerate(dcs):
-        if trivial(dc):
-            continue
-        rivals = [j for j, other in enumerate(dcs) if j != i and implies(other, dc)]
-        size = {j: len(set(dcs[j])) for j in (i, *rivals)}
-        if not any(
-            not trivial(dcs[j]) and (not implies(dc, dcs[j]) or (size[j], j) < (size[i], i)) for j in rivals
-        ):
-            kept.append(i)
-    return kept

@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
 
@@ -398,66 +398,6 @@ def implies(one: Dc, other: Dc) -> bool:
     mask, other_mask = space.mask(one.predicates), space.mask(other.predicates)
     beyond = ~space.closure(other_mask)
     return space.trivial(other_mask) or not mask & beyond or not space.mirrored(mask) & beyond
-
-
-def concise(dcs: Iterable[Dc]) -> list[Dc]:
-    """The constraints without those that another one implies, in the order given.
-
-    Law: each one dropped is trivial, or implied by one kept (`implies`); no one kept implies another. Of
-    several that say the same, the one with the fewest predicates stays, then the first. Costs two walks
-    through a tree of the kept ones for each constraint.
-    """
-    given = list(dcs)
-    by_table: dict[str, list[int]] = {}
-    for i, dc in enumerate(given):
-        by_table.setdefault(dc.table, []).append(i)
-    kept: list[int] = []
-    for numbers in by_table.values():
-        kept += (numbers[i] for i in _concise([given[i] for i in numbers]))
-    return [given[i] for i in sorted(kept)]
-
-
-def _concise(dcs: Sequence[Dc]) -> Iterator[int]:
-    """The numbers of those that stay, of one table."""
-    space = _space_of(dcs)
-    masks = [space.mask(dc.predicates) for dc in dcs]
-    closures = [space.closure(mask) for mask in masks]
-    # What implies a constraint has a smaller closure, or the same one (mirrored, perhaps): it comes before in
-    # this order. It may have been dropped itself; then what it was dropped for implies the constraint, too.
-    order = sorted(range(len(dcs)), key=lambda i: (closures[i].bit_count(), masks[i].bit_count(), i))
-    tree: _Tree = {}
-    for i in order:
-        closure = closures[i]
-        if (
-            space.trivial(masks[i])
-            or _has_subset(tree, closure)
-            or _has_subset(tree, space.mirrored(closure))
-        ):
-            continue
-        yield i
-        node = tree
-        for number in numbers_of(masks[i]):
-            node = node.setdefault(number, {})
-        node[_END] = {}
-
-
-_Tree: TypeAlias = dict[int, "_Tree"]
-_END = -1  # a set ends at this node
-
-
-def _has_subset(tree: _Tree, mask: int) -> bool:
-    """Whether a set in the tree (a path from the root) is a subset of the mask's."""
-    numbers = set(numbers_of(mask))
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        if _END in node:
-            return True
-        # Near the root there are many branches, further down one or two.
-        for number in numbers if len(node) > len(numbers) else node:
-            if number in node and number in numbers:
-                waiting.append(node[number])
-    return False
 
 
 def as_key(dc: Dc) -> tuple[str, ...] | None:
