@@ -23,7 +23,9 @@ def test_what_holds_breaks_and_comes_back(tmp_path: Path) -> None:
     assert events[4] == [("broke", "orders[customer_id] in customers[customer_id]")]
     assert events[5] == [("appeared", "orders[customer_id] in customers[customer_id]")]
     assert ("broke", "orders: product -> unit_price") in events[6]
-    counts = [(4000, 0), (5, 0), (0, 1), (1, 1), (712, 0), (1, 0), (1, 0), (1, 0)]
+    broken = [c for c in changes[-1].changes if c.event == "broke"]
+    assert {c.dependency.kind for c in broken} == {"dc", "row"}
+    counts = [(4000, 0), (5, 0), (0, 1), (1, 1), (712, 0), (1, 0), (1, 0), (1, 0), (800, 0), (1, 0)]
     assert [(c.n_inserted, c.n_deleted) for c in changes] == counts
 
     text = file.getvalue()
@@ -41,9 +43,13 @@ def test_what_holds_breaks_and_comes_back(tmp_path: Path) -> None:
         "normalise orders",
         "apply orders --inserts 6-inserts.csv",
         "explain orders 'product -> unit_price'",
+        "track parcels parcels.csv --kinds dc",
+        "show --kind dc --top 3",
+        "apply parcels --inserts 7-inserts.csv",
         "show --table orders",
     ]
-    track, insert, delete, update, more, links, stranger, arrival, top, normal, typo, why, show = steps[1:]
+    track, insert, delete, update, more, links, stranger, arrival, top, normal, typo, why = steps[1:13]
+    parcels, best, heavy, show = steps[13:]
     assert "4,000 rows, 4 minimal keys, 32 minimal functional dependencies (counted evidence)" in track
     assert "[invoice] is no longer unique:" in insert
     assert insert.count("R24-004488") == 2  # both rows that share the invoice
@@ -62,6 +68,13 @@ def test_what_holds_breaks_and_comes_back(tmp_path: Path) -> None:
     assert "orders_product[product, unit_price]" in normal
     assert "does not hold any more; it had held through 5 versions:" in typo
     assert "product anchor: 355 rows, 2 values of unit_price: 89.00 (354), 98.00 (1)" in why
+    assert "800 rows, 27 minimal denial constraints (32 predicates, counted evidence), 3 row rules" in parcels
+    rule = (
+        "of two rows with the same zone, the one with the higher fee never has a lower or equal weight_kg\n"
+    )
+    assert rule in best
+    assert rule in heavy
+    assert "ordered_at < shipped_at does not hold any more: 1 row of 801 violates it" in heavy
     assert "customer_id, placed_at" in show
     assert "  1  unit_price -> product\n" in show
     assert "orders[product] in products[product]" in show
@@ -82,7 +95,7 @@ def test_the_bundled_files_are_what_the_script_writes(tmp_path: Path) -> None:
     make_orders.write(tmp_path)
     written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     batches = ["1-inserts.csv", "2-deletes.csv", "3-updates.csv", "4-inserts.csv", "5-inserts.csv"]
-    batches.append("6-inserts.csv")
-    assert sorted(written) == [*batches, "customers.csv", "orders.csv", "products.csv"]
+    batches += ["6-inserts.csv", "7-inserts.csv"]
+    assert sorted(written) == [*batches, "customers.csv", "orders.csv", "parcels.csv", "products.csv"]
     for name, content in written.items():
         assert (demo.EXAMPLES / name).read_bytes() == content
