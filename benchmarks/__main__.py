@@ -1,4 +1,4 @@
-"""`python -m benchmarks [keys | inds | fds] ...`: one benchmark, or without a name all, one after the other.
+"""`python -m benchmarks [keys | inds | fds | dcs] ...`: one benchmark, or without a name all in turn.
 
 Arguments go to the benchmark, or to each of them; what all know are --quick, --no-peers, --timeout,
 --results and --render.
@@ -6,9 +6,9 @@ Arguments go to the benchmark, or to each of them; what all know are --quick, --
 
 import sys
 
-from benchmarks import fds, inds, keys
+from benchmarks import dcs, fds, inds, keys
 
-BENCHMARKS = {"keys": keys.main, "inds": inds.main, "fds": fds.main}
+BENCHMARKS = {"keys": keys.main, "inds": inds.main, "fds": fds.main, "dcs": dcs.main}
 
 if __name__ == "__main__":
     argv = sys.argv[1:]

@@ -1,7 +1,7 @@
 """What a user would do instead: desbordante's algorithms (C++), from scratch, on CSV files.
 
 Keys come from one table (HPIValid, HyUCC), as do functional dependencies (HyFD; Pyro and Tane, also
-approximate ones), inclusion dependencies from several (Spider, Faida).
+approximate ones) and denial constraints (FastADC), inclusion dependencies from several (Spider, Faida).
 
 Each run is a fresh process, watched from outside: one that passes its time or memory is stopped,
 and that is its result ("> 300 s"), not an error. Load (parse the CSV, build its indexes) and run
@@ -18,8 +18,13 @@ HyFD is exact by design, but not always in fact: of desbordante 2.5's 3,815 FDs 
 pairs of different rows that violate an FD, as holdfast's g1. Tane's is exact. Pyro rounds each error up to a
 multiple of 1/32768 before it compares: so at 0.01 it finds what holds within 327/32768.
 
+FastADC finds approximate DCs by default; here it finds exact ones (evidence_threshold 0) unless told to.
+It compares columns as holdfast does (30 % of the values shared), or each with itself only
+(allow_cross_columns=false), and lists the same general DCs.
+
     python -m benchmarks.peers HPIValid table.csv [--timeout 300] [--found keys.json]
     python -m benchmarks.peers Pyro table.csv --option error=0.01 [--found fds.json]
+    python -m benchmarks.peers FastADC table.csv --option allow_cross_columns=false [--found dcs.json]
     python -m benchmarks.peers Spider orders.csv customer.csv [--found inds.json]
 """
 
@@ -30,6 +35,7 @@ import contextlib
 import csv as csv_reader
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -44,11 +50,13 @@ import psutil
 KEY_ALGORITHMS = ("HPIValid", "HyUCC")
 FD_ALGORITHMS = ("HyFD", "Pyro", "Tane")
 IND_ALGORITHMS = ("Spider", "Faida")
-ALGORITHMS = (*KEY_ALGORITHMS, *FD_ALGORITHMS, *IND_ALGORITHMS)
+DC_ALGORITHMS = ("FastADC",)
+ALGORITHMS = (*KEY_ALGORITHMS, *FD_ALGORITHMS, *IND_ALGORITHMS, *DC_ALGORITHMS)
 PYRO_STEPS = 32_768  # Pyro rounds errors up to a multiple of 1 / PYRO_STEPS
 TIMEOUT_S = 300.0
 KEEP_FREE_BYTES = 1_500_000_000
 _POLL_S = 0.1
+_PREDICATE = re.compile(r"t\.(.+) (==|!=|<|<=|>|>=) s\.(.+)")
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,7 @@ class PeerRun:
     elapsed_s: float  # of the process, start-up included
     load_s: float | None
     run_s: float | None
-    n_found: int | None  # keys, FDs or INDs
+    n_found: int | None  # keys, FDs, INDs or DCs
     peak_rss: int
     cpu_s: float = 0.0  # of all threads, load and run
     limit: str = ""  # what stopped it, such as "> 300 s"
@@ -77,10 +85,12 @@ class PeerRun:
     def noun(self) -> str:
         if self.algorithm in FD_ALGORITHMS:
             return "fds"
+        if self.algorithm in DC_ALGORITHMS:
+            return "dcs"
         return "inds" if self.algorithm in IND_ALGORITHMS else "keys"
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures; what was found is counted as `n_keys`, `n_fds` or `n_inds`."""
+        """All figures; what was found is counted as `n_keys`, `n_fds`, `n_inds` or `n_dcs`."""
         figures = asdict(self)
         figures[f"n_{self.noun}"] = figures.pop("n_found")
         return {**figures, "total_s": self.total_s}
@@ -107,11 +117,12 @@ def run_peer(
     found_file: Path | None = None,
     options: Mapping[str, float] | None = None,
 ) -> PeerRun:
-    """Run `algorithm` on one CSV (keys, FDs) or several (INDs), with desbordante's `options`.
+    """Run `algorithm` on one CSV (keys, FDs, DCs) or several (INDs), with desbordante's `options`.
 
     With `found_file`, what was found is written there: keys as lists of column positions, FDs as
     [positions of the left-hand side, position of the right-hand side], INDs as pairs such as
-    ["orders.o_custkey", "customer.c_custkey"], a table being named as its file is.
+    ["orders.o_custkey", "customer.c_custkey"], a table being named as its file is, DCs as lists of
+    predicates such as ["salary", "<", "salary"].
     """
     if algorithm not in ALGORITHMS:
         raise ValueError(f"no peer {algorithm!r}; there are {', '.join(ALGORITHMS)}")
@@ -121,7 +132,7 @@ def run_peer(
     if found_file is not None:
         command += ["--found", str(found_file.resolve())]
     for name, value in (options or {}).items():
-        command += ["--option", f"{name}={value!r}"]
+        command += ["--option", f"{name}={json.dumps(value)}"]
 
     started = time.perf_counter()
     peak, cpu_s, outcome, limit = 0, 0.0, "", ""
@@ -198,6 +209,7 @@ def _child(
     os.chdir(folder)
     sources = [(file, ",", True) for file in files]
     families = {"HyFD": desbordante.fd, "Pyro": desbordante.afd, "Tane": desbordante.afd}
+    families |= {"FastADC": desbordante.dc}
     families |= dict.fromkeys(KEY_ALGORITHMS, desbordante.ucc) | dict.fromkeys(
         IND_ALGORITHMS, desbordante.ind
     )
@@ -206,6 +218,8 @@ def _child(
         options = {"max_arity": 1, **options}  # unary INDs, as Spider finds
     elif algorithm in ("Pyro", "Tane"):
         options = {"error": 0.0, **options}
+    elif algorithm in DC_ALGORITHMS:
+        options = {"evidence_threshold": 0.0, **options}
     cpu_before, started = time.process_time(), time.perf_counter()
     if algorithm in IND_ALGORITHMS:
         finder.load_data(tables=sources)
@@ -218,6 +232,8 @@ def _child(
     peak = _own_peak()
     if algorithm in IND_ALGORITHMS:
         found = _ind_pairs(finder.get_inds(), files)
+    elif algorithm in DC_ALGORITHMS:
+        found = sorted(_predicates(str(dc)) for dc in finder.get_dcs())
     elif algorithm in FD_ALGORITHMS:
         found = sorted([sorted(int(i) for i in fd.lhs_indices), int(fd.rhs_index)] for fd in finder.get_fds())
     else:
@@ -242,13 +258,29 @@ def _ind_pairs(inds: list[Any], files: list[str]) -> list[Any]:
     return sorted([name(ind.get_lhs()), name(ind.get_rhs())] for ind in inds)
 
 
+def _predicates(text: str) -> list[list[str]]:
+    """The predicates of a DC as desbordante writes it.
+
+    >>> _predicates("¬{ t.state == s.state ∧ t.a b <= s.c }")
+    [['a b', '<=', 'c'], ['state', '=', 'state']]
+    """
+    found = []
+    for part in text.removeprefix("¬{ ").removesuffix(" }").split(" ∧ "):
+        match = _PREDICATE.fullmatch(part)
+        if match is None:
+            raise ValueError(f"no predicate: {part!r} of {text!r}")
+        left, op, right = match.groups()
+        found.append([left, op.replace("==", "="), right])
+    return sorted(found)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Run one of desbordante's algorithms on CSV files.")
     parser.add_argument("algorithm", choices=ALGORITHMS)
     parser.add_argument("csv", type=Path, nargs="+", help="one file for keys and FDs, all tables for INDs")
     parser.add_argument("--timeout", type=float, default=TIMEOUT_S)
     parser.add_argument(
-        "--found", type=Path, help="write keys and FDs (positions) or INDs (names) here as JSON"
+        "--found", type=Path, help="write keys and FDs (positions), INDs or DCs (names) here as JSON"
     )
     parser.add_argument(
         "--option", action="append", default=[], metavar="NAME=NUMBER", help="of the algorithm: error=0.01"

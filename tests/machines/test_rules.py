@@ -1,0 +1,175 @@
+"""The contract of rules that people write: after any history, the pairs of rows that violate each are known.
+
+The machine of keys drives one table, of which rules about two rows are pinned and unpinned, whatever else is
+tracked. After every step each rule must have as many violations as the oracle counts, and come with pairs of
+live rows that violate it; a batch must tell the same of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
+
+import holdfast
+from holdfast.errors import UsageError
+from holdfast.kernels import rule_violations
+from holdfast.model.change import Change, Pin
+from holdfast.pipeline import relation, rules
+from machines.test_dcs import Rule, dc_shapes, rule_text, same_rule, written_rules
+from machines.test_keys import QUIET, TABLE, Keys
+from reference import dcs as oracle
+from reference.keys import Row
+from strategies import Shape
+
+# Limits of production that small tables never reach: with these, they take the other paths.
+OTHER_LIMITS: list[tuple[Any, str, Any]] = [
+    (rules, "TASK_NS", 1.0),
+    (rules, "WORTH_THREADS_NS", 0.0),
+    (rules, "TASK_ROWS", 1),
+    (rules, "PART_ROWS", 3),
+    (rules, "DIVIDE_ROWS", 2),
+    (rules, "FEW_VALUES", 0),
+    (rules, "CHAIN_NS", 0.0),
+    (rules, "SEARCHED_ROWS", 1),
+    (rule_violations, "FEW", 1),
+    (rule_violations, "CHUNK", 2),
+    (rule_violations, "LOOKED_AT", 2),
+    (rule_violations, "HALVED_TO", 1),
+    (relation, "PART_ROWS", 3),
+]
+
+
+class Rules(Keys):
+    """A workspace with one table and rules, next to a list of the rows."""
+
+    # -- the table, and what the oracle says of it ----------------------------------------------------
+
+    @initialize(
+        data=st.data(),
+        kinds=st.sampled_from([("ucc",), ("ind",), ("fd",), ("dc",)]),
+        other_limits=st.booleans(),
+    )
+    def track(self, data: st.DataObject, kinds: tuple[str, ...], other_limits: bool) -> None:  # type: ignore[override]
+        for module, name, value in OTHER_LIMITS if other_limits else ():
+            self.patch.setattr(module, name, value)
+        self.shape: Shape = data.draw(dc_shapes(hashed_only=self.colliding))
+        self.row_key = data.draw(st.sampled_from([(), (self.shape.names[0],)]))
+        self.rows = data.draw(self.shape.rows(max_size=10))
+        self.rules: list[Rule] = []
+        self.ws.track(TABLE, self.table(self.rows), kinds=kinds, row_key=self.row_key)
+        self.tracked = True
+        self.record()
+
+    def violating(self, asked: Rule) -> list[tuple[int, int]]:
+        return oracle.violating(self.rows, self.shape.names, asked)
+
+    # -- rules ----------------------------------------------------------------------------------------
+
+    @precondition(lambda self: self.tracked)
+    @rule(data=st.data())
+    def pin(self, data: st.DataObject) -> None:
+        asked = data.draw(written_rules(self.shape))
+        told = self.ws.pin_rule(rule_text(asked, data), table=data.draw(st.sampled_from([None, TABLE])))
+        self.rules = [*(r for r in self.rules if not same_rule(r, asked)), asked]
+        self.check_pin(told, asked)
+        self.record()
+
+    @precondition(lambda self: self.tracked)
+    @rule(data=st.data())
+    def unpin(self, data: st.DataObject) -> None:
+        if self.rules:
+            gone = data.draw(st.sampled_from(self.rules))
+            self.ws.pin_rule(rule_text(gone, data), table=TABLE, remove=True)
+            self.rules.remove(gone)
+            self.record()
+            with pytest.raises(UsageError, match="not pinned"):
+                self.ws.pin_rule(rule_text(gone, data), table=TABLE, remove=True)
+
+    @rule()
+    def restart(self) -> None:
+        self.ws.close()
+        self.ws = holdfast.open(self.folder / "w", engine="inline", create=False)
+
+    # Of keys: not here.
+    explain = None
+    read_the_log = None
+
+    # -- what must hold -------------------------------------------------------------------------------
+
+    def check_change(self, change: Change, old: list[Row]) -> None:
+        assert change.n_rows == len(self.rows) == len(old) + change.n_inserted - change.n_deleted
+        self.check_pins(list(change.pins))
+        assert len(change.broken_pins) == sum(bool(self.violating(r)) for r in self.rules)
+        self.record()
+
+    def check_pins(self, pins: list[Pin]) -> None:
+        assert len(pins) == len(self.rules)
+        by_rule = {frozenset(_rule(pin)): pin for pin in pins}
+        for asked in self.rules:
+            self.check_pin(by_rule[frozenset(asked)], asked)
+
+    def check_pin(self, pin: Pin, asked: Rule) -> None:
+        """As many pairs as there are, and some of them; none only if there is none."""
+        assert set(_rule(pin)) == set(asked)
+        found = self.violating(asked)
+        assert pin.n_violations == len(found)
+        assert pin.holds == (not found)
+        assert pin.rule is not None
+        assert pin.rule.error == oracle.error(len(found), self.rows)
+        assert bool(pin.witnesses) == bool(found)
+        assert len({(t.row_id, s.row_id) for t, s in pin.witnesses}) == len(pin.witnesses) <= len(found)
+        for pair in pin.witnesses:
+            self.check_pair(pair, (), self.rows)
+            plain = {self.plain_row(row): row for row in self.rows}
+            t, s = (plain[tuple(w.values[name] for name in self.shape.names)] for w in pair)
+            assert (0, 1) in oracle.violating([t, s], self.shape.names, asked)
+
+    def record(self) -> None:
+        counts = {frozenset(r): len(self.violating(r)) for r in self.rules}
+        self.recorded[self.ws.version] = counts, len(self.rows), None
+
+    def check_version(self, version: int) -> None:
+        counts, n_rows, _ = self.recorded[version]
+        assert {frozenset(_rule(p)): p.n_violations for p in self.ws.pins(TABLE, at=version)} == counts
+        assert self.ws.n_rows(TABLE, at=version) == n_rows
+
+    @precondition(lambda self: self.tracked)
+    @invariant()
+    def matches_the_oracle(self) -> None:
+        assert self.ws.n_rows(TABLE) == len(self.rows)
+        told = {frozenset(_rule(p)): p.n_violations for p in self.ws.pins(TABLE)}
+        assert told == {frozenset(r): len(self.violating(r)) for r in self.rules}
+
+
+class CollidingRules(Rules):
+    """The same contract where almost all texts share a code."""
+
+    colliding = True
+
+
+def _rule(pin: Pin) -> Rule:
+    assert pin.rule is not None
+    return tuple((p.left, p.op, p.right) for p in pin.rule.predicates)
+
+
+@pytest.mark.parametrize(("machine", "n"), [(Rules, 14), (CollidingRules, 6)])
+def test_rules(machine: type[Rules], n: int) -> None:
+    run_state_machine_as_test(
+        machine,
+        settings=settings(max_examples=n, stateful_step_count=14, deadline=None, suppress_health_check=QUIET),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", [Rules, CollidingRules])
+def test_rules_at_length(machine: type[Rules]) -> None:
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=200, stateful_step_count=40, deadline=None, suppress_health_check=QUIET
+        ),
+    )
