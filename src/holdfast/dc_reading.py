@@ -175,7 +175,7 @@ class DcReader(FdAdviser):
     def explain_dc(self, table: str, text: str) -> DcExplanation:
         """Whether a rule about two rows holds now, since when, and the pairs of rows against it."""
         from holdfast.discovery import rules
-        from holdfast.discovery.dcs import dcs_of
+        from holdfast.discovery.dcs import dcs_of, in_operators
 
         base, state = self._current(table)
         predicates = rules.read_rule(text, state.schema, table, base)
@@ -195,9 +195,14 @@ class DcReader(FdAdviser):
                 pairs = rules.as_pins(table, [found], relation)[0].witnesses
         holds = n_violations == 0
         dc = Dc(table, predicates, n_violations / max(1, state.n_rows * (state.n_rows - 1)))
-        implied_by = tuple(dcs_of(table, ref.space, inside)) if ref is not None and len(inside) else ()
+        implied_by: tuple[Dc, ...] = ()
         since = None
-        if ref is not None and within and not trivial and (implied_by or not holds):
+        if ref is not None and len(inside):
+            listed = in_operators(self._dc_cover(ref), ref.space, ref.operators)
+            implied_by = tuple(dcs_of(table, ref.space, _inside(ref, listed, predicates)))
+        # A cover with a bound says nothing of longer rules that it does not imply.
+        told = not (ref is not None and 0 < ref.max_predicates < _n_groups(predicates))
+        if within and told and not trivial and (len(inside) or not holds):
             since = self._since(state, predicates, base, holds=holds)
         minimal = any(same_rule(d.predicates, predicates) for d in implied_by)
         return DcExplanation(table, dc, base, holds, n_violations, pairs, minimal, implied_by, since, pinned)
@@ -270,14 +275,7 @@ class DcReader(FdAdviser):
 
     def _generals(self, ref: DcRef, predicates: Sequence[Predicate]) -> U64:
         """The constraints of a cover that a rule follows from, each within its groups."""
-        space = ref.space
-        closure = space.closure(space.mask(predicates))
-        masks = self._dc_cover(ref)
-        found = np.zeros(len(masks), dtype=np.bool_)
-        for mask in (closure, space.mirrored(closure)):
-            words = [(mask >> 64 * w) & (2**64 - 1) for w in range(ref.n_words)]
-            found |= ((masks & ~np.array(words, dtype=np.uint64)) == 0).all(axis=1)
-        return masks[found]
+        return _inside(ref, self._dc_cover(ref), predicates)
 
     def _dc_past(self, table: str, until: int) -> list[tuple[int, DcRef]]:
         """(version, how constraints were kept) since the table was tracked, oldest first."""
@@ -336,3 +334,19 @@ class DcReader(FdAdviser):
             before = ref.cover
             held[left] += 1
         return held
+
+
+def _inside(ref: DcRef, masks: U64, predicates: Sequence[Predicate]) -> U64:
+    """Those of some constraints that a rule follows from."""
+    space = ref.space
+    closure = space.closure(space.mask(predicates))
+    found = np.zeros(len(masks), dtype=np.bool_)
+    for mask in (closure, space.mirrored(closure)):
+        words = [(mask >> 64 * w) & (2**64 - 1) for w in range(ref.n_words)]
+        found |= ((masks & ~np.array(words, dtype=np.uint64)) == 0).all(axis=1)
+    return masks[found]
+
+
+def _n_groups(predicates: Sequence[Predicate]) -> int:
+    """How many predicates a rule has when it is written with one for each pair of columns."""
+    return len({(p.left, p.right) for p in predicates})

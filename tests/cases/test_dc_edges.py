@@ -394,7 +394,6 @@ def test_errors_of_few_rows(ws: Workspace) -> None:
 # -- what is told of a rule -------------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(reason="open: said not to hold since a version at which it held")
 def test_a_rule_beyond_the_bound(ws: Workspace) -> None:
     """The cover does not tell whether it held: then nothing is said of it."""
     ws.track("t", pa.table({"a": [1, 1, 2, 2], "b": [11, 12, 12, 11]}), kinds=("dc",), max_predicates=1)
@@ -406,7 +405,6 @@ def test_a_rule_beyond_the_bound(ws: Workspace) -> None:
     assert (told.holds, told.n_violations, told.since) == (False, 2, None)
 
 
-@pytest.mark.xfail(reason="open: the cover in all operators is looked at, not what is listed")
 def test_a_rule_in_other_operators(ws: Workspace) -> None:
     """What is minimal is what is listed."""
     rows = pa.table({"a": [1, 1, 2, 2], "b": [11, 12, 12, 11]})

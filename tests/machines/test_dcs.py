@@ -322,16 +322,14 @@ class Dcs(Fds):
         compared = {*self.space.words, *((c, op, c) for c in self.constant for op in predicates.OPERATORS)}
         dcs, inside = self.dcs_of(rows), set(asked) <= compared
         expected = {dc for dc in dcs if inside and predicates.implies(dc, asked)}
-        # Open: of other operators, or beyond a bound (the expected failures in cases/test_dc_edges.py).
-        if self.options["operators"] in (None, ("=", "!=")):
-            assert {_named(dc) for dc in told.implied_by} == expected
-            assert told.minimal == any(same_rule(dc, asked) for dc in expected)
+        assert {_named(dc) for dc in told.implied_by} == expected
+        assert told.minimal == any(same_rule(dc, asked) for dc in expected)
         there = self.history(table)
         spell = [bool(self.violating(r, asked)) == bool(violating) for r in there.values()]
         turned = len(spell) - next((i for i, same in enumerate(reversed(spell)) if not same), len(spell))
         if told.since is None:  # the cover does not reach that far
             assert not inside or self.options["max_predicates"] or self.options["operators"]
-        elif self.options["max_predicates"] is None and self.options["operators"] in (None, ("=", "!=")):
+        else:
             assert told.since == list(there)[turned]
 
     @precondition(lambda self: self.tracked)

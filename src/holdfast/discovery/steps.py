@@ -176,7 +176,7 @@ class Step:
             "max_predicates": found.cover.max_size,
             "dc_evidence": found.evidence_kind,
             "max_error": found.max_error,
-            "n_predicates": found.space.n_predicates,
+            "n_predicates": found.space.n_comparisons,
         }
 
     def key_columns(self) -> list[tuple[int, ...]]:

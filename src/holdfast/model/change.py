@@ -126,7 +126,7 @@ class TableChange:
     n_dcs: int | None = None  # None: its denial constraints are not tracked
     max_predicates: int = 0
     dc_evidence: str | None = None
-    n_predicates: int = 0  # of the space
+    n_predicates: int = 0  # of the space, those of two columns counted once
     n_row_rules: int | None = None
     unlisted: int = 0  # changes of one sort that are too many to list
     longest: int = 0  # versions through which one that broke had held at most; of a check, listed or not

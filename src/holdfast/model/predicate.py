@@ -242,6 +242,11 @@ class PredicateSpace:
     def n_predicates(self) -> int:
         return len(self.predicates)
 
+    @property
+    def n_comparisons(self) -> int:
+        """The predicates, those of two columns counted once: `t.a = s.b` is `t.b = s.a` for (s, t)."""
+        return sum(len(g.operators) for g in self.groups if g.left <= g.right)
+
     def __contains__(self, predicate: object) -> bool:
         return predicate in self._numbers
 

@@ -200,7 +200,7 @@ def _explain_predicates(ws: holdfast.Workspace, table: str, as_json: bool) -> No
     bounds = dc_bounds(ref)
     if as_json:
         groups = [{**group.to_dict(), "operators": list(group.operators)} for group in space.groups]
-        told = {"version": version, "table": table, "n_predicates": space.n_predicates, "groups": groups}
+        told = {"version": version, "table": table, "n_predicates": space.n_comparisons, "groups": groups}
         print_json({**told, "bounds": bounds} if bounds else told)
     else:
         print_predicates(Paper(sys.stdout), table, space, version=version, bounds=bounds)

@@ -335,7 +335,7 @@ class _View:
         columns = dict.fromkeys(group.left for group in ref.space.groups)
         told = {
             "evidence": ref.evidence_kind,
-            "n_predicates": ref.space.n_predicates,
+            "n_predicates": ref.space.n_comparisons,
             "max_predicates": ref.max_predicates or None,
             "max_error": ref.max_error or None,
             "operators": list(ref.operators) or None,
@@ -434,7 +434,7 @@ class _View:
         if ref is not None:
             found = self.dcs[name]
             told = {
-                "kept": f"{plural(ref.space.n_predicates, 'predicate')}, {evidence_text(ref)}",
+                "kept": f"{plural(ref.space.n_comparisons, 'predicate')}, {evidence_text(ref)}",
                 "bounds": dc_bounds(ref),
                 "form": self.asked.form,
                 "max_error": self.max_error if ref.evidence_kind == "counted" else 0.0,

@@ -96,7 +96,7 @@ def print_predicates(
     """Which columns are compared, by which operators, and why."""
     paper.line(
         (name_text(table), "bold"),
-        f": {plural(space.n_predicates, 'predicate')} in {plural(len(space.groups), 'pair')} of columns, as "
+        f": {plural(space.n_comparisons, 'predicate')} in {plural(len(space.groups), 'pair')} of columns, as "
         "decided when it was tracked ",
         (f"(version {version})", "dim"),
     )
