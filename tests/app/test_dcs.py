@@ -519,7 +519,7 @@ def test_explain_predicates(shell: Shell, tmp_path: Path) -> None:
         "    a with b       by = !=",
     ]
     document = shell("explain", "t", "--predicates", "--json").json()
-    assert document["n_predicates"] == 4 * 6 + 4 * 2
+    assert document["n_predicates"] == 3 * 6 + 3 * 2  # across columns: of both directions one
     assert {
         "left": "high",
         "right": "low",

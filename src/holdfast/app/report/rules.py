@@ -94,9 +94,10 @@ def print_predicates(
     paper: Paper, table: str, space: PredicateSpace, *, version: int, bounds: Sequence[str] = ()
 ) -> None:
     """Which columns are compared, by which operators, and why."""
+    n_pairs = sum(group.left <= group.right for group in space.groups)
     paper.line(
         (name_text(table), "bold"),
-        f": {plural(space.n_comparisons, 'predicate')} in {plural(len(space.groups), 'pair')} of columns, as "
+        f": {plural(space.n_comparisons, 'predicate')} in {plural(n_pairs, 'pair')} of columns, as "
         "decided when it was tracked ",
         (f"(version {version})", "dim"),
     )
