@@ -389,7 +389,7 @@ def _searched(frame: _Frame, edges: Masks, avoided: Masks, roots: Masks) -> Mask
 # keeps a critical edge: none that is common to all critical edges of a member. Critical edges are looked at
 # in blocks, small edges first, until no vertex is common to those of any member.
 
-BLOCK_WORDS = 256
+BLOCK_WORDS = 128
 # Roots that are worth a thread of their own.
 THREAD_ROOTS = 256
 
@@ -414,11 +414,20 @@ def _missed(sets: Masks, edges: Masks) -> tuple[Indices, Indices]:
 
 
 @njit(cache=True, nogil=True)
-def _add_hits(row, once, twice):  # type: ignore[no-untyped-def]
-    """INOUT once, twice uint64[at least n]: edges that one, and that two members have, one more added."""
-    for e in range(row.shape[0]):
-        twice[e] |= once[e] & row[e]
-        once[e] |= row[e]
+def _add_hits(a, b, c, d, once, twice):  # type: ignore[no-untyped-def]
+    """INOUT once, twice uint64[at least n]: edges that one, and that two members have; four more members."""
+    for e in range(a.shape[0]):
+        one, two = once[e], twice[e]
+        two |= one & a[e]
+        one |= a[e]
+        two |= one & b[e]
+        one |= b[e]
+        two |= one & c[e]
+        one |= c[e]
+        two |= one & d[e]
+        one |= d[e]
+        once[e] = one
+        twice[e] = two
 
 
 @njit(cache=True, nogil=True)
@@ -426,23 +435,27 @@ def _complete(roots, missed, edges, incidence, group_of, op_of, joins, allowed):
     """OUT allowed uint64[r, n_words]: the vertices that complete each root.
 
     IN roots, missed uint64[r, n_words]: sets, and the one edge that each misses; edges uint64[m, n_words];
-    incidence uint64[n, m_words]; group_of, op_of int64[n]; joins int64[64].
+    incidence uint64[n + 1, m_words]; group_of, op_of int64[n]; joins int64[64].
     """
-    n_vertices, n_edge_words = incidence.shape
+    n_rows, n_edge_words = incidence.shape
+    n_vertices = n_rows - 1  # the last row is empty: members come in fours
     n_words = edges.shape[1]
-    members = np.empty(n_vertices, dtype=np.int64)
+    members = np.empty(n_vertices + 4, dtype=np.int64)
     common = np.empty((n_vertices, n_words), dtype=np.uint64)
-    decided = np.empty(n_vertices, dtype=np.bool_)
     once = np.empty(BLOCK_WORDS, dtype=np.uint64)
     twice = np.empty(BLOCK_WORDS, dtype=np.uint64)
     for r in range(roots.shape[0]):
+        root = roots[r]
         n_members = 0
         for v in range(n_vertices):
-            if roots[r, v // WORD_BITS] >> np.uint64(v % WORD_BITS) & _ONE != _ZERO:
+            if root[v // WORD_BITS] >> np.uint64(v % WORD_BITS) & _ONE != _ZERO:
                 members[n_members] = v
                 n_members += 1
+        for k in range(n_members, n_members + 4):
+            members[k] = n_vertices
         # The vertices of the missed edge that leave no group trivial.
         able = allowed[r]
+        some = _ZERO
         for v in range(n_vertices):
             bit = _ONE << np.uint64(v % WORD_BITS)
             if missed[r, v // WORD_BITS] & bit == _ZERO:
@@ -453,42 +466,47 @@ def _complete(roots, missed, edges, incidence, group_of, op_of, joins, allowed):
                     ops |= 1 << op_of[members[k]]
             if joins[ops] >> op_of[v] & 1:
                 able[v // WORD_BITS] |= bit
+                some |= bit
+        if some == _ZERO:
+            continue
         for k in range(n_members):
-            decided[k] = False
             for w in range(n_words):
-                common[k, w] = able[w]
+                common[members[k], w] = able[w]
         n_left = n_members
         for start in range(0, n_edge_words, BLOCK_WORDS):
             if n_left == 0:
                 break
-            width = min(BLOCK_WORDS, n_edge_words - start)
-            for e in range(width):
+            stop = min(start + BLOCK_WORDS, n_edge_words)
+            for e in range(stop - start):
                 once[e] = _ZERO
                 twice[e] = _ZERO
-            for k in range(n_members):
-                _add_hits(incidence[members[k], start : start + width], once, twice)
-            for k in range(n_members):
-                if decided[k]:
-                    continue
-                row = incidence[members[k], start : start + width]
-                for e in range(width):
-                    critical = row[e] & ~twice[e]
-                    while critical != _ZERO and not decided[k]:
-                        edge = WORD_BITS * (start + e) + word_lowest(critical)
-                        critical &= critical - _ONE
-                        left = _ZERO
-                        for w in range(n_words):
-                            common[k, w] &= edges[edge, w]
-                            left |= common[k, w]
-                        if left == _ZERO:
-                            decided[k] = True
-                            n_left -= 1
-                    if decided[k]:
-                        break
+            for k in range(0, n_members, 4):
+                _add_hits(
+                    incidence[members[k], start:stop], incidence[members[k + 1], start:stop],
+                    incidence[members[k + 2], start:stop], incidence[members[k + 3], start:stop],
+                    once, twice,
+                )  # fmt: skip
+            for e in range(stop - start):
+                critical = once[e] & ~twice[e]
+                while critical != _ZERO:
+                    edge = WORD_BITS * (start + e) + word_lowest(critical)
+                    critical &= critical - _ONE
+                    # The one member that the edge has.
+                    u = 0
+                    for w in range(n_words):
+                        mine = edges[edge, w] & root[w]
+                        if mine != _ZERO:
+                            u = WORD_BITS * w + word_lowest(mine)
+                    before, after = _ZERO, _ZERO
+                    for w in range(n_words):
+                        before |= common[u, w]
+                        common[u, w] &= edges[edge, w]
+                        after |= common[u, w]
+                    if before != _ZERO and after == _ZERO:
+                        n_left -= 1
         for k in range(n_members):
-            if not decided[k]:
-                for w in range(n_words):
-                    able[w] &= ~common[k, w]
+            for w in range(n_words):
+                able[w] &= ~common[members[k], w]
 
 
 # --- Edges that go ---------------------------------------------------------------------------------------
@@ -593,6 +611,7 @@ def _completed(frame: _Frame, edges: Masks, roots: Masks, missed: Masks) -> Mask
     n_vertices = len(frame.vertices)
     allowed = np.zeros_like(roots)
     incidence = _masks_of(_bits_of(edges, n_vertices).T, n_words_for(len(edges)))
+    incidence = np.concatenate([incidence, np.zeros_like(incidence[:1])])
 
     def complete(part: slice) -> None:
         _complete(
