@@ -61,7 +61,7 @@ BLOCK = 1 << 21
 BLOCK_ROWS = 192
 # Estimated nanoseconds of work that are done inline at most, and in one task.
 INLINE_NS = 4e9
-TASK_NS = 2e9
+TASK_NS = 1e8
 MAX_PARTS = 64
 NS_LISTED = 40.0  # to compare a pair that an index found, in all groups
 NS_FOLDED = 3.0  # to compare two folded rows
@@ -152,11 +152,18 @@ def probe(
                 continue
             fields = {**shared, "segment": segment.to_dict(), "source": part.to_dict(), "own": own}
             if listed:
-                payloads.append(relation._payload(**fields, accesses=listed, part=0, n_parts=1))
                 rows = part.n_rows + (segment.n_rows if batch is None else 0)
-                work += rows * len(listed) * NS_JOINED
+                ns = rows * len(listed) * NS_JOINED
+                work += ns
+                # A table is joined on each set on its own; a batch walks lists for all of them at once.
+                n_lots = 1 if batch is not None else min(len(listed), 1 + int(ns / TASK_NS))
+                for lot in range(n_lots):
+                    payloads.append(
+                        relation._payload(**fields, accesses=listed[lot::n_lots], part=0, n_parts=1)
+                    )
             for scan in scans:
-                ns = part.n_rows * segment.n_rows * NS_FOLDED * (0.5 if own else 1.0) / FOLDING
+                folding = 1.0 if len(scan["groups"]) == len(plan.space.groups) else FOLDING
+                ns = part.n_rows * segment.n_rows * NS_FOLDED * (0.5 if own else 1.0) / folding
                 n_parts = min(MAX_PARTS, 1 + int(ns / TASK_NS))
                 work += ns
                 scanned = {**fields, "accesses": [scan], "n_parts": n_parts}
