@@ -59,9 +59,10 @@ Bool = NDArray[np.bool_]
 BLOCK = 1 << 21
 # Rows with equal values that are compared as a block, a tenth of the work for each pair.
 BLOCK_ROWS = 192
-# Estimated nanoseconds of work that are done inline at most, and in one task.
+# Estimated nanoseconds of work that are done inline at most, and in one task: a table of counts, and the
+# half ranks of the rows, are made anew in each.
 INLINE_NS = 4e9
-TASK_NS = 1e8
+TASK_NS = 8e8
 MAX_PARTS = 64
 NS_LISTED = 40.0  # to compare a pair that an index found, in all groups
 NS_FOLDED = 3.0  # to compare two folded rows
