@@ -85,7 +85,7 @@ SHOP: dict[str, str] = {
 SHOP_CASES: list[tuple[str, str, tuple[str, ...]]] = [
     ("track new orders.csv --kinds ind,magic", "UsageError", ("'magic'", "ucc, fd, ind")),
     ("track new orders.csv --kinds ,", "UsageError", ("no kind", "'new'")),
-    ("track new orders.csv --as-text", "UsageError", ("--as-text", "add ind, dc or row to --kinds")),
+    ("track new orders.csv --as-text", "UsageError", ("--as-text", "add ind to --kinds")),
     ("track new orders.csv --columns nr", "UsageError", ("--columns", "add ind, dc or row to --kinds")),
     ("track new orders.csv --exclude nr", "UsageError", ("--exclude", "add ind, dc or row to --kinds")),
     ("track new orders.csv --kinds ind --columns nrr", "UnknownColumnError", ("'nrr'", "Did you mean 'nr'?")),
