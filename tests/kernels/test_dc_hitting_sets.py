@@ -11,6 +11,7 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.kernels import dc_hitting_sets as kernel
+from holdfast.kernels import dc_repairs as repairs
 from holdfast.kernels.masks import Masks, mask_of, maximal_masks, n_words_for, popcounts, positions_of
 from reference import dc_hitting_sets as reference
 
@@ -113,15 +114,15 @@ def test_repairs_equal_a_fresh_search(case: Case, limit: int) -> None:
     after = kernel.minimal_dcs(both, space, case.max_size)
     event(f"{len(before) - len(after)} DCs fewer")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel, "BROKEN_SHARE", limit)
-        patch.setattr(kernel, "THREAD_ROOTS", 1 + limit)
-        patch.setattr(kernel, "THREAD_EDGES", 1 + limit)
-        patch.setattr(kernel, "MAX_REST", min(limit, 64))
-        added = kernel.add_evidences(before, old, new, space, case.max_size)
+        patch.setattr(repairs, "BROKEN_SHARE", limit)
+        patch.setattr(repairs, "THREAD_ROOTS", 1 + limit)
+        patch.setattr(repairs, "THREAD_EDGES", 1 + limit)
+        patch.setattr(repairs, "MAX_REST", min(limit, 64))
+        added = repairs.add_evidences(before, old, new, space, case.max_size)
         assert added.tolist() == after.tolist()
         maximal = old[maximal_masks(old)]  # Has the same cover.
-        assert kernel.add_evidences(before, maximal, new, space, case.max_size).tolist() == after.tolist()
-        removed = kernel.remove_evidences(after, old, new, space, case.max_size)
+        assert repairs.add_evidences(before, maximal, new, space, case.max_size).tolist() == after.tolist()
+        removed = repairs.remove_evidences(after, old, new, space, case.max_size)
         assert removed.tolist() == before.tolist()
 
 
@@ -197,10 +198,10 @@ def test_larger_spaces(
 
     few = len(evidences) - 3
     part = kernel.minimal_dcs(evidences[:few], space, max_size)
-    monkeypatch.setattr(kernel, "BROKEN_SHARE", 1)
-    added = kernel.add_evidences(part, evidences[:few], evidences[few:], space, max_size)
+    monkeypatch.setattr(repairs, "BROKEN_SHARE", 1)
+    added = repairs.add_evidences(part, evidences[:few], evidences[few:], space, max_size)
     assert added.tolist() == cover.tolist()
-    back = kernel.remove_evidences(cover, evidences[:few], evidences[few:], space, max_size)
+    back = repairs.remove_evidences(cover, evidences[:few], evidences[few:], space, max_size)
     assert back.tolist() == part.tolist()
 
 

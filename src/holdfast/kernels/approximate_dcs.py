@@ -49,10 +49,10 @@ from holdfast.kernels.dc_hitting_sets import (
     NE,
     OUTCOMES,
     UNBOUNDED,
+    Frame,
     Space,
-    _bits_of,
-    _Frame,
-    _masks_of,
+    bits_of,
+    masks_of,
 )
 from holdfast.kernels.masks import WORD_BITS, Indices, Masks, as_masks, n_words_for, unique_masks, word_lowest
 
@@ -101,13 +101,11 @@ def minimal_dcs_within(
     [[[1]], [2]]
     """
     given = as_masks(evidences)
-    frame = _Frame(space._replace(general=True), max_size, given.shape[1])
+    frame = Frame(space._replace(general=True), max_size, given.shape[1])
     order = np.argsort(-counts, kind="stable")
     counts = np.ascontiguousarray(counts[order], dtype=np.int64)
-    held = _bits_of(given[order], frame.n_predicates)[:, frame.vertices]
-    family, images = (
-        _masks_of(bits, frame.nothing.shape[1]) for bits in (held, held[:, frame.vertex_mirror])
-    )
+    held = bits_of(given[order], frame.n_predicates)[:, frame.vertices]
+    family, images = (masks_of(bits, frame.nothing.shape[1]) for bits in (held, held[:, frame.vertex_mirror]))
     distinct, numbers = unique_masks(np.concatenate([family, images]))
     if len(distinct) != len(family) or not (counts[numbers[len(family) :]] == counts).all():
         raise ValueError(
@@ -123,14 +121,14 @@ def minimal_dcs_within(
     # Of a DC and its mirror image the violations are the same, and either may have been found.
     dcs = frame.listed(sets)
     shown = frame.packed(dcs, mirrored=False)  # In the same order: they are all different.
-    images = _masks_of(_bits_of(sets, len(frame.vertices))[:, frame.vertex_mirror], sets.shape[1])
+    images = masks_of(bits_of(sets, len(frame.vertices))[:, frame.vertex_mirror], sets.shape[1])
     _, numbers = unique_masks(np.concatenate([shown, sets, images]))
     told = np.empty(len(numbers), dtype=np.int64)
     told[numbers[len(dcs) :]] = np.concatenate([violations, violations])
     return dcs, told[: len(dcs)].copy()
 
 
-def _searched(frame: _Frame, family: Masks, counts: Indices, allowed: int) -> tuple[Masks, Indices]:
+def _searched(frame: Frame, family: Masks, counts: Indices, allowed: int) -> tuple[Masks, Indices]:
     """`(sets, violations)`: the minimal sets within the allowance, one of each mirrored pair, unsorted.
 
     family IN uint64[m, n_words], over the vertices of the frame, closed under exchange of the rows; counts IN
@@ -140,29 +138,29 @@ def _searched(frame: _Frame, family: Masks, counts: Indices, allowed: int) -> tu
     n_evidences, n_words = family.shape
     # Vertices that are tried last may use those tried before, so they should be those with little open
     # evidence. Mirror images have one support; they stand side by side.
-    held = _bits_of(family, n_vertices)
+    held = bits_of(family, n_vertices)
     numbers = np.arange(n_vertices)
     order = np.lexsort((numbers, np.minimum(numbers, frame.vertex_mirror), -(counts @ held)))
     back = np.argsort(order)
     held = held[:, order]
     group_of, op_of = frame.group_of[order], frame.op_of[order]
     mirror = back[frame.vertex_mirror[order]]
-    group_masks = _masks_of(group_of[None, :] == np.arange(frame.n_groups)[:, None], n_words)
-    bitmaps = _masks_of(held.T, n_words_for(n_evidences))
+    group_masks = masks_of(group_of[None, :] == np.arange(frame.n_groups)[:, None], n_words)
+    bitmaps = masks_of(held.T, n_words_for(n_evidences))
 
     n_levels = min(2 * frame.n_groups, n_vertices) + 2  # A minimal set has at most two of a group.
     pool = np.empty(4 * (n_evidences + 1) * n_words, dtype=np.uint64)
-    pool[: n_evidences * n_words] = _masks_of(held, n_words).reshape(-1)
+    pool[: n_evidences * n_words] = masks_of(held, n_words).reshape(-1)
     weights = np.empty(4 * (n_evidences + 1), dtype=np.int64)
     weights[:n_evidences] = counts
     ends = np.zeros(n_levels + 1, dtype=np.int64)
     ends[1] = n_evidences
     opened = np.zeros((n_levels, bitmaps.shape[1]), dtype=np.uint64)
-    opened[0] = _masks_of(np.ones((1, n_evidences), dtype=np.bool_), bitmaps.shape[1])
+    opened[0] = masks_of(np.ones((1, n_evidences), dtype=np.bool_), bitmaps.shape[1])
     critical = np.zeros_like(opened)
     sets = np.zeros((n_levels, n_words), dtype=np.uint64)
     candidates = np.zeros_like(sets)
-    candidates[0] = _masks_of(np.ones((1, n_vertices), dtype=np.bool_), n_words)
+    candidates[0] = masks_of(np.ones((1, n_vertices), dtype=np.bool_), n_words)
     branches = np.zeros_like(sets)
     levels = np.full((n_levels, 3), NONE, dtype=np.int64)
     levels[0, _SYMMETRIC] = 1
@@ -179,8 +177,8 @@ def _searched(frame: _Frame, family: Masks, counts: Indices, allowed: int) -> tu
         if 3 * ends[state[0] + 1] + 2 > len(weights):  # At least what the search asks for.
             pool = np.concatenate([pool, np.empty_like(pool)])
             weights = np.concatenate([weights, np.empty_like(weights)])
-    in_order = _bits_of(found[: state[1]], n_vertices)[:, back]
-    return _masks_of(in_order, n_words), violations[: state[1]]
+    in_order = bits_of(found[: state[1]], n_vertices)[:, back]
+    return masks_of(in_order, n_words), violations[: state[1]]
 
 
 @njit(cache=True, nogil=True)

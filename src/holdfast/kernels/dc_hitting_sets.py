@@ -39,10 +39,6 @@ Sets are sorted by size, then by words, so equal covers are equal arrays.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -55,8 +51,6 @@ from holdfast.kernels.masks import (
     Indices,
     Masks,
     as_masks,
-    contained_in_any,
-    contains_any,
     n_words_for,
     popcounts,
     unique_masks,
@@ -79,9 +73,6 @@ HALVES = ((EQ, LE, GE), (LT, LE, NE), (GT, GE, NE))
 
 STEPS_PER_CALL = 1 << 20
 FIRST_CAPACITY = 1 << 12
-# If more than one DC in this many broke, a fresh search is faster than one below each broken DC: of 132,229
-# (adult, both directions) 3,279 broken took 0.2 s, 26,032 took 0.67 s, 66,693 took 1.2 s; afresh, 0.8 s.
-BROKEN_SHARE = 4
 NOT_BEGUN = -1
 UNBOUNDED = 1 << 62
 
@@ -121,108 +112,17 @@ def minimal_dcs(evidences: Masks, space: Space, max_size: int = 0) -> Masks:
     >>> minimal_dcs(key_or_not, column).tolist()
     [[1]]
     """
-    frame = _Frame(space, max_size, as_masks(evidences).shape[1])
+    frame = Frame(space, max_size, as_masks(evidences).shape[1])
     edges = frame.edges_of(evidences)
     if len(edges) == 0:
         return np.zeros((1, frame.n_words), dtype=np.uint64)
-    return frame.listed(_searched(frame, edges, edges[:0], frame.nothing))
-
-
-def add_evidences(cover: Masks, old: Masks, new: Masks, space: Space, max_size: int = 0) -> Masks:
-    """The cover of old and new evidence, from the cover of the old: `uint64[k, n_words]`.
-
-    cover IN `uint64[k, n_words]`, exact for the old evidences under the same space and bound; old and new IN
-    `uint64[m, n_words]`. Instead of all old evidence, any part that has the same cover will do; one that
-    only proves its DCs minimal will not: a new DC may need a critical edge that it lacks.
-
-    Law: a DC that is not broken stays; a new one contains a broken one (IncDC, Proposition 1). So one search
-    starts at each broken DC, with the critical edges that its members have; of mirrored ones at one of
-    them. A new DC may contain several broken ones and is then found as often. If many DCs broke, the search
-    is fresh.
-
-    Cost: the test of every DC against the new evidence; per broken DC one pass of bitsets over all edges.
-    Berge's step, edge by edge, takes 1.7 s where this takes 0.16 s (20 new evidences, adult, 5,000 rows).
-    """
-    cover = as_masks(cover)
-    frame = _Frame(space, max_size, cover.shape[1])
-    fresh = frame.edges_of(new)
-    # A set hits all edges iff it is part of no complement. The edges are closed under exchange of the rows:
-    # a DC is broken iff its mirror image is, and what is found below one mirrors what is below the other.
-    sets = frame.packed(cover, mirrored=False)
-    broken = contained_in_any(sets, ~fresh)
-    if not broken.any():
-        return cover
-    if BROKEN_SHARE * np.count_nonzero(broken) > len(sets):
-        return minimal_dcs(np.concatenate([as_masks(old), as_masks(new)]), space, max_size)
-    edges = frame.edges_of(np.concatenate([as_masks(old), as_masks(new)]))
-    roots = sets[broken]
-    found = []
-    if frame.bound == UNBOUNDED:
-        missed, edge = _missed(roots, fresh)
-        single = missed == 1
-        found.append(_completed(frame, edges, roots[single], fresh[edge[single]]))
-        roots = roots[~single]
-    if len(roots):
-
-        def search(part: slice) -> None:
-            found.append(_searched(frame, edges, edges[:0], roots[part]))
-
-        _in_threads(search, len(roots), THREAD_ROOTS)
-    return _sorted(np.concatenate([cover[~broken], frame.listed(np.concatenate(found))]))
-
-
-def remove_evidences(
-    cover: Masks, remaining: Masks, removed: Masks, space: Space, max_size: int = 0
-) -> Masks:
-    """The cover of the remaining evidence, from that of the remaining and the removed: `uint64[k, n_words]`.
-
-    cover IN `uint64[k, n_words]`, exact under the same space and bound; remaining and removed IN
-    `uint64[m, n_words]`.
-
-    Law: as of `holdfast.kernels.hitting_sets.remove_edges`: a new DC is part of a removed evidence; an old
-    one stays iff it contains no new one (in either direction). The new sets that miss a removed edge a are
-    the minimal hitting sets of what is left of the others without the vertices of a; of these only the
-    minimal ones count, a few dozen. An old set goes iff it has one vertex of a, and hits them without it.
-
-    Cost: for each removed edge two passes over the others, one over the cover and a small search: 4 s for 815
-    of the 435,428 evidences of adult (463,372 DCs), where a fresh search takes a minute.
-    """
-    frame = _Frame(space, max_size, as_masks(cover).shape[1])
-    edges, avoided = frame.edges_of(remaining), frame.edges_of(removed)
-    # A set that hits the remaining edges misses no edge that contains one of them.
-    avoided = avoided[~contains_any(avoided, edges)]
-    cover = as_masks(cover)
-    if len(avoided) == 0:
-        return cover
-    if len(edges) == 0:
-        return np.zeros((1, frame.n_words), dtype=np.uint64)
-    # Of two removed edges that are mirror images one will do: what misses the other mirrors what misses it.
-    images = frame.mirrored(avoided)
-    lower = np.array([list(a) <= list(b) for a, b in zip(avoided.tolist(), images.tolist(), strict=True)])
-    avoided, images = avoided[lower], images[lower]
-    sets = frame.packed(cover, mirrored=False)
-    gone = np.zeros(len(sets), dtype=np.bool_)
-    new: list[Masks] = []
-
-    def without_edge(part: slice) -> None:
-        for edge, image in zip(avoided[part], images[part], strict=True):
-            rest = _rest_of(edges, edge)
-            if rest is None:
-                new.append(_searched(frame, edges, edge[None, :], frame.nothing))
-                rest = edges & ~edge
-            else:
-                new.append(_searched(frame, rest, rest[:0], frame.nothing))
-            _mark_gone(sets, edge, rest, gone)
-            _mark_gone(sets, image, frame.mirrored(rest), gone)
-
-    _in_threads(without_edge, len(avoided), THREAD_EDGES)
-    return _sorted(np.concatenate([cover[~gone], frame.listed(np.concatenate(new))]))
+    return frame.listed(searched(frame, edges, edges[:0], frame.nothing))
 
 
 # --- Between the masks of callers and those of the search ------------------------------------------------
 
 
-class _Frame:
+class Frame:
     """The vertices of the search (predicates, all or the loose ones) and the way to them and back.
 
     Packed masks have bit i for predicate `vertices[i]`, in the order of the predicates.
@@ -254,20 +154,20 @@ class _Frame:
 
     def edges_of(self, evidences: Masks) -> Masks:
         """The complements of the evidences and of their mirror images, distinct, small ones first."""
-        held = _bits_of(as_masks(evidences), self.n_predicates)[:, self.vertices]
+        held = bits_of(as_masks(evidences), self.n_predicates)[:, self.vertices]
         both = np.concatenate([held, held[:, self.vertex_mirror]])
-        edges = _masks_of(~both, n_words_for(len(self.vertices)))
+        edges = masks_of(~both, n_words_for(len(self.vertices)))
         distinct, _ = unique_masks(edges)
         edges = edges[distinct]
         return edges[np.argsort(popcounts(edges), kind="stable")]
 
     def mirrored(self, sets: Masks) -> Masks:
         """The mirror images of sets of vertices."""
-        return _masks_of(_bits_of(sets, len(self.vertices))[:, self.vertex_mirror], sets.shape[1])
+        return masks_of(bits_of(sets, len(self.vertices))[:, self.vertex_mirror], sets.shape[1])
 
     def packed(self, cover: Masks, mirrored: bool = True) -> Masks:
         """The DCs, and their mirror images if `mirrored`, distinct, over the vertices."""
-        bits = _bits_of(as_masks(cover), self.n_predicates)
+        bits = bits_of(as_masks(cover), self.n_predicates)
         if self.general:
             for strict, left, right in HALVES:
                 said = bits[:, self.ordered[:, strict]]
@@ -276,13 +176,13 @@ class _Frame:
         held = bits[:, self.vertices]
         if mirrored:
             held = np.concatenate([held, held[:, self.vertex_mirror]])
-        sets = _masks_of(held, n_words_for(len(self.vertices)))
+        sets = masks_of(held, n_words_for(len(self.vertices)))
         return sets[unique_masks(sets)[0]]
 
     def listed(self, sets: Masks) -> Masks:
         """The DCs as callers want them: of each mirrored pair the canonical, distinct, sorted."""
         bits = np.zeros((len(sets), self.n_predicates), dtype=np.bool_)
-        bits[:, self.vertices] = _bits_of(sets, len(self.vertices))
+        bits[:, self.vertices] = bits_of(sets, len(self.vertices))
         if self.general:
             for strict, left, right in HALVES:
                 said = bits[:, self.ordered[:, left]] & bits[:, self.ordered[:, right]]
@@ -298,24 +198,24 @@ class _Frame:
         rows = np.arange(len(bits))
         other = differs[rows, least] & ~bits[rows, least]
         bits[other] = image[other]
-        dcs = _masks_of(bits, self.n_words)
-        return _sorted(dcs[unique_masks(dcs)[0]])
+        dcs = masks_of(bits, self.n_words)
+        return in_order(dcs[unique_masks(dcs)[0]])
 
 
-def _sorted(dcs: Masks) -> Masks:
+def in_order(dcs: Masks) -> Masks:
     """By size, then by words."""
     return dcs[np.lexsort((*dcs.T[::-1], popcounts(dcs)))]
 
 
-def _bits_of(masks: Masks, n_bits: int) -> Bits:
+def bits_of(masks: Masks, n_bits: int) -> Bits:
     """`bool[n, n_bits]`, a new array."""
     octets = np.ascontiguousarray(masks, dtype="<u8").view(np.uint8)
     bits: Bits = np.unpackbits(octets, axis=1, count=n_bits, bitorder="little").astype(np.bool_)
     return bits
 
 
-def _masks_of(bits: Bits, n_words: int) -> Masks:
-    """The inverse of `_bits_of`: `uint64[n, n_words]`."""
+def masks_of(bits: Bits, n_words: int) -> Masks:
+    """The inverse of `bits_of`: `uint64[n, n_words]`."""
     octets = np.zeros((len(bits), 8 * n_words), dtype=np.uint8)
     packed = np.packbits(bits, axis=1, bitorder="little")
     octets[:, : packed.shape[1]] = packed
@@ -338,7 +238,7 @@ JOINS = _joins()
 # --- The search ------------------------------------------------------------------------------------------
 
 
-def _searched(frame: _Frame, edges: Masks, avoided: Masks, roots: Masks) -> Masks:
+def searched(frame: Frame, edges: Masks, avoided: Masks, roots: Masks) -> Masks:
     """The minimal sets that contain a root and, unless there are none, miss an avoided edge.
 
     edges IN uint64[m, n_words], m > 0; avoided IN uint64[a, n_words]; roots IN uint64[r, n_words]. A set is
@@ -346,18 +246,18 @@ def _searched(frame: _Frame, edges: Masks, avoided: Masks, roots: Masks) -> Mask
     """
     # The vertices tried last at a level may use those tried before them: frequent ones come last.
     n_vertices = len(frame.vertices)
-    order = np.argsort(_bits_of(edges, n_vertices).sum(axis=0), kind="stable")
+    order = np.argsort(bits_of(edges, n_vertices).sum(axis=0), kind="stable")
     back = np.argsort(order)
 
     def reordered(masks: Masks, places: Indices) -> Masks:
-        return _masks_of(_bits_of(masks, n_vertices)[:, places], masks.shape[1])
+        return masks_of(bits_of(masks, n_vertices)[:, places], masks.shape[1])
 
     edges, avoided, roots = (reordered(masks, order) for masks in (edges, avoided, roots))
     n_edges, n_words = edges.shape
     group_of, op_of = frame.group_of[order], frame.op_of[order]
     in_group = group_of[None, :] == np.arange(frame.n_groups)[:, None]
-    group_masks = _masks_of(in_group, n_words)
-    incidence = _masks_of(_bits_of(edges, n_vertices).T, n_words_for(n_edges))
+    group_masks = masks_of(in_group, n_words)
+    incidence = masks_of(bits_of(edges, n_vertices).T, n_words_for(n_edges))
 
     # A minimal set has at most two predicates of a group.
     n_levels = min(2 * frame.n_groups, n_vertices) + 2
@@ -381,249 +281,6 @@ def _searched(frame: _Frame, edges: Masks, avoided: Masks, roots: Masks) -> Mask
         if state[0] != NOT_BEGUN and (tops[state[0]] + n_room) * n_words > len(pool):
             pool = np.concatenate([pool, np.empty_like(pool)])
     return reordered(found[: state[1]], back)
-
-
-# --- Sets that one vertex completes ----------------------------------------------------------------------
-#
-# A broken set that misses one new edge becomes R + v, for the vertices v of that edge with which each member
-# keeps a critical edge: none that is common to all critical edges of a member. Critical edges are looked at
-# in blocks, small edges first, until no vertex is common to those of any member.
-
-BLOCK_WORDS = 128
-# Roots that are worth a thread of their own.
-THREAD_ROOTS = 256
-
-
-@njit(cache=True, nogil=True)
-def _count_missed(sets, edges, counts, which):  # type: ignore[no-untyped-def]
-    for i in range(sets.shape[0]):
-        for e in range(edges.shape[0]):
-            hit = _ZERO
-            for w in range(sets.shape[1]):
-                hit |= sets[i, w] & edges[e, w]
-            if hit == _ZERO:
-                counts[i] += 1
-                which[i] = e
-
-
-def _missed(sets: Masks, edges: Masks) -> tuple[Indices, Indices]:
-    """(how many edges each set misses, one of them): int64[n] each."""
-    counts, which = np.zeros(len(sets), dtype=np.int64), np.zeros(len(sets), dtype=np.int64)
-    _count_missed(sets, edges, counts, which)
-    return counts, which
-
-
-@njit(cache=True, nogil=True)
-def _add_hits(a, b, c, d, once, twice):  # type: ignore[no-untyped-def]
-    """INOUT once, twice uint64[at least n]: edges that one, and that two members have; four more members."""
-    for e in range(a.shape[0]):
-        one, two = once[e], twice[e]
-        two |= one & a[e]
-        one |= a[e]
-        two |= one & b[e]
-        one |= b[e]
-        two |= one & c[e]
-        one |= c[e]
-        two |= one & d[e]
-        one |= d[e]
-        once[e] = one
-        twice[e] = two
-
-
-@njit(cache=True, nogil=True)
-def _complete(roots, missed, edges, incidence, group_of, op_of, joins, allowed):  # type: ignore[no-untyped-def]
-    """OUT allowed uint64[r, n_words]: the vertices that complete each root.
-
-    IN roots, missed uint64[r, n_words]: sets, and the one edge that each misses; edges uint64[m, n_words];
-    incidence uint64[n + 1, m_words]; group_of, op_of int64[n]; joins int64[64].
-    """
-    n_rows, n_edge_words = incidence.shape
-    n_vertices = n_rows - 1  # the last row is empty: members come in fours
-    n_words = edges.shape[1]
-    members = np.empty(n_vertices + 4, dtype=np.int64)
-    common = np.empty((n_vertices, n_words), dtype=np.uint64)
-    once = np.empty(BLOCK_WORDS, dtype=np.uint64)
-    twice = np.empty(BLOCK_WORDS, dtype=np.uint64)
-    for r in range(roots.shape[0]):
-        root = roots[r]
-        n_members = 0
-        for v in range(n_vertices):
-            if root[v // WORD_BITS] >> np.uint64(v % WORD_BITS) & _ONE != _ZERO:
-                members[n_members] = v
-                n_members += 1
-        for k in range(n_members, n_members + 4):
-            members[k] = n_vertices
-        # The vertices of the missed edge that leave no group trivial.
-        able = allowed[r]
-        some = _ZERO
-        for v in range(n_vertices):
-            bit = _ONE << np.uint64(v % WORD_BITS)
-            if missed[r, v // WORD_BITS] & bit == _ZERO:
-                continue
-            ops = 0
-            for k in range(n_members):
-                if group_of[members[k]] == group_of[v]:
-                    ops |= 1 << op_of[members[k]]
-            if joins[ops] >> op_of[v] & 1:
-                able[v // WORD_BITS] |= bit
-                some |= bit
-        if some == _ZERO:
-            continue
-        for k in range(n_members):
-            for w in range(n_words):
-                common[members[k], w] = able[w]
-        n_left = n_members
-        for start in range(0, n_edge_words, BLOCK_WORDS):
-            if n_left == 0:
-                break
-            stop = min(start + BLOCK_WORDS, n_edge_words)
-            for e in range(stop - start):
-                once[e] = _ZERO
-                twice[e] = _ZERO
-            for k in range(0, n_members, 4):
-                _add_hits(
-                    incidence[members[k], start:stop], incidence[members[k + 1], start:stop],
-                    incidence[members[k + 2], start:stop], incidence[members[k + 3], start:stop],
-                    once, twice,
-                )  # fmt: skip
-            for e in range(stop - start):
-                critical = once[e] & ~twice[e]
-                while critical != _ZERO:
-                    edge = WORD_BITS * (start + e) + word_lowest(critical)
-                    critical &= critical - _ONE
-                    # The one member that the edge has.
-                    u = 0
-                    for w in range(n_words):
-                        mine = edges[edge, w] & root[w]
-                        if mine != _ZERO:
-                            u = WORD_BITS * w + word_lowest(mine)
-                    before, after = _ZERO, _ZERO
-                    for w in range(n_words):
-                        before |= common[u, w]
-                        common[u, w] &= edges[edge, w]
-                        after |= common[u, w]
-                    if before != _ZERO and after == _ZERO:
-                        n_left -= 1
-        for k in range(n_members):
-            for w in range(n_words):
-                able[w] &= ~common[members[k], w]
-
-
-# --- Edges that go ---------------------------------------------------------------------------------------
-
-# What is left of other edges: so many minimal ones at most; else the search is confined to sets without it.
-MAX_REST = 1 << 10
-# Removed edges that are worth a thread of their own.
-THREAD_EDGES = 4
-
-
-@njit(cache=True, nogil=True)
-def _rest(edges, edge, sizes, order, kept):  # type: ignore[no-untyped-def]
-    """The number of minimal ones among e & ~edge, OUT kept uint64[*, n_words]; -1 if there is no room.
-
-    IN edges uint64[m, n_words], edge uint64[n_words]; sizes, order int64[m]: scratch.
-    """
-    n, n_words = edges.shape
-    counts = np.zeros(WORD_BITS * n_words + 2, dtype=np.int64)
-    for i in range(n):
-        size = 0
-        for w in range(n_words):
-            size += word_popcount(edges[i, w] & ~edge[w])
-        sizes[i] = size
-        counts[size + 1] += 1
-    for size in range(1, counts.shape[0]):
-        counts[size] += counts[size - 1]
-    for i in range(n):
-        order[counts[sizes[i]]] = i
-        counts[sizes[i]] += 1
-    n_kept = 0
-    for p in range(n):
-        i = order[p]
-        covered = False
-        for j in range(n_kept):
-            inside = True
-            for w in range(n_words):
-                if kept[j, w] & ~(edges[i, w] & ~edge[w]) != _ZERO:
-                    inside = False
-                    break
-            if inside:
-                covered = True
-                break
-        if covered:
-            continue
-        if n_kept == kept.shape[0]:
-            return -1
-        for w in range(n_words):
-            kept[n_kept, w] = edges[i, w] & ~edge[w]
-        n_kept += 1
-    return n_kept
-
-
-def _rest_of(edges: Masks, edge: Masks) -> Masks | None:
-    """The minimal ones of what edges have beside one edge: uint64[k, n_words]; None if they are many."""
-    sizes, order = np.empty(len(edges), dtype=np.int64), np.empty(len(edges), dtype=np.int64)
-    kept = np.empty((MAX_REST, edges.shape[1]), dtype=np.uint64)
-    n_kept = _rest(edges, edge, sizes, order, kept)
-    return None if n_kept < 0 else kept[:n_kept].copy()
-
-
-@njit(cache=True, nogil=True)
-def _mark_gone(sets, edge, rest, gone):  # type: ignore[no-untyped-def]
-    """OUT gone bool[n]: set where a set has one vertex of the edge, and hits the rest of others so too."""
-    n_words = sets.shape[1]
-    for i in range(sets.shape[0]):
-        if gone[i]:
-            continue
-        shared = 0
-        for w in range(n_words):
-            shared += word_popcount(sets[i, w] & edge[w])
-        if shared != 1:
-            continue
-        hits = True
-        for j in range(rest.shape[0]):
-            some = _ZERO
-            for w in range(n_words):
-                some |= sets[i, w] & rest[j, w]
-            if some == _ZERO:
-                hits = False
-                break
-        if hits:
-            gone[i] = True
-
-
-def _in_threads(work: Callable[[slice], None], n: int, worth: int) -> None:
-    """Do work on parts of n things, on all cores if there are many: kernels let go of Python's lock."""
-    n_parts = max(1, min(4 * (os.cpu_count() or 1), n // worth))
-    bounds = np.linspace(0, n, n_parts + 1).astype(np.int64).tolist()
-    parts = [slice(a, b) for a, b in pairwise(bounds)]
-    if n_parts == 1:
-        work(parts[0])
-        return
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(work, parts))
-
-
-def _completed(frame: _Frame, edges: Masks, roots: Masks, missed: Masks) -> Masks:
-    """The minimal sets R + v of each root R, which misses one edge alone: uint64[k, n_words].
-
-    edges IN uint64[m, n_words], small ones first; roots, missed IN uint64[r, n_words].
-    """
-    n_vertices = len(frame.vertices)
-    allowed = np.zeros_like(roots)
-    incidence = _masks_of(_bits_of(edges, n_vertices).T, n_words_for(len(edges)))
-    incidence = np.concatenate([incidence, np.zeros_like(incidence[:1])])
-
-    def complete(part: slice) -> None:
-        _complete(
-            np.ascontiguousarray(roots[part]), np.ascontiguousarray(missed[part]), edges, incidence,
-            frame.group_of, frame.op_of, JOINS, allowed[part],
-        )  # fmt: skip
-
-    _in_threads(complete, len(roots), THREAD_ROOTS)
-    root, vertex = np.nonzero(_bits_of(allowed, n_vertices))
-    bits = np.zeros((len(root), n_vertices), dtype=np.bool_)
-    bits[np.arange(len(root)), vertex] = True
-    return roots[root] | _masks_of(bits, roots.shape[1])
 
 
 @njit(cache=True, nogil=True)
@@ -988,7 +645,7 @@ def _with(pool: Masks, n_words: int, first: int, last: int, v: int, end: int) ->
 
 def trivial_dcs(dcs: Masks, space: Space) -> Flags:
     """Whether each DC is trivial: `bool[n]` for IN `uint64[n, n_words]`. Cost: one pass over the bits."""
-    bits = _bits_of(as_masks(dcs), len(space.group_of))
+    bits = bits_of(as_masks(dcs), len(space.group_of))
     n_groups = int(np.max(space.group_of, initial=-1)) + 1
     ops = np.zeros((len(bits), n_groups), dtype=np.int64)
     for predicate, (group, op) in enumerate(zip(space.group_of, space.op_of, strict=True)):
@@ -1003,8 +660,4 @@ def warm_up() -> None:
     """Call every kernel once, so that Numba's cache on disk holds them all."""
     numbers = np.arange(6, dtype=np.int32)
     space = Space(0 * numbers, numbers, np.array([EQ, NE, GT, GE, LT, LE], dtype=np.int32), True)
-    smaller = np.array([[OUTCOMES[0]]], dtype=np.uint64)
-    equal = np.array([[OUTCOMES[1]]], dtype=np.uint64)
-    cover = minimal_dcs(smaller, space)
-    more = add_evidences(cover, smaller, equal, space)
-    remove_evidences(more, smaller, equal, space)
+    minimal_dcs(np.array([[OUTCOMES[0]]], dtype=np.uint64), space)

@@ -2,8 +2,8 @@
 
 Kind of state: derived. Law: cover(E) = the minimal sets of predicates that are part of no evidence in E,
 that are not trivial, in which no predicate can be dropped or loosened; one of each mirrored pair
-(`kernels/dc_hitting_sets.py`). Evidence that comes makes them longer or stricter, evidence that goes makes
-them shorter or looser, and both repairs equal the cover computed anew (tests/laws).
+(`kernels/dc_hitting_sets.py`, `kernels/dc_repairs.py`). Evidence that comes makes them longer or stricter,
+evidence that goes shorter or looser, and both repairs equal the cover computed anew (tests/laws).
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.kernels.dc_hitting_sets import OUTCOMES, Space, add_evidences, minimal_dcs, remove_evidences
+from holdfast.kernels.dc_hitting_sets import OUTCOMES, Space, minimal_dcs
+from holdfast.kernels.dc_repairs import add_evidences, remove_evidences
 from holdfast.kernels.masks import unique_masks
 from holdfast.state.cover import without
 
