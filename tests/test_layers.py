@@ -22,7 +22,17 @@ LAYERS = (
     ("storage",),
     ("pipeline",),
     ("discovery",),
-    ("history", "fd_past", "fd_reading", "fd_advice", "dc_reading", "inspection", "writing", "workspace"),
+    (
+        "history",
+        "fd_past",
+        "fd_reading",
+        "fd_advice",
+        "dc_reading",
+        "inspection",
+        "writing",
+        "pinning",
+        "workspace",
+    ),
     ("app", "__main__"),
 )
 ORDER = {name: i for i, layer in enumerate(LAYERS) for name in layer}

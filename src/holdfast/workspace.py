@@ -30,16 +30,17 @@ from holdfast.errors import (
 )
 from holdfast.history import Explanation, LogEntry
 from holdfast.inspection import IndExplanation
-from holdfast.model.change import Change, Pin
-from holdfast.model.dependency import KINDS, Dependency, Side
-from holdfast.model.predicate import OPERATORS, SYMMETRIC, Operator, same_rule
+from holdfast.model.change import Change
+from holdfast.model.dependency import KINDS, Dependency
+from holdfast.model.predicate import OPERATORS, SYMMETRIC, Operator
 from holdfast.model.schema import Nulls
+from holdfast.pinning import Pinner
 from holdfast.storage import litter
 from holdfast.storage.files import FileRef, check_file
-from holdfast.storage.generator import GeneratorState, PinnedInd
+from holdfast.storage.generator import GeneratorState
 from holdfast.storage.ledger_rows import SHARED, ChangeRow, CommitRow
 from holdfast.storage.tables import EvidenceKind, TableState
-from holdfast.writing import ProgressHook, Writer
+from holdfast.writing import ProgressHook
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +67,7 @@ def open(
     return Workspace(Path(path), spark=spark, engine=engine, create=create, progress=progress)
 
 
-class Workspace(Writer):
+class Workspace(Pinner):
     """Tables, their dependencies, and how they came to be."""
 
     def __enter__(self) -> Workspace:
@@ -260,106 +261,6 @@ class Workspace(Writer):
         if commit:
             self._tidy_when_due()
         return replace(change, elapsed_s=time.perf_counter() - started)
-
-    def pin(
-        self, table: str, columns: Sequence[str], *, referenced: Side | None = None, remove: bool = False
-    ) -> Pin:
-        """Rely on a key, or on an inclusion in the `referenced` columns of a table.
-
-        Every batch then says whether it holds, and `check` gates on it.
-        """
-        if referenced is not None:
-            return self._pin_ind(Side(table, tuple(columns)), referenced, remove=remove)
-        base, state = self._current(table)
-        self._needs_keys(state)
-        positions = self._positions(state, base, columns)
-        named = tuple(state.schema.names[p] for p in positions)
-        rest = tuple(p for p in state.pins if p[0] != named)
-        if remove and len(rest) == len(state.pins):
-            raise UsageError(f"[{listing(named)}] of table {table!r} is not pinned.")
-        holds = bool(self._keys_inside(state, positions))
-        if not holds and 0 < state.max_columns < len(named):
-            holds = not self._duplicates(state, positions)
-        state = replace(state, pins=rest if remove else (*rest, (named, holds)))
-        action = "unpin" if remove else "pin"
-        self._append(base, [CommitRow(table, action, state.to_dict(), {"columns": list(named)})], [])
-        return Pin(table, named, holds)
-
-    def pin_rule(self, rule: str, *, table: str | None = None, remove: bool = False) -> Pin:
-        """Rely on a rule about two rows, such as `not(t.zip = s.zip and t.state != s.state)`.
-
-        It is verified now, and after every batch, at a cost that follows the batch: how many pairs of rows
-        violate it, and a few of them. No kind of dependency need be tracked for it.
-        """
-        from holdfast.discovery import rules
-
-        if table is None:
-            table = rules.only_table(self.tables(), rule)
-        base, state = self._current(table)
-        predicates = rules.read_rule(rule, state.schema, table, base)
-        rest = tuple(r for r in state.rules if not same_rule(r.predicates, predicates))
-        if remove:
-            if len(rest) == len(state.rules):
-                raise UsageError(f"the rule {rule!r} of table {table!r} is not pinned.")
-            [gone] = [r for r in state.rules if same_rule(r.predicates, predicates)]
-            state = replace(state, rules=rest)
-            pin = rules.pin_of(table, gone, state.n_rows)
-        else:
-            with self._context() as context:
-                relation = context.relation(state, state.folder, "verifying the rule")
-                found = rules.pinned(relation, predicates)
-                columns, orders = rules.indexes_for(relation, [found])
-                columns = list(dict.fromkeys([*state.rule_columns, *columns]))
-                orders = list(dict.fromkeys([*state.orders, *orders]))
-                relation = relation.indexed(columns, orders)
-                [pin] = rules.as_pins(table, [found], relation)
-            state = replace(
-                state,
-                rules=(*rest, found),
-                segments=relation.segments,
-                rule_columns=tuple(columns),
-                orders=tuple(orders),
-            )
-        detail = {"columns": list(pin.columns), "rule": str(pin)}
-        action = "unpin" if remove else "pin"
-        self._append(base, [CommitRow(table, action, state.to_dict(), detail)], [])
-        return pin
-
-    def _pin_ind(self, dependent: Side, referenced: Side, *, remove: bool) -> Pin:
-        base = self.version
-        generator = self._generator(base) or GeneratorState()
-        if len(dependent.columns) != len(referenced.columns):
-            raise UsageError(f"{dependent} and {referenced} have different numbers of columns.")
-        for table, columns in ((s.table, s.columns) for s in (dependent, referenced)):
-            for column in columns:
-                self._column_id(generator, Side(table, (column,)), base or None)
-        state = self._current(dependent.table, base)[1]
-        pairs = sorted(
-            zip(dependent.columns, referenced.columns, strict=True),
-            key=lambda pair: state.schema.names.index(pair[0]),
-        )
-        dependent = Side(dependent.table, tuple(a for a, _ in pairs))
-        referenced = Side(referenced.table, tuple(b for _, b in pairs))
-        known = self._load_inclusions(generator)
-        holds = known.holds(dependent, referenced)
-        if len(dependent.columns) > 1 and not holds and not remove:
-            raise UsageError(
-                f"{dependent} in {referenced} does not hold now, or its right side contains no key; of "
-                "several columns only inclusions in a key are kept. 'holdfast show --kind ind' lists them."
-            )
-        same = (dependent, referenced)
-        rest = tuple(p for p in generator.pins if (p.dependent, p.referenced) != same)
-        if remove and len(rest) == len(generator.pins):
-            raise UsageError(f"{dependent} in {referenced} is not pinned.")
-        pins = rest if remove else (*rest, PinnedInd(dependent, referenced, holds))
-        action = "unpin" if remove else "pin"
-        detail = {"columns": list(dependent.columns), "referenced": referenced.to_dict()}
-        commits = [
-            CommitRow(dependent.table, action, state.to_dict(), detail),
-            CommitRow(SHARED, action, replace(generator, pins=pins).to_dict(), {}),
-        ]
-        self._append(base, commits, [])
-        return Pin(dependent.table, dependent.columns, holds, referenced)
 
     def drop(self, table: str) -> int:
         """Stop tracking a table; its history stays. Returns the new version."""
