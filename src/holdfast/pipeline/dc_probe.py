@@ -67,7 +67,6 @@ MAX_PARTS = 64
 NS_LISTED = 40.0  # to compare a pair that an index found, in all groups
 NS_FOLDED = 3.0  # to compare two folded rows
 NS_JOINED = 300.0  # a row of a join: hashed, sorted, searched
-NS_LOCATED = 100.0  # a batch row and chain of an order index
 
 
 Asked = tuple[tuple[int, int], ...]  # predicates: the number of the group, the operator
