@@ -24,7 +24,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule, run_s
 
 import holdfast
 from holdfast.discovery import counted_files, dc_plan, dc_witnessed
-from holdfast.kernels import approximate_dcs, dc_hitting_sets
+from holdfast.kernels import approximate_dcs, dc_hitting_sets, dc_repairs
 from holdfast.model.change import Change, DependencyChange
 from holdfast.model.predicate import Dc
 from holdfast.model.row_rule import RowRule
@@ -70,7 +70,7 @@ IN_PARTS: tuple[tuple[Any, str, Any], ...] = (
     (counted_files, "DELTAS_FROM", 0),
     (counted_files, "DELTA_SHARE", 1e9),
     (counted_files, "MAX_DELTAS", 2),
-    (dc_hitting_sets, "BROKEN_SHARE", 0),
+    (dc_repairs, "BROKEN_SHARE", 0),
     (dc_hitting_sets, "STEPS_PER_CALL", 50),
     (dc_hitting_sets, "FIRST_CAPACITY", 1),
     (approximate_dcs, "LOOKS_PER_CALL", 50),
