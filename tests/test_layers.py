@@ -31,6 +31,7 @@ LAYERS = (
         "inspection",
         "writing",
         "pinning",
+        "linking",
         "workspace",
     ),
     ("app", "__main__"),

@@ -26,7 +26,7 @@ from holdfast.storage.constraints import read_dcs
 from holdfast.storage.files import FileRef
 from holdfast.storage.generator import GeneratorState, read_pairs
 from holdfast.storage.ledger import Ledger
-from holdfast.storage.ledger_rows import SHARED, ChangeRow, CommitRow
+from holdfast.storage.ledger_rows import LAKE, NO_TABLES, SHARED, ChangeRow, CommitRow
 from holdfast.storage.tables import TableState, columns_of, read_approximate, read_fds, read_masks
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Reader:
         return self.ledger.version
 
     def tables(self, at: int | None = None) -> list[str]:
-        return sorted(t for t in self.ledger.heads(at) if t != SHARED)
+        return sorted(t for t in self.ledger.heads(at) if t not in NO_TABLES)
 
     def kinds(self, table: str, at: int | None = None) -> tuple[str, ...]:
         """The kinds of dependencies that are kept for a table."""
@@ -302,7 +302,7 @@ class Reader:
             LogEntry(
                 version,
                 _known(rows[0].at),
-                tuple(c.table for c in rows),
+                tuple("the lake" if c.table == LAKE else c.table for c in rows),
                 rows[0].action,
                 rows[0].batch_id,
                 tuple(c.detail or {} for c in rows),
@@ -357,8 +357,8 @@ class Reader:
         if at is not None:
             self.ledger.commit_row(at)  # a version that does not exist is an error of its own
         heads = self.ledger.heads(version)
-        if table not in heads or table == SHARED:
-            raise UnknownTableError.from_missing(table, sorted(t for t in heads if t != SHARED))
+        if table not in heads or table in NO_TABLES:
+            raise UnknownTableError.from_missing(table, sorted(t for t in heads if t not in NO_TABLES))
         found = self._states.get((table, heads[table]))
         if found is None:
             state = self.ledger.commit_row(heads[table], table).state

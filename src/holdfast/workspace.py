@@ -30,15 +30,16 @@ from holdfast.errors import (
 )
 from holdfast.history import Explanation, LogEntry
 from holdfast.inspection import IndExplanation
+from holdfast.linking import Linker
 from holdfast.model.change import Change
 from holdfast.model.dependency import KINDS, Dependency
 from holdfast.model.predicate import OPERATORS, SYMMETRIC, Operator
 from holdfast.model.schema import Nulls
-from holdfast.pinning import Pinner
 from holdfast.storage import litter
 from holdfast.storage.files import FileRef, check_file
 from holdfast.storage.generator import GeneratorState
-from holdfast.storage.ledger_rows import SHARED, ChangeRow, CommitRow
+from holdfast.storage.lake import LakeState
+from holdfast.storage.ledger_rows import LAKE, SHARED, ChangeRow, CommitRow
 from holdfast.storage.tables import EvidenceKind, TableState
 from holdfast.writing import ProgressHook
 
@@ -67,7 +68,7 @@ def open(
     return Workspace(Path(path), spark=spark, engine=engine, create=create, progress=progress)
 
 
-class Workspace(Pinner):
+class Workspace(Linker):
     """Tables, their dependencies, and how they came to be."""
 
     def __enter__(self) -> Workspace:
@@ -324,6 +325,8 @@ class Workspace(Pinner):
             if commit.table == SHARED:
                 generator = GeneratorState.from_dict(commit.state)
                 refs = generator.files() if newest else generator.covers()
+            elif commit.table == LAKE:
+                refs = LakeState.from_dict(commit.state).files() if newest else []
             else:
                 state = TableState.from_dict(commit.state)
                 refs = state.files() if newest else state.covers()

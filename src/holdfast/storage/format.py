@@ -18,7 +18,7 @@ from pathlib import Path
 from holdfast.errors import DamagedFileError, StateFormatError, WorkspaceError, listing
 from holdfast.storage.files import sync_folder
 
-FORMAT = 4
+FORMAT = 5
 MARKER = "holdfast.json"
 
 # The marker under way; a crash may leave one behind, and nobody reads it.

@@ -71,6 +71,7 @@ from holdfast.storage.ledger_rows import (
     CHANGE_COLUMNS,
     COMMIT_COLUMNS,
     EPOCH,
+    LAKE,
     SCHEMA,
     SHARED,
     STATE_COLUMNS,
@@ -556,6 +557,8 @@ class Ledger:
         part = "" if table is None else f" of the table {table!r}"
         if table == SHARED:
             part = " of the state that its tables share"
+        if table == LAKE:
+            part = " of the lake"
         return DamagedFileError(
             f"the ledger of the workspace {str(self.root)!r} has lost version {version}{part}: no live file "
             f"of {FOLDER!r} holds it. {REPAIR}"

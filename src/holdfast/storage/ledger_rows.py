@@ -17,6 +17,9 @@ ROWS_PER_GROUP = 256
 
 # The table name of a commit row with the state that all tables of a workspace share.
 SHARED = ""
+# That of the state of the lake. No shell passes such a name, and `track` refuses it.
+LAKE = "\x1flake"
+NO_TABLES = frozenset((SHARED, LAKE))
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

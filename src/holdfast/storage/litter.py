@@ -4,7 +4,8 @@ Files are written before the commit that names them and are never changed after 
 was killed or rejected leaves files behind, and so does every batch that replaces a delete vector or
 merges segments. They cost nothing but space, until `remove_litter` takes them away.
 
-The rule. A file in a table's folder under `tables/`, or in `values/`, goes only if all of these hold:
+The rule. A file in a table's folder under `tables/`, in `values/` or in `lake/` goes only if all of this
+holds:
 
 - its name is one that holdfast makes (`unique_name`); other people's files are left alone;
 - no state names it that was some table's newest at any time in the last `grace_s` seconds; the state
@@ -43,8 +44,9 @@ from holdfast.storage.files import STAGING
 from holdfast.storage.format import MARKER
 from holdfast.storage.ledger import Ledger
 
-# Files of a table lie in a folder of its own; those of the state that tables share, directly in `values/`.
-TABLES, VALUES = "tables", "values"
+# Files of a table lie in a folder of its own; those of the state that tables share directly in `values/`,
+# those of the lake in `lake/`.
+TABLES, VALUES, LAKE = "tables", "values", "lake"
 GRACE_S = 86_400.0
 TIDY_EVERY_S = 3_600.0
 # Its modification time is when litter was last looked for.
@@ -111,7 +113,7 @@ def _needed(ledger: Ledger, since: float) -> set[str]:
 def _names(value: Any) -> Iterator[str]:
     """The names of files anywhere in a state."""
     if isinstance(value, str):
-        if value.startswith((f"{TABLES}/", f"{VALUES}/")):
+        if value.startswith((f"{TABLES}/", f"{VALUES}/", f"{LAKE}/")):
             yield value
     elif isinstance(value, dict):
         for part in value.values():
@@ -123,7 +125,7 @@ def _names(value: Any) -> Iterator[str]:
 
 def _own_files(root: Path) -> Iterator[tuple[str, float]]:
     """(name, time of writing) of the files that holdfast has made for tables and for what they share."""
-    shared = [folder for folder in _folders(root) if folder.name == VALUES]
+    shared = [folder for folder in _folders(root) if folder.name in (VALUES, LAKE)]
     for folder in (*_folders(root / TABLES), *shared):
         for path in folder.iterdir():
             if _OWN.fullmatch(path.name):

@@ -68,6 +68,8 @@ def _detail(action: str, detail: Mapping[str, Any]) -> str:
         return f" {columns_text(detail['columns'])}{within}"
     if "n_segments" in detail:
         return f": {plural(detail['n_segments'], 'segment')} now"
+    if "n_tables" in detail:
+        return f": {plural(detail['n_tables'], 'table')}, {plural(detail['n_columns'], 'column')} now"
     if "n_rows" not in detail:
         return ""
     now = plural(detail["n_rows"], "row")

@@ -1,0 +1,214 @@
+"""Commands about a lake as a graph: the page that draws it, and files for other tools that do."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import webbrowser
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.app.calls import note, open_workspace, reported
+from holdfast.app.report import Paper, name_text, plural, safe
+from holdfast.errors import UsageError, shorten_path
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from holdfast.discovery.lake_reader import LakeReader
+
+
+_AT_ONCE = 10_000  # rows that are Python objects at the same time
+
+
+class GraphFormat(StrEnum):
+    graphml = "graphml"
+    gexf = "gexf"
+    json = "json"
+
+
+# -- the page ----------------------------------------------------------------------------------------------
+
+
+def explore(
+    ctx: typer.Context,
+    port: Annotated[
+        int,
+        typer.Option("--port", min=0, max=65_535, metavar="N", help="Of 127.0.0.1; a free one if not given."),
+    ] = 0,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+) -> None:
+    """Look at a lake and at what is tracked in the browser.
+
+    Serves a page to this machine alone until Ctrl-C. Whoever has the address can read the workspace.
+    """
+    with reported(ctx):
+        from holdfast.app.explorer import Explorer, ExplorerServer
+
+        with open_workspace(ctx) as ws:
+            explorer = Explorer(ws)
+            with ExplorerServer(explorer, port, debug=ctx.obj.debug) as server:
+                try:
+                    print(server.address, flush=True)
+                    note("Ctrl-C ends it")
+                    if not no_browser and _has_screen():
+                        # Some browsers return only when they are closed.
+                        threading.Thread(
+                            target=_show, args=(server.launch_address,), name="browser", daemon=True
+                        ).start()
+                    server.serve_forever()
+                except KeyboardInterrupt:
+                    note("ended")
+            explorer.close()
+
+
+def _has_screen() -> bool:
+    """Whether there is somebody to look, and a screen: without one a browser in the terminal might start."""
+    screen = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    return sys.stdout.isatty() and bool(screen)
+
+
+def _show(address: str) -> None:
+    with contextlib.suppress(webbrowser.Error, OSError):
+        webbrowser.open(address)
+
+
+# -- for other tools ---------------------------------------------------------------------------------------
+
+
+def graph(
+    ctx: typer.Context,
+    export: Annotated[GraphFormat, typer.Option("--export", help="What to write.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to, if not standard output.")
+    ] = None,
+    component: Annotated[
+        int | None,
+        typer.Option("--component", min=0, metavar="N", help="Only this component; 0 is the largest."),
+    ] = None,
+    min_score: Annotated[
+        float, typer.Option("--min-score", metavar="S", help="Only links with at least this score, 0 to 1.")
+    ] = 0.0,
+) -> None:
+    """Write the join graph of a lake for other tools.
+
+    Tables are its nodes, and two are linked if a column of one is included in one of the other; a link's
+    score is that of its best inclusion. Tables without a link are left out.
+    """
+    with reported(ctx):
+        if not 0 <= min_score <= 1:
+            raise UsageError(f"--min-score is {min_score:g}; expected a score from 0 to 1, such as 0.3.")
+        with open_workspace(ctx) as ws:
+            lake = ws.lake()
+            if lake is None:
+                raise UsageError(
+                    "the workspace has no lake, so there is no graph: link one with 'holdfast link'."
+                )
+            chosen = _Chosen(lake, component, min_score)
+            with _written_to(output) as file:
+                chosen.write(export, file)
+            if not _is_standard(output):
+                told = f"{plural(chosen.n_tables, 'table')}, {plural(chosen.n_links, 'link')}"
+                Paper(sys.stdout).line(f"{name_text(str(output))}: {told} (version {lake.version})")
+
+
+class _Chosen:
+    """The links that are asked for, and the tables at their ends. Two passes, so that neither is held."""
+
+    def __init__(self, lake: LakeReader, component: int | None, min_score: float) -> None:
+        import numpy as np
+
+        n = lake.summary().n_components
+        if component is not None and component >= n:
+            known = f"numbers go from 0 to {n - 1:,}" if n else "no two of its tables are linked"
+            raise UsageError(f"the lake (version {lake.version}) has no component {component:,}: {known}.")
+        self._lake, self._min_score = lake, min_score
+        self._inside: NDArray[np.bool_] | None = None  # by table: whether it is of the component
+        if component is not None:
+            self._inside = np.zeros(lake.state.next_table, np.bool_)
+            for batch in lake.nodes():
+                own = batch.column("component").to_numpy() == component
+                self._inside[batch.column("table").to_numpy()[own]] = True
+        self._linked = np.zeros(lake.state.next_table, np.bool_)
+        self.n_links = 0
+        for batch in self._edges():
+            for end in ("dep_table", "ref_table"):
+                self._linked[batch.column(end).to_numpy()] = True
+            self.n_links += len(batch)
+        self.n_tables = int(self._linked.sum())
+
+    def _edges(self) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for batch in self._lake.edges():
+            kept = batch.column("score").to_numpy() >= self._min_score
+            if self._inside is not None:
+                kept &= self._inside[batch.column("dep_table").to_numpy()]
+            yield batch.filter(pa.array(kept))
+
+    def _nodes(self) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for batch in self._lake.nodes():
+            yield batch.filter(pa.array(self._linked[batch.column("table").to_numpy()]))
+
+    def write(self, format: GraphFormat, file: IO[str]) -> None:
+        from holdfast.app.export.graphs import write_graph
+
+        write_graph(format.value, _rows(self._nodes()), _rows(self._edges()), file)
+
+
+def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+    for batch in batches:
+        for start in range(0, len(batch), _AT_ONCE):
+            yield from batch.slice(start, _AT_ONCE).to_pylist()
+
+
+def _is_standard(output: Path | None) -> bool:
+    return output is None or str(output) == "-"
+
+
+@contextlib.contextmanager
+def _written_to(output: Path | None) -> Iterator[IO[str]]:
+    """Where a text is written piece by piece, in UTF-8; a file is there whole or not at all."""
+    if output is None or _is_standard(output):
+        if sys.stdout.isatty():
+            yield _Terminal()  # type: ignore[misc]
+            return
+        with contextlib.suppress(AttributeError, ValueError):
+            sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+        yield sys.stdout
+        return
+    part = None
+    try:
+        if output.exists() and not output.is_file():  # a pipe, /dev/null: it cannot be replaced
+            with open(output, "w", encoding="utf-8", newline="\n") as file:
+                yield file
+            return
+        target = output.resolve()
+        part = target.with_name(f"{target.name[:100]}.{os.getpid()}.part")
+        with open(part, "x", encoding="utf-8", newline="\n") as file:
+            yield file
+        os.replace(part, target)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write to {shorten_path(str(output))}: {error.strerror or error}."
+        ) from error
+    finally:
+        if part is not None:
+            part.unlink(missing_ok=True)
+
+
+class _Terminal:
+    """Standard output where a person looks at it: a name must not send it an escape sequence."""
+
+    def write(self, text: str) -> int:
+        return sys.stdout.write("\n".join(map(safe, text.split("\n"))))

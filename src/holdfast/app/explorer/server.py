@@ -1,0 +1,294 @@
+"""The web server of the page: for the browser of the person who started it, and for nobody else.
+
+- It listens on 127.0.0.1 only. Other users of the machine, and pages of other sites, can reach that too; so
+  the first part of every path is a random token, and whoever does not know it is told 403 and nothing else.
+- The Host header must name this very server: a foreign site whose name is made to point at 127.0.0.1 (DNS
+  rebinding) sends its own name.
+- It only reads: GET and HEAD. The files of the page are read at the start and looked up by name, so no path
+  leads anywhere else.
+- Whatever a lake holds reaches the page as JSON in ASCII, and the page may load nothing but its own files
+  (Content-Security-Policy): a hostile name or cell stays a text.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import secrets
+import threading
+import traceback
+from dataclasses import dataclass
+from functools import cached_property
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from socketserver import TCPServer
+from typing import Any
+from urllib.parse import parse_qsl
+
+from holdfast.app.explorer.api import Explorer, NotFoundError
+from holdfast.errors import (
+    HoldfastError,
+    UnknownColumnError,
+    UnknownTableError,
+    UsageError,
+    WorkspaceError,
+    shorten,
+)
+
+ADDRESS = "127.0.0.1"
+GZIP_FROM = 10_000  # bytes; less is not worth the work
+IDLE_S = 30.0  # a connection on which nothing is asked, or taken, is closed
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",  # the address has the token in it
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+JSON_TYPE = "application/json"
+CONTENT_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": JSON_TYPE,
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".ico": "image/x-icon",
+    ".txt": "text/plain; charset=utf-8",
+}
+INDEX = "index.html"
+
+
+@dataclass(frozen=True)
+class _Body:
+    """What is sent, and as what."""
+
+    content_type: str
+    plain: bytes
+
+    @cached_property
+    def zipped(self) -> bytes:
+        return gzip.compress(self.plain, 5, mtime=0)
+
+
+def page_files(folder: Traversable | None = None) -> dict[str, _Body]:
+    """The files of the page by their paths, as they are at the start; only types that a page needs."""
+    found: dict[str, _Body] = {}
+
+    def take(place: Traversable, path: str) -> None:
+        for item in place.iterdir():
+            name = f"{path}{item.name}"
+            if item.is_dir():
+                take(item, f"{name}/")
+            elif (kind := CONTENT_TYPES.get(f".{item.name.rpartition('.')[2]}")) is not None:
+                found[name] = _Body(kind, item.read_bytes())
+
+    take(files("holdfast.app.explorer") / "static" if folder is None else folder, "")
+    return found
+
+
+class ExplorerServer(ThreadingHTTPServer):
+    """Serves the page of a workspace; `address` is where, token and all.
+
+    `launch_address` leads there once. It is for the command line of a browser, which other users of the
+    machine can see.
+    """
+
+    daemon_threads = True  # an idle browser must not keep the process alive
+    request_queue_size = 64
+
+    def __init__(
+        self, explorer: Explorer, port: int = 0, *, folder: Traversable | None = None, debug: bool = False
+    ) -> None:
+        self.explorer, self.debug = explorer, debug
+        self.files = page_files(folder)
+        self.token, self._launch = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        self._launch_lock = threading.Lock()
+        try:
+            super().__init__((ADDRESS, port), _Handler)
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise UsageError(
+                f"cannot listen on port {port} of {ADDRESS}: {reason}. Give another --port, or none to have "
+                "a free one chosen."
+            ) from error
+        hosts = [f"{host}:{self.port}" for host in (ADDRESS, "localhost")]
+        self.hosts = frozenset([*hosts, ADDRESS, "localhost"] if self.port == 80 else hosts)
+
+    def server_bind(self) -> None:
+        # That of HTTPServer looks up the machine's name, which can take seconds.
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = ADDRESS, self.port
+
+    @property
+    def port(self) -> int:
+        return int(self.server_address[1])
+
+    @property
+    def address(self) -> str:
+        return f"http://{ADDRESS}:{self.port}/{self.token}/"
+
+    @property
+    def launch_address(self) -> str:
+        return f"http://{ADDRESS}:{self.port}/{self._launch}"
+
+    def launches(self, part: bytes) -> bool:
+        """Whether the first part of a path is the launch address; true only once."""
+        with self._launch_lock:
+            if not self._launch or not secrets.compare_digest(part, self._launch.encode()):
+                return False
+            self._launch = ""
+            return True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """The browser hung up, mostly. A terminal is no place for it."""
+        if self.debug:
+            traceback.print_exc()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    server: ExplorerServer
+    protocol_version = "HTTP/1.1"
+    timeout = IDLE_S
+
+    def _answer(self) -> None:
+        if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
+            self.close_connection = True  # what is sent along is not read: it is no next request
+        path, _, query = self.path.partition("?")
+        first, slash, rest = path.removeprefix("/").partition("/")
+        given = first.encode("latin-1", "replace")  # as http.server decodes it
+        hosts = self.headers.get_all("Host") or []
+        if len(hosts) != 1 or hosts[0].strip().lower() not in self.server.hosts or path[:1] != "/":
+            self._refuse(HTTPStatus.FORBIDDEN)
+        elif not secrets.compare_digest(given, self.server.token.encode()):
+            if self.command == "GET" and not slash and self.server.launches(given):
+                self._redirect()
+            else:
+                self._refuse(HTTPStatus.FORBIDDEN)
+        elif self.command not in ("GET", "HEAD"):
+            self.close_connection = True
+            self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are answered.")
+        elif not slash:
+            self._redirect()
+        elif rest.startswith("api/"):
+            self._answer_json(*self._told(rest.removeprefix("api/"), query))
+        else:
+            found = self.server.files.get(rest or INDEX)
+            if found is None:
+                self._refuse(HTTPStatus.NOT_FOUND, "there is nothing here.")
+            else:
+                self._send(HTTPStatus.OK, found)
+
+    # Methods that are not listed are refused by http.server, through `send_error`.
+    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _answer
+
+    def _told(self, route: str, query: str) -> tuple[HTTPStatus, bytes]:
+        """The answer of a route, or the error, as JSON."""
+        try:
+            return HTTPStatus.OK, _json(self.server.explorer.answer(route, fields_of(query)))
+        except HoldfastError as error:
+            if self.server.debug:
+                traceback.print_exc()
+            return _status(error), _json({"error": str(error)})
+        except Exception as error:
+            if self.server.debug:
+                traceback.print_exc()
+            told = f"internal error: {type(error).__name__}: {shorten(str(error), 300)}"
+            return HTTPStatus.INTERNAL_SERVER_ERROR, _json({"error": told})
+
+    # -- sending --
+
+    def _answer_json(self, status: HTTPStatus, document: bytes) -> None:
+        self._send(status, _Body(JSON_TYPE, document))
+
+    def _refuse(self, status: HTTPStatus, reason: str | None = None) -> None:
+        self._answer_json(status, _json({"error": reason or status.phrase.lower()}))
+
+    def _redirect(self) -> None:
+        self._send(HTTPStatus.FOUND, _Body(JSON_TYPE, b"{}"), {"Location": f"/{self.server.token}/"})
+
+    def _send(self, status: HTTPStatus, body: _Body, more: dict[str, str] | None = None) -> None:
+        zipped = len(body.plain) > GZIP_FROM and takes_gzip(self.headers.get_all("Accept-Encoding") or [])
+        sent = body.zipped if zipped else body.plain
+        self.send_response(status)
+        for name, value in {**HEADERS, **(more or {})}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", body.content_type)
+        self.send_header("Content-Length", str(len(sent)))
+        self.send_header("Vary", "Accept-Encoding")
+        if zipped:
+            self.send_header("Content-Encoding", "gzip")
+        if status is HTTPStatus.METHOD_NOT_ALLOWED:
+            self.send_header("Allow", "GET, HEAD")
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(sent)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What is no request that http.server understands; it would answer with a page of its own."""
+        self.close_connection = True
+        if not hasattr(self, "headers"):
+            self.headers = self.MessageClass()
+        self._refuse(HTTPStatus(code))
+
+    def version_string(self) -> str:
+        return "holdfast"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: a path has the token in it, and the terminal is the user's."""
+
+
+def fields_of(query: str) -> dict[str, str]:
+    """The parameters of a query.
+
+    >>> fields_of("q=a%20b&what=")
+    {'q': 'a b', 'what': ''}
+    """
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=20)
+    except UnicodeDecodeError:
+        raise UsageError("the query is not UTF-8.") from None
+    except ValueError:
+        raise UsageError("the query has more than 20 parameters.") from None
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise UsageError("the query has a parameter twice.")
+    return found
+
+
+def takes_gzip(accepted: list[str]) -> bool:
+    """Whether an Accept-Encoding header allows gzip.
+
+    >>> [takes_gzip([text]) for text in ("br, gzip", "gzip; q=0.5", "gzip;q=0.000, br", "*", "")]
+    [True, True, False, False, False]
+    """
+    for part in ",".join(accepted).lower().split(","):
+        name, _, weight = part.partition(";")
+        if name.strip() == "gzip":
+            weight = weight.replace(" ", "").removeprefix("q=")
+            return weight == "" or weight.strip("0.") != ""
+    return False
+
+
+def _status(error: HoldfastError) -> HTTPStatus:
+    match error:
+        case NotFoundError() | UnknownTableError() | UnknownColumnError():
+            return HTTPStatus.NOT_FOUND
+        case WorkspaceError():
+            return HTTPStatus.INTERNAL_SERVER_ERROR
+        case _:
+            return HTTPStatus.BAD_REQUEST
+
+
+def _json(document: dict[str, Any]) -> bytes:
+    # ASCII: right in every encoding, lone surrogates too.
+    return json.dumps(document, allow_nan=False, separators=(",", ":")).encode("ascii")

@@ -1,0 +1,54 @@
+// Asking the server. Addresses are relative: the page lives below a token.
+
+/** What went wrong, in words for the page. */
+export class ApiError extends Error {}
+
+/** The answer to `api/path?given`. An AbortError goes through: whoever aborted does not want to hear of it. */
+export async function get(path, given = {}, { signal, exact = false } = {}) {
+  const query = new URLSearchParams(
+    Object.entries(given).filter(([, value]) => value !== undefined && value !== null),
+  ).toString();
+  let response;
+  let body;
+  try {
+    response = await fetch(`api/${path}${query ? `?${query}` : ""}`, { signal, cache: "no-store" });
+    body = await response.text();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError("The server does not answer. Is 'holdfast explore' still running?");
+  }
+  if (response.status === 403) {
+    throw new ApiError("This address is not valid any more. Open the one that 'holdfast explore' printed last.");
+  }
+  let answer;
+  try {
+    answer = JSON.parse(body, exact ? exactIntegers : undefined);
+  } catch {
+    throw new ApiError(`The server's answer cannot be read (status ${response.status}).`);
+  }
+  if (!response.ok) throw new ApiError(answer?.error ?? `The server answered with status ${response.status}.`);
+  return answer;
+}
+
+/** Integers beyond 2^53 as their digits, where the browser tells them: a row's values are shown as they are. */
+function exactIntegers(key, value, context) {
+  if (typeof value !== "number" || !Number.isInteger(value) || Number.isSafeInteger(value)) return value;
+  return context?.source && /^-?\d+$/.test(context.source) ? context.source : value;
+}
+
+/** One request at a time: a new one ends the one before, whose answer would be out of date. */
+export class Latest {
+  #controller = null;
+
+  /** A signal for a new request. */
+  next() {
+    this.stop();
+    this.#controller = new AbortController();
+    return this.#controller.signal;
+  }
+
+  stop() {
+    this.#controller?.abort();
+    this.#controller = null;
+  }
+}

@@ -1,0 +1,406 @@
+// The page: follows the address, asks the server, and hands the answers to the parts of the page.
+
+import { ApiError, get, Latest } from "./api.js";
+import { CircleView } from "./circles.js";
+import { byId, el, failure, fill, loading, notice, number, plural, text } from "./dom.js";
+import { Filters } from "./filters.js";
+import { Graph, GraphView } from "./graph.js";
+import { Overview } from "./overview.js";
+import { clusterList, TablePanel, tableList } from "./panels.js";
+import { format, parse } from "./route.js";
+import { Search } from "./search.js";
+import { Tracked } from "./tracked.js";
+
+const MOST_EDGES = 30_000;
+
+class Page {
+  route = {};
+  graphAsked = null; // "component/cluster" of what the middle shows or waits for
+  tableAsked = null;
+  graph = null;
+  answer = null; // of the component or cluster
+  panel = null;
+
+  constructor() {
+    const stage = byId("stage");
+    this.message = el("div", { class: "message" });
+    this.view = new GraphView(stage, {
+      select: (id) => this.go({ table: id }),
+      painted: (n) => this.painted(n),
+      status: (shown, of) => this.tellEdges(shown, of),
+    });
+    const clusters = el("div", { class: "layer" });
+    stage.append(clusters, this.message);
+    this.clusters = new CircleView(clusters, "Clusters of this component. They are listed beside it.", {
+      open: (id) => this.go({ cluster: id, table: null }),
+      tell: (c) => [c.name, plural(c.n_tables, "table")],
+      painted: (n) => this.painted(n),
+    }, { margin: 56 });
+    this.clusterLayer = clusters;
+    clusters.hidden = true;
+    this.overview = new Overview((id) => this.go({ component: id, cluster: null, table: null }));
+    this.tracked = new Tracked();
+    this.filters = new Filters(byId("filters"), (values) => this.filtered(values));
+    this.search = new Search(byId("search-text"), byId("search-results"), (id) => this.openTable(id));
+    this.graphRequest = new Latest();
+    this.tableRequest = new Latest();
+    this.#wire();
+  }
+
+  #wire() {
+    const current = () => (this.clusterLayer.hidden ? this.view : this.clusters);
+    byId("zoom-in").addEventListener("click", () => current().zoom(1.4));
+    byId("zoom-out").addEventListener("click", () => current().zoom(1 / 1.4));
+    byId("zoom-fit").addEventListener("click", () => current().fit());
+    addEventListener("hashchange", () => this.follow());
+    addEventListener("keydown", (event) => {
+      const typing = event.target instanceof HTMLElement && event.target.matches("input, textarea");
+      if (event.key === "Escape" && !typing && this.route.table !== undefined && this.route.tab === undefined) this.go({ table: null });
+    });
+    fill(
+      byId("legend"),
+      el("span", {}, el("i", { class: "dot" }), "larger: more neighbours"),
+      el("span", {}, el("i", { class: "stroke" }), "darker: better score"),
+      el("span", {}, el("i", { class: "stroke out" }), "contained in"),
+      el("span", {}, el("i", { class: "stroke into" }), "contains"),
+    );
+  }
+
+  async start() {
+    this.say(loading("Opening the lake"));
+    this.summaryRequest = get("summary");
+    this.componentsRequest = this.summaryRequest.then((s) => (s.lake === null ? null : get("components")));
+    this.componentsRequest.catch(() => {}); // told below, and by those who wait for it
+    this.follow();
+    try {
+      this.summary = await this.summaryRequest;
+    } catch (error) {
+      this.say(failure("The page cannot be filled", error));
+      fill(byId("component-list"));
+      return;
+    }
+    this.#tellSummary();
+    if (this.summary.lake === null) {
+      const tables = this.summary.workspace.tables.length;
+      if (tables && location.hash.length < 2) this.replace({ tab: "tracked" });
+      return;
+    }
+    try {
+      this.overview.show(await this.componentsRequest, this.summary.lake);
+    } catch (error) {
+      fill(byId("component-list"), failure("The components cannot be listed", error));
+    }
+  }
+
+  #tellSummary() {
+    const { lake, workspace } = this.summary;
+    const parts = [];
+    if (lake !== null) {
+      parts.push(plural(lake.n_tables, "table"), plural(lake.n_columns, "column"), plural(lake.n_inds, "inclusion"), plural(lake.n_components, "component"));
+    }
+    if (lake === null && workspace.tables.length) parts.push(plural(workspace.tables.length, "tracked table"));
+    const nodes = parts.flatMap((words, i) => {
+      const space = words.indexOf(" ");
+      const told = el("span", {}, el("b", { text: words.slice(0, space) }), words.slice(space));
+      return i ? [el("i", { class: "gap" }), told] : [told];
+    });
+    if (lake !== null) {
+      const removed = Object.entries(lake.removed ?? {}).map(([name, n]) => `${name}: ${number(n)} removed`).join("\n");
+      const filters = lake.filters.length ? `filters: ${lake.filters.join(", ")}` : "no filters";
+      nodes.push(el("i", { class: "gap" }), el("span", { text: filters, title: removed }));
+    }
+    fill(byId("summary"), ...nodes);
+    byId("summary").title = byId("summary").textContent;
+  }
+
+  /** Changes a part of the address. What is null is left out; links and `back` do the rest. */
+  go(change) {
+    location.hash = format(merged({ ...this.route, ...this.where }, change));
+  }
+
+  replace(route) {
+    history.replaceState(null, "", format(route));
+    this.follow();
+  }
+
+  /** Where the middle is, even if the address does not say so (the largest component). */
+  get where() {
+    if (this.answer === null) return {};
+    return merged({}, { component: this.answer.id, cluster: this.answer.cluster ?? null });
+  }
+
+  follow() {
+    this.route = parse(location.hash);
+    const tracked = this.route.tab === "tracked";
+    byId("lake").hidden = byId("filters").hidden = tracked;
+    byId("search").classList.toggle("off", tracked);
+    byId("tracked").hidden = !tracked;
+    byId("tab-lake").setAttribute("aria-selected", String(!tracked));
+    byId("tab-tracked").setAttribute("aria-selected", String(tracked));
+    if (tracked) {
+      this.#followTracked();
+      return;
+    }
+    this.#followFilters();
+    byId("tab-lake").setAttribute("href", format(this.route));
+    this.#followLake();
+  }
+
+  /** Links do not say the filters: those that are set stay, and are written into the address. */
+  #followFilters() {
+    const kept = shares(this.filters.values);
+    const unsaid = this.route.score === undefined && this.route.coverage === undefined;
+    if (unsaid && Object.keys(kept).length) {
+      this.route = { ...this.route, ...kept };
+      history.replaceState(null, "", format(this.route));
+      return;
+    }
+    this.filters.set(this.route);
+    this.view.setFilter(this.filters.values);
+    this.panel?.view?.setFilter(this.filters.values);
+  }
+
+  async #followTracked() {
+    try {
+      const { workspace } = await this.summaryRequest;
+      if (this.route.tab === "tracked") await this.tracked.show(workspace, this.route.name);
+    } catch (error) {
+      fill(byId("tracked-table"), failure("The tracked tables cannot be listed", error));
+    }
+  }
+
+  async #followLake() {
+    const { route } = this;
+    const table = this.#followTable(route.table);
+    let { component, cluster } = route;
+    if (component === undefined && route.table !== undefined) {
+      component = (await table)?.component;
+      if (this.route !== route) return;
+      if (component === null || component === undefined || component < 0) {
+        this.#noGraph(notice("In no component", "No column of this table is contained in one of another table, nor contains one."));
+        return;
+      }
+    }
+    if (component === undefined) {
+      component = await this.#largest();
+      if (this.route !== route || component === null) return;
+    }
+    await this.#followGraph(component, cluster);
+    if (this.route !== route) return;
+    if (this.answer?.clustered && route.table !== undefined) {
+      const known = await table;
+      if (this.route === route && Number.isInteger(known?.cluster) && known.cluster >= 0) this.replace({ ...route, component, cluster: known.cluster });
+      return;
+    }
+    if (this.graph !== null) this.view.select(route.table);
+  }
+
+  /** The id of the largest component; null if there is none, which is told. */
+  async #largest() {
+    try {
+      const summary = await this.summaryRequest;
+      if (summary.lake === null) {
+        this.#noGraph(notice("No lake", "This workspace has none yet. Make one with: holdfast link FOLDER"));
+        fill(byId("component-list"));
+        byId("map").hidden = true;
+        fill(byId("details"));
+        return null;
+      }
+      const { components } = await this.componentsRequest;
+      if (components.length) return components[0].id;
+      this.#noGraph(notice("No inclusions", "No column of a table is contained in one of another, so there is no graph to show."));
+    } catch (error) {
+      this.#noGraph(failure("The lake cannot be shown", error));
+    }
+    return null;
+  }
+
+  #noGraph(words) {
+    this.graphRequest.stop();
+    this.graphAsked = null;
+    this.graph = this.answer = null;
+    this.view.clear();
+    this.clusters.clear();
+    this.clusterLayer.hidden = true;
+    fill(byId("crumbs"));
+    fill(byId("graph-facts"));
+    byId("lake").classList.add("bare");
+    this.overview.activate(null);
+    this.say(words);
+    this.#showDetails();
+  }
+
+  async #followGraph(component, cluster) {
+    const wanted = `${component}/${cluster ?? ""}`;
+    if (this.graphAsked === wanted) return this.graphShown;
+    this.graphAsked = wanted;
+    this.overview.activate(component);
+    this.graphShown = this.#loadGraph(component, cluster);
+    return this.graphShown;
+  }
+
+  async #loadGraph(component, cluster) {
+    const signal = this.graphRequest.next();
+    this.say(loading("Loading the graph"));
+    try {
+      const answer = cluster === undefined
+        ? await get("component", { id: component, max_edges: MOST_EDGES }, { signal })
+        : await get("cluster", { component, id: cluster, max_edges: MOST_EDGES }, { signal });
+      if (!signal.aborted) this.#showGraph(answer);
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      this.#noGraph(failure("The graph cannot be shown", error));
+      if (!(error instanceof ApiError)) throw error;
+    }
+  }
+
+  #showGraph(answer) {
+    this.answer = answer;
+    this.say(null);
+    byId("lake").classList.remove("bare");
+    byId("lake").classList.toggle("clustered", answer.clustered);
+    this.clusterLayer.hidden = !answer.clustered;
+    this.#tellCrumbs();
+    if (answer.clustered) {
+      this.graph = null;
+      this.view.clear();
+      byId("graph-facts").textContent = `${plural(answer.n_tables, "table")} in ${plural(answer.clusters.length, "cluster")}: open one to see its tables`;
+      this.clusters.show(answer.clusters, answer.links);
+    } else {
+      this.clusters.clear();
+      this.graph = new Graph(answer);
+      this.view.filter = this.filters.values;
+      this.view.show(this.graph);
+      this.view.select(this.route.table);
+    }
+    this.#showDetails();
+  }
+
+  #tellCrumbs() {
+    const { answer } = this;
+    const inCluster = answer.cluster !== null && answer.cluster !== undefined;
+    const known = this.componentName?.id === answer.id ? this.componentName.name : `component ${answer.id}`;
+    if (!inCluster) this.componentName = { id: answer.id, name: answer.name };
+    const crumbs = [
+      el("a", { href: format({ component: answer.id }), "aria-current": inCluster ? null : "page" }, text(inCluster ? known : answer.name, "name", 40)),
+    ];
+    if (inCluster) {
+      crumbs.push(el("span", { class: "then", text: "›" }), el("a", { href: format({ component: answer.id, cluster: answer.cluster }), "aria-current": "page" }, text(answer.name, "name", 40)));
+    }
+    fill(byId("crumbs"), ...crumbs);
+    if (inCluster && this.componentName?.id !== answer.id) this.#nameComponent(answer.id);
+  }
+
+  /** The name of a component whose cluster was opened first, from the list of components. */
+  async #nameComponent(id) {
+    const found = (await this.componentsRequest.catch(() => null))?.components.find((c) => c.id === id);
+    if (found === undefined || this.answer?.id !== id) return;
+    this.componentName = { id, name: found.name };
+    this.#tellCrumbs();
+  }
+
+  tellEdges(shown, of) {
+    const { answer, graph } = this;
+    if (graph === null) return;
+    const edges = shown === of ? plural(of, "edge") : `${number(shown)} of ${plural(of, "edge")}`;
+    const cut = answer.n_edges > of ? ` (the best of ${number(answer.n_edges)})` : "";
+    byId("graph-facts").textContent = `${plural(graph.n, "table")}, ${edges}${cut}`;
+  }
+
+  /** Asks for a table and shows it. The table, or undefined. */
+  async #followTable(id) {
+    if (id === this.tableAsked) return this.tableShown;
+    this.tableAsked = id;
+    this.panel = null;
+    if (id === undefined) {
+      this.tableRequest.stop();
+      this.tableShown = undefined;
+      this.#showDetails();
+      return undefined;
+    }
+    const signal = this.tableRequest.next();
+    fill(byId("details"), loading("Loading the table"));
+    this.tableShown = (async () => {
+      try {
+        const table = await get("table", { id }, { signal });
+        if (signal.aborted) return undefined;
+        this.panel = { table };
+        this.#showDetails();
+        return table;
+      } catch (error) {
+        if (error.name === "AbortError") return undefined;
+        this.tableAsked = null;
+        fill(byId("details"), failure("The table cannot be shown", error), el("a", { class: "go", href: format(merged(this.route, { table: null })), text: "Back to the list" }));
+        return undefined;
+      }
+    })();
+    return this.tableShown;
+  }
+
+  #showDetails() {
+    const details = byId("details");
+    if (this.panel !== null) {
+      // The graph may come after the table: links in the panel are then made anew.
+      if (this.panel.view === undefined || this.panel.where !== this.answer) {
+        this.panel.where = this.answer;
+        this.panel.view = new TablePanel(this.panel.table, (id) => this.#link(id), format(this.where));
+        fill(details, ...this.panel.view.nodes(this.filters.values));
+      }
+    } else if (this.route.table !== undefined) {
+      return; // on its way, or its error is told
+    } else if (this.answer === null) fill(details);
+    else if (this.answer.clustered) fill(details, ...clusterList(this.answer));
+    else if (this.graph !== null) fill(details, ...tableList(this.graph, (id) => this.#link(id), (id) => this.view.point(id)));
+  }
+
+  /** The address of a table: in the graph that is seen, or in its own component, which is then looked up. */
+  #link(id) {
+    return format(this.graph?.position.has(id) ? { ...this.where, table: id } : { table: id });
+  }
+
+  /** A table found by the search. */
+  openTable(id) {
+    location.hash = this.#link(id);
+  }
+
+  filtered(values) {
+    this.view.setFilter(values);
+    this.panel?.view?.setFilter(values);
+    // Not a step of its own in the history: a slider gives hundreds.
+    clearTimeout(this.writing);
+    this.writing = setTimeout(() => {
+      if (this.route.tab !== undefined) return;
+      this.route = { ...merged(this.route, { score: null, coverage: null }), ...shares(values) };
+      history.replaceState(null, "", format(this.route));
+      byId("tab-lake").setAttribute("href", format(this.route));
+    }, 150);
+  }
+
+  say(words) {
+    fill(this.message, words);
+    this.message.hidden = words === null;
+  }
+
+  /** Told once a graph: for tests and measurements. */
+  painted(nodes) {
+    performance.mark("holdfast-first-paint");
+    window.__holdfast = {
+      painted: performance.now(),
+      nodes,
+      place: (id) => (this.clusterLayer.hidden ? this.view : this.clusters).place(id),
+      component: (id) => this.overview.view.place(id),
+    };
+  }
+}
+
+/** A route with a change; what is null in it is left out. */
+function merged(route, change) {
+  return Object.fromEntries(Object.entries({ ...route, ...change }).filter(([, value]) => value !== null && value !== undefined));
+}
+
+/** The filters that are set. */
+function shares(values) {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value > 0));
+}
+
+new Page().start();

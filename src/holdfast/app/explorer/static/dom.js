@@ -1,0 +1,104 @@
+// Making elements. Names, headers and values come from strangers' files: they only ever become text nodes, or
+// the values of the attributes below. Nothing on this page parses a text as markup.
+
+const ATTRIBUTES = new Set([
+  "class", "id", "type", "title", "role", "tabindex", "for", "scope", "colspan", "hidden", "min", "max", "step",
+  "value", "placeholder", "open", "dir", "disabled", "href",
+]);
+
+/** An element. `given`: attributes of the list above or aria-*, `text`, and `on` with listeners. */
+export function el(name, given = {}, ...children) {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(given)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key === "text") node.append(document.createTextNode(String(value)));
+    else if (key === "on") for (const [event, listener] of Object.entries(value)) node.addEventListener(event, listener);
+    else setAttribute(node, key, value === true ? "" : String(value));
+  }
+  node.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
+  return node;
+}
+
+function setAttribute(node, key, value) {
+  if (!ATTRIBUTES.has(key) && !key.startsWith("aria-")) throw new Error(`attribute ${key} is not allowed`);
+  if (key === "href" && !value.startsWith("#")) throw new Error("links stay on this page");
+  node.setAttribute(key, value);
+}
+
+/** Replaces what is in a node. */
+export function fill(node, ...children) {
+  node.replaceChildren(...children.filter((child) => child !== null && child !== undefined && child !== false));
+  return node;
+}
+
+export const byId = (id) => document.getElementById(id);
+
+const numbers = new Intl.NumberFormat("en-US");
+const shares = new Intl.NumberFormat("en-US", { style: "percent", maximumFractionDigits: 1 });
+const scores = new Intl.NumberFormat("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+
+export const number = (n) => numbers.format(n);
+export const share = (x) => shares.format(x);
+export const score = (x) => scores.format(x);
+
+/** "1 table", "2,000 tables". */
+export function plural(n, noun, several = `${noun}s`) {
+  return `${number(n)} ${n === 1 ? noun : several}`;
+}
+
+/** A text of at most `most` characters, cut in the middle: paths differ at both ends. */
+export function shortened(text, most) {
+  const letters = Array.from(text);
+  if (letters.length <= most) return text;
+  const head = Math.ceil((most - 1) * 0.4);
+  return `${letters.slice(0, head).join("")}…${letters.slice(letters.length - (most - 1 - head)).join("")}`;
+}
+
+/** A name or value: isolated, so that right-to-left marks in it do not reorder its surroundings. */
+export function text(value, kind = "name", most = 300) {
+  return el("bdi", { class: kind, title: value.length > 24 ? value.slice(0, 1000) : null, text: shortened(value, most) });
+}
+
+/** A cell: a text, the empty text, or nothing at all. */
+export function value(cell) {
+  if (cell === null || cell === undefined) return el("span", { class: "nothing", text: "missing" });
+  if (cell === "") return el("span", { class: "nothing", text: "empty text" });
+  const told = typeof cell === "object" ? JSON.stringify(cell) : String(cell);
+  return text(told, "value");
+}
+
+/** Words in place of content: nothing there, or something went wrong. */
+export function notice(title, words, kind = "empty") {
+  return el(
+    "div",
+    { class: `notice ${kind}`, role: kind === "error" ? "alert" : "status" },
+    kind === "loading" ? el("span", { class: "spinner", "aria-hidden": "true" }) : null,
+    el("strong", { text: title }),
+    words ? el("p", { text: words }) : null,
+  );
+}
+
+export const loading = (what) => notice(what, "", "loading");
+export const failure = (title, error) => notice(title, error.message, "error");
+
+const AT_ONCE = 200;
+
+/** A list (or the body of a table) that is shown by and by: the first entries, and a button for more. */
+export function paged(entries, row, list = el("ul", { class: "list" })) {
+  const holder = el("div", { class: "paged" }, list);
+  const target = list.tBodies?.[0] ?? list;
+  let shown = 0;
+  const more = el("button", { type: "button", class: "more", on: { click: () => show() } });
+  function show() {
+    const next = entries.slice(shown, shown + AT_ONCE);
+    target.append(...next.map((entry, i) => row(entry, shown + i)));
+    shown += next.length;
+    more.remove();
+    if (shown < entries.length) {
+      more.textContent = `Show ${number(Math.min(AT_ONCE, entries.length - shown))} more of ${number(entries.length - shown)}`;
+      holder.append(more);
+    }
+  }
+  show();
+  return holder;
+}

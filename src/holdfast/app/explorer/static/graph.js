@@ -1,0 +1,419 @@
+// The join graph of a component or cluster: tables are nodes, sized by their neighbours; edges lead from the
+// dependent table to the referenced one, the darker the better. Lines and points are drawn by a renderer (webgl.js,
+// or canvas2d.js without WebGL), labels and what the pointer highlights on a 2D canvas above it.
+
+import { Camera, fitted, gestures, zoomIn } from "./camera.js";
+import { CanvasRenderer } from "./canvas2d.js";
+import { el } from "./dom.js";
+import { drawLabels } from "./labels.js";
+import { onThemeChange, theme } from "./theme.js";
+import { WebGlRenderer } from "./webgl.js";
+
+const HIGHLIGHTED = 1500; // edges of a hub that are drawn with arrows
+const SLOW_FRAME_MS = 34;
+const FEWEST_MOVING = 3000; // edges that are drawn while moving, however slow
+
+/** A graph as arrays, with what drawing needs. `answer`: as the server gives it, edges best first. */
+export class Graph {
+  constructor({ nodes, edges }) {
+    this.n = nodes.id.length;
+    this.m = edges.from.length;
+    this.ids = nodes.id;
+    this.labels = nodes.label;
+    this.x = Float32Array.from(nodes.x);
+    this.y = Float32Array.from(nodes.y);
+    this.degree = Int32Array.from(nodes.degree);
+    this.from = Int32Array.from(edges.from);
+    this.to = Int32Array.from(edges.to);
+    this.score = Float32Array.from(edges.score);
+    this.coverage = edges.coverage ? Float32Array.from(edges.coverage) : null;
+    this.position = new Map(nodes.id.map((id, i) => [id, i]));
+    this.order = Uint32Array.from(nodes.id.keys()).sort((a, b) => this.degree[a] - this.degree[b]);
+    const most = Math.max(1, this.n ? this.degree[this.order[this.n - 1]] : 1);
+    this.weight = Float32Array.from(this.degree, (d) => (Math.log1p(d) / Math.log1p(most)) ** 2);
+    this.#adjacency();
+  }
+
+  /** Edges of each node: those of node i are `incident[offsets[i]]` up to `incident[offsets[i + 1]]`, best first. */
+  #adjacency() {
+    const offsets = new Int32Array(this.n + 1);
+    for (let e = 0; e < this.m; e++) {
+      offsets[this.from[e] + 1] += 1;
+      if (this.to[e] !== this.from[e]) offsets[this.to[e] + 1] += 1;
+    }
+    for (let i = 0; i < this.n; i++) offsets[i + 1] += offsets[i];
+    const incident = new Int32Array(offsets[this.n]);
+    const next = offsets.slice();
+    for (let e = 0; e < this.m; e++) {
+      incident[next[this.from[e]]++] = e;
+      if (this.to[e] !== this.from[e]) incident[next[this.to[e]]++] = e;
+    }
+    this.offsets = offsets;
+    this.incident = incident;
+  }
+
+  get box() {
+    if (this.n === 0) return [0, 0, 1, 1];
+    const box = [Infinity, Infinity, -Infinity, -Infinity];
+    for (let i = 0; i < this.n; i++) {
+      box[0] = Math.min(box[0], this.x[i]);
+      box[1] = Math.min(box[1], this.y[i]);
+      box[2] = Math.max(box[2], this.x[i]);
+      box[3] = Math.max(box[3], this.y[i]);
+    }
+    return box;
+  }
+
+  /** Radii in pixels at the view of all, such that the nodes leave most of the place free. */
+  size(width, height) {
+    const base = Math.min(7, Math.max(1.1, 0.13 * Math.sqrt((width * height) / Math.max(this.n, 1))));
+    this.radius = Float32Array.from(this.weight, (w) => base * (0.75 + 1.9 * w));
+  }
+}
+
+export class GraphView {
+  /** `on`: select(id), painted(nodes), status(edges shown, of). */
+  constructor(host, on) {
+    this.on = on;
+    this.camera = new Camera();
+    this.graph = null;
+    this.filter = { score: 0, coverage: 0 };
+    this.hovered = this.selected = this.clicked = -1;
+    this.density = 1;
+    this.pending = this.wasPainted = this.moving = false;
+    this.mostMoving = Infinity;
+    this.canvas = el("canvas", { class: "layer" });
+    this.overlay = el("canvas", {
+      class: "layer front", tabindex: 0, role: "img",
+      "aria-label": "Join graph. Plus and minus zoom, zero shows all, arrows move. The tables are listed beside it.",
+    });
+    host.append(this.canvas, this.overlay);
+    this.#makeRenderer();
+    this.context = this.overlay.getContext("2d");
+    gestures(this.overlay, this.camera, {
+      moved: () => this.#moved(),
+      fit: () => this.fit(),
+      hover: (left, top) => this.#hover(left === null ? -1 : this.#at(left, top)),
+      click: (left, top) => this.#click(this.#at(left, top)),
+    });
+    fitted(host, () => [this.canvas, this.overlay], (width, height, density) => this.#resized(width, height, density));
+    onThemeChange(() => this.request());
+  }
+
+  #makeRenderer() {
+    this.renderer = WebGlRenderer.on(this.canvas) ?? new CanvasRenderer(this.canvas);
+    this.canvas.addEventListener("webglcontextlost", () => {
+      // A canvas keeps the sort of context it was first asked for.
+      const fresh = el("canvas", { class: "layer" });
+      [fresh.width, fresh.height] = [this.canvas.width, this.canvas.height];
+      this.canvas.replaceWith(fresh);
+      this.canvas = fresh;
+      this.renderer = new CanvasRenderer(fresh);
+      if (this.graph !== null) this.#load();
+    });
+  }
+
+  /** A new graph, seen whole. */
+  show(graph) {
+    this.graph = graph;
+    this.hovered = this.selected = -1;
+    this.wasPainted = false;
+    this.mostMoving = Infinity;
+    this.#load();
+    this.fit();
+  }
+
+  #load() {
+    this.graph.size(this.camera.width, this.camera.height);
+    this.renderer.load(this.graph);
+    this.#refilter();
+  }
+
+  /** Nothing to see. */
+  clear() {
+    this.graph = null;
+    this.hovered = this.selected = -1;
+    this.request();
+  }
+
+  fit() {
+    if (this.graph !== null) this.camera.fit(this.graph.box, 52);
+    this.request();
+  }
+
+  zoom(factor) {
+    zoomIn(this.camera, factor);
+    this.#moved();
+  }
+
+  /** Selects a table by its id, if it is in this graph, and brings it into view: one that was clicked is there. */
+  select(id) {
+    const before = this.selected;
+    this.selected = this.graph?.position.get(id) ?? -1;
+    if (this.selected >= 0 && this.selected !== before && this.selected !== this.clicked) {
+      const { camera, graph } = this;
+      camera.x = graph.x[this.selected];
+      camera.y = graph.y[this.selected];
+      camera.scale = Math.max(camera.zoom, Math.min(8, Math.sqrt(graph.n / 250))) * camera.whole;
+    }
+    this.clicked = -1;
+    this.#restate();
+  }
+
+  /** Where a table is, in pixels of the window; null if it is not in this graph. */
+  place(id) {
+    const i = this.graph?.position.get(id);
+    if (i === undefined) return null;
+    const box = this.overlay.getBoundingClientRect();
+    const [left, top] = this.#place(i);
+    return { x: box.left + left, y: box.top + top };
+  }
+
+  /** Highlights a table by its id, as the pointer would; null ends that. */
+  point(id) {
+    this.#hover(id === null ? -1 : this.graph?.position.get(id) ?? -1);
+  }
+
+  setFilter(filter) {
+    this.filter = filter;
+    if (this.graph !== null) this.#refilter();
+  }
+
+  #passes(e) {
+    const { graph, filter } = this;
+    return graph.score[e] >= filter.score && (graph.coverage === null || graph.coverage[e] >= filter.coverage);
+  }
+
+  #refilter() {
+    const { graph } = this;
+    const shown = [];
+    const joined = new Uint8Array(graph.n);
+    for (let e = graph.m - 1; e >= 0; e--) { // the best is drawn last
+      if (!this.#passes(e)) continue;
+      shown.push(e);
+      joined[graph.from[e]] = joined[graph.to[e]] = 1;
+    }
+    this.joined = joined;
+    this.nShown = shown.length;
+    this.renderer.loadEdges(Uint32Array.from(shown));
+    this.on.status(shown.length, graph.m);
+    this.#restate();
+  }
+
+  /** The node whose neighbours stand out: that under the pointer, or else the selected one. */
+  get focus() {
+    return this.hovered >= 0 ? this.hovered : this.selected;
+  }
+
+  #restate() {
+    const { graph, focus } = this;
+    if (graph === null) return;
+    const states = Uint8Array.from(this.joined, (j) => 1 - j);
+    this.lit = [];
+    if (focus >= 0) {
+      states.fill(1);
+      states[focus] = 0;
+      for (let k = graph.offsets[focus]; k < graph.offsets[focus + 1]; k++) {
+        const e = graph.incident[k];
+        if (!this.#passes(e)) continue;
+        states[graph.from[e]] = states[graph.to[e]] = 0;
+        this.lit.push(e);
+      }
+    }
+    this.renderer.loadStates(states);
+    this.states = states;
+    this.request();
+  }
+
+  #hover(i) {
+    if (i === this.hovered) return;
+    this.hovered = i;
+    this.overlay.classList.toggle("pointing", i >= 0);
+    this.#restate();
+  }
+
+  #click(i) {
+    if (this.graph === null) return;
+    this.clicked = i;
+    this.on.select(i < 0 ? null : this.graph.ids[i]);
+  }
+
+  /** The node at a place of the canvas, or -1. Asks all nodes: 10,000 take 30 microseconds. */
+  #at(left, top) {
+    const { graph, camera } = this;
+    if (graph === null) return -1;
+    let [best, least] = [-1, Infinity];
+    const grow = this.#grow();
+    for (let i = 0; i < graph.n; i++) {
+      const away = Math.hypot(camera.left(graph.x[i]) - left, camera.top(graph.y[i]) - top) - graph.radius[i] * grow;
+      if (away < least) [best, least] = [i, away];
+    }
+    return least <= 5 ? best : -1;
+  }
+
+  #place(i) {
+    return [this.camera.left(this.graph.x[i]), this.camera.top(this.graph.y[i])];
+  }
+
+  #grow() {
+    return Math.pow(Math.max(this.camera.zoom, 0.6), 0.55);
+  }
+
+  #resized(width, height, density) {
+    const first = this.camera.width === 1;
+    const ratio = Math.min(width / this.camera.width, height / this.camera.height);
+    Object.assign(this.camera, { width, height });
+    this.density = density;
+    if (this.graph !== null) {
+      if (first || this.camera.zoom === 1) this.fit();
+      else {
+        this.camera.whole *= ratio;
+        this.camera.scale *= ratio;
+      }
+      if (first) this.#load();
+    }
+    // At once: a canvas whose size is set is empty until it is drawn.
+    this.#frame();
+  }
+
+  #moved() {
+    this.moving = true;
+    clearTimeout(this.rest);
+    this.rest = setTimeout(() => {
+      this.moving = false;
+      this.request();
+    }, 140);
+    this.request();
+  }
+
+  request() {
+    if (this.pending) return;
+    this.pending = true;
+    requestAnimationFrame((now) => {
+      this.pending = false;
+      this.#adapt(now);
+      this.#frame();
+    });
+  }
+
+  /** While moving, slow frames draw fewer edges: the best ones. All are there again as soon as it rests. */
+  #adapt(now) {
+    const took = now - (this.before ?? now);
+    this.before = this.moving ? now : undefined;
+    if (!this.moving || took === 0 || took > 1000) return;
+    this.pace = 0.6 * (this.pace ?? took) + 0.4 * took;
+    if (this.pace > SLOW_FRAME_MS) {
+      this.mostMoving = Math.max(FEWEST_MOVING, Math.floor(Math.min(this.mostMoving, this.nShown) * 0.6));
+      this.pace = SLOW_FRAME_MS * 0.8;
+    }
+  }
+
+  #frame() {
+    const { camera, context, density, graph } = this;
+    context.setTransform(density, 0, 0, density, 0, 0);
+    context.clearRect(0, 0, camera.width, camera.height);
+    const colours = theme();
+    if (graph === null || camera.width === 1) {
+      this.canvas.hidden = true;
+      return;
+    }
+    this.canvas.hidden = false;
+    const crowd = Math.min(1, Math.max(0.14, Math.sqrt(1500 / Math.max(this.nShown, 1))));
+    const strength = Math.min(1, crowd * Math.pow(Math.max(camera.zoom, 0.5), 0.5)) * (this.focus >= 0 ? 0.3 : 1);
+    this.renderer.draw(camera, density, colours, {
+      strength,
+      grow: this.#grow(),
+      faint: this.focus >= 0 ? 0.3 : 0.22,
+      most: this.moving ? this.mostMoving : Infinity,
+    });
+    this.#drawLit(colours);
+    const room = Math.round((camera.width * camera.height) / (graph.n > 2000 ? 17_000 : 12_000));
+    drawLabels(context, camera, this.#labelled(room), room, colours);
+    if (!this.wasPainted) {
+      this.wasPainted = true;
+      this.renderer.finish().then(() => this.on.painted(graph.n));
+    }
+  }
+
+  /** The edges of the node in focus, with arrows, and its neighbours upon them. */
+  #drawLit(colours) {
+    const { context, graph, focus } = this;
+    if (focus < 0) return;
+    const grow = this.#grow();
+    const neighbours = new Set();
+    context.lineWidth = 1.3;
+    for (const e of this.lit.slice(0, HIGHLIGHTED)) {
+      const outward = graph.from[e] === focus;
+      const [ax, ay] = this.#place(graph.from[e]);
+      const [bx, by] = this.#place(graph.to[e]);
+      context.strokeStyle = context.fillStyle = outward ? colours.out : colours.into;
+      context.globalAlpha = 0.35 + 0.65 * graph.score[e];
+      context.beginPath();
+      context.moveTo(ax, ay);
+      context.lineTo(bx, by);
+      context.stroke();
+      arrow(context, ax, ay, bx, by, graph.radius[graph.to[e]] * grow);
+      neighbours.add(outward ? graph.to[e] : graph.from[e]);
+    }
+    context.globalAlpha = 1;
+    for (const i of neighbours) this.#disc(i, graph.radius[i] * grow, graph.weight[i] > 0.5 ? colours.high : colours.low, colours);
+    const radius = Math.max(graph.radius[focus] * grow, 3.5);
+    this.#disc(focus, radius, colours.strong, colours);
+    for (const i of new Set([focus, this.selected])) {
+      if (i < 0) continue;
+      const [left, top] = this.#place(i);
+      context.strokeStyle = colours.strong;
+      context.lineWidth = i === this.selected ? 2 : 1;
+      context.beginPath();
+      context.arc(left, top, Math.max(graph.radius[i] * grow, 3.5) + 3.5, 0, 2 * Math.PI);
+      context.stroke();
+    }
+  }
+
+  #disc(i, radius, colour, colours) {
+    const { context } = this;
+    const [left, top] = this.#place(i);
+    context.beginPath();
+    context.arc(left, top, Math.max(radius, 1.5), 0, 2 * Math.PI);
+    context.fillStyle = colour;
+    context.fill();
+    context.lineWidth = 1;
+    context.strokeStyle = colours.surface;
+    context.stroke();
+  }
+
+  /** Nodes in view in order of importance: those in question, their neighbours, then by degree. */
+  *#labelled(room) {
+    const { graph, camera, focus, states } = this;
+    const grow = this.#grow();
+    const one = (i, strong) => {
+      const [left, top] = this.#place(i);
+      return { text: graph.labels[i], left, top, radius: graph.radius[i] * grow, strong };
+    };
+    if (this.hovered >= 0) yield one(this.hovered, true);
+    if (this.selected >= 0 && this.selected !== this.hovered) yield one(this.selected, true);
+    let seen = 0;
+    for (let k = graph.n - 1; k >= 0 && seen < 12 * room + 100; k--) {
+      const i = graph.order[k];
+      if (i === this.hovered || i === this.selected || (states[i] && focus < 0)) continue;
+      if (states[i] && focus >= 0) continue;
+      const left = camera.left(graph.x[i]);
+      const top = camera.top(graph.y[i]);
+      if (left < 0 || top < 0 || left > camera.width || top > camera.height) continue;
+      seen += 1;
+      yield one(i, false);
+    }
+  }
+}
+
+function arrow(context, ax, ay, bx, by, radius) {
+  const length = Math.hypot(bx - ax, by - ay);
+  if (length < radius + 14) return;
+  const [ux, uy] = [(bx - ax) / length, (by - ay) / length];
+  const [x, y] = [bx - ux * (radius + 2), by - uy * (radius + 2)];
+  context.beginPath();
+  context.moveTo(x, y);
+  context.lineTo(x - 7 * ux + 3 * uy, y - 7 * uy - 3 * ux);
+  context.lineTo(x - 7 * ux - 3 * uy, y - 7 * uy + 3 * ux);
+  context.fill();
+}

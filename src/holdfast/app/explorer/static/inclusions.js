@@ -1,0 +1,71 @@
+// One inclusion: which column in which, how good it is, and on click the values that speak for it and against it.
+
+import { get } from "./api.js";
+import { el, failure, fill, loading, number, plural, score, share, text, value } from "./dom.js";
+
+/** A list entry. `own` and `other`: the sides as the selected table sees them; "out": own is contained in other. */
+export function inclusion(ind, direction, own, other, link) {
+  const details = el("div", { class: "values", hidden: true });
+  let asked = false;
+  const open = async () => {
+    const opened = details.hidden;
+    details.hidden = !opened;
+    button.setAttribute("aria-expanded", String(opened));
+    if (!opened || asked) return;
+    asked = true;
+    fill(details, loading("Comparing values"));
+    try {
+      const answer = await get("ind", { dependent: ind.dependent.id, referenced: ind.referenced.id });
+      fill(details, ...told(answer, other, link));
+    } catch (error) {
+      asked = false;
+      fill(details, failure("The values cannot be shown", error));
+    }
+  };
+  const button = el(
+    "button",
+    { type: "button", class: "ind", "aria-expanded": "false", on: { click: open } },
+    el(
+      "span",
+      { class: "sides" },
+      text(own.column, "name", 40),
+      el("span", { class: `sign ${direction}`, text: direction === "out" ? "⊆" : "⊇", title: direction === "out" ? "is contained in" : "contains" }),
+      el("span", { class: "other" }, text(other.column, "name", 40), el("span", { class: "of", text: " of " }), text(other.table, "name table", 60)),
+    ),
+    meter("Score", ind.score, score(ind.score)),
+    meter("Coverage", ind.coverage, share(ind.coverage)),
+  );
+  return el("li", {}, button, details);
+}
+
+/** A share as a bar and in words. */
+function meter(title, part, words) {
+  const bar = el("span", { class: "fill" });
+  bar.style.width = `${Math.max(0, Math.min(1, part)) * 100}%`;
+  return el("span", { class: "meter", title: `${title}: ${words}` }, el("span", { class: "track" }, bar), el("span", { class: "number", text: words }), el("span", { class: "label", text: title.toLowerCase() }));
+}
+
+function told(ind, other, link) {
+  const missing = ind.n_dependent - ind.shared;
+  const rest = ind.n_referenced - ind.shared;
+  return [
+    el("p", {
+      class: "facts",
+      text: `${number(ind.shared)} of ${plural(ind.n_dependent, "value")} found among ${number(ind.n_referenced)} · containment ${share(ind.containment)} · uniqueness ${share(ind.uniqueness)} · distinctive ${share(ind.distinctive)}`,
+    }),
+    group("Matching", ind.matches, ind.shared, "match"),
+    missing ? group("Missing in the referenced column", ind.missing, missing, "lost") : null,
+    rest ? group("Only in the referenced column", ind.others, rest, "rest") : null,
+    el("a", { class: "go", href: link(other.table_id) }, "Open ", text(other.table, "name", 60)),
+  ];
+}
+
+function group(title, values, n, kind) {
+  return el(
+    "div",
+    { class: `chips ${kind}` },
+    el("h4", { text: `${title} (${number(n)})` }),
+    ...values.map((one) => el("span", { class: "chip" }, value(one))),
+    n > values.length ? el("span", { class: "hint", text: `and ${plural(n - values.length, "more", "more")}` }) : null,
+  );
+}

@@ -1,0 +1,175 @@
+// The right side: the tables of a graph, the clusters of a component, or one table with all that is known of it.
+
+import { el, fill, notice, number, paged, plural, text, value } from "./dom.js";
+import { inclusion } from "./inclusions.js";
+import { format } from "./route.js";
+
+/** The tables of a graph, most neighbours first, with a box to narrow the list.
+
+`link` gives the address of a table, `point` highlights its node. */
+export function tableList(graph, link, point) {
+  const order = Array.from(graph.order).reverse();
+  const holder = el("div", { class: "scroll" });
+  const row = (i) => el("li", {}, el(
+    "a",
+    {
+      href: link(graph.ids[i]), class: "row",
+      on: {
+        pointerenter: () => point(graph.ids[i]), pointerleave: () => point(null),
+        focus: () => point(graph.ids[i]), blur: () => point(null),
+      },
+    },
+    text(graph.labels[i], "name", 70),
+    el("span", { class: "count", text: number(graph.degree[i]), title: plural(graph.degree[i], "neighbour") }),
+  ));
+  const show = (wanted) => {
+    const found = wanted ? order.filter((i) => graph.labels[i].toLowerCase().includes(wanted)) : order;
+    fill(holder, found.length ? paged(found, row) : notice("Nothing found", "No table of this graph has that in its name."));
+  };
+  const box = el("input", {
+    type: "search", class: "narrow", placeholder: "Narrow this list", "aria-label": "Narrow the list of tables",
+    on: { input: () => show(box.value.trim().toLowerCase()) },
+  });
+  show("");
+  return [
+    el("h2", {}, "Tables ", el("span", { class: "count", text: number(graph.n) }), el("span", { class: "unit", text: "neighbours" })),
+    box,
+    holder,
+  ];
+}
+
+/** The clusters of a huge component, largest first. */
+export function clusterList(component) {
+  const largest = [...component.clusters].sort((a, b) => b.n_tables - a.n_tables);
+  const row = (c) => el("li", {}, el(
+    "a",
+    { href: format({ component: component.id, cluster: c.id }), class: "row" },
+    text(c.name, "name", 70),
+    el("span", { class: "count", text: number(c.n_tables), title: plural(c.n_tables, "table") }),
+  ));
+  return [
+    el("h2", {}, "Clusters ", el("span", { class: "count", text: number(largest.length) }), el("span", { class: "unit", text: "tables" })),
+    el("div", { class: "scroll" }, paged(largest, row)),
+  ];
+}
+
+/** One table. `link` gives the address of another, `closed` is that of the page without it. */
+export class TablePanel {
+  constructor(table, link, closed) {
+    this.table = table;
+    this.link = link;
+    this.closed = closed;
+    this.column = null; // only the inclusions of this column
+    this.filter = { score: 0, coverage: 0 };
+    this.inds = el("section", { class: "inds" });
+    this.rows = new Map(); // inclusions stay open while filters change
+  }
+
+  /** What the panel consists of. `filter`: {score, coverage}, the least of both. */
+  nodes(filter) {
+    const { table } = this;
+    this.setFilter(filter);
+    return [
+      el(
+        "div",
+        { class: "head" },
+        el("a", { href: this.closed, class: "close", title: "Close (Esc)", "aria-label": "Close the table", text: "×" }),
+        el("h2", {}, text(table.name, "name", 200)),
+        el("p", { class: "source" }, text(table.source, "value", 200)),
+        el("p", { class: "facts", text: `${plural(table.n_rows, "row")} · ${plural(table.columns.length, "column")} · ${plural(table.n_inds, "inclusion")}` }),
+      ),
+      el("div", { class: "scroll body" }, this.#columns(), this.#sample(), this.inds),
+    ];
+  }
+
+  #columns() {
+    const { columns } = this.table;
+    if (!columns.length) return notice("No columns", "The file has no line.");
+    const row = (c) => {
+      const pick = el("button", {
+        type: "button", class: "column", "aria-pressed": "false", title: "Show only the inclusions of this column",
+        on: { click: () => this.#pick(c.id, pick) },
+      }, text(c.name, "name", 60));
+      return el(
+        "tr",
+        {},
+        el("td", {}, pick, el("div", { class: "samples" }, ...c.samples.slice(0, 4).map((v) => value(v)))),
+        el("td", { class: "number", text: number(c.n_values) }),
+        el("td", { class: "number", text: c.n_missing ? number(c.n_missing) : "–" }),
+        el("td", {}, ...flags(c)),
+      );
+    };
+    const head = ["Column", "Distinct", "Missing", ""].map((name, i) => el("th", { scope: "col", class: i && name ? "number" : null, text: name }));
+    return el("section", {}, el("h3", { text: "Columns" }), paged(columns, row, el("table", { class: "columns" }, el("thead", {}, el("tr", {}, ...head)), el("tbody"))));
+  }
+
+  #sample() {
+    const { columns, rows, n_rows: nRows } = this.table;
+    if (!rows.length || !columns.length) return el("section", {}, el("h3", { text: "Rows" }), notice("No rows", ""));
+    const shown = columns.slice(0, 60);
+    const table = el(
+      "table",
+      { class: "sample" },
+      el("thead", {}, el("tr", {}, ...shown.map((c) => el("th", { scope: "col" }, text(c.name, "name", 40))))),
+      el("tbody", {}, ...rows.map((row) => el("tr", {}, ...shown.map((_, i) => el("td", {}, value(row[i])))))),
+    );
+    const more = columns.length - shown.length;
+    return el(
+      "section",
+      {},
+      el("h3", {}, "Rows ", el("span", { class: "count", text: nRows > rows.length ? `first ${number(rows.length)} of ${number(nRows)}` : "" })),
+      el("div", { class: "frame", tabindex: 0, role: "region", "aria-label": "Sample rows" }, table),
+      more > 0 ? el("p", { class: "hint", text: `and ${plural(more, "column")} more` }) : null,
+    );
+  }
+
+  #pick(id, button) {
+    this.column = this.column === id ? null : id;
+    for (const other of this.picked ?? []) other.setAttribute("aria-pressed", "false");
+    button.setAttribute("aria-pressed", String(this.column === id));
+    this.picked = [button];
+    this.setFilter(this.filter);
+  }
+
+  setFilter(filter) {
+    this.filter = filter;
+    const { table, column } = this;
+    const passing = table.inds.filter((ind) => ind.score >= filter.score && ind.coverage >= filter.coverage
+      && (column === null || ind.dependent.id === column || ind.referenced.id === column));
+    const outward = passing.filter((ind) => ind.dependent.table_id === table.id);
+    const inward = passing.filter((ind) => ind.dependent.table_id !== table.id);
+    const hidden = table.inds.length - passing.length;
+    const parts = [];
+    if (!table.n_inds) parts.push(el("h3", { text: "Inclusions" }), notice("No inclusions", "No column of this table is contained in another, nor contains one."));
+    else if (!passing.length) parts.push(el("h3", { text: "Inclusions" }), notice("All filtered", `${plural(hidden, "inclusion")} below the least score or coverage.`));
+    if (outward.length) parts.push(...this.#group("Contained in", "out", outward, (ind) => [ind.dependent, ind.referenced]));
+    if (inward.length) parts.push(...this.#group("Contains", "into", inward, (ind) => [ind.referenced, ind.dependent]));
+    if (hidden && passing.length) parts.push(el("p", { class: "hint", text: `${plural(hidden, "more")} hidden by filters`.replace("mores", "more") }));
+    if (table.n_inds > table.inds.length) {
+      parts.push(el("p", { class: "hint", text: `The best ${number(table.inds.length)} of ${number(table.n_inds)} are listed.` }));
+    }
+    fill(this.inds, ...parts);
+  }
+
+  #group(title, direction, inds, sides) {
+    const row = (ind) => {
+      const key = `${ind.dependent.id}-${ind.referenced.id}`;
+      if (!this.rows.has(key)) this.rows.set(key, inclusion(ind, direction, ...sides(ind), this.link));
+      return this.rows.get(key);
+    };
+    return [
+      el("h3", { class: direction }, `${title} `, el("span", { class: "count", text: number(inds.length) })),
+      paged(inds, row, el("ul", { class: "list cards" })),
+    ];
+  }
+}
+
+function flags(column) {
+  const told = [
+    ["unique", "every value occurs once, and none is missing"],
+    ["integer", "all values are integers: such columns match by accident"],
+    ["null", "all values stand for nothing, such as N/A or ?"],
+  ];
+  return told.filter(([flag]) => column[flag]).map(([flag, words]) => el("span", { class: `flag ${flag}`, title: words, text: flag }));
+}
+

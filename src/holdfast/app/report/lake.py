@@ -1,0 +1,237 @@
+"""A lake of tables: what linking did, what joins with a table, which inclusions there are."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+
+from holdfast.app.report.paper import Paper, Part
+from holdfast.app.report.texts import cell, name_text, plural, safe, share, side_text
+from holdfast.model.dependency import Side
+from holdfast.model.lake import LakeChange, LakeInd, LakeSide, LakeSummary
+
+# A terminal shows so many inclusions and files that could not be read; a pipe all that are known by name.
+ON_A_TERMINAL = 200
+BAD_ON_A_TERMINAL = 5
+SAMPLE_WIDTH = 30
+
+# What a filter keeps out.
+FILTERED = {
+    "null": "a column has nothing but empty or null-like values",
+    "integer": "a column has nothing but integers",
+    "non-unique": "the referenced column is not unique",
+    "coverage": "too few of the referenced values occur",
+}
+
+
+def print_lake_change(paper: Paper, change: LakeChange) -> None:
+    """What a link, an addition or a removal did, and how the lake stands."""
+    _headline(paper, change)
+    counts = ((change.added, "added"), (change.replaced, "replaced"), (change.dropped, "dropped"))
+    done = [f"{plural(n, 'table')} {what}" for n, what in counts if n]
+    paper.line(", ".join(done) if done else "no table was added or dropped", indent=2)
+    _graph(paper, change)
+    _removed(paper, change.filters, change.removed)
+    _bad(paper, change)
+    _time(paper, change)
+
+
+def print_lake_summary(paper: Paper, summary: LakeSummary) -> None:
+    """How a lake stands."""
+    _headline(paper, summary)
+    _graph(paper, summary)
+    _removed(paper, summary.filters, summary.removed)
+
+
+def _headline(paper: Paper, told: LakeChange | LakeSummary) -> None:
+    counts = (
+        plural(told.n_tables, "table"),
+        plural(told.n_columns, "column"),
+        plural(told.n_inds, "inclusion"),
+    )
+    paper.line(("lake", "bold"), f": {', '.join(counts)} ", (f"(version {told.version})", "dim"))
+
+
+def _graph(paper: Paper, told: LakeChange | LakeSummary) -> None:
+    linked = told.n_tables - told.n_isolated
+    if told.n_components:
+        groups = f"{plural(linked, 'table')} in {plural(told.n_components, 'component')}"
+        paper.line(f"{groups}, {told.n_isolated:,} linked to no other", indent=2)
+    elif told.n_tables:
+        paper.line(("no two tables are linked", "yellow"), indent=2)
+
+
+def _removed(paper: Paper, filters: Sequence[str], removed: Mapping[str, int]) -> None:
+    if not filters:
+        paper.line("no filter is on: every inclusion is listed", indent=2)
+        return
+    known = [name for name in filters if name in removed]
+    if not known:
+        return
+    n = sum(removed[name] for name in known)
+    paper.line(f"{plural(n, 'inclusion')} kept out by filters{':' if n else ''}", indent=2)
+    if not n:
+        return
+    counts = [f"{removed[name]:,}" for name in known]
+    width = max(map(len, counts))
+    rows: list[list[Part]] = [
+        [count.rjust(width), safe(name), (FILTERED.get(name, ""), "dim")]
+        for name, count in zip(known, counts, strict=True)
+    ]
+    paper.grid(rows, indent=4)
+
+
+def _bad(paper: Paper, change: LakeChange) -> None:
+    if not change.n_bad:
+        return
+    paper.line((f"{plural(change.n_bad, 'file')} could not be read:", "yellow"), indent=2)
+    shown = change.bad[:BAD_ON_A_TERMINAL] if paper.is_terminal else change.bad
+    for source, reason in shown:
+        paper.line((safe(source), "bold"), f": {safe(reason)}", indent=4)
+    more = change.n_bad - len(shown)
+    if more:
+        how = f"; the first {len(change.bad):,} with --json" if len(change.bad) > len(shown) else ""
+        paper.line((f"... and {more:,} more{how}", "yellow"), indent=4)
+
+
+def _time(paper: Paper, change: LakeChange) -> None:
+    how = f", candidates by {safe(change.proposer)}" if change.proposer else ""
+    phases = ", ".join(f"{safe(name)} {seconds_text(s)}" for name, s in change.phases)
+    told = f"{seconds_text(change.elapsed_s)}{how}{f': {phases}' if phases else ''}"
+    paper.line((told, "dim"), indent=2)
+
+
+def seconds_text(seconds: float) -> str:
+    """
+    >>> seconds_text(0.0123), seconds_text(2.345), seconds_text(83.2), seconds_text(3725)
+    ('0.01 s', '2.3 s', '83 s', '62 min')
+    """
+    if seconds < 0.995:
+        return f"{seconds:.2f} s"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    return f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 60:.0f} min"
+
+
+# -- joins -------------------------------------------------------------------------------------------------
+
+
+def print_joins(
+    paper: Paper,
+    inds: Sequence[LakeInd],
+    *,
+    table: int,
+    name: str,
+    version: int,
+    column: str | None = None,
+    n: int | None = None,
+    filters: Sequence[str] = (),
+) -> None:
+    """What a table or one of its columns joins with, best first.
+
+    `table` is the number of the table that was asked about, `name` its name. `inds` are the best of `n`.
+    """
+    asked = name_text(name) if column is None else side_text(Side(name, (column,)))
+    n = len(inds) if n is None else n
+    if not inds:
+        paper.line((f"nothing joins with {asked} ", "yellow"), (f"(version {version})", "dim"))
+        if filters:
+            note = (
+                f"the lake was linked with the filters {', '.join(map(safe, filters))}; --all-inds has none"
+            )
+            paper.line((note, "dim"), indent=2)
+        return
+    paper.line((plural(n, "join"), "bold"), f" with {asked} ", (f"(version {version})", "dim"))
+    for ind in inds:
+        style = "yellow" if ind.missing else "green"
+        paper.item((f"{ind.score:.2f}", "bold"), (join_text(ind, table), style), indent=2)
+        paper.line(measures_text(ind), indent=8)
+        if ind.samples:
+            texts = " | ".join(cell(text, SAMPLE_WIDTH) for text in ind.samples)
+            paper.line(("both have: ", "dim"), texts, indent=8)
+    if n > len(inds):
+        paper.line((f"... and {n - len(inds):,} more, with lower scores; see --limit", "yellow"), indent=2)
+
+
+def join_text(ind: LakeInd, table: int) -> str:
+    """An inclusion as seen from one of its tables: the arrow points to the column that has all the values.
+
+    >>> orders, people = LakeSide(1, 0, "orders.csv", "customer"), LakeSide(4, 2, "people.csv", "id")
+    >>> ind = LakeInd(orders, people, 2, 2, 3, 0.67, 1.0, 1.0, 0.5, 0.69)
+    >>> join_text(ind, 0), join_text(ind, 2)
+    ('customer -> people.csv[id]', 'id <- orders.csv[customer]')
+    """
+    if ind.dependent.table_id == table:
+        return f"{name_text(ind.dependent.column)} -> {_side(ind.referenced)}"
+    return f"{name_text(ind.referenced.column)} <- {_side(ind.dependent)}"
+
+
+def measures_text(ind: LakeInd) -> str:
+    """What speaks for an inclusion, in words.
+
+    >>> orders, people = LakeSide(1, 0, "orders.csv", "customer"), LakeSide(4, 2, "people.csv", "id")
+    >>> measures_text(LakeInd(orders, people, 2, 2, 3, 2 / 3, 1.0, 1.0, 0.5, 0.69))
+    'all 2 values match, 66.7% of the 3 referenced ones; these are unique'
+    >>> measures_text(LakeInd(orders, people, 19, 20, 19, 1.0, 0.95, 0.5, 0.5, 0.69))
+    '19 of 20 values match, all of the 19 referenced ones; these repeat, 50% of the rows are distinct'
+    """
+    if ind.missing:
+        matching = f"{ind.shared:,} of {plural(ind.n_dependent, 'value')} match"
+    elif ind.n_dependent == 1:
+        matching = "the only value matches"
+    else:
+        matching = f"all {ind.n_dependent:,} values match"
+    covered = "all" if ind.coverage == 1 else percent(ind.coverage)
+    ones = plural(ind.n_referenced, "referenced one")
+    unique = "these are unique"
+    if ind.uniqueness < 1:
+        unique = f"these repeat, {percent(ind.uniqueness)} of the rows are distinct"
+    return f"{matching}, {covered} of the {ones}; {unique}"
+
+
+def percent(value: float) -> str:
+    """A share in per cent, never rounded to 0 or 100 if it is neither.
+
+    >>> percent(0.5), percent(0.66667), percent(0.99999), percent(0.00001234), percent(1.0)
+    ('50%', '66.7%', '>99.9%', '0.00123%', '100%')
+    """
+    text = f"{100 * value:.3g}"
+    return ">99.9%" if text == "100" and value < 1 else f"{text}%"
+
+
+def _side(side: LakeSide) -> str:
+    return side_text(Side(side.table, (side.column,)))
+
+
+# -- inclusions --------------------------------------------------------------------------------------------
+
+
+def print_lake_inds(
+    paper: Paper,
+    inds: Iterable[LakeInd],
+    *,
+    version: int,
+    n: int | None = None,
+    subject: str | None = None,
+    everything: bool = False,
+) -> None:
+    """The inclusions of a lake, or of the table or column `subject`, one a line as they come.
+
+    `n` is how many there are, where that is known before. There may be millions: on a terminal the first few
+    are shown, elsewhere all of them, and never is a list made of them.
+    """
+    of = "" if subject is None else f" of {name_text(subject)}"
+    count = "inclusions" if n is None else plural(n, "inclusion")
+    paper.line((count, "bold"), f"{of} ", (f"(version {version})", "dim"))
+    rest = iter(inds)
+    limit = None if everything or not paper.is_terminal else ON_A_TERMINAL
+    shown = 0
+    for ind in itertools.islice(rest, limit):
+        style = "yellow" if ind.missing else "green"
+        missing = f"misses {plural(ind.missing, 'value')}, " if ind.missing else ""
+        name = f"{_side(ind.dependent)} in {_side(ind.referenced)}"
+        paper.line((name, style), f"  {missing}coverage {share(ind.coverage)}", indent=2)
+        shown += 1
+    if limit is not None and next(rest, None) is not None:
+        more = "more" if n is None else f"{n - shown:,} more"
+        paper.line((f"... and {more}; all with --all, --json or in a pipe", "yellow"), indent=2)

@@ -1,0 +1,437 @@
+"""Inclusions among very many small tables: link them, and keep them right while tables come and go.
+
+A lake is worked out part by part. New tables make a new part, whose columns are matched with all columns in
+both directions; old columns are never matched with each other again. Dropped tables are only listed, and what
+concerns them is skipped. So the inclusions after any sequence of steps are those that the tables that are
+left would give from scratch (a state machine proves it). What the filters keep out is a sum over pairs of
+columns, so it is maintained by adding and subtracting the pairs that a step concerns.
+
+Everything that grows with the lake stays in files; the driver sees counts, file names and table names.
+A step is a constant number of Spark jobs: reading, putting together, matching, counting, and the graph's.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from holdfast.errors import NOTHING_APPLIED, SourceError, UnknownTableError, shorten
+from holdfast.model.lake import BAD_LISTED
+from holdfast.pipeline.engine import Engine, Progress
+from holdfast.pipeline.lake_files import LakeReadOptions, plan_lake
+from holdfast.pipeline.lake_graph import draw
+from holdfast.pipeline.lake_index import Block, put_together
+from holdfast.pipeline.lake_match import Found, Proposer, Strategy, count_dropped, link_tables, match_columns
+from holdfast.pipeline.lake_read import read_lake_unit
+from holdfast.storage.files import FileRef, seal_file
+from holdfast.storage.lake import (
+    FILTERS,
+    FOLDER,
+    TABLES_SCHEMA,
+    LakeOptions,
+    LakeState,
+    Part,
+    PartRef,
+    open_array,
+    read_parquet,
+    write_array,
+)
+
+I32 = NDArray[np.int32]
+
+# Bytes of the sources that one task reads, and up to which the driver reads them itself.
+UNIT_BYTES = 4 << 20
+INLINE_BYTES = 4 << 20
+# Values that one matching task looks up, and up to which the driver does it itself.
+ENTRIES_PER_TASK = 250_000
+INLINE_ENTRIES = 200_000
+# So many parts of about one size become one.
+MERGE_AT = 4
+# Up to so many matched columns the signatures are quicker, beyond them the index; see docs/decisions/0014.
+SIGNATURES_UP_TO = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LakeStep:
+    """What a step leaves: the state to commit, and what there is to tell."""
+
+    state: LakeState
+    added: int = 0
+    replaced: int = 0
+    dropped: int = 0
+    n_bad: int = 0
+    bad: tuple[tuple[str, str], ...] = ()
+    phases: tuple[tuple[str, float], ...] = ()
+    proposer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """How columns are matched: by which proposer (None: whichever is cheaper), by which strategy."""
+
+    proposer: Proposer | None = None
+    strategy: Strategy = "dep2refs"
+
+
+class LakeWork:
+    """One step on a lake: where it works, and how long each phase took."""
+
+    def __init__(
+        self, root: Path, staging: str, engine: Engine, progress: Callable[[str], Progress | None]
+    ) -> None:
+        self.root, self.staging, self.engine = root, staging, engine
+        self._progress = progress
+        self.phases: list[tuple[str, float]] = []
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[Progress | None]:
+        started = time.perf_counter()
+        yield self._progress(name)
+        self.phases.append((name, time.perf_counter() - started))
+
+    # -- steps ---------------------------------------------------------------------------------
+
+    def link(
+        self,
+        before: LakeState,
+        sources: Sequence[str],
+        reading: LakeReadOptions,
+        matching: Matching,
+        mode: Literal["add", "replace"],
+    ) -> LakeStep:
+        """Read the sources and take their tables in; those that the lake has are skipped, or replaced."""
+        with self._phase("reading tables") as progress:
+            blocks, files, bad, n_bad = self._read(sources, reading, before.options, progress)
+        with self._phase("indexing values") as progress:
+            skipped, replaced, told = self._names(before, files[0], mode)
+            bad += told[: BAD_LISTED - len(bad)]
+            part = self._new_part(before, blocks, files, progress)
+        if part is None:
+            return LakeStep(before, n_bad=n_bad, bad=tuple(bad), phases=tuple(self.phases))
+        removed = np.array([before.removed.get(name, 0) for name in FILTERS], np.int64)
+        if len(replaced) and before.options.filters:
+            with self._phase("counting what goes") as progress:
+                removed -= self._count_dropped(before, replaced, progress)
+        gone = np.union1d(self._dropped(before), np.union1d(skipped, replaced)).astype(np.int32)
+        dropped = write_array(self.root, FOLDER, "dropped", gone) if len(gone) else None
+        with self._phase("matching columns") as progress:
+            proposer, found = self._match(before, part, dropped, matching, progress)
+        part = self._sealed(part)
+        removed += np.sum([f.removed[1:] for f in found], axis=0, dtype=np.int64)
+        state = replace(
+            before,
+            parts=(*before.parts, part),
+            inds=(*before.inds, *(f.inds for f in found if f.inds)),
+            links=(*before.links, *(f.links for f in found if f.links)),
+            dropped=dropped,
+            n_tables=before.n_tables + part.n_tables - len(skipped) - len(replaced),
+            n_columns=before.n_columns + self._n_columns(part, skipped) - self._columns_of(before, replaced),
+            n_inds=before.n_inds + sum(f.n_inds for f in found),
+            removed=_by_filter(removed, before.options),
+        )
+        return replace(
+            self._drawn(state, relink=bool(len(replaced))),
+            added=part.n_tables - len(skipped) - len(replaced),
+            replaced=len(replaced),
+            n_bad=n_bad + len(skipped),
+            bad=tuple(bad),
+            proposer=proposer,
+        )
+
+    def drop(self, before: LakeState, gone: I32) -> LakeStep:
+        """Take tables out, by their numbers."""
+        removed = np.array([before.removed.get(name, 0) for name in FILTERS], np.int64)
+        if before.options.filters:
+            with self._phase("counting what goes") as progress:
+                removed -= self._count_dropped(before, gone, progress)
+        dropped = np.union1d(self._dropped(before), gone).astype(np.int32)
+        state = replace(
+            before,
+            dropped=write_array(self.root, FOLDER, "dropped", dropped),
+            n_tables=before.n_tables - len(gone),
+            n_columns=before.n_columns - self._columns_of(before, gone),
+            removed=_by_filter(removed, before.options),
+        )
+        return replace(self._drawn(state, relink=True), dropped=len(gone))
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def _read(
+        self,
+        sources: Sequence[str],
+        reading: LakeReadOptions,
+        options: LakeOptions,
+        progress: Progress | None,
+    ) -> tuple[list[Block], tuple[tuple[FileRef, ...], tuple[FileRef, ...]], list[tuple[str, str]], int]:
+        units = plan_lake(sources, reading, UNIT_BYTES)
+        shared = {
+            "root": str(self.root),
+            "staging": self.staging,
+            "reading": reading.to_dict(),
+            "options": options.to_dict(),
+        }
+        where = self.engine.choose(sum(u.n_bytes for u in units), INLINE_BYTES)
+        payloads = [{**shared, "unit": u.to_dict()} for u in units]
+        results = self.engine.run(read_lake_unit, payloads, where=where, progress=progress)
+        told = [json.loads(r) for r in results]
+        bad = [(source, reason) for t in told for source, reason in t["bad"]][:BAD_LISTED]
+        n_bad = sum(t["n_bad"] for t in told)
+        whole = [t for t in told if t["n_tables"]]
+        if not whole and not n_bad:
+            listed = ", ".join(shorten(s) for s in sources)
+            raise SourceError(
+                f"there is no table in {listed}: expected CSV, TSV, Parquet or JSON lines of tables, in "
+                f"folders or archives. {NOTHING_APPLIED}"
+            )
+        refs = [tuple(FileRef.from_dict(t[name]) for t in whole) for name in ("tables", "columns")]
+        return [Block.from_dict(t) for t in whole], (refs[0], refs[1]), bad, n_bad
+
+    def _names(
+        self, before: LakeState, files: Sequence[FileRef], mode: str
+    ) -> tuple[I32, I32, list[tuple[str, str]]]:
+        """(skipped, replaced, reasons): new tables whose name is taken, and old ones that make way."""
+        new = read_parquet(self.root, files, TABLES_SCHEMA, ["name", "source"])
+        names = new["name"].combine_chunks()
+        codes = np.asarray(names.dictionary_encode().indices) if len(names) else np.empty(0, np.int32)
+        again = np.ones(len(names), np.bool_)
+        again[np.unique(codes, return_index=True)[1]] = False
+        reasons = ["another table of this name was read before it"]
+        skipped = again
+        replaced = np.empty(0, np.int32)
+        if before.parts:
+            old, numbers = self.live_names(before)
+            if mode == "replace":
+                replaced = numbers[np.asarray(pc.is_in(old, value_set=names))]
+            else:
+                there = np.asarray(pc.is_in(names, value_set=old))
+                reasons.append("the lake has a table of this name (replace it with --replace)")
+                skipped = again | there
+        at = np.flatnonzero(skipped)
+        sources = new["source"].take(pa.array(at[:BAD_LISTED])).to_pylist()
+        told = [(s, reasons[0] if again[i] else reasons[-1]) for i, s in zip(at, sources, strict=False)]
+        return (at + before.next_table).astype(np.int32), replaced, told
+
+    def live_names(self, state: LakeState) -> tuple[pa.Array, I32]:
+        """(names, numbers) of the tables that a lake has."""
+        names = [Part(self.root, part).tables(["name"])["name"] for part in state.parts]
+        whole = pa.chunked_array([c for n in names for c in n.chunks], pa.string()).combine_chunks()
+        live = np.ones(state.next_table, np.bool_)
+        live[self._dropped(state)] = False
+        numbers = np.flatnonzero(live).astype(np.int32)
+        return whole.take(pa.array(numbers)), numbers
+
+    def numbers_of(self, state: LakeState, tables: Iterable[str]) -> I32:
+        """The numbers of tables by name; all of them must be there."""
+        old, numbers = self.live_names(state)
+        wanted = list(dict.fromkeys(tables))
+        at = pc.index_in(pa.array(wanted, pa.string()), value_set=old).to_pylist()
+        for name, found in zip(wanted, at, strict=True):
+            if found is None:
+                raise UnknownTableError.from_missing(name, old.to_pylist())
+        return np.sort(numbers[np.array(at, np.int64)])
+
+    def _dropped(self, state: LakeState) -> I32:
+        return open_array(self.root, state.dropped) if state.dropped else np.empty(0, np.int32)
+
+    def _n_columns(self, part: PartRef, tables: I32) -> int:
+        """Columns of a part without those of some tables."""
+        there = np.isin(Part(self.root, part).array("table_of") + part.first_table, tables)
+        return part.n_columns - int(np.count_nonzero(there))
+
+    def _columns_of(self, state: LakeState, tables: I32) -> int:
+        return sum(part.n_columns - self._n_columns(part, tables) for part in state.parts)
+
+    # -- parts ---------------------------------------------------------------------------------
+
+    def _new_part(
+        self,
+        before: LakeState,
+        blocks: Sequence[Block],
+        files: tuple[tuple[FileRef, ...], tuple[FileRef, ...]],
+        progress: Progress | None,
+    ) -> PartRef | None:
+        if not blocks:
+            return None
+        n_columns = sum(b.n_columns for b in blocks)
+        if before.next_column + n_columns >= 2**31:
+            raise SourceError(f"a lake has at most 2,147,483,647 columns. {NOTHING_APPLIED}")
+        return put_together(
+            self.engine,
+            self.root,
+            self.staging,
+            blocks,
+            before.next_table,
+            before.next_column,
+            before.options,
+            files,
+            progress,
+        )
+
+    def _sealed(self, part: PartRef) -> PartRef:
+        """With the checksums of the arrays that matching has filled."""
+        filled = {name: seal_file(self.root, part.arrays[name].name) for name in ("pivots", "rarity")}
+        return replace(part, arrays={**part.arrays, **filled})
+
+    def merged(self, state: LakeState) -> LakeState:
+        """With parts of about one size put together, so that there are few of them, however many steps."""
+        parts = list(state.parts)
+        total, n = 0, 0
+        for part in reversed(parts):
+            if n and part.n_entries > MERGE_AT * total:
+                break
+            total, n = total + part.n_entries, n + 1
+        if n < MERGE_AT:
+            return state
+        with self._phase("merging parts") as progress:
+            old = parts[-n:]
+            files = tuple(f for p in old for f in p.tables), tuple(f for p in old for f in p.columns)
+            one = put_together(
+                self.engine,
+                self.root,
+                self.staging,
+                [Block.of_part(self.root, p) for p in old],
+                old[0].first_table,
+                old[0].first_column,
+                state.options,
+                files,
+                progress,
+            )
+        return replace(state, parts=(*parts[:-n], one))
+
+    # -- matching ------------------------------------------------------------------------------
+
+    def _match(
+        self,
+        before: LakeState,
+        part: PartRef,
+        dropped: FileRef | None,
+        matching: Matching,
+        progress: Progress | None,
+    ) -> tuple[str, list[Found]]:
+        """Match the columns of a new part with all, in both directions."""
+        options = before.options
+        proposer = matching.proposer or chosen_proposer(part.n_active)
+        old, new = [p.to_dict() for p in before.parts], part.to_dict()
+        shared: dict[str, Any] = {
+            "root": str(self.root),
+            "options": options.to_dict(),
+            "dropped": dropped.to_dict() if dropped else None,
+            "n_tables": part.first_table + part.n_tables,
+            "proposer": proposer,
+            "strategy": "dep2refs",
+            "touching": False,
+        }
+        # New columns in old and new ones; given ref2deps, new ones are asked what they contain of new ones.
+        inverse = proposer == "signatures" and matching.strategy == "ref2deps" and not options.max_error
+        first = {**shared, "probe": new, "against": [*old, new]}
+        if inverse:
+            described = [{**first, "do": ["describe", "count"], **r} for r in self._ranges(part)]
+            found = self._run(described, part.n_entries, progress)
+            first |= {"do": ["match"], "against": old}
+            payloads = [{**first, **r} for r in self._ranges(part)] if old else []
+            among = {**shared, "probe": new, "against": [new], "do": ["match"], "strategy": "ref2deps"}
+            payloads += [{**among, **r} for r in self._ranges(part)]
+        else:
+            found = []
+            payloads = [{**first, "do": ["describe", "count", "match"], **r} for r in self._ranges(part)]
+        # Old columns in new ones: by what the new ones contain, or by the pivots of the old ones.
+        contained = proposer == "signatures" and not options.max_error
+        for ref, fields in zip(before.parts, old, strict=True):
+            both = {**shared, "probe": fields, "against": [new], "touching": True}
+            if contained:
+                payloads += [{**both, "do": ["count"], **r} for r in self._ranges(ref)]
+                asked = {**shared, "probe": new, "against": [fields], "strategy": "ref2deps", "do": ["match"]}
+                payloads += [{**asked, **r} for r in self._ranges(part)]
+            else:
+                payloads += [{**both, "do": ["count", "match"], **r} for r in self._ranges(ref)]
+        work = part.n_entries * (1 + len(old))
+        return proposer, [*found, *self._run(payloads, work, progress)]
+
+    def _run(self, payloads: list[dict[str, Any]], work: int, progress: Progress | None) -> list[Found]:
+        where = self.engine.choose(work, INLINE_ENTRIES)
+        results = self.engine.run(match_columns, payloads, where=where, progress=progress, parallel=True)
+        return [Found.from_dict(json.loads(r)) for r in results]
+
+    def _ranges(self, part: PartRef) -> list[dict[str, int]]:
+        """Ranges of columns with about equally many values."""
+        n_tasks = max(1, min(part.n_columns, -(-part.n_entries // ENTRIES_PER_TASK)))
+        offsets = open_array(self.root, part.arrays["offsets"])
+        wanted = (np.arange(1, n_tasks) * part.n_entries) // n_tasks
+        cuts = np.unique([0, *np.searchsorted(offsets, wanted).tolist(), part.n_columns]).tolist()
+        return [{"low": a, "high": b} for a, b in itertools.pairwise(cuts)]
+
+    def _count_dropped(self, state: LakeState, gone: I32, progress: Progress | None) -> NDArray[np.int64]:
+        """What the filters keep out that concerns these tables."""
+        shared = {
+            "root": str(self.root),
+            "options": state.options.to_dict(),
+            "dropped": state.dropped.to_dict() if state.dropped else None,
+            "gone": gone.tolist(),
+            "against": [p.to_dict() for p in state.parts],
+        }
+        payloads = [{**shared, "probe": p.to_dict(), **r} for p in state.parts for r in self._ranges(p)]
+        n_entries = sum(p.n_entries for p in state.parts)
+        where = self.engine.choose(n_entries, INLINE_ENTRIES)
+        results = self.engine.run(count_dropped, payloads, where=where, progress=progress, parallel=True)
+        counts: NDArray[np.int64] = np.sum([json.loads(r)[1:] for r in results], axis=0, dtype=np.int64)
+        return counts
+
+    # -- the graph -----------------------------------------------------------------------------
+
+    def _drawn(self, state: LakeState, *, relink: bool) -> LakeStep:
+        """The step with its graph drawn. `relink`: tables went, so the links are worked out anew."""
+        if relink:
+            with self._phase("linking tables") as progress:
+                state = self._relinked(state, progress)
+        state = self.merged(state)
+        with self._phase("drawing the graph") as progress:
+            dead = np.zeros(state.next_table, np.bool_)
+            dead[self._dropped(state)] = True
+            graph = draw(
+                self.engine,
+                self.root,
+                FOLDER,
+                self.staging,
+                state.links,
+                state.next_table,
+                dead,
+                progress,
+            )
+        return LakeStep(replace(state, graph=graph), phases=tuple(self.phases))
+
+    def _relinked(self, state: LakeState, progress: Progress | None) -> LakeState:
+        shared = {
+            "root": str(self.root),
+            "options": state.options.to_dict(),
+            "dropped": state.dropped.to_dict() if state.dropped else None,
+            "n_tables": state.next_table,
+            "parts": [p.to_dict() for p in state.parts],
+        }
+        payloads = [{**shared, "inds": f.to_dict()} for f in state.inds]
+        work = sum(f.length for f in state.inds)
+        where = self.engine.choose(work, INLINE_BYTES)
+        results = self.engine.run(link_tables, payloads, where=where, progress=progress, parallel=True)
+        found = [Found.from_dict(json.loads(r)) for r in results]
+        links = tuple(f.links for f in found if f.links)
+        return replace(state, links=links, n_inds=sum(f.n_inds for f in found))
+
+
+def chosen_proposer(n_active: int) -> Proposer:
+    """The cheaper proposer for so many matched columns."""
+    return "signatures" if n_active <= SIGNATURES_UP_TO else "index"
+
+
+def _by_filter(counts: NDArray[np.int64], options: LakeOptions) -> dict[str, int]:
+    named = zip(FILTERS, counts.tolist(), strict=True)
+    return {name: count for name, count in named if name in options.filters}

@@ -1,0 +1,233 @@
+"""A lake in a workspace: link very many tables, keep the inclusions among them, read them.
+
+A lake lies beside the tables that are tracked. It is one more state in the ledger, and what holds for tables
+holds for it: files are written first and named by one commit, so a step is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import NOTHING_APPLIED, ConflictError, UsageError, WorkspaceError, shorten
+from holdfast.model.lake import LakeChange
+from holdfast.pinning import Pinner
+from holdfast.storage.lake import FILTERS, NORMALISATIONS, LakeOptions, LakeState
+from holdfast.storage.ledger_rows import LAKE, CommitRow
+
+if TYPE_CHECKING:
+    from holdfast.discovery.lake import LakeStep, LakeWork
+    from holdfast.discovery.lake_reader import LakeReader
+
+PROPOSERS = ("auto", "signatures", "index")
+STRATEGIES = ("dep2refs", "ref2deps")
+# What the log says of a step.
+TOLD = ("n_tables", "n_columns", "n_inds", "n_components", "added", "replaced", "dropped", "n_bad")
+
+
+class Linker(Pinner):
+    """The part of a workspace that keeps a lake."""
+
+    def link(
+        self,
+        *sources: str | Path,
+        add: bool = False,
+        replace: bool = False,
+        anew: bool = False,
+        filters: Sequence[str] | None = None,
+        tau: float | None = None,
+        null_values: Sequence[str] | None = None,
+        normalise: Sequence[str] | None = None,
+        m: int | None = None,
+        k: int | None = None,
+        p: int | None = None,
+        max_error: float | None = None,
+        min_values: int | None = None,
+        proposer: str = "auto",
+        strategy: str = "dep2refs",
+        **reading: Any,
+    ) -> LakeChange:
+        """Link the tables of folders, archives and files: find all inclusions among their columns.
+
+        `add` takes further tables in, `replace` also replaces those of the same name, `anew` forgets the lake
+        that is there. What decides which inclusions are listed (`filters` to `min_values`) is fixed by the
+        first link. `proposer` and `strategy` change the time, never the result. `reading` says how files
+        are read: header, delimiter, encoding, json_name, json_headers, json_rows, json_columns, json_text.
+
+        Cost: linear in what is read, and then in the inclusions; of `add`, in what is added and in the
+        inclusions that concern it.
+        """
+        from holdfast.discovery.lake import Matching
+        from holdfast.pipeline.lake_files import LakeReadOptions
+
+        if not sources:
+            raise UsageError("no source is named: give folders, archives or files of tables.")
+        if add + replace + anew > 1:
+            raise UsageError("give one of add, replace and anew, not several.")
+        if proposer not in PROPOSERS:
+            raise UsageError(f"unknown proposer {shorten(proposer)}. Expected {', '.join(PROPOSERS)}.")
+        if strategy not in STRATEGIES:
+            raise UsageError(f"unknown strategy {shorten(strategy)}. Expected {' or '.join(STRATEGIES)}.")
+        given = {
+            "filters": filters,
+            "tau": tau,
+            "null_values": null_values,
+            "normalise": normalise,
+            "m": m,
+            "k": k,
+            "p": p,
+            "max_error": max_error,
+            "min_values": min_values,
+        }
+        base, before = self._lake_before(given, more=add or replace, anew=anew)
+        try:
+            read = LakeReadOptions(**reading)
+        except TypeError as error:
+            raise UsageError(f"how are the files to be read? {error}.") from None
+        matching = Matching(None if proposer == "auto" else proposer, strategy)  # type: ignore[arg-type]
+        names = [str(s) for s in sources]
+        action = "replace" if replace else "add" if add else "link"
+
+        def step(work: LakeWork) -> LakeStep:
+            return work.link(before, names, read, matching, "replace" if replace else "add")
+
+        return self._lake_step(base, action, step)
+
+    def unlink(self, *tables: str) -> LakeChange:
+        """Take tables out of the lake, by name, with all inclusions that concern them."""
+        if not tables:
+            raise UsageError("no table is named: say which ones to drop.")
+        base = self.ledger.version
+        before = self._lake_state(base)
+        if before is None:
+            raise _no_lake(self.root)
+        return self._lake_step(base, "drop", lambda work: work.drop(before, work.numbers_of(before, tables)))
+
+    def lake(self) -> LakeReader | None:
+        """The lake, to read; None if there is none. Needs neither Spark nor kernels."""
+        from holdfast.discovery.lake_reader import LakeReader
+
+        version = self.ledger.version
+        state = self._lake_state(version)
+        return None if state is None else LakeReader(self.root, state, version)
+
+    # -- inside -------------------------------------------------------------------------------
+
+    def _lake_state(self, at: int | None = None) -> LakeState | None:
+        version = self.ledger.heads(at).get(LAKE)
+        if version is None:
+            return None
+        state = self.ledger.commit_row(version, LAKE).state
+        assert state is not None
+        return LakeState.from_dict(state)
+
+    def _lake_before(self, given: Mapping[str, Any], *, more: bool, anew: bool) -> tuple[int, LakeState]:
+        """(version, state) that a link starts from; its options are checked."""
+        base = self.ledger.version
+        state = self._lake_state(base)
+        if more:
+            if state is None:
+                raise _no_lake(self.root)
+            for name, value in given.items():
+                known = getattr(state.options, name)
+                if value is not None and _plain(value) != _plain(known):
+                    raise UsageError(
+                        f"the lake was linked with {name} = {known!r}, not {shorten(str(value))}: that is "
+                        "fixed by the first link. Leave it out, or link the lake anew (--anew)."
+                    )
+            return base, state
+        if state is not None and not anew:
+            raise UsageError(
+                f"the workspace {str(self.root)!r} has a lake of {state.n_tables:,} tables: add to it "
+                "(--add), replace some of its tables (--replace), or link it anew (--anew)."
+            )
+        return base, LakeState(checked_options(given))
+
+    def _lake_step(self, base: int, action: str, step: Any) -> LakeChange:
+        """Do a step and commit it. If the lake has moved meanwhile, it is a conflict."""
+        from holdfast.discovery.lake import LakeWork
+
+        started = time.perf_counter()
+        with self._staging() as staging:
+            work = LakeWork(self.root, staging, self.engine, self._progress)
+            done: LakeStep = step(work)
+        state = done.state
+        graph = state.graph
+        change = LakeChange(
+            action=action,
+            version=base + 1,
+            n_tables=state.n_tables,
+            n_columns=state.n_columns,
+            n_inds=state.n_inds,
+            n_components=graph.n_components if graph else 0,
+            n_isolated=graph.n_isolated if graph else state.n_tables,
+            added=done.added,
+            replaced=done.replaced,
+            dropped=done.dropped,
+            n_bad=done.n_bad,
+            bad=done.bad,
+            removed=state.removed,
+            phases=done.phases,
+            proposer=done.proposer,
+            filters=state.options.filters,
+        )
+        detail = {name: getattr(change, name) for name in TOLD}
+        try:
+            version = self._append(base, [CommitRow(LAKE, action, state.to_dict(), detail)], [])
+        except ConflictError as error:
+            raise ConflictError(
+                f"the lake of the workspace {str(self.root)!r} was changed meanwhile. {NOTHING_APPLIED} "
+                "Run it again."
+            ) from error
+        self._tidy_when_due()
+        return replace(change, version=version, elapsed_s=time.perf_counter() - started)
+
+
+def checked_options(given: Mapping[str, Any]) -> LakeOptions:
+    """The options of a new lake, or a UsageError that names the wrong one.
+
+    >>> checked_options({"filters": ["coverage"], "tau": None}).filters
+    ('coverage',)
+    """
+    chosen = {name: value for name, value in given.items() if value is not None}
+    for name, known in (("filters", FILTERS), ("normalise", NORMALISATIONS)):
+        for value in chosen.get(name, ()):
+            if value not in known:
+                raise UsageError(f"unknown {name} {shorten(str(value))}. Expected {', '.join(known)}.")
+        if name in chosen:
+            chosen[name] = tuple(v for v in known if v in chosen[name])
+    if "null_values" in chosen:
+        chosen["null_values"] = tuple(dict.fromkeys(map(str, chosen["null_values"])))
+    for name, least, most in (
+        ("m", 1, 1 << 20),
+        ("k", 1, 64),
+        ("p", 1, 64),
+        ("min_values", 1, 2**31 - 1),
+    ):
+        value = chosen.get(name)
+        if value is not None and (not isinstance(value, int) or not least <= value <= most):
+            expected = f"a whole number from {least} to {most:,}"
+            raise UsageError(f"{name} is {shorten(str(value))}; expected {expected}.")
+    for name in ("tau", "max_error"):
+        value = chosen.get(name)
+        if value is None:
+            continue
+        value = chosen[name] = float(value)
+        if math.isnan(value) or not 0 <= value <= 1 or (name == "max_error" and value == 1):
+            below = "below 1" if name == "max_error" else "to 1"
+            raise UsageError(f"{name} is {value}; expected a share from 0 {below}.")
+    return LakeOptions(**chosen)
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, int | float) else sorted(value)
+
+
+def _no_lake(root: Path) -> WorkspaceError:
+    return WorkspaceError(
+        f"the workspace {str(root)!r} has no lake: link one first, with 'holdfast link SOURCE'."
+    )

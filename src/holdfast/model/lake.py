@@ -1,0 +1,469 @@
+"""What a lake of tables tells: its tables and columns, the inclusions between them, its join graph.
+
+Tables and columns have numbers that are never used again. `to_dict` gives plain JSON, the same on the page
+and in `--json`.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+BAD_LISTED = 100  # files that could not be read, by name; all are counted
+
+# Cells that say nothing, whatever column they stand in; users add their own.
+NULL_LIKE = ("", "—", "-", "\u2013", "N/A", "?", "Unknown", "- -", "n/a", "•", "- - -", ".", "??", "(n/a)")
+
+
+class Normalising(Protocol):
+    """Whatever says how texts are made alike: the options of a lake."""
+
+    @property
+    def normalise(self) -> tuple[str, ...]: ...
+
+
+def normalised(text: str, options: Normalising) -> str:
+    """The text that stands for a cell in all comparisons: `unicode` (NFKC), `trim`, `fold`, in this order.
+
+    >>> from types import SimpleNamespace
+    >>> normalised(" Ａ ß ", SimpleNamespace(normalise=("fold", "trim", "unicode"))), normalised(
+    ...     " Ａ ", SimpleNamespace(normalise=())
+    ... )
+    ('a ss', ' Ａ ')
+    """
+    steps = options.normalise
+    if "unicode" in steps:
+        text = unicodedata.normalize("NFKC", text)
+    if "trim" in steps:
+        text = text.strip()
+    if "fold" in steps:
+        text = text.casefold()
+    return text
+
+
+# -- inclusions --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LakeSide:
+    """A column of a lake, with the names that people know it by.
+
+    >>> str(LakeSide(7, 2, "sales/orders.csv", "customer"))
+    'sales/orders.csv[customer]'
+    """
+
+    id: int
+    table_id: int
+    table: str
+    column: str
+
+    def __str__(self) -> str:
+        return f"{self.table}[{self.column}]"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"id": self.id, "table_id": self.table_id, "table": self.table, "column": self.column}
+
+
+@dataclass(frozen=True, slots=True)
+class LakeInd:
+    """An inclusion between two columns: the values of the dependent one occur in the referenced one.
+
+    `shared` counts the values that both have; it is `n_dependent` unless the lake keeps partial inclusions.
+    `coverage` and `containment` are its shares in the referenced and in the dependent column, `uniqueness` is
+    the share of distinct values among the referenced column's rows, `distinctive` says how rare and how many
+    the dependent column's values are. The score, 0 to 1, weighs all four: how likely the columns join.
+    `samples` are a few shared values, None where they were not asked for.
+    """
+
+    dependent: LakeSide
+    referenced: LakeSide
+    shared: int
+    n_dependent: int
+    n_referenced: int
+    coverage: float
+    containment: float
+    uniqueness: float
+    distinctive: float
+    score: float
+    samples: tuple[str, ...] | None = field(default=None, compare=False)
+
+    @property
+    def missing(self) -> int:
+        """How many values of the dependent column the referenced one lacks."""
+        return self.n_dependent - self.shared
+
+    def __str__(self) -> str:
+        return f"{self.dependent} in {self.referenced}"
+
+    def to_dict(self) -> dict[str, Any]:
+        told = {
+            "dependent": self.dependent.to_dict(),
+            "referenced": self.referenced.to_dict(),
+            "shared": self.shared,
+            "n_dependent": self.n_dependent,
+            "n_referenced": self.n_referenced,
+            "coverage": self.coverage,
+            "containment": self.containment,
+            "uniqueness": self.uniqueness,
+            "distinctive": self.distinctive,
+            "score": self.score,
+        }
+        return told if self.samples is None else {**told, "samples": list(self.samples)}
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Two columns side by side: the first texts that both have, that only the dependent one has, and that
+    only the referenced one has. The columns need not be an inclusion of the lake."""
+
+    ind: LakeInd
+    matches: tuple[str, ...]
+    missing: tuple[str, ...]
+    others: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **self.ind.to_dict(),
+            "matches": list(self.matches),
+            "missing": list(self.missing),
+            "others": list(self.others),
+        }
+
+
+# -- tables ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LakeColumn:
+    """A column: how many values, and what its filters know of it."""
+
+    id: int
+    name: str
+    n_values: int  # distinct
+    n_rows: int
+    n_missing: int
+    unique: bool
+    integer: bool
+    null: bool
+    samples: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "name": self.name,
+            "n_values": self.n_values,
+            "n_rows": self.n_rows,
+            "n_missing": self.n_missing,
+            "unique": self.unique,
+            "integer": self.integer,
+            "null": self.null,
+            "samples": list(self.samples),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LakeTable:
+    """A table: its columns, its first rows (a missing cell is None), and its inclusions, best first.
+
+    `component` is -1 for a table that is linked to no other one; `n_inds` counts all of its inclusions, of
+    which `inds` may list only the best.
+    """
+
+    id: int
+    name: str
+    source: str
+    n_rows: int
+    component: int
+    columns: tuple[LakeColumn, ...]
+    rows: tuple[tuple[str | None, ...], ...]
+    inds: tuple[LakeInd, ...]
+    n_inds: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "name": self.name,
+            "source": self.source,
+            "n_rows": self.n_rows,
+            "component": self.component,
+            "columns": [column.to_dict() for column in self.columns],
+            "rows": [list(row) for row in self.rows],
+            "inds": [ind.to_dict() for ind in self.inds],
+            "n_inds": self.n_inds,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LakeSummary:
+    """The lake as a whole, and what each of its filters keeps out."""
+
+    version: int
+    n_tables: int
+    n_columns: int
+    n_inds: int
+    n_components: int
+    n_isolated: int
+    filters: tuple[str, ...]
+    removed: Mapping[str, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "n_tables": self.n_tables,
+            "n_columns": self.n_columns,
+            "n_inds": self.n_inds,
+            "n_components": self.n_components,
+            "n_isolated": self.n_isolated,
+            "filters": list(self.filters),
+            "removed": dict(self.removed),
+        }
+
+
+# -- the join graph ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LakeComponent:
+    """Tables that hang together, as a circle of the overview; it bears the name of its best linked table."""
+
+    id: int
+    n_tables: int
+    n_inds: int
+    name: str
+    x: float
+    y: float
+    r: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "n_tables": self.n_tables,
+            "n_inds": self.n_inds,
+            "name": self.name,
+            "x": self.x,
+            "y": self.y,
+            "r": self.r,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LakeComponents:
+    """The largest components, and how many more there are."""
+
+    components: tuple[LakeComponent, ...]
+    n_more: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"components": [c.to_dict() for c in self.components], "n_more": self.n_more}
+
+
+@dataclass(frozen=True, slots=True)
+class LakeNodes:
+    """Tables as points: lists of one length."""
+
+    id: list[int]
+    label: list[str]
+    x: list[float]
+    y: list[float]
+    degree: list[int]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"id": self.id, "label": self.label, "x": self.x, "y": self.y, "degree": self.degree}
+
+
+@dataclass(frozen=True, slots=True)
+class LakeEdges:
+    """Links between tables: lists of one length. `start` and `end` are positions among the nodes."""
+
+    start: list[int]
+    end: list[int]
+    score: list[float]
+    n_inds: list[int]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"from": self.start, "to": self.end, "score": self.score, "n_inds": self.n_inds}
+
+
+@dataclass(frozen=True, slots=True)
+class LakeGraph:
+    """The tables of a component, or of one cluster of it, and their links, best first.
+
+    `n_edges` counts all links among the nodes, of which `edges` may list only the best.
+    """
+
+    id: int
+    cluster: int | None
+    name: str
+    n_tables: int
+    nodes: LakeNodes
+    edges: LakeEdges
+    n_edges: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "cluster": self.cluster,
+            "name": self.name,
+            "n_tables": self.n_tables,
+            "clustered": False,
+            "nodes": self.nodes.to_dict(),
+            "edges": self.edges.to_dict(),
+            "n_edges": self.n_edges,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LakeCluster:
+    """Tables of a large component that are linked closely, as a circle."""
+
+    id: int
+    n_tables: int
+    name: str
+    x: float
+    y: float
+    r: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "n_tables": self.n_tables,
+            "name": self.name,
+            "x": self.x,
+            "y": self.y,
+            "r": self.r,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LakeClusters:
+    """A component that is too large to draw at once: its clusters, and how many links lie between two.
+
+    A link names positions in `clusters`.
+    """
+
+    id: int
+    name: str
+    n_tables: int
+    clusters: tuple[LakeCluster, ...]
+    links: tuple[tuple[int, int, int], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "name": self.name,
+            "n_tables": self.n_tables,
+            "clustered": True,
+            "clusters": [cluster.to_dict() for cluster in self.clusters],
+            "links": [list(link) for link in self.links],
+        }
+
+
+# -- search ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTable:
+    id: int
+    name: str
+    n_rows: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"id": self.id, "name": self.name, "n_rows": self.n_rows}
+
+
+@dataclass(frozen=True, slots=True)
+class FoundColumn:
+    id: int
+    name: str
+    table_id: int
+    table: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"id": self.id, "name": self.name, "table_id": self.table_id, "table": self.table}
+
+
+@dataclass(frozen=True, slots=True)
+class FoundValue:
+    """A text as the lake compares it, and the first columns that have it."""
+
+    value: str
+    n_columns: int
+    columns: tuple[FoundColumn, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "value": self.value,
+            "n_columns": self.n_columns,
+            "columns": [column.to_dict() for column in self.columns],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What a text was found in; `more` says that a list was cut."""
+
+    tables: tuple[FoundTable, ...] = ()
+    columns: tuple[FoundColumn, ...] = ()
+    values: tuple[FoundValue, ...] = ()
+    more: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "tables": [table.to_dict() for table in self.tables],
+            "columns": [column.to_dict() for column in self.columns],
+            "values": [value.to_dict() for value in self.values],
+            "more": self.more,
+        }
+
+
+# -- changes -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LakeChange:
+    """What a `link` did, and how the lake stands now.
+
+    `added`, `replaced` and `dropped` count tables. `bad` lists the first files that could not be read, and
+    why; `n_bad` counts them all. `removed` says how many inclusions each filter keeps out of the whole lake.
+    """
+
+    action: str  # "link", "add", "replace" or "drop"
+    version: int
+    n_tables: int
+    n_columns: int
+    n_inds: int
+    n_components: int
+    n_isolated: int
+    added: int = 0
+    replaced: int = 0
+    dropped: int = 0
+    n_bad: int = 0
+    bad: tuple[tuple[str, str], ...] = ()  # (source, reason)
+    removed: Mapping[str, int] = field(default_factory=dict)
+    phases: tuple[tuple[str, float], ...] = ()  # (name, seconds)
+    proposer: str = ""  # "signatures" or "index"; empty if there was nothing to match
+    elapsed_s: float = 0.0
+    filters: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "action": self.action,
+            "version": self.version,
+            "n_tables": self.n_tables,
+            "n_columns": self.n_columns,
+            "n_inds": self.n_inds,
+            "n_components": self.n_components,
+            "n_isolated": self.n_isolated,
+            "added": self.added,
+            "replaced": self.replaced,
+            "dropped": self.dropped,
+            "n_bad": self.n_bad,
+            "bad": [{"source": source, "reason": reason} for source, reason in self.bad],
+            "removed": dict(self.removed),
+            "phases": [{"name": name, "seconds": seconds} for name, seconds in self.phases],
+            "proposer": self.proposer,
+            "elapsed_s": self.elapsed_s,
+            "filters": list(self.filters),
+        }

@@ -1,0 +1,208 @@
+"""Reading a lake: what one task does with some files of small tables.
+
+A task reads its unit table by table and writes one *block*: the flat arrays of its columns (to staging; the
+index job puts the blocks of a part together) and two Parquet files that stay, of its tables and columns.
+Texts are hashed and sorted for the whole block at once; a table costs a few Python calls for each column.
+Memory: one block, whose size the plan of the units bounds.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from holdfast.kernels.encode import bytes_codes
+from holdfast.kernels.signatures import bloom
+from holdfast.model.lake import BAD_LISTED, NULL_LIKE, normalised
+from holdfast.pipeline.lake_files import BadFile, LakeReadOptions, RawTable, Unit, read_unit
+from holdfast.storage.files import FileRef, foreign_write, seal_file, unique_name
+from holdfast.storage.lake import (
+    COLUMNS_SCHEMA,
+    FOLDER,
+    INTEGER_COLUMN,
+    NULL_COLUMN,
+    TABLES_SCHEMA,
+    UNIQUE_COLUMN,
+    LakeOptions,
+    write_array,
+)
+
+Payload = dict[str, Any]
+
+ROWS_SHOWN = 20
+TEXT_SHOWN = 1000
+# Entries are exchanged by the top bits of their hash.
+BUCKETS = 256
+# A page of the explorer reads the values of a few columns: small groups keep that small.
+_ROWS_PER_GROUP = 2_000
+
+_INTEGER = re.compile(r"[+-]?[0-9]+").fullmatch
+
+
+@dataclass(slots=True)
+class _Block:
+    """The tables of a unit, as they are read."""
+
+    nulls: frozenset[str]
+    plain: bool  # texts are taken as they are
+    options: LakeOptions
+    texts: list[str] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    flags: list[int] = field(default_factory=list)
+    tables: dict[str, list[Any]] = field(default_factory=lambda: {n: [] for n in TABLES_SCHEMA.names})
+    columns: dict[str, list[Any]] = field(
+        default_factory=lambda: {n: [] for n in COLUMNS_SCHEMA.names if n != "texts"}
+    )
+
+    def add(self, table: RawTable) -> None:
+        number = len(self.tables["name"])
+        columns = table.columns
+        if not self.plain:
+            columns = [self._normalised(column) for column in columns]
+        shown = [column[:ROWS_SHOWN] for column in columns]
+        for name, value in (
+            ("name", table.name),
+            ("source", table.source),
+            ("n_rows", table.n_rows),
+            ("n_columns", len(columns)),
+            ("rows", [[_cut(cell) for cell in row] for row in zip(*shown, strict=True)]),
+        ):
+            self.tables[name].append(value)
+        for position, (name, column) in enumerate(zip(table.header, columns, strict=True)):
+            self._add_column(number, position, name, column, table.n_rows)
+
+    def _add_column(
+        self, table: int, position: int, name: str, column: list[str | None], n_rows: int
+    ) -> None:
+        distinct: dict[Any, None] = dict.fromkeys(column)
+        n_missing = 0
+        if None in distinct:
+            del distinct[None]
+            n_missing = column.count(None)
+        null_like = self.nulls.intersection(distinct)
+        flags = UNIQUE_COLUMN if len(distinct) == n_rows else 0
+        if len(null_like) == len(distinct):
+            flags |= NULL_COLUMN if distinct else 0
+        elif all(_INTEGER(text) for text in distinct if text not in null_like):
+            flags |= INTEGER_COLUMN
+        self.texts += distinct
+        self.sizes.append(len(distinct))
+        self.flags.append(flags)
+        facts = self.columns
+        facts["table"].append(table)
+        facts["position"].append(position)
+        facts["name"].append(name)
+        facts["n_rows"].append(n_rows)
+        facts["n_values"].append(len(distinct))
+        facts["n_missing"].append(n_missing)
+        facts["n_null_like"].append(sum(map(column.count, null_like)))
+
+    def _normalised(self, column: list[str | None]) -> list[str | None]:
+        return [cell if cell is None else normalised(cell, self.options) for cell in column]
+
+
+def _cut(cell: str | None) -> str | None:
+    return cell if cell is None or len(cell) <= TEXT_SHOWN else cell[:TEXT_SHOWN]
+
+
+def null_like_texts(options: LakeOptions) -> frozenset[str]:
+    """What counts as missing, spelt as the values of the lake are."""
+    return frozenset(normalised(text, options) for text in (*NULL_LIKE, *options.null_values))
+
+
+def read_lake_unit(payload: Payload) -> bytes:
+    """Read a unit into a block; the result says where its files lie, how large it is and what was bad."""
+    root, options = Path(payload["root"]), LakeOptions.from_dict(payload["options"])
+    block = _Block(null_like_texts(options), not options.normalise, options)
+    bad: list[tuple[str, str]] = []
+    n_bad = 0
+    for found in read_unit(Unit.from_dict(payload["unit"]), LakeReadOptions.from_dict(payload["reading"])):
+        if isinstance(found, BadFile):
+            n_bad += 1
+            if len(bad) < BAD_LISTED:
+                bad.append((found.source, found.reason))
+        else:
+            block.add(found)
+    told: dict[str, Any] = {"n_bad": n_bad, "bad": bad, "n_tables": len(block.tables["name"])}
+    if told["n_tables"]:
+        told |= _written(block, root, payload["staging"], options)
+    return json.dumps(told).encode()
+
+
+def _written(block: _Block, root: Path, staging: str, options: LakeOptions) -> dict[str, Any]:
+    sizes = np.array(block.sizes, dtype=np.int64)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    texts = pa.array(block.texts, pa.large_string())
+    block.texts = []
+    values, checks = _hashes(texts, 0), _hashes(texts, 1)
+    column_of = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    order = np.lexsort((checks, values, column_of))
+    values, checks = values[order], checks[order]
+    flags = np.array(block.flags, dtype=np.uint8)
+    active = np.flatnonzero(matched_columns(sizes, flags, options)).astype(np.int32)
+    taken = sizes[active]
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(taken)])
+    at = np.arange(ends[-1]) + np.repeat(offsets[active] - ends[:-1], taken)
+    arrays: dict[str, NDArray[Any]] = {
+        "offsets": offsets,
+        "values": values,
+        "checks": checks,
+        "flags": flags,
+        "table_of": np.array(block.columns["table"], dtype=np.int32),
+        "n_rows": np.minimum(np.array(block.columns["n_rows"], dtype=np.int64), 2**31 - 1).astype(np.int32),
+        "active": active,
+        "signatures": bloom(ends, values[at], checks[at], options.m, options.k, options.p),
+    }
+    tables = pa.table(block.tables, schema=TABLES_SCHEMA)
+    columns = pa.table({**block.columns, "texts": _lists(texts.take(pa.array(order)), offsets)})
+    return {
+        "n_columns": len(sizes),
+        "n_entries": int(offsets[-1]),
+        "n_active": len(active),
+        "buckets": np.bincount((values >> np.uint64(56)).astype(np.int64), minlength=BUCKETS).tolist(),
+        "arrays": {name: write_array(root, staging, "block", a).to_dict() for name, a in arrays.items()},
+        "tables": _parquet(root, "tables", tables, TABLES_SCHEMA).to_dict(),
+        "columns": _parquet(root, "columns", columns, COLUMNS_SCHEMA).to_dict(),
+    }
+
+
+def matched_columns(sizes: NDArray[Any], flags: NDArray[np.uint8], options: LakeOptions) -> NDArray[np.bool_]:
+    """Which columns are matched at all: those with a value that neither of the first two filters takes."""
+    hidden = (NULL_COLUMN if "null" in options.filters else 0) | (
+        INTEGER_COLUMN if "integer" in options.filters else 0
+    )
+    found: NDArray[np.bool_] = (sizes > 0) & ((flags & hidden) == 0)
+    return found
+
+
+def _hashes(texts: pa.Array, seed: int) -> NDArray[np.uint64]:
+    if not len(texts):
+        return np.empty(0, np.uint64)
+    _, offsets, payload = texts.buffers()
+    ends = np.frombuffer(offsets, np.int64, len(texts) + 1)
+    raw = np.frombuffer(payload, np.uint8) if payload is not None else np.empty(0, np.uint8)
+    return bytes_codes(ends, raw, seed)
+
+
+def _lists(texts: pa.Array, offsets: NDArray[np.int64]) -> pa.Array:
+    import pyarrow.compute as pc
+
+    shown = pc.utf8_slice_codeunits(texts, 0, TEXT_SHOWN)
+    return pa.LargeListArray.from_arrays(pa.array(offsets), shown)
+
+
+def _parquet(root: Path, stem: str, rows: pa.Table, schema: pa.Schema) -> FileRef:
+    name = unique_name(FOLDER, stem, ".parquet")
+    with foreign_write(root, name) as path:
+        pq.write_table(
+            rows.cast(schema), path, compression="zstd", compression_level=1, row_group_size=_ROWS_PER_GROUP
+        )
+    return seal_file(root, name)
