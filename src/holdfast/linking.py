@@ -177,7 +177,9 @@ class Linker(Pinner):
         )
         detail = {name: getattr(change, name) for name in TOLD}
         try:
-            version = self._append(base, [CommitRow(LAKE, action, state.to_dict(), detail)], [])
+            # Not "drop": with that action the ledger would forget the whole lake.
+            told = "unlink" if action == "drop" else action
+            version = self._append(base, [CommitRow(LAKE, told, state.to_dict(), detail)], [])
         except ConflictError as error:
             raise ConflictError(
                 f"the lake of the workspace {str(self.root)!r} was changed meanwhile. {NOTHING_APPLIED} "

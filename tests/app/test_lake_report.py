@@ -105,7 +105,7 @@ def test_joins_are_told_from_the_side_that_was_asked_about() -> None:
         "  0.66  customer -> orders.csv2[customer2]\n"
         "        all 2 values match, 50% of the 4 referenced ones; these are unique\n"
         "        both have: ann | bob\n"
-        "  ... and 4 more, with lower scores; see --limit\n"
+        "  ... and 4 more, with lower scores; see --top\n"
     )
     assert "customer2 <- orders.csv[customer]" in printed(joins(ind(), table=2))
     assert "1 join with orders.csv[customer]" in printed(joins(ind(), column="customer"))

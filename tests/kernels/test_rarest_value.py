@@ -112,13 +112,13 @@ def large() -> tuple[Any, list[tuple[int, int]], list[int], list[tuple[int, int,
     More columns than a block of bitmaps has; values of all columns, of one, and between; large columns.
     """
     rng = np.random.default_rng(1)
-    n = 40_000
+    n = 33_000
     sizes = rng.integers(1, 7, n)
     sizes[:30] = rng.integers(20, 120, 30)
     drawn = (3000 ** rng.random(sizes.sum())).astype(int)
     values = np.split(drawn, np.cumsum(sizes)[:-1])
     columns = [frozenset((int(v) * 2**50, 0) for v in column) for column in values]
-    deps = [sorted(columns[c]) for c in (*range(20), *rng.integers(0, n, 15).tolist())]
+    deps = [sorted(columns[c]) for c in (*range(12), *rng.integers(0, n, 8).tolist())]
     deps += [[(v * 2**50, 0) for v in vs] for vs in ([1], [1, 2], [1, 2, 3, 4], [2999, 1], [1, 77, 2, 500])]
     deps.append([(v * 2**50, 0) for v in range(1, 40)])
     missing = [len(dep) // 4 for dep in deps]

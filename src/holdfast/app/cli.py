@@ -19,7 +19,7 @@ import typer
 
 import holdfast
 from holdfast.app.calls import INTERRUPTED, Globals
-from holdfast.app.commands import changing, linking, normalising, reading, showing
+from holdfast.app.commands import changing, exploring, lakes, linking, normalising, reading, showing
 from holdfast.app.options import EngineName
 from holdfast.errors import hides_interrupt
 
@@ -73,6 +73,10 @@ for command in (
     changing.check,
     changing.check_all,
     showing.show,
+    lakes.link,
+    lakes.joins,
+    exploring.graph,
+    exploring.explore,
     linking.links,
     linking.export,
     normalising.normalise,

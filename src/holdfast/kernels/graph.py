@@ -180,9 +180,9 @@ def _join_small(offsets, neighbours, weights, sizes, order, smallest, largest, p
         best, most = -1, np.int64(0)
         for i in range(offsets[node], offsets[node + 1]):
             c = _root(parents, neighbours[i])
-            if c != node and sizes[c] + sizes[node] <= largest:
-                if found[c] > most or (found[c] == most and c < best):
-                    best, most = c, found[c]
+            better = found[c] > most or (found[c] == most and c < best)
+            if better and c != node and sizes[c] + sizes[node] <= largest:
+                best, most = c, found[c]
         for i in range(offsets[node], offsets[node + 1]):
             found[_root(parents, neighbours[i])] = 0
         if best >= 0:

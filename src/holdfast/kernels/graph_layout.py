@@ -38,6 +38,7 @@ STEPS_FIRST, STEPS = 150, 60  # on the coarsest level, and on each of the others
 FAR = 4.0  # nodes' distances beyond which repulsion falls with 1/d^3: regions need not push each other far
 CLOSEST = 0.75  # nodes are moved apart to this distance in the end, of a typical distance of 1
 GAP = 1.0  # between the parts of a graph that is not connected
+ROUNDS = 300  # of pushing circles apart
 SHARE = 0.6  # radius of the disc that k nodes fill, over sqrt(k)
 EPSILON = 1e-12
 
@@ -656,8 +657,58 @@ def packed(radii: NDArray[Any]) -> F32:
     return out
 
 
+@njit(cache=True, nogil=True)
+def _push(x, y, r, n_rounds):  # type: ignore[no-untyped-def]
+    """Push overlapping circles apart, the smaller one further. OUT: x, y. All pairs in each round."""
+    k = r.shape[0]
+    for _ in range(n_rounds):
+        moved = False
+        for i in range(k):
+            for j in range(i + 1, k):
+                dx, dy, least = x[j] - x[i], y[j] - y[i], r[i] + r[j]
+                d2 = dx * dx + dy * dy
+                if d2 < least * least * 0.999:
+                    d = math.sqrt(d2)
+                    if d < 1e-6 * least:
+                        angle = 2.399963 * j
+                        d = 1e-6 * least
+                        dx, dy = d * math.cos(angle), d * math.sin(angle)
+                    f = (least - d) / (d * least)
+                    x[i] -= f * dx * r[j]
+                    y[i] -= f * dy * r[j]
+                    x[j] += f * dx * r[i]
+                    y[j] += f * dy * r[i]
+                    moved = True
+        if not moved:
+            break
+    widest = 1.0
+    for i in range(k):
+        for j in range(i + 1, k):
+            dx, dy, least = x[j] - x[i], y[j] - y[i], r[i] + r[j]
+            widest = max(widest, least / (math.sqrt(dx * dx + dy * dy) + EPSILON))
+    x *= widest
+    y *= widest
+
+
+def apart(places: NDArray[Any], radii: NDArray[Any]) -> F32:
+    """Circles that do not overlap, near their places: float32[k, 2].
+
+    The places are first scaled so that the circles fill about half of the area. Then overlapping ones are
+    pushed apart; what overlaps still, after many rounds, is parted by scaling. No two places may be equal.
+    Cost: k^2 per round.
+    """
+    given, r = np.asarray(places, np.float64), np.asarray(radii, np.float64) * (1 + 1e-5)
+    if len(given) > 1:
+        width = 2 * math.sqrt(2 * float((r * r).sum()))
+        given = given * (width / max(float(np.ptp(given, axis=0).max()), EPSILON))
+    x, y = given[:, 0].copy(), given[:, 1].copy()
+    _push(x, y, frozen(r), ROUNDS)
+    return np.stack([x, y], axis=1).astype(np.float32)
+
+
 def warm_up() -> None:
     n = DIRECT + 20
     ends = np.arange(n - 1, dtype=np.int32), np.arange(1, n, dtype=np.int32)
     layout(n + 3, *ends, np.ones(n - 1))
+    apart(np.arange(6.0).reshape(3, 2), np.ones(3))
     repulsion(np.arange(3.0), np.arange(3.0), np.ones(3))

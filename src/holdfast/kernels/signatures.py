@@ -36,8 +36,8 @@ TILE = 8  # words of a row that are transposed together, so that they fill a cac
 CHUNK = 1024  # signatures that are run through a block before the next one, at most ...
 CHUNK_ROWS = 1 << 17  # ... and rows that they ask for: half a megabyte of row numbers
 SAMPLED_BLOCKS = 8  # the order of the rows is that of these blocks: reading all costs as much as a query
-# A block with at most so many active words is finished word by word.
-FEW = 16
+# Once the OR of the words of a block has at most so many bits, they are finished one by one.
+FEW = 8
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
@@ -253,11 +253,14 @@ def _rows_of(asked, first, order, ranks, flip, rows, starts):  # type: ignore[no
 def _active_words(block, rows, low, high, flip, found):  # type: ignore[no-untyped-def]
     """(active, next): AND rows until few words are left, or no row; which words, and the first row not used.
 
-    IN flat uint64[*], the matrix; base: where the block starts; IN rows uint32[*], of low:high. INOUT found
-    uint64[WORDS]; bit w of `active` says that word w of `found` is not 0.
+    IN block uint64[n_bits, WORDS]; IN rows uint32[*], of low:high. INOUT found uint64[WORDS]; bit w of
+    `active` says that word w of `found` is not 0.
     """
+    some = _ALL
     at = low
-    while at < high:
+    # That few words are left is told by the OR of all of them having few bits: to count them costs as much
+    # as the rows do.
+    while at < high and word_popcount(some) > FEW:
         # Four rows a round; where fewer are left the last one is repeated, which changes nothing.
         last = high - 1
         row_0 = block[rows[at]]
@@ -270,20 +273,11 @@ def _active_words(block, rows, low, high, flip, found):  # type: ignore[no-untyp
             found[w] = word
             some |= word
         at = min(at + 4, high)
-        if not some:
-            return _ZERO, at
-        active = _active(found)
-        if word_popcount(active) <= FEW:
-            return active, at
-    return _active(found), at
-
-
-@njit(cache=True, nogil=True)
-def _active(found):  # type: ignore[no-untyped-def]
     active = _ZERO
-    for w in range(_WORDS):
-        active |= np.uint64(found[w] != _ZERO) << w
-    return active
+    if some:
+        for w in range(_WORDS):
+            active |= np.uint64(found[w] != _ZERO) << w
+    return active, at
 
 
 @njit(cache=True, nogil=True)
@@ -300,6 +294,38 @@ def _rest_of_word(block, w, rows, low, high, flip, word):  # type: ignore[no-unt
         word &= block[rows[at], w] ^ flip
         at += 1
     return word
+
+
+@njit(cache=True, nogil=True)
+def _listed(word, i, first, numbers, columns, n):  # type: ignore[no-untyped-def]
+    """Append a pair for each bit of a word; how many pairs there are then."""
+    while word:
+        numbers[n] = i
+        columns[n] = first + word_lowest(word)
+        n += 1
+        word &= word - _ONE
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _in_order(numbers, columns, n_numbers, first, left, right):  # type: ignore[no-untyped-def]
+    """Pairs sorted by number, those of one in the order they have: OUT left, right int32[>= n]."""
+    places = np.zeros(n_numbers + 1, dtype=np.int64)
+    for number in numbers:
+        places[number + 1] += 1
+    for i in range(n_numbers):
+        places[i + 1] += places[i]
+    n = numbers.shape[0]
+    e = 0
+    while e < n:  # A block's pairs of one number are adjacent.
+        number = numbers[e]
+        place = places[number]
+        while e < n and numbers[e] == number:
+            left[place] = first + number
+            right[place] = columns[e]
+            place += 1
+            e += 1
+        places[number] = place
 
 
 @njit(cache=True, nogil=True)
@@ -373,23 +399,9 @@ def _propose(matrix, order, asked, allowed, flip, capacity):  # type: ignore[no-
                     if i >= live:
                         break
                     first = b * BLOCK + np.int64(here) * 64
-                    while word:
-                        numbers[n] = i
-                        columns[n] = first + word_lowest(word)
-                        n += 1
-                        word &= word - _ONE
+                    n = _listed(word, i, first, numbers, columns, n)
                 i += 1
-        places = np.zeros(live + 1, dtype=np.int64)
-        for e in range(n):
-            places[numbers[e] + 1] += 1
-        places[0] = n_pairs
-        for i in range(live):
-            places[i + 1] += places[i]
-        for e in range(n):
-            place = places[numbers[e]]
-            left[place] = n_done + numbers[e]
-            right[place] = columns[e]
-            places[numbers[e]] = place + 1
+        _in_order(numbers[:n], columns[:n], live, n_done, left[n_pairs:], right[n_pairs:])
         n_pairs += n
         n_done += live
         if live < n_chunk:

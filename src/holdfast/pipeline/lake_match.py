@@ -71,6 +71,10 @@ class Side:
         self.part, self.ref, self.options = Part(root, ref), ref, options
         self._dropped = open_array(root, dropped) if dropped is not None else np.empty(0, np.int32)
 
+    def same_part(self, other: Side) -> bool:
+        """Not `is`: two threads may both have opened it."""
+        return self.ref.first_column == other.ref.first_column
+
     def array(self, name: str) -> NDArray[Any]:
         return self.part.array(name)
 
@@ -285,8 +289,8 @@ def _matched(
 
 
 def max_missing(sizes: I32, options: LakeOptions) -> I32:
-    """How many of its values a dependent column may lack: `int(e * n)`, none for small columns."""
-    allowed = (options.max_error * sizes.astype(np.float64) + 1e-9).astype(np.int32)
+    """How many of its values a dependent column may lack: `int(e * n)`, never all; none for small columns."""
+    allowed = np.minimum(options.max_error * sizes.astype(np.float64) + 1e-9, sizes - 1.0).astype(np.int32)
     return np.where(sizes >= options.min_values, allowed, 0).astype(np.int32)
 
 
@@ -294,7 +298,7 @@ def _kept(pairs: Pairs, deps: Side, refs: Side, options: LakeOptions) -> Pairs:
     """Without the pair of a column with itself, and without those that cover too little."""
     dep, ref, shared = pairs
     keep: Bool = np.ones(len(dep), np.bool_)
-    if deps is refs:
+    if deps.same_part(refs):
         keep &= dep != ref
     if "coverage" in options.filters:
         keep &= shared >= options.tau * refs.sizes[ref]
@@ -439,7 +443,7 @@ def _touching(probe: Side, other: Side, columns: NDArray[Any], options: LakeOpti
 def count_removed(probe: Side, other: Side, deps: NDArray[Any], live: Bool) -> I64:
     """How many exact inclusions of these columns in live columns each filter keeps out; first, none does."""
     found = _look_up(probe, other, deps)
-    own = deps.astype(np.int64) if probe is other else np.full(len(deps), -1, np.int64)
+    own = deps.astype(np.int64) if probe.same_part(other) else np.full(len(deps), -1, np.int64)
     counts: I64 = removed(
         found.offsets,
         found.starts,

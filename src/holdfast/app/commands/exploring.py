@@ -6,27 +6,16 @@ import contextlib
 import os
 import sys
 import threading
-import webbrowser
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, Annotated
 
 import typer
 
 from holdfast.app.calls import note, open_workspace, reported
 from holdfast.app.report import Paper, name_text, plural, safe
 from holdfast.errors import UsageError, shorten_path
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from holdfast.discovery.lake_reader import LakeReader
-
-
-_AT_ONCE = 10_000  # rows that are Python objects at the same time
 
 
 class GraphFormat(StrEnum):
@@ -77,6 +66,8 @@ def _has_screen() -> bool:
 
 
 def _show(address: str) -> None:
+    import webbrowser
+
     with contextlib.suppress(webbrowser.Error, OSError):
         webbrowser.open(address)
 
@@ -106,70 +97,21 @@ def graph(
     with reported(ctx):
         if not 0 <= min_score <= 1:
             raise UsageError(f"--min-score is {min_score:g}; expected a score from 0 to 1, such as 0.3.")
+        from holdfast.app.export.graphs import write_graph
+        from holdfast.app.export.join_graph import JoinGraph
+
         with open_workspace(ctx) as ws:
             lake = ws.lake()
             if lake is None:
                 raise UsageError(
                     "the workspace has no lake, so there is no graph: link one with 'holdfast link'."
                 )
-            chosen = _Chosen(lake, component, min_score)
+            chosen = JoinGraph(ws.root, lake, component, min_score)
             with _written_to(output) as file:
-                chosen.write(export, file)
+                write_graph(export.value, chosen.nodes(), chosen.edges(), file)
             if not _is_standard(output):
                 told = f"{plural(chosen.n_tables, 'table')}, {plural(chosen.n_links, 'link')}"
                 Paper(sys.stdout).line(f"{name_text(str(output))}: {told} (version {lake.version})")
-
-
-class _Chosen:
-    """The links that are asked for, and the tables at their ends. Two passes, so that neither is held."""
-
-    def __init__(self, lake: LakeReader, component: int | None, min_score: float) -> None:
-        import numpy as np
-
-        n = lake.summary().n_components
-        if component is not None and component >= n:
-            known = f"numbers go from 0 to {n - 1:,}" if n else "no two of its tables are linked"
-            raise UsageError(f"the lake (version {lake.version}) has no component {component:,}: {known}.")
-        self._lake, self._min_score = lake, min_score
-        self._inside: NDArray[np.bool_] | None = None  # by table: whether it is of the component
-        if component is not None:
-            self._inside = np.zeros(lake.state.next_table, np.bool_)
-            for batch in lake.nodes():
-                own = batch.column("component").to_numpy() == component
-                self._inside[batch.column("table").to_numpy()[own]] = True
-        self._linked = np.zeros(lake.state.next_table, np.bool_)
-        self.n_links = 0
-        for batch in self._edges():
-            for end in ("dep_table", "ref_table"):
-                self._linked[batch.column(end).to_numpy()] = True
-            self.n_links += len(batch)
-        self.n_tables = int(self._linked.sum())
-
-    def _edges(self) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        for batch in self._lake.edges():
-            kept = batch.column("score").to_numpy() >= self._min_score
-            if self._inside is not None:
-                kept &= self._inside[batch.column("dep_table").to_numpy()]
-            yield batch.filter(pa.array(kept))
-
-    def _nodes(self) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        for batch in self._lake.nodes():
-            yield batch.filter(pa.array(self._linked[batch.column("table").to_numpy()]))
-
-    def write(self, format: GraphFormat, file: IO[str]) -> None:
-        from holdfast.app.export.graphs import write_graph
-
-        write_graph(format.value, _rows(self._nodes()), _rows(self._edges()), file)
-
-
-def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
-    for batch in batches:
-        for start in range(0, len(batch), _AT_ONCE):
-            yield from batch.slice(start, _AT_ONCE).to_pylist()
 
 
 def _is_standard(output: Path | None) -> bool:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.app.calls import no_lake, opened, open_workspace, print_json, reported
+import holdfast
+from holdfast.app.calls import open_workspace, opened, print_json, reported
 from holdfast.app.options import Json
-from holdfast.app.report import Paper, print_joins, print_lake_change
+from holdfast.app.report import Paper, print_joins, print_lake_change, print_lake_inds, print_lake_summary
 from holdfast.errors import UsageError
 from holdfast.storage.lake import FILTERS
+
+if TYPE_CHECKING:
+    from holdfast.discovery.lake_reader import LakeReader
+    from holdfast.model.lake import LakeInd
 
 
 class ProposerName(StrEnum):
     auto = "auto"
     signatures = "signatures"
-    index = "index"
+    by_index = "index"  # a text has a method `index`
 
 
 class StrategyName(StrEnum):
@@ -207,9 +213,87 @@ def joins(
         ws = open_workspace(ctx)
         lake = ws.lake()
         if lake is None:
-            raise no_lake()
-        found = lake.joins(wanted, limit=top, min_score=min_score, direction=direction.value)
+            raise UsageError("the workspace has no lake: link one first, with 'holdfast link SOURCE'.")
+        number, table, column = lake.subject(wanted)
+        found, n = lake.ranked_joins(wanted, top, min_score, direction.value)
         if as_json:
-            print_json({"version": lake.version, "joins": [ind.to_dict() for ind in found]})
+            told = {"version": lake.version, "table": table, "column": column, "n_joins": n}
+            print_json({**told, "joins": [ind.to_dict() for ind in found]})
         else:
-            print_joins(Paper(sys.stdout), wanted, found)
+            filters = lake.state.options.filters
+            print_joins(
+                Paper(sys.stdout),
+                found,
+                table=number,
+                name=table,
+                version=lake.version,
+                column=column,
+                n=n,
+                filters=filters,
+            )
+
+
+class LakeView:
+    """What `show` tells of a lake: its inclusions, or how it stands."""
+
+    def __init__(self, lake: LakeReader, table: str | None, *, alone: bool) -> None:
+        self.lake, self.table, self.alone = lake, table, alone
+
+    @classmethod
+    def of(
+        cls, ws: holdfast.Workspace, kind: str | None, table: str | None, at: int | None
+    ) -> LakeView | None:
+        """The view of the workspace's lake, if that is what is asked for, or part of it.
+
+        `alone`: nothing else is asked for, be it that the table is the lake's or that there are no others.
+        """
+        if kind not in (None, "ind") or at is not None:
+            return None
+        lake = ws.lake()
+        if lake is None:
+            return None
+        tracked = ws.tables()
+        if table is not None:
+            return None if table in tracked else cls(lake, table, alone=True)
+        inclusions = any("ind" in ws.kinds(name) for name in tracked)
+        return cls(lake, None, alone=not tracked or (kind == "ind" and not inclusions))
+
+    def show(self, *, as_json: bool, everything: bool) -> None:
+        """The inclusions one by one: there may be millions."""
+        if as_json:
+            self._print_json()
+            return
+        n = self.lake.state.n_inds if self.table is None else None
+        print_lake_inds(
+            Paper(sys.stdout),
+            self.lake.each_ind(self.table),
+            version=self.lake.version,
+            n=n,
+            subject=self.table,
+            everything=everything,
+        )
+
+    def print_summary(self, paper: Paper) -> None:
+        print_lake_summary(paper, self.lake.summary())
+
+    def _print_json(self) -> None:
+        """One document, written as it is read."""
+        inds = self.lake.each_ind(self.table)
+        print(f'{{\n  "version": {self.lake.version},\n  "dependencies": [', end="")
+        for i, ind in enumerate(inds):
+            print("," if i else "", json.dumps(ind_dict(ind), allow_nan=False), sep="\n    ", end="")
+        print("\n  ]\n}")
+
+
+def ind_dict(ind: LakeInd) -> dict[str, Any]:
+    """An inclusion as all inclusions are told to programs, with what is known of it in a lake."""
+    sides = (ind.dependent, ind.referenced)
+    dependent, referenced = ({"table": s.table, "columns": [s.column]} for s in sides)
+    return {
+        "kind": "ind",
+        "dependent": dependent,
+        "referenced": referenced,
+        "error": ind.missing / ind.n_dependent,
+        "coverage": ind.coverage,
+        "score": ind.score,
+    }

@@ -12,6 +12,7 @@ import typer
 
 import holdfast
 from holdfast.app.calls import dc_bounds, evidence_text, note, open_workspace, opened, print_json, reported
+from holdfast.app.commands.lakes import LakeView
 from holdfast.app.options import All, Json, OneTable
 from holdfast.app.report import (
     Paper,
@@ -109,7 +110,12 @@ def show(
         _check_kind(kind, max_error, with_empty, non_uniques)
         asked = _Asked(kind, table, at, max_error, with_empty, non_uniques, form, everything)
         if top is None:
-            view = _View(open_workspace(ctx), asked)
+            ws = open_workspace(ctx)
+            lake = LakeView.of(ws, kind, table, at)
+            if lake is not None and lake.alone:
+                lake.show(as_json=as_json, everything=everything)
+                return
+            view = _View(ws, asked)
         else:
             with opened(ctx) as ws:
                 view = _View(ws, asked)
@@ -118,6 +124,8 @@ def show(
             print_json(view.to_dict())
         else:
             view.print(Paper(sys.stdout), everything)
+            if top is None and lake is not None:
+                lake.print_summary(Paper(sys.stdout))
 
 
 def _check_top(kind: str | None, at: int | None, max_error: float) -> None:

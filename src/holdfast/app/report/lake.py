@@ -150,7 +150,7 @@ def print_joins(
             texts = " | ".join(cell(text, SAMPLE_WIDTH) for text in ind.samples)
             paper.line(("both have: ", "dim"), texts, indent=8)
     if n > len(inds):
-        paper.line((f"... and {n - len(inds):,} more, with lower scores; see --limit", "yellow"), indent=2)
+        paper.line((f"... and {n - len(inds):,} more, with lower scores; see --top", "yellow"), indent=2)
 
 
 def join_text(ind: LakeInd, table: int) -> str:

@@ -20,8 +20,11 @@ class Page {
   graph = null;
   answer = null; // of the component or cluster
   panel = null;
+  graphRequest = new Latest();
+  tableRequest = new Latest();
 
   constructor() {
+    this.#ask();
     const stage = byId("stage");
     this.message = el("div", { class: "message" });
     this.view = new GraphView(stage, {
@@ -42,8 +45,6 @@ class Page {
     this.tracked = new Tracked();
     this.filters = new Filters(byId("filters"), (values) => this.filtered(values));
     this.search = new Search(byId("search-text"), byId("search-results"), (id) => this.openTable(id));
-    this.graphRequest = new Latest();
-    this.tableRequest = new Latest();
     this.#wire();
   }
 
@@ -66,11 +67,20 @@ class Page {
     );
   }
 
-  async start() {
-    this.say(loading("Opening the lake"));
+  /** What every page needs is asked for first: setting up WebGL may take longer than the answers. */
+  #ask() {
     this.summaryRequest = get("summary");
     this.componentsRequest = this.summaryRequest.then((s) => (s.lake === null ? null : get("components")));
-    this.componentsRequest.catch(() => {}); // told below, and by those who wait for it
+    const { component, cluster } = parse(location.hash);
+    if (component !== undefined) {
+      const signal = this.graphRequest.next();
+      this.early = { wanted: `${component}/${cluster ?? ""}`, signal, answer: askGraph(component, cluster, signal) };
+    }
+    for (const request of [this.summaryRequest, this.componentsRequest, this.early?.answer]) request?.catch(() => {}); // told to those who wait
+  }
+
+  async start() {
+    this.say(loading("Opening the lake"));
     this.follow();
     try {
       this.summary = await this.summaryRequest;
@@ -240,12 +250,12 @@ class Page {
   }
 
   async #loadGraph(component, cluster) {
-    const signal = this.graphRequest.next();
+    const early = this.early?.wanted === this.graphAsked ? this.early : null;
+    this.early = null;
+    const signal = early?.signal ?? this.graphRequest.next();
     this.say(loading("Loading the graph"));
     try {
-      const answer = cluster === undefined
-        ? await get("component", { id: component, max_edges: MOST_EDGES }, { signal })
-        : await get("cluster", { component, id: cluster, max_edges: MOST_EDGES }, { signal });
+      const answer = await (early?.answer ?? askGraph(component, cluster, signal));
       if (!signal.aborted) this.#showGraph(answer);
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -391,6 +401,12 @@ class Page {
       component: (id) => this.overview.view.place(id),
     };
   }
+}
+
+function askGraph(component, cluster, signal) {
+  const path = cluster === undefined ? "component" : "cluster";
+  const which = cluster === undefined ? { id: component } : { component, id: cluster };
+  return get(path, { ...which, max_edges: MOST_EDGES }, { signal });
 }
 
 /** A route with a change; what is null in it is left out. */

@@ -1,6 +1,6 @@
 // The join graph of a component or cluster: tables are nodes, sized by their neighbours; edges lead from the
 // dependent table to the referenced one, the darker the better. Lines and points are drawn by a renderer (webgl.js,
-// or canvas2d.js without WebGL), labels and what the pointer highlights on a 2D canvas above it.
+// or canvas2d.js without a graphics card), labels and what the pointer highlights on a 2D canvas above it.
 
 import { Camera, fitted, gestures, zoomIn } from "./camera.js";
 import { CanvasRenderer } from "./canvas2d.js";
@@ -101,16 +101,19 @@ export class GraphView {
   }
 
   #makeRenderer() {
-    this.renderer = WebGlRenderer.on(this.canvas) ?? new CanvasRenderer(this.canvas);
-    this.canvas.addEventListener("webglcontextlost", () => {
-      // A canvas keeps the sort of context it was first asked for.
-      const fresh = el("canvas", { class: "layer" });
-      [fresh.width, fresh.height] = [this.canvas.width, this.canvas.height];
-      this.canvas.replaceWith(fresh);
-      this.canvas = fresh;
-      this.renderer = new CanvasRenderer(fresh);
-      if (this.graph !== null) this.#load();
-    });
+    this.renderer = WebGlRenderer.on(this.canvas);
+    if (this.renderer === null) this.#fallBack();
+    else this.canvas.addEventListener("webglcontextlost", () => this.#fallBack());
+  }
+
+  /** Without WebGL, or when it breaks down. A canvas keeps the sort of context it was first asked for. */
+  #fallBack() {
+    const fresh = el("canvas", { class: "layer" });
+    [fresh.width, fresh.height] = [this.canvas.width, this.canvas.height];
+    this.canvas.replaceWith(fresh);
+    this.canvas = fresh;
+    this.renderer = new CanvasRenderer(fresh);
+    if (this.graph !== null) this.#load();
   }
 
   /** A new graph, seen whole. */
@@ -150,14 +153,22 @@ export class GraphView {
   select(id) {
     const before = this.selected;
     this.selected = this.graph?.position.get(id) ?? -1;
-    if (this.selected >= 0 && this.selected !== before && this.selected !== this.clicked) {
-      const { camera, graph } = this;
-      camera.x = graph.x[this.selected];
-      camera.y = graph.y[this.selected];
-      camera.scale = Math.max(camera.zoom, Math.min(8, Math.sqrt(graph.n / 250))) * camera.whole;
-    }
+    if (this.selected >= 0 && this.selected !== before && this.selected !== this.clicked) this.#bring(this.selected);
     this.clicked = -1;
     this.#restate();
+  }
+
+  /** Moves to a node if it is out of view, or one of so many that its neighbours would be too close to tell. */
+  #bring(i) {
+    const { camera, graph } = this;
+    const margin = 48;
+    const [left, top] = this.#place(i);
+    const zoom = Math.min(8, Math.sqrt(graph.n / 400));
+    const inside = left > margin && top > margin && left < camera.width - margin && top < camera.height - margin;
+    if (inside && camera.zoom >= zoom) return;
+    camera.x = graph.x[i];
+    camera.y = graph.y[i];
+    camera.scale = Math.max(camera.zoom, zoom) * camera.whole;
   }
 
   /** Where a table is, in pixels of the window; null if it is not in this graph. */

@@ -3,6 +3,8 @@
 
 import { channels } from "./theme.js";
 
+const EMULATED = /swiftshader|llvmpipe|softpipe|software|basic render/i;
+
 const POINT = `#version 300 es
 in vec2 place;
 in float radius;
@@ -63,12 +65,15 @@ void main() {
 }`;
 
 export class WebGlRenderer {
-  /** null where WebGL 2 is not there. Without a graphics card smooth lines cost more than they are worth. */
+  /** null where WebGL 2 is not there, or only emulated: then canvas2d.js is faster, on another canvas. */
   static on(canvas) {
-    const wanted = { alpha: true, depth: false, powerPreference: "high-performance" };
-    const gl = canvas.getContext("webgl2", { ...wanted, antialias: true, failIfMajorPerformanceCaveat: true })
-      ?? canvas.getContext("webgl2", { ...wanted, antialias: false });
-    return gl === null ? null : new WebGlRenderer(gl);
+    const gl = canvas.getContext("webgl2", { alpha: true, antialias: true, depth: false, failIfMajorPerformanceCaveat: true });
+    if (gl === null) return null;
+    const known = gl.getExtension("WEBGL_debug_renderer_info");
+    const card = String(gl.getParameter(known === null ? gl.RENDERER : known.UNMASKED_RENDERER_WEBGL));
+    if (!EMULATED.test(card)) return new WebGlRenderer(gl);
+    gl.getExtension("WEBGL_lose_context")?.loseContext(); // gives its memory back
+    return null;
   }
 
   constructor(gl) {
