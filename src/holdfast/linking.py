@@ -98,14 +98,22 @@ class Linker(Pinner):
         return self._lake_step(base, action, step)
 
     def unlink(self, *tables: str) -> LakeChange:
-        """Take tables out of the lake, by name, with all inclusions that concern them."""
+        """Take tables out of the lake, by name, with all inclusions that concern them.
+
+        A name is the table's own, or the end of one that only one table has.
+        """
         if not tables:
             raise UsageError("no table is named: say which ones to drop.")
-        base = self.ledger.version
-        before = self._lake_state(base)
-        if before is None:
+        base, lake = self.ledger.version, self.lake()
+        if lake is None:
             raise _no_lake(self.root)
-        return self._lake_step(base, "drop", lambda work: work.drop(before, work.numbers_of(before, tables)))
+        numbers = set()
+        for name in tables:
+            found = lake.resolve(name)
+            if not isinstance(found, int):
+                raise UsageError(f"{shorten(name)} is a column: only whole tables are dropped.")
+            numbers.add(found)
+        return self._lake_step(base, "drop", lambda work: work.drop(lake.state, sorted(numbers)))
 
     def lake(self) -> LakeReader | None:
         """The lake, to read; None if there is none. Needs neither Spark nor kernels."""
@@ -178,7 +186,7 @@ class Linker(Pinner):
         detail = {name: getattr(change, name) for name in TOLD}
         try:
             # Not "drop": with that action the ledger would forget the whole lake.
-            told = "unlink" if action == "drop" else action
+            told = "link" if action == "link" else f"link --{action}"
             version = self._append(base, [CommitRow(LAKE, told, state.to_dict(), detail)], [])
         except ConflictError as error:
             raise ConflictError(

@@ -82,6 +82,15 @@ def in_portions(kernel: Any, index: Any, capacity: int, *more: Any) -> list[tupl
 @example(([[]], [frozenset()], {0}, set()), 1)
 @example(([[(0, 0)]], [], set(), set()), 5)
 @example(([[(0, 0)]] * 3, [frozenset({(0, 0)})] * 65, set(range(65)), {(0, 0)}), 1)
+@example(  # the rarest value has a bitmap, another has none
+    (
+        [[(5, 0), (0, 0)]],
+        [frozenset({(0, 0), (5, 0)}), frozenset({(5, 0)}), *[frozenset({(0, 0)})] * 5],
+        set(range(7)),
+        {(5, 0)},
+    ),
+    9,
+)
 @example(([[(5, 2), (5, 1)]], [frozenset({(5, 1)})] * 3, {0, 1, 2}, {(5, 1)}), 1)
 def test_containing(lake: tuple[Deps, list[Column], set[int], set[Value]], capacity: int) -> None:
     deps, columns, allowed, mapped = lake
@@ -141,11 +150,12 @@ def with_bitmaps(index: Any, min_length: int) -> Any:
     return offsets, starts, lengths, slots, postings, maps, allowed
 
 
-@pytest.mark.parametrize("min_length", [10**9, 1000, 1])
-def test_large_lake(large: Any, min_length: int) -> None:
-    """Merged, galloped, tested by bits, intersected block by block: the same."""
+@pytest.mark.parametrize(("min_length", "odd"), [(10**9, 1), (1000, 10**9), (1, 10**9), (1, 2), (1, 3)])
+def test_large_lake(large: Any, min_length: int, odd: int) -> None:
+    """Merged, galloped, tested by bits, intersected block by block: the same; each `odd`-th has no bitmap."""
     index, contain, missing, nearly = large
     index = with_bitmaps(index, min_length)
+    index[3][::odd] = -1
     assert in_portions(rarest_value.containing, index, 10**7) == contain
     assert in_portions(rarest_value.containing, index, 9000) == contain
     found = in_portions(rarest_value.nearly_containing, index, 10**7, np.array(missing, np.int32))

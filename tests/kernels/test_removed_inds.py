@@ -126,7 +126,7 @@ def test_more_columns_than_a_block() -> None:
     ]
     *maps, live_words = (row.view(np.uint64) for row in words)
     deps = [[0], [0, 1], [0, 1, 2], [0, 1, 2], [3, 4], [1, 2, 3, 4], [5, 0], [5], [4, 5]] * 3
-    dep_flags = np.array([4] * 9 + [2] * 9 + [1] * 9, np.uint8)
+    dep_flags = np.array([2] * 9 + [4] * 9 + [1] * 9, np.uint8)
     ids = np.array([int(np.flatnonzero(member[dep].all(axis=0))[0]) if dep != [4, 5] else -1 for dep in deps])
     listed = [v for dep in deps for v in dep]
     offsets = np.cumsum([0, *map(len, deps)])
@@ -158,3 +158,37 @@ def test_more_columns_than_a_block() -> None:
         assert ask(slots, filters) == counts
         assert ask(np.full_like(slots, -1), filters) == counts
         assert ask(np.where(slots % 2 == 0, slots, -1), filters) == counts
+
+
+def test_more_deps_than_are_remembered() -> None:
+    """All sets of 15 frequent values, each twice, in any order: none is taken for another."""
+    rng = np.random.default_rng(4)
+    n = 300
+    member = rng.random((15, n)) < 0.8
+    lengths = member.sum(axis=1).astype(np.int32)
+    starts = np.cumsum(lengths) - lengths
+    postings = np.concatenate([np.flatnonzero(row) for row in member]).astype(np.int32)
+    packed = np.packbits(np.pad(member, ((0, 0), (0, -n % 64))), axis=1, bitorder="little")
+    flags = rng.choice(np.array([0, 4], np.uint8), n)
+    sets = np.repeat(np.arange(1 << 15), 2)
+    rng.shuffle(sets)
+    chosen = (sets[:, None] >> np.arange(15)) & 1 == 1
+    listed = np.nonzero(chosen)[1]
+    found = removed_inds.removed(
+        np.append(0, np.cumsum(chosen.sum(axis=1))),
+        starts[listed],
+        lengths[listed],
+        listed.astype(np.int32),
+        postings,
+        packed.view(np.uint64),
+        np.zeros(len(sets), np.uint8),
+        np.full(len(sets), -1),
+        flags,
+        member.sum(axis=0).astype(np.int32),
+        np.array(reference.bits(range(n), n), np.uint64),
+        0.2,
+        4,
+    )
+    # A column contains each set of the values that it has but the empty one.
+    each = 2 * (2 ** member.sum(axis=0) - 1)
+    assert found.tolist() == [int(each[flags == 4].sum()), 0, 0, int(each[flags == 0].sum()), 0]

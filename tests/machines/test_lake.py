@@ -318,14 +318,14 @@ class CollidingPartialLakes(PartialLakes):
 
 
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-MACHINES = [(Lakes, 10), (PartialLakes, 8), (CollidingLakes, 4), (CollidingPartialLakes, 3)]
+MACHINES = [(Lakes, 6), (PartialLakes, 5), (CollidingLakes, 2), (CollidingPartialLakes, 2)]
 
 
 @pytest.mark.parametrize(("machine", "n"), MACHINES)
 def test_lakes(machine: type[Lakes], n: int) -> None:
     run_state_machine_as_test(
         machine,
-        settings=settings(max_examples=n, stateful_step_count=10, deadline=None, suppress_health_check=QUIET),
+        settings=settings(max_examples=n, stateful_step_count=9, deadline=None, suppress_health_check=QUIET),
     )
 
 

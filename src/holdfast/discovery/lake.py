@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from holdfast.errors import NOTHING_APPLIED, SourceError, UnknownTableError, shorten
+from holdfast.errors import NOTHING_APPLIED, SourceError, shorten
 from holdfast.model.lake import BAD_LISTED
 from holdfast.pipeline.engine import Engine, Progress
 from holdfast.pipeline.lake_files import LakeReadOptions, plan_lake
@@ -149,8 +149,9 @@ class LakeWork:
             proposer=proposer,
         )
 
-    def drop(self, before: LakeState, gone: I32) -> LakeStep:
-        """Take tables out, by their numbers."""
+    def drop(self, before: LakeState, tables: Sequence[int]) -> LakeStep:
+        """Take tables out, by their numbers, ascending."""
+        gone = np.array(tables, np.int32)
         removed = np.array([before.removed.get(name, 0) for name in FILTERS], np.int64)
         if before.options.filters:
             with self._phase("counting what goes") as progress:
@@ -210,7 +211,7 @@ class LakeWork:
         skipped = again
         replaced = np.empty(0, np.int32)
         if before.parts:
-            old, numbers = self.live_names(before)
+            old, numbers = self._live_names(before)
             if mode == "replace":
                 replaced = numbers[np.asarray(pc.is_in(old, value_set=names))]
             else:
@@ -222,7 +223,7 @@ class LakeWork:
         told = [(s, reasons[0] if again[i] else reasons[-1]) for i, s in zip(at, sources, strict=False)]
         return (at + before.next_table).astype(np.int32), replaced, told
 
-    def live_names(self, state: LakeState) -> tuple[pa.Array, I32]:
+    def _live_names(self, state: LakeState) -> tuple[pa.Array, I32]:
         """(names, numbers) of the tables that a lake has."""
         names = [Part(self.root, part).tables(["name"])["name"] for part in state.parts]
         whole = pa.chunked_array([c for n in names for c in n.chunks], pa.string()).combine_chunks()
@@ -230,16 +231,6 @@ class LakeWork:
         live[self._dropped(state)] = False
         numbers = np.flatnonzero(live).astype(np.int32)
         return whole.take(pa.array(numbers)), numbers
-
-    def numbers_of(self, state: LakeState, tables: Iterable[str]) -> I32:
-        """The numbers of tables by name; all of them must be there."""
-        old, numbers = self.live_names(state)
-        wanted = list(dict.fromkeys(tables))
-        at = pc.index_in(pa.array(wanted, pa.string()), value_set=old).to_pylist()
-        for name, found in zip(wanted, at, strict=True):
-            if found is None:
-                raise UnknownTableError.from_missing(name, old.to_pylist())
-        return np.sort(numbers[np.array(at, np.int64)])
 
     def _dropped(self, state: LakeState) -> I32:
         return open_array(self.root, state.dropped) if state.dropped else np.empty(0, np.int32)

@@ -218,16 +218,15 @@ class _Grouped:
         self.sizes: I64 = np.ones(n, np.int64)
         self.left, self.right, self.weights = left, right, weights
         self.loops: I64 = np.bincount(left[left == right], weights[left == right], n).astype(np.int64)
-        self.adjacent: tuple[Any, ...] = _adjacency(n, *map(frozen, (left, right, weights)))
+        self.adjacent: tuple[Any, ...] = _adjacency(n, frozen(left), frozen(right), frozen(weights))
 
     def __len__(self) -> int:
         return len(self.sizes)
 
     def merge(self, parents: I32) -> None:
         """Communities of one parent become one; they are numbered by their parents."""
-        roots, dense = np.unique(parents, return_inverse=True)
-        n = len(roots)
-        dense = dense.astype(np.int32)
+        roots, at = np.unique(parents, return_inverse=True)
+        n, dense = len(roots), at.astype(np.int32)
         self.labels = dense[self.labels]
         self.sizes = np.bincount(dense, self.sizes, n).astype(np.int64)
         low, high = dense[self.left].astype(np.int64), dense[self.right].astype(np.int64)
@@ -236,7 +235,7 @@ class _Grouped:
         self.left, self.right = (keys // n).astype(np.int32), (keys % n).astype(np.int32)
         loops = self.left == self.right
         self.loops = np.bincount(self.left[loops], self.weights[loops], n).astype(np.int64)
-        self.adjacent = _adjacency(n, *map(frozen, (self.left, self.right, self.weights)))
+        self.adjacent = _adjacency(n, frozen(self.left), frozen(self.right), frozen(self.weights))
 
     def degrees(self) -> I64:
         """The weight at each community, that of its inner edges twice."""
@@ -297,11 +296,7 @@ def communities(
         beside = _closest(graph)
         order = small[np.argsort(beside[small], kind="stable")].astype(np.int32)
         parents = np.arange(len(graph), dtype=np.int32)
-        _bundle(
-            *map(frozen, (graph.sizes, order, beside)),
-            largest,
-            parents,
-        )
+        _bundle(frozen(graph.sizes), frozen(order), frozen(beside), largest, parents)
         graph.merge(parents)
     firsts = np.full(len(graph), n, np.int64)
     np.minimum.at(firsts, graph.labels, np.arange(n))

@@ -1,9 +1,10 @@
 """Drawing a graph: places for its nodes, and places for circles that must not overlap.
 
-The drawing is a balance of forces: all nodes repel each other as charges in the plane do, with 1/d, and an
-edge pulls with strength * d. The strength of an edge is its weight over the smaller of the weights at its
-ends. So the leaves of a star fill a disc, and so do the nodes of a clique, in both cases as dense as the
-nodes of other parts, however many there are; with equal strengths a clique would fall into a point.
+The drawing is a balance of forces: nodes repel each other as charges in the plane do, with 1/d, and an edge
+pulls with strength * d, and harder if it is longer than the discs of the neighbours at its ends. An edge is
+the weaker, the more edges both of its ends have. So the leaves of a star fill a disc, and so do the nodes of
+a clique, about as dense as the nodes of other parts, however many there are; with equal strengths a clique
+would fall into a point.
 
 Forces are balanced on several levels: nodes are merged in pairs until a handful is left, and each coarse
 drawing is the start of the next finer one, so that few steps suffice on each. Repulsion is that of Barnes
@@ -518,8 +519,8 @@ def layouts(n: int, left: I32, right: I32, weights: NDArray[Any], seed: int = 0)
     firsts = np.append(np.flatnonzero(np.diff(parts[order], prepend=-1)), n).astype(np.int64)
     told = np.asarray(weights, np.float64)
     told = np.maximum(told, 1e-3 * np.max(told, initial=0.0) + EPSILON)
-    ends = (np.asarray(left, np.int32), np.asarray(right, np.int32), told)
-    adjacent = _both_ends(n, frozen(rank), *map(frozen, ends))
+    ends = frozen(np.asarray(left, np.int32)), frozen(np.asarray(right, np.int32))
+    adjacent = _both_ends(n, frozen(rank), *ends, frozen(told))
     placed = np.zeros((n, 2), np.float32)
     _each(frozen(firsts), *map(frozen, adjacent), seed, placed)
     out = np.empty_like(placed)

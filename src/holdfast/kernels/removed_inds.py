@@ -171,7 +171,7 @@ def _removed(  # type: ignore[no-untyped-def]
         if all_mapped(order, n, lengths, slots, n_words):
             # Only the first class matters to a filtered dep, all of them to another: two kinds.
             only_total = dep_class != 0
-            hashed = np.uint64(n) * np.uint64(2) + np.uint64(only_total)
+            hashed = np.uint64(n)
             for v in range(low, high):
                 hashed = (hashed ^ np.uint64(starts[v])) * np.uint64(0x9E3779B97F4A7C15)
                 hashed ^= hashed >> np.uint64(29)
@@ -211,10 +211,9 @@ def _removed(  # type: ignore[no-untyped-def]
                 for k in range(5):
                     remembered_counts[place, k] = counts[k]
             if own >= 0 and has_bit(live, own) != 0 and _has_all(order, n, slots, maps, own):
+                # To a filtered dep all but the first class are one: there, any of them will do.
                 what = classes[own]
-                if only_total:
-                    what = what if what == _IS_NULL else 0
-                elif what == 0 and coverage and n < tau * sizes[own]:
+                if what == 0 and coverage and n < tau * sizes[own]:
                     what = _IS_LARGE
                 counts[what] -= 1
         else:

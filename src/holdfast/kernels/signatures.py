@@ -102,7 +102,7 @@ def transposed(signatures: U64, n_bits: int) -> U64:
     """The matrix of some signatures: uint64[ceil(n / BLOCK), n_bits, WORDS].
 
     IN signatures uint64[n, ceil(n_bits / 64)]. Bit c % 64 of word [c // BLOCK, r, (c % BLOCK) // 64] is bit
-    r of signature c; the columns from n on, up to the end of the last block, have no bits. Cost: 0.1
+    r of signature c; the columns from n on, up to the end of the last block, have no bits. Cost: 0.4
     microseconds for 64 words.
     """
     matrix = np.zeros((-(-len(signatures) // BLOCK), n_bits, WORDS), dtype=np.uint64)
@@ -164,7 +164,8 @@ def dep2refs(matrix: U64, deps: U64, allowed: U64, capacity: int) -> tuple[I32, 
     unless the first dep alone has more; n_done is at least 1 if there is a dep at all. A signature without
     bits is contained in every allowed column.
 
-    Cost: for each dep and block about 4 rows of 64 words, some more for each word that is left then.
+    Cost: for each dep and block about 4 rows of 64 words, some more for each word that is left then: 0.2 to
+    0.4 microseconds (m = 650, k = 6, p = 2, 8 values a column), and 15 to 25 ns for each pair.
     """
     return _proposed(matrix, deps, allowed, capacity, inverted=False)
 
@@ -175,8 +176,8 @@ def ref2deps(matrix: U64, refs: U64, allowed: U64, capacity: int) -> tuple[I32, 
     As `dep2refs`, with the roles exchanged: IN refs uint64[r, W]; sorted by (ref, dep). A column without
     bits is part of every ref, also one behind the last column: `allowed` must leave out what is not there.
 
-    Cost: a row rules out as many columns as have its bit, so it takes dozens of rows where `dep2refs` takes
-    a few: use it if the refs are few, and for what is asked of new refs about old columns.
+    Cost: a row rules out only the columns that have its bit, so it takes dozens of rows where `dep2refs`
+    takes a few, 2 to 4 microseconds for each ref and block: for new refs, of which old columns are asked.
     """
     return _proposed(matrix, refs, allowed, capacity, inverted=True)
 

@@ -2,7 +2,7 @@
 
 Input are files of links between tables, where a pair may occur in several. A constant number of jobs:
 
-    forest_part      a group of link files   -> its spanning forest, how many links each tree has
+    forest_part      a group of link files   -> its spanning forest, how many links each table has
     number_tables    all forests             -> the component of each table, units of work
     deal_part        a group of link files   -> its links by unit
     merge_unit       a unit                  -> edges, one per pair, written; the strongest of them
@@ -17,7 +17,7 @@ counts. Everything depends on the links alone, not on how files and tasks divide
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +143,7 @@ def draw(
     payloads = []
     for first, last, first_unit, last_unit in numbered["runs"]:
         own = merged[first_unit:last_unit]
-        chosen, edges = [m["chosen"] for m in own], [m["edges"] for m in own]
+        chosen, edges = [m["chosen"] for m in own], [m["edges"] for m in own if m["edges"]]
         payloads.append({**shared, "first": first, "last": last, "chosen": chosen, "edges": edges})
     drawn = run(draw_run, payloads)
     (overview,) = run(write_overview, [{**shared, "drawn": [d["drawn"] for d in drawn]}])
@@ -180,7 +180,7 @@ def _grouped(links: Sequence[FileRef]) -> list[list[FileRef]]:
 
 
 def forest_part(payload: Payload) -> bytes:
-    """The spanning forest of the links of some files, and how many links each of its trees has."""
+    """The spanning forest of the links of some files, and how many links each table has."""
     root = Path(payload["root"])
     dead = _array(root, payload["dead"])
     n = len(dead)
@@ -190,11 +190,12 @@ def forest_part(payload: Payload) -> bytes:
         left, right = forest(n, np.concatenate([left, dep]), np.concatenate([right, ref]))
         counts += np.bincount(dep, minlength=n)
     tables = np.flatnonzero(counts)
-    arrays = {"left": left, "right": right, "tables": tables.astype(np.int32), "counts": counts[tables]}
+    trees: dict[str, NDArray[Any]] = {"left": left, "right": right}
+    arrays = {**trees, "tables": tables.astype(np.int32), "counts": counts[tables]}
     return _told(forest=_staged(payload, "forest", arrays), n_links=int(counts.sum()))
 
 
-def _links(root: Path, refs: Sequence[Payload], dead: Bool) -> Any:
+def _links(root: Path, refs: Sequence[Payload], dead: Bool) -> Iterator[tuple[I32, I32, I32, F32]]:
     """(dep, ref, n_inds, score) of links between two live tables, batch by batch."""
     names = ("dep_table", "ref_table", "n_inds", "score")
     for batch in parquet_batches(root, [FileRef.from_dict(r) for r in refs], names, BATCH_ROWS):
@@ -207,7 +208,7 @@ def _links(root: Path, refs: Sequence[Payload], dead: Bool) -> Any:
 def number_tables(payload: Payload) -> bytes:
     """The component of each table, numbered by size; tables by component; units and runs.
 
-    A *run* is [first, last) of components and [first, last) of units: components that are drawn together.
+    A *run* is a run of components that are drawn together, and of the units that have their links.
     """
     root, n = Path(payload["root"]), int(payload["n_tables"])
     planted = [_bundle(root, ref, "forest") for ref in payload["forests"]]
@@ -238,36 +239,31 @@ def number_tables(payload: Payload) -> bytes:
         numbers=_staged(payload, "numbers", arrays),
         n_components=len(roots),
         n_isolated=int((~linked & ~dead).sum()),
-        n_units=int(n_units[first := [r[0] for r in runs]].sum()) if runs else 0,
-        runs=[
-            [*r, int(first_unit[c]), int(first_unit[c] + n_units[c])]
-            for r, c in zip(runs, first, strict=True)
-        ]
-        if runs
-        else [],
+        n_units=int((first_unit + n_units).max(initial=0)),
+        runs=runs,
     )
 
 
 def _units(costs: I64, unit: int) -> tuple[I64, I64, list[list[int]]]:
-    """(first unit, number of units) of each component, and the runs of components that share units.
+    """(first unit, number of units) of each component, and the runs: [component, end, unit, end].
 
     A component of a greater cost than a unit's has units, and a run, of its own.
 
-    >>> [a.tolist() for a in _units(np.array([25, 4, 4, 4]), 10)[:2]]
-    [[0, 3, 3, 4], [3, 1, 1, 1]]
+    >>> first, count, runs = _units(np.array([25, 4, 4, 4]), 10)
+    >>> first.tolist(), count.tolist(), runs
+    ([0, 3, 3, 4], [3, 1, 1, 1], [[0, 1, 0, 3], [1, 3, 3, 4], [3, 4, 4, 5]])
     """
-    if not len(costs):
-        return np.empty(0, np.int64), np.empty(0, np.int64), []
     n_units = np.maximum(1, -(-costs // unit))
     alone = n_units > 1
     block = np.cumsum(np.where(alone, 0, costs)) // unit
     starts = np.ones(len(costs), np.bool_)
     starts[1:] = alone[1:] | alone[:-1] | (block[1:] != block[:-1])
     firsts = np.flatnonzero(starts)
-    before = np.append(0, np.cumsum(n_units[firsts]))[:-1]
-    ends = np.append(firsts[1:], len(costs))
-    runs = [[int(a), int(b)] for a, b in zip(firsts, ends, strict=True)]
-    return before[np.cumsum(starts) - 1], n_units, runs
+    ends = np.append(firsts[1:], len(costs)) if len(firsts) else firsts
+    until = np.cumsum(n_units[firsts])
+    since = until - n_units[firsts]
+    runs: list[list[int]] = np.stack([firsts, ends, since, until], axis=1).tolist()
+    return since[np.cumsum(starts) - 1], n_units, runs
 
 
 # -- edges -------------------------------------------------------------------------------------
@@ -302,8 +298,9 @@ def merge_unit(payload: Payload) -> bytes:
     key = (dep.astype(np.int64) << 32) | ref
     order = np.argsort(key, kind="stable")
     firsts = np.flatnonzero(np.diff(key[order], prepend=-1))
-    n_inds = np.minimum(np.add.reduceat(n_inds[order].astype(np.int64), firsts), np.iinfo(np.int32).max)
-    score = np.maximum.reduceat(score[order], firsts)
+    n_inds = _reduced(np.add, n_inds[order].astype(np.int64), firsts)
+    n_inds = np.minimum(n_inds, np.iinfo(np.int32).max)
+    score = _reduced(np.maximum, score[order], firsts)
     key = key[order[firsts]]
     dep, ref = (key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32)
 
@@ -311,15 +308,15 @@ def merge_unit(payload: Payload) -> bytes:
     sizes = np.diff(numbers.array("starts"))
     component = _array(root, payload["components"])
     own = component[dep]
-    order = np.lexsort((ref, dep, -score, own))
+    order = _best_first(own, score)
     table = pa.table([own[order], dep[order], ref[order], n_inds[order], score[order]], EDGES_SCHEMA.names)
-    edges = _parquet(payload, "edges", table.cast(EDGES_SCHEMA))
+    edges = _parquet(payload, "edges", table.cast(EDGES_SCHEMA)) if len(dep) else None
 
     left, right, best = _undirected(dep, ref, score)
     tables, degrees = np.unique(np.concatenate([left, right]), return_counts=True)
     chosen = _strongest(component, sizes, left, right, best)
     members, at = np.unique(own, return_inverse=True)
-    arrays = {
+    arrays: dict[str, NDArray[Any]] = {
         "left": left[chosen],
         "right": right[chosen],
         "score": best[chosen],
@@ -333,12 +330,11 @@ def merge_unit(payload: Payload) -> bytes:
 
 def _unit_links(root: Path, dealt: Sequence[Payload], unit: int) -> tuple[I32, I32, I32, F32]:
     parts = []
-    for ref in dealt:
+    for ref in dealt:  # there is one at least, or there would be no unit
         bundle = _bundle(root, ref, "links")
         starts = bundle.array("starts")
         low, high = int(starts[unit]), int(starts[unit + 1])
-        if low < high:
-            parts.append([bundle.array(name)[low:high] for name in ("dep", "ref", "n_inds", "score")])
+        parts.append([bundle.array(name)[low:high] for name in ("dep", "ref", "n_inds", "score")])
     dep, other, n_inds, score = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return dep, other, n_inds, score
 
@@ -350,17 +346,30 @@ def _undirected(dep: I32, ref: I32, score: F32) -> tuple[I32, I32, F32]:
     order = np.argsort(key, kind="stable")
     firsts = np.flatnonzero(np.diff(key[order], prepend=-1))
     pairs = key[order[firsts]]
-    best = np.maximum.reduceat(score[order], firsts) if len(firsts) else score
+    best = _reduced(np.maximum, score[order], firsts)
     return (pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32), best
+
+
+def _best_first(component: I32, score: F32) -> I64:
+    """The order by component and falling score; ties as they come. One sort of whole numbers."""
+    bits = (np.maximum(score, 0) + np.float32(0)).astype(np.float32).view(np.uint32)
+    key = (component.astype(np.uint64) << np.uint64(32)) | (~bits).astype(np.uint64)
+    return np.argsort(key, kind="stable")
+
+
+def _reduced(ufunc: np.ufunc, values: NDArray[Any], firsts: I64) -> NDArray[Any]:
+    """`reduceat`, which refuses to reduce nothing. A share of a component may be empty."""
+    return ufunc.reduceat(values, firsts) if len(firsts) else values
 
 
 def _strongest(component: I32, sizes: I64, left: I32, right: I32, score: F32) -> I64:
     """Which edges to draw: a spanning forest of the best, and the best few per table of a component.
 
-    The choice among the chosen of several shares of the edges is that among all.
+    Edges come by (left, right), which decides among equal scores. So the choice among the chosen of several
+    shares of the edges is that among all.
     """
     own = component[left]
-    order = np.lexsort((right, left, -score, own))
+    order = _best_first(own, score)
     own = own[order]
     rank = np.arange(len(order)) - np.searchsorted(own, own)
     kept = rank < EDGES_PER_TABLE * sizes[own]
@@ -380,14 +389,16 @@ def draw_run(payload: Payload) -> bytes:
     starts = numbers.array("starts")
     tables = numbers.array("tables")[starts[first] : starts[last]]
     n = len(tables)
-    local = _Local(tables)
+    local = np.full(len(component), -1, np.int32)  # the position of a table in the run
+    local[tables] = np.arange(n, dtype=np.int32)
     parts = [_bundle(root, ref, "chosen") for ref in payload["chosen"]]
     left, right, score = (np.concatenate([p.array(k) for p in parts]) for k in ("left", "right", "score"))
-    chosen = _strongest(component, np.diff(starts), left, right, score)
-    a, b, weights = local(left[chosen]), local(right[chosen]), score[chosen]
+    order = np.argsort((left.astype(np.int64) << 32) | right)
+    chosen = order[_strongest(component, np.diff(starts), left[order], right[order], score[order])]
+    a, b, weights = local[left[chosen]], local[right[chosen]], score[chosen]
     degrees, n_inds = np.zeros(n, np.int32), np.zeros(last - first, np.int64)
     for p in parts:
-        np.add.at(degrees, local(p.array("tables")), p.array("degrees"))
+        np.add.at(degrees, local[p.array("tables")], p.array("degrees"))
         np.add.at(n_inds, p.array("components") - first, p.array("n_inds"))
 
     begins = starts[first : last + 1] - starts[first]
@@ -405,7 +416,9 @@ def draw_run(payload: Payload) -> bytes:
         mine = (a >= low) & (a < high)
         group = _Clustered(a[mine] - low, b[mine] - low, weights[mine], tables[low:high], degrees[low:high])
         places[low:high], clusters[low:high] = group.places, group.labels
-        own, links = group.written(first + c, _between(root, payload["edges"], first + c, group))
+        labels = np.full(len(component), -1, np.int32)
+        labels[tables[low:high]] = group.labels
+        own, links = group.written(first + c, _between(root, payload["edges"], first + c, labels))
         told["clusters"].append(own)
         told["cluster_links"].append(links)
     own = component[tables]
@@ -418,17 +431,6 @@ def draw_run(payload: Payload) -> bytes:
         drawn=_staged(payload, "drawn", {"hubs": hubs, "n_inds": n_inds}),
         **{name: _parquet(payload, name, pa.concat_tables(t)) if t else None for name, t in told.items()},
     )
-
-
-class _Local:
-    """Positions of tables in an array of them, which need not be sorted."""
-
-    def __init__(self, tables: I32) -> None:
-        self.order = np.argsort(tables, kind="stable")
-        self.sorted = tables[self.order]
-
-    def __call__(self, tables: I32) -> I32:
-        return self.order[np.searchsorted(self.sorted, tables)].astype(np.int32)
 
 
 def _hubs(groups: I32, degrees: I32, tables: I32, n_groups: int) -> I64:
@@ -446,7 +448,6 @@ class _Clustered:
         self.tables, self.degrees = tables, degrees
         self.labels = communities(n, left, right, weights, SEED, largest=CLUSTERED)
         self.sizes = np.bincount(self.labels)
-        self.local = _Local(tables)
         self.places = np.zeros((n, 2), np.float32)
         inner = self.labels[left] == self.labels[right]
         left, right, weights = left[inner], right[inner], weights[inner]
@@ -456,11 +457,7 @@ class _Clustered:
         rank[members] = np.arange(n, dtype=np.int32)
         by_cluster = np.argsort(self.labels[left], kind="stable")
         left, right, weights = rank[left[by_cluster]], rank[right[by_cluster]], weights[by_cluster]
-        cuts = (
-            np.searchsorted(left, begins)
-            if not len(left)
-            else np.searchsorted(self.labels[members[left]], np.arange(len(begins)))
-        )
+        cuts = np.searchsorted(self.labels[members[left]], np.arange(len(begins)))
         for c in range(len(self.sizes)):
             low, high = int(begins[c]), int(begins[c + 1])
             edges = slice(int(cuts[c]), int(cuts[c + 1]))
@@ -485,15 +482,18 @@ class _Clustered:
         return own, pa.table(columns, CLUSTER_LINKS_SCHEMA.names).cast(CLUSTER_LINKS_SCHEMA)
 
 
-def _between(root: Path, edges: Sequence[Payload], component: int, group: _Clustered) -> tuple[I32, I32, I64]:
-    """(left, right, n): how many edges join two clusters of a component, of all that were written."""
-    k = len(group.sizes)
+def _between(root: Path, edges: Sequence[Payload], component: int, labels: I32) -> tuple[I32, I32, I64]:
+    """(left, right, n): how many edges join two clusters of a component, of all that were written.
+
+    `labels`: the cluster of each table of the lake.
+    """
+    k = int(labels.max()) + 1
     keys, counts = np.empty(0, np.int64), np.empty(0, np.int64)
     names = ("component", "dep_table", "ref_table")
     for batch in parquet_batches(root, [FileRef.from_dict(r) for r in edges], names, BATCH_ROWS):
         own, dep, ref = (_numpy(batch.column(name)) for name in names)
         mine = own == component
-        a, b = (group.labels[group.local(side[mine])].astype(np.int64) for side in (dep, ref))
+        a, b = (labels[side[mine]].astype(np.int64) for side in (dep, ref))
         apart_from = a != b
         a, b = a[apart_from], b[apart_from]
         found, n = np.unique(np.minimum(a, b) * k + np.maximum(a, b), return_counts=True)

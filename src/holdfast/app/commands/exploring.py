@@ -62,7 +62,11 @@ def explore(
 def _has_screen() -> bool:
     """Whether there is somebody to look, and a screen: without one a browser in the terminal might start."""
     screen = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    return sys.stdout.isatty() and bool(screen)
+    return _shows_to_a_person() and bool(screen)
+
+
+def _shows_to_a_person() -> bool:
+    return sys.stdout.isatty()
 
 
 def _show(address: str) -> None:
@@ -122,7 +126,7 @@ def _is_standard(output: Path | None) -> bool:
 def _written_to(output: Path | None) -> Iterator[IO[str]]:
     """Where a text is written piece by piece, in UTF-8; a file is there whole or not at all."""
     if output is None or _is_standard(output):
-        if sys.stdout.isatty():
+        if _shows_to_a_person():
             yield _Terminal()  # type: ignore[misc]
             return
         with contextlib.suppress(AttributeError, ValueError):
@@ -136,8 +140,8 @@ def _written_to(output: Path | None) -> Iterator[IO[str]]:
                 yield file
             return
         target = output.resolve()
-        part = target.with_name(f"{target.name[:100]}.{os.getpid()}.part")
-        with open(part, "x", encoding="utf-8", newline="\n") as file:
+        part = target.with_name(f".holdfast-{os.getpid()}.part")
+        with open(part, "w", encoding="utf-8", newline="\n") as file:
             yield file
         os.replace(part, target)
     except OSError as error:

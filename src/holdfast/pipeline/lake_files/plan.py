@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.errors import NOTHING_APPLIED, SourceError, shorten_path
+from holdfast.storage.format import MARKER
 
 from .archives import zip_members
 from .json_tables import holds_lines
@@ -69,8 +70,8 @@ def plan_lake(sources: Sequence[str], options: LakeReadOptions, unit_bytes: int)
 def _walk(root: str, bad: list[Unit]) -> Iterator[_File]:
     """All files of a known kind below a folder, sorted by name within each folder.
 
-    Every folder is entered once, so links that lead back end there. Those that are links come last: a
-    folder reached both ways keeps its own path.
+    Workspaces are left out. Every folder is entered once, so links that lead back end there. Those that are
+    links come last: a folder reached both ways keeps its own path.
     """
     seen: set[tuple[int, int]] = set()
     links = [""]
@@ -90,6 +91,8 @@ def _walk(root: str, bad: list[Unit]) -> Iterator[_File]:
                 bad.append(Unit("bad", full, 0, (f"folder {reason_of(error)}",)))
                 continue
             folders: list[str] = []
+            if any(entry.name == MARKER for entry in found):
+                continue  # a workspace, perhaps the very one that is being written
             for entry in found:
                 name = entry.name
                 if name[0] in "._":

@@ -307,7 +307,7 @@ export class GraphView {
     });
   }
 
-  /** While moving, slow frames draw fewer edges: the best ones. All are there again as soon as it rests. */
+  /** While moving, slow frames draw fewer edges, the best ones, and coarse nodes. All are there again as soon as it rests. */
   #adapt(now) {
     const took = now - (this.before ?? now);
     this.before = this.moving ? now : undefined;
@@ -336,6 +336,7 @@ export class GraphView {
       grow: this.#grow(),
       faint: this.focus >= 0 ? 0.3 : 0.22,
       most: this.moving ? this.mostMoving : Infinity,
+      coarse: this.moving && this.mostMoving < Infinity,
     });
     this.#drawLit(colours);
     const room = Math.round((camera.width * camera.height) / (graph.n > 2000 ? 17_000 : 12_000));

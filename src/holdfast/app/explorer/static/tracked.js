@@ -126,8 +126,9 @@ function entry(e) {
     ...counts,
     el("time", { text: when(e.at) }),
   );
+  const unlisted = (e.n_changes ?? 0) - e.changes.length;
   const body = e.changes.length ? paged(e.changes, change, el("ul", { class: "changes" })) : el("p", { class: "hint", text: "What holds did not change." });
-  return el("li", {}, el("details", { open: e.changes.length > 0 && e.changes.length <= 6 && e.action !== "track" }, head, body));
+  return el("li", {}, el("details", { open: e.changes.length > 0 && e.changes.length <= 6 && e.action !== "track" }, head, body, unlisted > 0 ? el("p", { class: "hint", text: `and ${plural(unlisted, "more change")}` }) : null));
 }
 
 function grouped(changes) {
