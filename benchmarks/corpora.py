@@ -533,24 +533,43 @@ def value_sets(tables: Iterable[WebTable]) -> list[frozenset[str]]:
     return found
 
 
-def inds_by_postings(sets: list[frozenset[str]]) -> Iterator[tuple[int, Ints]]:
-    """Each column with the columns that contain all its values, by intersection of sets of columns.
+FREQUENT = 64  # columns; a value with more of them has all columns as one long integer
 
-    De Marchi's inverted index, and nothing else: a value's columns are one long integer, bit by bit, and a
-    column's are all of its values' ANDed. Cost: columns x columns / 64 words for each value of a column.
+
+def inds_by_postings(
+    sets: list[frozenset[str]],
+    dependents: Iterable[int] | None = None,
+    references: Iterable[int] | None = None,
+) -> Iterator[tuple[int, Ints]]:
+    """Each dependent column with the other columns, ascending, that contain all its values.
+
+    De Marchi's inverted index in plain Python: of a column with a rare value, the columns with the rarest are
+    tried one by one; else the columns of its values, one bit each, are ANDed.
     """
     n = len(sets)
-    where: dict[str, bytearray] = {}
-    for column, values in enumerate(sets):
-        for value in values:
-            where.setdefault(value, bytearray(n // 8 + 1))[column >> 3] |= 1 << (column & 7)
-    bits = {value: int.from_bytes(found, "little") for value, found in where.items()}
-    del where
-    for column, values in enumerate(sets):
-        if values:
+    where: dict[str, list[int]] = {}
+    for column in range(n) if references is None else references:
+        for value in sets[column]:
+            where.setdefault(value, []).append(column)
+    bits: dict[str, int] = {}
+    for value, columns in where.items():
+        if len(columns) > FREQUENT:
+            marked = np.zeros(n + 1, dtype=np.bool_)
+            marked[columns] = True
+            bits[value] = int.from_bytes(np.packbits(marked, bitorder="little").tobytes(), "little")
+    nowhere: list[int] = []
+    for column in range(n) if dependents is None else dependents:
+        values = sets[column]
+        if not values:
+            continue
+        rarest = min((where.get(value, nowhere) for value in values), key=len)
+        if len(rarest) <= FREQUENT:
+            found = np.array([c for c in rarest if c != column and values <= sets[c]], dtype=np.int64)
+        else:
             every = functools.reduce(int.__and__, (bits[value] for value in values)) & ~(1 << column)
             octets = np.frombuffer(every.to_bytes(n // 8 + 1, "little"), dtype=np.uint8)
-            yield column, np.flatnonzero(np.unpackbits(octets, bitorder="little"))
+            found = np.flatnonzero(np.unpackbits(octets, bitorder="little"))
+        yield column, found
 
 
 def described(n_tables: int, edition: int = 0) -> dict[str, Any]:
@@ -573,7 +592,7 @@ def described(n_tables: int, edition: int = 0) -> dict[str, Any]:
         "share of the empty text": cells[""] / cells.total(),
         "most frequent": [value for value, _ in top],
     }
-    if n_tables <= 5_000:  # the bits of all values must fit into memory
+    if n_tables <= 20_000:  # their number grows with the square
         found["INDs"] = sum(len(refs) for _, refs in inds_by_postings(value_sets(made)))
     return found
 

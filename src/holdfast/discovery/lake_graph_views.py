@@ -105,6 +105,15 @@ class GraphViews:
             raise UsageError(f"component {component} of the lake has no cluster {cluster}.")
         return self._drawn(component, cluster, self._names([found[0]["hub"]])[0], max_edges)
 
+    def cluster_of(self, table: int) -> int | None:
+        """The cluster of a table; None where its component has none, or where it is in no component."""
+        component = int(self.component_of[table])
+        if component < 0 or not self._graph.files.get("clusters"):
+            return None
+        layout = _where(self._rows("layout", _LAYOUT, component), "table", table)
+        [cluster] = layout.column("cluster").to_pylist()
+        return None if cluster < 0 else int(cluster)
+
     def edges(self) -> Iterator[pa.RecordBatch]:
         """All links between tables, a row group at a time: numbers and names, inclusions, score."""
         files = self.files("edges")

@@ -107,6 +107,7 @@ class LakeReader:
             row["source"],
             row["n_rows"],
             int(self._graph.component_of[table]),
+            self._graph.cluster_of(table),
             self._columns(own),
             tuple(map(tuple, row["rows"] or ())),
             tuple(lake_joins.told(catalogue, inds)),

@@ -73,20 +73,23 @@ def _linked(  # type: ignore[no-untyped-def]
                     best[other] = cubed
                 counts[other] += 1
             i += 1
-        least = -1.0
+        least, n_ties = -1.0, n_touched  # ties with the least score, as many as there is room for
         if n_touched > limit:
             scores = np.empty(n_touched, np.float64)
             for j in range(n_touched):
                 scores[j] = best[touched[j]]
             scores.sort()
-            least = scores[n_touched - limit]
-        n_taken = 0
+            least, n_ties = scores[n_touched - limit], 0
+            for j in range(n_touched - limit, n_touched):
+                n_ties += scores[j] == least
         for j in range(n_touched):
             other = touched[j]
-            strong = best[other] >= least and n_taken < limit
+            strong = best[other] > least
+            if best[other] == least and n_ties > 0:
+                strong = True
+                n_ties -= 1
             x, y = _root_of(parent, table), _root_of(parent, other)
             if strong or x != y:
-                n_taken += strong
                 parent[max(x, y)] = min(x, y)
                 out_dep[n_out] = table
                 out_ref[n_out] = other

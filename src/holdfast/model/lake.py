@@ -167,8 +167,8 @@ class LakeColumn:
 class LakeTable:
     """A table: its columns, its first rows (a missing cell is None), and its inclusions, best first.
 
-    `component` is -1 for a table that is linked to no other one; `n_inds` counts all of its inclusions, of
-    which `inds` may list only the best.
+    `component` is -1 for a table that is linked to no other one, `cluster` None where its component has no
+    clusters; `n_inds` counts all of its inclusions, of which `inds` may list only the best.
     """
 
     id: int
@@ -176,6 +176,7 @@ class LakeTable:
     source: str
     n_rows: int
     component: int
+    cluster: int | None
     columns: tuple[LakeColumn, ...]
     rows: tuple[tuple[str | None, ...], ...]
     inds: tuple[LakeInd, ...]
@@ -188,6 +189,7 @@ class LakeTable:
             "source": self.source,
             "n_rows": self.n_rows,
             "component": self.component,
+            "cluster": self.cluster,
             "columns": [column.to_dict() for column in self.columns],
             "rows": [list(row) for row in self.rows],
             "inds": [ind.to_dict() for ind in self.inds],

@@ -1,9 +1,10 @@
 // Packed circles on a 2D canvas: the components of a lake, or the clusters of a huge component with their links.
 
 import { Camera, fitted, gestures, zoomIn } from "./camera.js";
-import { byId, el, fill, number } from "./dom.js";
+import { el, number } from "./dom.js";
 import { label } from "./labels.js";
 import { onThemeChange, theme } from "./theme.js";
+import { tip } from "./tip.js";
 
 export class CircleView {
   /** `on`: open(id), tell(circle) for the words of the tooltip, painted(n). */
@@ -180,15 +181,4 @@ export class CircleView {
     context.font = `${named ? 400 : 600} 11px ${colours.font}`;
     if (context.measureText(count).width < 2 * radius - 6) context.fillText(count, left, named ? top + 9 : top);
   }
-}
-
-/** Shows words beside the pointer; null hides them. */
-function tip(words, canvas, left, top) {
-  const node = byId("tip");
-  node.hidden = words === null;
-  if (words === null) return;
-  fill(node, ...words.map((line, i) => el(i ? "span" : "strong", { text: line })));
-  const box = canvas.getBoundingClientRect();
-  node.style.left = `${Math.min(box.left + left + 14, innerWidth - node.offsetWidth - 8)}px`;
-  node.style.top = `${Math.min(box.top + top + 14, innerHeight - node.offsetHeight - 8)}px`;
 }

@@ -4,9 +4,10 @@
 
 import { Camera, fitted, gestures, zoomIn } from "./camera.js";
 import { CanvasRenderer } from "./canvas2d.js";
-import { el } from "./dom.js";
+import { el, plural } from "./dom.js";
 import { drawLabels } from "./labels.js";
 import { onThemeChange, theme } from "./theme.js";
+import { tip } from "./tip.js";
 import { WebGlRenderer } from "./webgl.js";
 
 const HIGHLIGHTED = 1500; // edges of a hub that are drawn with arrows
@@ -93,7 +94,11 @@ export class GraphView {
     gestures(this.overlay, this.camera, {
       moved: () => this.#moved(),
       fit: () => this.fit(),
-      hover: (left, top) => this.#hover(left === null ? -1 : this.#at(left, top)),
+      hover: (left, top) => {
+        const i = left === null ? -1 : this.#at(left, top);
+        tip(i < 0 ? null : [this.graph.labels[i], plural(this.graph.degree[i], "neighbour")], this.overlay, left, top);
+        this.#hover(i);
+      },
       click: (left, top) => this.#click(this.#at(left, top)),
     });
     fitted(host, () => [this.canvas, this.overlay], (width, height, density) => this.#resized(width, height, density));
@@ -288,6 +293,7 @@ export class GraphView {
   }
 
   #moved() {
+    tip(null);
     this.moving = true;
     clearTimeout(this.rest);
     this.rest = setTimeout(() => {
@@ -360,11 +366,13 @@ export class GraphView {
       const [bx, by] = this.#place(graph.to[e]);
       context.strokeStyle = context.fillStyle = outward ? colours.out : colours.into;
       context.globalAlpha = 0.35 + 0.65 * graph.score[e];
+      // Bent to its left: two tables may be linked both ways.
+      const [cx, cy] = [(ax + bx) / 2 + 0.06 * (by - ay), (ay + by) / 2 - 0.06 * (bx - ax)];
       context.beginPath();
       context.moveTo(ax, ay);
-      context.lineTo(bx, by);
+      context.quadraticCurveTo(cx, cy, bx, by);
       context.stroke();
-      arrow(context, ax, ay, bx, by, graph.radius[graph.to[e]] * grow);
+      arrow(context, cx, cy, bx, by, graph.radius[graph.to[e]] * grow);
       neighbours.add(outward ? graph.to[e] : graph.from[e]);
     }
     context.globalAlpha = 1;

@@ -93,13 +93,12 @@ export class TablePanel {
       return el(
         "tr",
         {},
-        el("td", {}, pick, el("div", { class: "samples" }, ...c.samples.slice(0, 4).map((v) => value(v)))),
+        el("td", {}, el("div", { class: "named" }, pick, ...flags(c)), el("div", { class: "samples" }, ...c.samples.slice(0, 4).map((v) => value(v)))),
         el("td", { class: "number", text: number(c.n_values) }),
         el("td", { class: "number", text: c.n_missing ? number(c.n_missing) : "–" }),
-        el("td", {}, ...flags(c)),
       );
     };
-    const head = ["Column", "Distinct", "Missing", ""].map((name, i) => el("th", { scope: "col", class: i && name ? "number" : null, text: name }));
+    const head = ["Column", "Distinct", "Missing"].map((name, i) => el("th", { scope: "col", class: i ? "number" : null, text: name }));
     return el("section", {}, el("h3", { text: "Columns" }), paged(columns, row, el("table", { class: "columns" }, el("thead", {}, el("tr", {}, ...head)), el("tbody"))));
   }
 

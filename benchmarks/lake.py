@@ -1,0 +1,475 @@
+"""The benchmark of lakes: inclusions among thousands of small web tables, kept while tables come and go.
+
+The corpora are those of `corpora.py`. Each part runs in a process of its own and in a warm session (Spark
+started, kernels loaded, on a lake in another workspace):
+
+1. all: 2,000 tables without filters, by both proposers and both strategies of signatures;
+2. many: 10,000 tables without filters, some 90 million inclusions;
+3. filtered: 100,000 tables with all filters, from reading to the graph; then 100 tables are added, 100
+   dropped and 100 replaced, several times;
+4. proposers: corpora of several sizes with all filters, by each proposer and strategy;
+5. blooms: 10,000 tables through signatures of several sizes (m, k, p);
+6. page: the explorer with 10,000 nodes in view, in headless Chromium.
+
+The inclusions are compared, pair by pair, with those of an inverted index in plain Python: after 1 and 2, and
+in 3 at the start and after all steps. A difference is an error: it heads the report and sets exit code 1.
+
+    python -m benchmarks.lake [--modes all,many] [--quick] [--render]
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks import corpora, tables
+from benchmarks.corpora import WebTable
+from benchmarks.lake_report import draw, loud, markdown
+from benchmarks.measure import Meter
+from benchmarks.report import RESULTS, Json, busy, machine, run_process_group, say, versions
+
+Ints = npt.NDArray[np.int64]
+
+WAYS = (("index", "dep2refs"), ("signatures", "dep2refs"), ("signatures", "ref2deps"))
+BLOOMS = ((64, 2, 1), (128, 3, 1), (300, 4, 1), (650, 6, 1), (650, 6, 2), (1_300, 6, 1), (1_500, 10, 3))
+STEP = 100  # tables that are added, dropped or replaced at once
+STEPS = 3  # times each
+NODES = 10_000  # in view of the page
+VISITS = 5
+TAU = 0.2
+NULL_LIKE = frozenset(corpora.NOTHING)
+INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many tables each part takes."""
+
+    all: int = 2_000
+    many: int = 10_000
+    filtered: int = 100_000
+    proposers: tuple[int, ...] = (2_500, 10_000, 50_000)
+    blooms: int = 10_000
+    warm_up: int = 10_000  # more bytes than the driver reads itself: the workers are warmed up too
+
+
+FULL = Sizes()
+QUICK = Sizes(200, 500, 1_000, (250, 500), 500, 200)
+
+
+# --- what holds, in plain Python ----------------------------------------------------------------
+
+
+class Truth:
+    """The inclusions of some tables, as sorted numbers dependent * n + referenced of n columns."""
+
+    def __init__(self, named: Iterable[tuple[str, WebTable]], filters: bool) -> None:
+        self.first: dict[str, int] = {}  # of each table: the number of its first column
+        sets: list[frozenset[str]] = []
+        n_rows: list[int] = []
+        whole: list[bool] = []  # no cell is missing and no value is twice in the column
+        for name, table in named:
+            self.first[name] = len(sets)
+            own = corpora.value_sets([table])
+            sets += own
+            n_rows += [len(table.rows)] * len(own)
+        self.n = len(sets)
+        dependents = references = [c for c in range(self.n) if sets[c]]
+        if filters:
+            whole = [len(values) == rows for values, rows in zip(sets, n_rows, strict=True)]
+            dependents = [c for c in dependents if is_meant(sets[c])]
+            references = [c for c in dependents if whole[c]]
+        sizes = np.array([len(values) for values in sets], dtype=np.int64)
+        found: list[Ints] = []
+        for dependent, referenced in corpora.inds_by_postings(sets, dependents, references):
+            if filters:
+                referenced = referenced[sizes[dependent] >= TAU * sizes[referenced]]
+            found.append(dependent * self.n + referenced)
+        self.pairs = np.sort(np.concatenate(found)) if found else np.empty(0, dtype=np.int64)
+
+
+def is_meant(values: frozenset[str]) -> bool:
+    """Whether a column has values, other than what stands for nothing, that are not all integers.
+
+    >>> is_meant(frozenset(["a", "1"])), is_meant(frozenset(["?", "1"])), is_meant(frozenset(["?", ""]))
+    (True, False, False)
+    """
+    return any(not INTEGER.fullmatch(value) for value in values - NULL_LIKE)
+
+
+def check(what: str, ws: Any, truth: Truth) -> Json:
+    """Compare the inclusions of a workspace with the true ones."""
+    ours = found_pairs(ws, truth)
+    equal = np.array_equal(ours, truth.pairs)
+    told: Json = {"what": what, "ours": len(ours), "theirs": len(truth.pairs), "equal": equal}
+    if not equal:
+        for side, a, b in (("only_ours", ours, truth.pairs), ("only_theirs", truth.pairs, ours)):
+            told[side] = [divmod(int(p), truth.n) for p in np.setdiff1d(a, b)[:5]]
+    say(f"  {what}: {len(ours):,} inclusions, {'equal' if equal else 'DIFFERENT'}")
+    return told
+
+
+def found_pairs(ws: Any, truth: Truth) -> Ints:
+    """The inclusions of a workspace, in the numbers of `truth`; -1 for a table that it does not know."""
+    from holdfast.storage.lake import Part
+
+    lake = ws.lake()
+    state = lake.state
+    parts = [(Part(ws.root, ref), ref) for ref in state.parts]
+    table_of = np.concatenate([part.array("table_of") + ref.first_table for part, ref in parts])
+    begins = np.searchsorted(table_of, np.arange(state.next_table))
+    first = np.full(state.next_table, -1, dtype=np.int64)
+    for batch in lake.nodes():
+        names = batch["name"].to_pylist()
+        first[np.asarray(batch["table"])] = [truth.first.get(name, -1) for name in names]
+    number = first[table_of] + np.arange(len(table_of)) - begins[table_of]
+    number[first[table_of] < 0] = -1
+    found: list[Ints] = [np.empty(0, dtype=np.int64)]
+    for batch in lake.inds():
+        dependent, referenced = (number[np.asarray(batch[name])] for name in ("dependent", "referenced"))
+        pairs = dependent * truth.n + referenced
+        pairs[(dependent < 0) | (referenced < 0)] = -1
+        found.append(pairs)
+    return np.sort(np.concatenate(found))
+
+
+def named(file: Path, made: Iterable[WebTable]) -> Iterable[tuple[str, WebTable]]:
+    """Tables with the names that they have as lines of a file."""
+    return ((f"{file.name}#{i + 1}", table) for i, table in enumerate(made))
+
+
+# --- one part, in its own process ---------------------------------------------------------------
+
+
+def warm_up(workspace: Path, sizes: Sizes) -> None:
+    """Start the session: Spark with its workers, and all kernels, on a lake of its own."""
+    import holdfast
+    from holdfast.pipeline.engine import echo
+
+    with Meter() as meter, holdfast.open(str(workspace)) as ws:
+        for _ in range(2):
+            ws.engine.run(echo, [{"task": i} for i in range(4 * ws.engine.cores)], where="spark")
+        source = corpora.json_lines(sizes.warm_up)
+        for proposer, strategy in WAYS:
+            ws.link(source, anew=True, proposer=proposer, strategy=strategy)
+        ws.link(corpora.json_lines(STEP, edition=1), add=True)
+        ws.unlink(f"{source.name}#1")
+    shutil.rmtree(workspace, ignore_errors=True)
+    say(f"  session and warm-up {meter.elapsed_s:.1f} s")
+
+
+def timed(work: Callable[[], Any], memory: bool = False) -> Json:
+    """Do one step on a lake: its seconds, in all and by phase, and what it says."""
+    with Meter(memory=memory) as meter:
+        change = work()
+    told = change.to_dict()
+    found: Json = {"elapsed_s": meter.elapsed_s, "peak_bytes": meter.peak_bytes}
+    found["phases"] = [(phase["name"], phase["seconds"]) for phase in told["phases"]]
+    for field in ("n_tables", "n_columns", "n_inds", "n_components", "removed", "proposer", "n_bad"):
+        found[field] = told[field]
+    memory_text = "" if meter.peak_bytes is None else f", {meter.peak_bytes / 1e9:.2f} GB"
+    phases = ", ".join(f"{name} {seconds:.2f}" for name, seconds in found["phases"])
+    say(f"  {told['action']} {meter.elapsed_s:.2f} s{memory_text}, {told['n_inds']:,} inclusions ({phases})")
+    return found
+
+
+def bytes_of(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def measure_all(sizes: Sizes, scratch: Path, out: Json) -> None:
+    import holdfast
+
+    file = corpora.json_lines(sizes.all)
+    with Meter() as meter:
+        truth = Truth(named(file, corpora.corpus(sizes.all)), filters=False)
+    out.update(plain_s=meter.elapsed_s, runs=[], agreement=[])
+    for proposer, strategy in (("auto", "dep2refs"), *WAYS):
+        with holdfast.open(str(scratch / f"all-{proposer}-{strategy}.hold")) as ws:
+            run = timed(lambda ws=ws, how=(proposer, strategy): link_all(ws, file, *how))
+            out["runs"].append({"way": proposer, "strategy": strategy, **run})
+            out["agreement"].append(check(f"{sizes.all:,} tables, {proposer}, {strategy}", ws, truth))
+
+
+def link_all(ws: Any, file: Path, proposer: str, strategy: str) -> Any:
+    return ws.link(file, filters=(), proposer=proposer, strategy=strategy)
+
+
+def measure_many(sizes: Sizes, scratch: Path, out: Json) -> None:
+    import holdfast
+
+    file = corpora.json_lines(sizes.many)
+    with holdfast.open(str(scratch / "many.hold")) as ws:
+        out.update(timed(lambda: ws.link(file, filters=()), memory=True))
+        out["bytes"] = bytes_of(ws.root)
+        truth = Truth(named(file, corpora.corpus(sizes.many)), filters=False)
+        out["agreement"] = [check(f"{sizes.many:,} tables, no filters", ws, truth)]
+
+
+def measure_filtered(sizes: Sizes, scratch: Path, out: Json) -> None:
+    import holdfast
+
+    n = sizes.filtered
+    file = corpora.json_lines(n, name="tables.jsonl")
+    lake = dict(named(file, corpora.corpus(n)))
+    out["source_bytes"] = file.stat().st_size
+    with holdfast.open(str(scratch / "filtered.hold")) as ws:
+        out["link"] = timed(lambda: ws.link(file), memory=True)
+        out["bytes"] = bytes_of(ws.root)
+        out["agreement"] = [check(f"{n:,} tables, all filters", ws, Truth(lake.items(), filters=True))]
+        out["steps"] = []
+        for turn in range(STEPS):
+            # Other tables about old topics: they join with what is there.
+            first = turn * corpora.BLOCK % n
+            source = corpora.json_lines(STEP, first, edition=2, name=f"more-{turn}.jsonl")
+            run = timed(lambda source=source: ws.link(source, add=True))
+            lake |= dict(named(source, corpora.corpus(STEP, first, edition=2)))
+            out["steps"].append({"kind": "add", **run})
+            gone = list(lake)[turn * STEP + n // 2 :][:STEP]
+            run = timed(lambda gone=gone: ws.unlink(*gone))
+            lake = {name: table for name, table in lake.items() if name not in set(gone)}
+            out["steps"].append({"kind": "drop", **run})
+            # The first lines of a file of the same name: the same tables, changed.
+            source = corpora.json_lines(STEP, edition=3 + turn, name=file.name)
+            run = timed(lambda source=source: ws.link(source, replace=True))
+            lake |= dict(named(source, corpora.corpus(STEP, edition=3 + turn)))
+            out["steps"].append({"kind": "replace", **run})
+        out["bytes_after"] = bytes_of(ws.root)
+        out["agreement"].append(check("after all steps", ws, Truth(lake.items(), filters=True)))
+
+
+def measure_proposers(sizes: Sizes, scratch: Path, out: Json) -> None:
+    import holdfast
+
+    out["runs"] = []
+    for n in sizes.proposers:
+        file = corpora.json_lines(n)
+        for proposer, strategy in WAYS:
+            workspace = scratch / "proposers.hold"
+            with holdfast.open(str(workspace)) as ws:
+                how = {"proposer": proposer, "strategy": strategy}
+                run = timed(lambda ws=ws, file=file, how=how: ws.link(file, **how))
+            out["runs"].append({"way": proposer, "strategy": strategy, **run})
+            shutil.rmtree(workspace)
+    out["agreement"] = same_counts(out["runs"])
+
+
+def measure_blooms(sizes: Sizes, scratch: Path, out: Json) -> None:
+    import holdfast
+
+    out["runs"] = []
+    file = corpora.json_lines(sizes.blooms)
+    for m, k, p in BLOOMS:
+        workspace = scratch / "blooms.hold"
+        with holdfast.open(str(workspace)) as ws:
+            how = {"proposer": "signatures", "m": m, "k": k, "p": p}
+            run = timed(lambda ws=ws, how=how: ws.link(file, **how))
+            part = ws.lake().state.parts[0]
+            run["signature_bytes"] = sum(part.arrays[name].length for name in ("signatures", "matrix"))
+        out["runs"].append({"m": m, "k": k, "p": p, **run})
+        shutil.rmtree(workspace)
+    out["agreement"] = same_counts(out["runs"])
+
+
+def same_counts(runs: list[Json]) -> list[Json]:
+    """Runs on the same tables must find equally many inclusions."""
+    found = []
+    for n in sorted({run["n_tables"] for run in runs}):
+        counts = [run["n_inds"] for run in runs if run["n_tables"] == n]
+        told = {"what": f"{n:,} tables, all runs", "ours": min(counts), "theirs": max(counts)}
+        found.append({**told, "equal": len(set(counts)) == 1})
+    return found
+
+
+# --- the page -----------------------------------------------------------------------------------
+
+
+def page_tables(n: int) -> Iterable[WebTable]:
+    """Tables that make one component: each has a key of its own and refers to three others."""
+    for i in range(n):
+        others = (i // 3, (7 * i + 1) % n, (13 * i + 5) % n)
+        rows = [[f"n{i}", *(f"n{j}" for j in others)], [f"k{i}", *(f"n{j}" for j in others)]]
+        yield WebTable(f"t{i}", ["key", "a", "b", "c"], rows)
+
+
+def measure_page(sizes: Sizes, scratch: Path, out: Json) -> None:
+    """First paint of a component of 10,000 tables, which for once is not shown as clusters."""
+    import holdfast
+    from holdfast.app.explorer.api import Explorer
+    from holdfast.app.explorer.server import ExplorerServer
+    from holdfast.pipeline import lake_graph
+
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        out["skipped"] = "no Chromium here"
+        return
+    lake_graph.CLUSTERED = 2 * NODES  # in this process, where the engine draws the graph
+    file = scratch / "page.jsonl"
+    corpora.write_json_lines(page_tables(NODES), file)
+    with holdfast.open(str(scratch / "page.hold"), engine="inline") as ws:
+        out["link"] = timed(lambda: ws.link(file))
+    with holdfast.open(str(scratch / "page.hold")) as ws:
+        explorer = Explorer(ws)
+        server = ExplorerServer(explorer)
+        serving = threading.Thread(target=server.serve_forever, daemon=True)
+        serving.start()
+        try:
+            out["visits"] = visits(browser, server.address)
+        finally:
+            server.shutdown()
+            server.server_close()
+            explorer.close()
+
+
+def visits(browser: str, address: str) -> list[Json]:
+    """Milliseconds from the start of the navigation to the first paint; a fresh context each time."""
+    from playwright.sync_api import sync_playwright
+
+    found: list[Json] = []
+    with sync_playwright() as started:
+        launched = started.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        for _ in range(VISITS):
+            context = launched.new_context(viewport={"width": 1440, "height": 900})
+            page = context.new_page()
+            page.goto(f"{address}#component=0")
+            end = time.monotonic() + 60
+            while not page.evaluate("window.__holdfast !== undefined && window.__holdfast.nodes > 0"):
+                if time.monotonic() > end:
+                    raise TimeoutError("the page painted nothing within a minute")
+                page.wait_for_timeout(20)
+            told = page.evaluate("({painted: window.__holdfast.painted, nodes: window.__holdfast.nodes})")
+            found.append(told)
+            say(f"  page: {told['nodes']:,} nodes painted after {told['painted']:.0f} ms")
+            context.close()
+        launched.close()
+    return found
+
+
+# --- all parts ----------------------------------------------------------------------------------
+
+MODES: dict[str, Callable[[Sizes, Path, Json], None]] = {
+    "all": measure_all,
+    "many": measure_many,
+    "filtered": measure_filtered,
+    "proposers": measure_proposers,
+    "blooms": measure_blooms,
+    "page": measure_page,
+}
+
+
+def run_child(name: str, sizes: Sizes, scratch: Path, out_file: Path) -> None:
+    out: Json = {}
+    try:
+        if name != "page":
+            warm_up(scratch / "warm.hold", sizes)
+        MODES[name](sizes, scratch, out)
+    except Exception as error:
+        traceback.print_exc()
+        out["error"] = without_paths(f"{type(error).__name__}: {error}")[:2_000]
+    out_file.write_text(json.dumps(out))
+
+
+def without_paths(text: str) -> str:
+    """
+    >>> without_paths("no file '/home/me/lake.hold/a.npy' there")
+    "no file '.../a.npy' there"
+    """
+    return re.sub(r"(?<![\w.])/(?:[^\s/'\"]+/)+", ".../", text)
+
+
+def run_part(name: str, quick: bool, scratch: Path) -> Json:
+    """Measure one part in a child process; its workspaces are removed afterwards."""
+    say(f"lake: {name}")
+    folder = scratch / name
+    folder.mkdir()
+    command = [sys.executable, "-m", "benchmarks.lake", "--child", name, "--child-scratch", str(folder)]
+    code = run_process_group([*command, *(["--quick"] if quick else [])])
+    out_file = folder / "out.json"
+    result: Json = json.loads(out_file.read_text()) if out_file.exists() else {}
+    if code and "error" not in result:
+        result["error"] = f"the measuring process ended with code {code}"
+    shutil.rmtree(folder, ignore_errors=True)
+    return result
+
+
+def write_results(results: Json, folder: Path, stem: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{stem}.json").write_text(json.dumps(results, indent=1) + "\n")
+    draw(results, folder / f"{stem}.png")
+    (folder / f"{stem}.md").write_text(markdown(results, f"{stem}.png"))
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.lake", description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="small lakes only; results as lake-quick.*")
+    parser.add_argument("--modes", default=None, help=f"some of {', '.join(MODES)}; all by default")
+    parser.add_argument(
+        "--no-peers", action="store_true", help="as for other benchmarks; there are none here"
+    )
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--render", action="store_true", help="only write the report and plot again")
+    parser.add_argument("--child", choices=list(MODES), help=argparse.SUPPRESS)
+    parser.add_argument("--child-scratch", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args(argv)
+    args.modes = args.modes.split(",") if args.modes else list(MODES)
+    if unknown := set(args.modes) - set(MODES):
+        parser.error(f"no mode {', '.join(sorted(unknown))}; there are {', '.join(MODES)}")
+    return args
+
+
+def main(argv: list[str] | None = None) -> int:
+    argv = sys.argv[1:] if argv is None else argv
+    args = parse(argv)
+    if args.child:
+        sizes = QUICK if args.quick else FULL
+        run_child(args.child, sizes, args.child_scratch, args.child_scratch / "out.json")
+        return 0
+    stem = "lake-quick" if args.quick else "lake"
+    if args.render:
+        write_results(json.loads((args.results / f"{stem}.json").read_text()), args.results, stem)
+        return 0
+    command = shlex.join(["python", "-m", "benchmarks.lake", *argv])
+    results: Json = {
+        "command": without_paths(command),
+        "date": datetime.datetime.now().astimezone().isoformat(timespec="minutes"),
+        "machine": machine(),
+        "versions": versions(("playwright",)),
+        "seed": tables.SEED,
+        "modes": {},
+    }
+    for line in busy(results):
+        say(line)
+    tables.DATA.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix="run-", dir=tables.DATA))
+    try:
+        results["corpus"] = corpora.described(QUICK.all if args.quick else FULL.all)
+        for name in args.modes:
+            results["modes"][name] = run_part(name, args.quick, scratch)
+            write_results(results, args.results, stem)  # after each part: a long run may be stopped
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    troubles = loud(results)
+    for line in troubles:
+        say(line)
+    say(f"wrote {stem}.md, .json and .png")
+    return 1 if troubles else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
