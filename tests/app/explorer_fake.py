@@ -593,6 +593,9 @@ def serving(lake: FakeLake) -> Iterator[str]:
     """Serves a lake on a free port of 127.0.0.1; gives the address of the page."""
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        timeout = 5
+
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
             if not parts.path.startswith(f"/{TOKEN}/"):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import holdfast
 from app.explorer_fake import (
     ALONE,
     CITIES,
@@ -26,6 +29,8 @@ from app.explorer_fake import (
     components,
     serving,
 )
+from app.shell import Shell
+from holdfast.app.explorer import Explorer, ExplorerServer
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 if BROWSER is None:
@@ -89,7 +94,14 @@ def visit(browser: Any, lake: FakeLake) -> Iterator[Visit]:
 
     with serving(lake) as address:
 
-        def go(hash_: str = "", *, width: int = 1280, scheme: str = "light", script: str = "") -> Page:
+        def go(
+            hash_: str = "",
+            *,
+            width: int = 1280,
+            scheme: str = "light",
+            script: str = "",
+            at: str = address,
+        ) -> Page:
             context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
             contexts.append(context)
             context.add_init_script(WATCH + script)
@@ -98,7 +110,7 @@ def visit(browser: Any, lake: FakeLake) -> Iterator[Visit]:
             page.on("pageerror", lambda error: wrong.append(str(error)))
             page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
             page.on("dialog", lambda dialog: wrong.append(dialog.message))
-            page.goto(address + hash_)
+            page.goto(at + hash_)
             return page
 
         yield go
@@ -392,6 +404,44 @@ def test_a_table_without_inclusions_is_in_no_component(visit: Visit) -> None:
     expect(page.locator(".message")).to_contain_text("In no component")
     expect(page.locator("#details .head h2")).to_have_text("misc/alone.csv")
     expect(page.locator("#details")).to_contain_text("No inclusions")
+
+
+def test_a_lake_that_is_not_made_up(visit: Visit, tmp_path: Path) -> None:
+    """With the server of `holdfast explore`, on a workspace."""
+    files = {
+        "cities.csv": ["city,country", "Oslo,Norway", "Bergen,Norway", "Turku,Finland", f"{SCRIPT},Iceland"],
+        f"{IMAGE[:4]}.csv": ["town,visits", f"{SCRIPT},3", "Oslo,1", "Turku,8"],
+        "alone.csv": [IMAGE.replace('"', ""), "x"],
+    }
+    (tmp_path / "lake").mkdir()
+    for name, lines in files.items():
+        (tmp_path / "lake" / name).write_text("\n".join(lines), "utf-8")
+    shell = Shell(tmp_path)
+    (tmp_path / "orders.csv").write_text("id,day\n1,mon\n2,tue\n", "utf-8")
+    assert shell("track", "orders", str(tmp_path / "orders.csv"), "--kinds", "ucc,fd,ind,dc").code == 0
+    assert shell("link", str(tmp_path / "lake")).code == 0
+    with holdfast.open(tmp_path / "my.hold", engine="inline") as ws, ExplorerServer(Explorer(ws)) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            page = visit(at=server.address)
+            painted(page, 2)
+            expect(page.locator("#summary")).to_contain_text("3 tables")
+            page.locator("#details li a", has_text="<img").click()
+            expect(page.locator("#details .sample td").first).to_have_text(SCRIPT)
+            page.locator("#details .ind").first.click()
+            expect(page.locator("#details .match .chip")).to_have_count(3)
+            expect(page.locator("#details .rest .chip")).to_have_text("Bergen")
+            page.locator("#search-text").fill("alone")
+            page.locator("#search-results .option").first.click()
+            expect(page.locator(".message")).to_contain_text("In no component")
+            page.locator("#tab-tracked").click()
+            expect(page.locator("#tracked-table h3", has_text="Keys 2")).to_be_visible()
+            expect(page.locator("#tracked-table .history > li")).to_have_count(1)
+            page.close()
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 # -- search -----------------------------------------------------------------------------------------

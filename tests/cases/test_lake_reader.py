@@ -256,7 +256,7 @@ def test_json_has_the_fields_of_the_page(reader: LakeReader) -> None:
     assert set(graph["edges"]) == {"from", "to", "score", "n_inds"}
     table = told["table"]
     assert set(table) == {
-        "id", "name", "source", "n_rows", "component", "columns", "rows", "inds", "n_inds",
+        "id", "name", "source", "n_rows", "component", "cluster", "columns", "rows", "inds", "n_inds",
     }  # fmt: skip
     assert set(table["columns"][0]) == {
         "id", "name", "n_values", "n_rows", "n_missing", "unique", "integer", "null", "samples",

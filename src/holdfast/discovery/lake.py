@@ -32,7 +32,15 @@ from holdfast.pipeline.engine import Engine, Progress
 from holdfast.pipeline.lake_files import LakeReadOptions, plan_lake
 from holdfast.pipeline.lake_graph import draw
 from holdfast.pipeline.lake_index import Block, put_together
-from holdfast.pipeline.lake_match import Found, Proposer, Strategy, count_dropped, link_tables, match_columns
+from holdfast.pipeline.lake_match import (
+    Found,
+    Proposer,
+    Strategy,
+    count_dropped,
+    gather_pairs,
+    link_tables,
+    match_columns,
+)
 from holdfast.pipeline.lake_read import read_lake_unit
 from holdfast.storage.files import FileRef, seal_file
 from holdfast.storage.lake import (
@@ -56,8 +64,10 @@ INLINE_BYTES = 4 << 20
 # Values that one matching task looks up, and up to which the driver does it itself.
 ENTRIES_PER_TASK = 250_000
 INLINE_ENTRIES = 200_000
-# So many parts of about one size become one.
+# So many parts of about one size become one, and so many small files of inclusions.
 MERGE_AT = 4
+GATHER_AT = 64
+GATHERED_BELOW = 1 << 20
 # Up to so many matched columns the signatures are quicker, beyond them the index; see docs/decisions/0014.
 SIGNATURES_UP_TO = 0
 
@@ -274,7 +284,7 @@ class LakeWork:
         filled = {name: seal_file(self.root, part.arrays[name].name) for name in ("pivots", "rarity")}
         return replace(part, arrays={**part.arrays, **filled})
 
-    def merged(self, state: LakeState) -> LakeState:
+    def _merged(self, state: LakeState) -> LakeState:
         """With parts of about one size put together, so that there are few of them, however many steps."""
         parts = list(state.parts)
         total, n = 0, 0
@@ -299,6 +309,35 @@ class LakeWork:
                 progress,
             )
         return replace(state, parts=(*parts[:-n], one))
+
+    def _gathered(self, state: LakeState) -> LakeState:
+        """With small files of inclusions and of links put together once they are many."""
+        shared = {**self._shared(state), "parts": [p.to_dict() for p in state.parts]}
+        wanted = []
+        for what, files in (("inds", state.inds), ("links", state.links)):
+            small = [f for f in files if f.length < GATHERED_BELOW]
+            if len(small) > GATHER_AT:
+                wanted.append({**shared, "what": what, "files": [f.to_dict() for f in small]})
+        if not wanted:
+            return state
+        with self._phase("gathering files") as progress:
+            where = self.engine.choose(sum(f.length for f in (*state.inds, *state.links)), INLINE_BYTES)
+            results = self.engine.run(gather_pairs, wanted, where=where, progress=progress)
+        for payload, result in zip(wanted, results, strict=True):
+            what = payload["what"]
+            rest = tuple(f for f in getattr(state, what) if f.length >= GATHERED_BELOW)
+            gathered: dict[str, Any] = {what: (*rest, FileRef.from_dict(json.loads(result)))}
+            state = replace(state, **gathered)
+        return state
+
+    def _shared(self, state: LakeState) -> dict[str, Any]:
+        """What the payloads of all tasks say of a lake."""
+        return {
+            "root": str(self.root),
+            "options": state.options.to_dict(),
+            "dropped": state.dropped.to_dict() if state.dropped else None,
+            "n_tables": state.next_table,
+        }
 
     # -- matching ------------------------------------------------------------------------------
 
@@ -364,13 +403,8 @@ class LakeWork:
 
     def _count_dropped(self, state: LakeState, gone: I32, progress: Progress | None) -> NDArray[np.int64]:
         """What the filters keep out that concerns these tables."""
-        shared = {
-            "root": str(self.root),
-            "options": state.options.to_dict(),
-            "dropped": state.dropped.to_dict() if state.dropped else None,
-            "gone": gone.tolist(),
-            "against": [p.to_dict() for p in state.parts],
-        }
+        against = [p.to_dict() for p in state.parts]
+        shared = {**self._shared(state), "gone": gone.tolist(), "against": against}
         payloads = [{**shared, "probe": p.to_dict(), **r} for p in state.parts for r in self._ranges(p)]
         n_entries = sum(p.n_entries for p in state.parts)
         where = self.engine.choose(n_entries, INLINE_ENTRIES)
@@ -385,7 +419,7 @@ class LakeWork:
         if relink:
             with self._phase("linking tables") as progress:
                 state = self._relinked(state, progress)
-        state = self.merged(state)
+        state = self._gathered(self._merged(state))
         with self._phase("drawing the graph") as progress:
             dead = np.zeros(state.next_table, np.bool_)
             dead[self._dropped(state)] = True
@@ -402,13 +436,7 @@ class LakeWork:
         return LakeStep(replace(state, graph=graph), phases=tuple(self.phases))
 
     def _relinked(self, state: LakeState, progress: Progress | None) -> LakeState:
-        shared = {
-            "root": str(self.root),
-            "options": state.options.to_dict(),
-            "dropped": state.dropped.to_dict() if state.dropped else None,
-            "n_tables": state.next_table,
-            "parts": [p.to_dict() for p in state.parts],
-        }
+        shared = {**self._shared(state), "parts": [p.to_dict() for p in state.parts]}
         payloads = [{**shared, "inds": f.to_dict()} for f in state.inds]
         work = sum(f.length for f in state.inds)
         where = self.engine.choose(work, INLINE_BYTES)

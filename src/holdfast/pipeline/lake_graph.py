@@ -40,7 +40,7 @@ Bool = NDArray[np.bool_]
 Payload = dict[str, Any]
 
 # A component of more tables is drawn as clusters, none of which has more.
-CLUSTERED = 5000
+CLUSTERED = 10_000
 # Edges per table that decide its place, beside a spanning forest of the strongest.
 EDGES_PER_TABLE = 4
 ROW_GROUP = 100_000
@@ -446,7 +446,7 @@ class _Clustered:
     def __init__(self, left: I32, right: I32, weights: F32, tables: I32, degrees: I32) -> None:
         n = len(tables)
         self.tables, self.degrees = tables, degrees
-        self.labels = communities(n, left, right, weights, SEED, largest=CLUSTERED)
+        self.labels = communities(n, left, right, weights, SEED, largest=max(2, CLUSTERED // 2))
         self.sizes = np.bincount(self.labels)
         self.places = np.zeros((n, 2), np.float32)
         inner = self.labels[left] == self.labels[right]
@@ -542,7 +542,7 @@ def _staged(payload: Payload, what: str, arrays: dict[str, NDArray[Any]]) -> Pay
 
 
 def _parquet(payload: Payload, stem: str, table: pa.Table) -> Payload:
-    root, name = Path(payload["root"]), unique_name(payload["folder"], stem, ".parquet")
+    root, name = Path(payload["root"]), unique_name(payload["folder"], stem.replace("_", ""), ".parquet")
     with foreign_write(root, name) as path:
         pq.write_table(table, path, row_group_size=ROW_GROUP, compression="zstd")
     return seal_file(root, name).to_dict()

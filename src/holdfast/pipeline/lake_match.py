@@ -69,7 +69,7 @@ class Side:
 
     def __init__(self, root: Path, ref: PartRef, options: LakeOptions, dropped: FileRef | None) -> None:
         self.part, self.ref, self.options = Part(root, ref), ref, options
-        self._dropped = open_array(root, dropped) if dropped is not None else np.empty(0, np.int32)
+        self.dropped: I32 = open_array(root, dropped) if dropped is not None else np.empty(0, np.int32)
 
     def same_part(self, other: Side) -> bool:
         """Not `is`: two threads may both have opened it."""
@@ -89,7 +89,7 @@ class Side:
 
     @cached_property
     def alive(self) -> Bool:
-        gone: Bool = np.isin(self.tables, self._dropped)
+        gone: Bool = np.isin(self.tables, self.dropped)
         return ~gone
 
     @cached_property
@@ -168,6 +168,10 @@ class Found:
         return cls(fields["n_inds"], tuple(fields["removed"]), *refs)
 
 
+def _pairs_writer(path: Path, schema: pa.Schema) -> Any:
+    return pq.ParquetWriter(path, schema, compression="zstd", compression_level=1)
+
+
 class _Output:
     """Writes inclusions and links, chunk by chunk. A file is made with its first row."""
 
@@ -208,8 +212,7 @@ class _Output:
         if what not in self._writers:
             name = self._names[what] = unique_name(FOLDER, what, ".parquet")
             path = self._stack.enter_context(foreign_write(self._root, name))
-            writer = pq.ParquetWriter(path, schema, compression="zstd", compression_level=1)
-            self._writers[what] = self._stack.enter_context(writer)
+            self._writers[what] = self._stack.enter_context(_pairs_writer(path, schema))
         self._writers[what].write_batch(pa.record_batch(list(map(pa.array, arrays)), schema=schema))
 
     def sealed(self) -> tuple[FileRef | None, FileRef | None]:
@@ -487,6 +490,27 @@ def count_dropped(payload: Payload) -> bytes:
             there = values[at] == pivots if len(values) else np.zeros(len(stays), np.bool_)
             counts += count_removed(probe, other, stays[there], going)
     return json.dumps(counts.tolist()).encode()
+
+
+def gather_pairs(payload: Payload) -> bytes:
+    """One file of many small ones, `inds` or `links`, without what concerns dropped tables."""
+    root, what = Path(payload["root"]), payload["what"]
+    schema = INDS_SCHEMA if what == "inds" else LINKS_SCHEMA
+    parts = [opened(payload, part) for part in payload["parts"]]
+    # Of each column, or of each table, whether it is alive; all are numbered from 0 through the parts.
+    alive = np.concatenate([side.alive for side in parts])
+    if what == "links":
+        gone = parts[0].dropped
+        alive = np.ones(payload["n_tables"], np.bool_)
+        alive[gone] = False
+    name = unique_name(FOLDER, what, ".parquet")
+    files = [FileRef.from_dict(f) for f in payload["files"]]
+    with foreign_write(root, name) as path, _pairs_writer(path, schema) as writer:
+        for batch in parquet_batches(root, files, schema.names):
+            ends = (np.asarray(batch.column(i)) for i in (0, 1))
+            live = np.logical_and(*(alive[end] for end in ends))
+            writer.write_batch(batch.filter(pa.array(live)))
+    return json.dumps(seal_file(root, name).to_dict()).encode()
 
 
 def link_tables(payload: Payload) -> bytes:

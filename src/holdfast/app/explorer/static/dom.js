@@ -83,14 +83,14 @@ export const failure = (title, error) => notice(title, error.message, "error");
 
 const AT_ONCE = 200;
 
-/** A list (or the body of a table) that is shown by and by: the first entries, and a button for more. */
-export function paged(entries, row, list = el("ul", { class: "list" })) {
+/** A list (or the body of a table) that is shown by and by: the `first` entries, and a button for more. */
+export function paged(entries, row, list = el("ul", { class: "list" }), first = AT_ONCE) {
   const holder = el("div", { class: "paged" }, list);
   const target = list.tBodies?.[0] ?? list;
   let shown = 0;
   const more = el("button", { type: "button", class: "more", on: { click: () => show() } });
   function show() {
-    const next = entries.slice(shown, shown + AT_ONCE);
+    const next = entries.slice(shown, shown + (shown ? AT_ONCE : first));
     target.append(...next.map((entry, i) => row(entry, shown + i)));
     shown += next.length;
     more.remove();

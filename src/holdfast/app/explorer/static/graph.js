@@ -123,6 +123,7 @@ export class GraphView {
 
   /** A new graph, seen whole. */
   show(graph) {
+    tip(null);
     this.graph = graph;
     this.hovered = this.selected = -1;
     this.wasPainted = false;
@@ -145,7 +146,9 @@ export class GraphView {
   }
 
   fit() {
-    if (this.graph !== null) this.camera.fit(this.graph.box, 52);
+    const { camera, graph } = this;
+    // A few nodes in the corners look lost.
+    if (graph !== null) camera.fit(graph.box, graph.n < 12 ? Math.max(52, 0.24 * Math.min(camera.width, camera.height)) : 52);
     this.request();
   }
 
@@ -168,7 +171,7 @@ export class GraphView {
     const { camera, graph } = this;
     const margin = 48;
     const [left, top] = this.#place(i);
-    const zoom = Math.min(8, Math.sqrt(graph.n / 400));
+    const zoom = graph.n < 2000 ? 0 : Math.min(8, Math.sqrt(graph.n / 400));
     const inside = left > margin && top > margin && left < camera.width - margin && top < camera.height - margin;
     if (inside && camera.zoom >= zoom) return;
     camera.x = graph.x[i];

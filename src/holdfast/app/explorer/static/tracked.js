@@ -5,6 +5,8 @@ import { byId, el, failure, fill, loading, notice, number, paged, plural, share,
 import { dependencyText, EVENTS, KINDS, rowName } from "./dependencies.js";
 import { format } from "./route.js";
 
+const FIRST = 12; // of each kind, so that the history is not far below
+
 export class Tracked {
   constructor() {
     this.latest = new Latest();
@@ -82,6 +84,7 @@ export class Tracked {
       dependencies,
       (d) => el("tr", {}, el("td", {}, text(d.text ?? dependencyText(d), "code", 2000)), anyNote ? el("td", { class: "aside", text: note(d) }) : null),
       table,
+      FIRST,
     );
     const rest = n > dependencies.length ? el("p", { class: "hint", text: `The first ${number(dependencies.length)} are listed; see all with: holdfast show --kind ${kind}` }) : null;
     return [head, list, rest];
