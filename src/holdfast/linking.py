@@ -144,7 +144,7 @@ class Linker(Pinner):
                 known = getattr(state.options, name)
                 if value is not None and _plain(value) != _plain(known):
                     raise UsageError(
-                        f"the lake was linked with {name} = {known!r}, not {shorten(str(value))}: that is "
+                        f"the lake was linked with {name} = {known!r}, not {_shown(value)}: that is "
                         "fixed by the first link. Leave it out, or link the lake anew (--anew)."
                     )
             return base, state
@@ -221,7 +221,7 @@ def checked_options(given: Mapping[str, Any]) -> LakeOptions:
         value = chosen.get(name)
         if value is not None and (not isinstance(value, int) or not least <= value <= most):
             expected = f"a whole number from {least} to {most:,}"
-            raise UsageError(f"{name} is {shorten(str(value))}; expected {expected}.")
+            raise UsageError(f"{name} is {_shown(value)}; expected {expected}.")
     for name in ("tau", "max_error"):
         value = chosen.get(name)
         if value is None:
@@ -235,6 +235,10 @@ def checked_options(given: Mapping[str, Any]) -> LakeOptions:
 
 def _plain(value: Any) -> Any:
     return value if isinstance(value, int | float) else sorted(value)
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else shorten(str(value))
 
 
 def _no_lake(root: Path) -> WorkspaceError:

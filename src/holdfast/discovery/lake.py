@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from holdfast.errors import NOTHING_APPLIED, SourceError, shorten
+from holdfast.errors import NOTHING_APPLIED, SourceError, shorten, shorten_path
 from holdfast.model.lake import BAD_LISTED
 from holdfast.pipeline.engine import Engine, Progress
 from holdfast.pipeline.lake_files import LakeReadOptions, plan_lake
@@ -127,8 +127,6 @@ class LakeWork:
             skipped, replaced, told = self._names(before, files[0], mode)
             bad += told[: BAD_LISTED - len(bad)]
             part = self._new_part(before, blocks, files, progress)
-        if part is None:
-            return LakeStep(before, n_bad=n_bad, bad=tuple(bad), phases=tuple(self.phases))
         removed = np.array([before.removed.get(name, 0) for name in FILTERS], np.int64)
         if len(replaced) and before.options.filters:
             with self._phase("counting what goes") as progress:
@@ -199,12 +197,8 @@ class LakeWork:
         bad = [(source, reason) for t in told for source, reason in t["bad"]][:BAD_LISTED]
         n_bad = sum(t["n_bad"] for t in told)
         whole = [t for t in told if t["n_tables"]]
-        if not whole and not n_bad:
-            listed = ", ".join(shorten(s) for s in sources)
-            raise SourceError(
-                f"there is no table in {listed}: expected CSV, TSV, Parquet or JSON lines of tables, in "
-                f"folders or archives. {NOTHING_APPLIED}"
-            )
+        if not whole:
+            raise _nothing_read(sources, bad, n_bad)
         refs = [tuple(FileRef.from_dict(t[name]) for t in whole) for name in ("tables", "columns")]
         return [Block.from_dict(t) for t in whole], (refs[0], refs[1]), bad, n_bad
 
@@ -261,9 +255,7 @@ class LakeWork:
         blocks: Sequence[Block],
         files: tuple[tuple[FileRef, ...], tuple[FileRef, ...]],
         progress: Progress | None,
-    ) -> PartRef | None:
-        if not blocks:
-            return None
+    ) -> PartRef:
         n_columns = sum(b.n_columns for b in blocks)
         if before.next_column + n_columns >= 2**31:
             raise SourceError(f"a lake has at most 2,147,483,647 columns. {NOTHING_APPLIED}")
@@ -444,6 +436,21 @@ class LakeWork:
         found = [Found.from_dict(json.loads(r)) for r in results]
         links = tuple(f.links for f in found if f.links)
         return replace(state, links=links, n_inds=sum(f.n_inds for f in found))
+
+
+def _nothing_read(sources: Sequence[str], bad: Sequence[tuple[str, str]], n_bad: int) -> SourceError:
+    if not n_bad:
+        listed = ", ".join(shorten(s) for s in sources)
+        return SourceError(
+            f"there is no table in {listed}: expected CSV, TSV, Parquet or JSON lines of tables, in folders or "
+            f"archives. {NOTHING_APPLIED}"
+        )
+    source, reason = bad[0]
+    more = f" (the first of {n_bad:,} such files)" if n_bad > 1 else ""
+    return SourceError(
+        f"no table could be read: {shorten_path(source)} {reason}{more}. {NOTHING_APPLIED} Mend or leave out "
+        "such files."
+    )
 
 
 def chosen_proposer(n_active: int) -> Proposer:

@@ -11,6 +11,7 @@ State as a whole is plain data, JSON in a ledger row of its own; reading it need
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +26,7 @@ from holdfast.errors import DamagedFileError
 from holdfast.storage.files import FileRef, check_file, foreign_write, seal_file, unique_name
 
 FOLDER = "lake"
+_REPAIR = "Restore it from a backup, or link the lake anew."
 
 FILTERS = ("null", "integer", "non-unique", "coverage")
 NORMALISATIONS = ("unicode", "trim", "fold")
@@ -314,8 +316,7 @@ def open_array(root: Path, ref: FileRef) -> NDArray[Any]:
         return np.asarray(np.load(path, mmap_mode=mode, allow_pickle=False))
     except (OSError, ValueError) as error:
         raise DamagedFileError(
-            f"the file {ref.name!r} of the workspace {str(root)!r} is no array: {error}. "
-            "Restore it from a backup, or link the lake again."
+            f"the file {ref.name!r} of the workspace {str(root)!r} is no array: {error}. {_REPAIR}"
         ) from error
 
 
@@ -334,22 +335,32 @@ def read_parquet(
 ) -> pa.Table:
     """The rows of some files, in their order; perhaps only some columns."""
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-    found = [pq.read_table(path, columns=wanted.names) for path in _paths(root, refs)]
-    return pa.concat_tables([wanted.empty_table(), *(t.select(wanted.names).cast(wanted) for t in found)])
+    found = [wanted.empty_table()]
+    for ref in refs:
+        with _opened_parquet(root, ref) as file:
+            found.append(file.read(columns=wanted.names).select(wanted.names).cast(wanted))
+    return pa.concat_tables(found)
 
 
 def parquet_batches(
     root: Path, refs: Sequence[FileRef], columns: Sequence[str], rows: int = 1 << 20
 ) -> Iterator[pa.RecordBatch]:
     """The rows of some files piece by piece."""
-    for path in _paths(root, refs):
-        with pq.ParquetFile(path) as file:
+    for ref in refs:
+        with _opened_parquet(root, ref) as file:
             yield from file.iter_batches(batch_size=rows, columns=list(columns))
 
 
-def _paths(root: Path, refs: Sequence[FileRef]) -> Iterator[Path]:
-    for ref in refs:
-        yield check_file(root, ref, deep=False)
+@contextmanager
+def _opened_parquet(root: Path, ref: FileRef) -> Iterator[Any]:
+    path = check_file(root, ref, deep=False)
+    try:
+        with pq.ParquetFile(path) as file:
+            yield file
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise DamagedFileError(
+            f"the file {ref.name!r} of the workspace {str(root)!r} is damaged: {error}. {_REPAIR}"
+        ) from error
 
 
 def _dicts(refs: Sequence[FileRef]) -> list[dict[str, Any]]:

@@ -349,6 +349,8 @@ class Page {
 
   #showDetails() {
     const details = byId("details");
+    const name = this.panel?.table.name ?? this.answer?.name;
+    document.title = name === undefined ? "holdfast explore" : `${name} – holdfast explore`;
     if (this.panel !== null) {
       // The graph may come after the table: links in the panel are then made anew.
       if (this.panel.view === undefined || this.panel.where !== this.answer) {

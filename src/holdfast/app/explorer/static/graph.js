@@ -362,13 +362,14 @@ export class GraphView {
     if (focus < 0) return;
     const grow = this.#grow();
     const neighbours = new Set();
+    const crowd = Math.min(1, Math.max(0.35, Math.sqrt(40 / Math.max(this.lit.length, 1))));
     context.lineWidth = 1.3;
     for (const e of this.lit.slice(0, HIGHLIGHTED)) {
       const outward = graph.from[e] === focus;
       const [ax, ay] = this.#place(graph.from[e]);
       const [bx, by] = this.#place(graph.to[e]);
       context.strokeStyle = context.fillStyle = outward ? colours.out : colours.into;
-      context.globalAlpha = 0.35 + 0.65 * graph.score[e];
+      context.globalAlpha = crowd * (0.35 + 0.65 * graph.score[e]);
       // Bent to its left: two tables may be linked both ways.
       const [cx, cy] = [(ax + bx) / 2 + 0.06 * (by - ay), (ay + by) / 2 - 0.06 * (bx - ax)];
       context.beginPath();
