@@ -83,7 +83,6 @@ class Truth:
         self.first: dict[str, int] = {}  # of each table: the number of its first column
         sets: list[frozenset[str]] = []
         n_rows: list[int] = []
-        whole: list[bool] = []  # no cell is missing and no value is twice in the column
         for name, table in named:
             self.first[name] = len(sets)
             own = corpora.value_sets([table])
@@ -92,9 +91,9 @@ class Truth:
         self.n = len(sets)
         dependents = references = [c for c in range(self.n) if sets[c]]
         if filters:
-            whole = [len(values) == rows for values, rows in zip(sets, n_rows, strict=True)]
             dependents = [c for c in dependents if is_meant(sets[c])]
-            references = [c for c in dependents if whole[c]]
+            # Unique: no value is there twice, and no cell is missing.
+            references = [c for c in dependents if len(sets[c]) == n_rows[c]]
         sizes = np.array([len(values) for values in sets], dtype=np.int64)
         found: list[Ints] = []
         for dependent, referenced in corpora.inds_by_postings(sets, dependents, references):
@@ -223,35 +222,50 @@ def measure_many(sizes: Sizes, scratch: Path, out: Json) -> None:
 
 
 def measure_filtered(sizes: Sizes, scratch: Path, out: Json) -> None:
+    """Nothing of the tables is kept in this process, whose memory is measured: only where they come from."""
     import holdfast
 
     n = sizes.filtered
     file = corpora.json_lines(n, name="tables.jsonl")
-    lake = dict(named(file, corpora.corpus(n)))
-    out["source_bytes"] = file.stat().st_size
+    lake: dict[str, Origin] = {f"{file.name}#{i + 1}": (0, i) for i in range(n)}
+    out.update(source_bytes=file.stat().st_size, agreement=[], steps=[])
+
+    def add_tables(kind: str, first: int, edition: int, name: str) -> None:
+        source = corpora.json_lines(STEP, first, edition=edition, name=name)
+        run = timed(lambda: ws.link(source, **{kind: True}))
+        lake.update({f"{name}#{i + 1}": (edition, first + i) for i in range(STEP)})
+        out["steps"].append({"kind": kind, **run})
+
     with holdfast.open(str(scratch / "filtered.hold")) as ws:
         out["link"] = timed(lambda: ws.link(file), memory=True)
         out["bytes"] = bytes_of(ws.root)
-        out["agreement"] = [check(f"{n:,} tables, all filters", ws, Truth(lake.items(), filters=True))]
-        out["steps"] = []
+        out["agreement"].append(check(f"{n:,} tables, all filters", ws, Truth(remade(lake), filters=True)))
         for turn in range(STEPS):
             # Other tables about old topics: they join with what is there.
-            first = turn * corpora.BLOCK % n
-            source = corpora.json_lines(STEP, first, edition=2, name=f"more-{turn}.jsonl")
-            run = timed(lambda source=source: ws.link(source, add=True))
-            lake |= dict(named(source, corpora.corpus(STEP, first, edition=2)))
-            out["steps"].append({"kind": "add", **run})
-            gone = list(lake)[turn * STEP + n // 2 :][:STEP]
-            run = timed(lambda gone=gone: ws.unlink(*gone))
-            lake = {name: table for name, table in lake.items() if name not in set(gone)}
-            out["steps"].append({"kind": "drop", **run})
+            add_tables("add", turn * corpora.BLOCK % n, 2, f"more-{turn}.jsonl")
+            gone = list(lake)[n // 2 : n // 2 + STEP]
+            out["steps"].append({"kind": "drop", **timed(lambda gone=gone: ws.unlink(*gone))})
+            for name in gone:
+                del lake[name]
             # The first lines of a file of the same name: the same tables, changed.
-            source = corpora.json_lines(STEP, edition=3 + turn, name=file.name)
-            run = timed(lambda source=source: ws.link(source, replace=True))
-            lake |= dict(named(source, corpora.corpus(STEP, edition=3 + turn)))
-            out["steps"].append({"kind": "replace", **run})
+            add_tables("replace", 0, 3 + turn, file.name)
         out["bytes_after"] = bytes_of(ws.root)
-        out["agreement"].append(check("after all steps", ws, Truth(lake.items(), filters=True)))
+        out["agreement"].append(check("after all steps", ws, Truth(remade(lake), filters=True)))
+
+
+Origin = tuple[int, int]  # edition, number in the corpus
+
+
+def remade(lake: dict[str, Origin]) -> Iterable[tuple[str, WebTable]]:
+    """The tables of a lake, made again; block by block, so that few are there at once."""
+    by_block: dict[Origin, list[tuple[str, int]]] = {}
+    for name, (edition, number) in lake.items():
+        at = edition, number // corpora.BLOCK
+        by_block.setdefault(at, []).append((name, number % corpora.BLOCK))
+    for (edition, number), wanted in by_block.items():
+        made = corpora.block(tables.SEED, number, edition)
+        for name, position in wanted:
+            yield name, made[position]
 
 
 def measure_proposers(sizes: Sizes, scratch: Path, out: Json) -> None:

@@ -10,12 +10,13 @@ State as a whole is plain data, JSON in a ledger row of its own; reading it need
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,7 @@ from holdfast.errors import DamagedFileError
 from holdfast.storage.files import FileRef, check_file, foreign_write, seal_file, unique_name
 
 FOLDER = "lake"
+_HEADERS = threading.Lock()
 _REPAIR = "Restore it from a backup, or link the lake anew."
 
 FILTERS = ("null", "integer", "non-unique", "coverage")
@@ -294,9 +296,7 @@ def new_array(root: Path, name: str, shape: tuple[int, ...], dtype: Any) -> None
 
 def filled(root: Path, name: str) -> NDArray[Any]:
     """The array of such a file, to write to."""
-    path = root / name
-    array: NDArray[Any] = np.load(path, mmap_mode="r+" if _has_items(path) else None, allow_pickle=False)
-    return array
+    return _loaded(root / name, "r+")
 
 
 def write_array(root: Path, folder: str, stem: str, array: NDArray[Any]) -> FileRef:
@@ -311,20 +311,21 @@ def open_array(root: Path, ref: FileRef) -> NDArray[Any]:
     """The array of a file as a read-only memory map; its length is checked, `verify` checks the rest."""
     path = check_file(root, ref, deep=False)
     try:
-        # An empty array cannot be mapped. A plain array over the map, since a memmap is slow to slice.
-        mode: Any = "r" if _has_items(path) else None
-        return np.asarray(np.load(path, mmap_mode=mode, allow_pickle=False))
+        return np.asarray(_loaded(path, "r"))  # a plain array over the map: a memmap is slow to slice
     except (OSError, ValueError) as error:
         raise DamagedFileError(
             f"the file {ref.name!r} of the workspace {str(root)!r} is no array: {error}. {_REPAIR}"
         ) from error
 
 
-def _has_items(path: Path) -> bool:
-    with open(path, "rb") as file:
+def _loaded(path: Path, mode: Literal["r", "r+"]) -> NDArray[Any]:
+    # NumPy parses the header with `ast.literal_eval`, which threads of CPython 3.11 must not run at once.
+    with _HEADERS, open(path, "rb") as file:
         np.lib.format.read_magic(file)
         shape, _, _ = np.lib.format.read_array_header_1_0(file)
-    return bool(np.prod(shape))
+        # An empty array cannot be mapped.
+        found: NDArray[Any] = np.load(path, mmap_mode=mode if np.prod(shape) else None, allow_pickle=False)
+    return found
 
 
 # -- Parquet -----------------------------------------------------------------------------------
