@@ -25,10 +25,10 @@ def test_python_examples(page: str) -> None:
 
 
 def console_examples() -> list[tuple[str, str]]:
-    """(command, expected output) of the README's console block."""
-    block = re.search(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert block is not None
-    parts = re.split(r"^\$ (.*)\n", block.group(1), flags=re.MULTILINE)[1:]
+    """(command, expected output) of the README's console blocks, which go on where the one before ended."""
+    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert blocks
+    parts = re.split(r"^\$ (.*)\n", "".join(blocks), flags=re.MULTILINE)[1:]
     return list(zip(parts[::2], parts[1::2], strict=True))
 
 

@@ -1,7 +1,8 @@
 """A server with a made-up lake, for tests of the explorer's page alone: with the same addresses and headers.
 
 The components: 0 is huge and comes as clusters, 1 has 10,000 tables and 30,000 edges, 2 is about cities and
-countries, 3 has names, headers and cells that try to run as script, the others are small.
+countries, 3 has names, headers and cells that try to run as script, the edges of 9 have a coverage, and the
+others are small.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ HEADERS = {
 SCRIPT = "<script>window.__owned = 1</script>"
 IMAGE = '<img src=x onerror="window.__owned = 2">'
 SVG = '"><svg/onload=window.__owned=3>'
-CLUSTERED, LARGE, CITIES, HOSTILE = 0, 1, 2, 3
+CLUSTERED, LARGE, CITIES, HOSTILE, COVERED = 0, 1, 2, 3, 9
 IN_A_COMPONENT = 100_000  # ids of a component's tables start at a multiple of this
 WORDS = [
     "airports",
@@ -222,7 +223,10 @@ def component(id_: int) -> Answer:
         names = [told["name"], *(named(i) for i in range(1, told["n_tables"]))]
     n = len(names)
     m = 30_000 if id_ == LARGE else min(n * (n - 1) // 2, max(n - 1, int(1.6 * n)))
-    return {**head, **_graph(n, m, 40 + id_, names.__getitem__, id_ * IN_A_COMPONENT)}
+    graph = _graph(n, m, 40 + id_, names.__getitem__, id_ * IN_A_COMPONENT)
+    if id_ == COVERED:
+        graph["edges"]["coverage"] = [round(0.9 * s, 4) for s in graph["edges"]["score"]]
+    return {**head, **graph}
 
 
 @cache

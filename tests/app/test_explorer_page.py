@@ -17,6 +17,7 @@ from app.explorer_fake import (
     ALONE,
     CITIES,
     CLUSTERED,
+    COVERED,
     HOSTILE,
     IMAGE,
     IN_A_COMPONENT,
@@ -265,6 +266,14 @@ def test_sliders_filter_edges_and_inclusions(visit: Visit) -> None:
     until(page, "location.hash.includes('coverage=1')")
     page.reload()
     expect(page.locator("output[for=least-coverage]")).to_have_text("≥ 100%")
+
+
+def test_edges_are_filtered_by_coverage_where_it_is_told(visit: Visit) -> None:
+    page = visit(f"#component={COVERED}")
+    painted(page)
+    slide(page, "coverage", 0.5)
+    few = sum(c >= 0.5 for c in component(COVERED)["edges"]["coverage"])
+    expect(page.locator("#graph-facts")).to_contain_text(f", {few} of ")
 
 
 def test_nodes_without_an_edge_are_dimmed(visit: Visit) -> None:

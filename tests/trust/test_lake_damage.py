@@ -193,9 +193,9 @@ def test_what_is_asked_is_right(base: Path, truth: dict[str, Any]) -> None:
 def test_files_that_are_cut_or_gone(
     base: Path, truth: dict[str, Any], root: Path, damage: Callable[[Path, Path], None]
 ) -> None:
-    """Each file of the lake in turn is cut; those that questions need are also removed and emptied."""
+    """A file of each kind is cut; those that questions need are also removed and emptied."""
     for kind, names in files_by_kind(base).items():
-        for name in names if damage is truncate else names[: kind in NEEDED]:
+        for name in names[: damage is truncate or kind in NEEDED]:
             path = root / name
             content = path.read_bytes()
             damage(path, path)

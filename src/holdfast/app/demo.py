@@ -26,6 +26,8 @@ from holdfast.app.report import (
     print_fd_explanation,
     print_fds,
     print_inds,
+    print_joins,
+    print_lake_change,
     print_links,
     print_normal_form,
     print_ranking,
@@ -68,7 +70,7 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
 
     paper.line(("holdfast", "bold"), ": what holds in your data, kept true while the data changes.")
     paper.line("This tour keeps the keys of a shop's orders, what determines what, what they refer to,")
-    paper.line("and the rules of its parcels.")
+    paper.line("the rules of its parcels, and what joins with what in a folder of tables.")
     if engine == "spark":
         paper.line(("Every step runs on Spark, to show it; work this small would run without.", "dim"))
     step(
@@ -138,7 +140,16 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
         "apply parcels --inserts 7-inserts.csv",
         lambda ws: ws.apply("parcels", inserts=str(EXAMPLES / "7-inserts.csv")),
     )
-    look("16. So these hold now.", "show --table orders")
+    look("16. A folder of small tables that nobody has described. What joins with what?", "link tables")
+    with progress_on(notes or paper) as hook, holdfast.open(workspace, engine=engine, progress=hook) as ws:
+        print_lake_change(paper, ws.link(str(EXAMPLES / "tables")))
+    look("17. What can this one be joined with?", "joins satellites.csv")
+    with holdfast.open(workspace, create=False) as ws:
+        lake = ws.lake()
+        assert lake is not None
+        number, name, _ = lake.subject("satellites.csv")
+        print_joins(paper, lake.joins("satellites.csv"), table=number, name=name, version=lake.version)
+    look("18. So these hold now.", "show --table orders")
     with holdfast.open(workspace, create=False) as ws:
         now = ws.version
         keys, n_rows = ws.dependencies("ucc", TABLE), ws.n_rows(TABLE)
@@ -164,6 +175,7 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
         "explain parcels 'ordered_at < shipped_at'",
         "pin parcels 'not(t.zone = s.zone and t.weight_kg < s.weight_kg and t.fee > s.fee)'",
         "pin orders invoice",
+        "explore",
     )
     for command in commands:
         paper.line((f"{program} {command}", "cyan"), indent=2)

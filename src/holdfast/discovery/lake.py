@@ -69,7 +69,7 @@ INLINE_ENTRIES = 200_000
 MERGE_AT = 4
 GATHER_AT = 64
 GATHERED_BELOW = 1 << 20
-# What proposing takes, in ns: for each column to order its signature's rows, and for each block of columns; for
+# What proposing takes, in ns: for each column to order the rows of its signature, and for each block; for
 # each column to intersect its postings, and for each value to look it up (docs/decisions/0014).
 NS_SIGNATURE, NS_BLOCK = 700, 600
 NS_POSTINGS, NS_LOOKUP = 600, 160

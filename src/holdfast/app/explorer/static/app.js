@@ -4,7 +4,8 @@ import { ApiError, get, Latest } from "./api.js";
 import { CircleView } from "./circles.js";
 import { byId, el, failure, fill, loading, notice, number, plural, text } from "./dom.js";
 import { Filters } from "./filters.js";
-import { Graph, GraphView } from "./graph.js";
+import { GraphView } from "./graph.js";
+import { Graph } from "./network.js";
 import { Overview } from "./overview.js";
 import { clusterList, TablePanel, tableList } from "./panels.js";
 import { format, parse } from "./route.js";
@@ -56,7 +57,8 @@ class Page {
     addEventListener("hashchange", () => this.follow());
     addEventListener("keydown", (event) => {
       const typing = event.target instanceof HTMLElement && event.target.matches("input, textarea");
-      if (event.key === "Escape" && !typing && this.route.table !== undefined && this.route.tab === undefined) this.go({ table: null });
+      const seen = this.route.table !== undefined && this.route.tab === undefined;
+      if (event.key === "Escape" && !typing && seen) this.go({ table: null });
     });
     fill(
       byId("legend"),
@@ -76,7 +78,8 @@ class Page {
       const signal = this.graphRequest.next();
       this.early = { wanted: `${component}/${cluster ?? ""}`, signal, answer: askGraph(component, cluster, signal) };
     }
-    for (const request of [this.summaryRequest, this.componentsRequest, this.early?.answer]) request?.catch(() => {}); // told to those who wait
+    // Whoever waits for an answer tells what went wrong.
+    for (const request of [this.summaryRequest, this.componentsRequest, this.early?.answer]) request?.catch(() => {});
   }
 
   async start() {
@@ -106,7 +109,8 @@ class Page {
     const { lake, workspace } = this.summary;
     const parts = [];
     if (lake !== null) {
-      parts.push(plural(lake.n_tables, "table"), plural(lake.n_columns, "column"), plural(lake.n_inds, "inclusion"), plural(lake.n_components, "component"));
+      parts.push(plural(lake.n_tables, "table"), plural(lake.n_columns, "column"));
+      parts.push(plural(lake.n_inds, "inclusion"), plural(lake.n_components, "component"));
     }
     if (lake === null && workspace.tables.length) parts.push(plural(workspace.tables.length, "tracked table"));
     const nodes = parts.flatMap((words, i) => {
@@ -187,7 +191,8 @@ class Page {
       component = (await table)?.component;
       if (this.route !== route) return;
       if (component === null || component === undefined || component < 0) {
-        this.#noGraph(notice("In no component", "No column of this table is contained in one of another table, nor contains one."));
+        const why = "No column of this table is contained in one of another table, nor contains one.";
+        this.#noGraph(notice("In no component", why));
         return;
       }
     }
@@ -199,7 +204,8 @@ class Page {
     if (this.route !== route) return;
     if (this.answer?.clustered && route.table !== undefined) {
       const known = await table;
-      if (this.route === route && Number.isInteger(known?.cluster) && known.cluster >= 0) this.replace({ ...route, component, cluster: known.cluster });
+      const found = Number.isInteger(known?.cluster) && known.cluster >= 0;
+      if (this.route === route && found) this.replace({ ...route, component, cluster: known.cluster });
       return;
     }
     if (this.graph !== null) this.view.select(route.table);
@@ -218,7 +224,8 @@ class Page {
       }
       const { components } = await this.componentsRequest;
       if (components.length) return components[0].id;
-      this.#noGraph(notice("No inclusions", "No column of a table is contained in one of another, so there is no graph to show."));
+      const why = "No column of a table is contained in one of another, so there is no graph to show.";
+      this.#noGraph(notice("No inclusions", why));
     } catch (error) {
       this.#noGraph(failure("The lake cannot be shown", error));
     }
@@ -274,7 +281,8 @@ class Page {
     if (answer.clustered) {
       this.graph = null;
       this.view.clear();
-      byId("graph-facts").textContent = `${plural(answer.n_tables, "table")} in ${plural(answer.clusters.length, "cluster")}: open one to see its tables`;
+      const within = `${plural(answer.n_tables, "table")} in ${plural(answer.clusters.length, "cluster")}`;
+      byId("graph-facts").textContent = `${within}: open one to see its tables`;
       this.clusters.show(answer.clusters, answer.links);
     } else {
       this.clusters.clear();
@@ -291,13 +299,17 @@ class Page {
     const inCluster = answer.cluster !== null && answer.cluster !== undefined;
     const known = this.componentName?.id === answer.id ? this.componentName.name : `component ${answer.id}`;
     if (!inCluster) this.componentName = { id: answer.id, name: answer.name };
-    const crumbs = [
-      el("a", { href: format({ component: answer.id }), "aria-current": inCluster ? null : "page" }, text(inCluster ? known : answer.name, "name", 40)),
-    ];
-    if (inCluster) {
-      crumbs.push(el("span", { class: "then", text: "›" }), el("a", { href: format({ component: answer.id, cluster: answer.cluster }), "aria-current": "page" }, text(answer.name, "name", 40)));
-    }
-    fill(byId("crumbs"), ...crumbs);
+    const crumb = (route, name, here) => el(
+      "a",
+      { href: format(route), "aria-current": here ? "page" : null },
+      text(name, "name", 40),
+    );
+    fill(
+      byId("crumbs"),
+      crumb({ component: answer.id }, inCluster ? known : answer.name, !inCluster),
+      inCluster ? el("span", { class: "then", text: "›" }) : null,
+      inCluster ? crumb({ component: answer.id, cluster: answer.cluster }, answer.name, true) : null,
+    );
     if (inCluster && this.componentName?.id !== answer.id) this.#nameComponent(answer.id);
   }
 
@@ -340,7 +352,9 @@ class Page {
       } catch (error) {
         if (error.name === "AbortError") return undefined;
         this.tableAsked = null;
-        fill(byId("details"), failure("The table cannot be shown", error), el("a", { class: "go", href: format(merged(this.route, { table: null })), text: "Back to the list" }));
+        const back = format(merged(this.route, { table: null }));
+        const words = failure("The table cannot be shown", error);
+        fill(byId("details"), words, el("a", { class: "go", href: back, text: "Back to the list" }));
         return undefined;
       }
     })();
@@ -362,7 +376,9 @@ class Page {
       return; // on its way, or its error is told
     } else if (this.answer === null) fill(details);
     else if (this.answer.clustered) fill(details, ...clusterList(this.answer));
-    else if (this.graph !== null) fill(details, ...tableList(this.graph, (id) => this.#link(id), (id) => this.view.point(id)));
+    else if (this.graph !== null) {
+      fill(details, ...tableList(this.graph, (id) => this.#link(id), (id) => this.view.point(id)));
+    }
   }
 
   /** The address of a table: in the graph that is seen, or in its own component, which is then looked up. */
@@ -413,7 +429,8 @@ function askGraph(component, cluster, signal) {
 
 /** A route with a change; what is null in it is left out. */
 function merged(route, change) {
-  return Object.fromEntries(Object.entries({ ...route, ...change }).filter(([, value]) => value !== null && value !== undefined));
+  const entries = Object.entries({ ...route, ...change });
+  return Object.fromEntries(entries.filter(([, value]) => value !== null && value !== undefined));
 }
 
 /** The filters that are set. */

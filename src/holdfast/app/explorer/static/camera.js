@@ -53,7 +53,9 @@ export class Camera {
   }
 }
 
-/** Wires gestures on an element to a camera. `on`: moved(), fit(), hover(left, top) or hover(null), click(left, top). */
+/** Wires gestures on an element to a camera.
+
+`on`: moved(), fit(), hover(left, top) or hover(null), click(left, top). */
 export function gestures(element, camera, on) {
   const held = new Map(); // pointers that are down, and where
   let travelled = 0;

@@ -49,7 +49,8 @@ export class CanvasRenderer {
       const e = this.edges[i];
       const [a, b] = [2 * graph.from[e], 2 * graph.to[e]];
       const [ax, ay, bx, by] = [places[a], places[a + 1], places[b], places[b + 1]];
-      if ((ax < 0 && bx < 0) || (ay < 0 && by < 0) || (ax > camera.width && bx > camera.width) || (ay > camera.height && by > camera.height)) continue;
+      if (Math.max(ax, bx) < 0 || Math.min(ax, bx) > camera.width) continue;
+      if (Math.max(ay, by) < 0 || Math.min(ay, by) > camera.height) continue;
       const path = paths[shade(graph.score[e])];
       path.moveTo(ax, ay);
       path.lineTo(bx, by);
@@ -71,7 +72,9 @@ export class CanvasRenderer {
     return places;
   }
 
-  /** One by one: a path of many discs takes many times as long. `coarse` draws small ones as squares, which is faster still. */
+  /** One by one: a path of many discs takes many times as long.
+
+  `coarse` draws small ones as squares, which is faster still. */
   #discs(camera, colours, grow, faint, coarse) {
     const { context, graph, states } = this;
     const ramp = mixes(colours.low, colours.high);

@@ -175,7 +175,9 @@ export class CircleView {
     if (named) {
       context.font = `600 12px ${colours.font}`;
       let name = label(circle.name);
-      while (name.length > 4 && context.measureText(name).width > 2 * radius - 16) name = `${name.replace(/…$/, "").slice(0, -1)}…`;
+      while (name.length > 4 && context.measureText(name).width > 2 * radius - 16) {
+        name = `${name.replace(/…$/, "").slice(0, -1)}…`;
+      }
       context.fillText(name, left, top - 8);
     }
     context.font = `${named ? 400 : 600} 11px ${colours.font}`;

@@ -12,7 +12,7 @@ export function el(name, given = {}, ...children) {
   for (const [key, value] of Object.entries(given)) {
     if (value === undefined || value === null || value === false) continue;
     if (key === "text") node.append(document.createTextNode(String(value)));
-    else if (key === "on") for (const [event, listener] of Object.entries(value)) node.addEventListener(event, listener);
+    else if (key === "on") Object.entries(value).forEach((heard) => node.addEventListener(...heard));
     else setAttribute(node, key, value === true ? "" : String(value));
   }
   node.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
@@ -56,7 +56,8 @@ export function shortened(text, most) {
 
 /** A name or value: isolated, so that right-to-left marks in it do not reorder its surroundings. */
 export function text(value, kind = "name", most = 300) {
-  return el("bdi", { class: kind, title: value.length > 24 ? value.slice(0, 1000) : null, text: shortened(value, most) });
+  const title = value.length > 24 ? value.slice(0, 1000) : null;
+  return el("bdi", { class: kind, title, text: shortened(value, most) });
 }
 
 /** A cell: a text, the empty text, or nothing at all. */
@@ -78,6 +79,12 @@ export function notice(title, words, kind = "empty") {
   );
 }
 
+/** A remark in small print. */
+export const hint = (words) => el("p", { class: "hint", text: words });
+
+/** A number beside a title or a name; `title` says of what. */
+export const count = (n, title = null) => el("span", { class: "count", text: number(n), title });
+
 export const loading = (what) => notice(what, "", "loading");
 export const failure = (title, error) => notice(title, error.message, "error");
 
@@ -95,7 +102,8 @@ export function paged(entries, row, list = el("ul", { class: "list" }), first = 
     shown += next.length;
     more.remove();
     if (shown < entries.length) {
-      more.textContent = `Show ${number(Math.min(AT_ONCE, entries.length - shown))} more of ${number(entries.length - shown)}`;
+      const rest = entries.length - shown;
+      more.textContent = `Show ${number(Math.min(AT_ONCE, rest))} more of ${number(rest)}`;
       holder.append(more);
     }
   }

@@ -5,7 +5,8 @@ import { el, score, share } from "./dom.js";
 const SLIDERS = [
   {
     key: "score", title: "Score", told: score,
-    hint: "Hides edges and inclusions with a lower score: containment and the cube root of coverage, uniqueness and distinctive values.",
+    hint: "Hides edges and inclusions with a lower score: containment times the cube root of coverage, uniqueness "
+      + "and distinctive values.",
   },
   {
     key: "coverage", title: "Coverage", told: share,
@@ -32,7 +33,8 @@ export class Filters {
         },
       });
       this.inputs[key] = { input, tell: () => { output.textContent = `≥ ${told(this.values[key])}`; } };
-      host.append(el("label", { class: "slider", for: `least-${key}`, title: hint }, el("span", { text: title }), input, output));
+      const name = el("span", { text: title });
+      host.append(el("label", { class: "slider", for: `least-${key}`, title: hint }, name, input, output));
     }
     this.#tell();
   }

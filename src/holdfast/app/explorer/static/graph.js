@@ -10,67 +10,10 @@ import { onThemeChange, theme } from "./theme.js";
 import { tip } from "./tip.js";
 import { WebGlRenderer } from "./webgl.js";
 
+const MARGIN = 52; // pixels around a graph
 const HIGHLIGHTED = 1500; // edges of a hub that are drawn with arrows
 const SLOW_FRAME_MS = 34;
 const FEWEST_MOVING = 3000; // edges that are drawn while moving, however slow
-
-/** A graph as arrays, with what drawing needs. `answer`: as the server gives it, edges best first. */
-export class Graph {
-  constructor({ nodes, edges }) {
-    this.n = nodes.id.length;
-    this.m = edges.from.length;
-    this.ids = nodes.id;
-    this.labels = nodes.label;
-    this.x = Float32Array.from(nodes.x);
-    this.y = Float32Array.from(nodes.y);
-    this.degree = Int32Array.from(nodes.degree);
-    this.from = Int32Array.from(edges.from);
-    this.to = Int32Array.from(edges.to);
-    this.score = Float32Array.from(edges.score);
-    this.coverage = edges.coverage ? Float32Array.from(edges.coverage) : null;
-    this.position = new Map(nodes.id.map((id, i) => [id, i]));
-    this.order = Uint32Array.from(nodes.id.keys()).sort((a, b) => this.degree[a] - this.degree[b]);
-    const most = Math.max(1, this.n ? this.degree[this.order[this.n - 1]] : 1);
-    this.weight = Float32Array.from(this.degree, (d) => (Math.log1p(d) / Math.log1p(most)) ** 2);
-    this.#adjacency();
-  }
-
-  /** Edges of each node: those of node i are `incident[offsets[i]]` up to `incident[offsets[i + 1]]`, best first. */
-  #adjacency() {
-    const offsets = new Int32Array(this.n + 1);
-    for (let e = 0; e < this.m; e++) {
-      offsets[this.from[e] + 1] += 1;
-      if (this.to[e] !== this.from[e]) offsets[this.to[e] + 1] += 1;
-    }
-    for (let i = 0; i < this.n; i++) offsets[i + 1] += offsets[i];
-    const incident = new Int32Array(offsets[this.n]);
-    const next = offsets.slice();
-    for (let e = 0; e < this.m; e++) {
-      incident[next[this.from[e]]++] = e;
-      if (this.to[e] !== this.from[e]) incident[next[this.to[e]]++] = e;
-    }
-    this.offsets = offsets;
-    this.incident = incident;
-  }
-
-  get box() {
-    if (this.n === 0) return [0, 0, 1, 1];
-    const box = [Infinity, Infinity, -Infinity, -Infinity];
-    for (let i = 0; i < this.n; i++) {
-      box[0] = Math.min(box[0], this.x[i]);
-      box[1] = Math.min(box[1], this.y[i]);
-      box[2] = Math.max(box[2], this.x[i]);
-      box[3] = Math.max(box[3], this.y[i]);
-    }
-    return box;
-  }
-
-  /** Radii in pixels at the view of all, such that the nodes leave most of the place free. */
-  size(width, height) {
-    const base = Math.min(7, Math.max(1.1, 0.13 * Math.sqrt((width * height) / Math.max(this.n, 1))));
-    this.radius = Float32Array.from(this.weight, (w) => base * (0.75 + 1.9 * w));
-  }
-}
 
 export class GraphView {
   /** `on`: select(id), painted(nodes), status(edges shown, of). */
@@ -147,8 +90,10 @@ export class GraphView {
 
   fit() {
     const { camera, graph } = this;
-    // A few nodes in the corners look lost.
-    if (graph !== null) camera.fit(graph.box, graph.n < 12 ? Math.max(52, 0.24 * Math.min(camera.width, camera.height)) : 52);
+    if (graph !== null) {
+      const wide = 0.24 * Math.min(camera.width, camera.height); // a few nodes in the corners look lost
+      camera.fit(graph.box, graph.n < 12 ? Math.max(MARGIN, wide) : MARGIN);
+    }
     this.request();
   }
 
@@ -316,7 +261,7 @@ export class GraphView {
     });
   }
 
-  /** While moving, slow frames draw fewer edges, the best ones, and coarse nodes. All are there again as soon as it rests. */
+  /** While moving, slow frames draw fewer edges, the best ones, and coarse nodes; all of it as soon as it rests. */
   #adapt(now) {
     const took = now - (this.before ?? now);
     this.before = this.moving ? now : undefined;
@@ -380,7 +325,9 @@ export class GraphView {
       neighbours.add(outward ? graph.to[e] : graph.from[e]);
     }
     context.globalAlpha = 1;
-    for (const i of neighbours) this.#disc(i, graph.radius[i] * grow, graph.weight[i] > 0.5 ? colours.high : colours.low, colours);
+    for (const i of neighbours) {
+      this.#disc(i, graph.radius[i] * grow, graph.weight[i] > 0.5 ? colours.high : colours.low, colours);
+    }
     const radius = Math.max(graph.radius[focus] * grow, 3.5);
     this.#disc(focus, radius, colours.strong, colours);
     for (const i of new Set([focus, this.selected])) {

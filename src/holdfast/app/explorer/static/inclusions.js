@@ -5,6 +5,7 @@ import { el, failure, fill, loading, number, plural, score, share, text, value }
 
 /** A list entry. `own` and `other`: the sides as the selected table sees them; "out": own is contained in other. */
 export function inclusion(ind, direction, own, other, link) {
+  const [sign, words] = direction === "out" ? ["⊆", "is contained in"] : ["⊇", "contains"];
   const details = el("div", { class: "values", hidden: true });
   let asked = false;
   const open = async () => {
@@ -29,8 +30,14 @@ export function inclusion(ind, direction, own, other, link) {
       "span",
       { class: "sides" },
       text(own.column, "name", 40),
-      el("span", { class: `sign ${direction}`, text: direction === "out" ? "⊆" : "⊇", title: direction === "out" ? "is contained in" : "contains" }),
-      el("span", { class: "other" }, text(other.column, "name", 40), el("span", { class: "of", text: " of " }), text(other.table, "name table", 60)),
+      el("span", { class: `sign ${direction}`, text: sign, title: words }),
+      el(
+        "span",
+        { class: "other" },
+        text(other.column, "name", 40),
+        el("span", { class: "of", text: " of " }),
+        text(other.table, "name table", 60),
+      ),
     ),
     meter("Score", ind.score, score(ind.score)),
     meter("Coverage", ind.coverage, share(ind.coverage)),
@@ -42,17 +49,26 @@ export function inclusion(ind, direction, own, other, link) {
 function meter(title, part, words) {
   const bar = el("span", { class: "fill" });
   bar.style.width = `${Math.max(0, Math.min(1, part)) * 100}%`;
-  return el("span", { class: "meter", title: `${title}: ${words}` }, el("span", { class: "track" }, bar), el("span", { class: "number", text: words }), el("span", { class: "label", text: title.toLowerCase() }));
+  return el(
+    "span",
+    { class: "meter", title: `${title}: ${words}` },
+    el("span", { class: "track" }, bar),
+    el("span", { class: "number", text: words }),
+    el("span", { class: "label", text: title.toLowerCase() }),
+  );
 }
 
 function told(ind, other, link) {
   const missing = ind.n_dependent - ind.shared;
   const rest = ind.n_referenced - ind.shared;
+  const facts = [
+    `${number(ind.shared)} of ${plural(ind.n_dependent, "value")} found among ${number(ind.n_referenced)}`,
+    `containment ${share(ind.containment)}`,
+    `uniqueness ${share(ind.uniqueness)}`,
+    `distinctive ${share(ind.distinctive)}`,
+  ];
   return [
-    el("p", {
-      class: "facts",
-      text: `${number(ind.shared)} of ${plural(ind.n_dependent, "value")} found among ${number(ind.n_referenced)} · containment ${share(ind.containment)} · uniqueness ${share(ind.uniqueness)} · distinctive ${share(ind.distinctive)}`,
-    }),
+    el("p", { class: "facts", text: facts.join(" · ") }),
     group("Matching", ind.matches, ind.shared, "match"),
     missing ? group("Missing in the referenced column", ind.missing, missing, "lost") : null,
     rest ? group("Only in the referenced column", ind.others, rest, "rest") : null,

@@ -41,7 +41,7 @@ function fits(camera, taken, x, y, width) {
   return taken.every(([l, t, r, b]) => x > r + GAP || x + width < l - GAP || y > b || y + HEIGHT < t);
 }
 
-/** A name as a label: its last part, cut, on one line, without characters that only steer a terminal or a text's direction. */
+/** A name as a label: its last part, cut, on one line, without characters that steer a terminal or a direction. */
 export function label(name) {
   const plain = name.replace(/[\p{Cc}\p{Cf}]/gu, " ");
   const last = plain.slice(plain.replace(/\/+$/, "").lastIndexOf("/") + 1);

@@ -1,7 +1,7 @@
 // The left side: all components as circles, and as a list.
 
 import { CircleView } from "./circles.js";
-import { byId, el, fill, notice, number, paged, plural, text } from "./dom.js";
+import { byId, count, el, fill, hint, notice, number, paged, plural, text } from "./dom.js";
 import { format } from "./route.js";
 
 export class Overview {
@@ -31,7 +31,7 @@ export class Overview {
     fill(
       list,
       paged(components, (c) => this.#row(c)),
-      ...rest.map((words) => el("p", { class: "hint", text: words })),
+      ...rest.map(hint),
     );
   }
 
@@ -40,7 +40,7 @@ export class Overview {
       "a",
       { href: format({ component: component.id }), class: "row" },
       text(component.name, "name", 60),
-      el("span", { class: "count", text: number(component.n_tables), title: plural(component.n_tables, "table") }),
+      count(component.n_tables, plural(component.n_tables, "table")),
     );
     this.links.set(component.id, link);
     if (component.id === this.view.active) link.setAttribute("aria-current", "true");

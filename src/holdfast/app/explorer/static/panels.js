@@ -1,6 +1,6 @@
 // The right side: the tables of a graph, the clusters of a component, or one table with all that is known of it.
 
-import { el, fill, notice, number, paged, plural, text, value } from "./dom.js";
+import { count, el, fill, hint, notice, number, paged, plural, text, value } from "./dom.js";
 import { inclusion } from "./inclusions.js";
 import { format } from "./route.js";
 
@@ -20,11 +20,12 @@ export function tableList(graph, link, point) {
       },
     },
     text(graph.labels[i], "name", 70),
-    el("span", { class: "count", text: number(graph.degree[i]), title: plural(graph.degree[i], "neighbour") }),
+    count(graph.degree[i], plural(graph.degree[i], "neighbour")),
   ));
   const show = (wanted) => {
     const found = wanted ? order.filter((i) => graph.labels[i].toLowerCase().includes(wanted)) : order;
-    fill(holder, found.length ? paged(found, row) : notice("Nothing found", "No table of this graph has that in its name."));
+    const none = notice("Nothing found", "No table of this graph has that in its name.");
+    fill(holder, found.length ? paged(found, row) : none);
   };
   const box = el("input", {
     type: "search", class: "narrow", placeholder: "Narrow this list", "aria-label": "Narrow the list of tables",
@@ -32,7 +33,7 @@ export function tableList(graph, link, point) {
   });
   show("");
   return [
-    el("h2", {}, "Tables ", el("span", { class: "count", text: number(graph.n) }), el("span", { class: "unit", text: "neighbours" })),
+    el("h2", {}, "Tables ", count(graph.n), el("span", { class: "unit", text: "neighbours" })),
     box,
     holder,
   ];
@@ -45,10 +46,10 @@ export function clusterList(component) {
     "a",
     { href: format({ component: component.id, cluster: c.id }), class: "row" },
     text(c.name, "name", 70),
-    el("span", { class: "count", text: number(c.n_tables), title: plural(c.n_tables, "table") }),
+    count(c.n_tables, plural(c.n_tables, "table")),
   ));
   return [
-    el("h2", {}, "Clusters ", el("span", { class: "count", text: number(largest.length) }), el("span", { class: "unit", text: "tables" })),
+    el("h2", {}, "Clusters ", count(largest.length), el("span", { class: "unit", text: "tables" })),
     el("div", { class: "scroll" }, paged(largest, row)),
   ];
 }
@@ -69,14 +70,17 @@ export class TablePanel {
   nodes(filter) {
     const { table } = this;
     this.setFilter(filter);
+    const { columns, n_rows: nRows, n_inds: nInds } = table;
+    const facts = [plural(nRows, "row"), plural(columns.length, "column"), plural(nInds, "inclusion")];
+    const close = { href: this.closed, class: "close", title: "Close (Esc)", "aria-label": "Close the table" };
     return [
       el(
         "div",
         { class: "head" },
-        el("a", { href: this.closed, class: "close", title: "Close (Esc)", "aria-label": "Close the table", text: "×" }),
+        el("a", close, "×"),
         el("h2", {}, text(table.name, "name", 200)),
         el("p", { class: "source" }, text(table.source, "value", 200)),
-        el("p", { class: "facts", text: `${plural(table.n_rows, "row")} · ${plural(table.columns.length, "column")} · ${plural(table.n_inds, "inclusion")}` }),
+        el("p", { class: "facts", text: facts.join(" · ") }),
       ),
       el("div", { class: "scroll body" }, this.#columns(), this.#sample(), this.inds),
     ];
@@ -93,13 +97,25 @@ export class TablePanel {
       return el(
         "tr",
         {},
-        el("td", {}, el("div", { class: "named" }, pick, ...flags(c)), el("div", { class: "samples" }, ...c.samples.slice(0, 4).map((v) => value(v)))),
+        el(
+          "td",
+          {},
+          el("div", { class: "named" }, pick, ...flags(c)),
+          el("div", { class: "samples" }, ...c.samples.slice(0, 4).map(value)),
+        ),
         el("td", { class: "number", text: number(c.n_values) }),
         el("td", { class: "number", text: c.n_missing ? number(c.n_missing) : "–" }),
       );
     };
-    const head = ["Column", "Distinct", "Missing"].map((name, i) => el("th", { scope: "col", class: i ? "number" : null, text: name }));
-    return el("section", {}, el("h3", { text: "Columns" }), paged(columns, row, el("table", { class: "columns" }, el("thead", {}, el("tr", {}, ...head)), el("tbody"))));
+    const head = el(
+      "tr",
+      {},
+      el("th", { scope: "col", text: "Column" }),
+      el("th", { scope: "col", class: "number", text: "Distinct" }),
+      el("th", { scope: "col", class: "number", text: "Missing" }),
+    );
+    const list = el("table", { class: "columns" }, el("thead", {}, head), el("tbody"));
+    return el("section", {}, el("h3", { text: "Columns" }), paged(columns, row, list));
   }
 
   #sample() {
@@ -113,12 +129,13 @@ export class TablePanel {
       el("tbody", {}, ...rows.map((row) => el("tr", {}, ...shown.map((_, i) => el("td", {}, value(row[i])))))),
     );
     const more = columns.length - shown.length;
+    const part = nRows > rows.length ? `first ${number(rows.length)} of ${number(nRows)}` : "";
     return el(
       "section",
       {},
-      el("h3", {}, "Rows ", el("span", { class: "count", text: nRows > rows.length ? `first ${number(rows.length)} of ${number(nRows)}` : "" })),
+      el("h3", {}, "Rows ", el("span", { class: "count", text: part })),
       el("div", { class: "frame", tabindex: 0, role: "region", "aria-label": "Sample rows" }, table),
-      more > 0 ? el("p", { class: "hint", text: `and ${plural(more, "column")} more` }) : null,
+      more > 0 ? hint(`and ${plural(more, "column")} more`) : null,
     );
   }
 
@@ -138,26 +155,29 @@ export class TablePanel {
     const outward = passing.filter((ind) => ind.dependent.table_id === table.id);
     const inward = passing.filter((ind) => ind.dependent.table_id !== table.id);
     const hidden = table.inds.length - passing.length;
-    const parts = [];
-    if (!table.n_inds) parts.push(el("h3", { text: "Inclusions" }), notice("No inclusions", "No column of this table is contained in another, nor contains one."));
-    else if (!passing.length) parts.push(el("h3", { text: "Inclusions" }), notice("All filtered", `${plural(hidden, "inclusion")} below the least score or coverage.`));
-    if (outward.length) parts.push(...this.#group("Contained in", "out", outward, (ind) => [ind.dependent, ind.referenced]));
-    if (inward.length) parts.push(...this.#group("Contains", "into", inward, (ind) => [ind.referenced, ind.dependent]));
-    if (hidden && passing.length) parts.push(el("p", { class: "hint", text: `${plural(hidden, "more")} hidden by filters`.replace("mores", "more") }));
-    if (table.n_inds > table.inds.length) {
-      parts.push(el("p", { class: "hint", text: `The best ${number(table.inds.length)} of ${number(table.n_inds)} are listed.` }));
-    }
-    fill(this.inds, ...parts);
+    const cut = table.n_inds > table.inds.length;
+    const none = table.n_inds
+      ? notice("All filtered", `The filters hide ${plural(hidden, "inclusion")}.`)
+      : notice("No inclusions", "No column of this table is contained in another, nor contains one.");
+    fill(
+      this.inds,
+      ...(passing.length ? [] : [el("h3", { text: "Inclusions" }), none]),
+      ...this.#group("Contained in", "out", outward, (ind) => [ind.dependent, ind.referenced]),
+      ...this.#group("Contains", "into", inward, (ind) => [ind.referenced, ind.dependent]),
+      hidden && passing.length ? hint(`${number(hidden)} more hidden by filters`) : null,
+      cut ? hint(`The best ${number(table.inds.length)} of ${number(table.n_inds)} are listed.`) : null,
+    );
   }
 
   #group(title, direction, inds, sides) {
+    if (!inds.length) return [];
     const row = (ind) => {
       const key = `${ind.dependent.id}-${ind.referenced.id}`;
       if (!this.rows.has(key)) this.rows.set(key, inclusion(ind, direction, ...sides(ind), this.link));
       return this.rows.get(key);
     };
     return [
-      el("h3", { class: direction }, `${title} `, el("span", { class: "count", text: number(inds.length) })),
+      el("h3", { class: direction }, `${title} `, count(inds.length)),
       paged(inds, row, el("ul", { class: "list cards" })),
     ];
   }
@@ -169,6 +189,8 @@ function flags(column) {
     ["integer", "all values are integers: such columns match by accident"],
     ["null", "all values stand for nothing, such as N/A or ?"],
   ];
-  return told.filter(([flag]) => column[flag]).map(([flag, words]) => el("span", { class: `flag ${flag}`, title: words, text: flag }));
+  return told
+    .filter(([flag]) => column[flag])
+    .map(([flag, words]) => el("span", { class: `flag ${flag}`, title: words, text: flag }));
 }
 

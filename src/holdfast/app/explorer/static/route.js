@@ -28,6 +28,8 @@ export function format(route) {
     if (route.name !== undefined) given.set("name", route.name);
     return `#${given}`;
   }
-  for (const key of [...NUMBERS, ...SHARES]) if (route[key] !== undefined && route[key] !== null) given.set(key, String(route[key]));
+  for (const key of [...NUMBERS, ...SHARES]) {
+    if (route[key] !== undefined && route[key] !== null) given.set(key, String(route[key]));
+  }
   return `#${given}`;
 }

@@ -1,7 +1,7 @@
 // The search box: tables, columns and values, while one types.
 
 import { get, Latest } from "./api.js";
-import { el, failure, fill, loading, notice, number, plural, text, value } from "./dom.js";
+import { count, el, failure, fill, hint, loading, notice, plural, text, value } from "./dom.js";
 
 const WAIT_MS = 180;
 const SHOWN = 30;
@@ -73,11 +73,9 @@ export class Search {
         (c) => this.#option(c.table_id, text(c.name), text(c.table)),
       )),
     ].filter((group) => group !== null);
-    if (!groups.length) {
-      fill(this.results, notice("Nothing found", `No table or column has “${q}” in its name, and no cell has that value.`));
-    } else {
-      fill(this.results, ...groups, found.more ? el("p", { class: "hint", text: "There is more: type more to narrow it down." }) : null);
-    }
+    const none = notice("Nothing found", `No table or column has “${q}” in its name, and no cell has that value.`);
+    const more = found.more ? hint("There is more: type more to narrow it down.") : null;
+    fill(this.results, ...(groups.length ? groups : [none]), more);
     this.#open(true);
     this.#mark(-1);
   }
@@ -86,7 +84,7 @@ export class Search {
     if (!entries.length) return null;
     const head = el("div", { class: "group-title", role: "presentation" });
     head.append(title);
-    if (typeof title === "string") head.append(el("span", { class: "count", text: number(entries.length) }));
+    if (typeof title === "string") head.append(count(entries.length));
     return el("div", { class: "group", role: "group" }, head, ...entries.map(row));
   }
 

@@ -11,7 +11,8 @@ const listeners = new Set();
 export function theme() {
   if (colours === null) {
     const style = getComputedStyle(document.documentElement);
-    colours = Object.fromEntries(Object.entries(NAMES).map(([key, name]) => [key, style.getPropertyValue(name).trim()]));
+    const value = (name) => style.getPropertyValue(name).trim();
+    colours = Object.fromEntries(Object.entries(NAMES).map(([key, name]) => [key, value(name)]));
     colours.font = getComputedStyle(document.body).fontFamily;
   }
   return colours;

@@ -1,7 +1,9 @@
 // The second tab: what holds in each tracked table, and how it came about.
 
 import { get, Latest } from "./api.js";
-import { byId, el, failure, fill, loading, notice, number, paged, plural, share, text, value } from "./dom.js";
+import {
+  byId, count, el, failure, fill, hint, loading, notice, number, paged, plural, share, text, value,
+} from "./dom.js";
 import { dependencyText, EVENTS, KINDS, rowName } from "./dependencies.js";
 import { format } from "./route.js";
 
@@ -19,21 +21,17 @@ export class Tracked {
     const sheet = byId("tracked-table");
     if (!tables.length) {
       fill(list);
-      fill(sheet, notice("No tracked table", "Track one with: holdfast track NAME FILE. Its keys, dependencies and rules are listed here, with their history."));
+      const how = "Track one with: holdfast track NAME FILE. Then what holds in it is listed here, with its history.";
+      fill(sheet, notice("No tracked table", how));
       this.shown = null;
       return;
     }
     const current = name ?? tables[0].name;
     fill(
       list,
-      el("h2", {}, "Tracked tables ", el("span", { class: "count", text: number(tables.length) })),
-      paged(tables, (t) => el("li", {}, el(
-        "a",
-        { href: format({ tab: "tracked", name: t.name }), class: "row", "aria-current": t.name === current ? "true" : null },
-        text(t.name, "name", 60),
-        el("span", { class: "count", text: number(t.n_rows), title: plural(t.n_rows, "row") }),
-      ))),
-      el("p", { class: "hint", text: `Version ${number(version)} of the workspace.` }),
+      el("h2", {}, "Tracked tables ", count(tables.length)),
+      paged(tables, (t) => listed(t, t.name === current)),
+      hint(`Version ${number(version)} of the workspace.`),
     );
     if (this.shown === current) return;
     this.shown = current;
@@ -47,11 +45,17 @@ export class Tracked {
 
   async #table(sheet, table) {
     const signal = this.latest.next();
-    const parts = table.kinds.filter((kind) => kind in KINDS).map((kind) => ({ kind, node: el("section", {}, loading(KINDS[kind][0])) }));
+    const kinds = table.kinds.filter((kind) => Object.hasOwn(KINDS, kind));
+    const parts = kinds.map((kind) => ({ kind, node: el("section", {}, loading(KINDS[kind][0])) }));
     const history = el("section", {}, loading("History"));
     fill(
       sheet,
-      el("div", { class: "head" }, el("h2", {}, text(table.name, "name", 200)), el("p", { class: "facts", text: plural(table.n_rows, "row") })),
+      el(
+        "div",
+        { class: "head" },
+        el("h2", {}, text(table.name, "name", 200)),
+        el("p", { class: "facts", text: plural(table.n_rows, "row") }),
+      ),
       ...parts.map((part) => part.node),
       history,
     );
@@ -76,25 +80,40 @@ export class Tracked {
 
   #dependencies(kind, { n, dependencies }) {
     const [title, noun] = KINDS[kind];
-    const head = el("h3", {}, `${title} `, el("span", { class: "count", text: number(n) }));
-    if (!dependencies.length) return [head, el("p", { class: "hint", text: `No ${noun} holds.` })];
+    const head = el("h3", {}, `${title} `, count(n));
+    if (!dependencies.length) return [head, hint(`No ${noun} holds.`)];
     const anyNote = dependencies.some((d) => note(d));
     const table = el("table", { class: "plain" }, el("tbody"));
     const list = paged(
       dependencies,
-      (d) => el("tr", {}, el("td", {}, text(d.text ?? dependencyText(d), "code", 2000)), anyNote ? el("td", { class: "aside", text: note(d) }) : null),
+      (d) => el(
+        "tr",
+        {},
+        el("td", {}, text(d.text ?? dependencyText(d), "code", 2000)),
+        anyNote ? el("td", { class: "aside", text: note(d) }) : null,
+      ),
       table,
       FIRST,
     );
-    const rest = n > dependencies.length ? el("p", { class: "hint", text: `The first ${number(dependencies.length)} are listed; see all with: holdfast show --kind ${kind}` }) : null;
-    return [head, list, rest];
+    const rest = `The first ${number(dependencies.length)} are listed; see all with: holdfast show --kind ${kind}`;
+    return [head, list, n > dependencies.length ? hint(rest) : null];
   }
 
   #history(entries) {
     const head = el("h3", { text: "History" });
-    if (!entries.length) return [head, el("p", { class: "hint", text: "Nothing was done to it yet." })];
+    if (!entries.length) return [head, hint("Nothing was done to it yet.")];
     return [head, paged(entries, entry, el("ol", { class: "history" }))];
   }
+}
+
+function listed(table, current) {
+  const link = el(
+    "a",
+    { href: format({ tab: "tracked", name: table.name }), class: "row", "aria-current": current ? "true" : null },
+    text(table.name, "name", 60),
+    count(table.n_rows, plural(table.n_rows, "row")),
+  );
+  return el("li", {}, link);
 }
 
 /** What is worth saying of a dependency beyond its text. */
@@ -117,8 +136,8 @@ function entry(e) {
     const words = [moved, now].filter(Boolean).join(", ");
     return e.tables.length > 1 ? `${t.table}${words ? `: ${words}` : ""}` : words;
   }).filter(Boolean);
-  const byEvent = Map.groupBy ? Map.groupBy(e.changes, (c) => c.change) : grouped(e.changes);
-  const counts = [...byEvent].map(([event, changes]) => el("span", { class: `event ${event}`, text: `${EVENTS[event] ?? event} ${number(changes.length)}` }));
+  const counts = new Map();
+  for (const { change: event } of e.changes) counts.set(event, (counts.get(event) ?? 0) + 1);
   const head = el(
     "summary",
     {},
@@ -126,40 +145,50 @@ function entry(e) {
     el("span", { class: "action", text: e.action }),
     e.batch_id ? el("span", {}, "batch ", text(e.batch_id, "name", 60)) : null,
     el("span", { class: "aside", text: rows.join("; ") }),
-    ...counts,
+    ...[...counts].map(([event, n]) => badge(event, ` ${number(n)}`)),
     el("time", { text: when(e.at) }),
   );
   const unlisted = (e.n_changes ?? 0) - e.changes.length;
-  const body = e.changes.length ? paged(e.changes, change, el("ul", { class: "changes" })) : el("p", { class: "hint", text: "What holds did not change." });
-  return el("li", {}, el("details", { open: e.changes.length > 0 && e.changes.length <= 6 && e.action !== "track" }, head, body, unlisted > 0 ? el("p", { class: "hint", text: `and ${plural(unlisted, "more change")}` }) : null));
+  const body = e.changes.length
+    ? paged(e.changes, change, el("ul", { class: "changes" }))
+    : hint("What holds did not change.");
+  const open = e.changes.length > 0 && e.changes.length <= 6 && e.action !== "track";
+  const rest = unlisted > 0 ? hint(`and ${plural(unlisted, "more change")}`) : null;
+  return el("li", {}, el("details", { open }, head, body, rest));
 }
 
-function grouped(changes) {
-  const found = new Map();
-  for (const c of changes) found.set(c.change, [...(found.get(c.change) ?? []), c]);
-  return found;
+function badge(event, more = "") {
+  return el("span", { class: `event ${event}`, text: `${EVENTS[event] ?? event}${more}` });
 }
 
 function change(c) {
   return el(
     "li",
     {},
-    el("span", { class: `event ${c.change}`, text: EVENTS[c.change] ?? c.change }),
+    badge(c.change),
     text(c.text ?? dependencyText(c.dependency), "code", 2000),
     c.reason ? el("span", { class: "aside", text: c.reason.replace(/:$/, "") }) : null,
     ...c.witnesses.map(witnesses),
   );
 }
 
-/** Rows that prove a change, as a table; the columns in question come first. */
+/** Rows that prove a change, as a table. */
 function witnesses(rows) {
   const names = [...new Set(rows.flatMap((row) => Object.keys(row.values)))];
-  return el("div", { class: "frame", tabindex: 0, role: "region", "aria-label": "Rows that show it" }, el(
+  const head = names.map((n) => el("th", { scope: "col" }, text(n, "name", 40)));
+  const line = (row) => el(
+    "tr",
+    {},
+    el("td", { class: "aside", text: rowName(row.row) }),
+    ...names.map((n) => el("td", {}, value(row.values[n]))),
+  );
+  const table = el(
     "table",
     { class: "sample" },
-    el("thead", {}, el("tr", {}, el("th", { scope: "col", text: "row" }), ...names.map((n) => el("th", { scope: "col" }, text(n, "name", 40))))),
-    el("tbody", {}, ...rows.map((row) => el("tr", {}, el("td", { class: "aside", text: rowName(row.row) }), ...names.map((n) => el("td", {}, value(row.values[n])))))),
-  ));
+    el("thead", {}, el("tr", {}, el("th", { scope: "col", text: "row" }), ...head)),
+    el("tbody", {}, ...rows.map(line)),
+  );
+  return el("div", { class: "frame", tabindex: 0, role: "region", "aria-label": "Rows that show it" }, table);
 }
 
 function when(at) {

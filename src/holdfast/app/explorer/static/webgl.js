@@ -67,7 +67,8 @@ void main() {
 export class WebGlRenderer {
   /** null where WebGL 2 is not there, or only emulated: then canvas2d.js is faster, on another canvas. */
   static on(canvas) {
-    const gl = canvas.getContext("webgl2", { alpha: true, antialias: true, depth: false, failIfMajorPerformanceCaveat: true });
+    const wanted = { alpha: true, antialias: true, depth: false, failIfMajorPerformanceCaveat: true };
+    const gl = canvas.getContext("webgl2", wanted);
     if (gl === null) return null;
     const known = gl.getExtension("WEBGL_debug_renderer_info");
     const card = String(gl.getParameter(known === null ? gl.RENDERER : known.UNMASKED_RENDERER_WEBGL));
@@ -83,7 +84,8 @@ export class WebGlRenderer {
     this.buffers = Object.fromEntries(
       ["places", "radii", "weights", "states", "order", "ends", "shown"].map((name) => [name, gl.createBuffer()]),
     );
-    this.pointArray = this.#array(this.points, [["place", "places", 2], ["radius", "radii", 1], ["weight", "weights", 1]], "order");
+    const attributes = [["place", "places", 2], ["radius", "radii", 1], ["weight", "weights", 1]];
+    this.pointArray = this.#array(this.points, attributes, "order");
     const at = gl.getAttribLocation(this.points, "state");
     gl.bindBuffer(gl.ARRAY_BUFFER, this.buffers.states);
     gl.enableVertexAttribArray(at);
@@ -107,7 +109,7 @@ export class WebGlRenderer {
     return array;
   }
 
-  /** A new graph: see `Graph` in graph.js. */
+  /** A new graph: see `Graph` in network.js. */
   load(graph) {
     const places = new Float32Array(2 * graph.n);
     for (let i = 0; i < graph.n; i++) {
