@@ -46,10 +46,14 @@ def test_what_holds_breaks_and_comes_back(tmp_path: Path) -> None:
         "track parcels parcels.csv --kinds dc",
         "show --kind dc --top 3",
         "apply parcels --inserts 7-inserts.csv",
+        "link tables",
+        "joins satellites.csv",
         "show --table orders",
     ]
     track, insert, delete, update, more, links, stranger, arrival, top, normal, typo, why = steps[1:13]
-    parcels, best, heavy, show = steps[13:]
+    parcels, best, heavy, lake, joins, show = steps[13:]
+    assert "lake: 7 tables, 22 columns, 5 inclusions" in lake
+    assert "Satellite of -> astronomy/planets.csv[Planet]" in joins
     assert "4,000 rows, 4 minimal keys, 32 minimal functional dependencies (counted evidence)" in track
     assert "[invoice] is no longer unique:" in insert
     assert insert.count("R24-004488") == 2  # both rows that share the invoice
