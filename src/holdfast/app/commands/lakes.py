@@ -260,6 +260,8 @@ class LakeView:
 
     def show(self, *, as_json: bool, everything: bool) -> None:
         """The inclusions one by one: there may be millions."""
+        if self.table is not None:
+            self.lake.columns(self.table)  # is there such a table? Before anything is printed
         if as_json:
             self._print_json()
             return
