@@ -43,7 +43,7 @@ from holdfast.pipeline.lake_match import (
     match_columns,
 )
 from holdfast.pipeline.lake_read import read_lake_unit
-from holdfast.storage.files import FileRef, seal_file
+from holdfast.storage.files import FileRef, seal_file, unique_name, write_file
 from holdfast.storage.lake import (
     FILTERS,
     FOLDER,
@@ -194,7 +194,8 @@ class LakeWork:
             "options": options.to_dict(),
         }
         where = self.engine.choose(sum(u.n_bytes for u in units), INLINE_BYTES)
-        payloads = [{**shared, "unit": u.to_dict()} for u in units]
+        # In files: a unit may name 2,000 files, and Spark sends every payload to every worker.
+        payloads = [{**shared, "unit": self._staged(u.to_dict()).to_dict()} for u in units]
         results = self.engine.run(read_lake_unit, payloads, where=where, progress=progress)
         told = [json.loads(r) for r in results]
         bad = [(source, reason) for t in told for source, reason in t["bad"]][:BAD_LISTED]
@@ -204,6 +205,10 @@ class LakeWork:
             raise _nothing_read(sources, bad, n_bad)
         refs = [tuple(FileRef.from_dict(t[name]) for t in whole) for name in ("tables", "columns")]
         return [Block.from_dict(t) for t in whole], (refs[0], refs[1]), bad, n_bad
+
+    def _staged(self, document: dict[str, Any]) -> FileRef:
+        name = unique_name(self.staging, "unit", ".json")
+        return write_file(self.root, name, [json.dumps(document).encode()])
 
     def _names(
         self, before: LakeState, files: Sequence[FileRef], mode: str

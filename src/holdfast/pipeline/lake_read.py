@@ -23,7 +23,7 @@ from holdfast.kernels.encode import bytes_codes
 from holdfast.kernels.signatures import bloom
 from holdfast.model.lake import BAD_LISTED, NULL_LIKE, normalised
 from holdfast.pipeline.lake_files import BadFile, LakeReadOptions, RawTable, Unit, read_unit
-from holdfast.storage.files import FileRef, foreign_write, seal_file, unique_name
+from holdfast.storage.files import FileRef, foreign_write, read_file, seal_file, unique_name
 from holdfast.storage.lake import (
     COLUMNS_SCHEMA,
     FOLDER,
@@ -124,7 +124,8 @@ def read_lake_unit(payload: Payload) -> bytes:
     block = _Block(null_like_texts(options), not options.normalise, options)
     bad: list[tuple[str, str]] = []
     n_bad = 0
-    for found in read_unit(Unit.from_dict(payload["unit"]), LakeReadOptions.from_dict(payload["reading"])):
+    unit = Unit.from_dict(json.loads(read_file(root, FileRef.from_dict(payload["unit"]))))
+    for found in read_unit(unit, LakeReadOptions.from_dict(payload["reading"])):
         if isinstance(found, BadFile):
             n_bad += 1
             if len(bad) < BAD_LISTED:

@@ -63,7 +63,7 @@ class Page {
     fill(
       byId("legend"),
       el("span", {}, el("i", { class: "dot" }), "larger: more neighbours"),
-      el("span", {}, el("i", { class: "stroke" }), "darker: better score"),
+      el("span", {}, el("i", { class: "stroke" }), "stronger: better score"),
       el("span", {}, el("i", { class: "stroke out" }), "contained in"),
       el("span", {}, el("i", { class: "stroke into" }), "contains"),
     );

@@ -21,7 +21,7 @@ out float size;
 out float alpha;
 void main() {
   gl_Position = vec4((place - centre) * scale, 0.0, 1.0);
-  size = max(2.0 * radius * grow, 2.0) + 2.0;
+  size = max(2.0 * radius * grow, 2.0) + 1.0;
   gl_PointSize = size;
   colour = mix(low, high, weight);
   alpha = state > 0.5 ? faint : 1.0;
