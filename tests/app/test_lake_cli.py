@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from app.shell import WHAT_IS_IMPORTED, Outcome, Shell
+from app.shell import Outcome, Shell
 
 FILES = {
     "cities.csv": "city,note\nRome,\nOslo,?\nBern,-\n",
@@ -166,7 +166,7 @@ def test_add_replace_drop_and_anew(shell: Shell) -> None:
     assert (told["version"], told["n_tables"], told["n_inds"]) == (6, 1, 0)
     assert shown(shell) == []
     actions = [entry["action"] for entry in ok(shell("log", "--json")).json()["log"]]
-    assert actions == ["link", "link --add", "link --add", "link --replace", "link --drop", "link --anew"]
+    assert actions == ["link", "link --add", "link --add", "link --replace", "link --drop", "link"]
 
 
 @pytest.mark.parametrize(
@@ -407,8 +407,10 @@ def test_verify(shell: Shell) -> None:
     ],
     ids=lambda arg: " ".join(arg) if isinstance(arg, list) else "",
 )
-def test_errors(shell: Shell, args: list[str], told: str) -> None:
+def test_errors(linked: Path, args: list[str], told: str) -> None:
     """They say what to do, on standard error alone; nothing is applied."""
+    shell, lake = Shell(linked), linked / "my.hold" / "lake"
+    there = sorted(lake.iterdir())
     outcome = shell(*(str(shell.folder / "lake") if arg == "LAKE" else arg for arg in args))
     assert outcome.code == 2
     assert outcome.out == ""
@@ -527,9 +529,3 @@ def test_reading_imports_neither_spark_nor_numba_nor_pandas(linked: Path) -> Non
     assert (outcome.code, outcome.err) == (0, "[]\n")
     assert outcome.out.count(CITY) == 2
     assert "all as committed" in outcome.out
-
-
-def test_a_command_of_its_own(linked: Path) -> None:
-    outcome = Shell(linked).process("joins", "customers.csv", code=WHAT_IS_IMPORTED)
-    assert (outcome.code, outcome.err) == (0, "[]\n")
-    assert outcome.out.startswith("2 joins with customers.csv")

@@ -11,6 +11,7 @@ State as a whole is plain data, JSON in a ledger row of its own; reading it need
 from __future__ import annotations
 
 import threading
+import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -312,7 +313,7 @@ def open_array(root: Path, ref: FileRef) -> NDArray[Any]:
     path = check_file(root, ref, deep=False)
     try:
         return np.asarray(_loaded(path, "r"))  # a plain array over the map: a memmap is slow to slice
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SyntaxError, tokenize.TokenError) as error:  # NumPy's parser of the header
         raise DamagedFileError(
             f"the file {ref.name!r} of the workspace {str(root)!r} is no array: {error}. {_REPAIR}"
         ) from error

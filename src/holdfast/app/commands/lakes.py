@@ -110,7 +110,7 @@ def link(
         str | None, typer.Option("--encoding", metavar="NAME", help="Of text files; found out if not given.")
     ] = None,
     json_name: Annotated[
-        str | None, typer.Option("--json-name", metavar="FIELD", help="Of a JSON table: its name ...")
+        str | None, typer.Option("--json-name", metavar="FIELD", help="Of a JSON table: its name, which is unique ...")
     ] = None,
     json_headers: Annotated[
         str | None, typer.Option("--json-headers", metavar="FIELD", help="... its column names ...")
