@@ -110,7 +110,7 @@ def link(
         str | None, typer.Option("--encoding", metavar="NAME", help="Of text files; found out if not given.")
     ] = None,
     json_name: Annotated[
-        str | None, typer.Option("--json-name", metavar="FIELD", help="Of a JSON table: its name, which is unique ...")
+        str | None, typer.Option("--json-name", metavar="FIELD", help="Of a JSON table: its unique name ...")
     ] = None,
     json_headers: Annotated[
         str | None, typer.Option("--json-headers", metavar="FIELD", help="... its column names ...")
@@ -126,7 +126,7 @@ def link(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Find the inclusions among very many tables, and keep them while tables come and go.
+    """Link very many small tables: find what is included in what.
 
     Four filters leave out what rarely means anything: columns of null-like values only, columns of whole
     numbers, references to columns that are not unique, and those that cover less than --tau of them.
