@@ -323,22 +323,19 @@ def page_tables(n: int) -> Iterable[WebTable]:
 
 
 def measure_page(sizes: Sizes, scratch: Path, out: Json) -> None:
-    """First paint of a component of 10,000 tables, which for once is not shown as clusters."""
+    """First paint of a component of 10,000 tables, the largest that is not shown as clusters."""
     import holdfast
     from holdfast.app.explorer.api import Explorer
     from holdfast.app.explorer.server import ExplorerServer
-    from holdfast.pipeline import lake_graph
 
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         out["skipped"] = "no Chromium here"
         return
-    lake_graph.CLUSTERED = 2 * NODES  # in this process, where the engine draws the graph
     file = scratch / "page.jsonl"
     corpora.write_json_lines(page_tables(NODES), file)
     with holdfast.open(str(scratch / "page.hold"), engine="inline") as ws:
         out["link"] = timed(lambda: ws.link(file))
-    with holdfast.open(str(scratch / "page.hold")) as ws:
         explorer = Explorer(ws)
         server = ExplorerServer(explorer)
         serving = threading.Thread(target=server.serve_forever, daemon=True)

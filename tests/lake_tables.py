@@ -218,6 +218,22 @@ def one_long(n: int) -> Case:
     return Case(lake, {((f"t{i}", 0), ("long", 0)) for i in range(n)})
 
 
+def wide(n: int) -> Case:
+    """A table of n columns, the last of which repeats the first, and a table of one cell, a value of both."""
+    cells = [(f"v{i}", f"w{i}") for i in range(n - 1)]
+    table = Table("wide", ("c",) * n, (*cells, cells[0]))
+    pairs = {(("wide", 0), ("wide", n - 1)), (("wide", n - 1), ("wide", 0))}
+    return Case([table, one_column("cell", ["v0"])], pairs | {(("cell", 0), ("wide", c)) for c in (0, n - 1)})
+
+
+def twice() -> Case:
+    """The same table under two names: its second column is in the first one."""
+    columns = (("x", "y", "z"), ("x", "x", "y"))
+    lake = [Table(name, ("a", "b"), columns) for name in ("one", "other")]
+    a, b, c, d = _columns(lake)
+    return Case(lake, {(a, c), (c, a), (b, d), (d, b), (b, a), (b, c), (d, a), (d, c)})
+
+
 def without_values() -> Case:
     """Tables without columns, without rows, and with missing cells only, around one IND."""
     lake = [
@@ -244,6 +260,8 @@ CASES: dict[str, Callable[[], Case]] = {
     "crossed": lambda: crossed(20),
     "one value in all": lambda: one_in_all(130),
     "apart": lambda: apart(70),
+    "the same table twice": twice,
+    "1,000 columns in a table": lambda: wide(1_000),
     "one long column": lambda: one_long(300),
 }
 

@@ -141,6 +141,12 @@ def agree(ws: Workspace, change: LakeChange, tables: Sequence[Table], options: O
     assert change.n_columns == sum(len(t.columns) for t in tables)
     assert (change.n_components, change.n_isolated) == (len(graph.components), len(graph.isolated))
     assert change.version == ws.version
+    some = shared and next(iter(shared))[0][0]
+    reader = ws.lake()
+    assert reader is not None
+    if some:  # a table by itself is read in another way
+        expected = [pair for pair in shared if some in (pair[0][0], pair[1][0])]
+        assert len(list(reader.ind_names(some))) == len(expected) == reader.ranked_joins(some)[1]
 
 
 # -- lakes -------------------------------------------------------------------------------------------------
@@ -592,7 +598,7 @@ LIMITS: dict[str, list[tuple[Any, str, Any]]] = {
         (lake_index, "_MATRIX_BLOCKS", 1),
         (discovery, "UNIT_BYTES", 300),
     ],
-    "merges": [(discovery, "MERGE_AT", 2)],
+    "merges": [(discovery, "MERGE_AT", 2), (discovery, "GATHER_AT", 1)],
     "bitmaps": [(lake_index, "long_posting", lambda n_columns: 2)],
     "few bitmaps": [(lake_index, "long_posting", lambda n_columns: 2), (lake_index, "BITMAP_BYTES", 64)],
 }
