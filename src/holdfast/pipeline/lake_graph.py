@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from numpy.typing import NDArray
 from holdfast.kernels.graph import communities, components, forest, spanning
 from holdfast.kernels.graph_layout import apart, layout, layouts, packed
 from holdfast.pipeline.engine import Engine, Progress, Task
+from holdfast.pipeline.session import available_cores
 from holdfast.storage.bundle import Bundle, open_bundle, write_bundle
 from holdfast.storage.files import FileRef, foreign_write, seal_file, unique_name
 from holdfast.storage.lake import GraphRef, open_array, parquet_batches, write_array
@@ -458,11 +460,16 @@ class _Clustered:
         by_cluster = np.argsort(self.labels[left], kind="stable")
         left, right, weights = rank[left[by_cluster]], rank[right[by_cluster]], weights[by_cluster]
         cuts = np.searchsorted(self.labels[members[left]], np.arange(len(begins)))
-        for c in range(len(self.sizes)):
+
+        def draw_cluster(c: int) -> None:
             low, high = int(begins[c]), int(begins[c + 1])
             edges = slice(int(cuts[c]), int(cuts[c + 1]))
             drawn = layout(high - low, left[edges] - low, right[edges] - low, weights[edges], SEED)
             self.places[members[low:high]] = drawn - (drawn.min(axis=0) + drawn.max(axis=0)) / 2
+
+        # A lake has one great component at most times, so the other cores of this machine are idle.
+        with ThreadPoolExecutor(available_cores()) as threads:
+            list(threads.map(draw_cluster, range(len(self.sizes))))
 
     def written(self, component: int, links: tuple[I32, I32, I64]) -> tuple[pa.Table, pa.Table]:
         """What is written of the clusters, and of the links between them."""
