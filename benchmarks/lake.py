@@ -430,9 +430,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.lake", description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="small lakes only; results as lake-quick.*")
     parser.add_argument("--modes", default=None, help=f"some of {', '.join(MODES)}; all by default")
-    parser.add_argument(
-        "--no-peers", action="store_true", help="as for other benchmarks; there are none here"
-    )
+    # Known to all benchmarks; here no peer is run.
+    parser.add_argument("--no-peers", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--timeout", type=float, help=argparse.SUPPRESS)
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--render", action="store_true", help="only write the report and plot again")
     parser.add_argument("--child", choices=list(MODES), help=argparse.SUPPRESS)

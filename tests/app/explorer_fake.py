@@ -13,6 +13,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -592,13 +593,23 @@ def _encoded_graph(path: str, given: tuple[tuple[str, str], ...]) -> bytes:
     return json.dumps(FakeLake().answer(path, dict(given))).encode()
 
 
+@dataclass
+class Serving:
+    """Where the page is, and the lake that is told of: another one may take its place."""
+
+    lake: FakeLake
+    address: str = ""
+
+
 @contextmanager
-def serving(lake: FakeLake) -> Iterator[str]:
-    """Serves a lake on a free port of 127.0.0.1; gives the address of the page."""
+def serving(lake: FakeLake) -> Iterator[Serving]:
+    """Serves a lake on a free port of 127.0.0.1."""
+    running = Serving(lake)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         timeout = 5
+        disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
@@ -619,7 +630,7 @@ def serving(lake: FakeLake) -> Iterator[str]:
 
         def reply_json(self, path: str, given: Mapping[str, str]) -> None:
             try:
-                status, body = HTTPStatus.OK, _encoded(lake, path, tuple(given.items()))
+                status, body = HTTPStatus.OK, _encoded(running.lake, path, tuple(given.items()))
             except NotThere as error:
                 status, body = HTTPStatus.NOT_FOUND, json.dumps({"error": str(error)}).encode()
             except ValueError as error:
@@ -641,7 +652,8 @@ def serving(lake: FakeLake) -> Iterator[str]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/{TOKEN}/"
+        running.address = f"http://127.0.0.1:{server.server_port}/{TOKEN}/"
+        yield running
     finally:
         server.shutdown()
         server.server_close()

@@ -26,6 +26,7 @@ from app.explorer_fake import (
     STATIC,
     SVG,
     FakeLake,
+    Serving,
     component,
     components,
     serving,
@@ -74,12 +75,46 @@ Page = Any  # of playwright, which may not be there
 Visit = Callable[..., Page]
 
 
+class Tabs:
+    """One browser for all tests, and in it a tab for each script that runs before the page's own.
+
+    A new tab takes longer than most tests. What a test did there is gone with the next page, but for the
+    history, in which the tests only go back as far as they came.
+    """
+
+    def __init__(self, browser: Any) -> None:
+        self.browser = browser
+        self.wrong: list[str] = []
+        self._open: dict[str, Page] = {}
+
+    def get(self, script: str) -> Page:
+        if script not in self._open:
+            self._open[script] = self._new(script)
+        return self._open[script]
+
+    def _new(self, script: str) -> Page:
+        context = self.browser.new_context()
+        context.add_init_script(WATCH + script)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        page.on("console", lambda line: self.wrong.append(line.text) if line.type == "error" else None)
+        page.on("dialog", lambda dialog: (self.wrong.append(dialog.message), dialog.dismiss()))
+        return page
+
+
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def tabs() -> Iterator[Tabs]:
     with playwright.sync_playwright() as started:
         launched = started.chromium.launch(executable_path=BROWSER, args=list(QUIET))
-        yield launched
+        yield Tabs(launched)
         launched.close()
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Serving]:
+    with serving(FakeLake()) as running:
+        yield running
 
 
 @pytest.fixture
@@ -88,40 +123,41 @@ def lake() -> FakeLake:
 
 
 @pytest.fixture
-def visit(browser: Any, lake: FakeLake) -> Iterator[Visit]:
+def visit(tabs: Tabs, served: Serving, lake: FakeLake) -> Iterator[Visit]:
     """Opens the page; at the end, nothing failed there, nothing was blocked, and nobody's script ran."""
-    contexts = []
-    wrong: list[str] = []
+    visited: list[Page] = []
+    served.lake = lake
+    tabs.wrong.clear()
 
-    with serving(lake) as address:
+    def leave(page: Page) -> None:
+        assert page.evaluate("window.__violations") == []
+        assert page.evaluate("window.__owned") is None
+        page.context.set_offline(False)
+        page.goto("about:blank")
 
-        def go(
-            hash_: str = "",
-            *,
-            width: int = 1280,
-            scheme: str = "light",
-            script: str = "",
-            at: str = address,
-        ) -> Page:
-            context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
-            contexts.append(context)
-            context.add_init_script(WATCH + script)
-            page = context.new_page()
-            page.set_default_timeout(15_000)
-            page.on("pageerror", lambda error: wrong.append(str(error)))
-            page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
-            page.on("dialog", lambda dialog: wrong.append(dialog.message))
-            page.goto(at + hash_)
-            return page
+    def go(
+        hash_: str = "",
+        *,
+        width: int = 1280,
+        scheme: str = "light",
+        script: str = "",
+        at: str = served.address,
+    ) -> Page:
+        page = tabs.get(script)
+        if page in visited:
+            leave(page)
+        else:
+            visited.append(page)
+        page.set_viewport_size({"width": width, "height": 800})
+        page.emulate_media(color_scheme=scheme)
+        page.goto(at + hash_)
+        return page
 
-        yield go
-        for context in contexts:
-            for page in context.pages:
-                assert page.evaluate("window.__violations") == []
-                assert page.evaluate("window.__owned") is None
-            context.close()
+    yield go
+    for page in visited:
+        leave(page)
     # Answers with an error are asked for by some tests.
-    assert [line for line in wrong if not line.startswith("Failed to load resource")] == []
+    assert [line for line in tabs.wrong if not line.startswith("Failed to load resource")] == []
 
 
 def until(page: Page, condition: str, timeout_s: float = 15.0) -> Any:
@@ -363,7 +399,6 @@ def test_ten_thousand_nodes_are_painted_within_three_seconds(visit: Visit) -> No
         page = visit(f"#component={LARGE}")
         times.append(painted(page, 10_000))
         assert page.evaluate("performance.getEntriesByName('holdfast-first-paint').length") >= 1
-        page.close()
         if times[-1] < 3000:
             break
     assert min(times) < 3000, times
@@ -447,7 +482,7 @@ def test_a_lake_that_is_not_made_up(visit: Visit, tmp_path: Path) -> None:
             page.locator("#tab-tracked").click()
             expect(page.locator("#tracked-table h3", has_text="Keys 2")).to_be_visible()
             expect(page.locator("#tracked-table .history > li")).to_have_count(1)
-            page.close()
+            page.goto("about:blank")  # nothing is asked of the server any more
         finally:
             server.shutdown()
             thread.join()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import http.client
 import io
@@ -383,6 +384,49 @@ def test_a_connection_is_kept_for_more(ask: Client) -> None:
         assert connection.getresponse().read() or method == "HEAD"
         assert connection.sock is used
     connection.close()
+
+
+def test_many_idle_connections_keep_nobody_out(ask: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MOST_STRANGERS", 5)
+    address = ("127.0.0.1", ask.server.port)
+    kept = http.client.HTTPConnection(*address, timeout=10)
+    kept.request("GET", f"/{ask.server.token}/api/summary")
+    kept.getresponse().read()
+    with contextlib.ExitStack() as stack:
+        idle = [stack.enter_context(socket.create_connection(address, timeout=10)) for _ in range(12)]
+        for i, one in enumerate(idle[:8]):
+            with contextlib.suppress(OSError):  # hung up on already
+                one.sendall(b"GET / HTTP/1.1\r\nHo" if i % 2 else b"")
+        assert ask("api/summary").status == 200
+        for one in idle[:6]:  # the oldest were hung up on
+            with contextlib.suppress(ConnectionResetError):
+                assert one.recv(1) == b""
+        for one in idle[-3:]:
+            one.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert one.recv(12) == b"HTTP/1.1 403"
+        # Whoever knows the token is not hung up on.
+        kept.request("GET", f"/{ask.server.token}/api/summary")
+        assert kept.getresponse().status == 200
+    kept.close()
+    end = time.monotonic() + 10
+    while ask.server._strangers:
+        assert time.monotonic() < end, "connections that are closed are forgotten"
+        time.sleep(0.01)
+
+
+def test_small_answers_are_sent_at_once(ask: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Header and body are two writes, and the second one does not wait."""
+    seen = []
+    admit = ask.server.admit
+
+    def spied(request: socket.socket) -> None:
+        if request.fileno() >= 0:
+            seen.append(request.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        admit(request)
+
+    monkeypatch.setattr(ask.server, "admit", spied)
+    ask("api/summary")
+    assert seen[0]
 
 
 # --- The files of the page --------------------------------------------------------------------------------

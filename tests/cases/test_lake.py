@@ -650,6 +650,36 @@ def test_limits_change_nothing(ws: Workspace, monkeypatch: pytest.MonkeyPatch, l
     agree(ws, ws.unlink(*gone), list(held.values()), options)
 
 
+def check_links(ws: Workspace, tables: Sequence[Table]) -> None:
+    """A link of two tables counts their inclusions, and has the score of the best."""
+    reader = ws.lake()
+    assert reader is not None
+    best: dict[tuple[str, str], list[float]] = {}
+    for ind in reader.each_ind():
+        if ind.dependent.table_id != ind.referenced.table_id:
+            best.setdefault((ind.dependent.table, ind.referenced.table), []).append(ind.score)
+    found = {}
+    for batch in reader.edges():
+        columns = (batch[name].to_pylist() for name in ("dependent", "referenced", "n_inds", "score"))
+        for a, b, n, score in zip(*columns, strict=True):
+            found[a, b] = n, score
+    assert {pair: n for pair, (n, _) in found.items()} == oracle.graph(tables).edges
+    for pair, (_, score) in found.items():
+        assert score == pytest.approx(max(best[pair]), abs=1e-5)
+
+
+def test_links_have_the_scores_of_their_inclusions(ws: Workspace) -> None:
+    """Whether the tables of a link came together or one after the other; and after others went."""
+    held = few_tables("first", 5)
+    link(ws, list(held.values()))
+    check_links(ws, list(held.values()))
+    more = few_tables("more", 6)
+    link(ws, list(more.values()), add=True)
+    check_links(ws, [*held.values(), *more.values()])
+    ws.unlink("first chain 2", "more odd")
+    check_links(ws, [t for n, t in (held | more).items() if n not in ("first chain 2", "more odd")])
+
+
 def test_all_go_and_others_come(ws: Workspace) -> None:
     tables = chain(5).tables
     link(ws, tables)

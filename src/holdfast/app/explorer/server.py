@@ -6,15 +6,19 @@
   rebinding) sends its own name.
 - It only reads: GET and HEAD. The files of the page are read at the start and looked up by name, so no path
   leads anywhere else.
+- Connections on which nobody showed the token are few, and the oldest goes when another comes: whoever opens
+  many, or sends a byte a minute, keeps nobody else out.
 - Whatever a lake holds reaches the page as JSON in ASCII, and the page may load nothing but its own files
   (Content-Security-Policy): a hostile name or cell stays a text.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import secrets
+import socket
 import threading
 import traceback
 from dataclasses import dataclass
@@ -40,6 +44,7 @@ from holdfast.errors import (
 ADDRESS = "127.0.0.1"
 GZIP_FROM = 10_000  # bytes; less is not worth the work
 IDLE_S = 30.0  # a connection on which nothing is asked, or taken, is closed
+MOST_STRANGERS = 128  # connections without the token, each with a thread and a file descriptor
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -109,6 +114,8 @@ class ExplorerServer(ThreadingHTTPServer):
         self.files = page_files(folder)
         self.token, self._launch = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         self._launch_lock = threading.Lock()
+        self._strangers: dict[Any, None] = {}  # sockets, the oldest first
+        self._strangers_lock = threading.Lock()
         try:
             super().__init__((ADDRESS, port), _Handler)
         except (OSError, OverflowError) as error:
@@ -145,6 +152,25 @@ class ExplorerServer(ThreadingHTTPServer):
             self._launch = ""
             return True
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._strangers_lock:
+            while len(self._strangers) >= MOST_STRANGERS:
+                oldest = next(iter(self._strangers))
+                del self._strangers[oldest]
+                with contextlib.suppress(OSError):  # its own thread wakes up, and closes it
+                    oldest.shutdown(socket.SHUT_RDWR)
+            self._strangers[request] = None
+        super().process_request(request, client_address)
+
+    def admit(self, request: Any) -> None:
+        """The token came over this connection: it stays."""
+        with self._strangers_lock:
+            self._strangers.pop(request, None)
+
+    def shutdown_request(self, request: Any) -> None:
+        self.admit(request)
+        super().shutdown_request(request)
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """The browser hung up, mostly. A terminal is no place for it."""
         if self.debug:
@@ -157,6 +183,8 @@ class _Handler(BaseHTTPRequestHandler):
     server: ExplorerServer
     protocol_version = "HTTP/1.1"
     timeout = IDLE_S
+    # Header and body are two writes: the second would wait 40 ms for the browser to acknowledge the first.
+    disable_nagle_algorithm = True
 
     def _answer(self) -> None:
         if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
@@ -172,15 +200,21 @@ class _Handler(BaseHTTPRequestHandler):
                 self._redirect()
             else:
                 self._refuse(HTTPStatus.FORBIDDEN)
-        elif self.command not in ("GET", "HEAD"):
+        else:
+            self.server.admit(self.connection)
+            self._answer_known(rest if slash else None, query)
+
+    def _answer_known(self, path: str | None, query: str) -> None:
+        """Whoever knows the token; the path after it, None without the slash between them."""
+        if self.command not in ("GET", "HEAD"):
             self.close_connection = True
             self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are answered.")
-        elif not slash:
+        elif path is None:
             self._redirect()
-        elif rest.startswith("api/"):
-            self._answer_json(*self._told(rest.removeprefix("api/"), query))
+        elif path.startswith("api/"):
+            self._answer_json(*self._told(path.removeprefix("api/"), query))
         else:
-            found = self.server.files.get(rest or INDEX)
+            found = self.server.files.get(path or INDEX)
             if found is None:
                 self._refuse(HTTPStatus.NOT_FOUND, "there is nothing here.")
             else:
