@@ -2,7 +2,7 @@
 
 import { ApiError, get, Latest } from "./api.js";
 import { CircleView } from "./circles.js";
-import { byId, el, failure, fill, loading, notice, number, plural, text } from "./dom.js";
+import { byId, el, failure, fill, loading, notice, number, plural, text, visible } from "./dom.js";
 import { Filters } from "./filters.js";
 import { GraphView } from "./graph.js";
 import { Graph } from "./network.js";
@@ -191,7 +191,8 @@ class Page {
       component = (await table)?.component;
       if (this.route !== route) return;
       if (component === null || component === undefined || component < 0) {
-        const why = "No column of this table is contained in one of another table, nor contains one.";
+        const filters = this.summary?.lake?.filters?.length ? ", or the filters kept it out" : "";
+        const why = `No column of this table is contained in one of another table, nor contains one${filters}.`;
         this.#noGraph(notice("In no component", why));
         return;
       }
@@ -224,7 +225,10 @@ class Page {
       }
       const { components } = await this.componentsRequest;
       if (components.length) return components[0].id;
-      const why = "No column of a table is contained in one of another, so there is no graph to show.";
+      const removed = Object.values(summary.lake.removed ?? {}).reduce((sum, n) => sum + n, 0);
+      const why = removed
+        ? `The filters kept out ${removed === 1 ? "the only one" : `all ${number(removed)}`}. holdfast link --all-inds keeps them.`
+        : "No column of a table is contained in one of another, so there is no graph to show.";
       this.#noGraph(notice("No inclusions", why));
     } catch (error) {
       this.#noGraph(failure("The lake cannot be shown", error));
@@ -341,7 +345,7 @@ class Page {
       return undefined;
     }
     const signal = this.tableRequest.next();
-    fill(byId("details"), loading("Loading the table"));
+    this.#fillDetails(loading("Loading the table"));
     this.tableShown = (async () => {
       try {
         const table = await get("table", { id }, { signal });
@@ -364,21 +368,33 @@ class Page {
   #showDetails() {
     const details = byId("details");
     const name = this.panel?.table.name ?? this.answer?.name;
-    document.title = name === undefined ? "holdfast explore" : `${name} – holdfast explore`;
+    document.title = name === undefined ? "holdfast explore" : `${visible(name)} – holdfast explore`;
     if (this.panel !== null) {
       // The graph may come after the table: links in the panel are then made anew.
       if (this.panel.view === undefined || this.panel.where !== this.answer) {
         this.panel.where = this.answer;
         this.panel.view = new TablePanel(this.panel.table, (id) => this.#link(id), format(this.where));
-        fill(details, ...this.panel.view.nodes(this.filters.values));
+        this.#fillDetails(...this.panel.view.nodes(this.filters.values));
       }
     } else if (this.route.table !== undefined) {
       return; // on its way, or its error is told
     } else if (this.answer === null) fill(details);
-    else if (this.answer.clustered) fill(details, ...clusterList(this.answer));
+    else if (this.answer.clustered) this.#fillDetails(...clusterList(this.answer));
     else if (this.graph !== null) {
-      fill(details, ...tableList(this.graph, (id) => this.#link(id), (id) => this.view.point(id)));
+      this.#fillDetails(...tableList(this.graph, (id) => this.#link(id), (id) => this.view.point(id)));
     }
+  }
+
+  /** Fills the right side. Whoever was there with the keyboard goes on at its top, not at that of the page. */
+  #fillDetails(...nodes) {
+    const details = byId("details");
+    if (details.contains(document.activeElement)) this.inDetails = true;
+    else if (document.activeElement !== document.body) this.inDetails = false;
+    fill(details, ...nodes);
+    const top = details.querySelector("h2");
+    if (!this.inDetails || top === null) return;
+    top.focus({ preventScroll: true });
+    this.inDetails = false;
   }
 
   /** The address of a table: in the graph that is seen, or in its own component, which is then looked up. */

@@ -1,7 +1,7 @@
 // Packed circles on a 2D canvas: the components of a lake, or the clusters of a huge component with their links.
 
 import { Camera, fitted, gestures, zoomIn } from "./camera.js";
-import { el, number } from "./dom.js";
+import { el, number, shortened } from "./dom.js";
 import { label } from "./labels.js";
 import { onThemeChange, theme } from "./theme.js";
 import { tip } from "./tip.js";
@@ -147,13 +147,14 @@ export class CircleView {
   #drawLinks(colours) {
     const { camera, circles, context, hovered } = this;
     const most = Math.log1p(this.links.reduce((m, [, , n]) => Math.max(m, n), 1));
+    const crowd = Math.min(1, Math.max(0.3, Math.sqrt(200 / Math.max(this.links.length, 1))));
     for (const [i, j, n] of this.links) {
       const [a, b] = [circles[i], circles[j]];
       if (a === undefined || b === undefined) continue;
       const weight = Math.log1p(n) / most;
       const near = hovered !== null && (a === hovered || b === hovered);
       context.strokeStyle = near ? colours.strong : colours.edge;
-      context.globalAlpha = near ? 0.9 : (hovered === null ? 0.34 : 0.12) * (0.3 + 0.7 * weight);
+      context.globalAlpha = near ? 0.9 : (hovered === null ? 0.34 : 0.12) * crowd * (0.3 + 0.7 * weight);
       context.lineWidth = 0.5 + 3 * weight * weight;
       context.beginPath();
       context.moveTo(camera.left(a.x), camera.top(a.y));
@@ -174,9 +175,10 @@ export class CircleView {
     const named = radius > 34;
     if (named) {
       context.font = `600 12px ${colours.font}`;
-      let name = label(circle.name);
-      while (name.length > 4 && context.measureText(name).width > 2 * radius - 16) {
-        name = `${name.replace(/…$/, "").slice(0, -1)}…`;
+      const whole = label(circle.name);
+      let name = whole;
+      for (let most = 27; most > 3 && context.measureText(name).width > 2 * radius - 16; most--) {
+        name = shortened(whole, most);
       }
       context.fillText(name, left, top - 8);
     }

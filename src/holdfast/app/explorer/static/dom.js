@@ -54,10 +54,36 @@ export function shortened(text, most) {
   return `${letters.slice(0, head).join("")}…${letters.slice(letters.length - (most - 1 - head)).join("")}`;
 }
 
-/** A name or value: isolated, so that right-to-left marks in it do not reorder its surroundings. */
+// What cannot be seen, or reorders what is around it: control characters, line ends, marks of direction, halves of
+// characters. Joiners (U+200C, U+200D) stay: scripts and emoji need them.
+const UNSEEN = /[\p{Cc}\p{Cs}\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/gu;
+const SHORT = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+
+function escaped(character) {
+  const code = character.codePointAt(0).toString(16);
+  return SHORT[character] ?? (code.length > 2 ? `\\u${code.padStart(4, "0")}` : `\\x${code.padStart(2, "0")}`);
+}
+
+/** A text in which everything is seen, as the command line writes it. */
+export const visible = (words) => words.replace(UNSEEN, escaped);
+
+/** A text as nodes: what is not seen stands out from the same letters in the text itself. */
+function marked(words) {
+  const nodes = [];
+  let at = 0;
+  for (const { 0: character, index } of words.matchAll(UNSEEN)) {
+    if (index > at) nodes.push(document.createTextNode(words.slice(at, index)));
+    nodes.push(el("span", { class: "escape", text: escaped(character) }));
+    at = index + character.length;
+  }
+  if (at < words.length || !nodes.length) nodes.push(document.createTextNode(words.slice(at)));
+  return nodes;
+}
+
+/** A name or value: isolated, so that its direction does not reorder its surroundings. */
 export function text(value, kind = "name", most = 300) {
-  const title = value.length > 24 ? value.slice(0, 1000) : null;
-  return el("bdi", { class: kind, title, text: shortened(value, most) });
+  const title = value.length > 24 ? visible(value.slice(0, 1000)) : null;
+  return el("bdi", { class: kind, title }, ...marked(shortened(value, most)));
 }
 
 /** A cell: a text, the empty text, or nothing at all. */
@@ -65,8 +91,17 @@ export function value(cell) {
   if (cell === null || cell === undefined) return el("span", { class: "nothing", text: "missing" });
   if (cell === "") return el("span", { class: "nothing", text: "empty text" });
   const told = typeof cell === "object" ? JSON.stringify(cell) : String(cell);
-  return text(told, "value");
+  const shown = text(told, "value");
+  // Spaces at an end keep values from matching.
+  const [before, after] = [/^ */.exec(told)[0].length, told.trim() ? / *$/.exec(told)[0].length : 0];
+  if (before || after) {
+    const middle = shortened(told.slice(before, told.length - after), 300);
+    fill(shown, ...spaces(before), ...marked(middle), ...spaces(after));
+  }
+  return shown;
 }
+
+const spaces = (n) => (n ? [el("span", { class: "escape", text: "␣".repeat(Math.min(n, 20)) })] : []);
 
 /** Words in place of content: nothing there, or something went wrong. */
 export function notice(title, words, kind = "empty") {

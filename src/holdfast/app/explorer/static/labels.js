@@ -1,6 +1,6 @@
 // Labels beside circles, none upon another: those that come first take their place, the rest stay out.
 
-import { shortened } from "./dom.js";
+import { shortened, visible } from "./dom.js";
 
 const HEIGHT = 16;
 const GAP = 4;
@@ -41,9 +41,9 @@ function fits(camera, taken, x, y, width) {
   return taken.every(([l, t, r, b]) => x > r + GAP || x + width < l - GAP || y > b || y + HEIGHT < t);
 }
 
-/** A name as a label: its last part, cut, on one line, without characters that steer a terminal or a direction. */
+/** A name as a label: its last part, cut, with everything in it to be seen. */
 export function label(name) {
-  const plain = name.replace(/[\p{Cc}\p{Cf}]/gu, " ");
+  const plain = visible(name);
   const last = plain.slice(plain.replace(/\/+$/, "").lastIndexOf("/") + 1);
   return shortened(last.replace(/\.(csv|tsv|tab|txt|parquet|jsonl?)$/i, "") || last, 28);
 }

@@ -20,7 +20,7 @@ export class Overview {
     this.links.clear();
     if (!components.length) {
       byId("map").hidden = true;
-      fill(list, notice("No components", "No column of a table is contained in one of another."));
+      fill(list, notice("No components", ""));
       return;
     }
     this.view.show(components);

@@ -4,11 +4,15 @@ import { count, el, fill, hint, notice, number, paged, plural, text, value } fro
 import { inclusion } from "./inclusions.js";
 import { format } from "./route.js";
 
+// Of a wide table a few columns at first: rows and inclusions come after them.
+const MOST_COLUMNS = 30;
+const FEW_COLUMNS = 20;
+
 /** The tables of a graph, most neighbours first, with a box to narrow the list.
 
 `link` gives the address of a table, `point` highlights its node. */
 export function tableList(graph, link, point) {
-  const order = Array.from(graph.order).reverse();
+  const order = Array.from(graph.ids.keys()).sort((a, b) => graph.degree[b] - graph.degree[a]);
   const holder = el("div", { class: "scroll" });
   const row = (i) => el("li", {}, el(
     "a",
@@ -33,7 +37,7 @@ export function tableList(graph, link, point) {
   });
   show("");
   return [
-    el("h2", {}, "Tables ", count(graph.n), el("span", { class: "unit", text: "neighbours" })),
+    el("h2", { tabindex: -1 }, "Tables ", count(graph.n), el("span", { class: "unit", text: "neighbours" })),
     box,
     holder,
   ];
@@ -49,7 +53,7 @@ export function clusterList(component) {
     count(c.n_tables, plural(c.n_tables, "table")),
   ));
   return [
-    el("h2", {}, "Clusters ", count(largest.length), el("span", { class: "unit", text: "tables" })),
+    el("h2", { tabindex: -1 }, "Clusters ", count(largest.length), el("span", { class: "unit", text: "tables" })),
     el("div", { class: "scroll" }, paged(largest, row)),
   ];
 }
@@ -78,7 +82,7 @@ export class TablePanel {
         "div",
         { class: "head" },
         el("a", close, "×"),
-        el("h2", {}, text(table.name, "name", 200)),
+        el("h2", { tabindex: -1 }, text(table.name, "name", 200)),
         el("p", { class: "source" }, text(table.source, "value", 200)),
         el("p", { class: "facts", text: facts.join(" · ") }),
       ),
@@ -101,7 +105,7 @@ export class TablePanel {
           "td",
           {},
           el("div", { class: "named" }, pick, ...flags(c)),
-          el("div", { class: "samples" }, ...c.samples.slice(0, 4).map(value)),
+          el("div", { class: "samples" }, ...c.samples.slice(0, 4).flatMap((s, i) => (i ? [dot(), value(s)] : [value(s)]))),
         ),
         el("td", { class: "number", text: number(c.n_values) }),
         el("td", { class: "number", text: c.n_missing ? number(c.n_missing) : "–" }),
@@ -115,7 +119,8 @@ export class TablePanel {
       el("th", { scope: "col", class: "number", text: "Missing" }),
     );
     const list = el("table", { class: "columns" }, el("thead", {}, head), el("tbody"));
-    return el("section", {}, el("h3", { text: "Columns" }), paged(columns, row, list));
+    const first = columns.length > MOST_COLUMNS ? FEW_COLUMNS : columns.length;
+    return el("section", {}, el("h3", { text: "Columns" }), paged(columns, row, list, first));
   }
 
   #sample() {
@@ -182,6 +187,8 @@ export class TablePanel {
     ];
   }
 }
+
+const dot = () => el("span", { class: "then", text: "·" });
 
 function flags(column) {
   const told = [

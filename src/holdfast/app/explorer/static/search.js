@@ -13,6 +13,7 @@ export class Search {
     this.latest = new Latest();
     this.options = [];
     this.at = -1;
+    this.stale = this.entered = false; // whether the list is of another text; whether its first entry is wanted
     input.addEventListener("input", () => this.#typed());
     input.addEventListener("focus", () => { if (input.value.trim() && this.options.length) this.#open(true); });
     input.addEventListener("keydown", (event) => this.#key(event));
@@ -37,6 +38,8 @@ export class Search {
   #typed() {
     clearTimeout(this.timer);
     const q = this.input.value.trim();
+    this.stale = true;
+    this.entered = false;
     if (!q) {
       this.latest.stop();
       this.options = [];
@@ -58,6 +61,7 @@ export class Search {
     } catch (error) {
       if (error.name === "AbortError") return;
       this.options = [];
+      this.stale = this.entered = false;
       fill(this.results, failure("The search failed", error));
     }
   }
@@ -78,13 +82,15 @@ export class Search {
     fill(this.results, ...(groups.length ? groups : [none]), more);
     this.#open(true);
     this.#mark(-1);
+    this.stale = false;
+    if (this.entered && this.options.length) this.#choose(this.options[0].id);
   }
 
   #group(title, entries, row) {
     if (!entries.length) return null;
     const head = el("div", { class: "group-title", role: "presentation" });
     head.append(title);
-    if (typeof title === "string") head.append(count(entries.length));
+    if (typeof title === "string") head.append(entries.length < SHOWN ? count(entries.length) : `first ${SHOWN}`);
     return el("div", { class: "group", role: "group" }, head, ...entries.map(row));
   }
 
@@ -126,6 +132,8 @@ export class Search {
     } else if (event.key === "ArrowUp" && n) {
       event.preventDefault();
       this.#mark((this.at - 1 + n) % n);
+    } else if (event.key === "Enter" && this.stale && this.at < 0) {
+      this.entered = true; // what is listed answers an earlier question
     } else if (event.key === "Enter" && n && !this.results.hidden) {
       event.preventDefault();
       this.#choose(this.options[Math.max(this.at, 0)].id);
