@@ -6,9 +6,8 @@ holds for it: files are written first and named by one commit, so a step is ther
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 
 PROPOSERS = ("auto", "signatures", "index")
 STRATEGIES = ("dep2refs", "ref2deps")
+# Of a signature: a block of 4,096 columns is 32 MB then.
+MOST_BITS = 1 << 16
 # What the log says of a step.
 TOLD = ("n_tables", "n_columns", "n_inds", "n_components", "added", "replaced", "dropped", "n_bad")
 
@@ -64,7 +65,7 @@ class Linker(Pinner):
         from holdfast.discovery.lake import Matching
         from holdfast.pipeline.lake_files import LakeReadOptions
 
-        if not sources:
+        if not sources or not all(map(str, sources)):
             raise UsageError("no source is named: give folders, archives or files of tables.")
         if add + replace + anew > 1:
             raise UsageError("give one of add, replace and anew, not several.")
@@ -142,7 +143,7 @@ class Linker(Pinner):
                 raise _no_lake(self.root)
             for name, value in given.items():
                 known = getattr(state.options, name)
-                if value is not None and _plain(value) != _plain(known):
+                if value is not None and _plain(name, value) != _plain(name, known):
                     raise UsageError(
                         f"the lake was linked with {name} = {known!r}, not {_shown(value)}: that is "
                         "fixed by the first link. Leave it out, or link the lake anew (--anew)."
@@ -204,37 +205,49 @@ def checked_options(given: Mapping[str, Any]) -> LakeOptions:
     ('coverage',)
     """
     chosen = {name: value for name, value in given.items() if value is not None}
+    for name in ("filters", "normalise", "null_values"):
+        if name in chosen:
+            chosen[name] = _texts(name, chosen[name])
     for name, known in (("filters", FILTERS), ("normalise", NORMALISATIONS)):
         for value in chosen.get(name, ()):
             if value not in known:
-                raise UsageError(f"unknown {name} {shorten(str(value))}. Expected {', '.join(known)}.")
+                raise UsageError(f"unknown {name} {shorten(value)}. Expected {', '.join(known)}.")
         if name in chosen:
             chosen[name] = tuple(v for v in known if v in chosen[name])
-    if "null_values" in chosen:
-        chosen["null_values"] = tuple(dict.fromkeys(map(str, chosen["null_values"])))
-    for name, least, most in (
-        ("m", 1, 1 << 20),
-        ("k", 1, 64),
-        ("p", 1, 64),
-        ("min_values", 1, 2**31 - 1),
-    ):
-        value = chosen.get(name)
-        if value is not None and (not isinstance(value, int) or not least <= value <= most):
-            expected = f"a whole number from {least} to {most:,}"
-            raise UsageError(f"{name} is {_shown(value)}; expected {expected}.")
-    for name in ("tau", "max_error"):
-        value = chosen.get(name)
-        if value is None:
-            continue
-        value = chosen[name] = float(value)
-        if math.isnan(value) or not 0 <= value <= 1 or (name == "max_error" and value == 1):
-            below = "below 1" if name == "max_error" else "to 1"
-            raise UsageError(f"{name} is {value}; expected a share from 0 {below}.")
-    return LakeOptions(**chosen)
+    for name, most in (("m", MOST_BITS), ("k", 64), ("p", 64), ("min_values", 2**31 - 1)):
+        value = chosen.get(name, 1)
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+            raise UsageError(f"{name} is {_shown(value)}; expected a whole number from 1 to {most:,}.")
+    for name, most_share in (("tau", "to 1"), ("max_error", "below 1")):
+        value = chosen.get(name, 0.0)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise UsageError(f"{name} is {_shown(value)}; expected a share from 0 {most_share}.")
+        if name == "max_error" and value == 1:
+            raise UsageError(f"max_error is 1; expected a share from 0 {most_share}.")
+    options = LakeOptions(**chosen)
+    if options.n_bits > MOST_BITS:
+        raise UsageError(
+            f"signatures of m * p = {options.n_bits:,} bits are too long; expected at most {MOST_BITS:,}."
+        )
+    return options
 
 
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, int | float) else sorted(value)
+def _texts(name: str, values: Any) -> tuple[str, ...]:
+    """A list of texts, each once."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise UsageError(f"{name} is {_shown(values)}; expected a list of texts.")
+    found = tuple(dict.fromkeys(map(str, values)))
+    for text in found:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"{name} has {text!r}, which is no Unicode text.") from None
+    return found
+
+
+def _plain(name: str, value: Any) -> Any:
+    lists = ("filters", "normalise", "null_values")
+    return sorted(_texts(name, value)) if name in lists else value
 
 
 def _shown(value: Any) -> str:

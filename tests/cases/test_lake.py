@@ -537,6 +537,43 @@ def test_sources_that_are_none(ws: Workspace, tmp_path: Path) -> None:
     assert (ws.version, ws.lake()) == (0, None)
 
 
+def test_where_nothing_can_be_read(ws: Workspace, tmp_path: Path) -> None:
+    """A lake is not replaced by nothing: not by bad files either."""
+    bad = write(tmp_path / "bad", {f"{i}.csv": '"' for i in range(3)})
+    with pytest.raises(SourceError, match=r"no table could be read.*first of 3.*Nothing was applied"):
+        ws.link(bad)
+    assert (ws.version, ws.lake()) == (0, None)
+    tables = chain(3).tables
+    agree(ws, link(ws, tables), tables)
+    for more in ({"anew": True}, {"add": True}, {"replace": True}):
+        with pytest.raises(SourceError, match="Nothing was applied"):
+            ws.link(bad, **more)
+    assert ws.version == 1
+    assert set(shared_of(ws)) == chain(3).pairs
+
+
+def test_workspaces_are_no_sources(ws: Workspace, tmp_path: Path) -> None:
+    """A folder may hold the workspace itself, and others: their files are no tables."""
+    folder = write(tmp_path, {"a.csv": "x\nv\n", "deep/b.csv": "x\nv\n"})
+    with holdfast.open(tmp_path / "deep" / "other.hold", engine="inline") as other:
+        other.link(folder / "a.csv")
+    change = ws.link(folder)
+    assert (change.n_tables, change.n_inds, change.bad) == (2, 2, ())
+
+
+def test_tables_go_by_the_end_of_their_names(ws: Workspace) -> None:
+    tables = [one_column(name, ["v"]) for name in ("x/a.csv", "y/a.csv", "y/b.csv", "c.csv")]
+    link(ws, tables)
+    with pytest.raises(UsageError, match="x/a.csv, y/a.csv"):
+        ws.unlink("b.csv", "a.csv")
+    with pytest.raises(holdfast.errors.UnknownTableError, match="'d.csv'"):
+        ws.unlink("c.csv", "d.csv")
+    assert ws.version == 1
+    change = ws.unlink("b.csv", "x/a.csv", "y/b.csv")
+    assert change.dropped == 2
+    agree(ws, change, [tables[1], tables[3]])
+
+
 # -- options -----------------------------------------------------------------------------------------------
 
 SPELLINGS = [

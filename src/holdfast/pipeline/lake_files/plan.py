@@ -41,8 +41,9 @@ def plan_lake(sources: Sequence[str], options: LakeReadOptions, unit_bytes: int)
         root = os.path.abspath(os.path.expanduser(source))
         try:
             mode = os.stat(root).st_mode
-        except OSError as error:
-            reason = "does not exist" if isinstance(error, FileNotFoundError) else reason_of(error)
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+            absent = isinstance(error, FileNotFoundError | ValueError)
+            reason = "does not exist" if absent else reason_of(error)
             raise SourceError(
                 f"the source {shorten_path(source)} {reason}. Expected: {EXPECTED}. {NOTHING_APPLIED}"
             ) from None
