@@ -237,15 +237,16 @@ def match_columns(payload: Payload) -> bytes:
     against = [opened(payload, part) for part in payload["against"]]
     columns = np.arange(payload["low"], payload["high"])
     counts = np.zeros(len(FILTERS) + 1, np.int64)
+    lookups = Lookups(probe, payload["low"])
     if "describe" in payload["do"]:
-        _describe(probe, against, columns, payload)
+        _describe(lookups, against, columns, payload)
     asked = _touching(probe, against[0], columns, options) if payload["touching"] else columns
     if "count" in payload["do"] and options.filters:
         for other in against:
-            counts += count_removed(probe, other, asked[probe.alive[asked]], other.alive)
+            counts += count_removed(lookups, other, asked[probe.alive[asked]], other.alive)
     with _Output(root, payload["n_tables"]) as output:
         for other in against if "match" in payload["do"] else ():
-            for deps, refs, pairs in _matched(probe, other, asked, options, payload):
+            for deps, refs, pairs in _matched(lookups, other, asked, options, payload):
                 output.write(pairs, deps, refs)
         n_inds, files = output.n_inds, output.sealed()
     return json.dumps(Found(n_inds, tuple(counts.tolist()), *files).to_dict()).encode()
@@ -270,9 +271,10 @@ def _opened(root: str, part: str, options: str, dropped: str) -> Side:
 
 
 def _matched(
-    probe: Side, other: Side, asked: NDArray[Any], options: LakeOptions, payload: Payload
+    lookups: Lookups, other: Side, asked: NDArray[Any], options: LakeOptions, payload: Payload
 ) -> Iterator[tuple[Side, Side, Pairs]]:
     """(dependent side, referenced side, pairs) chunk by chunk; all filters applied."""
+    probe = lookups.probe
     if payload["strategy"] == "ref2deps":
         refs = asked[probe.references[asked]]
         if options.max_error:
@@ -285,9 +287,9 @@ def _matched(
     partial = deps[missing > 0]
     exact = deps[missing == 0]
     find_pairs = _containing_by_signature if payload["proposer"] == "signatures" else _containing_by_index
-    for pairs in find_pairs(probe, other, exact):
+    for pairs in find_pairs(lookups, other, exact):
         yield probe, other, _kept(pairs, probe, other, options)
-    for pairs in _nearly_containing(probe, other, partial, missing[missing > 0]):
+    for pairs in _nearly_containing(lookups, other, partial, missing[missing > 0]):
         yield probe, other, _kept(pairs, probe, other, options)
 
 
@@ -320,15 +322,42 @@ class _Lookup:
     lengths: I32
     slots: I32
 
+    def only(self, positions: NDArray[Any]) -> _Lookup:
+        """Of some of the columns, by their position."""
+        if len(positions) == len(self.offsets) - 1:
+            return self
+        sizes = np.diff(self.offsets)[positions]
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        at = np.arange(ends[-1]) + np.repeat(self.offsets[positions] - ends[:-1], sizes)
+        return _Lookup(ends, self.starts[at], self.lengths[at], self.slots[at])
 
-def _look_up(probe: Side, other: Side, columns: NDArray[Any]) -> _Lookup:
-    offsets, values, checks = probe.values_of(columns)
-    starts, lengths = find(other.array("keys"), other.array("key_checks"), values, checks)
-    return _Lookup(offsets, starts, lengths, other.slots(starts, lengths))
+
+class Lookups:
+    """Where the values of some columns of a part are in the indexes of others.
+
+    What is described is looked up whole, once, and counted and matched by the same look-ups.
+    """
+
+    def __init__(self, probe: Side, low: int) -> None:
+        self.probe, self.low = probe, low
+        self._whole: dict[int, _Lookup] = {}
+
+    def whole(self, other: Side, columns: NDArray[Any]) -> _Lookup:
+        """Of all columns from `low` on; remembered."""
+        found = self._whole[other.ref.first_column] = self.of(other, columns)
+        return found
+
+    def of(self, other: Side, columns: NDArray[Any]) -> _Lookup:
+        known = self._whole.get(other.ref.first_column)
+        if known is not None:
+            return known.only(columns - self.low)
+        offsets, values, checks = self.probe.values_of(columns)
+        starts, lengths = find(other.array("keys"), other.array("key_checks"), values, checks)
+        return _Lookup(offsets, starts, lengths, other.slots(starts, lengths))
 
 
-def _containing_by_index(probe: Side, other: Side, deps: NDArray[Any]) -> Iterator[Pairs]:
-    found = _look_up(probe, other, deps)
+def _containing_by_index(lookups: Lookups, other: Side, deps: NDArray[Any]) -> Iterator[Pairs]:
+    probe, found = lookups.probe, lookups.of(other, deps)
     allowed = bit_words(other.references)
     done = 0
     while done < len(deps):
@@ -347,8 +376,8 @@ def _containing_by_index(probe: Side, other: Side, deps: NDArray[Any]) -> Iterat
         done += n
 
 
-def _nearly_containing(probe: Side, other: Side, deps: NDArray[Any], missing: I32) -> Iterator[Pairs]:
-    found = _look_up(probe, other, deps)
+def _nearly_containing(lookups: Lookups, other: Side, deps: NDArray[Any], missing: I32) -> Iterator[Pairs]:
+    found = lookups.of(other, deps)
     allowed = bit_words(other.references)
     done = 0
     while done < len(deps):
@@ -373,7 +402,8 @@ def _signatures(side: Side, columns: NDArray[Any]) -> U64:
     return rows
 
 
-def _containing_by_signature(probe: Side, other: Side, deps: NDArray[Any]) -> Iterator[Pairs]:
+def _containing_by_signature(lookups: Lookups, other: Side, deps: NDArray[Any]) -> Iterator[Pairs]:
+    probe = lookups.probe
     signatures = _signatures(probe, deps)
     active = other.array("active")
     allowed = _matrix_words(other, other.references[active])
@@ -416,13 +446,13 @@ def _valid(dep: I32, ref: I32, deps: Side, refs: Side) -> Pairs:
 # -- what else is known of columns -------------------------------------------------------------
 
 
-def _describe(probe: Side, against: Sequence[Side], columns: NDArray[Any], payload: Payload) -> None:
+def _describe(lookups: Lookups, against: Sequence[Side], columns: NDArray[Any], payload: Payload) -> None:
     """Write the pivots and the rarity of new columns. Frequencies are those in the whole lake."""
-    root = Path(payload["root"])
+    root, probe = Path(payload["root"]), lookups.probe
     offsets, values, _ = probe.values_of(columns)
     totals = np.zeros(len(values), np.int64)
     for other in against:
-        totals += _look_up(probe, other, columns).lengths
+        totals += lookups.whole(other, columns).lengths
     lengths = np.minimum(totals, 2**31 - 1).astype(np.int32)
     n_columns = max(2, sum(other.ref.n_columns for other in against))
     pivots, shares = rarity(offsets, np.zeros(len(values), np.int64), lengths, values, n_columns)
@@ -443,9 +473,9 @@ def _touching(probe: Side, other: Side, columns: NDArray[Any], options: LakeOpti
     return columns[there]
 
 
-def count_removed(probe: Side, other: Side, deps: NDArray[Any], live: Bool) -> I64:
+def count_removed(lookups: Lookups, other: Side, deps: NDArray[Any], live: Bool) -> I64:
     """How many exact inclusions of these columns in live columns each filter keeps out; first, none does."""
-    found = _look_up(probe, other, deps)
+    probe, found = lookups.probe, lookups.of(other, deps)
     own = deps.astype(np.int64) if probe.same_part(other) else np.full(len(deps), -1, np.int64)
     counts: I64 = removed(
         found.offsets,
@@ -478,17 +508,18 @@ def count_dropped(payload: Payload) -> bytes:
     columns = columns[probe.alive[columns]]
     goes = np.isin(probe.tables[columns], gone)
     counts = np.zeros(len(FILTERS) + 1, np.int64)
+    lookups = Lookups(probe, payload["low"])
     for part in payload["against"]:
         other = opened(payload, part)
         going: Bool = other.alive & np.isin(other.tables, gone)
-        counts += count_removed(probe, other, columns[goes], other.alive)
+        counts += count_removed(lookups, other, columns[goes], other.alive)
         if going.any():
             values = np.unique(other.values_of(np.flatnonzero(going))[1])
             stays = columns[~goes]
             pivots = probe.array("pivots")[stays]
             at = np.minimum(np.searchsorted(values, pivots), max(0, len(values) - 1))
             there = values[at] == pivots if len(values) else np.zeros(len(stays), np.bool_)
-            counts += count_removed(probe, other, stays[there], going)
+            counts += count_removed(lookups, other, stays[there], going)
     return json.dumps(counts.tolist()).encode()
 
 
