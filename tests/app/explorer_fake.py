@@ -290,8 +290,9 @@ def _ind(dep: int, dep_name: str, ref: int, ref_name: str, score: float) -> Answ
 
 
 def table(id_: int) -> Answer:
-    if id_ == ALONE["id"]:
-        return dict(ALONE)
+    for known in (ALONE, WIDE):
+        if id_ == known["id"]:
+            return dict(known)
     graph, at, joined = _neighbours(id_)
     labels, ids = graph["nodes"]["label"], graph["nodes"]["id"]
     chance = random.Random(id_)
@@ -300,7 +301,7 @@ def table(id_: int) -> Answer:
         rows = [
             [SCRIPT, IMAGE, "Oslo"],
             [SVG, "javascript:window.__owned=4", None],
-            ["", "\u202eabc\n\x00", "Bergen"],
+            ["", "\u202eabc\n\x00", "  Bergen "],
         ]
     else:
         rows = [
@@ -358,6 +359,26 @@ ALONE = {
     "rows": [],
     "inds": [],
     "n_inds": 0,
+}
+WIDE = ALONE | {
+    "id": 99_999_998,
+    "name": "misc/wide.csv",
+    "n_rows": 2,
+    "columns": [
+        {
+            "id": i,
+            "name": f"measure {i}",
+            "n_values": 2,
+            "n_rows": 2,
+            "n_missing": 0,
+            "unique": True,
+            "integer": False,
+            "null": False,
+            "samples": ["a" * 1000, "b"],
+        }
+        for i in range(300)
+    ],
+    "rows": [["a" * 1000] * 300, ["b"] * 300],
 }
 
 

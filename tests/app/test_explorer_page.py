@@ -25,6 +25,7 @@ from app.explorer_fake import (
     SCRIPT,
     STATIC,
     SVG,
+    WIDE,
     FakeLake,
     Serving,
     component,
@@ -266,6 +267,18 @@ def test_a_table_has_columns_rows_and_inclusions(visit: Visit) -> None:
     details.locator(".go").click()
     expect(details.locator(".head h2")).not_to_have_text("geo/countries.csv")
     assert re.fullmatch(rf"#component={CITIES}&table=\d+", hash_of(page))
+
+
+def test_a_wide_table_shows_a_few_columns_first(visit: Visit) -> None:
+    page = visit(f"#table={WIDE['id']}")
+    columns = page.locator("#details .columns tbody tr")
+    expect(columns).to_have_count(20)
+    expect(page.locator("#details")).to_contain_text("and 240 columns more")
+    page.get_by_role("button", name="Show 200 more of 280").click()
+    expect(columns).to_have_count(220)
+    page.get_by_role("button", name="Show 80 more of 80").click()
+    expect(columns).to_have_count(300)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_a_column_shows_its_inclusions_only(visit: Visit) -> None:
@@ -511,6 +524,37 @@ def test_the_search_finds_tables_columns_and_values(visit: Visit) -> None:
     expect(page.locator("#details .head h2")).to_have_text("geo/cities.csv")
 
 
+def test_enter_opens_what_was_typed_not_what_is_still_listed(visit: Visit) -> None:
+    page = visit()
+    page.locator("#search-text").fill("countr")
+    expect(page.locator("#search-results .option").first).to_contain_text("geo/countries.csv")
+    page.locator("#search-text").fill("stations_7.csv")
+    page.keyboard.press("Enter")
+    expect(page.locator("#details .head h2")).to_have_text("web/stations_7.csv")
+    expect(page.locator("#search-results")).to_be_hidden()
+
+
+def test_the_keyboard_goes_where_the_reader_goes(visit: Visit) -> None:
+    page = visit(f"#component={CITIES}")
+    painted(page, 180)
+    where = "document.activeElement.closest('#details') ? document.activeElement.textContent : null"
+    page.locator("#search-text").fill("countries")
+    page.keyboard.press("Enter")
+    until(page, f"{where} === 'geo/countries.csv'")
+    page.keyboard.press("Escape")
+    until(page, f"{where} === 'Tables 180neighbours'")
+    page.keyboard.press("Tab")
+    expect(page.locator(".narrow")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#details .head h2")).to_be_focused()
+    # Whoever is elsewhere stays there.
+    page.locator("#component-list a").nth(1).focus()
+    page.keyboard.press("Enter")
+    painted(page, 10_000)
+    expect(page.locator("#component-list a").nth(1)).to_be_focused()
+
+
 def test_a_table_in_a_cluster_opens_its_cluster(visit: Visit) -> None:
     page = visit(f"#component={CITIES}")
     painted(page, 180)
@@ -556,6 +600,18 @@ def test_markup_in_names_headers_and_cells_is_text(visit: Visit) -> None:
     expect(page.locator("#tracked-list")).to_contain_text(f"customers {SCRIPT}")
     expect(page.locator("#tracked-table")).to_contain_text(f"[{IMAGE}]")
     page.wait_for_timeout(100)
+
+
+def test_what_cannot_be_seen_is_shown(visit: Visit) -> None:
+    page = visit(f"#component={HOSTILE}&table={HOSTILE * IN_A_COMPONENT}")
+    cells = page.locator("#details .sample tbody tr").nth(2).locator("td")
+    expect(cells.nth(1)).to_have_text(r"\u202eabc\n\x00")
+    expect(cells.nth(1).locator(".escape")).to_have_text([r"\u202e", r"\n", r"\x00"])
+    expect(cells.nth(2)).to_have_text("␣␣Bergen␣")
+    page.keyboard.press("Escape")
+    expect(page.locator("#details li", has_text=r"evil/\u202egnp.exe\n2.csv")).to_be_visible()
+    page.locator("#details li a", has_text="gnp.exe").click()
+    until(page, r"document.title.startsWith('evil/\\u202egnp.exe\\n2.csv')")
 
 
 def test_the_address_is_not_trusted(visit: Visit) -> None:

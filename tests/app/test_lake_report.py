@@ -89,6 +89,17 @@ def test_files_that_cannot_be_read_are_counted_and_named(terminal: bool) -> None
     assert more in text
 
 
+def test_lines_that_cannot_be_read_are_not_called_files() -> None:
+    def told(*sources: str) -> str:
+        change = replace(CHANGE, n_bad=len(sources), bad=tuple((source, "is no table") for source in sources))
+        return printed(lambda paper: print_lake_change(paper, change))
+
+    assert "1 line could not be read:" in told("web.jsonl#12")
+    assert "2 lines could not be read:" in told("web.jsonl#12", "web.jsonl#13")
+    assert "2 files and lines could not be read:" in told("web.jsonl#12", "a.csv")
+    assert "1 file could not be read:" in told("issue #7.csv")
+
+
 def test_the_summary_is_the_change_without_what_was_done() -> None:
     summary = LakeSummary(4, 3, 9, 2, 1, 1, ("null",), {"null": 7})
     assert printed(lambda paper: print_lake_summary(paper, summary)) == (

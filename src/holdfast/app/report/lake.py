@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.app.report.paper import Paper, Part
@@ -14,6 +15,8 @@ from holdfast.model.lake import LakeChange, LakeInd, LakeSide, LakeSummary
 ON_A_TERMINAL = 200
 BAD_ON_A_TERMINAL = 5
 SAMPLE_WIDTH = 30
+
+_LINE = re.compile(r"#[0-9]+$")
 
 # What a filter keeps out.
 FILTERED = {
@@ -84,7 +87,7 @@ def _removed(paper: Paper, filters: Sequence[str], removed: Mapping[str, int]) -
 def _bad(paper: Paper, change: LakeChange) -> None:
     if not change.n_bad:
         return
-    paper.line((f"{plural(change.n_bad, 'file')} could not be read:", "yellow"), indent=2)
+    paper.line((f"{bad_text(change)} could not be read:", "yellow"), indent=2)
     shown = change.bad[:BAD_ON_A_TERMINAL] if paper.is_terminal else change.bad
     for source, reason in shown:
         paper.line((safe(source), "bold"), f": {safe(reason)}", indent=4)
@@ -92,6 +95,14 @@ def _bad(paper: Paper, change: LakeChange) -> None:
     if more:
         how = f"; the first {len(change.bad):,} with --json" if len(change.bad) > len(shown) else ""
         paper.line((f"... and {more:,} more{how}", "yellow"), indent=4)
+
+
+def bad_text(change: LakeChange) -> str:
+    """How many files could not be read; of JSON lines each one is a table of its own, and named by its number."""
+    of_lines = [_LINE.search(source) is not None for source, _ in change.bad]
+    if any(of_lines) and not all(of_lines):
+        return f"{change.n_bad:,} files and lines"
+    return plural(change.n_bad, "line" if any(of_lines) else "file")
 
 
 def _time(paper: Paper, change: LakeChange) -> None:

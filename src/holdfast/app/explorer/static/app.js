@@ -226,8 +226,9 @@ class Page {
       const { components } = await this.componentsRequest;
       if (components.length) return components[0].id;
       const removed = Object.values(summary.lake.removed ?? {}).reduce((sum, n) => sum + n, 0);
+      const all = removed === 1 ? "the only one" : `all ${number(removed)}`;
       const why = removed
-        ? `The filters kept out ${removed === 1 ? "the only one" : `all ${number(removed)}`}. holdfast link --all-inds keeps them.`
+        ? `The filters kept out ${all}. Keep them with: holdfast link --all-inds`
         : "No column of a table is contained in one of another, so there is no graph to show.";
       this.#noGraph(notice("No inclusions", why));
     } catch (error) {
@@ -402,8 +403,10 @@ class Page {
     return format(this.graph?.position.has(id) ? { ...this.where, table: id } : { table: id });
   }
 
-  /** A table found by the search. */
+  /** A table found by the search; the keyboard goes there with it. */
   openTable(id) {
+    document.activeElement?.blur();
+    this.inDetails = true;
     location.hash = this.#link(id);
   }
 

@@ -183,6 +183,6 @@ export class CircleView {
       context.fillText(name, left, top - 8);
     }
     context.font = `${named ? 400 : 600} 11px ${colours.font}`;
-    if (context.measureText(count).width < 2 * radius - 6) context.fillText(count, left, named ? top + 9 : top);
+    if (context.measureText(count).width < 2 * radius - 3) context.fillText(count, left, named ? top + 9 : top);
   }
 }

@@ -94,6 +94,7 @@ export class TablePanel {
     const { columns } = this.table;
     if (!columns.length) return notice("No columns", "The file has no line.");
     const row = (c) => {
+      const samples = c.samples.slice(0, 4).flatMap((s, i) => (i ? [dot(), value(s)] : [value(s)]));
       const pick = el("button", {
         type: "button", class: "column", "aria-pressed": "false", title: "Show only the inclusions of this column",
         on: { click: () => this.#pick(c.id, pick) },
@@ -105,7 +106,7 @@ export class TablePanel {
           "td",
           {},
           el("div", { class: "named" }, pick, ...flags(c)),
-          el("div", { class: "samples" }, ...c.samples.slice(0, 4).flatMap((s, i) => (i ? [dot(), value(s)] : [value(s)]))),
+          el("div", { class: "samples" }, ...samples),
         ),
         el("td", { class: "number", text: number(c.n_values) }),
         el("td", { class: "number", text: c.n_missing ? number(c.n_missing) : "–" }),
