@@ -251,7 +251,7 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, int | float) else shorten(str(value))
+    return str(value) if isinstance(value, int | float) else shorten(str(value))
 
 
 def _no_lake(root: Path) -> WorkspaceError:

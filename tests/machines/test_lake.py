@@ -32,7 +32,7 @@ import holdfast
 from holdfast.discovery import lake as discovery
 from holdfast.errors import UnknownTableError, UsageError
 from holdfast.model.lake import LakeChange
-from holdfast.pipeline import lake_graph, lake_index, lake_match, lake_read
+from holdfast.pipeline import lake_graph, lake_index, lake_match, lake_propose, lake_read
 from lake_tables import (
     POOLS,
     Matching,
@@ -76,7 +76,7 @@ class Lakes(RuleBasedStateMachine):
         self.patch.setattr(discovery, "GATHER_AT", 3)
         self.patch.setattr(lake_index, "ENTRIES_PER_TASK", 16)
         self.patch.setattr(lake_index, "long_posting", lambda n_columns: 3)
-        self.patch.setattr(lake_match, "CHUNK", 5)
+        self.patch.setattr(lake_propose, "CHUNK", 5)
         self.patch.setattr(lake_match, "LINKS_KEPT", 1)
         self.patch.setattr(lake_graph, "CLUSTERED", 3)
         self.patch.setattr(lake_graph, "ROW_GROUP", 2)

@@ -33,15 +33,8 @@ from holdfast.pipeline.engine import Engine, Progress
 from holdfast.pipeline.lake_files import LakeReadOptions, plan_lake
 from holdfast.pipeline.lake_graph import draw
 from holdfast.pipeline.lake_index import Block, put_together
-from holdfast.pipeline.lake_match import (
-    Found,
-    Proposer,
-    Strategy,
-    count_dropped,
-    gather_pairs,
-    link_tables,
-    match_columns,
-)
+from holdfast.pipeline.lake_match import Found, count_dropped, gather_pairs, link_tables, match_columns
+from holdfast.pipeline.lake_propose import Proposer, Strategy
 from holdfast.pipeline.lake_read import read_lake_unit
 from holdfast.storage.files import FileRef, seal_file, unique_name, write_file
 from holdfast.storage.lake import (

@@ -29,6 +29,7 @@ from holdfast.storage.files import FileRef, check_file, foreign_write, seal_file
 
 FOLDER = "lake"
 _HEADERS = threading.Lock()
+_HEADER_BYTES = 1024  # what NumPy writes before the items takes 128
 _REPAIR = "Restore it from a backup, or link the lake anew."
 
 FILTERS = ("null", "integer", "non-unique", "coverage")
@@ -312,7 +313,10 @@ def open_array(root: Path, ref: FileRef) -> NDArray[Any]:
     """The array of a file as a read-only memory map; its length is checked, `verify` checks the rest."""
     path = check_file(root, ref, deep=False)
     try:
-        return np.asarray(_loaded(path, "r"))  # a plain array over the map: a memmap is slow to slice
+        found = np.asarray(_loaded(path, "r"))  # a plain array over the map: a memmap is slow to slice
+        if not 0 <= ref.length - found.nbytes < _HEADER_BYTES:
+            raise ValueError(f"it holds {found.nbytes:,} bytes of items")
+        return found
     except (OSError, ValueError, SyntaxError, tokenize.TokenError) as error:  # NumPy's parser of the header
         raise DamagedFileError(
             f"the file {ref.name!r} of the workspace {str(root)!r} is no array: {error}. {_REPAIR}"

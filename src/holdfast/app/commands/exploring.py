@@ -31,7 +31,14 @@ def explore(
     ctx: typer.Context,
     port: Annotated[
         int,
-        typer.Option("--port", min=0, max=65_535, metavar="N", help="Of 127.0.0.1; a free one if not given."),
+        typer.Option(
+            "--port",
+            min=0,
+            max=65_535,
+            metavar="N",
+            help="Of 127.0.0.1; a free one if not given.",
+            show_default=False,
+        ),
     ] = 0,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
 ) -> None:

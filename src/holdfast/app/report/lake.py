@@ -98,7 +98,7 @@ def _bad(paper: Paper, change: LakeChange) -> None:
 
 
 def bad_text(change: LakeChange) -> str:
-    """How many files could not be read; of JSON lines each one is a table of its own, and named by its number."""
+    """How many files could not be read; lines of a JSON file are tables of their own, named by numbers."""
     of_lines = [_LINE.search(source) is not None for source, _ in change.bad]
     if any(of_lines) and not all(of_lines):
         return f"{change.n_bad:,} files and lines"
