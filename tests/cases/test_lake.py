@@ -736,6 +736,15 @@ def test_all_go_and_others_come(ws: Workspace) -> None:
     assert [entry.action for entry in ws.log()] == ["link", "link --drop", "link --add"]
 
 
+def test_a_part_without_columns_is_no_other_part(ws: Workspace) -> None:
+    numbers = Table("numbers", ("a",), (("1", "2", "2"),))
+    others = Table("others", ("b", "c"), (("1", "2", "2"), ("2", "1", "1")))
+    nothing = Table("nothing", (), ())
+    agree(ws, link(ws, [numbers]), [numbers])
+    agree(ws, link(ws, [nothing], add=True), [numbers, nothing])
+    agree(ws, link(ws, [others], add=True), [numbers, nothing, others])
+
+
 def test_a_lake_is_linked_once(ws: Workspace) -> None:
     tables = chain(3).tables
     for more in ({"add": True}, {"replace": True}):
