@@ -39,7 +39,7 @@ HEADERS = {
 SCRIPT = "<script>window.__owned = 1</script>"
 IMAGE = '<img src=x onerror="window.__owned = 2">'
 SVG = '"><svg/onload=window.__owned=3>'
-CLUSTERED, LARGE, CITIES, HOSTILE, COVERED = 0, 1, 2, 3, 9
+CLUSTERED, LARGE, CITIES, HOSTILE, COVERED, CUT = 0, 1, 2, 3, 9, 10
 IN_A_COMPONENT = 100_000  # ids of a component's tables start at a multiple of this
 WORDS = [
     "airports",
@@ -196,8 +196,17 @@ def components() -> list[Answer]:
     ]
 
 
-@cache
 def component(id_: int) -> Answer:
+    whole = _component(id_)
+    if id_ != CUT:
+        return whole
+    # Of its edges only the best are told.
+    n = whole["n_edges"] // 4
+    return whole | {"edges": {name: values[:n] for name, values in whole["edges"].items()}}
+
+
+@cache
+def _component(id_: int) -> Answer:
     told = next((c for c in components() if c["id"] == id_), None)
     if told is None:
         raise NotThere(f"the lake has no component {id_}")
@@ -247,7 +256,7 @@ def cluster(component_id: int, id_: int) -> Answer:
 def _neighbours(id_: int) -> tuple[Answer, int, list[tuple[int, bool, float]]]:
     """The graph of a table, its position there, and (neighbour, whether it is referenced, score)."""
     own = id_ // IN_A_COMPONENT
-    graph = cluster(CLUSTERED, id_ // 3000) if own == CLUSTERED else component(own)
+    graph = cluster(CLUSTERED, id_ // 3000) if own == CLUSTERED else _component(own)
     if id_ not in graph["nodes"]["id"]:
         raise NotThere(f"the lake has no table {id_}")
     at = graph["nodes"]["id"].index(id_)
@@ -556,6 +565,7 @@ class FakeLake:
     def __init__(self, *, lake: bool = True, tracked: bool = True, inds: bool = True) -> None:
         self.lake, self.tracked, self.inds = lake, tracked, inds
         self.broken: set[str] = set()
+        self.version = 4
 
     def answer(self, path: str, given: Mapping[str, str]) -> Answer:
         if path in self.broken:
@@ -662,6 +672,7 @@ def serving(lake: FakeLake) -> Iterator[Serving]:
             self.send_response(status)
             for name, value in {**HEADERS, "Content-Type": kind, "Content-Length": str(len(body))}.items():
                 self.send_header(name, value)
+            self.send_header("Holdfast-Version", str(running.lake.version))
             self.end_headers()
             self.wfile.write(body)
 

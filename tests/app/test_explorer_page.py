@@ -18,6 +18,7 @@ from app.explorer_fake import (
     CITIES,
     CLUSTERED,
     COVERED,
+    CUT,
     HOSTILE,
     IMAGE,
     IN_A_COMPONENT,
@@ -340,6 +341,28 @@ def test_nodes_without_an_edge_are_dimmed(visit: Visit) -> None:
     expect(page.locator("#graph-facts")).to_contain_text("0 of 288 edges")
     page.wait_for_timeout(100)
     assert page.evaluate(dark) < 0.5 * before
+
+
+def test_of_very_many_edges_only_the_best_are_in_the_graph(visit: Visit) -> None:
+    """Nodes whose edges were left out are no strangers, and the selected table shows its own."""
+    told = component(CUT)
+    drawn = {i for end in ("from", "to") for i in told["edges"][end]}
+    lonely = next(i for i in range(told["n_tables"]) if i not in drawn)
+    page = visit(f"#component={CUT}")
+    painted(page, told["n_tables"])
+    expect(page.locator("#graph-facts")).to_contain_text(f"(the best of {told['n_edges']})")
+    assert page.evaluate("window.__holdfast.faint()") == 0
+    slide(page, "score", min(told["edges"]["score"]) + 0.01)
+    until(page, "window.__holdfast.faint() > 0")  # what was left out would not pass, either
+    slide(page, "score", 0)
+    click_node(page, told["nodes"]["id"][lonely])
+    expect(page.locator("#details .head h2")).to_have_text(told["nodes"]["label"][lonely])
+    n = told["nodes"]["degree"][lonely]
+    until(page, f"window.__holdfast.lit() === {n}")
+    assert page.evaluate("window.__holdfast.faint()") == told["n_tables"] - 1 - n
+    page.keyboard.press("Escape")
+    page.mouse.move(600, 5)
+    until(page, "window.__holdfast.lit() === 0 && window.__holdfast.faint() === 0")
 
 
 def test_clusters_open_and_crumbs_back_and_reload_lead_back(visit: Visit) -> None:
@@ -723,6 +746,8 @@ def test_what_is_not_there_and_a_server_that_is_gone(visit: Visit) -> None:
     expect(page.locator(".message")).to_contain_text("no component 77777")
     page.locator("#component-list a", has_text="geo/cities.csv").click()
     painted(page, 180)
+    page.evaluate("location.hash = '#table=299999'")  # of the graphs the largest is as good as any
+    painted(page, 48)
     page.evaluate(f"location.hash = '#component={CITIES}&table=299999'")
     expect(page.locator("#details")).to_contain_text("no table 299999")
     page.get_by_text("Back to the list").click()
@@ -730,6 +755,19 @@ def test_what_is_not_there_and_a_server_that_is_gone(visit: Visit) -> None:
     page.context.set_offline(True)
     page.locator("#component-list a").first.click()
     expect(page.locator(".message")).to_contain_text("Is 'holdfast explore' still running?")
+
+
+def test_a_workspace_that_has_changed(visit: Visit, lake: FakeLake) -> None:
+    page = visit(f"#component={CITIES}")
+    painted(page, 180)
+    expect(page.locator("#outdated")).to_be_hidden()
+    lake.version += 1
+    page.locator("#details li a").first.click()
+    expect(page.locator("#details .head h2")).to_be_visible()
+    page.locator("#outdated").click()
+    painted(page, 180)
+    expect(page.locator("#details .head h2")).to_be_visible()
+    expect(page.locator("#outdated")).to_be_hidden()
 
 
 # -- how it looks -----------------------------------------------------------------------------------

@@ -613,6 +613,14 @@ def test_a_new_version_is_seen(ask: Client, workspace: FakeWorkspace) -> None:
     assert ask("api/workspace/dependencies").json()["n"] == 1
 
 
+def test_answers_say_the_version(ask: Client, workspace: FakeWorkspace) -> None:
+    assert ask("api/summary").headers["holdfast-version"] == "1"
+    workspace.version = 2
+    assert ask("api/table?id=404").headers["holdfast-version"] == "2"
+    assert "holdfast-version" not in ask("index.html").headers
+    assert "holdfast-version" not in ask("/wrong/api/summary", raw=True).headers
+
+
 def test_a_lake_that_did_not_change_stays_open(ask: Client, workspace: FakeWorkspace) -> None:
     """A batch for a tracked table must not cost the lake what it has read so far."""
     workspace.lake_state = "as it was"

@@ -191,6 +191,11 @@ class Explorer:
                     raise
                 return found.method(**given)
 
+    @property
+    def version(self) -> int:
+        """The version that the last question was answered from; -1 before the first."""
+        return self._version
+
     def close(self, patience_s: float = 2.0) -> None:
         """Wait for the question that is being answered, and let no other one in."""
         self._lock.acquire(timeout=patience_s)

@@ -55,6 +55,8 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+# The version of the workspace: a page that sees another one is out of date.
+VERSION = "Holdfast-Version"
 JSON_TYPE = "application/json"
 CONTENT_TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -212,7 +214,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif path is None:
             self._redirect()
         elif path.startswith("api/"):
-            self._answer_json(*self._told(path.removeprefix("api/"), query))
+            status, told = self._told(path.removeprefix("api/"), query)
+            self._answer_json(status, told, {VERSION: str(self.server.explorer.version)})
         else:
             found = self.server.files.get(path or INDEX)
             if found is None:
@@ -239,8 +242,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     # -- sending --
 
-    def _answer_json(self, status: HTTPStatus, document: bytes) -> None:
-        self._send(status, _Body(JSON_TYPE, document))
+    def _answer_json(self, status: HTTPStatus, document: bytes, more: dict[str, str] | None = None) -> None:
+        self._send(status, _Body(JSON_TYPE, document), more)
 
     def _refuse(self, status: HTTPStatus, reason: str | None = None) -> None:
         self._answer_json(status, _json({"error": reason or status.phrase.lower()}))

@@ -3,6 +3,20 @@
 /** What went wrong, in words for the page. */
 export class ApiError extends Error {}
 
+let version = null;
+const outdated = [];
+
+/** Calls back when an answer is from another version of the workspace than the first one was: numbers of
+components may mean others now. */
+export const onNewVersion = (listener) => outdated.push(listener);
+
+function look(response) {
+  const told = response.headers.get("Holdfast-Version");
+  if (told === null || told === version) return;
+  if (version !== null) outdated.forEach((listener) => listener());
+  version = told;
+}
+
 /** The answer to `api/path?given`. An AbortError goes through: whoever aborted does not want to hear of it. */
 export async function get(path, given = {}, { signal, exact = false } = {}) {
   const query = new URLSearchParams(
@@ -17,6 +31,7 @@ export async function get(path, given = {}, { signal, exact = false } = {}) {
     if (error.name === "AbortError") throw error;
     throw new ApiError("The server does not answer. Is 'holdfast explore' still running?");
   }
+  look(response);
   if (response.status === 403) {
     throw new ApiError("This address is not valid any more. Open the one that 'holdfast explore' printed last.");
   }

@@ -1,6 +1,6 @@
 // The page: follows the address, asks the server, and hands the answers to the parts of the page.
 
-import { ApiError, get, Latest } from "./api.js";
+import { ApiError, get, Latest, onNewVersion } from "./api.js";
 import { CircleView } from "./circles.js";
 import { byId, el, failure, fill, loading, notice, number, plural, text, visible } from "./dom.js";
 import { Filters } from "./filters.js";
@@ -55,6 +55,8 @@ class Page {
     byId("zoom-out").addEventListener("click", () => current().zoom(1 / 1.4));
     byId("zoom-fit").addEventListener("click", () => current().fit());
     addEventListener("hashchange", () => this.follow());
+    onNewVersion(() => { byId("outdated").hidden = false; });
+    byId("outdated").addEventListener("click", () => location.reload());
     addEventListener("keydown", (event) => {
       const typing = event.target instanceof HTMLElement && event.target.matches("input, textarea");
       const seen = this.route.table !== undefined && this.route.tab === undefined;
@@ -188,9 +190,10 @@ class Page {
     const table = this.#followTable(route.table);
     let { component, cluster } = route;
     if (component === undefined && route.table !== undefined) {
-      component = (await table)?.component;
+      const known = await table;
       if (this.route !== route) return;
-      if (component === null || component === undefined || component < 0) {
+      component = known?.component;
+      if (known !== undefined && !(component >= 0)) {
         const filters = this.summary?.lake?.filters?.length ? ", or the filters kept it out" : "";
         const why = `No column of this table is contained in one of another table, nor contains one${filters}.`;
         this.#noGraph(notice("In no component", why));
@@ -209,7 +212,10 @@ class Page {
       if (this.route === route && found) this.replace({ ...route, component, cluster: known.cluster });
       return;
     }
-    if (this.graph !== null) this.view.select(route.table);
+    if (this.graph === null) return;
+    this.view.select(route.table);
+    const known = await table;
+    if (known !== undefined && this.route.table === known.id) this.view.tell(known.id, known.inds.map(edge));
   }
 
   /** The id of the largest component; null if there is none, which is told. */
@@ -436,6 +442,8 @@ class Page {
       nodes,
       place: (id) => (this.clusterLayer.hidden ? this.view : this.clusters).place(id),
       component: (id) => this.overview.view.place(id),
+      lit: () => this.view.lit.length,
+      faint: () => this.view.states.reduce((sum, state) => sum + state, 0),
     };
   }
 }
@@ -445,6 +453,9 @@ function askGraph(component, cluster, signal) {
   const which = cluster === undefined ? { id: component } : { component, id: cluster };
   return get(path, { ...which, max_edges: MOST_EDGES }, { signal });
 }
+
+/** An inclusion as an edge between tables. */
+const edge = (ind) => ({ from: ind.dependent.table_id, to: ind.referenced.table_id, score: ind.score });
 
 /** A route with a change; what is null in it is left out. */
 function merged(route, change) {

@@ -123,8 +123,12 @@ export class CircleView {
     context.clearRect(0, 0, camera.width, camera.height);
     if (circles === null || camera.width === 1) return;
     this.#drawLinks(colours);
-    for (const circle of circles) {
-      const [left, top, radius] = [camera.left(circle.x), camera.top(circle.y), Math.max(circle.r * camera.scale, 0.8)];
+    // Of thousands of circles most are tiny: the one in question is seen all the same.
+    const asked = (circle) => circle.id === this.active || circle === hovered;
+    for (const circle of [...circles.filter((c) => !asked(c)), ...circles.filter(asked)]) {
+      const least = asked(circle) ? 3.5 : 0.8;
+      const [left, top] = [camera.left(circle.x), camera.top(circle.y)];
+      const radius = Math.max(circle.r * camera.scale, least);
       if (left < -radius || top < -radius || left > camera.width + radius || top > camera.height + radius) continue;
       const active = circle.id === this.active;
       context.beginPath();

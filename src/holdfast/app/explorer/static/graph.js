@@ -26,6 +26,8 @@ export class GraphView {
     this.density = 1;
     this.pending = this.wasPainted = this.moving = false;
     this.mostMoving = Infinity;
+    this.lit = []; // edges of the node in focus, {from, to, score}
+    this.more = []; // those of the selected table, as far as they are known
     this.canvas = el("canvas", { class: "layer" });
     this.overlay = el("canvas", {
       class: "layer front", tabindex: 0, role: "img",
@@ -108,6 +110,14 @@ export class GraphView {
     this.selected = this.graph?.position.get(id) ?? -1;
     if (this.selected >= 0 && this.selected !== before && this.selected !== this.clicked) this.#bring(this.selected);
     this.clicked = -1;
+    if (this.selected !== before) this.more = [];
+    this.#restate();
+  }
+
+  /** More edges of the selected table, the best first, by the ids of tables: {from, to, score}. */
+  tell(id, edges) {
+    if (this.selected < 0 || this.graph.ids[this.selected] !== id) return;
+    this.more = edges;
     this.#restate();
   }
 
@@ -157,6 +167,8 @@ export class GraphView {
       shown.push(e);
       joined[graph.from[e]] = joined[graph.to[e]] = 1;
     }
+    // A node may have edges that were left out, and would pass.
+    if (this.filter.score <= graph.cut) joined.fill(1);
     this.joined = joined;
     this.nShown = shown.length;
     this.renderer.loadEdges(Uint32Array.from(shown));
@@ -181,12 +193,27 @@ export class GraphView {
         const e = graph.incident[k];
         if (!this.#passes(e)) continue;
         states[graph.from[e]] = states[graph.to[e]] = 0;
-        this.lit.push(e);
+        this.lit.push({ from: graph.from[e], to: graph.to[e], score: graph.score[e] });
       }
+      if (focus === this.selected) this.#restateMore(states);
     }
     this.renderer.loadStates(states);
     this.states = states;
     this.request();
+  }
+
+  /** Edges of the selected table that are not in the graph: of very many, only the best are. */
+  #restateMore(states) {
+    const { graph } = this;
+    const known = new Set(this.lit.map(({ from, to }) => from * graph.n + to));
+    for (const { from: fromId, to: toId, score } of this.more) {
+      const [from, to] = [graph.position.get(fromId), graph.position.get(toId)];
+      if (from === undefined || to === undefined || from === to || score < this.filter.score) continue;
+      if (known.has(from * graph.n + to)) continue;
+      known.add(from * graph.n + to);
+      states[from] = states[to] = 0;
+      this.lit.push({ from, to, score });
+    }
   }
 
   #hover(i) {
@@ -309,20 +336,20 @@ export class GraphView {
     const neighbours = new Set();
     const crowd = Math.min(1, Math.max(0.35, Math.sqrt(40 / Math.max(this.lit.length, 1))));
     context.lineWidth = 1.3;
-    for (const e of this.lit.slice(0, HIGHLIGHTED)) {
-      const outward = graph.from[e] === focus;
-      const [ax, ay] = this.#place(graph.from[e]);
-      const [bx, by] = this.#place(graph.to[e]);
+    for (const { from, to, score } of this.lit.slice(0, HIGHLIGHTED)) {
+      const outward = from === focus;
+      const [ax, ay] = this.#place(from);
+      const [bx, by] = this.#place(to);
       context.strokeStyle = context.fillStyle = outward ? colours.out : colours.into;
-      context.globalAlpha = crowd * (0.35 + 0.65 * graph.score[e]);
+      context.globalAlpha = crowd * (0.35 + 0.65 * score);
       // Bent to its left: two tables may be linked both ways.
       const [cx, cy] = [(ax + bx) / 2 + 0.06 * (by - ay), (ay + by) / 2 - 0.06 * (bx - ax)];
       context.beginPath();
       context.moveTo(ax, ay);
       context.quadraticCurveTo(cx, cy, bx, by);
       context.stroke();
-      arrow(context, cx, cy, bx, by, graph.radius[graph.to[e]] * grow);
-      neighbours.add(outward ? graph.to[e] : graph.from[e]);
+      arrow(context, cx, cy, bx, by, graph.radius[to] * grow);
+      neighbours.add(outward ? to : from);
     }
     context.globalAlpha = 1;
     for (const i of neighbours) {

@@ -2,7 +2,7 @@
 
 /** Made of an answer of the server: nodes and edges, the best first. Edges may come with their coverage. */
 export class Graph {
-  constructor({ nodes, edges }) {
+  constructor({ nodes, edges, n_edges: nEdges }) {
     this.n = nodes.id.length;
     this.m = edges.from.length;
     this.ids = nodes.id;
@@ -13,6 +13,8 @@ export class Graph {
     this.from = Int32Array.from(edges.from);
     this.to = Int32Array.from(edges.to);
     this.score = Float32Array.from(edges.score);
+    // Edges that were left out have at most this score.
+    this.cut = nEdges > this.m ? (this.score[this.m - 1] ?? 1) : -1;
     this.coverage = edges.coverage ? Float32Array.from(edges.coverage) : null;
     this.position = new Map(nodes.id.map((id, i) => [id, i]));
     this.order = Uint32Array.from(nodes.id.keys()).sort((a, b) => this.degree[a] - this.degree[b]);
