@@ -163,7 +163,10 @@ class Linker(Pinner):
         started = time.perf_counter()
         with self._staging() as staging:
             work = LakeWork(self.root, staging, self.engine, self._progress)
-            done: LakeStep = step(work)
+            try:
+                done: LakeStep = step(work)
+            finally:
+                work.close()
         state = done.state
         graph = state.graph
         change = LakeChange(

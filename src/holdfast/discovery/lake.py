@@ -36,6 +36,7 @@ from holdfast.pipeline.lake_index import Block, put_together
 from holdfast.pipeline.lake_match import Found, count_dropped, gather_pairs, link_tables, match_columns
 from holdfast.pipeline.lake_propose import Proposer, Strategy
 from holdfast.pipeline.lake_read import read_lake_unit
+from holdfast.pipeline.lake_sides import let_go
 from holdfast.storage.files import FileRef, seal_file, unique_name, write_file
 from holdfast.storage.lake import (
     FILTERS,
@@ -99,6 +100,10 @@ class LakeWork:
         self.root, self.staging, self.engine = root, staging, engine
         self._progress = progress
         self.phases: list[tuple[str, float]] = []
+
+    def close(self) -> None:
+        """Let go of what tasks in this process have open."""
+        let_go()
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[Progress | None]:
@@ -305,7 +310,7 @@ class LakeWork:
 
     def _gathered(self, state: LakeState) -> LakeState:
         """With small files of inclusions and of links put together once they are many."""
-        shared = {**self._shared(state), "parts": [p.to_dict() for p in state.parts]}
+        shared = {**self._shared(state), "parts": [p.for_tasks() for p in state.parts]}
         wanted = []
         for what, files in (("inds", state.inds), ("links", state.links)):
             small = [f for f in files if f.length < GATHERED_BELOW]
@@ -346,7 +351,7 @@ class LakeWork:
         options = before.options
         n_active = sum(p.n_active for p in (*before.parts, part))
         proposer = matching.proposer or chosen_proposer(part, n_active, options)
-        old, new = [p.to_dict() for p in before.parts], part.to_dict()
+        old, new = [p.for_tasks() for p in before.parts], part.for_tasks()
         shared: dict[str, Any] = {
             "root": str(self.root),
             "options": options.to_dict(),
@@ -397,9 +402,9 @@ class LakeWork:
 
     def _count_dropped(self, state: LakeState, gone: I32, progress: Progress | None) -> NDArray[np.int64]:
         """What the filters keep out that concerns these tables."""
-        against = [p.to_dict() for p in state.parts]
+        against = [p.for_tasks() for p in state.parts]
         shared = {**self._shared(state), "gone": gone.tolist(), "against": against}
-        payloads = [{**shared, "probe": p.to_dict(), **r} for p in state.parts for r in self._ranges(p)]
+        payloads = [{**shared, "probe": p.for_tasks(), **r} for p in state.parts for r in self._ranges(p)]
         n_entries = sum(p.n_entries for p in state.parts)
         where = self.engine.choose(n_entries, INLINE_ENTRIES)
         results = self.engine.run(count_dropped, payloads, where=where, progress=progress, parallel=True)
@@ -430,7 +435,7 @@ class LakeWork:
         return LakeStep(replace(state, graph=graph), phases=tuple(self.phases))
 
     def _relinked(self, state: LakeState, progress: Progress | None) -> LakeState:
-        shared = {**self._shared(state), "parts": [p.to_dict() for p in state.parts]}
+        shared = {**self._shared(state), "parts": [p.for_tasks() for p in state.parts]}
         payloads = [{**shared, "inds": f.to_dict()} for f in state.inds]
         work = sum(f.length for f in state.inds)
         where = self.engine.choose(work, INLINE_BYTES)
@@ -460,9 +465,9 @@ def chosen_proposer(part: PartRef, n_active: int, options: LakeOptions) -> Propo
 
     Signatures pay for each column and block of 4,096 columns, the index for each value. Where integers are
     matched, nearly every inclusion is of them, and what each costs decides: 100 ns by signatures, which are
-    validated one by one, 20 ns by the index.
+    validated one by one, 20 ns by the index. Partial inclusions need the index anyway.
     """
-    if "integer" not in options.filters:
+    if "integer" not in options.filters or options.max_error:
         return "index"
     blocks = -(-n_active // BLOCK)
     by_signatures = part.n_active * (NS_SIGNATURE + NS_BLOCK * blocks)

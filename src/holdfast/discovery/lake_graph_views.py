@@ -141,7 +141,10 @@ class GraphViews:
         return LakeGraph(component, cluster, name, len(tables), nodes, edges, n_edges)
 
     def _best_edges(self, component: int, tables: I32, limit: int) -> tuple[LakeEdges, int]:
-        """The best links among some tables (ascending), and how many there are."""
+        """The best links among some tables (ascending), and how many there are.
+
+        Each table's best link comes before second ones of others: the best of all may lie in a few cliques.
+        """
         kept: list[NDArray[Any]] = [np.empty(0, t) for t in (np.int64, np.int64, np.float32, np.int64)]
         n = 0
         for rows in self._pieces("edges", _EDGES, component):
@@ -151,8 +154,7 @@ class GraphViews:
             n += int(inside.sum())
             found = [*at, numbers(rows.column("score")), numbers(rows.column("n_inds"))]
             kept = [np.concatenate([old, new[inside]]) for old, new in zip(kept, found, strict=True)]
-            order = np.lexsort((kept[1], kept[0], -kept[2]))[:limit]
-            kept = [column[order] for column in kept]
+            kept = _strongest(kept, limit)
         start, end, score, n_inds = (column.tolist() for column in kept)
         return LakeEdges(start, end, score, n_inds), n
 
@@ -184,6 +186,18 @@ class GraphViews:
     def _names(self, tables: NDArray[Any] | list[int]) -> list[str]:
         names: list[str] = self._catalogue.names_of(np.asarray(tables, np.int64)).to_pylist()
         return names
+
+
+def _strongest(edges: list[NDArray[Any]], limit: int) -> list[NDArray[Any]]:
+    """At most `limit` edges (from, to, score, inclusions), by falling score; first, each table's best one."""
+    order = np.lexsort((edges[1], edges[0], -edges[2]))
+    if len(order) > limit:
+        best = np.zeros(len(order), np.bool_)
+        for end in edges[:2]:
+            best[np.unique(end[order], return_index=True)[1]] = True
+        rank = np.argsort(~best, kind="stable")[:limit]
+        order = order[np.sort(rank)]
+    return [column[order] for column in edges]
 
 
 def _where(rows: pa.Table, name: str, value: int) -> pa.Table:

@@ -82,6 +82,7 @@ def _linked(  # type: ignore[no-untyped-def]
             least, n_ties = scores[n_touched - limit], 0
             for j in range(n_touched - limit, n_touched):
                 n_ties += scores[j] == least
+        rest = 0
         for j in range(n_touched):
             other = touched[j]
             strong = best[other] > least
@@ -96,7 +97,15 @@ def _linked(  # type: ignore[no-untyped-def]
                 out_n[n_out] = counts[other]
                 out_score[n_out] = best[other] ** (1.0 / 3.0)
                 n_out += 1
+            else:
+                rest += counts[other]
             counts[other] = 0
+        if rest > 0:
+            out_dep[n_out] = table
+            out_ref[n_out] = table
+            out_n[n_out] = rest
+            out_score[n_out] = 0.0
+            n_out += 1
     return n_out
 
 
@@ -126,7 +135,8 @@ class Links:
 
         Law: of a table that depends on more than `limit` others in a chunk, the strongest `limit` links are
         given and those that join tables which nothing given so far joins. So the connected components of all
-        that was given are those of all inclusions. Cost: linear in k.
+        that was given are those of all inclusions. Inclusions of the others are summed up in a link of the
+        table with itself, of score 0. Cost: linear in k.
         """
         k = len(dep)
         out: tuple[Any, ...] = (

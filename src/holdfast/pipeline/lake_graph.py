@@ -197,12 +197,19 @@ def forest_part(payload: Payload) -> bytes:
     return _told(forest=_staged(payload, "forest", arrays), n_links=int(counts.sum()))
 
 
-def _links(root: Path, refs: Sequence[Payload], dead: Bool) -> Iterator[tuple[I32, I32, I32, F32]]:
-    """(dep, ref, n_inds, score) of links between two live tables, batch by batch."""
+def _links(
+    root: Path, refs: Sequence[Payload], dead: Bool, *, own: bool = False
+) -> Iterator[tuple[I32, I32, I32, F32]]:
+    """(dep, ref, n_inds, score) of links between two live tables, batch by batch.
+
+    `own`: also the links of tables with themselves, which only count inclusions that no link was kept for.
+    """
     names = ("dep_table", "ref_table", "n_inds", "score")
     for batch in parquet_batches(root, [FileRef.from_dict(r) for r in refs], names, BATCH_ROWS):
         dep, ref, n_inds, score = (_numpy(batch.column(name)) for name in names)
-        kept = (dep != ref) & ~dead[dep] & ~dead[ref]
+        kept = ~dead[dep] & ~dead[ref]
+        if not own:
+            kept &= dep != ref
         if kept.any():
             yield dep[kept], ref[kept], n_inds[kept], score[kept]
 
@@ -279,7 +286,9 @@ def deal_part(payload: Payload) -> bytes:
     first_unit, n_units = numbers.array("first_unit"), numbers.array("n_units")
     total = int((first_unit + n_units).max(initial=0))
     dealt = []
-    for dep, ref, n_inds, score in _links(root, payload["links"], dead):
+    for links in _links(root, payload["links"], dead, own=True):
+        linked = component[links[0]] >= 0
+        dep, ref, n_inds, score = (column[linked] for column in links)
         own = component[dep]
         spread = np.minimum(dep, ref).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(33)
         unit = first_unit[own] + (spread % n_units[own].astype(np.uint64)).astype(np.int64)
@@ -305,10 +314,14 @@ def merge_unit(payload: Payload) -> bytes:
     score = _reduced(np.maximum, score[order], firsts)
     key = key[order[firsts]]
     dep, ref = (key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32)
+    component = _array(root, payload["components"])
+    members, at = np.unique(component[dep], return_inverse=True)
+    totals = np.bincount(at, n_inds, len(members)).astype(np.int64)
+    apart_from = dep != ref
+    dep, ref, n_inds, score = (column[apart_from] for column in (dep, ref, n_inds, score))
 
     numbers = _bundle(root, payload["numbers"], "numbers")
     sizes = np.diff(numbers.array("starts"))
-    component = _array(root, payload["components"])
     own = component[dep]
     order = _best_first(own, score)
     table = pa.table([own[order], dep[order], ref[order], n_inds[order], score[order]], EDGES_SCHEMA.names)
@@ -317,7 +330,6 @@ def merge_unit(payload: Payload) -> bytes:
     left, right, best = _undirected(dep, ref, score)
     tables, degrees = np.unique(np.concatenate([left, right]), return_counts=True)
     chosen = _strongest(component, sizes, left, right, best)
-    members, at = np.unique(own, return_inverse=True)
     arrays: dict[str, NDArray[Any]] = {
         "left": left[chosen],
         "right": right[chosen],
@@ -325,7 +337,7 @@ def merge_unit(payload: Payload) -> bytes:
         "tables": tables,
         "degrees": degrees.astype(np.int32),
         "components": members,
-        "n_inds": np.bincount(at, n_inds, len(members)).astype(np.int64),
+        "n_inds": totals,
     }
     return _told(edges=edges, n_edges=len(dep), chosen=_staged(payload, "chosen", arrays))
 

@@ -78,8 +78,9 @@ class Block:
 
     @classmethod
     def of_part(cls, root: Path, ref: PartRef) -> Block:
-        tops = open_array(root, ref.arrays["keys"]) >> np.uint64(56)
-        buckets = np.bincount(tops.astype(np.int64), minlength=BUCKETS)
+        bounds = np.arange(BUCKETS, dtype=np.uint64) << np.uint64(56)
+        starts = np.searchsorted(open_array(root, ref.arrays["keys"]), bounds)
+        buckets = np.diff(np.append(starts, ref.n_entries))
         return cls(
             ref.n_tables, ref.n_columns, ref.n_entries, ref.n_active, tuple(buckets.tolist()), ref.arrays
         )

@@ -3,7 +3,7 @@
 A task reads its unit table by table and writes one *block*: the flat arrays of its columns (to staging; the
 index job puts the blocks of a part together) and two Parquet files that stay, of its tables and columns.
 Texts are hashed and sorted for the whole block at once; a table costs a few Python calls for each column.
-Memory: one block, whose size the plan of the units bounds.
+Memory: one block, whose size the plan of the units bounds, unless a single table is larger: it is held whole.
 """
 
 from __future__ import annotations

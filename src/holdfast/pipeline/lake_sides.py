@@ -110,7 +110,12 @@ def opened(payload: Payload, part: Any) -> Side:
     )
 
 
-@lru_cache(maxsize=16)
+def let_go() -> None:
+    """Forget the parts that this process has open, with their maps and bitmaps."""
+    _opened.cache_clear()
+
+
+@lru_cache(maxsize=8)
 def _opened(root: str, part: str, options: str, dropped: str) -> Side:
     gone = json.loads(dropped)
     return Side(

@@ -77,7 +77,8 @@ def check_marker(root: Path) -> int:
     except (FileNotFoundError, NotADirectoryError):
         if not root.exists():
             raise WorkspaceError(
-                f"there is no workspace {str(root)!r}. Check the path, or create one with 'holdfast track'."
+                f"there is no workspace {str(root)!r}. Check the path, or create one with 'holdfast track' "
+                "or 'holdfast link'."
             ) from None
         if not root.is_dir():
             raise WorkspaceError(

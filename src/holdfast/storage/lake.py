@@ -10,11 +10,12 @@ State as a whole is plain data, JSON in a ledger row of its own; reading it need
 
 from __future__ import annotations
 
+import os
 import threading
 import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -36,25 +37,6 @@ FILTERS = ("null", "integer", "non-unique", "coverage")
 NORMALISATIONS = ("unicode", "trim", "fold")
 # Bits of `flags`.
 NULL_COLUMN, INTEGER_COLUMN, UNIQUE_COLUMN = 1, 2, 4
-
-# The flat arrays of a part; see docs/state-format.md for their shapes.
-ARRAYS = (
-    "offsets",
-    "values",
-    "checks",
-    "flags",
-    "table_of",
-    "n_rows",
-    "keys",
-    "key_checks",
-    "postings",
-    "active",
-    "signatures",
-    "matrix",
-    "pivots",
-    "rarity",
-    "frequent",
-)
 
 TABLES_SCHEMA = pa.schema(
     [
@@ -146,6 +128,10 @@ class PartRef:
 
     def files(self) -> list[FileRef]:
         return [*self.arrays.values(), *self.tables, *self.columns]
+
+    def for_tasks(self) -> dict[str, Any]:
+        """What tasks that match are told: without the files of tables and columns, which may be many."""
+        return replace(self, tables=(), columns=()).to_dict()
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -294,6 +280,10 @@ def new_array(root: Path, name: str, shape: tuple[int, ...], dtype: Any) -> None
     with foreign_write(root, name) as path:
         array = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(dtype), shape=shape)
         del array
+        # Room for all of it: to find the disk full while writing to a map would kill the process.
+        if hasattr(os, "posix_fallocate") and (length := path.stat().st_size):
+            with open(path, "r+b") as file:
+                os.posix_fallocate(file.fileno(), 0, length)
 
 
 def filled(root: Path, name: str) -> NDArray[Any]:

@@ -121,7 +121,8 @@ def show(
                 view = _View(ws, asked)
                 view.rank(top)
         if as_json:
-            print_json(view.to_dict())
+            told = {} if top is not None or lake is None else {"lake": lake.lake.summary().to_dict()}
+            print_json({**view.to_dict(), **told})
         else:
             view.print(Paper(sys.stdout), everything)
             if top is None and lake is not None:

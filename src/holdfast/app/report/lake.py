@@ -59,7 +59,8 @@ def _graph(paper: Paper, told: LakeChange | LakeSummary) -> None:
     linked = told.n_tables - told.n_isolated
     if told.n_components:
         groups = f"{plural(linked, 'table')} in {plural(told.n_components, 'component')}"
-        paper.line(f"{groups}, {told.n_isolated:,} linked to no other", indent=2)
+        rest = f", {told.n_isolated:,} linked to no other" if told.n_isolated else ""
+        paper.line(f"{groups}{rest}", indent=2)
     elif told.n_tables:
         paper.line(("no two tables are linked", "yellow"), indent=2)
 
