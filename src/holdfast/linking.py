@@ -96,7 +96,7 @@ class Linker(Pinner):
         def step(work: LakeWork) -> LakeStep:
             return work.link(before, names, read, matching, "replace" if replace else "add")
 
-        return self._lake_step(base, action, step)
+        return self._lake_step(base, before, action, step)
 
     def unlink(self, *tables: str) -> LakeChange:
         """Take tables out of the lake, by name, with all inclusions that concern them.
@@ -114,7 +114,7 @@ class Linker(Pinner):
             if not isinstance(found, int):
                 raise UsageError(f"{shorten(name)} is a column: only whole tables are dropped.")
             numbers.add(found)
-        return self._lake_step(base, "drop", lambda work: work.drop(lake.state, sorted(numbers)))
+        return self._lake_step(base, lake.state, "drop", lambda work: work.drop(lake.state, sorted(numbers)))
 
     def lake(self) -> LakeReader | None:
         """The lake, to read; None if there is none. Needs neither Spark nor kernels."""
@@ -156,7 +156,7 @@ class Linker(Pinner):
             )
         return base, LakeState(checked_options(given))
 
-    def _lake_step(self, base: int, action: str, step: Any) -> LakeChange:
+    def _lake_step(self, base: int, before: LakeState, action: str, step: Any) -> LakeChange:
         """Do a step and commit it. If the lake has moved meanwhile, it is a conflict."""
         from holdfast.discovery.lake import LakeWork
 
@@ -180,6 +180,7 @@ class Linker(Pinner):
             added=done.added,
             replaced=done.replaced,
             dropped=done.dropped,
+            known=done.known,
             n_bad=done.n_bad,
             bad=done.bad,
             removed=state.removed,
@@ -187,6 +188,8 @@ class Linker(Pinner):
             proposer=done.proposer,
             filters=state.options.filters,
         )
+        if done.state is before:  # all there was to add is there: no new version
+            return replace(change, version=base, elapsed_s=time.perf_counter() - started)
         detail = {name: getattr(change, name) for name in TOLD}
         try:
             # Not "drop": with that action the ledger would forget the whole lake.

@@ -490,9 +490,10 @@ def test_a_name_that_is_taken(ws: Workspace) -> None:
     agree(ws, change, [first, other])
     assert (change.added, change.n_bad) == (2, 1)
     change = link(ws, [second, one_column("v", ["y"])], add=True)
-    assert (change.added, change.n_bad) == (1, 1)
-    assert "replace it with --replace" in change.bad[0][1]
+    assert (change.added, change.known, change.n_bad) == (1, 1, 0)
     agree(ws, change, [first, other, one_column("v", ["y"])])
+    change = link(ws, [second], add=True)
+    assert (change.added, change.known, change.version) == (0, 1, ws.version) == (0, 1, 2)
     change = link(ws, [second], replace=True)
     assert (change.added, change.replaced, change.n_bad) == (0, 1, 0)
     agree(ws, change, [other, one_column("v", ["y"]), second])

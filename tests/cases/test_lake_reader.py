@@ -465,7 +465,7 @@ def test_damage_is_named(tmp_path: Path) -> None:
         LakeReader(tmp_path, state, 1).resolve("x")
     path = tmp_path / state.inds[0].name
     path.write_bytes(b"?" * path.stat().st_size)
-    with pytest.raises(DamagedFileError, match="cannot be read"):
+    with pytest.raises(DamagedFileError, match="has been altered"):
         list(LakeReader(tmp_path, state, 1).inds())
 
 

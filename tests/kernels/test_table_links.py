@@ -124,8 +124,9 @@ def test_a_star_of_many_tables_keeps_one_component() -> None:
     links = Links(n + 1, 64)
     first = links_of(links, [(0, i, 2) for i in range(n)], deps, refs)
     assert sorted(other for _, other, _, _ in first) == list(range(1, n + 1))
-    again = links_of(links, [(0, i, 2) for i in range(n)], deps, refs)
+    *again, rest = links_of(links, [(0, i, 2) for i in range(n)], deps, refs)
     assert len(again) == 64  # all are joined by now
+    assert rest == (0, 0, n - 64, 0.0)
     assert all(best == pytest.approx(1.0) for _, _, _, best in again)
 
 

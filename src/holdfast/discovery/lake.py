@@ -35,7 +35,7 @@ from holdfast.pipeline.lake_graph import draw
 from holdfast.pipeline.lake_index import Block, put_together
 from holdfast.pipeline.lake_match import Found, count_dropped, gather_pairs, link_tables, match_columns
 from holdfast.pipeline.lake_propose import Proposer, Strategy
-from holdfast.pipeline.lake_read import read_lake_unit
+from holdfast.pipeline.lake_read import name_digest, read_lake_unit
 from holdfast.pipeline.lake_sides import let_go
 from holdfast.storage.files import FileRef, seal_file, unique_name, write_file
 from holdfast.storage.lake import (
@@ -53,6 +53,7 @@ from holdfast.storage.lake import (
 
 I32 = NDArray[np.int32]
 
+REPEATED = "another table of this name was read before it"
 # Bytes of the sources that one task reads, and up to which the driver reads them itself.
 UNIT_BYTES = 4 << 20
 INLINE_BYTES = 4 << 20
@@ -77,6 +78,7 @@ class LakeStep:
     added: int = 0
     replaced: int = 0
     dropped: int = 0
+    known: int = 0  # tables that were left out, since the lake has tables of their names
     n_bad: int = 0
     bad: tuple[tuple[str, str], ...] = ()
     phases: tuple[tuple[str, float], ...] = ()
@@ -89,6 +91,18 @@ class Matching:
 
     proposer: Proposer | None = None
     strategy: Strategy = "dep2refs"
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What the reading tasks wrote, and what they left out."""
+
+    blocks: tuple[Block, ...]
+    tables: tuple[FileRef, ...]
+    columns: tuple[FileRef, ...]
+    n_known: int
+    n_bad: int
+    bad: tuple[tuple[str, str], ...]
 
 
 class LakeWork:
@@ -123,11 +137,20 @@ class LakeWork:
     ) -> LakeStep:
         """Read the sources and take their tables in; those that the lake has are skipped, or replaced."""
         with self._phase("reading tables") as progress:
-            blocks, files, bad, n_bad = self._read(sources, reading, before.options, progress)
+            names, numbers = self._live_names(before)
+            read = self._read(sources, reading, before.options, names if mode == "add" else None, progress)
+        if not read.blocks:
+            phases = tuple(self.phases)
+            return LakeStep(before, known=read.n_known, n_bad=read.n_bad, bad=read.bad, phases=phases)
         with self._phase("indexing values") as progress:
-            skipped, replaced, told = self._names(before, files[0], mode)
-            bad += told[: BAD_LISTED - len(bad)]
-            part = self._new_part(before, blocks, files, progress)
+            new = read_parquet(self.root, read.tables, TABLES_SCHEMA, ["name", "source"])
+            again = _repeated(new["name"])
+            bad = [(s, REPEATED) for s in new["source"].take(pa.array(again[:BAD_LISTED])).to_pylist()]
+            skipped = (again + before.next_table).astype(np.int32)
+            replaced = np.empty(0, np.int32)
+            if mode == "replace":
+                replaced = numbers[np.asarray(pc.is_in(names, value_set=new["name"].combine_chunks()))]
+            part = self._new_part(before, read, progress)
         removed = np.array([before.removed.get(name, 0) for name in FILTERS], np.int64)
         if len(replaced) and before.options.filters:
             with self._phase("counting what goes") as progress:
@@ -153,8 +176,9 @@ class LakeWork:
             self._drawn(state, relink=bool(len(replaced))),
             added=part.n_tables - len(skipped) - len(replaced),
             replaced=len(replaced),
-            n_bad=n_bad + len(skipped),
-            bad=tuple(bad),
+            known=read.n_known,
+            n_bad=read.n_bad + len(skipped),
+            bad=(*read.bad, *bad)[:BAD_LISTED],
             proposer=proposer,
         )
 
@@ -182,14 +206,20 @@ class LakeWork:
         sources: Sequence[str],
         reading: LakeReadOptions,
         options: LakeOptions,
+        taken: pa.Array | None,
         progress: Progress | None,
-    ) -> tuple[list[Block], tuple[tuple[FileRef, ...], tuple[FileRef, ...]], list[tuple[str, str]], int]:
+    ) -> _Read:
+        """Read all sources, but for tables whose names are `taken`."""
         units = plan_lake(sources, reading, UNIT_BYTES)
+        digests = [name_digest(name) for name in (taken.to_pylist() if taken is not None else ())]
+        listed = unique_name(self.staging, "names", ".raw")
+        names = write_file(self.root, listed, digests) if digests else None
         shared = {
             "root": str(self.root),
             "staging": self.staging,
             "reading": reading.to_dict(),
             "options": options.to_dict(),
+            "taken": names.to_dict() if names else None,
         }
         where = self.engine.choose(sum(u.n_bytes for u in units), INLINE_BYTES)
         # In files: a unit may name 2,000 files, and Spark sends every payload to every worker.
@@ -197,41 +227,16 @@ class LakeWork:
         results = self.engine.run(read_lake_unit, payloads, where=where, progress=progress)
         told = [json.loads(r) for r in results]
         bad = [(source, reason) for t in told for source, reason in t["bad"]][:BAD_LISTED]
-        n_bad = sum(t["n_bad"] for t in told)
+        n_bad, n_known = (sum(t[name] for t in told) for name in ("n_bad", "n_known"))
         whole = [t for t in told if t["n_tables"]]
-        if not whole:
+        if not whole and not n_known:
             raise _nothing_read(sources, bad, n_bad)
-        refs = [tuple(FileRef.from_dict(t[name]) for t in whole) for name in ("tables", "columns")]
-        return [Block.from_dict(t) for t in whole], (refs[0], refs[1]), bad, n_bad
+        tables, columns = (tuple(FileRef.from_dict(t[n]) for t in whole) for n in ("tables", "columns"))
+        return _Read(tuple(map(Block.from_dict, whole)), tables, columns, n_known, n_bad, tuple(bad))
 
     def _staged(self, document: dict[str, Any]) -> FileRef:
         name = unique_name(self.staging, "unit", ".json")
         return write_file(self.root, name, [json.dumps(document).encode()])
-
-    def _names(
-        self, before: LakeState, files: Sequence[FileRef], mode: str
-    ) -> tuple[I32, I32, list[tuple[str, str]]]:
-        """(skipped, replaced, reasons): new tables whose name is taken, and old ones that make way."""
-        new = read_parquet(self.root, files, TABLES_SCHEMA, ["name", "source"])
-        names = new["name"].combine_chunks()
-        codes = np.asarray(names.dictionary_encode().indices) if len(names) else np.empty(0, np.int32)
-        again = np.ones(len(names), np.bool_)
-        again[np.unique(codes, return_index=True)[1]] = False
-        reasons = ["another table of this name was read before it"]
-        skipped = again
-        replaced = np.empty(0, np.int32)
-        if before.parts:
-            old, numbers = self._live_names(before)
-            if mode == "replace":
-                replaced = numbers[np.asarray(pc.is_in(old, value_set=names))]
-            else:
-                there = np.asarray(pc.is_in(names, value_set=old))
-                reasons.append("the lake has a table of this name (replace it with --replace)")
-                skipped = again | there
-        at = np.flatnonzero(skipped)
-        sources = new["source"].take(pa.array(at[:BAD_LISTED])).to_pylist()
-        told = [(s, reasons[0] if again[i] else reasons[-1]) for i, s in zip(at, sources, strict=False)]
-        return (at + before.next_table).astype(np.int32), replaced, told
 
     def _live_names(self, state: LakeState) -> tuple[pa.Array, I32]:
         """(names, numbers) of the tables that a lake has."""
@@ -255,25 +260,19 @@ class LakeWork:
 
     # -- parts ---------------------------------------------------------------------------------
 
-    def _new_part(
-        self,
-        before: LakeState,
-        blocks: Sequence[Block],
-        files: tuple[tuple[FileRef, ...], tuple[FileRef, ...]],
-        progress: Progress | None,
-    ) -> PartRef:
-        n_columns = sum(b.n_columns for b in blocks)
+    def _new_part(self, before: LakeState, read: _Read, progress: Progress | None) -> PartRef:
+        n_columns = sum(b.n_columns for b in read.blocks)
         if before.next_column + n_columns >= 2**31:
             raise SourceError(f"a lake has at most 2,147,483,647 columns. {NOTHING_APPLIED}")
         return put_together(
             self.engine,
             self.root,
             self.staging,
-            blocks,
+            read.blocks,
             before.next_table,
             before.next_column,
             before.options,
-            files,
+            (read.tables, read.columns),
             progress,
         )
 
@@ -443,6 +442,14 @@ class LakeWork:
         found = [Found.from_dict(json.loads(r)) for r in results]
         links = tuple(f.links for f in found if f.links)
         return replace(state, links=links, n_inds=sum(f.n_inds for f in found))
+
+
+def _repeated(names: pa.ChunkedArray) -> NDArray[Any]:
+    """The positions of names that an earlier one equals."""
+    codes = np.asarray(names.combine_chunks().dictionary_encode().indices)
+    again = np.ones(len(codes), np.bool_)
+    again[np.unique(codes, return_index=True)[1]] = False
+    return np.flatnonzero(again)
 
 
 def _nothing_read(sources: Sequence[str], bad: Sequence[tuple[str, str]], n_bad: int) -> SourceError:

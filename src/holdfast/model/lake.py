@@ -427,7 +427,8 @@ class SearchResult:
 class LakeChange:
     """What a `link` did, and how the lake stands now.
 
-    `added`, `replaced` and `dropped` count tables. `bad` lists the first files that could not be read, and
+    `added`, `replaced` and `dropped` count tables; `known` those that were left out, since the lake has
+    tables of their names. `bad` lists the first files that could not be read, and
     why; `n_bad` counts them all. `removed` says how many inclusions each filter keeps out of the whole lake.
     """
 
@@ -441,6 +442,7 @@ class LakeChange:
     added: int = 0
     replaced: int = 0
     dropped: int = 0
+    known: int = 0
     n_bad: int = 0
     bad: tuple[tuple[str, str], ...] = ()  # (source, reason)
     removed: Mapping[str, int] = field(default_factory=dict)
@@ -461,6 +463,7 @@ class LakeChange:
             "added": self.added,
             "replaced": self.replaced,
             "dropped": self.dropped,
+            "known": self.known,
             "n_bad": self.n_bad,
             "bad": [{"source": source, "reason": reason} for source, reason in self.bad],
             "removed": dict(self.removed),

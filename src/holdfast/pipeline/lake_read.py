@@ -11,12 +11,14 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import xxhash
 from numpy.typing import NDArray
 
 from holdfast.kernels.encode import bytes_codes
@@ -125,17 +127,33 @@ def read_lake_unit(payload: Payload) -> bytes:
     bad: list[tuple[str, str]] = []
     n_bad = 0
     unit = Unit.from_dict(json.loads(read_file(root, FileRef.from_dict(payload["unit"]))))
+    taken = _digests(root, FileRef.from_dict(payload["taken"])) if payload["taken"] else frozenset()
+    n_known = 0
     for found in read_unit(unit, LakeReadOptions.from_dict(payload["reading"])):
         if isinstance(found, BadFile):
             n_bad += 1
             if len(bad) < BAD_LISTED:
                 bad.append((found.source, found.reason))
+        elif taken and name_digest(found.name) in taken:
+            n_known += 1
         else:
             block.add(found)
-    told: dict[str, Any] = {"n_bad": n_bad, "bad": bad, "n_tables": len(block.tables["name"])}
+    n_tables = len(block.tables["name"])
+    told: dict[str, Any] = {"n_bad": n_bad, "bad": bad, "n_known": n_known, "n_tables": n_tables}
     if told["n_tables"]:
         told |= _written(block, root, payload["staging"], options)
     return json.dumps(told).encode()
+
+
+def name_digest(name: str) -> bytes:
+    """A table's name in 16 bytes: a lake may have a million of them."""
+    return xxhash.xxh3_128_digest(name.encode("utf-8", "surrogatepass"))
+
+
+@lru_cache(maxsize=1)
+def _digests(root: Path, ref: FileRef) -> frozenset[bytes]:
+    whole = read_file(root, ref)
+    return frozenset(whole[i : i + 16] for i in range(0, len(whole), 16))
 
 
 def _written(block: _Block, root: Path, staging: str, options: LakeOptions) -> dict[str, Any]:

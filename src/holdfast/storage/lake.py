@@ -252,7 +252,9 @@ class Part:
     def array(self, name: str) -> NDArray[Any]:
         found = self._open.get(name)
         if found is None:
-            found = self._open[name] = open_array(self.root, self.ref.arrays[name])
+            # While columns are matched, tasks of this very job fill these two.
+            growing = name in ("pivots", "rarity")
+            found = self._open[name] = open_array(self.root, self.ref.arrays[name], deep=not growing)
         return found
 
     @cached_property
@@ -299,9 +301,9 @@ def write_array(root: Path, folder: str, stem: str, array: NDArray[Any]) -> File
     return seal_file(root, name)
 
 
-def open_array(root: Path, ref: FileRef) -> NDArray[Any]:
-    """The array of a file as a read-only memory map; its length is checked, `verify` checks the rest."""
-    path = check_file(root, ref, deep=False)
+def open_array(root: Path, ref: FileRef, *, deep: bool = True) -> NDArray[Any]:
+    """The array of a file as a read-only memory map; the file is checked once in a process."""
+    path = check_file(root, ref, deep=deep)
     try:
         found = np.asarray(_loaded(path, "r"))  # a plain array over the map: a memmap is slow to slice
         if not 0 <= ref.length - found.nbytes < _HEADER_BYTES:
@@ -349,7 +351,7 @@ def parquet_batches(
 
 @contextmanager
 def _opened_parquet(root: Path, ref: FileRef) -> Iterator[Any]:
-    path = check_file(root, ref, deep=False)
+    path = check_file(root, ref, deep=True)
     try:
         with pq.ParquetFile(path) as file:
             yield file

@@ -33,6 +33,9 @@ def print_lake_change(paper: Paper, change: LakeChange) -> None:
     counts = ((change.added, "added"), (change.replaced, "replaced"), (change.dropped, "dropped"))
     done = [f"{plural(n, 'table')} {what}" for n, what in counts if n]
     paper.line(", ".join(done) if done else "no table was added or dropped", indent=2)
+    if change.known:
+        left_out = plural(change.known, "table")
+        paper.line((f"{left_out} left out: the lake has these names (--replace)", "yellow"), indent=2)
     _graph(paper, change)
     _removed(paper, change.filters, change.removed)
     _bad(paper, change)
