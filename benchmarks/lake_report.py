@@ -109,7 +109,7 @@ def markdown(results: Json, plot: str) -> str:
         + ", ".join(f"{name} {version}" for name, version in results["versions"].items())
         + ".",
         "",
-        f"![seconds of matching by the number of tables]({plot})",
+        f"![seconds of matching by proposer, and of a link by phase]({plot})",
         "",
         "## To reach",
         "",
@@ -367,7 +367,10 @@ def loud(results: Json) -> list[str]:
 
 
 def draw(results: Json, file: Path) -> None:
-    """Left: seconds of matching by the number of tables, for each proposer. Right: large lakes by phase."""
+    """Left: seconds of matching by the number of tables, for each proposer. Right: large lakes by phase.
+
+    The left one is left out where proposers were not measured.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -375,11 +378,13 @@ def draw(results: Json, file: Path) -> None:
 
     plt.rcParams.update({"font.size": 11, "font.family": "DejaVu Sans", "axes.spines.top": False})
     plt.rcParams.update({"axes.spines.right": False, "axes.edgecolor": "#888888"})
-    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5), dpi=100)
-    _draw_proposers(left, mode_of(results, "proposers").get("runs", []))
-    _draw_phases(right, results)
+    runs = mode_of(results, "proposers").get("runs", [])
+    figure, panels = plt.subplots(1, 2 if runs else 1, figsize=(12 if runs else 8, 5), dpi=100, squeeze=False)
+    if runs:
+        _draw_proposers(panels[0, 0], runs)
+    _draw_phases(panels[0, -1], results)
     figure.suptitle("holdfast: inclusions among very many tables", x=0.012, ha="left", fontsize=13)
-    figure.subplots_adjust(left=0.08, right=0.97, top=0.86, bottom=0.2, wspace=0.4)
+    figure.subplots_adjust(left=0.08 if runs else 0.16, right=0.97, top=0.86, bottom=0.2, wspace=0.4)
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file)
     plt.close(figure)
