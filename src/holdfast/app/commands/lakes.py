@@ -200,7 +200,10 @@ def joins(
     ] = Direction.both,
     top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="At most so many.")] = 20,
     min_score: Annotated[
-        float, typer.Option("--min-score", metavar="SCORE", help="Only those of at least this score.")
+        float,
+        typer.Option(
+            "--min-score", min=0.0, max=1.0, metavar="SCORE", help="Only those of at least this score."
+        ),
     ] = 0.0,
     as_json: Json = False,
 ) -> None:
