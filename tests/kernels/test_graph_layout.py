@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.kernels import graph_layout
+from holdfast.kernels import circles, graph_layout
 from reference import graph as reference
 
 Graph = tuple[int, np.ndarray, np.ndarray]
@@ -143,7 +143,7 @@ def test_many_small_parts() -> None:
 @example([1.0] * 30)
 @example([100.0, 100.0, *[0.01] * 30])
 def test_packed(radii: list[float]) -> None:
-    places = graph_layout.packed(np.array(radii))
+    places = circles.packed(np.array(radii))
     assert (places.shape, places.dtype) == ((len(radii), 2), np.float32)
     assert np.isfinite(places).all()
     # Places are float32: what is far from the middle is rounded by more than a tiny circle.
@@ -157,7 +157,7 @@ def test_packing_is_dense() -> None:
     rng = np.random.default_rng(2)
     radii = np.sqrt(rng.pareto(1.0, 600) + 1)
     started = time.perf_counter()
-    places = graph_layout.packed(radii)
+    places = circles.packed(radii)
     assert time.perf_counter() - started < 5
     assert reference.overlap(places.tolist(), radii.tolist()) <= 1e-4
     reach = (np.hypot(*places.T) + radii).max()
@@ -168,6 +168,6 @@ def test_packing_is_dense() -> None:
 def test_apart(k: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     radii = np.sqrt(rng.pareto(1.0, k) + 1)
-    places = graph_layout.apart(rng.normal(size=(k, 2)), radii)
+    places = circles.apart(rng.normal(size=(k, 2)), radii)
     assert places.dtype == np.float32
     assert reference.overlap(places.tolist(), radii.tolist()) <= 1e-4

@@ -27,8 +27,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from holdfast.kernels.circles import apart, packed
 from holdfast.kernels.graph import communities, components, forest, spanning
-from holdfast.kernels.graph_layout import apart, layout, layouts, packed
+from holdfast.kernels.graph_layout import layout, layouts
 from holdfast.pipeline.engine import Engine, Progress, Task
 from holdfast.pipeline.session import available_cores
 from holdfast.storage.bundle import Bundle, open_bundle, write_bundle

@@ -11,7 +11,7 @@ Pairs come in chunks: whatever the size of the lake, one chunk is held at a time
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -124,44 +124,39 @@ class Lookups:
         return _Lookup(offsets, starts, lengths, other.slots(starts, lengths))
 
 
-def _containing_by_index(lookups: Lookups, other: Side, deps: NDArray[Any]) -> Iterator[Pairs]:
-    probe, found = lookups.probe, lookups.of(other, deps)
-    allowed = bit_words(other.references)
+def _in_chunks(n: int, propose: Callable[[int], tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """What a proposer finds for n columns, chunk by chunk.
+
+    `propose(done)` takes the columns from `done` on, and says last for how many of them it is complete.
+    """
     done = 0
-    while done < len(deps):
-        dep, ref, n = containing(
-            found.offsets[done:],
-            found.starts,
-            found.lengths,
-            found.slots,
-            other.array("postings"),
-            other.maps,
-            allowed,
-            CHUNK,
-        )
-        numbers = deps[done:][dep].astype(np.int32)
-        yield numbers, ref, probe.sizes[numbers]
-        done += n
+    while done < n:
+        own, *rest, n_done = propose(done)
+        yield own + done, *rest
+        done += n_done
+
+
+def _containing_by_index(lookups: Lookups, other: Side, deps: NDArray[Any]) -> Iterator[Pairs]:
+    found, allowed = lookups.of(other, deps), bit_words(other.references)
+    values = found.starts, found.lengths, found.slots, other.array("postings"), other.maps, allowed
+
+    def propose(done: int) -> tuple[Any, ...]:
+        return containing(found.offsets[done:], *values, CHUNK)
+
+    for dep, ref in _in_chunks(len(deps), propose):
+        numbers = deps[dep].astype(np.int32)
+        yield numbers, ref, lookups.probe.sizes[numbers]
 
 
 def _nearly_containing(lookups: Lookups, other: Side, deps: NDArray[Any], missing: I32) -> Iterator[Pairs]:
-    found = lookups.of(other, deps)
-    allowed = bit_words(other.references)
-    done = 0
-    while done < len(deps):
-        dep, ref, shared, n = nearly_containing(
-            found.offsets[done:],
-            found.starts,
-            found.lengths,
-            found.slots,
-            other.array("postings"),
-            other.maps,
-            allowed,
-            missing[done:],
-            CHUNK,
-        )
-        yield deps[done:][dep].astype(np.int32), ref, shared
-        done += n
+    found, allowed = lookups.of(other, deps), bit_words(other.references)
+    values = found.starts, found.lengths, found.slots, other.array("postings"), other.maps, allowed
+
+    def propose(done: int) -> tuple[Any, ...]:
+        return nearly_containing(found.offsets[done:], *values, missing[done:], CHUNK)
+
+    for dep, ref, shared in _in_chunks(len(deps), propose):
+        yield deps[dep].astype(np.int32), ref, shared
 
 
 def _signatures(side: Side, columns: NDArray[Any]) -> U64:
@@ -171,28 +166,19 @@ def _signatures(side: Side, columns: NDArray[Any]) -> U64:
 
 
 def _containing_by_signature(lookups: Lookups, other: Side, deps: NDArray[Any]) -> Iterator[Pairs]:
-    probe = lookups.probe
-    signatures = _signatures(probe, deps)
-    active = other.array("active")
-    allowed = _matrix_words(other, other.references[active])
-    done = 0
-    while done < len(deps):
-        dep, row, n = dep2refs(other.array("matrix"), signatures[done:], allowed, CHUNK)
-        yield _valid(deps[done:][dep].astype(np.int32), active[row], probe, other)
-        done += n
+    signatures, active = _signatures(lookups.probe, deps), other.array("active")
+    matrix, allowed = other.array("matrix"), _matrix_words(other, other.references[active])
+    for dep, row in _in_chunks(len(deps), lambda done: dep2refs(matrix, signatures[done:], allowed, CHUNK)):
+        yield _valid(deps[dep].astype(np.int32), active[row], lookups.probe, other)
 
 
 def _contained_by_signature(probe: Side, other: Side, refs: NDArray[Any]) -> Iterator[Pairs]:
-    signatures = _signatures(probe, refs)
-    active = other.array("active")
-    allowed = _matrix_words(other, other.dependents[active])
-    done = 0
-    while done < len(refs):
-        ref, row, n = ref2deps(other.array("matrix"), signatures[done:], allowed, CHUNK)
-        dep, ref, shared = _valid(active[row], refs[done:][ref].astype(np.int32), other, probe)
+    signatures, active = _signatures(probe, refs), other.array("active")
+    matrix, allowed = other.array("matrix"), _matrix_words(other, other.dependents[active])
+    for own, row in _in_chunks(len(refs), lambda done: ref2deps(matrix, signatures[done:], allowed, CHUNK)):
+        dep, ref, shared = _valid(active[row], refs[own].astype(np.int32), other, probe)
         order = np.lexsort((ref, dep))
         yield dep[order], ref[order], shared[order]
-        done += n
 
 
 def _matrix_words(side: Side, marked: Bool) -> U64:
