@@ -1,6 +1,6 @@
 """A small lake on disk, made by definition: for tests of what reads one. Needs neither Spark nor kernels.
 
-Inclusions come from `reference.lake`, hashes from the xxhash package, the layout is a row of points.
+Inclusions come from `reference.lake`, hashes from `reference.siphash`, the layout is a row of points.
 Signatures are left out: only the matching of new tables needs them.
 """
 
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import xxhash
 
 from holdfast.storage.files import FileRef, unique_name
+from holdfast.storage.format import create_marker, text_key
 from holdfast.storage.lake import (
     COLUMNS_SCHEMA,
     FOLDER,
@@ -32,6 +33,7 @@ from holdfast.storage.lake import (
     PartRef,
 )
 from reference import lake as ref
+from reference.siphash import siphash
 
 TableLike = ref.Table | tuple[str, Sequence[str], Sequence[Sequence[str | None]]]
 
@@ -142,14 +144,15 @@ def judge_options(options: LakeOptions) -> ref.Options:
     )
 
 
-def hashes(text: str) -> tuple[int, int]:
-    encoded = text.encode("utf-8")
-    return xxhash.xxh64(encoded, 0).intdigest(), xxhash.xxh64(encoded, 1).intdigest()
-
-
 class _Writer:
     def __init__(self, root: Path, rows_per_group: int) -> None:
         self.root, self.rows_per_group = root, rows_per_group
+        create_marker(root)
+
+    def hashed(self, text: str) -> tuple[int, int]:
+        key = text_key(self.root)
+        assert key is not None
+        return siphash(text.encode("utf-8"), key)
 
     def array(self, stem: str, array: Any) -> FileRef:
         name, path = self._new(stem, ".npy")
@@ -194,7 +197,7 @@ def _part(
         table_rows.append((table.name, f"/lake/{table.name}", table.n_rows, len(table.columns), rows))
         for position, (name, cells) in enumerate(zip(table.header, table.columns, strict=True)):
             facts = ref.facts(cells, judge)
-            values = sorted((*hashes(text), text) for text in facts.values)
+            values = sorted((*write.hashed(text), text) for text in facts.values)
             entries += [(h1, h2, len(sizes)) for h1, h2, _ in values]
             pairs += [(h1, h2) for h1, h2, _ in values]
             texts = [text[:1000] for _, _, text in values]

@@ -35,6 +35,7 @@ from holdfast.pipeline.engine import Engine
 from holdfast.pipeline.groups import column_statistics
 from holdfast.pipeline.relation import Relation
 from holdfast.storage.arrow_types import arrow_schema, type_of
+from holdfast.storage.format import create_marker, text_key
 from holdfast.storage.segments import encode_rows, write_segment
 from reference import groups as reference
 
@@ -50,7 +51,8 @@ def arrays(fds: Cover, n_columns: int) -> tuple[Any, Any]:
 def related(root: Path, table: pa.Table, nulls: Any = "equal") -> Relation:
     schema = Schema(tuple(Column(f.name, type_of(f.type, table="t", column=f.name)) for f in table.schema))
     everything = tuple(range(len(schema)))
-    encoded = encode_rows(table.cast(arrow_schema(schema)), schema) if len(table) else []
+    create_marker(root)
+    encoded = encode_rows(table.cast(arrow_schema(schema)), schema, text_key(root)) if len(table) else []
     refs = tuple(write_segment(root, "rows", i, c, everything) for i, c in enumerate(encoded))
     return Relation(root, "rows", "staging", schema, nulls, everything, refs, Engine(mode="inline"))
 

@@ -20,10 +20,12 @@ from holdfast.discovery.lake_reader import LakeReader
 from holdfast.discovery.lake_search import hashes
 from holdfast.errors import DamagedFileError, UnknownColumnError, UnknownTableError, UsageError
 from holdfast.kernels.encode import bytes_codes
+from holdfast.kernels.siphash import siphashes
 from holdfast.model.lake import LakeClusters, LakeGraph
 from holdfast.storage.lake import LakeOptions, LakeState
 from lake_maker import as_table, judge_options, make_lake
 from reference import lake as ref
+from reference.identity import KEY
 
 EVIL = "[red]x[/red]\x1b]0;owned\x07\n\u202e<script>alert(1)</script>'\"|,"
 
@@ -324,8 +326,11 @@ def test_hashes_are_those_of_the_pipeline(texts: list[str]) -> None:
     encoded = [text.encode("utf-8") for text in texts]
     offsets = np.cumsum([0, *map(len, encoded)]).astype(np.int64)
     data = np.frombuffer(b"".join(encoded), np.uint8)
-    for seed in (0, 1):
-        assert [hashes(text)[seed] for text in texts] == bytes_codes(offsets, data, seed).tolist()
+    keyed = siphashes(offsets, data, KEY)
+    unkeyed = bytes_codes(offsets, data, 0), bytes_codes(offsets, data, 1)
+    for word in (0, 1):
+        assert [hashes(text, KEY)[word] for text in texts] == keyed[word].tolist()
+        assert [hashes(text, None)[word] for text in texts] == unkeyed[word].tolist()
 
 
 def test_values_are_told_apart_by_both_hashes() -> None:

@@ -40,6 +40,7 @@ from holdfast.pipeline.relation import Relation
 from holdfast.state.row_rules import RowCounts
 from holdfast.storage import codes
 from holdfast.storage.arrow_types import arrow_schema, type_of
+from holdfast.storage.format import create_marker, text_key
 from holdfast.storage.segments import encode_rows, open_segment, write_segment
 from reference import row_outcomes as reference
 
@@ -95,6 +96,7 @@ class Table:
         columns = (Column(f.name, type_of(f.type, table="t", column=f.name)) for f in self.fields)
         self.types, self.schema = list(types), Schema(tuple(columns))
         self.number = 0
+        create_marker(root)
         locator = tuple(range(len(types)))
         self.empty = Relation(root, "tables/t", "staging", self.schema, "equal", locator, (), engine)
 
@@ -103,7 +105,7 @@ class Table:
         arrays = [pa.array([r[c] for r in rows], f.type) for c, f in enumerate(self.fields)]
         table = pa.table(arrays, schema=self.fields).cast(arrow_schema(self.schema))
         refs = []
-        for columns in encode_rows(table, self.schema) if rows else []:
+        for columns in encode_rows(table, self.schema, text_key(relation.root)) if rows else []:
             refs.append(write_segment(relation.root, relation.folder, self.number, columns, relation.locator))
             self.number += 1
         return relation.with_segments(refs), refs
@@ -180,7 +182,7 @@ def short_hashes(mask: int) -> Iterator[None]:
     """Texts share their codes."""
     honest = codes.hash_texts
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(codes, "hash_texts", lambda texts: honest(texts) & mask)
+        patch.setattr(codes, "hash_texts", lambda texts, key: honest(texts, key) & mask)
         yield
 
 

@@ -237,9 +237,9 @@ def test_wide_identities(values: list[int], scale: int) -> None:
     exact = Context(prec=80)
     decimals = [Decimal(v).scaleb(-scale, context=exact) for v in values]
     expected = [reference.identity(d) for d in decimals]
-    assert pairs(kernel.wide_identities(limbs(values, 4), scale)) == expected
+    assert pairs(kernel.wide_identities(limbs(values, 4), scale, reference.KEY)) == expected
     narrow = [i for i, v in enumerate(values) if -(2**127) <= v < 2**127]
-    found = kernel.wide_identities(limbs([values[i] for i in narrow], 2), scale)
+    found = kernel.wide_identities(limbs([values[i] for i in narrow], 2), scale, reference.KEY)
     assert pairs(found) == [expected[i] for i in narrow]
 
 

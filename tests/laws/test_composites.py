@@ -25,6 +25,7 @@ from holdfast.pipeline.engine import Engine
 from holdfast.pipeline.relation import Relation
 from holdfast.storage import codes
 from holdfast.storage.arrow_types import arrow_schema
+from holdfast.storage.format import create_marker, text_key
 from holdfast.storage.segments import encode_rows, open_segment, write_segment
 from holdfast.storage.tables import SegmentRef
 from reference import inds as oracle
@@ -104,6 +105,7 @@ class World:
         self.engine = engine if engine is not None else Engine(mode="inline")
         self.held: dict[str, Held] = {}
         self.known = Composites.empty()
+        create_marker(root)
         for folder in ("rows", "staging"):
             (root / folder).mkdir(exist_ok=True)
 
@@ -144,7 +146,7 @@ class World:
             del held.live[row_id]
         added = []
         back = {held.written(row): row for row in rows}
-        for columns in encode_rows(held.table(rows), schema) if rows else ():
+        for columns in encode_rows(held.table(rows), schema, text_key(self.root)) if rows else ():
             ref = write_segment(self.root, "rows", held.next_number, columns, range(len(held.types)))
             held.next_number += 1
             added.append(ref)
@@ -291,7 +293,7 @@ def test_any_history(colliding: bool, cells: int, data: st.DataObject) -> None:
             patch.setattr(tuple_tasks, "CELLS_PER_ROW", cells)
         if colliding:
             honest = codes.hash_texts
-            patch.setattr(codes, "hash_texts", lambda texts: honest(texts) & 3)
+            patch.setattr(codes, "hash_texts", lambda texts, key: honest(texts, key) & 3)
         world = World(Path(folder), data.draw(st.sampled_from([4, 4, 2, 3])))
         for name in NAMES[: data.draw(st.integers(1, 3))]:
             held = new_table(data, types)

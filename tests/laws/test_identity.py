@@ -20,7 +20,7 @@ from holdfast.pipeline.sources import texts as csv_texts
 from holdfast.storage import codes
 from holdfast.storage.arrow_types import arrow_type
 from holdfast.storage.identity import codes_of, domain, identities
-from reference.identity import DIGITS, Day, Point, Value, identity, same
+from reference.identity import DIGITS, KEY, Day, Point, Value, identity, same
 
 EXACT = Context(prec=90)
 UNITS = ["s", "ms", "us", "ns"]
@@ -126,7 +126,7 @@ def columns(draw: st.DrawFn, types: st.SearchStrategy[Type] = TYPES) -> tuple[Ty
 
 
 def encoded(values: list[Any], type_: Type) -> codes.EncodedColumn:
-    column, rejected = codes.encode_column(arrow_of(values, type_), type_)
+    column, rejected = codes.encode_column(arrow_of(values, type_), type_, KEY)
     assert rejected is None
     return column
 
@@ -134,7 +134,7 @@ def encoded(values: list[Any], type_: Type) -> codes.EncodedColumn:
 def identities_of(values: list[Any], type_: Type, as_text: bool = False) -> list[tuple[int, int]]:
     """The identities of the rows of a column."""
     column = encoded(values, type_)
-    keys, checks = identities(column.dictionary, column.texts, type_, as_text)
+    keys, checks = identities(column.dictionary, column.texts, type_, as_text, KEY)
     assert (keys.dtype, checks.dtype) == (np.uint64, np.uint32)
     at = column.codes - 1
     return list(zip(keys[at].tolist(), checks[at].tolist(), strict=True))
@@ -221,7 +221,7 @@ def test_one_in_every_domain() -> None:
 def test_back_to_the_codes(column: tuple[Type, list[Any]]) -> None:
     type_, values = column
     dictionary, texts = (found := encoded(values, type_)).dictionary, found.texts
-    back = codes_of(*identities(dictionary, texts, type_, False), type_, False)
+    back = codes_of(*identities(dictionary, texts, type_, False, KEY), type_, False)
     if back is None:
         assert type_.hashed
         assert type_.family == "decimal"
@@ -249,7 +249,7 @@ def test_lookups(column: tuple[Type, list[Any]], target: Type) -> None:
         twin = twin_of(value, target)
         assert possible == (twin is not None and same(twin, value))
         if possible:
-            mine = identities(np.array([code]), None, target, False)
+            mine = identities(np.array([code]), None, target, False, KEY)
             assert (mine[0][0], mine[1][0]) == identity(value)
 
 
@@ -286,7 +286,7 @@ def test_lookups_elsewhere(column: tuple[Type, list[Any]], target: Type) -> None
     type_, values = column
     if domain(type_, False) != domain(target, False):
         found = encoded(values, type_)
-        answer = codes_of(*identities(found.dictionary, found.texts, type_, False), target, False)
+        answer = codes_of(*identities(found.dictionary, found.texts, type_, False, KEY), target, False)
         assert answer is not None
         assert not answer[1].any()
 
@@ -294,7 +294,7 @@ def test_lookups_elsewhere(column: tuple[Type, list[Any]], target: Type) -> None
 def test_colliding_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Different texts with one code, in different segments: their checks tell them apart."""
     honest = codes.hash_texts
-    monkeypatch.setattr(codes, "hash_texts", lambda texts: honest(texts) & np.uint64(3))
+    monkeypatch.setattr(codes, "hash_texts", lambda texts, key: honest(texts, key) & np.uint64(3))
     values = [f"text {i}" for i in range(200)]
     at = [identities_of([v], TEXT)[0] for v in values]
     assert len({key for key, _ in at}) == 4
@@ -408,8 +408,8 @@ def test_typed_csv_columns_keep_their_texts(texts: list[str]) -> None:
     if type_ == FLOAT and spelling == csv_texts.BARE:
         return  # the other way to spell floats
     values = codes.combined(csv_texts.decode(column, type_, spelling or csv_texts.POINT))
-    found, _ = codes.encode_column(values, type_)
-    keys, checks = identities(found.dictionary, found.texts, type_, True)
+    found, _ = codes.encode_column(values, type_, KEY)
+    keys, checks = identities(found.dictionary, found.texts, type_, True, KEY)
     at = found.codes - 1
     assert list(zip(keys[at].tolist(), checks[at].tolist(), strict=True)) == [identity(t) for t in texts]
 
@@ -421,7 +421,7 @@ def test_what_has_no_way_back() -> None:
     assert codes_of(keys, checks, Type("decimal", 19, 2), False) is None
     for type_ in (TEXT, BINARY):  # their code is that of their text
         found = encoded(["a"] if type_ == TEXT else [b"a"], type_)
-        answer = codes_of(*identities(found.dictionary, found.texts, type_, True), type_, True)
+        answer = codes_of(*identities(found.dictionary, found.texts, type_, True, KEY), type_, True)
         assert answer is not None
         assert (answer[0].tolist(), answer[1].tolist()) == (found.dictionary.tolist(), [True])
 
@@ -434,14 +434,14 @@ def test_slices_and_nothing(as_text: bool) -> None:
     }
     for type_, some in values.items():
         found = encoded(some, type_)
-        keys, checks = identities(found.dictionary, found.texts, type_, as_text)
-        part = identities(found.dictionary[1:3], found.texts.slice(1, 2), type_, as_text)
+        keys, checks = identities(found.dictionary, found.texts, type_, as_text, KEY)
+        part = identities(found.dictionary[1:3], found.texts.slice(1, 2), type_, as_text, KEY)
         assert (part[0].tolist(), part[1].tolist()) == (keys[1:3].tolist(), checks[1:3].tolist())
         for texts in (None, found.texts.slice(0, 0)):
-            none = identities(found.dictionary[:0], texts, type_, as_text)
+            none = identities(found.dictionary[:0], texts, type_, as_text, KEY)
             assert (len(none[0]), len(none[1])) == (0, 0)
 
 
 def test_no_room_for_such_a_scale() -> None:
     with pytest.raises(ValueError, match="more than 255 digits behind the point"):
-        identities(np.array([1], np.uint64), None, Type("decimal", 5, 300), False)
+        identities(np.array([1], np.uint64), None, Type("decimal", 5, 300), False, KEY)

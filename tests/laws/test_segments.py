@@ -21,6 +21,7 @@ import holdfast
 from holdfast.model.schema import Column, Schema
 from holdfast.storage import codes
 from holdfast.storage.arrow_types import arrow_schema, type_of
+from holdfast.storage.format import create_marker, text_key
 from holdfast.storage.segments import (
     CodeCollisionError,
     Segment,
@@ -44,7 +45,7 @@ def two_bit_hashes() -> Iterator[None]:
     """Almost all texts share a code."""
     honest = codes.hash_texts
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(codes, "hash_texts", lambda texts: honest(texts) & 3)
+        patch.setattr(codes, "hash_texts", lambda texts, key: honest(texts, key) & 3)
         yield
 
 
@@ -67,13 +68,14 @@ class Store:
     """Segments in a folder of their own."""
 
     def __init__(self, root: Path, shape: Shape) -> None:
+        create_marker(root)
         self.root, self.shape, self.number = root, shape, 0
         self.schema = typed(shape, [])[1]
         self.locator = list(range(shape.n_columns))
 
     def add(self, rows: Sequence[Row]) -> list[Segment]:
         found = []
-        for columns in encode_rows(typed(self.shape, rows)[0], self.schema):
+        for columns in encode_rows(typed(self.shape, rows)[0], self.schema, text_key(self.root)):
             ref = write_segment(self.root, FOLDER, self.number, columns, self.locator)
             found.append(open_segment(self.root, ref, self.schema))
             self.number += 1
@@ -186,7 +188,7 @@ def test_merge_is_the_live_rows_encoded_anew(shape: Shape, data: st.DataObject) 
 
 
 def _written(s: Store, rows: pa.Table):  # type: ignore[no-untyped-def]
-    [columns] = encode_rows(rows, s.schema)
+    [columns] = encode_rows(rows, s.schema, text_key(s.root))
     return write_segment(s.root, FOLDER, 99, columns, s.locator)
 
 

@@ -50,7 +50,7 @@ class Keys(RuleBasedStateMachine):
         self.patch.setattr(relation, "MERGE_FANOUT", 3)
         if self.colliding:
             honest = codes.hash_texts
-            self.patch.setattr(codes, "hash_texts", lambda texts: honest(texts) & 3)
+            self.patch.setattr(codes, "hash_texts", lambda texts, key: honest(texts, key) & 3)
         self.folder = Path(tempfile.mkdtemp(prefix="holdfast-machine-"))
         self.ws = holdfast.open(self.folder / "w", engine="inline")
         self.recorded: dict[int, tuple[Any, int, Any]] = {}  # version -> keys, rows, maximal non-uniques

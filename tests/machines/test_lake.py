@@ -82,11 +82,12 @@ class Lakes(RuleBasedStateMachine):
         self.patch.setattr(lake_graph, "ROW_GROUP", 2)
         if self.colliding:
             honest = lake_read._hashes
-            self.patch.setattr(
-                lake_read,
-                "_hashes",
-                lambda texts, seed: honest(texts, seed) & np.uint64(2**64 - 1 if seed else 3 << 62),
-            )
+
+            def two_bits(texts: Any, key: Any) -> Any:
+                values, checks = honest(texts, key)
+                return values & np.uint64(3 << 62), checks
+
+            self.patch.setattr(lake_read, "_hashes", two_bits)
 
     def teardown(self) -> None:
         self.ws.close()

@@ -24,6 +24,7 @@ from holdfast.pipeline.fd_validation import column_identities
 from holdfast.pipeline.relation import Relation
 from holdfast.storage import codes
 from holdfast.storage.arrow_types import arrow_schema, type_of
+from holdfast.storage.format import create_marker, text_key
 from holdfast.storage.segments import encode_rows, open_segment, write_segment
 from reference import fd_partitions as reference
 from reference.keys import Row, canonical_row
@@ -39,7 +40,7 @@ def two_bit_hashes() -> Iterator[None]:
     """Almost all texts share a code."""
     honest = codes.hash_texts
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(codes, "hash_texts", lambda texts: honest(texts) & 3)
+        patch.setattr(codes, "hash_texts", lambda texts, key: honest(texts, key) & 3)
         yield
 
 
@@ -48,10 +49,11 @@ def relation_of(root: Path, parts: Sequence[pa.Table], nulls: Nulls, engine: Eng
     names = parts[0].schema
     schema = Schema(tuple(Column(f.name, type_of(f.type, table="t", column=f.name)) for f in names))
     locator = tuple(range(len(schema)))
+    create_marker(root)
     refs = []
     for part in parts:
         if len(part):
-            for columns in encode_rows(part.cast(arrow_schema(schema)), schema):
+            for columns in encode_rows(part.cast(arrow_schema(schema)), schema, text_key(root)):
                 refs.append(write_segment(root, "tables/t", len(refs), columns, locator))
     return Relation(root, "tables/t", "staging", schema, nulls, locator, tuple(refs), engine)
 
@@ -139,7 +141,7 @@ def table(*columns: Sequence[Any]) -> pa.Table:
 
 def colliding(texts: Sequence[str]) -> list[str]:
     """The texts whose two-bit hash is that of the first."""
-    hashed = codes.hash_texts(pa.array(texts, pa.large_binary())) & 3
+    hashed = codes.hash_texts(pa.array(texts, pa.large_binary()), None) & 3
     return [t for t, h in zip(texts, hashed, strict=True) if h == hashed[0]]
 
 

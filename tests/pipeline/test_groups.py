@@ -23,6 +23,7 @@ from holdfast.pipeline.groups import FdMeasures, column_statistics, measure_fds,
 from holdfast.pipeline.relation import Relation
 from holdfast.storage import codes
 from holdfast.storage.arrow_types import arrow_schema, type_of
+from holdfast.storage.format import create_marker, text_key
 from holdfast.storage.segments import encode_rows, open_segment, write_segment
 from reference import groups as reference
 from reference.keys import Row, canonical_row
@@ -47,7 +48,7 @@ def two_bit_hashes() -> Iterator[None]:
     """Almost all texts share a code."""
     honest = codes.hash_texts
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(codes, "hash_texts", lambda texts: honest(texts) & 3)
+        patch.setattr(codes, "hash_texts", lambda texts, key: honest(texts, key) & 3)
         yield
 
 
@@ -62,10 +63,11 @@ def related(root: Path, batches: Sequence[pa.Table], nulls: Any, engine: Engine)
     """Each batch in a segment of its own (or more, where texts collide)."""
     fields = batches[0].schema
     schema = Schema(tuple(Column(f.name, type_of(f.type, table="t", column=f.name)) for f in fields))
+    create_marker(root)
     refs = []
     for batch in batches:
         if len(batch):
-            for columns in encode_rows(batch.cast(arrow_schema(schema)), schema):
+            for columns in encode_rows(batch.cast(arrow_schema(schema)), schema, text_key(root)):
                 refs.append(write_segment(root, "rows", len(refs), columns, range(len(schema))))
     return Relation(root, "rows", "staging", schema, nulls, tuple(range(len(schema))), tuple(refs), engine)
 

@@ -24,6 +24,7 @@ from holdfast.pipeline.relation import Relation
 from holdfast.pipeline.rules import SAMPLES, Found, Rule, changed, verify, wanted_indexes
 from holdfast.storage import codes
 from holdfast.storage.arrow_types import arrow_schema, type_of
+from holdfast.storage.format import create_marker, text_key
 from holdfast.storage.segments import encode_rows, open_segment, write_segment
 from holdfast.storage.tables import SegmentRef
 from reference import rule_violations as reference
@@ -83,7 +84,7 @@ def two_bit_hashes() -> Iterator[None]:
     """Almost all texts share a code."""
     honest = codes.hash_texts
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(codes, "hash_texts", lambda texts: honest(texts) & 3)
+        patch.setattr(codes, "hash_texts", lambda texts, key: honest(texts, key) & 3)
         yield
 
 
@@ -110,9 +111,10 @@ def written(root: Path, rows: Sequence[Sequence[Any]], number: int) -> list[Segm
         return []
     arrays = [pa.array([r[c] for r in rows], f.type) for c, f in enumerate(FIELDS)]
     table = pa.table(arrays, schema=FIELDS).cast(arrow_schema(SCHEMA))
+    create_marker(root)
     return [
         write_segment(root, "rows", number + i, columns, range(len(SCHEMA)))
-        for i, columns in enumerate(encode_rows(table, SCHEMA))
+        for i, columns in enumerate(encode_rows(table, SCHEMA, text_key(root)))
     ]
 
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-import xxhash
-
 from .encode import mix
+from .siphash import siphash
 
 NUMBER, BIG, FLOAT, BOOL, DATE, TIME, TIMESTAMP, INSTANT = (n << 8 for n in range(1, 9))
 OVERSIZE, TEXT, BINARY = 0x40000000, 0x80000000, 0xC0000000
-OTHER_SEED = 0x9E3779B97F4A7C15
+# Of the workspace whose identities these are.
+KEY = 0x0123456789ABCDEF, 0xFEDCBA9876543210
 DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 MAX_SCALE = 76
 
@@ -124,7 +124,14 @@ def number(value: int | Decimal | float) -> tuple[int, int]:
     if s == 0 and int(float(m)) == m:
         return float_bits(float(m)), FLOAT
     data = (abs(m) | (1 << 255 if m < 0 else 0)).to_bytes(32, "little") + bytes([s])
-    return xxhash.xxh64_intdigest(data), OVERSIZE | xxhash.xxh64_intdigest(data, OTHER_SEED) & 0x3FFFFFFF
+    low, high = hashed(data)
+    return low, OVERSIZE | high
+
+
+def hashed(data: bytes) -> tuple[int, int]:
+    """64 bits and 30 further ones."""
+    low, high = siphash(data, KEY)
+    return low, high & 0x3FFFFFFF
 
 
 def float_bits(value: float) -> int:
@@ -139,10 +146,8 @@ def identity(value: Value) -> tuple[int, int]:
     elif isinstance(value, str | bytes):
         data = value.encode() if isinstance(value, str) else value
         tag = TEXT if isinstance(value, str) else BINARY
-        word, check = (
-            xxhash.xxh64_intdigest(data),
-            tag | xxhash.xxh64_intdigest(data, OTHER_SEED) & 0x3FFFFFFF,
-        )
+        word, high = hashed(data)
+        check = tag | high
     elif isinstance(value, Day):
         word, check = value.number, DATE
     elif isinstance(value, Point):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import DamagedFileError, StateFormatError, WorkspaceError
-from holdfast.storage.format import FORMAT, MARKER, check_marker, create_marker
+from holdfast.storage.format import FORMAT, MARKER, OLDEST, check_marker, create_marker, text_key
 
 CREATOR = """
 import sys
@@ -27,8 +29,22 @@ def test_create_and_check(tmp_path: Path) -> None:
     root = tmp_path / "deep" / "my.hold"
     assert create_marker(root) is True
     assert os.listdir(root) == [MARKER]
-    assert json.loads((root / MARKER).read_text()) == {"format": FORMAT, "holdfast": "0.1.0"}
+    marker = json.loads((root / MARKER).read_text())
+    key = bytes.fromhex(marker.pop("key"))
+    assert marker == {"format": FORMAT, "holdfast": "0.1.0"}
     assert check_marker(root) == FORMAT
+    assert text_key(root) == struct.unpack("<2Q", key)
+
+
+def test_every_workspace_has_a_key_of_its_own(tmp_path: Path) -> None:
+    keys = set()
+    for root in (tmp_path / "a", tmp_path / "b", tmp_path / "a"):  # removed, and made anew
+        shutil.rmtree(root, ignore_errors=True)
+        create_marker(root)
+        keys.add(text_key(root))
+    assert len(keys) == 3
+    with pytest.raises(WorkspaceError, match="there is no workspace"):
+        text_key(tmp_path / "c")
 
 
 def test_creating_again_changes_nothing(tmp_path: Path) -> None:
@@ -73,7 +89,8 @@ def test_missing_folder_and_missing_marker(tmp_path: Path) -> None:
 
 def test_a_newer_format(tmp_path: Path) -> None:
     (tmp_path / MARKER).write_text(json.dumps({"format": FORMAT + 1, "holdfast": "9.0"}))
-    message = f"the workspace has format {FORMAT + 1}; this holdfast reads {FORMAT}. Upgrade holdfast, or "
+    message = f"the workspace has format {FORMAT + 1}; this holdfast reads {OLDEST} to {FORMAT}. "
+    message += "Upgrade holdfast, or "
     message += "rebuild with 'holdfast track'."
     for act in (check_marker, create_marker):
         with pytest.raises(StateFormatError) as caught:
@@ -82,15 +99,28 @@ def test_a_newer_format(tmp_path: Path) -> None:
 
 
 def test_an_older_format(tmp_path: Path) -> None:
-    (tmp_path / MARKER).write_text(json.dumps({"format": FORMAT - 1, "holdfast": "0.1.0"}))
+    (tmp_path / MARKER).write_text(json.dumps({"format": OLDEST - 1, "holdfast": "0.1.0"}))
     for act in (check_marker, create_marker):
-        with pytest.raises(StateFormatError, match=f"of an older holdfast; this one reads {FORMAT}"):
+        with pytest.raises(StateFormatError, match=f"of an older holdfast; this one reads {OLDEST}"):
             act(tmp_path)
 
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"\xff\xfe", b"[]", b"{}", b"3", b'{"format": "1"}', b'{"format": 0}', b'{"format": true}'],
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[]",
+        b"{}",
+        b"3",
+        b'{"format": "1"}',
+        b'{"format": 0}',
+        b'{"format": true}',
+        b'{"format": 6}',
+        b'{"format": 6, "key": "00"}',
+        b'{"format": 6, "key": 7}',
+    ],
 )
 def test_a_damaged_marker(tmp_path: Path, content: bytes) -> None:
     (tmp_path / MARKER).write_bytes(content)

@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast
 from holdfast.errors import DamagedFileError
 from holdfast.storage.files import FileRef, check_file, foreign_write, seal_file, unique_name
+from holdfast.storage.format import text_key
 from holdfast.storage.lake import (
     COLUMNS_SCHEMA,
     FILTERS,
@@ -44,6 +44,7 @@ from lake_maker import make_lake
 from lake_tables import chain, without_values, write_json_lines
 from reference import lake as oracle
 from reference.lake import Table
+from reference.siphash import siphash
 
 
 @pytest.fixture(autouse=True)
@@ -225,9 +226,10 @@ def linked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LakeState]:
     return folder / "w", state
 
 
-def hashes(text: str) -> tuple[int, int]:
-    encoded = text.encode()
-    return xxhash.xxh64_intdigest(encoded, 0), xxhash.xxh64_intdigest(encoded, 1)
+def hashes(text: str, root: Path) -> tuple[int, int]:
+    key = text_key(root)
+    assert key is not None
+    return siphash(text.encode(), key)
 
 
 def test_the_arrays_of_a_part(linked: tuple[Path, LakeState]) -> None:
@@ -248,7 +250,7 @@ def test_the_arrays_of_a_part(linked: tuple[Path, LakeState]) -> None:
     assert part.sizes.tolist() == [len(f.values) for f in facts]
     entries = []
     for i, fact in enumerate(facts):
-        own = sorted(map(hashes, fact.values))
+        own = sorted(hashes(text, root) for text in fact.values)
         at = slice(offsets[i], offsets[i + 1])
         assert list(zip(values[at].tolist(), checks[at].tolist(), strict=True)) == own
         entries += [(*pair, i) for pair in own]
@@ -304,7 +306,7 @@ def test_the_parquet_files_of_a_part(linked: tuple[Path, LakeState]) -> None:
     for name in ("n_rows", "n_missing", "n_null_like"):
         assert columns[name].to_pylist() == [getattr(f, name) for f in facts]
     assert columns["n_values"].to_pylist() == [len(f.values) for f in facts]
-    expected = [[v[:1000] for v in sorted(f.values, key=hashes)] for f in facts]
+    expected = [[v[:1000] for v in sorted(f.values, key=lambda text: hashes(text, root))] for f in facts]
     assert columns["texts"].to_pylist() == expected
     assert part.columns(["name"]).column_names == ["name"]
 

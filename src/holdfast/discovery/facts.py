@@ -16,7 +16,7 @@ from holdfast.pipeline.relation import Relation
 from holdfast.state.pair_counts import PairCounts
 from holdfast.storage.generator import GeneratorState, ValueTable
 from holdfast.storage.identity import domain, identities
-from holdfast.storage.segments import Segment, open_segment
+from holdfast.storage.segments import Segment, open_segment, row_hashes
 
 U64 = NDArray[np.uint64]
 
@@ -117,14 +117,15 @@ def with_coverage(ind: Ind, dependent: Relation, referenced: Relation, as_text: 
 
 def _n_tuples(relation: Relation, columns: Sequence[str], as_text: bool) -> int:
     """How many different combinations without NULL some columns have, by the hashes of their values."""
-    found = []
+    hashes = [np.empty(0, np.uint64)]
+    positions = [relation.schema.names.index(name) for name in columns]
     for ref in relation.segments:
         segment = open_segment(relation.root, ref, relation.schema)
-        hashes, whole = np.zeros(ref.n_rows, np.uint64), segment.live.copy()
-        for name in columns:
-            c = relation.schema.names.index(name)
-            keys, _ = identities(segment.dictionary(c), segment.texts(c), relation.schema.types[c], as_text)
-            encode.mix_column(hashes, keys, segment.codes[c])
-            whole &= segment.codes[c] > 0
-        found.append(np.unique(hashes[whole]))
-    return len(np.unique(np.concatenate(found))) if found else 0
+        values = []
+        for c in positions:
+            type_ = relation.schema.types[c]
+            keys, _ = identities(segment.dictionary(c), segment.texts(c), type_, as_text, segment.key)
+            values.append((keys, segment.codes[c]))
+        whole = segment.live & (segment.codes[positions] > 0).all(axis=0)
+        hashes.append(np.unique(row_hashes(values, ref.n_rows, segment.key)[whole]))
+    return len(np.unique(np.concatenate(hashes)))

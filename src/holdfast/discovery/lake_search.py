@@ -19,6 +19,8 @@ from holdfast.discovery.lake_catalogue import I32, Bool, LakeCatalogue
 from holdfast.discovery.lake_pages import arrow, numbers, text_scalar, true_at
 from holdfast.errors import UnknownColumnError, UnknownTableError, UsageError, listing, shorten
 from holdfast.model.lake import FoundTable, FoundValue, SearchResult, normalised
+from holdfast.storage.format import Key, text_key
+from holdfast.storage.siphash import siphash
 
 SOUGHT = ("all", "table", "column", "value")
 TEXT_LENGTH = 1000  # texts are kept up to here
@@ -62,27 +64,32 @@ def search(catalogue: LakeCatalogue, text: str, what: str = "all", limit: int = 
 def columns_with(catalogue: LakeCatalogue, value: str) -> I32:
     """The numbers of the live columns that have a value, ascending; the text is normalised already."""
     try:
-        key, check = hashes(value)
+        value_hash, check = hashes(value, text_key(catalogue.root))
     except UnicodeEncodeError:  # a lone surrogate, which no file can hold
         return np.empty(0, np.int32)
     found = [np.empty(0, np.int32)]
     for part in catalogue.parts:
         keys = part.array("keys")
-        run = slice(*(int(np.searchsorted(keys, key, side)) for side in ("left", "right")))
+        run = slice(*(int(np.searchsorted(keys, value_hash, side)) for side in ("left", "right")))
         same = part.array("key_checks")[run] == check
         found.append(part.array("postings")[run][same] + np.int32(part.ref.first_column))
     columns = np.concatenate(found)
     return columns[catalogue.live[catalogue.table_of[columns]]]
 
 
-def hashes(value: str) -> tuple[np.uint64, np.uint64]:
-    """What a value is known by: xxHash64 of its UTF-8 with the seeds 0 and 1.
+def hashes(value: str, key: Key | None) -> tuple[np.uint64, np.uint64]:
+    """What a value is known by: the hash of its UTF-8 under the key of the workspace.
 
-    >>> [hex(h) for h in hashes("")]
+    Without one (format 5), xxHash64 with the seeds 0 and 1.
+
+    >>> [hex(h) for h in hashes("", None)]
     ['0xef46db3751d8e999', '0xd5afba1336a3be4b']
     """
     encoded = value.encode("utf-8")
-    return np.uint64(xxhash.xxh64_intdigest(encoded, 0)), np.uint64(xxhash.xxh64_intdigest(encoded, 1))
+    if key is None:
+        return np.uint64(xxhash.xxh64_intdigest(encoded, 0)), np.uint64(xxhash.xxh64_intdigest(encoded, 1))
+    low, high = siphash(encoded, key)
+    return np.uint64(low), np.uint64(high)
 
 
 def _by_name(names: pa.LargeStringArray, text: str, live: Bool | None) -> NDArray[np.int64]:

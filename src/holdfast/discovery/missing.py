@@ -57,7 +57,7 @@ def _local_codes(segment: Segment, c: int, as_text: bool, keys: U64, checks: U32
     dictionary, texts, type_ = segment.dictionary(c), segment.texts(c), segment.schema.types[c]
     told = codes_of(keys, checks, type_, as_text)
     if told is None:
-        own_keys, own_checks = identities(dictionary, texts, type_, as_text)
+        own_keys, own_checks = identities(dictionary, texts, type_, as_text, segment.key)
         known = {
             identity: i + 1
             for i, identity in enumerate(zip(own_keys.tolist(), own_checks.tolist(), strict=True))
@@ -68,7 +68,7 @@ def _local_codes(segment: Segment, c: int, as_text: bool, keys: U64, checks: U32
     at[at == len(dictionary)] = 0
     hit = possible & (dictionary[at] == codes) if len(dictionary) else np.zeros(len(codes), np.bool_)
     if texts is not None and hit.any():
-        _, own = identities(dictionary[at[hit]], texts.take(at[hit]), type_, as_text)
+        _, own = identities(dictionary[at[hit]], texts.take(at[hit]), type_, as_text, segment.key)
         hit[hit] = own == checks[hit]
     return [int(i) + 1 if h else 0 for i, h in zip(at, hit, strict=True)]
 
@@ -150,7 +150,7 @@ def missing_now(
             texts = segment.texts(c)
             texts = None if texts is None else texts.take(pa.array(part))
             keys, checks = identities(
-                segment.dictionary(c)[part], texts, segment.schema.types[c], table.as_text
+                segment.dictionary(c)[part], texts, segment.schema.types[c], table.as_text, segment.key
             )
             order = np.lexsort((checks, keys))
             there = looked_up(relation.root, keys[order], checks[order], state.runs, only)[0]

@@ -7,6 +7,7 @@ bytes. A dictionary is the sorted distinct codes of one column of one segment; a
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 import numpy as np
@@ -189,7 +190,7 @@ def mix(x):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _factorize(values, valid, has_nulls, codes):  # type: ignore[no-untyped-def]
+def _factorize(values, valid, has_nulls, seed, codes):  # type: ignore[no-untyped-def]
     capacity = 1024
     slots = np.full(capacity, -1, dtype=np.int32)
     uniques = np.empty(512, dtype=np.uint64)
@@ -199,7 +200,7 @@ def _factorize(values, valid, has_nulls, codes):  # type: ignore[no-untyped-def]
             codes[i] = 0
             continue
         v = values[i]
-        s = np.int64(mix(v) & np.uint64(capacity - 1))
+        s = np.int64(mix(v ^ seed) & np.uint64(capacity - 1))
         while True:
             u = slots[s]
             if u < 0:
@@ -210,11 +211,11 @@ def _factorize(values, valid, has_nulls, codes):  # type: ignore[no-untyped-def]
                     capacity *= 2
                     slots = np.full(capacity, -1, dtype=np.int32)
                     for k in range(n):
-                        t = np.int64(mix(uniques[k]) & np.uint64(capacity - 1))
+                        t = np.int64(mix(uniques[k] ^ seed) & np.uint64(capacity - 1))
                         while slots[t] >= 0:
                             t = (t + 1) & (capacity - 1)
                         slots[t] = k
-                    s = np.int64(mix(v) & np.uint64(capacity - 1))
+                    s = np.int64(mix(v ^ seed) & np.uint64(capacity - 1))
                     while slots[s] >= 0:
                         s = (s + 1) & (capacity - 1)
                 slots[s] = n
@@ -236,6 +237,9 @@ def _relabel(codes, rank):  # type: ignore[no-untyped-def]
 
 
 _NO_NULLS = np.ones(0, dtype=np.bool_)
+# Of the hash table behind `factorize`, drawn anew in each process: with a fixed one a stranger could write
+# values that all fall into one slot. The result does not depend on it.
+_SEED = np.uint64(secrets.randbits(64))
 
 
 def factorize(values: U64, valid: Bool | None) -> tuple[U64, I32]:
@@ -246,7 +250,8 @@ def factorize(values: U64, valid: Bool | None) -> tuple[U64, I32]:
     """
     codes = np.empty(len(values), dtype=np.int32)
     has_nulls = valid is not None
-    uniques = _factorize(frozen(values), frozen(valid if valid is not None else _NO_NULLS), has_nulls, codes)
+    validity = frozen(valid if valid is not None else _NO_NULLS)
+    uniques = _factorize(frozen(values), validity, has_nulls, _SEED, codes)
     order = np.argsort(uniques)
     rank = np.empty(len(uniques) + 1, dtype=np.int32)
     rank[0] = 0

@@ -11,11 +11,11 @@ are equal iff their identities are; values of different domains never share one.
 | `FLOAT` | the bits of a float that is none of these: one NaN, the infinities, large or with many digits |
 | `BOOL`, `DATE` | 0 or 1; days since 1970 |
 | `TIME + s`, `TIMESTAMP + s`, `INSTANT + s` | m of a point in time m / 10^s seconds, s as small as can be |
-| `OVERSIZE` + 30 bits | xxHash64 of a decimal that is none of these; the bits are another one's |
-| `TEXT`, `BINARY` + 30 bits | xxHash64 of the bytes; the bits are another one's |
+| `OVERSIZE` + 30 bits | 64 bits of the hash of a decimal that is none of these, and 30 further ones |
+| `TEXT`, `BINARY` + 30 bits | 64 bits of the hash of the bytes, and 30 further ones |
 
 So identities of exact types are exact, and those of text, of binary and of oversized decimals are hashes of
-94 bits.
+94 bits: SipHash with the workspace's key, or two xxHash64 in a workspace that has none.
 
 **Floats.** A float without a fraction is the integer that it is. One with a fraction is the decimal of at
 most 15 digits that reads as this float, if there is one (with up to `MAX_SCALE` digits behind the point).
@@ -30,6 +30,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from .encode import _xxh64, float_codes, floats_of_codes, frozen, mix
+from .siphash import siphash
 
 U32 = NDArray[np.uint32]
 U64 = NDArray[np.uint64]
@@ -345,7 +346,7 @@ def _bits_of_integer(words, negative):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _wide_identities(limbs, scale, keys, checks):  # type: ignore[no-untyped-def]
+def _wide_identities(limbs, scale, keyed, k0, k1, keys, checks):  # type: ignore[no-untyped-def]
     width = limbs.shape[1]
     words = np.zeros(8, dtype=np.uint64)  # of 32 bits, the lowest first
     data = np.zeros(33, dtype=np.uint8)
@@ -403,11 +404,15 @@ def _wide_identities(limbs, scale, keys, checks):  # type: ignore[no-untyped-def
                 data[4 * w + b] = (words[w] >> np.uint64(8 * b)) & np.uint64(255)
         data[31] |= 128 if negative else 0  # 76 digits leave the top bit free
         data[32] = s
-        keys[i] = mix(_xxh64(data, 0, 33, _0))
-        checks[i] = _OVERSIZE | np.uint32(_xxh64(data, 0, 33, _OTHER_SEED) & _OTHER_HASH)
+        if keyed:
+            low, high = siphash(data, 0, 33, k0, k1)
+        else:
+            low, high = _xxh64(data, 0, 33, _0), _xxh64(data, 0, 33, _OTHER_SEED)
+        keys[i] = mix(low)
+        checks[i] = _OVERSIZE | np.uint32(high & _OTHER_HASH)
 
 
-def wide_identities(limbs: U64, scale: int) -> tuple[U64, U32]:
+def wide_identities(limbs: U64, scale: int, key: tuple[int, int] | None) -> tuple[U64, U32]:
     """(keys, checks) of the decimals n / 10^scale, n being integers of 128 or 256 bits.
 
     IN limbs uint64[n, 2] or uint64[n, 4], two's complement, the lowest first: Arrow's memory. What is no
@@ -415,7 +420,9 @@ def wide_identities(limbs: U64, scale: int) -> tuple[U64, U32]:
     10 ns each, 60 ns for those that are hashed, 15 ns for each zero that is dropped from more than 64 bits.
     """
     keys, checks = _empty(len(limbs))
-    _wide_identities(frozen(limbs), np.int64(scale), keys, checks)
+    k0, k1 = key or (0, 0)
+    keyed = key is not None
+    _wide_identities(frozen(limbs), np.int64(scale), keyed, np.uint64(k0), np.uint64(k1), keys, checks)
     return keys, checks
 
 
@@ -428,4 +435,4 @@ def warm_up() -> None:
     unmixed(mixed(words))
     scaled_codes(*scaled_identities(words, 2, NUMBER), 2, NUMBER)
     codes_of_floats(*float_identities(words))
-    wide_identities(np.array([[1, 1]], dtype=np.uint64), 2)
+    wide_identities(np.array([[1, 1]], dtype=np.uint64), 2, None)

@@ -25,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.kernels import encode, order_index
+from holdfast.kernels import order_index
 from holdfast.kernels.dc_probe import (
     EQUAL,
     GREATER,
@@ -47,7 +47,7 @@ from holdfast.pipeline.tasks import Payload, opened, parsed_schema, staged
 from holdfast.state.cover import without
 from holdfast.state.evidence import unite
 from holdfast.storage.bundle import pack
-from holdfast.storage.segments import Segment, open_segment
+from holdfast.storage.segments import Segment, open_segment, row_hashes
 from holdfast.storage.tables import OrderKey, SegmentRef
 
 U64 = NDArray[np.uint64]
@@ -478,10 +478,8 @@ def _sorted_keys(root: Path, ref: SegmentRef, schema: Schema, columns: tuple[int
 
 
 def _hashes(segment: Segment, columns: Sequence[int]) -> U64:
-    hashes = np.zeros(segment.ref.n_rows, dtype=np.uint64)
-    for c in columns:
-        encode.mix_column(hashes, segment.dictionary(c), segment.codes[c])
-    return hashes
+    values = ((segment.dictionary(c), segment.codes[c]) for c in columns)
+    return row_hashes(values, segment.ref.n_rows, segment.key)
 
 
 def _by_order(place: _Place, access: Access) -> None:

@@ -8,6 +8,7 @@ Memory: one block, whose size the plan of the units bounds, unless a single tabl
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from dataclasses import dataclass, field
@@ -18,14 +19,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import xxhash
 from numpy.typing import NDArray
 
 from holdfast.kernels.encode import bytes_codes
 from holdfast.kernels.signatures import bloom
+from holdfast.kernels.siphash import siphashes
 from holdfast.model.lake import BAD_LISTED, NULL_LIKE, normalised
 from holdfast.pipeline.lake_files import BadFile, LakeReadOptions, RawTable, Unit, read_unit
+from holdfast.storage.codes import text_buffers
 from holdfast.storage.files import FileRef, foreign_write, read_file, seal_file, unique_name
+from holdfast.storage.format import Key, text_key
 from holdfast.storage.lake import (
     COLUMNS_SCHEMA,
     FOLDER,
@@ -38,6 +41,7 @@ from holdfast.storage.lake import (
 )
 
 Payload = dict[str, Any]
+U64 = NDArray[np.uint64]
 
 ROWS_SHOWN = 20
 TEXT_SHOWN = 1000
@@ -146,8 +150,8 @@ def read_lake_unit(payload: Payload) -> bytes:
 
 
 def name_digest(name: str) -> bytes:
-    """A table's name in 16 bytes: a lake may have a million of them."""
-    return xxhash.xxh3_128_digest(name.encode("utf-8", "surrogatepass"))
+    """A table's name in 16 bytes: a lake may have a million of them. Nobody can make two names meet in it."""
+    return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 @lru_cache(maxsize=1)
@@ -161,7 +165,7 @@ def _written(block: _Block, root: Path, staging: str, options: LakeOptions) -> d
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     texts = pa.array(block.texts, pa.large_string())
     block.texts = []
-    values, checks = _hashes(texts, 0), _hashes(texts, 1)
+    values, checks = _hashes(texts, text_key(root))
     column_of = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
     order = np.lexsort((checks, values, column_of))
     values, checks = values[order], checks[order]
@@ -202,13 +206,12 @@ def matched_columns(sizes: NDArray[Any], flags: NDArray[np.uint8], options: Lake
     return found
 
 
-def _hashes(texts: pa.Array, seed: int) -> NDArray[np.uint64]:
-    if not len(texts):
-        return np.empty(0, np.uint64)
-    _, offsets, payload = texts.buffers()
-    ends = np.frombuffer(offsets, np.int64, len(texts) + 1)
-    raw = np.frombuffer(payload, np.uint8) if payload is not None else np.empty(0, np.uint8)
-    return bytes_codes(ends, raw, seed)
+def _hashes(texts: pa.Array, key: Key | None) -> tuple[U64, U64]:
+    """The two words by which each text is known."""
+    offsets, data = text_buffers(texts)
+    if key is None:
+        return bytes_codes(offsets, data, 0), bytes_codes(offsets, data, 1)
+    return siphashes(offsets, data, key)
 
 
 def _lists(texts: pa.Array, offsets: NDArray[np.int64]) -> pa.Array:

@@ -363,8 +363,8 @@ class Relation:
             [result] = self._run(tasks.merge_run, [payload], sum(s.n_rows for s in run), INLINE_MERGE)
             merged = json.loads(result.meta["segment"])
             numbers = {s.number for s in run}
-            if merged is None:  # two texts share a code; these segments stay apart
-                blocked |= numbers
+            if merged is None:  # texts share a code: these segments stay apart, the others try again
+                blocked |= set(json.loads(result.meta["apart"]))
                 continue
             ref = SegmentRef.from_dict(merged)
             at = next(i for i, s in enumerate(segments) if s.number in numbers)

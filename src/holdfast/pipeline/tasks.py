@@ -37,6 +37,7 @@ from holdfast.pipeline.sources import ReadOptions, Split, read_split, read_split
 from holdfast.pipeline.validation import Place, validate_candidates
 from holdfast.storage.bundle import Bundle, open_bundle, pack
 from holdfast.storage.files import FileRef
+from holdfast.storage.format import text_key
 from holdfast.storage.segments import (
     CodeCollisionError,
     Segment,
@@ -123,7 +124,7 @@ def write_rows(rows: pa.Table, schema: Schema, payload: Payload) -> bytes:
     refs, masks, witnesses = [], [], []
     if not len(rows):
         return pack({}, {"failed": "{}", "segments": "[]"})
-    for i, columns in enumerate(encode_rows(rows, schema)):
+    for i, columns in enumerate(encode_rows(rows, schema, text_key(root))):
         if i > payload["n_spare"]:
             raise EngineError(
                 f"the texts of table {payload['table']!r} collide so often that they need more than "
@@ -330,7 +331,7 @@ def validate_fd_part(payload: Payload) -> bytes:
 
 
 def merge_run(payload: Payload) -> bytes:
-    """Merge segments into one and index it; an empty result says that their codes collide."""
+    """Merge segments into one and index it; or say which of them have texts that collide with others'."""
     schema = parsed_schema(payload["schema"])
     segments = all_opened(payload, schema)
     root = Path(payload["root"])
@@ -343,8 +344,8 @@ def merge_run(payload: Payload) -> bytes:
             payload["locator"],
             compress=payload["compress"],
         )
-    except CodeCollisionError:
-        return pack({}, {"segment": "null"})
+    except CodeCollisionError as collision:
+        return pack({}, {"segment": "null", "apart": json.dumps(sorted(collision.apart))})
     if ref.n_rows:
         segment = open_segment(root, ref, schema)
         ref = with_indexes(segment, payload["folder"], payload["columns"], payload["orders"])

@@ -70,7 +70,7 @@ class Opened:
 @lru_cache(maxsize=16)
 def _sorted_identities(root: Path, ref: SegmentRef, schema: Schema, c: int, as_text: bool) -> Any:
     segment = open_segment(root, ref, schema)
-    keys, checks = identities(segment.dictionary(c), segment.texts(c), schema.types[c], as_text)
+    keys, checks = identities(segment.dictionary(c), segment.texts(c), schema.types[c], as_text, segment.key)
     order = np.lexsort((checks, keys))
     return keys[order], checks[order], order
 
@@ -102,7 +102,8 @@ def local_codes(there: Opened, c: int, keys: U64, checks: U32) -> I32:
     hit = possible & (dictionary[at] == codes)
     texts = segment.texts(c)
     if texts is not None and hit.any():
-        _, own = identities(dictionary[at[hit]], texts.take(pa.array(at[hit])), type_, as_text)
+        some = texts.take(pa.array(at[hit]))
+        _, own = identities(dictionary[at[hit]], some, type_, as_text, segment.key)
         hit[hit] = own == checks[hit]
     return np.where(hit, at + 1, -1).astype(np.int32)
 
@@ -149,7 +150,8 @@ class Rows:
                 used = used[used > 0] - 1
                 dictionary = dictionary[used]
                 texts = None if texts is None else texts.take(pa.array(used))
-            self._identities[c] = identities(dictionary, texts, segment.schema.types[c], self.here.as_text)
+            type_ = segment.schema.types[c]
+            self._identities[c] = identities(dictionary, texts, type_, self.here.as_text, segment.key)
         return self._identities[c]
 
     def _table(self, c: int, there: Opened, d: int) -> I32:

@@ -68,7 +68,7 @@ def segment_entries(segment: Segment, table: ValueTable, positions: I64 | None, 
         if len(used) < len(dictionary):
             dictionary = dictionary[used]
             texts = None if texts is None else texts.take(pa.array(used))
-        keys, checks = identities(dictionary, texts, segment.schema.types[c], table.as_text)
+        keys, checks = identities(dictionary, texts, segment.schema.types[c], table.as_text, segment.key)
         amount = np.ones(len(keys), np.int64) if table.append_only else counts.astype(np.int64)
         parts.append(Entries(keys, checks, np.full(len(keys), column_id, np.uint32), sign * amount))
     return runs.joined(parts)

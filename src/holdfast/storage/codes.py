@@ -20,8 +20,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from holdfast.kernels import encode
+from holdfast.kernels.siphash import siphashes
 from holdfast.model.schema import Type
 from holdfast.storage.arrow_types import arrow_type
+from holdfast.storage.format import Key
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
@@ -38,16 +40,10 @@ class EncodedColumn:
     texts: pa.Array | None = None  # large_binary, in dictionary order
 
 
-def hash_texts(texts: pa.Array) -> U64:
-    """xxHash64 of each entry of a large_binary array without NULLs."""
-    if texts.offset:
-        texts = pa.concat_arrays([texts])
-        if texts.offset:
-            texts = texts.take(pa.array(np.arange(len(texts))))
-    _, offsets, data = texts.buffers()
-    starts = np.frombuffer(offsets, dtype=np.int64)[: len(texts) + 1] if len(texts) else np.zeros(1, np.int64)
-    body = np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
-    return encode.bytes_codes(starts, body)
+def hash_texts(texts: pa.Array, key: Key | None) -> U64:
+    """The codes of the entries of a large_binary array without NULLs, under the key of the workspace."""
+    offsets, data = text_buffers(texts)
+    return encode.bytes_codes(offsets, data) if key is None else siphashes(offsets, data, key)[0]
 
 
 def exact_codes(array: pa.Array, type_: Type) -> tuple[U64, Bool | None]:
@@ -77,7 +73,7 @@ def exact_codes(array: pa.Array, type_: Type) -> tuple[U64, Bool | None]:
     return encode.int_codes(numbers), valid
 
 
-def encode_column(array: pa.Array, type_: Type) -> tuple[EncodedColumn, Bool | None]:
+def encode_column(array: pa.Array, type_: Type, key: Key | None) -> tuple[EncodedColumn, Bool | None]:
     """(column, rejected): `rejected` marks rows whose value collides with another one's code.
 
     When it is not None the column is of no use; encode the other rows without them.
@@ -89,7 +85,7 @@ def encode_column(array: pa.Array, type_: Type) -> tuple[EncodedColumn, Bool | N
     text = array.cast(pa.string()) if type_.family == "decimal" else array
     encoded = text.cast(pa.large_binary()).dictionary_encode()
     distinct = encoded.dictionary
-    hashes = hash_texts(distinct)
+    hashes = hash_texts(distinct, key)
     order = np.argsort(hashes, kind="stable")
     ascending = hashes[order]
     twin = np.zeros(len(order) + 1, dtype=np.bool_)
@@ -146,14 +142,17 @@ def texts_differ_at(left: pa.Array, at: I64, right: pa.Array, other_at: I64) -> 
 
     One pass, without taking the texts first: of wide tables there are many columns with few texts each.
     """
-    return encode.bytes_differ(*_buffers(left), at, *_buffers(right), other_at)
+    return encode.bytes_differ(*text_buffers(left), at, *text_buffers(right), other_at)
 
 
-def _buffers(texts: pa.Array) -> tuple[I64, NDArray[np.uint8]]:
+def text_buffers(texts: pa.Array) -> tuple[I64, NDArray[np.uint8]]:
+    """(offsets, bytes) of a large_binary or large_string array without NULLs."""
     _, offsets, data = texts.buffers()
     first = texts.offset
+    if not len(texts):  # Arrow may leave out the buffers
+        return np.zeros(1, np.int64), np.empty(0, np.uint8)
     ends = np.frombuffer(offsets, np.int64)[first : first + len(texts) + 1]
-    return ends, np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    return ends, np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
 
 
 def texts_differ(left: pa.Array, right: pa.Array) -> Bool:

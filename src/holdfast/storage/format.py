@@ -4,6 +4,14 @@
 or not at all, and of two processes that create a workspace at once exactly one writes it.
 A folder with other things in it is refused, so that a wrong path never strews state over a
 user's files.
+
+The marker holds the secret by which the workspace hashes texts (`text_key`), drawn when it is made.
+Formats are never refused for being old: what a format lacks has a meaning of its own here.
+
+| format | what is new |
+|---|---|
+| 5 | texts are hashed by xxHash64 with fixed seeds, so whoever writes the values can make them collide |
+| 6 | texts are hashed by SipHash-2-4 with the key of the marker |
 """
 
 from __future__ import annotations
@@ -12,14 +20,20 @@ import contextlib
 import json
 import os
 import secrets
+from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from holdfast.errors import DamagedFileError, StateFormatError, WorkspaceError, listing
 from holdfast.storage.files import sync_folder
 
-FORMAT = 5
+FORMAT = 6
+OLDEST = 5
 MARKER = "holdfast.json"
+
+# Two words of 64 bits.
+Key = tuple[int, int]
 
 # The marker under way; a crash may leave one behind, and nobody reads it.
 _UNDER_WAY = f".{MARKER}."
@@ -42,7 +56,8 @@ def create_marker(root: Path) -> bool:
                 f"the folder {str(root)!r} is no holdfast workspace and is not empty: "
                 f"it holds {listing(names, 3)}. Nothing was written. Name a new or an empty folder."
             )
-        content = json.dumps({"format": FORMAT, "holdfast": _release()}) + "\n"
+        marker = {"format": FORMAT, "holdfast": _release(), "key": secrets.token_hex(16)}
+        content = json.dumps(marker) + "\n"
         with open(temporary, "x", encoding="utf-8") as file:
             file.write(content)
             file.flush()
@@ -72,6 +87,34 @@ def create_marker(root: Path) -> bool:
 
 def check_marker(root: Path) -> int:
     """The format of a workspace that this holdfast can read, or the error that says why it cannot."""
+    version: int = _marker(root)["format"]
+    return version
+
+
+def text_key(root: Path) -> Key | None:
+    """The secret by which a workspace hashes texts; None where it hashes them with fixed seeds (format 5).
+
+    Cost: a `stat`; the marker is read once in a process.
+    """
+    try:
+        status = os.stat(root / MARKER)
+    except OSError:
+        check_marker(root)  # says what is wrong
+        raise
+    return _key(root, status.st_ino, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _key(root: Path, inode: int, modified_ns: int) -> Key | None:
+    """By inode and time as well: a workspace may be removed, and another one made in its place."""
+    marker = _marker(root)
+    if marker["format"] < FORMAT:
+        return None
+    secret = bytes.fromhex(marker["key"])
+    return int.from_bytes(secret[:8], "little"), int.from_bytes(secret[8:], "little")
+
+
+def _marker(root: Path) -> dict[str, Any]:
     try:
         content = (root / MARKER).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -95,25 +138,28 @@ def check_marker(root: Path) -> int:
         ) from error
     try:
         marker = json.loads(content)
-        found = marker["format"]
-        if type(found) is not int or found < 1:
-            raise ValueError(found)
+        version = marker["format"]
+        if type(version) is not int or version < 1:
+            raise ValueError(version)
+        if version == FORMAT and len(bytes.fromhex(marker["key"])) != 16:
+            raise ValueError(marker["key"])
     except (ValueError, KeyError, TypeError, RecursionError):
         raise DamagedFileError(
-            f"the file {MARKER!r} of the workspace {str(root)!r} is damaged: it does not name a format. "
-            f'Restore it from a backup; a workspace of this release has {{"format": {FORMAT}}} in it.'
+            f"the file {MARKER!r} of the workspace {str(root)!r} is damaged: it does not name a format and a "
+            "key. Restore it from a backup: without its key the workspace cannot be read. Or rebuild it with "
+            "'holdfast track' in a new folder."
         ) from None
-    if found > FORMAT:
+    if version > FORMAT:
         raise StateFormatError(
-            f"the workspace has format {found}; this holdfast reads {FORMAT}. "
+            f"the workspace has format {version}; this holdfast reads {OLDEST} to {FORMAT}. "
             "Upgrade holdfast, or rebuild with 'holdfast track'."
         )
-    if found < FORMAT:
+    if version < OLDEST:
         raise StateFormatError(
-            f"the workspace has format {found}, of an older holdfast; this one reads {FORMAT}. "
+            f"the workspace has format {version}, of an older holdfast; this one reads {OLDEST} to {FORMAT}. "
             "Use the older release for it, or rebuild it with 'holdfast track'."
         )
-    return found
+    return dict(marker)
 
 
 def _release() -> str:

@@ -47,6 +47,7 @@ from holdfast.storage.codes import (
     texts_differ_at,
 )
 from holdfast.storage.files import FileRef, read_file, unique_name, write_file
+from holdfast.storage.format import Key, text_key
 from holdfast.storage.tables import OrderKey, SegmentRef
 
 U64 = NDArray[np.uint64]
@@ -61,7 +62,14 @@ MAX_ROWS = 1 << 24
 
 
 class CodeCollisionError(HoldfastError):
-    """Two segments hold different texts under one code, so they cannot become one segment."""
+    """Segments hold different texts under one code, so they cannot become one segment.
+
+    The others can do without `apart`: the numbers of segments that differ from an earlier one.
+    """
+
+    def __init__(self, apart: frozenset[int]) -> None:
+        super().__init__(f"the texts of segments {sorted(apart)} share codes with other texts")
+        self.apart = apart
 
 
 class Segment:
@@ -95,6 +103,11 @@ class Segment:
         if found is None:
             found = self._texts[column] = self._bundle.arrow(f"texts.{column}")
         return found
+
+    @cached_property
+    def key(self) -> Key | None:
+        """By which the texts of the workspace are hashed."""
+        return text_key(self.root)
 
     @cached_property
     def row_hashes(self) -> U64:
@@ -217,18 +230,19 @@ def by_row_id(witnesses: I64, left: Segment, right: Segment) -> I64:
     return out
 
 
-def encode_rows(table: pa.Table, schema: Schema) -> list[list[EncodedColumn]]:
+def encode_rows(table: pa.Table, schema: Schema, key: Key | None) -> list[list[EncodedColumn]]:
     """Encode a table whose columns are typed as the schema says; one list of columns per segment.
+
+    `key` is that of the workspace.
 
     Almost always one. Rows whose text collides with another's code in any column go to a further one.
     """
     if len(table) > MAX_ROWS:
-        return [
-            s for i in range(0, len(table), MAX_ROWS) for s in encode_rows(table.slice(i, MAX_ROWS), schema)
-        ]
+        slices = [table.slice(i, MAX_ROWS) for i in range(0, len(table), MAX_ROWS)]
+        return [columns for rows in slices for columns in encode_rows(rows, schema, key)]
     columns, rejected = [], np.zeros(len(table), dtype=np.bool_)
     for c, column in enumerate(schema.columns):
-        encoded, clash = encode_column(combined(table.column(c)), column.type)
+        encoded, clash = encode_column(combined(table.column(c)), column.type, key)
         columns.append(encoded)
         if clash is not None:
             rejected |= clash
@@ -236,16 +250,20 @@ def encode_rows(table: pa.Table, schema: Schema) -> list[list[EncodedColumn]]:
         return [columns]
     apart = pa.array(rejected)
     return [
-        *encode_rows(table.filter(pa.array(~rejected)), schema),
-        *encode_rows(table.filter(apart), schema),
+        *encode_rows(table.filter(pa.array(~rejected)), schema, key),
+        *encode_rows(table.filter(apart), schema, key),
     ]
 
 
-def row_hashes(columns: Sequence[EncodedColumn], locator: Sequence[int], n_rows: int) -> U64:
-    """The hash of each row on the locator's columns; equal content, equal hash, in any segment."""
-    hashes = np.zeros(n_rows, dtype=np.uint64)
-    for c in locator:
-        encode.mix_column(hashes, columns[c].dictionary, columns[c].codes)
+def row_hashes(columns: Iterable[tuple[U64, I32]], n_rows: int, key: Key | None) -> U64:
+    """The hash of each row on some columns (dictionary, codes): equal content, equal hash, in any segment.
+
+    It starts from the key of the workspace. Nobody who does not know it can write many rows of one hash,
+    which would all have to be compared.
+    """
+    hashes = np.full(n_rows, 0 if key is None else key[0], dtype=np.uint64)
+    for dictionary, codes in columns:
+        encode.mix_column(hashes, dictionary, codes)
     return hashes
 
 
@@ -268,7 +286,8 @@ def write_segment(
         "codes": np.concatenate([c.codes for c in columns]) if columns else np.empty(0, np.int32),
     }
     if locator or not columns:
-        hashes = row_hashes(columns, locator, n_rows)
+        located = ((columns[c].dictionary, columns[c].codes) for c in locator)
+        hashes = row_hashes(located, n_rows, text_key(root))
         order = np.argsort(hashes).astype(np.int32)
         arrays |= {"row_hashes": hashes[order], "row_order": order}
     if row_ids is not None:
@@ -338,7 +357,8 @@ def merge_segments(
     """One segment with the live rows of several, in the order of their ids.
 
     Values that only deleted rows had leave the dictionaries. Cost: a sort of the distinct values
-    and a pass over the codes. Raises CodeCollisionError when two texts share a code.
+    and a pass over the codes. Raises CodeCollisionError when texts share a code, which keyed hashes
+    do by chance alone: among a thousand million texts of a column once in forty tables.
     """
     keep = [np.flatnonzero(s.live) for s in segments]
     ids = np.concatenate([s.row_ids(k) for s, k in zip(segments, keep, strict=True)])
@@ -352,8 +372,10 @@ def merge_segments(
         texts = None
         if column.type.hashed:
             all_texts = pa.concat_arrays([s.texts(c) for s in segments])
-            if texts_differ(all_texts, all_texts.take(pa.array(first[inverse]))).any():
-                raise CodeCollisionError(f"two texts of column {column.name!r} share a code")
+            differ = np.flatnonzero(texts_differ(all_texts, all_texts.take(pa.array(first[inverse]))))
+            if len(differ):
+                others = np.unique(np.searchsorted(starts, differ, side="right") - 1)
+                raise CodeCollisionError(frozenset(segments[i].ref.number for i in others.tolist()))
             texts = all_texts.take(pa.array(first))
         codes = np.empty(len(ids), dtype=np.int32)
         at = 0
