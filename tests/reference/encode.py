@@ -32,9 +32,9 @@ def mix(x: int) -> int:
     return x ^ x >> 32
 
 
-def row_hash(codes: Sequence[int | None]) -> int:
+def row_hash(codes: Sequence[int | None], start: int = 0) -> int:
     """The hash of a row from the value codes of its columns; None for NULL."""
-    found = 0
+    found = start
     for code in codes:
         found = mix((found * 11400714785074694791 + (NULL_IN_ROW if code is None else code)) & WORD)
     return found
