@@ -65,9 +65,10 @@ def _candidates() -> Iterator[tuple[Path, bool]]:
         yield Path(chosen).absolute() / name, False
     yield KERNELS / "__pycache__", False
     base = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(base):  # the specification says to ignore it then
-        base = os.path.join(os.path.expanduser("~"), ".cache")
-    if os.path.isabs(base):  # a user without an entry among the users has no home
+    home = os.path.expanduser("~")  # stays as it is for a user who is not among the users
+    if not os.path.isabs(base) and os.path.isabs(home) and os.path.isdir(home):
+        base = os.path.join(home, ".cache")
+    if os.path.isabs(base):
         yield Path(base, "holdfast", name), True
     # Not tempfile.gettempdir(), which may answer with the current folder.
     for base in (os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp"):
