@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 import time
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from holdfast.app.report.changes import print_events
 from holdfast.app.report.rows import print_rows
 from holdfast.discovery.links import Link, Linkage, Reason
 from holdfast.inspection import IndExplanation
+from holdfast.kernels import activity, compiling
 from holdfast.model.change import Change, DependencyChange, Pair, TableChange, WitnessRow
 from holdfast.model.dependency import Ind, Side, Ucc
 
@@ -401,13 +403,74 @@ def test_an_explanation_names_the_batch_and_its_rows(tmp_path: Path) -> None:
     assert "these rows are there still" in text
 
 
-def test_progress_is_shown_on_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None:
+class _Lines(io.StringIO):
+    """A file that can be waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changed = threading.Condition()
+
+    def write(self, text: str) -> int:
+        with self.changed:
+            self.changed.notify_all()
+            return super().write(text)
+
+    def wait_for(self, line: str) -> None:
+        with self.changed:
+            assert self.changed.wait_for(lambda: re.search(line, self.getvalue()), timeout=60), (
+                self.getvalue()
+            )
+
+
+def test_progress_off_a_terminal_is_a_line_when_it_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.StringIO()
+    with report.progress_on(Paper(file)) as hook:  # which has all the patience that there is
+        hook("reading", 0, 1)
+    assert file.getvalue() == ""
+    monkeypatch.setattr(paper, "WORD_AFTER_S", 0.001)
+    lines = _Lines()
+    with report.progress_on(Paper(lines)) as hook:
+        lines.wait_for(r"^preparing, \d+ s\n$")
+        hook("reading [red]", 1, 4)
+        lines.wait_for(r"\nreading \[red\] 1/4, \d+ s\n$")
+        hook("writing", 0, 0)
+        lines.wait_for(r"1/4, \d+ s\nwriting, \d+ s\n$")
+
+
+def test_progress_survives_that_nobody_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paper, "WORD_AFTER_S", 0.001)
+    lines = io.StringIO()
+    lines.close()
+    with report.progress_on(Paper(lines, terminal=False)) as hook:
+        hook("reading", 0, 1)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_compiling_is_told_whatever_the_stage(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paper, "PATIENCE_S", 0.0)
-    with report.progress_on(Paper(io.StringIO())) as hook:
-        assert hook is None
+    monkeypatch.setattr(paper, "WORD_AFTER_S", 0.001)
+    monkeypatch.setattr(activity, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(activity, "LINGER_S", 1e9)
+    monkeypatch.setattr(activity, "_until", -1e9)
+    lines = _Lines()
+
+    @compiling.njit()
+    def doubled(x: int) -> int:
+        return 2 * x
+
+    doubled.py_func.__module__ = "holdfast.kernels.of_a_test"
+    with report.progress_on(Paper(lines, width=80, terminal=terminal)) as hook:
+        hook("reading", 0, 1)
+        lines.wait_for("reading")
+        n_compiled = activity._n_compiled
+        assert doubled(21) == 42
+        lines.wait_for(rf"compiling kernels, once.*\({n_compiled + 1} so far\)")
+
+
+def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paper, "PATIENCE_S", 0.0)
     file = io.StringIO()
     with report.progress_on(Paper(file, width=80, terminal=True)) as hook:
-        assert hook is not None
         hook("starting Spark", 0, 0)
         time.sleep(0.3)
         hook("reading [red]", 1, 4)

@@ -25,8 +25,9 @@ stores to one place, were slower), 5 ns with the hash table. Nothing is as large
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from holdfast.kernels.compiling import njit
 
 from .encode import frozen, mix
 

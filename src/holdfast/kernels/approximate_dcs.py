@@ -37,8 +37,8 @@ Sets are sorted by size, then by words, so equal covers are equal arrays.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from holdfast.kernels.compiling import njit
 from holdfast.kernels.dc_hitting_sets import (
     EQ,
     GE,
@@ -55,8 +55,6 @@ from holdfast.kernels.dc_hitting_sets import (
     masks_of,
 )
 from holdfast.kernels.masks import WORD_BITS, Indices, Masks, as_masks, n_words_for, unique_masks, word_lowest
-
-# Only intrinsics cross from one module's kernels to another's (see `holdfast.kernels.hitting_sets`).
 
 # After so many entries of lists and words of bitsets the search returns: tenths of a second.
 LOOKS_PER_CALL = 1 << 26

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from holdfast.kernels.compiling import njit
 from holdfast.kernels.encode import frozen, mix
 
 U64 = NDArray[np.uint64]

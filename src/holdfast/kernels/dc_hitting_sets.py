@@ -42,9 +42,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from holdfast.kernels.compiling import njit
 from holdfast.kernels.masks import (
     WORD_BITS,
     Flags,
@@ -57,8 +57,6 @@ from holdfast.kernels.masks import (
     word_lowest,
     word_popcount,
 )
-
-# Only intrinsics cross from one module's kernels to another's (see `holdfast.kernels.hitting_sets`).
 
 EQ, NE, LT, LE, GT, GE = range(6)
 # The operators that hold under each outcome, one bit each: <, =, >, NULL on one side. An unordered group has

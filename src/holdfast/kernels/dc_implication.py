@@ -26,8 +26,9 @@ counting certain literals instead would look at every clause of every literal.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from holdfast.kernels.compiling import njit
 
 from .masks import WORD_BITS, Flags, Indices, Masks, as_masks, n_words_for, word_lowest
 

@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from holdfast.kernels.compiling import njit
 
 from .encode import frozen
 

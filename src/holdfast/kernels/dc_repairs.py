@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 
+from holdfast.kernels.compiling import njit
 from holdfast.kernels.dc_hitting_sets import (
     JOINS,
     UNBOUNDED,

@@ -11,8 +11,9 @@ import secrets
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from holdfast.kernels.compiling import njit
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]

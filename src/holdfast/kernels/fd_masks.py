@@ -13,8 +13,8 @@ Masks are as in `holdfast.kernels.masks`.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from holdfast.kernels.compiling import njit
 from holdfast.kernels.masks import Flags, Indices, Masks, as_masks, popcounts, word_popcount
 
 _ZERO = np.uint64(0)

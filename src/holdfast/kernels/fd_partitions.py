@@ -24,8 +24,9 @@ is in no cluster, and a NULL in A makes its cluster vary.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from holdfast.kernels.compiling import njit
 
 from .encode import frozen, mix
 from .masks import unique_masks, word_lowest

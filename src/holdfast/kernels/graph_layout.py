@@ -19,10 +19,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from holdfast.kernels.circles import packed
+from holdfast.kernels.compiling import njit
 from holdfast.kernels.encode import frozen
 from holdfast.kernels.graph import components
 

@@ -28,8 +28,8 @@ The number of sets may be exponential in the number of columns; a caller who can
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from holdfast.kernels.compiling import njit
 from holdfast.kernels.masks import (
     WORD_BITS,
     Indices,
@@ -44,9 +44,7 @@ from holdfast.kernels.masks import (
     word_popcount,
 )
 
-# Only intrinsics cross from one module's kernels to another's: Numba's cache looks at the file of a kernel,
-# not at those it calls, so a kernel that called another module's kernels would go on using their old code.
-# And no kernel assigns to slices: the text of the error that cannot occur takes seconds to compile.
+# No kernel assigns to slices: the text of the error that cannot occur takes seconds to compile.
 
 STEPS_PER_CALL = 1 << 22
 FIRST_CAPACITY = 1 << 10

@@ -26,8 +26,9 @@ the largest scale at which it has at most 15 digits, and loses its zeros there a
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from holdfast.kernels.compiling import njit
 
 from .encode import _xxh64, float_codes, floats_of_codes, frozen, mix
 from .siphash import siphash

@@ -20,9 +20,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from holdfast.kernels.compiling import njit
 
 Masks = NDArray[np.uint64]
 Indices = NDArray[np.int64]

@@ -13,8 +13,9 @@ number of pairs.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from holdfast.kernels.compiling import njit
 
 from .encode import frozen, mix
 

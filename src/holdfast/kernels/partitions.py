@@ -14,8 +14,9 @@ chunk has refuted is not looked at again.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from holdfast.kernels.compiling import njit
 
 from .encode import frozen, mix
 from .pairs import WITNESSES

@@ -18,9 +18,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from holdfast.kernels.compiling import njit
 from holdfast.kernels.encode import frozen
 from holdfast.kernels.masks import word_lowest
 

@@ -12,8 +12,9 @@ Cost: one pass, a few nanoseconds per field. Memory: the block.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from holdfast.kernels.compiling import njit
 
 RECORD_START = 0  # nothing of the record yet: a line end here is a blank line
 FIELD_START = 1  # a quote here opens a quoted part

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from holdfast.kernels.compiling import njit
 from holdfast.kernels.encode import frozen
 from holdfast.kernels.masks import word_lowest, word_popcount
 from holdfast.kernels.rarest_value import (

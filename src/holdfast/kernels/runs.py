@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from holdfast.kernels.compiling import njit
 from holdfast.kernels.encode import frozen
 
 U64 = NDArray[np.uint64]

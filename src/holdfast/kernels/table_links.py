@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from holdfast.kernels.compiling import njit
 from holdfast.kernels.encode import frozen
 
 I32 = NDArray[np.int32]

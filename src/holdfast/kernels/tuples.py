@@ -9,8 +9,9 @@ code, never by a hash.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from holdfast.kernels.compiling import njit
 
 from .encode import factorize, frozen
 

@@ -13,9 +13,9 @@ each column of the part, so only long postings are worth one.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from holdfast.kernels.compiling import njit
 from holdfast.kernels.encode import frozen
 
 U64 = NDArray[np.uint64]

@@ -7,8 +7,9 @@ offsets[i]:offsets[i + 1], sorted by (h1, h2), none twice. The two hashes togeth
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from holdfast.kernels.compiling import njit
 
 from .encode import frozen
 

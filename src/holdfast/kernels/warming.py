@@ -1,45 +1,65 @@
-"""Compile every kernel into Numba's on-disk cache: `python -m holdfast.kernels`.
+"""Compile every kernel into the cache on disk: `python -m holdfast.kernels`.
 
-Part of the set-up, so that neither the first batch nor each of Spark's workers pays for it. A module
-takes part by having a function `warm_up()` that calls its kernels once per signature on tiny arrays.
-Modules are compiled beside each other, on all cores: minutes of work, of which each file of the cache
-belongs to one module.
+Part of the set-up, so that neither the first batch nor each of Spark's workers pays for it. Run by whoever
+installs, it serves all users of the installation. A module takes part by having a function `warm_up()` that
+calls its kernels once per signature on tiny arrays. Modules are compiled beside each other, on all cores,
+long ones first: minutes of work.
 """
 
 from __future__ import annotations
 
 import importlib
 import multiprocessing
-import pkgutil
+import os
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, wait
 
 import holdfast.kernels
+from holdfast.kernels import activity
+from holdfast.kernels.places import KERNELS, places
+
+SAY_AFTER_S = 2.0
+"""In a pipe a line is due after so long; on a terminal there is one line, always up to date."""
+SAY_AGAIN_S = 10.0
 
 
-def warm(name: str) -> bool:
-    """Compile the kernels of a module; whether it has any."""
-    warm_up = getattr(importlib.import_module(name), "warm_up", None)
-    if warm_up is None:
-        return False
-    warm_up()
-    return True
+def kernel_modules() -> list[str]:
+    """The names of all modules that have kernels, long ones first."""
+    sources = {path.stem: path.read_text(encoding="utf-8") for path in KERNELS.glob("*.py")}
+    names = [name for name, source in sources.items() if "\ndef warm_up(" in source]
+    return [f"{holdfast.kernels.__name__}.{n}" for n in sorted(names, key=lambda n: (-len(sources[n]), n))]
+
+
+def warm(name: str) -> None:
+    """Compile the kernels of a module, or load them if they are there."""
+    importlib.import_module(name).warm_up()
 
 
 def main() -> None:
     started = time.perf_counter()
-    found = pkgutil.iter_modules(holdfast.kernels.__path__, holdfast.kernels.__name__ + ".")
-    names = [m.name for m in found if m.name.rpartition(".")[2] not in ("__main__", "warming")]
-    n_warmed = 0
+    folder = places().writable
+    if folder is None:
+        sys.exit("kernels: no folder can be written. Set NUMBA_CACHE_DIR to one that can.")
+    os.umask(0o022)  # beside the sources they are for all users; a folder of one user's own is closed anyway
+    names = kernel_modules()
+    terminal = sys.stderr.isatty()
+    begin, finish = ("\r\033[K", "") if terminal else ("", "\n")
+    n_ready, said = -1, started
+    activity.watch_workers()
     # Spawned: a fork would copy whatever threads the importing process has.
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
-        runs = {pool.submit(warm, name): name for name in names}
-        for done, run in enumerate(as_completed(runs), 1):
-            n_warmed += run.result()
-            if sys.stderr.isatty():
-                told = f"kernels: compiled {done} of {len(names)} modules"
-                print(f"\r\033[K{told}", end="", file=sys.stderr, flush=True)
-    if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr)
-    print(f"kernels: {n_warmed} modules ready ({time.perf_counter() - started:.1f} s)")
+        waiting = {pool.submit(warm, name) for name in names}
+        while waiting:
+            done, waiting = wait(waiting, timeout=0.2)
+            for run in done:
+                run.result()
+            now = time.perf_counter()
+            is_news = n_ready != len(names) - len(waiting)
+            if now - said >= (SAY_AFTER_S if is_news else SAY_AGAIN_S) or (terminal and now - said >= 1):
+                n_ready, said = len(names) - len(waiting), now
+                kernels = f"{activity.compiling() or 0} so far"
+                words = f"compiling kernels, once: {kernels}, {n_ready} of {len(names)} modules ready"
+                print(f"{begin}{words}", end=finish, file=sys.stderr, flush=True)
+    print(begin if terminal else "", end="", file=sys.stderr, flush=True)
+    print(f"kernels: {len(names)} modules ready in {folder} ({time.perf_counter() - started:.1f} s)")

@@ -20,38 +20,28 @@ import contextlib
 import gc
 import importlib
 import os
-import pkgutil
 import sys
 import warnings
 from collections.abc import Iterator
-from types import ModuleType
 
 PRELOAD_SWITCH = "HOLDFAST_PRELOAD"
 """Set to 0, workers start without the kernels: to measure what the preloading is worth."""
 
 
-def kernel_modules() -> Iterator[ModuleType]:
-    """Every module of holdfast.kernels that can be imported, in order of name."""
-    package = importlib.import_module("holdfast.kernels")
-    for found in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
-        if found.name.endswith(".__main__"):
-            continue
-        # A module that fails here fails again in the task that needs it, where the error is reported;
-        # here it would only end the daemon, and Spark would say "failed to connect".
-        with contextlib.suppress(Exception):
-            yield importlib.import_module(found.name)
-
-
 def preload() -> None:
-    """Import the kernels and call each module's `warm_up()`: machine code comes from Numba's disk cache."""
+    """Import the kernels and load what the cache has of them. What it lacks is compiled by who needs it."""
     if sys.platform == "linux":
         importlib.import_module("pandas")  # and with it pyarrow: together 1 s in every worker
         importlib.import_module("pyspark.worker")
-    for module in kernel_modules():
-        warm_up = getattr(module, "warm_up", None)
-        if warm_up is not None:
-            with contextlib.suppress(Exception):
-                warm_up()
+    from holdfast.kernels import compiling, warming
+
+    for name in warming.kernel_modules():
+        # A module that fails here fails again in the task that needs it, where the error is reported;
+        # here it would only end the daemon, and Spark would say "failed to connect".
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+    with contextlib.suppress(Exception):
+        compiling.load_entries()
 
 
 @contextlib.contextmanager

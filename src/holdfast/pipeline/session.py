@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from holdfast.errors import EngineError
+from holdfast.kernels import activity
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -505,6 +506,7 @@ def _start_local(
             ) from None
     _own = _OwnSession(spark, gateway)
     atexit.register(_stop_at_exit)
+    activity.watch_workers()
     assert context is spark.sparkContext
     return spark
 

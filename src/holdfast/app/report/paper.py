@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO
 
@@ -13,7 +14,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-PATIENCE_S = 0.3
+from holdfast.kernels import activity
+from holdfast.kernels.places import places
+
+PATIENCE_S = 0.3  # on a terminal
+# Off a terminal: a line after so many seconds of silence; of the same after 5, 10, 20 ..., up to a minute.
+WORD_AFTER_S, LESS_OFTEN_S, SELDOM_S = 2.0, 5.0, 60.0
+LOOK_S = 0.25
 
 Part = str | tuple[str, str]  # a text, or a text and its style
 
@@ -78,18 +85,81 @@ def width_of(column: Sequence[Part]) -> int:
 
 
 @contextlib.contextmanager
-def progress_on(paper: Paper) -> Iterator[Callable[[str, int, int], None] | None]:
-    """A hook for `holdfast.open` that shows what is being done; None, and silence, off a terminal."""
-    if not paper.is_terminal:
-        yield None
-        return
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+def progress_on(paper: Paper) -> Iterator[Callable[[str, int, int], None]]:
+    """A hook for `holdfast.open` that shows what is being done: a moving line, or lines off a terminal."""
+    with _moving_line(paper) if paper.is_terminal else _Words(paper) as hook:
+        yield hook
+
+
+def _words(stage: str, count: str) -> tuple[str, str]:
+    """What is going on, and how far it is. Kernels are compiled inside of all stages."""
+    n_compiled = activity.compiling()
+    if n_compiled is None:
+        return stage, count
+    what = "compiling kernels, once" if places().writable else "compiling kernels"
+    return what, f"({n_compiled} so far)" if n_compiled else ""
+
+
+class _Words:
+    """Progress off a terminal: a line when there was none for WORD_AFTER_S, and then less and less often.
+
+    A run that is over sooner prints nothing; one of an hour prints some lines for each stage.
+    """
+
+    def __init__(self, paper: Paper) -> None:
+        self._file = paper.file
+        self._stage, self._count = "preparing", ""
+        self._began = self._said_at = time.monotonic()
+        self._said = ""
+        self._pause_s = WORD_AFTER_S
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="holdfast-words", daemon=True)
+
+    def __enter__(self) -> Callable[[str, int, int], None]:
+        self._thread.start()
+        return self._show
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _show(self, stage: str, done: int, total: int) -> None:
+        self._stage, self._count = stage, f"{done}/{total}" if total else ""
+
+    def _watch(self) -> None:
+        while not self._over.wait(min(LOOK_S, WORD_AFTER_S)):
+            now = time.monotonic()
+            stage, count = _words(self._stage, self._count)
+            if stage != self._said:
+                self._pause_s = WORD_AFTER_S
+            if now - self._said_at < self._pause_s:
+                continue
+            try:
+                self._file.write(f"{stage} {count}".rstrip() + f", {now - self._began:.0f} s\n")
+                self._file.flush()
+            except (OSError, ValueError):  # nobody reads, or it is closed: the run goes on
+                return
+            self._pause_s = min(max(2 * self._pause_s, LESS_OFTEN_S), SELDOM_S)
+            self._said, self._said_at = stage, now
+
+
+@contextlib.contextmanager
+def _moving_line(paper: Paper) -> Iterator[Callable[[str, int, int], None]]:
+    from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TimeElapsedColumn
+
+    class Words(ProgressColumn):
+        def __init__(self, part: int) -> None:
+            self._part = part
+            super().__init__()
+
+        def render(self, task: Task) -> Text:
+            return Text(_words(task.description, task.fields["count"])[self._part])
 
     display = Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
+        Words(0),
         BarColumn(bar_width=20),
-        TextColumn("{task.fields[count]}", markup=False),
+        Words(1),
         TimeElapsedColumn(),
         console=paper.console,
         transient=True,
