@@ -122,6 +122,13 @@ class Inspector(DcReader):
 
         return not_null_columns(self._rows(self._current(table, at)[1]))
 
+    def longest(self, table: str, at: int | None = None) -> Mapping[str, int]:
+        """The most bytes that a value of each text or binary column has, now or, while its files are there,
+        at a version. Values of deleted rows count until segments are merged."""
+        from holdfast.discovery.facts import longest_values
+
+        return longest_values(self._rows(self._current(table, at)[1]))
+
     def explain_ind(self, dependent: Side, referenced: Side) -> IndExplanation:
         """Whether one column is included in another now, since when, and which values are missing."""
         from holdfast.discovery.ind_list import inds_of

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import pytest
 from typer.testing import CliRunner
 
@@ -605,8 +606,45 @@ def test_export(shop: Shell) -> None:
 def test_export_of_keys_alone(shell: Shell) -> None:
     outcome = shell("export")
     assert (outcome.code, outcome.err) == (0, "")
+    assert "UNIQUE" not in outcome.out  # so few rows prove nothing
+    assert re.search(
+        r"-- keys of people that are not declared here: \d+ \(in \d+ rows values may", outcome.out
+    )
+    outcome = shell("export", "--all-keys")
     assert 'UNIQUE ("phone")' in outcome.out
     assert "FOREIGN KEY" not in outcome.out
+
+
+def test_what_is_exported_can_be_loaded(tmp_path: Path) -> None:
+    """A boss stands below in the file, a table has a space in its name, and a text is long."""
+    shell = Shell(tmp_path)
+    rows = [f"{i},{i + 1 if i < 120 else ''},Ann{i},{'long ' * 600}{i}" for i in range(1, 121)]
+    people = shell.file("people.csv", "\n".join(["person_id,boss_id,first,notes", *rows, ""]))
+    days = shell.file(
+        "work days.csv", "day_id,person_id\n" + "".join(f"{i},{i % 120 + 1}\n" for i in range(500))
+    )
+    assert shell("track-all", people, days, "--kinds", "ucc,ind").code == 0
+    text = shell("export", "--dialect", "duckdb").out
+    [remark] = [
+        line for line in text.split("\n") if line.startswith("-- people[boss_id] in people[person_id]")
+    ]
+    assert "it refers to its own table, and DuckDB takes no row before the one that it refers to" in remark
+    with duckdb.connect() as db:
+        db.execute(text)
+        for name, file in (("people", people), ("work days", days)):
+            db.execute(f'insert into "{name}" select * from read_csv(?)', [file])
+        foreign = "select table_name from duckdb_constraints() where constraint_type = 'FOREIGN KEY'"
+        assert db.execute(foreign).fetchall() == [("work days",)]
+        assert db.execute('select count(*) from "work days"').fetchall() == [(500,)]
+    text = shell("export", "--dialect", "postgres").out
+    assert 'FOREIGN KEY ("boss_id") REFERENCES "people" ("person_id")' in text
+    assert (
+        "-- [notes] is unique, but a value of notes has 3,003 bytes, and an index of PostgreSQL takes" in text
+    )
+    assert 'UNIQUE ("notes")' not in text
+    assert 'UNIQUE ("first")' in text
+    text = shell("export", "--format", "dbt").out
+    assert '  - name: work_days\n    config:\n      alias: "work days"\n' in text
 
 
 def test_an_export_sends_a_terminal_no_escapes(

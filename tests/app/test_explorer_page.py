@@ -35,6 +35,7 @@ from app.explorer_fake import (
 )
 from app.shell import Shell
 from holdfast.app.explorer import Explorer, ExplorerServer
+from holdfast.app.explorer.server import page_that_leads_to
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 if BROWSER is None:
@@ -505,6 +506,7 @@ def test_a_lake_that_is_not_made_up(visit: Visit, tmp_path: Path) -> None:
         thread.start()
         try:
             page = visit(at=server.address)
+            page.wait_for_url(server.page_address)
             painted(page, 2)
             expect(page.locator("#summary")).to_contain_text("3 tables")
             page.locator("#details li a", has_text="<img").click()
@@ -519,6 +521,37 @@ def test_a_lake_that_is_not_made_up(visit: Visit, tmp_path: Path) -> None:
             expect(page.locator("#tracked-table h3", has_text="Keys 2")).to_be_visible()
             expect(page.locator("#tracked-table .history > li")).to_have_count(1)
             page.goto("about:blank")  # nothing is asked of the server any more
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_the_way_in_is_open_to_who_has_the_file(tabs: Tabs, tmp_path: Path) -> None:
+    """From a file, which is another site, and with the address; the page's own address opens nothing."""
+    holdfast.open(tmp_path / "my.hold", engine="inline").close()
+    with holdfast.open(tmp_path / "my.hold", engine="inline") as ws, ExplorerServer(Explorer(ws)) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            file = tmp_path / "page.html"
+            file.write_bytes(page_that_leads_to(server.address))
+            for way in (file.as_uri(), server.address):
+                context = tabs.browser.new_context()
+                page = context.new_page()
+                assert page.goto(server.page_address).status == 403
+                page.goto("about:blank")
+                page.goto(way)
+                page.wait_for_url(server.page_address)
+                expect(page.locator("#tab-tracked")).to_be_visible()
+                [cookie] = context.cookies(server.page_address)
+                assert (cookie["httpOnly"], cookie["sameSite"], cookie["expires"]) == (True, "Strict", -1)
+                assert cookie["path"] == f"/{server.place}/"
+                assert page.evaluate("document.cookie") == ""
+                page.reload()
+                expect(page.locator("#tab-tracked")).to_be_visible()
+                page.go_back()
+                page.wait_for_url("about:blank")  # nothing on the way in was kept
+                context.close()
         finally:
             server.shutdown()
             thread.join()

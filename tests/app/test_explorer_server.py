@@ -7,11 +7,14 @@ import gzip
 import http.client
 import io
 import json
+import os
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.request
@@ -21,6 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from queue import Queue
 from typing import Any
 from urllib.parse import quote
 
@@ -172,6 +176,19 @@ class Client:
 
     server: ExplorerServer
 
+    @property
+    def cookie(self) -> str:
+        return f"holdfast={self.server.token}"
+
+    def head(self, path: str = "", method: str = "GET") -> bytes:
+        """The first lines of a request for what is below the page, without the empty line that ends them."""
+        lines = [
+            f"{method} /{self.server.place}/{path} HTTP/1.1",
+            f"Host: 127.0.0.1:{self.server.port}",
+            f"Cookie: {self.cookie}",
+        ]
+        return "".join(f"{line}\r\n" for line in lines).encode()
+
     def __call__(
         self,
         path: str = "",
@@ -181,11 +198,13 @@ class Client:
         body: bytes | None = None,
         **headers: str,
     ) -> Answer:
-        """What a path below the token gives; with `raw` the path is sent as it is."""
+        """What a path below that of the page gives who has the cookie; with `raw` it is sent as it is."""
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=10)
         given = {name.replace("_", "-"): value for name, value in headers.items()}
+        if not raw:
+            path, given = f"/{self.server.place}/{path}", {"Cookie": self.cookie, **given}
         try:
-            connection.request(method, path if raw else f"/{self.server.token}/{path}", body, given)
+            connection.request(method, path, body, given)
             got = connection.getresponse()
             return Answer(got.status, {n.lower(): v for n, v in got.getheaders()}, got.read())
         finally:
@@ -223,6 +242,14 @@ def ask(workspace: FakeWorkspace, page: Path) -> Iterator[Client]:
             thread.join()
 
 
+def all_gone(running: ExplorerServer) -> None:
+    """Waits until the server has forgotten all connections that were closed."""
+    end = time.monotonic() + 60
+    while running._strangers:
+        assert time.monotonic() < end, "connections that are closed are forgotten"
+        time.sleep(0.01)
+
+
 # --- Who is let in ----------------------------------------------------------------------------------------
 
 
@@ -233,18 +260,11 @@ def test_only_this_machine_can_reach_it(ask: Client) -> None:
 
 
 def test_the_token_is_needed_for_everything(ask: Client) -> None:
-    token = ask.server.token
-    wrong = [
-        "/",
-        "//",
-        "/app.js",
-        "/api/summary",
-        f"/{token[:-1]}/",
-        f"/{token}x/",
-        f"/x/{token}/",
-        "/favicon.ico",
-    ]
-    wrong += [f"/{token.swapcase()}/", "/%00/", f"http://127.0.0.1/{token}/", "*"]
+    token, place = ask.server.token, ask.server.place
+    wrong = ["/", "//", "/app.js", "/api/summary", "/favicon.ico", "/%00/", "*"]
+    wrong += [f"/{token[:-1]}/", f"/{token}x/", f"/x/{token}/", f"/{token.swapcase()}/"]
+    wrong += [f"http://127.0.0.1/{token}/", f"/?{token}", f"/{place}", f"/{place}/", f"/{place}/app.js"]
+    wrong += [f"/{place}/api/summary", f"/{place}x/", f"/{place}/enter/", f"/{place}/{token}/"]
     for path in wrong:
         for method in ("GET", "HEAD", "POST"):
             got = ask(path, raw=True, method=method)
@@ -255,12 +275,44 @@ def test_the_token_is_needed_for_everything(ask: Client) -> None:
     assert ask.sends(b"GET /\xff\xfe/ HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 403")
 
 
+@pytest.mark.parametrize("path", ["", "/", "/api/summary", "/index.html?q=1"])
+def test_the_token_is_exchanged_for_a_cookie(ask: Client, path: str) -> None:
+    """The address of the page has no token: nobody finds it in a browser's history, or is sent it."""
+    token, place = ask.server.token, ask.server.place
+    assert not ask.server.entered.is_set()
+    got = ask(f"/{token}{path}", raw=True)
+    assert (got.status, got.headers["location"]) == (302, f"/{place}/enter")
+    cookie = f"holdfast={token}; Path=/{place}/; HttpOnly; SameSite=Strict"
+    assert got.headers["set-cookie"] == cookie
+    assert ask.server.entered.is_set()
+    # A browser that comes from elsewhere sends no strict cookie: this page leads on, and says nothing.
+    got = ask(f"/{place}/enter", raw=True)
+    assert (got.status, got.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert b'content="0; url=./"' in got.body
+    assert token not in str(got)
+    assert ask(f"/{place}/", raw=True).status == 403
+    got = ask(f"/{place}/", raw=True, Cookie=cookie.partition(";")[0])
+    assert (got.status, got.body) == (200, PAGE["index.html"])
+    assert token not in str(got)
+
+
+def test_only_the_cookie_of_this_server_is_taken(ask: Client) -> None:
+    token = ask.server.token
+    wrong = ["", "holdfast", "holdfast=", f"holdfast={token}x", f"Holdfast={token}", f"other={token}", token]
+    wrong += [f"holdfast={ask.server.place}", f"x=holdfast={token}", f'holdfast="{token}"', "holdfast=\xff"]
+    for cookie in wrong:
+        assert ask(Cookie=cookie).status == 403, cookie
+    # Another server of this machine may have given one of the same name.
+    for cookie in (f"a=b; holdfast={token}", f"holdfast=x;holdfast={token};c", f"holdfast={token}"):
+        assert ask(Cookie=cookie).status == 200, cookie
+
+
 def test_two_servers_have_two_tokens(workspace: FakeWorkspace, page: Path) -> None:
     with (
         ExplorerServer(Explorer(workspace), folder=page) as a,
         ExplorerServer(Explorer(workspace), folder=page) as b,
     ):
-        assert a.token != b.token
+        assert len({a.token, b.token, a.place, b.place}) == 4
 
 
 @pytest.mark.parametrize(
@@ -284,33 +336,29 @@ def test_no_host_or_two_are_refused(ask: Client) -> None:
     end = b"Connection: close\r\n\r\n"
     assert ask.sends(line + end).startswith(b"HTTP/1.1 403")
     assert ask.sends(line + own + b"Host: evil\r\n" + end).startswith(b"HTTP/1.1 403")
-    assert ask.sends(line + own + end).startswith(b"HTTP/1.1 200")
-
-
-def test_the_launch_address_leads_to_the_page_once(ask: Client) -> None:
-    path = ask.server.launch_address.removeprefix(f"http://127.0.0.1:{ask.server.port}")
-    assert ask(path, raw=True, Host="evil").status == 403
-    assert ask(f"{path}/", raw=True).status == 403
-    got = ask(path, raw=True)
-    assert (got.status, got.headers["location"]) == (302, f"/{ask.server.token}/")
-    assert ask(path, raw=True).status == 403
-    assert ask("/", raw=True).status == 403
+    assert ask.sends(line + own + end).startswith(b"HTTP/1.1 302")
+    assert ask.sends(ask.head() + end).startswith(b"HTTP/1.1 200")
+    assert ask.sends(ask.head() + b"Host: evil\r\n" + end).startswith(b"HTTP/1.1 403")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 def test_nothing_but_reading(ask: Client, method: str) -> None:
-    got = ask("api/summary", method=method)
-    assert got.status == 405
-    assert got.headers["allow"] == "GET, HEAD"
-    assert got.headers["connection"] == "close"
+    for got in (
+        ask("api/summary", method=method),
+        ask(f"/{ask.server.token}/", raw=True, method=method),
+        ask("enter", method=method),
+    ):
+        assert got.status == 405
+        assert got.headers["allow"] == "GET, HEAD"
+        assert got.headers["connection"] == "close"
 
 
 def test_a_body_is_no_second_request(ask: Client) -> None:
     """What is sent along with a request is not taken for the next one."""
-    second = f"GET /{ask.server.token}/ HTTP/1.1\r\nHost: 127.0.0.1:{ask.server.port}\r\n\r\n".encode()
-    for method in (b"POST", b"GET"):
-        path = f" /{ask.server.token}/api/summary HTTP/1.1\r\nHost: 127.0.0.1:{ask.server.port}\r\n".encode()
-        got = ask.sends(method + path + b"Content-Length: %d\r\n\r\n" % len(second) + second)
+    second = ask.head() + b"\r\n"
+    for method in ("POST", "GET"):
+        first = ask.head("api/summary", method) + b"Content-Length: %d\r\n\r\n" % len(second)
+        got = ask.sends(first + second)
         assert got.count(b"HTTP/1.1 ") == 1
 
 
@@ -359,8 +407,8 @@ def test_nothing_is_said_on_the_terminal(ask: Client, capfd: pytest.CaptureFixtu
         ask(path)
     ask("/", raw=True)
     with socket.create_connection(("127.0.0.1", ask.server.port)) as s:  # a browser that hangs up
-        s.sendall(f"GET /{ask.server.token}/api/component?id=1 HTTP/1.1\r\nHost: 127.0".encode())
-    time.sleep(0.05)
+        s.sendall(ask.head("api/component?id=1")[:-10])
+    all_gone(ask.server)
     assert capfd.readouterr() == ("", "")
 
 
@@ -379,7 +427,7 @@ def test_idle_connections_are_closed(ask: Client, monkeypatch: pytest.MonkeyPatc
 def test_a_connection_is_kept_for_more(ask: Client) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", ask.server.port, timeout=10)
     for method in ("GET", "HEAD", "GET"):
-        connection.request(method, f"/{ask.server.token}/api/summary")
+        connection.request(method, f"/{ask.server.place}/api/summary", headers={"Cookie": ask.cookie})
         used = connection.sock
         assert connection.getresponse().read() or method == "HEAD"
         assert connection.sock is used
@@ -390,7 +438,7 @@ def test_many_idle_connections_keep_nobody_out(ask: Client, monkeypatch: pytest.
     monkeypatch.setattr(server, "MOST_STRANGERS", 5)
     address = ("127.0.0.1", ask.server.port)
     kept = http.client.HTTPConnection(*address, timeout=10)
-    kept.request("GET", f"/{ask.server.token}/api/summary")
+    kept.request("GET", f"/{ask.server.place}/api/summary", headers={"Cookie": ask.cookie})
     kept.getresponse().read()
     with contextlib.ExitStack() as stack:
         idle = [stack.enter_context(socket.create_connection(address, timeout=10)) for _ in range(12)]
@@ -405,13 +453,10 @@ def test_many_idle_connections_keep_nobody_out(ask: Client, monkeypatch: pytest.
             one.sendall(b"GET / HTTP/1.1\r\n\r\n")
             assert one.recv(12) == b"HTTP/1.1 403"
         # Whoever knows the token is not hung up on.
-        kept.request("GET", f"/{ask.server.token}/api/summary")
+        kept.request("GET", f"/{ask.server.place}/api/summary", headers={"Cookie": ask.cookie})
         assert kept.getresponse().status == 200
     kept.close()
-    end = time.monotonic() + 10
-    while ask.server._strangers:
-        assert time.monotonic() < end, "connections that are closed are forgotten"
-        time.sleep(0.01)
+    all_gone(ask.server)
 
 
 def test_small_answers_are_sent_at_once(ask: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -443,11 +488,6 @@ def test_files(ask: Client) -> None:
         got = ask(name)
         assert (got.status, got.headers["content-type"]) == (200, kind)
         assert got.body == PAGE[name or "index.html"]
-
-
-def test_the_address_without_its_last_slash(ask: Client) -> None:
-    got = ask(f"/{ask.server.token}", raw=True)
-    assert (got.status, got.headers["location"]) == (302, f"/{ask.server.token}/")
 
 
 @pytest.mark.parametrize(
@@ -819,37 +859,91 @@ def test_explore_serves_until_it_is_interrupted(shell: Shell) -> None:
         assert process.stdout is not None
         address = process.stdout.readline().strip()
         assert re.fullmatch(r"http://127\.0\.0\.1:[0-9]+/[A-Za-z0-9_-]{40,}/", address)
-        with urllib.request.urlopen(f"{address}api/summary", timeout=10) as got:
+        cookies = urllib.request.HTTPCookieProcessor()
+        browser = urllib.request.build_opener(cookies)
+        with browser.open(address, timeout=60) as got:
+            page = got.url.removesuffix("enter")
+            assert b"url=./" in got.read()
+        with browser.open(f"{page}api/summary", timeout=60) as got:
             assert json.load(got) == {"lake": None, "workspace": {"version": 0, "tables": []}}
-        with urllib.request.urlopen(address, timeout=10) as got:
+        with browser.open(page, timeout=60) as got:
             assert b"<title>" in got.read()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (0, "", "Ctrl-C ends it\nended\n[]\n")
 
 
-@pytest.mark.parametrize("wanted", [True, False])
-def test_explore_opens_a_browser(shell: Shell, monkeypatch: pytest.MonkeyPatch, wanted: bool) -> None:
-    shown: list[str] = []
-    has_shown = threading.Event()
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Queue[str]:
+    """What browsers are started with. There is a screen, and the server waits until one is started."""
+    addresses: Queue[str] = Queue()
 
-    def show(address: str) -> bool:
-        shown.append(address)
-        has_shown.set()
+    def start(address: str) -> bool:
+        addresses.put(address)
         return True
 
+    monkeypatch.setattr(webbrowser, "open", start)
+    monkeypatch.setattr(exploring, "_has_screen", lambda: True)
+    return addresses
+
+
+def test_a_browser_is_started_with_a_file_that_leads_to_the_page(
+    shell: Shell, opened: Queue[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other users see a browser's command line: they must not get in, however fast they are."""
+    files: list[Path] = []
+
     def serve(self: ExplorerServer) -> None:
-        assert not wanted or has_shown.wait(10)
+        address = opened.get(timeout=60)
+        assert self.token not in address
+        assert self.place not in address
+        file = Path(urllib.request.url2pathname(address.removeprefix("file://")))
+        files.append(file)
+        assert [stat.S_IMODE(path.stat().st_mode) for path in (file, file.parent)] == [0o600, 0o700]
+        assert {path.stat().st_uid for path in (file, file.parent)} == {os.geteuid()}
+        assert f'content="0; url={self.address}"' in file.read_text()
+        self.entered.set()  # as the first request does
+        end = time.monotonic() + 60
+        while file.exists():
+            assert time.monotonic() < end, "the file goes when somebody has come by it"
+            time.sleep(0.01)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(webbrowser, "open", show)
-    monkeypatch.setattr(exploring, "_has_screen", lambda: True)
     monkeypatch.setattr(ExplorerServer, "serve_forever", serve)
-    outcome = shell("explore", *([] if wanted else ["--no-browser"]))
+    assert shell("explore").code == 0
+    assert len(files) == 1
+    assert not files[0].parent.exists()
+
+
+def test_the_file_goes_at_the_end_though_nobody_came(
+    shell: Shell, opened: Queue[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def serve(self: ExplorerServer) -> None:
+        opened.put(opened.get(timeout=60))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ExplorerServer, "serve_forever", serve)
+    assert shell("explore").code == 0
+    file = Path(urllib.request.url2pathname(opened.get().removeprefix("file://")))
+    assert file.name == "page.html"
+    assert not file.parent.exists()
+
+
+def test_no_browser_if_not_wanted_or_without_a_place_for_the_file(
+    shell: Shell, opened: Queue[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def serve(self: ExplorerServer) -> None:
+        assert threading.current_thread() is threading.main_thread()
+        assert all(thread.name != "browser" for thread in threading.enumerate())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ExplorerServer, "serve_forever", serve)
+    assert shell("explore", "--no-browser").code == 0
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    outcome = shell("explore")
     assert outcome.code == 0
-    assert len(shown) == wanted
-    # Other users see the command line of a browser: what stands in it leads to the page only once.
-    assert all(address.startswith("http://127.0.0.1:") and address != outcome.out for address in shown)
+    assert outcome.out.startswith("http://127.0.0.1:")
+    assert opened.empty()
 
 
 def test_a_screen_and_a_terminal_are_needed_for_a_browser(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,6 +129,15 @@ def test_columns_without_null(tmp_path: Path) -> None:
     assert ws.not_null("t") == {"a", "b"}
 
 
+def test_the_longest_values(tmp_path: Path) -> None:
+    ws = holdfast.open(tmp_path / "w", engine="inline")
+    ws.track("t", pa.table({"a": ["x", "öö", None], "n": [1, 2, 3], "b": [b"", b"\0" * 9, b"z"]}))
+    ws.apply("t", inserts=pa.table({"a": ["", "𝄞𝄞"], "n": [4, 5], "b": pa.nulls(2, pa.binary())}))
+    assert ws.longest("t") == {"a": 8, "b": 9}
+    ws.track("none", pa.table({"a": pa.array([], pa.string())}))
+    assert ws.longest("none") == {"a": 0}
+
+
 def test_an_append_only_table_takes_less_space(tmp_path: Path) -> None:
     chance = np.random.default_rng(1)
     rows = pa.table({"a": np.arange(20_000), "b": chance.integers(0, 50, 20_000), "c": chance.random(20_000)})

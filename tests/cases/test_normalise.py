@@ -414,7 +414,7 @@ def test_a_terminal_is_spared_long_lists() -> None:
 
 def test_script() -> None:
     proposed = normalise("orders", COLUMNS, ORDERS)
-    source = ExportTable("orders", SCHEMA, 10, not_null=frozenset({"order_id", "zip"}))
+    source = ExportTable("orders", SCHEMA, 1_000, not_null=frozenset({"order_id", "zip"}))
     title, _, script = normal_form_sql(proposed, source, "postgres", version=4).partition("\n")
     assert title == (
         "-- holdfast, version 4 of the workspace: orders in BCNF, with respect to the FDs used; "

@@ -85,14 +85,25 @@ def _numbers(codes: U64, type_: Type) -> NDArray[np.float64]:
 
 
 def _mean_length(segments: Sequence[Segment], c: int) -> float | None:
-    lengths = [(t, len(t)) for s in segments if (t := s.texts(c)) is not None and len(t)]
-    if not lengths:
-        return None
-    total = 0
-    for texts, n in lengths:
-        ends = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + n + 1]
-        total += int(ends[-1] - ends[0])
-    return total / sum(n for _, n in lengths)
+    ends = _text_ends(segments, c)
+    return sum(int(e[-1] - e[0]) for e in ends) / sum(len(e) - 1 for e in ends) if ends else None
+
+
+def _text_ends(segments: Sequence[Segment], c: int) -> list[NDArray[np.int64]]:
+    """Where the texts of a column's dictionaries begin and end, in bytes; n + 1 numbers for n texts."""
+    found = [t for s in segments if (t := s.texts(c)) is not None and len(t)]
+    return [np.frombuffer(t.buffers()[1], np.int64)[t.offset : t.offset + len(t) + 1] for t in found]
+
+
+def longest_values(relation: Relation) -> dict[str, int]:
+    """The bytes of the longest value of each text or binary column. Cost: a pass over the dictionaries, which
+    still have the values of deleted rows until segments are merged."""
+    segments = [open_segment(relation.root, s, relation.schema) for s in relation.segments if s.n_live]
+    return {
+        name: max((int(np.diff(e).max()) for e in _text_ends(segments, c)), default=0)
+        for c, (name, type_) in enumerate(zip(relation.schema.names, relation.schema.types, strict=True))
+        if type_.family in ("text", "binary")
+    }
 
 
 def not_null_columns(relation: Relation) -> frozenset[str]:

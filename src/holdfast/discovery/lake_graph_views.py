@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from holdfast.discovery.lake_catalogue import I32, LakeCatalogue
+from holdfast.discovery.lake_joins import rounded_scores
 from holdfast.discovery.lake_pages import ROWS_AT_ONCE, RowGroups, arrow, numbers
 from holdfast.errors import UsageError
 from holdfast.model.lake import (
@@ -121,7 +122,8 @@ class GraphViews:
             rows = files.read(group, _EDGES[1:])
             ends = [self._catalogue.names_of(numbers(rows.column(i))) for i in (0, 1)]
             names = ["dep_table", "ref_table", "dependent", "referenced", "n_inds", "score"]
-            columns = [rows.column(0), rows.column(1), *ends, rows.column(2), rows.column(3)]
+            score = arrow(rounded_scores(numbers(rows.column(3))))
+            columns = [rows.column(0), rows.column(1), *ends, rows.column(2), score]
             yield from pa.table(columns, names=names).to_batches()
 
     def _drawn(self, component: int, cluster: int | None, name: str, max_edges: int) -> LakeGraph:
@@ -145,14 +147,14 @@ class GraphViews:
 
         Each table's best link comes before second ones of others: the best of all may lie in a few cliques.
         """
-        kept: list[NDArray[Any]] = [np.empty(0, t) for t in (np.int64, np.int64, np.float32, np.int64)]
+        kept: list[NDArray[Any]] = [np.empty(0, t) for t in (np.int64, np.int64, np.float64, np.int64)]
         n = 0
         for rows in self._pieces("edges", _EDGES, component):
             ends = [numbers(rows.column(k)) for k in ("dep_table", "ref_table")]
             at = [np.minimum(np.searchsorted(tables, end), max(len(tables) - 1, 0)) for end in ends]
             inside = (tables[at[0]] == ends[0]) & (tables[at[1]] == ends[1])
             n += int(inside.sum())
-            found = [*at, numbers(rows.column("score")), numbers(rows.column("n_inds"))]
+            found = [*at, rounded_scores(numbers(rows.column("score"))), numbers(rows.column("n_inds"))]
             kept = [np.concatenate([old, new[inside]]) for old, new in zip(kept, found, strict=True)]
             kept = _strongest(kept, limit)
         start, end, score, n_inds = (column.tolist() for column in kept)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ F64 = NDArray[np.float64]
 
 _COLUMNS = ("dependent", "referenced", "shared")
 SAMPLES = 5
+SCORE_DIGITS = 6  # what a score is made of is kept in single precision: the seventh digit is noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,10 @@ class Measures:
 
 
 def measured(catalogue: LakeCatalogue, inds: Inds) -> Measures:
-    """The measures of inclusions: score = containment * cbrt(coverage * uniqueness * distinctive)."""
+    """The measures of inclusions: score = containment * cbrt(coverage * uniqueness * distinctive).
+
+    The score is rounded to SCORE_DIGITS.
+    """
     own = catalogue.sizes[inds.dependent].astype(np.float64)
     other = catalogue.sizes[inds.referenced].astype(np.float64)
     rows = catalogue.n_rows[inds.referenced]
@@ -75,8 +79,28 @@ def measured(catalogue: LakeCatalogue, inds: Inds) -> Measures:
     containment = inds.shared / np.maximum(own, 1)
     uniqueness = np.minimum(other / np.maximum(rows, 1), 1.0)
     distinctive = catalogue.rarity[inds.dependent] * own / (own + 2)
-    score = containment * np.cbrt(coverage * uniqueness * distinctive)
+    score = rounded_scores(containment * np.cbrt(coverage * uniqueness * distinctive))
     return Measures(coverage, containment, uniqueness, distinctive, score)
+
+
+def rounded_scores(scores: NDArray[np.floating[Any]]) -> F64:
+    """Scores as they are told: those of inclusions, and those of links, which are kept in single precision.
+
+    >>> rounded_scores(np.array([0.7], np.float32)).tolist()
+    [0.7]
+    """
+    rounded: F64 = np.round(scores.astype(np.float64), SCORE_DIGITS)
+    return rounded
+
+
+def reaches(scores: F64, least: float) -> Bool:
+    """Which rounded scores are at least so high.
+
+    The score of a link and that of the inclusion it comes from may be rounded apart, and a half that was
+    worked out is a little less than a half at times: what misses the least score by so little reaches it.
+    """
+    good: Bool = scores > least - 2 * 10.0**-SCORE_DIGITS
+    return good
 
 
 def pieces(
@@ -130,7 +154,7 @@ def best(
     kept, scores, n = Inds.none(), np.empty(0), 0
     for piece in found:
         score = measured(catalogue, piece).score
-        good = score >= min_score
+        good = reaches(score, min_score)
         n += int(good.sum())
         if len(kept) >= limit > 0:
             good &= score >= scores[-1]

@@ -5,17 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
 from holdfast.app.calls import note, open_workspace, reported
 from holdfast.app.report import Paper, name_text, plural, safe
 from holdfast.errors import UsageError, shorten_path
+
+if TYPE_CHECKING:
+    from holdfast.app.explorer import ExplorerServer
 
 
 class GraphFormat(StrEnum):
@@ -52,15 +56,12 @@ def explore(
         with open_workspace(ctx) as ws:
             explorer = Explorer(ws)
             with ExplorerServer(explorer, port, debug=ctx.obj.debug) as server:
+                print(server.address, flush=True)
+                note("Ctrl-C ends it")
+                wanted = not no_browser and _has_screen()
                 try:
-                    print(server.address, flush=True)
-                    note("Ctrl-C ends it")
-                    if not no_browser and _has_screen():
-                        # Some browsers return only when they are closed.
-                        threading.Thread(
-                            target=_show, args=(server.launch_address,), name="browser", daemon=True
-                        ).start()
-                    server.serve_forever()
+                    with _shown(server) if wanted else contextlib.nullcontext():
+                        server.serve_forever()
                 except KeyboardInterrupt:
                     note("ended")
             explorer.close()
@@ -76,11 +77,36 @@ def _shows_to_a_person() -> bool:
     return sys.stdout.isatty()
 
 
-def _show(address: str) -> None:
+@contextlib.contextmanager
+def _shown(server: ExplorerServer) -> Iterator[None]:
+    """Opens the page in a browser, by a file that leads there: other users see a browser's command line.
+
+    The folder is for its user alone, and so is the file. The file goes when somebody has come by it, or at
+    the end. Where there can be no such file, the address that is printed has to do.
+    """
+    from holdfast.app.explorer.server import page_that_leads_to
+
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            temporary = tempfile.TemporaryDirectory(prefix="holdfast-", ignore_cleanup_errors=True)
+            file = Path(stack.enter_context(temporary), "page.html")  # a folder of mode 0700
+            with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as page:
+                page.write(page_that_leads_to(server.address))
+            # Some browsers return only when they are closed.
+            threading.Thread(target=_show, args=(server, file), name="browser", daemon=True).start()
+        try:
+            yield
+        finally:
+            server.entered.set()  # nobody comes any more
+
+
+def _show(server: ExplorerServer, file: Path) -> None:
     import webbrowser
 
     with contextlib.suppress(webbrowser.Error, OSError):
-        webbrowser.open(address)
+        if webbrowser.open(file.as_uri()):
+            server.entered.wait()
+        file.unlink(missing_ok=True)
 
 
 # -- for other tools ---------------------------------------------------------------------------------------

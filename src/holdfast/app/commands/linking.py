@@ -152,4 +152,4 @@ def export_table(
 
     keys = tuple(k.columns for k in ws.dependencies("ucc", name, at) if isinstance(k, Ucc))
     schema, n_rows, not_null = ws.schema(name, at), ws.n_rows(name, at), ws.not_null(name, at)
-    return ExportTable(name, schema, n_rows, keys, primary, not_null)
+    return ExportTable(name, schema, n_rows, keys, primary, not_null, ws.longest(name, at))

@@ -1,7 +1,12 @@
 """The web server of the page: for the browser of the person who started it, and for nobody else.
 
 - It listens on 127.0.0.1 only. Other users of the machine, and pages of other sites, can reach that too; so
-  the first part of every path is a random token, and whoever does not know it is told 403 and nothing else.
+  whoever does not know a random token is told 403 and nothing else.
+- The token is shown once: the address with the token gives a cookie (HttpOnly, SameSite=Strict) and leads on
+  to the page, whose address has no token. A browser keeps and tells addresses; a cookie it keeps to itself.
+- A browser sends a cookie to every port of 127.0.0.1, so to servers of other users, too. Therefore the cookie
+  is for one path only, that of the page, and that path is random: both are needed, and neither tells the
+  other.
 - The Host header must name this very server: a foreign site whose name is made to point at 127.0.0.1 (DNS
   rebinding) sends its own name.
 - It only reads: GET and HEAD. The files of the page are read at the start and looked up by name, so no path
@@ -50,7 +55,7 @@ HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",  # the address has the token in it
+    "Referrer-Policy": "no-referrer",  # the first address has the token in it
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -69,6 +74,10 @@ CONTENT_TYPES = {
     ".txt": "text/plain; charset=utf-8",
 }
 INDEX = "index.html"
+COOKIE = "holdfast"
+# Where the token's address leads: the browser comes from another site there (a file, a chat), and sends no
+# cookie that is strict. From this page on to that of the workspace it stays on one site.
+ENTRANCE = "enter"
 
 
 @dataclass(frozen=True)
@@ -99,11 +108,19 @@ def page_files(folder: Traversable | None = None) -> dict[str, _Body]:
     return found
 
 
-class ExplorerServer(ThreadingHTTPServer):
-    """Serves the page of a workspace; `address` is where, token and all.
+def page_that_leads_to(address: str) -> bytes:
+    """A page that is left at once for an address of ours; no character of ours means anything in HTML."""
+    return (
+        '<!doctype html><meta charset="utf-8"><title>holdfast</title>'
+        f'<meta http-equiv="refresh" content="0; url={address}"><a href="{address}">holdfast</a>\n'
+    ).encode("ascii")
 
-    `launch_address` leads there once. It is for the command line of a browser, which other users of the
-    machine can see.
+
+class ExplorerServer(ThreadingHTTPServer):
+    """Serves the page of a workspace at `page_address`, to whoever has come by `address`, token and all.
+
+    The first who did sets `entered`. No address with the token belongs on a command line: other users of the
+    machine can see those.
     """
 
     daemon_threads = True  # an idle browser must not keep the process alive
@@ -114,8 +131,8 @@ class ExplorerServer(ThreadingHTTPServer):
     ) -> None:
         self.explorer, self.debug = explorer, debug
         self.files = page_files(folder)
-        self.token, self._launch = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
-        self._launch_lock = threading.Lock()
+        self.token, self.place = secrets.token_urlsafe(32), secrets.token_urlsafe(16)
+        self.entered = threading.Event()
         self._strangers: dict[Any, None] = {}  # sockets, the oldest first
         self._strangers_lock = threading.Lock()
         try:
@@ -143,16 +160,13 @@ class ExplorerServer(ThreadingHTTPServer):
         return f"http://{ADDRESS}:{self.port}/{self.token}/"
 
     @property
-    def launch_address(self) -> str:
-        return f"http://{ADDRESS}:{self.port}/{self._launch}"
+    def page_address(self) -> str:
+        return f"http://{ADDRESS}:{self.port}/{self.place}/"
 
-    def launches(self, part: bytes) -> bool:
-        """Whether the first part of a path is the launch address; true only once."""
-        with self._launch_lock:
-            if not self._launch or not secrets.compare_digest(part, self._launch.encode()):
-                return False
-            self._launch = ""
-            return True
+    def knows(self, cookies: list[str]) -> bool:
+        """Whether one of the cookies is ours. There may be several of its name: other servers give them."""
+        pairs = (pair.strip().partition("=") for header in cookies for pair in header.split(";"))
+        return any(name == COOKIE and _same(value, self.token) for name, _, value in pairs)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._strangers_lock:
@@ -193,26 +207,29 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True  # what is sent along is not read: it is no next request
         path, _, query = self.path.partition("?")
         first, slash, rest = path.removeprefix("/").partition("/")
-        given = first.encode("latin-1", "replace")  # as http.server decodes it
         hosts = self.headers.get_all("Host") or []
         if len(hosts) != 1 or hosts[0].strip().lower() not in self.server.hosts or path[:1] != "/":
             self._refuse(HTTPStatus.FORBIDDEN)
-        elif not secrets.compare_digest(given, self.server.token.encode()):
-            if self.command == "GET" and not slash and self.server.launches(given):
-                self._redirect()
-            else:
-                self._refuse(HTTPStatus.FORBIDDEN)
+        elif _same(first, self.server.token):
+            self.server.admit(self.connection)
+            self._answer_known(None, query)
+        elif not _same(first, self.server.place):
+            self._refuse(HTTPStatus.FORBIDDEN)
+        elif rest == ENTRANCE and self.command in ("GET", "HEAD"):
+            self._send(HTTPStatus.OK, _Body(CONTENT_TYPES[".html"], page_that_leads_to("./")))
+        elif not self.server.knows(self.headers.get_all("Cookie") or []):
+            self._refuse(HTTPStatus.FORBIDDEN)
         else:
             self.server.admit(self.connection)
             self._answer_known(rest if slash else None, query)
 
     def _answer_known(self, path: str | None, query: str) -> None:
-        """Whoever knows the token; the path after it, None without the slash between them."""
+        """Whoever has shown the token or the cookie; the path below that of the page, None outside of it."""
         if self.command not in ("GET", "HEAD"):
             self.close_connection = True
             self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are answered.")
         elif path is None:
-            self._redirect()
+            self._let_in()
         elif path.startswith("api/"):
             status, told = self._told(path.removeprefix("api/"), query)
             self._answer_json(status, told, {VERSION: str(self.server.explorer.version)})
@@ -248,8 +265,13 @@ class _Handler(BaseHTTPRequestHandler):
     def _refuse(self, status: HTTPStatus, reason: str | None = None) -> None:
         self._answer_json(status, _json({"error": reason or status.phrase.lower()}))
 
-    def _redirect(self) -> None:
-        self._send(HTTPStatus.FOUND, _Body(JSON_TYPE, b"{}"), {"Location": f"/{self.server.token}/"})
+    def _let_in(self) -> None:
+        """Gives the cookie, and leads on to where it is needed."""
+        self.server.entered.set()
+        place = f"/{self.server.place}/"
+        cookie = f"{COOKIE}={self.server.token}; Path={place}; HttpOnly; SameSite=Strict"
+        headers = {"Location": f"{place}{ENTRANCE}", "Set-Cookie": cookie}
+        self._send(HTTPStatus.FOUND, _Body(JSON_TYPE, b"{}"), headers)
 
     def _send(self, status: HTTPStatus, body: _Body, more: dict[str, str] | None = None) -> None:
         zipped = len(body.plain) > GZIP_FROM and takes_gzip(self.headers.get_all("Accept-Encoding") or [])
@@ -282,6 +304,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing: a path has the token in it, and the terminal is the user's."""
+
+
+def _same(text: str, secret: str) -> bool:
+    """Whether a part of a request is a secret; how long that takes does not tell how much of it is right."""
+    return secrets.compare_digest(text.encode("latin-1", "replace"), secret.encode())
 
 
 def fields_of(query: str) -> dict[str, str]:

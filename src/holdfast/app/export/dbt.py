@@ -1,21 +1,24 @@
 """dbt tests (`schema.yml`, dbt 1.10 or newer): unique, not_null, relationships, and combinations of columns.
 
-Three things differ from SQL's constraints, and are seen to:
+Four things differ from SQL's constraints, and are seen to:
 
 - `dbt_utils.unique_combination_of_columns` takes two NULLs for equal, UNIQUE does not. A key with columns
   that may be NULL is tested on the rows without NULL.
 - `relationships` takes one column. A foreign key of several is tested column by column, which is weaker.
 - Texts are rendered by Jinja, and put into quotes without a look inside: names with `{{`, `{%`, `{#` or a
   quote are left out, as dbt itself fails on them.
+- A model's name has letters, digits and underscores. A table with a space in its name, or the like, is a
+  model with another name and an alias.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from holdfast.app.export import yaml
 from holdfast.app.export.model import ChosenKeys, ExportTable, ForeignKey, Model, choose_keys, header
+from holdfast.app.export.names import DIGEST, digest
 from holdfast.app.report.texts import columns_text, name_text
 
 # Words that the common databases take for a column only in quotes, so whoever made the column quoted it.
@@ -40,11 +43,14 @@ def to_dbt(model: Model, *, all_keys: bool = False) -> str:
     A foreign key that does not quite hold warns instead of failing. Linear in the text.
     """
     chosen = choose_keys(model, all_keys=all_keys)
+    # Of a table that is not part of this export, too: a foreign key may refer to it.
+    parents = (f.referenced.table for f in model.foreign_keys)
+    names = model_names([*(t.name for t in model.tables), *parents])
     models: list[yaml.Value] = []
     for table in model.tables:
-        if _speakable_table(table.name):
+        if table.name in names:
             ours = [f for f in model.foreign_keys if f.dependent.table == table.name]
-            models += _entry(table, chosen[table.name], ours)
+            models += _entry(table, chosen[table.name], ours, names)
         else:
             models.append(yaml.Comment(f"left out, as dbt cannot name it: {name_text(table.name)}"))
     document: yaml.Value = {"version": 2, "models": models}
@@ -73,13 +79,38 @@ def _speakable_table(name: str) -> bool:
     return _speakable(name) and "'" not in name and "\\" not in name
 
 
+def model_names(tables: Iterable[str]) -> dict[str, str]:
+    """The name of each table's model; tables that dbt cannot name are left out.
+
+    >>> model_names(["orders", "Order Details", "order-details", "it's"])
+    {'orders': 'orders', 'Order Details': 'Order_Details', 'order-details': 'order_details_08ad14'}
+    """
+    speakable = [t for t in dict.fromkeys(tables) if _speakable_table(t)]
+    names = {t: t for t in speakable if re.fullmatch(r"\w+", t)}
+    taken = {name.lower() for name in names}
+    for table in speakable:
+        if table not in names:
+            name = plain = re.sub(r"\W+", "_", table)
+            length = DIGEST
+            while name.lower() in taken:
+                name, length = f"{plain}_{digest(table, length)}", length + 1
+            names[table] = name
+            taken.add(name.lower())
+    return names
+
+
 def _in_sql(name: str) -> str:
     return f'"{name}"' if needs_quotes(name) else name
 
 
-def _entry(table: ExportTable, keys: ChosenKeys, foreign_keys: list[ForeignKey]) -> list[yaml.Value]:
+def _entry(
+    table: ExportTable, keys: ChosenKeys, foreign_keys: list[ForeignKey], names: Mapping[str, str]
+) -> list[yaml.Value]:
     """The comments and the entry of a table."""
     comments = keys.remark(table.name)
+    name = names[table.name]
+    if name != table.name:
+        comments.append(f"{name_text(table.name)} is the model {name}, by an alias: dbt takes no such name")
     mute = [c for c in table.schema.names if not _speakable(c)]
     if mute:
         comments.append(f"columns left out, as dbt cannot name them: {columns_text(mute)}")
@@ -93,7 +124,7 @@ def _entry(table: ExportTable, keys: ChosenKeys, foreign_keys: list[ForeignKey])
     for column in table.schema.names:
         if column in table.filled:
             tests[column].append("not_null")
-    comments += _relationships(foreign_keys, tests)
+    comments += _relationships(foreign_keys, tests, names)
     columns: list[yaml.Value] = [
         {
             "name": column,
@@ -103,7 +134,9 @@ def _entry(table: ExportTable, keys: ChosenKeys, foreign_keys: list[ForeignKey])
         for column, own in tests.items()
         if own and column not in mute
     ]
-    entry: dict[str, yaml.Value] = {"name": table.name}
+    entry: dict[str, yaml.Value] = {"name": name}
+    if name != table.name:
+        entry["config"] = {"alias": table.name}
     if combined:
         entry["data_tests"] = combined
     if columns:
@@ -122,14 +155,16 @@ def _combination(table: ExportTable, key: tuple[str, ...]) -> yaml.Value:
     return {"dbt_utils.unique_combination_of_columns": test}
 
 
-def _relationships(foreign_keys: Iterable[ForeignKey], tests: dict[str, list[yaml.Value]]) -> list[str]:
+def _relationships(
+    foreign_keys: Iterable[ForeignKey], tests: dict[str, list[yaml.Value]], names: Mapping[str, str]
+) -> list[str]:
     """Adds the tests of foreign keys to those of their columns; remarks on what cannot be tested as it is."""
     remarks = []
     tested = set()
     # Whole ones first: a part of a wider foreign key may be the same, and less is known of its error.
     for foreign_key in sorted(foreign_keys, key=lambda f: len(f.pairs)):
         parent = foreign_key.referenced.table
-        if not (_speakable_table(parent) and all(map(_speakable, foreign_key.referenced.columns))):
+        if not (parent in names and all(map(_speakable, foreign_key.referenced.columns))):
             remarks.append(f"left out, as dbt cannot name it: {foreign_key}")
             continue
         if len(foreign_key.pairs) > 1:
@@ -138,7 +173,8 @@ def _relationships(foreign_keys: Iterable[ForeignKey], tests: dict[str, list[yam
             if (column, parent, field) in tested:
                 continue
             tested.add((column, parent, field))
-            test: dict[str, yaml.Value] = {"arguments": {"to": f"ref('{parent}')", "field": _in_sql(field)}}
+            to = f"ref('{names[parent]}')"
+            test: dict[str, yaml.Value] = {"arguments": {"to": to, "field": _in_sql(field)}}
             if not foreign_key.holds:
                 tests[column].append(yaml.Comment(f"{foreign_key}: {foreign_key.missing}"))
                 test["config"] = {"severity": "warn"}

@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from holdfast.app.export.graphs import GraphEdge, GraphNode
+from holdfast.discovery.lake_joins import reaches, rounded_scores
 from holdfast.discovery.lake_pages import RowGroups, arrow, numbers
 from holdfast.discovery.lake_reader import LakeReader
 from holdfast.errors import UsageError
@@ -55,11 +56,13 @@ class JoinGraph:
 
     def _links(self) -> Iterator[pa.Table]:
         for rows in self._pieces("edges", ("component", "dep_table", "ref_table", "n_inds", "score")):
-            kept = numbers(rows.column("score")) >= self._min_score
+            scores = rounded_scores(numbers(rows.column("score")))
+            kept = reaches(scores, self._min_score)
             if self._component is not None:
                 kept &= numbers(rows.column("component")) == self._component
             if kept.any():
-                yield _where(rows, kept)
+                at = rows.column_names.index("score")
+                yield _where(rows.set_column(at, "score", arrow(scores)), kept)
 
     def edges(self) -> Iterator[GraphEdge]:
         names = ("dep_table", "ref_table", "n_inds", "score")

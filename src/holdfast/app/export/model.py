@@ -2,24 +2,28 @@
 
 Nothing here is specific to a format. A key is declared as PRIMARY KEY only if its columns are known to be
 free of NULL. A table may have hundreds of minimal keys; declared are the primary key, those that foreign
-keys refer to and those of a single column, and the others only if asked for.
+keys refer to and those of a single column, and the others only if asked for. In a table of few rows a single
+column proves no more than several do: of eight employees no two need share a first name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 
-from holdfast.app.report.texts import name_text, side_text
+from holdfast.app.report.texts import name_text, plural, side_text
 from holdfast.model.dependency import Side
 from holdfast.model.schema import Schema
+
+TELLING_ROWS = 100  # in fewer rows a column is easily without duplicates by chance
 
 
 @dataclass(frozen=True, slots=True)
 class ExportTable:
     """A table: `keys` are its minimal keys (none if they are not tracked), `not_null` the columns that are
-    known to hold no NULL, `primary_key` the key that was chosen among all."""
+    known to hold no NULL, `primary_key` the key that was chosen among all. `longest` are the most bytes that
+    a value of a text or binary column has, as far as they are known."""
 
     name: str
     schema: Schema
@@ -27,6 +31,7 @@ class ExportTable:
     keys: tuple[tuple[str, ...], ...] = ()
     primary_key: tuple[str, ...] | None = None
     not_null: frozenset[str] = frozenset()
+    longest: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         for columns in (*self.keys, self.primary_key or (), tuple(sorted(self.not_null))):
@@ -36,6 +41,16 @@ class ExportTable:
     def filled(self) -> frozenset[str]:
         """Columns without NULL. A table without rows has none: that there is no NULL in it says nothing."""
         return self.not_null if self.n_rows > 0 else frozenset()
+
+    @property
+    def tells_keys(self) -> bool:
+        """Whether there are enough rows for a column without duplicates to be taken for a key."""
+        return self.n_rows >= TELLING_ROWS
+
+    @property
+    def few_rows(self) -> str:
+        """Why single columns are not declared, where `tells_keys` is false."""
+        return f"in {plural(self.n_rows, 'row')} values may differ by chance"
 
     def tells_apart(self, columns: Iterable[str]) -> bool:
         """Whether the columns contain a key of at least one column.
@@ -133,6 +148,13 @@ class ChosenKeys:
     left_out: int
     at_most_one_row: bool
 
+    def remark_left_out(self, table: ExportTable) -> list[str]:
+        """How many keys are not declared, and why not even those of one column."""
+        if not self.left_out:
+            return []
+        text = f"keys of {name_text(table.name)} that are not declared here: {self.left_out:,}"
+        return [text if table.tells_keys else f"{text} ({table.few_rows})"]
+
     def remark(self, table: str) -> list[str]:
         """Why a table has no key, where that might surprise."""
         empty = f"{name_text(table)} has at most one row: that nothing is in it twice makes no key"
@@ -160,7 +182,7 @@ def choose_keys(model: Model, *, all_keys: bool = False) -> dict[str, ChosenKeys
 def _choose(table: ExportTable, referenced: list[tuple[str, ...]], all_keys: bool) -> ChosenKeys:
     primary = table.primary_key or None
     wanted = [columns for columns in referenced if table.tells_apart(columns)]
-    wanted += [key for key in table.keys if len(key) == 1 or (key and all_keys)]
+    wanted += [key for key in table.keys if (len(key) == 1 and table.tells_keys) or (key and all_keys)]
     nullable = tuple(c for c in primary or () if c not in table.filled)
     if primary and nullable:
         wanted.append(primary)

@@ -27,9 +27,10 @@ def normal_form_sql(
 ) -> str:
     """CREATE TABLE with keys and foreign keys, then INSERT INTO ... SELECT DISTINCT, for each proposed table.
 
-    `source` is the table itself, as in an export; of it the schema and the columns without NULL are needed.
-    A key is the PRIMARY KEY if there is no NULL in it, else UNIQUE. Declared are also the keys that foreign
-    keys refer to and those of a single column; the others only if asked for, as they may be accidents.
+    `source` is the table itself, as in an export; of it the schema, the number of rows, the columns without
+    NULL and the longest values are needed. A key is the PRIMARY KEY if there is no NULL in it, else UNIQUE.
+    Declared are also the keys that foreign keys refer to and, where there are rows enough, those of a single
+    column; the others only if asked for, as they may be accidents.
     """
     if dialect not in _DIALECTS:
         raise ValueError(f"unknown SQL dialect {dialect!r}; known are {', '.join(DIALECTS)}")
@@ -92,14 +93,10 @@ class _Script:
         remarks = [part.reason]
         keys: list[str] = []
         declared = [key for key in part.keys if key and self._is_declared(part, key)]
-        limit = self.dialect.max_key_columns
         for key in declared:
             nullable = self._nullable(key)
-            if limit is not None and len(key) > limit:
-                remarks.append(
-                    f"{columns_text(key)} is unique, but a key of {self.dialect.title} has at most "
-                    f"{limit} columns"
-                )
+            if refusal := self.dialect.refusal(self.source, key):
+                remarks.append(f"{columns_text(key)} is unique, but {refusal}")
                 continue
             if key == part.primary_key and nullable:
                 remarks.append(
@@ -112,9 +109,10 @@ class _Script:
             remarks.append("it has at most one row")
         elif left_out := len(part.keys) - len(declared):
             more = "or more " if part.more_keys else ""
-            remarks.append(f"keys that are not declared here: {left_out:,} {more}".rstrip())
+            why = "" if self.source.tells_keys else f"({self.source.few_rows})"
+            remarks.append(f"keys that are not declared here: {left_out:,} {more}{why}".rstrip())
         for reference in part.references:
-            if limit is not None and len(reference.columns) > limit:
+            if self.dialect.refusal(self.source, reference.columns):
                 continue  # said of the key that it refers to
             keys.append(
                 f"FOREIGN KEY {self._listed(reference.columns)} "
@@ -130,7 +128,10 @@ class _Script:
 
     def _is_declared(self, part: Part, key: tuple[str, ...]) -> bool:
         return (
-            self.all_keys or key == part.primary_key or len(key) == 1 or (part.name, key) in self.referenced
+            self.all_keys
+            or key == part.primary_key
+            or (len(key) == 1 and self.source.tells_keys)
+            or (part.name, key) in self.referenced
         )
 
     def _column(self, name: str) -> tuple[str, str]:

@@ -35,21 +35,37 @@ CONSTRAINT_NAME_LENGTH = 48
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
-    """What a database takes: the bytes of a name, whether `A` is `a`, the columns of a key, and whether a
-    foreign key can be added to a table that exists."""
+    """What a database takes: the bytes of a name, whether `A` is `a`, the columns of a key and the bytes of
+    its values, and whether a foreign key can be added to a table that exists."""
 
     name: DialectName
     title: str
     max_name: int | None
     ignores_case: bool
     max_key_columns: int | None
+    max_key_bytes: int | None
     alters: bool
+
+    def refusal(self, table: ExportTable, columns: Sequence[str]) -> str:
+        """Why these columns can be no key here, however unique they are, or ""."""
+        if self.max_key_columns is not None and len(columns) > self.max_key_columns:
+            return f"a key of {self.title} has at most {self.max_key_columns} columns"
+        sizes = {c: table.longest.get(c, 0) for c in columns}
+        # Of each value a length and a gap, of the whole a header. A value may be compressed; that is no rule.
+        total = 8 + sum(size + 8 for size in sizes.values())
+        if self.max_key_bytes is not None and total > self.max_key_bytes:
+            longest = max(sizes, key=sizes.__getitem__)
+            return (
+                f"a value of {name_text(longest)} has {sizes[longest]:,} bytes, and an index of {self.title} "
+                f"takes {self.max_key_bytes:,} a row"
+            )
+        return ""
 
 
 _DIALECTS = {
-    "ansi": _Dialect("ansi", "SQL", 128, False, None, True),
-    "postgres": _Dialect("postgres", "PostgreSQL", 63, False, 32, True),
-    "duckdb": _Dialect("duckdb", "DuckDB", None, True, None, False),
+    "ansi": _Dialect("ansi", "SQL", 128, False, None, None, True),
+    "postgres": _Dialect("postgres", "PostgreSQL", 63, False, 32, 2704, True),  # a third of a page
+    "duckdb": _Dialect("duckdb", "DuckDB", None, True, None, None, False),
 }
 
 
@@ -229,12 +245,17 @@ class _Script:
         return fit(names, max_bytes=self.dialect.max_name, ignores_case=self.dialect.ignores_case)
 
     def _do_without_alter(self) -> None:
-        """A self reference stands in its CREATE TABLE; what closes a cycle cannot be had."""
-        self.obstacles |= {
-            f: f"it closes a cycle, and {self.dialect.title} adds no foreign key to a table that exists"
-            for f in self.model.foreign_keys
-            if f in self.late and f.dependent.table != f.referenced.table
-        }
+        """What closes a cycle cannot be had, and what refers to its own table could not be loaded."""
+        title = self.dialect.title
+        for f in self.model.foreign_keys:
+            if f not in self.late:
+                continue
+            if f.dependent.table == f.referenced.table:
+                reason = f"{title} takes no row before the one that it refers to, not even in one statement"
+                self.obstacles[f] = f"it refers to its own table, and {reason}"
+            else:
+                reason = f"{title} adds no foreign key to a table that exists"
+                self.obstacles[f] = f"it closes a cycle, and {reason}"
         self.late = frozenset()
 
     def _obstacle(self, foreign_key: ForeignKey) -> str:
@@ -251,22 +272,14 @@ class _Script:
             if not table.keys:
                 return f"no key of {name_text(parent.table)} is known"
             return f"{columns_text(parent.columns)} is not unique in {name_text(parent.table)}"
-        if self._too_wide(parent.columns):
-            return self._too_wide(parent.columns)
+        if refusal := self.dialect.refusal(table, parent.columns):
+            return refusal
         for a, b in foreign_key.pairs:
             types = (_type_of(self.tables[child.table], a), _type_of(table, b))
             if not _comparable(*types, self.dialect.name):
                 ours, theirs = (sql_type(t, self.dialect.name)[0] for t in types)
                 return f"{name_text(a)} is {ours}, and {name_text(b)} is {theirs}"
         return ""
-
-    def _too_wide(self, columns: Sequence[str]) -> str:
-        limit = self.dialect.max_key_columns
-        return (
-            f"a key of {self.dialect.title} has at most {limit} columns"
-            if limit is not None and len(columns) > limit
-            else ""
-        )
 
     def _constraint(self, foreign_key: ForeignKey) -> _Constraint:
         """The foreign key with its pairs of columns in the order of the key that it refers to."""
@@ -321,8 +334,7 @@ class _Script:
                 f"{columns_text(table.primary_key or ())} is UNIQUE and not the PRIMARY KEY: "
                 f"there may be NULL in {columns_text(chosen.nullable)}"
             )
-        if chosen.left_out:
-            remarks.append(f"keys of {name_text(table.name)} that are not declared here: {chosen.left_out:,}")
+        remarks += chosen.remark_left_out(table)
         name = self.table_names[table.name]
         if name != table.name:
             remarks.append(f"in the data, the table is {name_text(table.name)}")
@@ -330,8 +342,8 @@ class _Script:
             remarks += self.checks.comments.get(table.name, ())
         elements = [self._column(table, i) for i in range(len(table.schema))]
         for constraint in self._key_constraints(table):
-            if wide := self._too_wide(constraint.columns):
-                remarks.append(f"{columns_text(constraint.columns)} is unique, but {wide}")
+            if refusal := self.dialect.refusal(table, constraint.columns):
+                remarks.append(f"{columns_text(constraint.columns)} is unique, but {refusal}")
             else:
                 elements.append((self._clause(constraint), ""))
         for foreign_key, constraint in self.constraints.items():
