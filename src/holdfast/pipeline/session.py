@@ -411,6 +411,11 @@ def is_connect(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
+def is_local(spark: SparkSession) -> bool:
+    """Whether tasks run on this machine: a Spark Connect server may be anywhere, whatever its master."""
+    return not is_connect(spark) and is_local_master(spark.sparkContext.master)
+
+
 def is_configured_elsewhere() -> bool:
     """Whether the environment says that Spark is set up already: Spark Connect, or spark-submit."""
     return (
@@ -548,7 +553,7 @@ def _settings(master: str | None, app_name: str, archive_options: list[str]) -> 
 
 def is_local_master(master: str | None) -> bool:
     """Whether the executors run inside the driver's JVM."""
-    return master is None or master.startswith("local")
+    return master is None or master == "local" or master.startswith("local[")
 
 
 def _variables(java: JavaHome, master: str | None) -> dict[str, str | None]:
