@@ -8,12 +8,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-from pyspark import TaskContext
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import AbsentRowError, DamagedFileError, HoldfastError, SchemaError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Payload = dict[str, Any]
 
@@ -113,6 +113,8 @@ class Unreliable:
     hangs: int = -1
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
         context = TaskContext.get()
         assert context is not None
         partition = context.partitionId()
