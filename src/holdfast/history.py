@@ -551,7 +551,7 @@ class Reader:
     def _engine_for_reading(self) -> Any:
         from holdfast.pipeline.engine import Engine
 
-        return Engine()
+        return Engine(root=self.root)
 
 
 def columns_mask(positions: Sequence[int], n_words: int) -> U64:

@@ -83,7 +83,7 @@ class Writer(Inspector):
 
             starting = self._progress("starting Spark")
             on_start = None if starting is None else lambda: starting(0, 0)
-            self._engine = Engine(self._spark, self._mode, on_start)
+            self._engine = Engine(self._spark, self._mode, on_start, self.root)
         return self._engine
 
     def _engine_for_reading(self) -> Engine:

@@ -5,9 +5,15 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import AbsentRowError, DamagedFileError, HoldfastError
+from holdfast.errors import AbsentRowError, DamagedFileError, HoldfastError, SchemaError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Payload = dict[str, Any]
 
@@ -33,7 +39,7 @@ def refuse(payload: Payload) -> bytes:
     if payload["n"] == 2:
         raise AbsentRowError(f"no such row: {payload['n']}. Nothing was applied.")
     if payload["n"] == 3:
-        raise DamagedFileError("segment 'a' is cut short")
+        raise SchemaError("column 'a' is missing")
     return b"fine"
 
 
@@ -57,3 +63,66 @@ def numba_is_loaded(payload: Payload) -> bytes:
     import sys
 
     return b"yes" if "numba" in sys.modules else b"no"
+
+
+def first_time(marker: Path) -> bool:
+    """Whether nobody has asked for this marker before, in any process."""
+    try:
+        marker.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def note(payload: Payload) -> None:
+    """Write down that an attempt was made."""
+    with open(payload["attempts"], "a") as file:
+        file.write("x")
+
+
+def stumble_once(payload: Payload) -> bytes:
+    if first_time(Path(payload["marker"])):
+        raise RuntimeError("not at the first attempt")
+    return b"fine"
+
+
+def stumble_always(payload: Payload) -> bytes:
+    note(payload)
+    raise RuntimeError("never\nat all")
+
+
+def damaged_always(payload: Payload) -> bytes:
+    note(payload)
+    raise DamagedFileError("the file 'é' is cut short.\nRestore it.")
+
+
+def refuse_always(payload: Payload) -> bytes:
+    note(payload)
+    raise AbsentRowError("no such row")
+
+
+@dataclass(frozen=True)
+class Unreliable:
+    """For `mapInArrow`: passes batches through; the first attempt at some partitions fails or hangs half-way.
+
+    What hangs, goes on hanging until it is killed; five minutes end it in a test that went wrong.
+    """
+
+    folder: str
+    fails: int
+    hangs: int = -1
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        partition = context.partitionId()
+        unreliable = partition in (self.fails, self.hangs)
+        first = unreliable and first_time(Path(self.folder) / f"partition-{partition}")
+        for number, batch in enumerate(batches):
+            if first and number == 3:
+                if partition == self.fails:
+                    raise OSError("connection reset")
+                time.sleep(300)
+            yield batch

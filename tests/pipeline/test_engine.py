@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from holdfast.errors import AbsentRowError, EngineError, HoldfastError, SourceError, UsageError
-from holdfast.pipeline.engine import Engine, Where, echo, task_name
+from holdfast.errors import AbsentRowError, EngineError, SourceError, UsageError
+from holdfast.pipeline.engine import Engine, Where, echo, stage_partition, task_name
 from holdfast.pipeline.session import available_cores
 from pipeline import task_functions as tasks
 
@@ -182,7 +183,7 @@ def test_empty_partitions_leave_no_file(engine_spark: Engine, spark: SparkSessio
     files = engine_spark.stage_dataframe(spark.range(0, 8, 1, 4).where("id >= 6"), tmp_path)
     assert [n_rows for _, n_rows, _ in files] == [2]
     assert engine_spark.stage_dataframe(spark.range(0), tmp_path) == []
-    assert [str(path) for path in tmp_path.iterdir()] == [files[0][0]]
+    assert [str(path) for path in tmp_path.rglob("*") if path.is_file()] == [files[0][0]]
 
 
 def test_staging_twice_does_not_collide(engine_spark: Engine, spark: SparkSession, tmp_path: Path) -> None:
@@ -205,8 +206,36 @@ def test_a_failing_dataframe_is_a_source_error(
 
 def test_a_folder_that_cannot_be_written(engine_spark: Engine, spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(HoldfastError, match=r"^writing a partition to .*file failed"):
+    with pytest.raises(EngineError, match=r"^writing a DataFrame to .*file.* failed: NotADirectoryError"):
         engine_spark.stage_dataframe(spark.range(4), tmp_path / "file")
+
+
+def test_a_folder_that_a_task_does_not_see(
+    engine_spark: Engine, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "mkdir", lambda *_, **__: None)
+    with pytest.raises(EngineError, match=r"^writing a partition to .*unseen.* failed: FileNotFoundError"):
+        engine_spark.stage_dataframe(spark.range(4), tmp_path / "unseen")
+    assert list(tmp_path.iterdir()) == []  # a task makes no folder: it would be on another machine's disk
+
+
+def test_a_partition_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    batch = pa.record_batch({"n": [1, 2, 3]})
+    names_seen = []
+
+    def batches(end: Exception | None) -> Iterator[pa.RecordBatch]:
+        yield batch
+        names_seen.append([path.suffix for path in tmp_path.iterdir()])
+        if end is not None:
+            raise end
+
+    with pytest.raises(ConnectionError):  # the DataFrame's own error is raised as it is
+        list(stage_partition(batches(ConnectionError()), str(tmp_path)))
+    assert list(tmp_path.iterdir()) == []
+    (answer,) = list(stage_partition(batches(None), str(tmp_path)))
+    assert names_seen == [[".part"]] * 2
+    assert [str(path) for path in tmp_path.iterdir()] == answer.column("path").to_pylist()
+    assert answer.column("n_rows").to_pylist() == [3]
 
 
 def test_an_interrupt_behind_a_failed_job_is_an_interrupt(engine_inline: Engine) -> None:

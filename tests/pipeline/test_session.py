@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -147,6 +151,70 @@ def test_our_own_session_is_started_once(spark: SparkSession) -> None:
     assert not session.is_connect(spark)
 
 
+# --- strangers on this machine ----------------------------------------------------------------------------
+
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+
+def listening(pid: int) -> list[tuple[str, int]]:
+    """(address in hexadecimal, port) of the TCP sockets that a process listens on."""
+    files = [os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir() if path.is_symlink()]
+    inodes = {file[len("socket:[") : -1] for file in files if file.startswith("socket:[")}
+    sockets = []
+    for family in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{pid}/net/{family}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and fields[9] in inodes:
+                address, _, port = fields[1].partition(":")
+                sockets.append((address, int(port, 16)))
+    return sockets
+
+
+def ask(port: int, question: bytes) -> bytes:
+    """What a server answers to one message of a client that does not know any secret."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+        client.sendall(question)
+        client.shutdown(socket.SHUT_WR)
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):
+            while part := client.recv(1 << 16):
+                answer += part
+        return answer
+
+
+@ON_LINUX
+def test_strangers_get_no_answer_but_a_demand_for_the_secret(spark: SparkSession) -> None:
+    assert session._own is not None
+    sockets = listening(session._own.gateway.proc.pid)
+    assert len(sockets) == 3  # Spark's RPC, its blocks, and py4j's
+    loopback = ("0100007F", "0000000000000000FFFF00000100007F")
+    assert [address for address, _ in sockets if address not in loopback] == []
+    assert listening(os.getpid()) == []
+    body = b"whatever"
+    # Spark's frame: length of all, 3 for a request, its number, length of the body, body.
+    request = struct.pack(">qbqi", 21 + len(body), 3, 1, len(body)) + body
+    answers = [(ask(port, request), ask(port, b"c\nj\nexit\ne\n")) for _, port in sockets]
+    demands = ["Spark" for answer, _ in answers if b"Expected SaslMessage" in answer]
+    demands += ["py4j" for _, answer in answers if answer.startswith(b"!xsAuthentication error")]
+    assert sorted(demands) == ["Spark", "Spark", "py4j"], answers
+
+
+@ON_LINUX
+def test_secrets_are_nowhere_to_be_read(spark: SparkSession) -> None:
+    """Spark makes up its secret in the JVM's memory, py4j hands over its token in a private file."""
+    assert session._own is not None
+    assert spark.sparkContext.getConf().get("spark.authenticate") == "true"
+    token = session._own.gateway.gateway_parameters.auth_token
+    assert len(token) >= 32
+    pid = session._own.gateway.proc.pid
+    places = [Path(f"/proc/{pid}/{file}").read_text() for file in ("cmdline", "environ")]
+    for place in (*places, str(spark.sparkContext.getConf().getAll())):
+        assert not [
+            name for name in ("SPARK_AUTH_SECRET", "spark.authenticate.secret", token) if name in place
+        ]
+    assert session._scratch_folder().stat().st_mode & 0o077 == 0  # the sockets of Python's workers lie in it
+
+
 # --- in a process of its own ------------------------------------------------------------------------------
 
 
@@ -213,6 +281,60 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     script = "from holdfast.pipeline.engine import Engine, echo\nEngine().run(echo, [{}], where='spark')"
     done = run_python(script, TMPDIR=str(tmp_path))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+FOREVER = """
+import sys
+from holdfast.pipeline import session
+spark = session.start_session()
+folder = spark.sparkContext._jvm.java.lang.System.getProperty("java.io.tmpdir")
+print(session._own.gateway.proc.pid, folder, flush=True)
+sys.stdin.read()
+"""
+
+
+def next_run(folder: Path) -> None:
+    """What a later process does first."""
+    script = "from holdfast.pipeline import session; session._scratch_folder()"
+    done = run_python(script, TMPDIR=str(folder))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "holdfast-spark-foreign1").mkdir()
+    (tmp_path / "holdfast-spark-foreign1" / "file").touch()  # no lock: not ours
+    (tmp_path / "holdfast-spark-my-workspace").mkdir()
+    others = set(tmp_path.iterdir())
+    with subprocess.Popen(
+        [sys.executable, "-c", FOREVER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as driver:
+        assert driver.stdout is not None
+        jvm, folder = driver.stdout.readline().split()
+        (left,) = set(tmp_path.iterdir()) - others
+        assert left == Path(os.fsdecode(folder))  # whatever Java makes lies in it
+        next_run(tmp_path)
+        assert left.exists()  # it is in use
+        os.kill(int(jvm), signal.SIGKILL)
+        driver.kill()
+    assert left.exists()
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    session._remove_abandoned(tmp_path)
+    assert left.exists()  # another user's
+    next_run(tmp_path)
+    assert set(tmp_path.iterdir()) == others
+
+
+def test_a_removal_that_was_killed_is_gone_on_with(tmp_path: Path) -> None:
+    started = tmp_path / "holdfast-spark-12345678"
+    (started / "cache").mkdir(parents=True)
+    (started / session._LOCK).touch()
+    before_its_lock = tmp_path / "holdfast-spark-abcdefgh"
+    before_its_lock.mkdir()
+    session._remove_abandoned(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -35,7 +35,15 @@ from holdfast.kernels.pairs import WITNESSES
 from holdfast.model.schema import Column, Nulls, Schema, Type
 from holdfast.pipeline import tasks
 from holdfast.pipeline.engine import Engine, Progress
-from holdfast.pipeline.sources import ReadOptions, Source, best_type, plan_source, read_local, read_split
+from holdfast.pipeline.sources import (
+    ReadOptions,
+    Source,
+    best_type,
+    plan_arrow_files,
+    plan_source,
+    read_local,
+    read_split,
+)
 from holdfast.storage.bundle import Bundle, unpack
 from holdfast.storage.tables import SegmentRef
 
@@ -98,19 +106,13 @@ class Target:
 def plan(source: Any, options: ReadOptions, target: Target, staging: Path) -> Source:
     """Plan any source; a Spark DataFrame is staged as Arrow files by its own job."""
     staging.mkdir(parents=True, exist_ok=True)
-    if _is_spark(source):
-        folder = staging / "dataframe"
-        folder.mkdir(exist_ok=True)
-        files = target.engine.stage_dataframe(source, folder)
-        if not files:
-            from pyspark.sql.pandas.types import to_arrow_schema
-
-            source = to_arrow_schema(source.schema).empty_table()
-        else:
-            source = folder
-        options = ReadOptions(format="arrow") if files else ReadOptions()
     try:
-        return _planned(source, options, target, staging)
+        if not _is_spark(source):
+            split_bytes = _split_bytes(_size(source), target.engine)
+            return plan_source(
+                source, options=options, table=target.table, staging=staging, split_bytes=split_bytes
+            )
+        return _staged(source, target, staging)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else shorten(str(error), 100)[1:-1]
         if not isinstance(source, str | Path):  # a table in memory goes to staging if it is large
@@ -124,13 +126,28 @@ def plan(source: Any, options: ReadOptions, target: Target, staging: Path) -> So
         ) from None
 
 
-def _planned(source: Any, options: ReadOptions, target: Target, staging: Path) -> Source:
-    size = _size(source)
-    split = MAX_SPLIT_BYTES
-    if target.engine.choose(size, INLINE_BYTES) == "spark":
-        smallest = MIN_SPLIT_BYTES if target.engine.mode == "auto" else 1 << 16
-        split = max(smallest, min(MAX_SPLIT_BYTES, -(-size // (2 * target.engine.cores))))
-    return plan_source(source, options=options, table=target.table, staging=staging, split_bytes=split)
+def _staged(frame: Any, target: Target, staging: Path) -> Source:
+    """The plan of a Spark DataFrame: of exactly the files that its job answered with."""
+    files = target.engine.stage_dataframe(frame, staging)
+    if not files:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        empty = to_arrow_schema(frame.schema).empty_table()
+        return plan_source(
+            empty, options=ReadOptions(), table=target.table, staging=staging, split_bytes=MAX_SPLIT_BYTES
+        )
+    split_bytes = _split_bytes(sum(n_bytes for _, _, n_bytes in files), target.engine)
+    return plan_arrow_files(
+        [path for path, _, _ in files], "Spark DataFrame", table=target.table, split_bytes=split_bytes
+    )
+
+
+def _split_bytes(size: int, engine: Engine) -> int:
+    """How large the splits of a source of some bytes are to be."""
+    if engine.choose(size, INLINE_BYTES) == "inline":
+        return MAX_SPLIT_BYTES
+    smallest = MIN_SPLIT_BYTES if engine.mode == "auto" else 1 << 16
+    return max(smallest, min(MAX_SPLIT_BYTES, -(-size // (2 * engine.cores))))
 
 
 def _is_spark(source: Any) -> bool:

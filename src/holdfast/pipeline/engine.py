@@ -8,7 +8,9 @@ they name files, and results are small. So a task is the same wherever it runs, 
 - payloads pass through JSON in both cases, so that a task cannot tell where it runs;
 - functions travel by name and are imported by the worker, never pickled by value: workers run the
   installed code;
-- of several failing tasks the one of the lowest payload index is reported, as when run one by one.
+- of several tasks that refuse their payload the one of the lowest index is reported, as when run one by
+  one; a task that fails for another reason is tried again by Spark, as often as the session says, and
+  fails the job at last (`failures`).
 
 Only what Spark Connect has as well is used (`range`, `mapInArrow`, `toArrow`); progress, which needs a
 classic session's status tracker, is left out where there is none.
@@ -17,19 +19,40 @@ classic session's status tracker, is left out where there is none.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import logging
+import secrets
+import shutil
+import socket
 import threading
-import traceback
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from holdfast.errors import EngineError, HoldfastError, SourceError, UsageError, hides_interrupt, shorten
+from holdfast.errors import (
+    NOTHING_APPLIED,
+    DamagedFileError,
+    EngineError,
+    HoldfastError,
+    SourceError,
+    UsageError,
+    WorkspaceError,
+    hides_interrupt,
+    listing,
+    shorten,
+)
 from holdfast.pipeline import session
+from holdfast.pipeline.failures import (
+    TaskFailure,
+    describe,
+    import_name,
+    is_outcome,
+    revive,
+    spark_failure,
+)
+from holdfast.storage.files import SHARED_STORAGE, STAGING, FileRef, read_file, write_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,6 +65,8 @@ Mode = Literal["auto", "inline", "spark"]
 
 POLL_S = 0.1
 PARTITIONS_PER_CORE = 4
+# At least so many tasks look for the workspace: executors may be more than the cores that Spark tells of.
+LOOKS = 8
 
 
 class Engine:
@@ -52,6 +77,7 @@ class Engine:
         spark: SparkSession | None = None,
         mode: Mode = "auto",
         on_start: Callable[[], None] | None = None,
+        root: Path | None = None,
     ) -> None:
         if mode not in ("auto", "inline", "spark"):
             raise UsageError(f"unknown engine mode {shorten(mode)}. Expected 'auto', 'inline' or 'spark'.")
@@ -60,6 +86,7 @@ class Engine:
         """Spark jobs launched so far by this engine."""
         self._spark = spark
         self._on_start = on_start  # called before Spark is started, which takes seconds
+        self._unseen_root = root  # the workspace, until executors are known to see it
 
     @property
     def spark(self) -> SparkSession:
@@ -105,6 +132,7 @@ class Engine:
 
         A HoldfastError raised by a task is raised here with its class and message. Any other exception
         becomes an EngineError that names the task; the task's traceback is in its notes.
+        Raises WorkspaceError if the tasks would run where the workspace cannot be seen.
         `parallel` lets inline tasks share the machine's cores; worth it when they are mostly kernels.
         `progress(done, total)` is called from time to time, perhaps from another thread.
         """
@@ -114,6 +142,7 @@ class Engine:
             return []
         if where == "inline":
             return _run_inline(function, name, texts, progress, self.cores if parallel else 1)
+        self._check_root()
         return self._run_on_spark(name, texts, progress)
 
     def _run_on_spark(self, name: str, texts: list[str], progress: Progress | None) -> list[bytes]:
@@ -122,38 +151,76 @@ class Engine:
         n_partitions = min(n_tasks, PARTITIONS_PER_CORE * self.cores)
         tasks = self.spark.range(0, n_tasks, 1, n_partitions)  # a row's id is the payload's index
         outcomes = tasks.mapInArrow(
-            lambda batches: run_partition(batches, name, texts), "task long, failure string, result binary"
+            lambda batches: run_partition(batches, name, texts), "task long, refusal string, result binary"
         )
         table = self._collect(outcomes, f"task {name}", EngineError, n_partitions, progress)
         by_task = {
-            task: (failure, result)
-            for task, failure, result in zip(*(column.to_pylist() for column in table.columns), strict=True)
+            task: (refusal, result)
+            for task, refusal, result in zip(*(column.to_pylist() for column in table.columns), strict=True)
         }
         for task in range(n_tasks):
-            failure = by_task[task][0]
-            if failure is not None:
-                raise _revive(failure, f"task {name}")
+            refusal = by_task[task][0]
+            if refusal is not None:
+                raise revive(refusal)
         return [by_task[task][1] for task in range(n_tasks)]
+
+    def _check_root(self) -> None:
+        """Raise WorkspaceError unless the executors see the workspace at the driver's path.
+
+        Asked before the first job of an engine whose tasks may run on other machines, and not again. As
+        many tasks as can run at once look for a file that the driver has just written: Spark spreads them,
+        so every executor that is there by now is likely to have one. Costs one job; none in a local session.
+        """
+        root = self._unseen_root
+        if root is None or session.is_local(self.spark):
+            return
+        folder = f"{STAGING}/{secrets.token_hex(6)}"
+        try:
+            nonce = write_file(root, f"{folder}/nonce", [secrets.token_bytes(32)])
+            text = json.dumps({"root": str(root), "file": nonce.to_dict()})
+            answers = self._run_on_spark(task_name(look_for), [text] * max(self.cores, LOOKS), None)
+        finally:
+            shutil.rmtree(root / folder, ignore_errors=True)
+        blind = sorted({answer.decode() for answer in answers if answer})
+        if blind:
+            raise WorkspaceError(
+                f"Spark's executors on {listing(blind)} do not see the workspace {str(root)!r}, which the "
+                f"driver sees. {NOTHING_APPLIED} {SHARED_STORAGE} Next step: move it there, or work without "
+                "the cluster (engine 'inline', or a session on this machine)."
+            )
+        self._unseen_root = None
 
     def stage_dataframe(self, df: DataFrame, folder: Path) -> list[tuple[str, int, int]]:
         """Write the DataFrame's partitions as Arrow IPC files into a folder that the workers reach too.
 
         Answers with (path, n_rows, n_bytes) of each file, in order of partition; an empty partition has
-        none. Column types are the ones that Spark gives. Names are unique, so a second attempt at a
-        task writes beside the first, and only the files named in the answer count.
+        none. Column types are the ones that Spark gives. Only the files named in the answer count: a task
+        may have been run more than once, and an attempt that lost may still be writing. Files appear whole,
+        in a new subfolder of the folder, from which everything else is removed.
 
         Raises SourceError if the DataFrame itself cannot be computed.
         """
-        place = str(folder)
+        self._check_root()
+        place = folder / f"dataframe-{uuid.uuid4().hex}"
+        try:
+            place.mkdir(parents=True)
+        except OSError as error:
+            raise revive(describe(error, f"writing a DataFrame to {place}")) from error
+        target = str(place)
         files = df.mapInArrow(
-            lambda batches: stage_partition(batches, place),
-            "partition int, path string, n_rows long, n_bytes long, failure string",
+            lambda batches: stage_partition(batches, target),
+            "partition int, path string, n_rows long, n_bytes long",
         )
-        table = self._collect(files, "reading a DataFrame", SourceError)
+        try:
+            table = self._collect(files, "reading a DataFrame", SourceError)
+        except BaseException:
+            shutil.rmtree(place, ignore_errors=True)
+            raise
         rows = sorted(table.to_pylist(), key=lambda row: row["partition"])
-        for row in rows:
-            if row["failure"] is not None:
-                raise _revive(row["failure"], f"writing a partition to {place}")
+        answered = {row["path"] for row in rows}
+        for path in place.iterdir():
+            if str(path) not in answered:
+                path.unlink(missing_ok=True)
         return [(row["path"], row["n_rows"], row["n_bytes"]) for row in rows]
 
     def close(self) -> None:
@@ -165,7 +232,7 @@ class Engine:
         self,
         frame: DataFrame,
         doing: str,
-        failure: type[HoldfastError],
+        kind: type[HoldfastError],
         n_tasks: int = 0,
         progress: Progress | None = None,
     ) -> pa.Table:
@@ -179,7 +246,7 @@ class Engine:
         except Exception as error:
             if hides_interrupt(error):
                 raise KeyboardInterrupt from None
-            raise _spark_failure(error, doing, failure) from None
+            raise spark_failure(error, doing, kind) from None
         if poller is not None and poller.raised is not None:
             raise poller.raised
         if progress is not None:
@@ -205,17 +272,22 @@ def task_name(function: Task) -> str:
 
 def import_task(name: str) -> Task:
     """The function of a task name."""
-    module, _, qualname = name.partition(":")
-    found: Any = importlib.import_module(module)
-    for part in qualname.split("."):
-        found = getattr(found, part)
-    task: Task = found
+    task: Task = import_name(name)
     return task
 
 
 def echo(payload: dict[str, Any]) -> bytes:
     """The task that does nothing: it returns its payload. To warm up, to measure, to test."""
     return json.dumps(payload).encode()
+
+
+def look_for(payload: dict[str, Any]) -> bytes:
+    """The task that looks for a file of the workspace: nothing if it is seen, else the host's name."""
+    try:
+        read_file(Path(payload["root"]), FileRef.from_dict(payload["file"]))
+    except DamagedFileError:
+        return socket.gethostname().encode()
+    return b""
 
 
 # --- Inline -----------------------------------------------------------------------------------------------
@@ -232,7 +304,7 @@ def _run_inline(
         except HoldfastError:
             raise
         except Exception as error:
-            raise _task_failure(name, error) from error
+            raise revive(describe(error, f"task {name}")) from error
 
     results = []
     with contextlib.ExitStack() as stack:
@@ -259,150 +331,85 @@ def _checked(result: object, name: str) -> bytes:
 
 
 def run_partition(batches: Iterator[pa.RecordBatch], name: str, texts: list[str]) -> Iterator[pa.RecordBatch]:
-    """Run the tasks whose indexes come in; a failure is an outcome too, so that Spark sees none."""
+    """Run the tasks whose indexes come in. What a task refuses is an outcome; what else fails, Spark sees."""
     import pyarrow as pa
 
     for batch in batches:
         tasks: Any = batch.column(0).to_pylist()
         for task in tasks:
-            failure: str | None = None
+            refusal: str | None = None
             result: bytes | None = None
             try:
                 result = _checked(import_task(name)(json.loads(texts[task])), name)
             except Exception as error:
-                failure = _describe(error)
+                described = describe(error, f"task {name}")
+                if not is_outcome(error):
+                    raise TaskFailure(described) from None
+                refusal = described
             yield pa.record_batch(
                 [
                     pa.array([task], pa.int64()),
-                    pa.array([failure], pa.string()),
+                    pa.array([refusal], pa.string()),
                     pa.array([result], pa.binary()),
                 ],
-                names=["task", "failure", "result"],
+                names=["task", "refusal", "result"],
             )
 
 
 def stage_partition(batches: Iterator[pa.RecordBatch], place: str) -> Iterator[pa.RecordBatch]:
-    """Write one partition to one new file, and tell its name and size."""
+    """Write one partition to one new file of a folder that is there, and tell its name and size.
+
+    The file gets its name when it is whole; an attempt that fails leaves nothing, one that is killed a
+    `.part` file at most. What fails while reading is the DataFrame's own and raised as it is.
+    """
     import pyarrow as pa
     from pyspark import TaskContext
 
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
     path = Path(place) / f"part-{partition:05d}-{uuid.uuid4().hex}.arrow"
-    failure: str | None = None
+    part = path.with_suffix(".part")
+    doing = f"writing a partition to {place}"
     n_rows = 0
-    writer = None
-    sink = None
-    try:
-        # Only the writing is guarded: an error while reading is the DataFrame's own, and Spark reports it.
+    with contextlib.ExitStack() as removal:
+        removal.callback(part.unlink, missing_ok=True)
+        writer = None
         for batch in batches:
-            if batch.num_rows == 0 or failure is not None:
+            if batch.num_rows == 0:
                 continue
-            try:
+            with _seen_by_spark(doing):
                 if writer is None:
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    sink = pa.OSFile(str(path), "wb")
+                    sink = pa.OSFile(str(part), "wb")
                     writer = pa.ipc.new_file(sink, batch.schema)
                 writer.write_batch(batch)
-                n_rows += batch.num_rows
-            except Exception as error:
-                failure = _describe(error)
-    finally:
-        try:
-            if writer is not None:
-                writer.close()
-            if sink is not None:
-                sink.close()
-        except Exception as error:  # the disk may be full only now
-            failure = failure or _describe(error)
-    if writer is None and failure is None:
-        return
-    n_bytes = path.stat().st_size if failure is None else 0
+            n_rows += batch.num_rows
+        if writer is None:
+            return
+        with _seen_by_spark(doing):  # the disk may be full only now
+            writer.close()
+            sink.close()
+            n_bytes = part.stat().st_size
+            part.replace(path)
     yield pa.record_batch(
         [
             pa.array([partition], pa.int32()),
             pa.array([str(path)], pa.string()),
             pa.array([n_rows], pa.int64()),
             pa.array([n_bytes], pa.int64()),
-            pa.array([failure], pa.string()),
         ],
-        names=["partition", "path", "n_rows", "n_bytes", "failure"],
+        names=["partition", "path", "n_rows", "n_bytes"],
     )
 
 
-# --- Failures, there and back -----------------------------------------------------------------------------
+@contextlib.contextmanager
+def _seen_by_spark(doing: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise TaskFailure(describe(error, doing)) from None
 
 
-def _describe(error: Exception) -> str:
-    """An exception as text that the driver can revive."""
-    kind = type(error)
-    return json.dumps(
-        {
-            "module": kind.__module__,
-            "name": kind.__qualname__,
-            "own": isinstance(error, HoldfastError),
-            "message": str(error),
-            "traceback": "".join(traceback.format_exception(error)),
-        }
-    )
-
-
-def _revive(text: str, doing: str) -> HoldfastError:
-    told = json.loads(text)
-    if told["own"]:
-        with contextlib.suppress(ImportError, AttributeError):
-            kind: Any = import_task(f"{told['module']}:{told['name']}")
-            # Not kind(message): a subclass may take other arguments.
-            error: HoldfastError = kind.__new__(kind, told["message"])
-            error.args = (told["message"],)
-            error.add_note("Raised in a Spark task:\n" + told["traceback"])
-            return error
-    return _engine_error(doing, told["name"], told["message"], told["traceback"])
-
-
-def _task_failure(name: str, error: Exception) -> EngineError:
-    return _engine_error(
-        f"task {name}", type(error).__qualname__, str(error), "".join(traceback.format_exception(error))
-    )
-
-
-def _engine_error(doing: str, kind: str, message: str, trace: str) -> EngineError:
-    last = [line.strip() for line in trace.splitlines() if line.strip().startswith("File ")][-1:]
-    where = f" ({last[0]})" if last else ""
-    error = EngineError(f"{doing} failed: {kind}: {message[:500]}{where}")
-    error.add_note("Raised in a task:\n" + trace)
-    return error
-
-
-def _spark_failure(error: Exception, doing: str, kind: type[HoldfastError]) -> HoldfastError:
-    """A job that failed as a whole: its cause in one line. Spark's own report stays in `__context__`."""
-    text = str(error)
-    if "No module named 'holdfast'" in text:
-        return EngineError(
-            f"{doing} failed: Spark's Python workers cannot import holdfast. "
-            "Install it on the cluster's nodes, or add it with spark.addArtifacts."
-        )
-    if "Python worker exited unexpectedly" in text:
-        return EngineError(
-            f"{doing} failed: a Python worker died. It most likely ran out of memory: "
-            "use fewer cores or give the machine more memory."
-        )
-    return kind(f"{doing} failed on Spark: {_cause(text) or type(error).__name__}")
-
-
-def _cause(report: str) -> str:
-    """The line of Spark's report that says what happened: the end of the Python traceback, else the start.
-
-    >>> _cause("An exception was thrown.\\nTraceback (most recent call last):\\n  File x\\nKeyError: 'a'\\n")
-    "KeyError: 'a'"
-    """
-    _, mark, trace = report.rpartition("Traceback (most recent call last):")
-    if mark:
-        raised = [line for line in trace.splitlines() if line and not line[0].isspace()]
-        if raised:
-            return raised[0][:500]
-    lines = [line.strip() for line in report.splitlines() if line.strip()]
-    return lines[0][:500] if lines else ""
+# --- Jobs -------------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager

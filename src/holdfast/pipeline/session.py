@@ -21,18 +21,22 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import hashlib
 import os
 import re
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Any
 
 from holdfast.errors import EngineError
@@ -210,22 +214,96 @@ def cache_folder() -> Path:
     return _scratch_folder() / "cache"
 
 
-_scratch: Path | None = None
+@dataclass(frozen=True)
+class _Scratch:
+    """This process's folder for Spark's spills, sockets, warehouse and settings."""
+
+    folder: Path
+    lock: int
+    """The descriptor that holds the folder's lock; the JVM inherits it."""
+
+
+_scratch: _Scratch | None = None
+_SCRATCH_PREFIX = "holdfast-spark-"
+_SCRATCH_NAME = re.compile(_SCRATCH_PREFIX + r"\w{8}")  # as `mkdtemp` makes them
+_LOCK = "in-use.lock"
 
 
 def _scratch_folder() -> Path:
-    """This process's own folder for Spark's spills, warehouse and settings; removed at exit."""
+    return _own_scratch().folder
+
+
+def _own_scratch() -> _Scratch:
+    """The scratch folder, made now if there is none; removed at exit, or by a later process.
+
+    A lock says that it is in use. The kernel lets go of it when the last process that holds it ends,
+    however it ends: no process number is looked at, which might be another's by now. First, folders of
+    earlier processes go that were killed.
+    """
     global _scratch
     if _scratch is None:
-        _scratch = Path(tempfile.mkdtemp(prefix="holdfast-"))
-        (_scratch / "cache").mkdir(mode=0o700)
-        atexit.register(_remove_scratch, _scratch, os.getpid())
+        parent = Path(tempfile.gettempdir())
+        _remove_abandoned(parent)
+        while _scratch is None:
+            _scratch = _locked_folder(Path(tempfile.mkdtemp(prefix=_SCRATCH_PREFIX, dir=parent)))
+        (_scratch.folder / "cache").mkdir(mode=0o700)
+        atexit.register(_remove_scratch, _scratch.folder, os.getpid())
     return _scratch
+
+
+def _locked_folder(folder: Path) -> _Scratch | None:
+    """The new folder, locked; None if another process took it for abandoned before it was."""
+    try:
+        lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(lock), os.stat(folder / _LOCK)):
+            return _Scratch(folder, lock)
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    except OSError:  # a file system without locks: nobody will take the folder for abandoned
+        (folder / _LOCK).unlink()
+        return _Scratch(folder, lock)
+    os.close(lock)
+    return None
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Remove the scratch folders of this user that no process has locked."""
+    for folder in parent.glob(f"{_SCRATCH_PREFIX}*"):
+        with contextlib.suppress(OSError):  # in use (BlockingIOError), or going, or not ours to remove
+            status = folder.lstat()
+            ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+            if not ours or _SCRATCH_NAME.fullmatch(folder.name) is None:
+                continue
+            try:
+                lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            except FileNotFoundError:
+                folder.rmdir()  # only if it is empty: killed before there was a lock, or about to make one
+                continue
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove_tree(folder)
+            finally:
+                os.close(lock)
 
 
 def _remove_scratch(folder: Path, pid: int) -> None:
     if os.getpid() == pid:  # a forked child inherits the handler, but not the folder
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove_tree(folder)
+
+
+def _remove_tree(folder: Path) -> None:
+    """Remove a scratch folder, its lock last: without it nobody would go on where we were killed."""
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name != _LOCK:
+            with contextlib.suppress(OSError):
+                path.unlink()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _digest(text: str) -> str:
@@ -412,6 +490,11 @@ def is_connect(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
+def is_local(spark: SparkSession) -> bool:
+    """Whether tasks run on this machine: a Spark Connect server may be anywhere, whatever its master."""
+    return not is_connect(spark) and is_local_master(spark.sparkContext.master)
+
+
 def is_configured_elsewhere() -> bool:
     """Whether the environment says that Spark is set up already: Spark Connect, or spark-submit."""
     return (
@@ -473,8 +556,7 @@ def _start_local(
     *, master: str | None, app_name: str, archive_options: list[str] | None = None
 ) -> SparkSession:
     global _own
-    from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
+    from pyspark import SparkConf, SparkContext, java_gateway
     from pyspark.sql import SparkSession
 
     java = find_java()
@@ -486,10 +568,12 @@ def _start_local(
     gateway = None
     with tempfile.TemporaryFile() as printed:
         try:
-            with _environment(_variables(java, master)):
+            with _environment(_variables(java, master)), _temporary_files_of(java_gateway):
                 # What `builder.getOrCreate()` does by itself, but for the JVM's two output streams.
-                gateway = SparkContext._gateway or launch_gateway(  # type: ignore[no-untyped-call]
-                    conf, popen_kwargs={"stdout": printed, "stderr": printed}
+                # The lock goes with them: the scratch folder is in use until the JVM has ended, too.
+                streams = {"stdout": printed, "stderr": printed, "pass_fds": [_own_scratch().lock]}
+                gateway = SparkContext._gateway or java_gateway.launch_gateway(  # type: ignore[no-untyped-call]
+                    conf, popen_kwargs=streams
                 )
                 context = SparkContext(conf=conf, gateway=gateway)
                 spark = SparkSession.builder.getOrCreate()
@@ -516,7 +600,12 @@ def _settings(master: str | None, app_name: str, archive_options: list[str]) -> 
     scratch = _scratch_folder()
     log4j = scratch / "log4j2.properties"
     log4j.write_text(LOG4J, encoding="utf-8")
-    java_options = [*_JVM_OPTIONS, *archive_options, f"-Dlog4j2.configurationFile={log4j.as_uri()}"]
+    java_options = [
+        *_JVM_OPTIONS,
+        *archive_options,
+        f"-Dlog4j2.configurationFile={log4j.as_uri()}",
+        f"-Djava.io.tmpdir={scratch}",
+    ]
     settings = {
         "spark.app.name": app_name,
         "spark.master": master or f"local[{cores}]",
@@ -536,6 +625,8 @@ def _settings(master: str | None, app_name: str, archive_options: list[str]) -> 
         settings |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
+            # Spark makes up the secret itself, in the JVM's memory: no command line, file or variable has it.
+            "spark.authenticate": "true",
             "spark.local.dir": str(scratch),
             "spark.sql.shuffle.partitions": str(cores),
             "spark.python.daemon.module": "holdfast.pipeline.daemon",
@@ -550,7 +641,7 @@ def _settings(master: str | None, app_name: str, archive_options: list[str]) -> 
 
 def is_local_master(master: str | None) -> bool:
     """Whether the executors run inside the driver's JVM."""
-    return master is None or master.startswith("local")
+    return master is None or master == "local" or master.startswith("local[")
 
 
 def _variables(java: JavaHome, master: str | None) -> dict[str, str | None]:
@@ -592,6 +683,19 @@ def _environment(variables: dict[str, str | None]) -> Iterator[None]:
         yield
     finally:
         assign(before)
+
+
+@contextlib.contextmanager
+def _temporary_files_of(module: Any) -> Iterator[None]:
+    """Let a module of PySpark make its temporary folders in ours: there they go, even if we are killed."""
+    usual = module.tempfile
+    module.tempfile = SimpleNamespace(
+        mkdtemp=partial(tempfile.mkdtemp, dir=_scratch_folder()), mkstemp=tempfile.mkstemp
+    )
+    try:
+        yield
+    finally:
+        module.tempfile = usual
 
 
 def _end_jvm(gateway: Any, wait_s: float) -> None:

@@ -17,6 +17,7 @@ import errno
 import mmap
 import os
 import secrets
+import socket
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -42,6 +43,9 @@ _MAX_REMEMBERED = 100_000
 # (path, inode, length, mtime in ns) -> checksum of files hashed by this process.
 _hashed: dict[tuple[str, int, int, int], str] = {}
 
+SHARED_STORAGE = (
+    "With a cluster a workspace must lie on storage that the driver and all executors reach at the same path."
+)
 _REPAIR = "Restore it from a backup, or rebuild the table with 'holdfast track'."
 
 
@@ -88,7 +92,7 @@ def write_file(root: Path, name: str, buffers: Iterable[Buffer]) -> FileRef:
     hasher = xxhash.xxh3_64()
     length = 0
     try:
-        made = _make_folders(path.parent)
+        made = _make_folders(root, path.parent)
         file = open(path, "xb")  # noqa: SIM115  the except clause below must not remove a foreign file
     except FileExistsError:
         raise WorkspaceError(
@@ -129,7 +133,7 @@ def foreign_write(root: Path, name: str) -> Iterator[Path]:
     """
     path = _resolve(root, name)
     try:
-        made = _make_folders(path.parent)
+        made = _make_folders(root, path.parent)
         yield path
         for folder in () if _temporary(name) else made:
             sync_folder(folder)
@@ -254,10 +258,19 @@ def _resolve(root: Path, name: str) -> Path:
     return root.joinpath(*parts)
 
 
-def _make_folders(folder: Path) -> list[Path]:
-    """Make a folder; return the parents that got a new entry and so must be synced."""
+def _make_folders(root: Path, folder: Path) -> list[Path]:
+    """Make a folder of the workspace; return the parents that got a new entry and so must be synced.
+
+    Never the root itself: where it is not there, a task runs on a machine that does not see the workspace,
+    and what it wrote would lie on that machine's disk for ever.
+    """
     missing: list[Path] = []
     while not folder.exists():
+        if folder == root:
+            raise WorkspaceError(
+                f"the folder of the workspace {str(root)!r} is not there on {socket.gethostname()}. Nothing "
+                f"was applied. {SHARED_STORAGE}"
+            )
         missing.append(folder)
         folder = folder.parent
     for path in reversed(missing):

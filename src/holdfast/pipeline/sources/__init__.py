@@ -11,7 +11,7 @@ type is a fact about the whole file, not about the sample.
 """
 
 from .options import ReadOptions, Source, Split
-from .plan import plan_source
+from .plan import plan_arrow_files, plan_source
 from .read import read_local, read_split, read_split_guessed
 from .texts import best_type
 
@@ -20,6 +20,7 @@ __all__ = [
     "Source",
     "Split",
     "best_type",
+    "plan_arrow_files",
     "plan_source",
     "read_local",
     "read_split",

@@ -8,7 +8,7 @@ import glob
 import itertools
 import os
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,12 @@ def plan_source(source: Any, *, options: ReadOptions, table: str, staging: Path,
     )
 
 
+def plan_arrow_files(files: Sequence[str], description: str, *, table: str, split_bytes: int) -> Source:
+    """The plan of Arrow IPC files that are known one by one: a folder may hold others that do not count."""
+    options = ReadOptions(format="arrow")
+    return _plan_columnar(list(files), description, "arrow", options, table, split_bytes)
+
+
 def _from_pandas(frame: Any, table: str) -> pa.Table:
     csv_files.check_names([str(c) for c in frame.columns], "the pandas DataFrame", table=table)
     columns, names = [], []
@@ -167,6 +173,7 @@ def _sized(kept: list[Any], stream: Iterator[Any]) -> Iterator[tuple[Any, int]]:
 
 def _plan_files(given: str, options: ReadOptions, table: str, split_bytes: int) -> Source:
     files, description = _files(given, options, table)
+    files = [os.path.abspath(path) for path in files]  # a task's working folder is not ours
     kinds = {_kind(path, options, table) for path in files}
     if len(kinds) > 1:
         raise SourceError(
