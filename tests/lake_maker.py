@@ -173,7 +173,7 @@ class _Writer:
         return name, path
 
     def _ref(self, name: str, path: Path) -> FileRef:
-        """Without `seal_file`: a test's files need not outlive a power cut, and two dozen syncs take longer
+        """Without `new_file`: a test's files need not outlive a power cut, and two dozen syncs take longer
         than all the rest."""
         content = path.read_bytes()
         return FileRef(name, len(content), xxhash.xxh3_64_hexdigest(content))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from holdfast.pipeline import lake_graph
 from holdfast.pipeline.engine import Engine
-from holdfast.storage.files import FileRef, foreign_write, seal_file
+from holdfast.storage.files import FileRef, new_file
 from holdfast.storage.lake import LINKS_SCHEMA, GraphRef, open_array, read_parquet
 from reference import graph as reference
 
@@ -39,13 +39,13 @@ def write_links(root: Path, files: Sequence[Sequence[Link]]) -> list[FileRef]:
     for i, links in enumerate(files):
         columns = list(zip(*links, strict=True)) or [[], [], [], []]
         name = f"lake/links-{i}.parquet"
-        with foreign_write(root, name) as path:
+        with new_file(root, name) as file:
             table = pa.table(
                 [pa.array(c, t) for c, t in zip(columns, LINKS_SCHEMA.types, strict=True)],
                 schema=LINKS_SCHEMA,
             )
-            pq.write_table(table, path)
-        refs.append(seal_file(root, name))
+            pq.write_table(table, file)
+        refs.append(file.ref)
     return refs
 
 

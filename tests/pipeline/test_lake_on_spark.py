@@ -202,15 +202,18 @@ def jobs_of_steps(ws: Workspace, folder: Path, n: int, how: dict[str, Any]) -> l
 def test_jobs_do_not_grow_with_tables(
     opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
 ) -> None:
-    """Nor with their values or inclusions: each phase is a constant number of jobs."""
+    """Nor with their values or inclusions: each phase is a constant number of jobs.
+
+    If a few tables are several tasks: what a single task writes need not be joined.
+    """
     # Tasks as small as these leave many files; that they are gathered at times is a job of its own.
     monkeypatch.setattr(discovery, "GATHER_AT", 1_000)
     few, many = opened("spark"), opened("spark")
-    jobs = jobs_of_steps(few, tmp_path, 5, how)
+    jobs = jobs_of_steps(few, tmp_path, 20, how)
     assert jobs == jobs_of_steps(many, tmp_path, 200, how)
     assert max(jobs) < 15
     n_inds = [ws.lake().summary().n_inds for ws in (few, many)]  # type: ignore[union-attr]
-    assert n_inds[1] > 20 * n_inds[0]
+    assert n_inds[1] > 20 * n_inds[0] > 0
 
 
 def test_small_steps_start_no_spark(tmp_path: Path) -> None:

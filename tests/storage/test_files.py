@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Iterator
+import resource
+import stat
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import xxhash
 
 from holdfast.errors import DamagedFileError, WorkspaceError
 from holdfast.storage import files
-from holdfast.storage.files import FileRef, check_file, read_file, seal_file, unique_name, write_file
+from holdfast.storage.bundle import write_bundle
+from holdfast.storage.files import FileRef, check_file, new_file, read_file, unique_name, write_file
+from holdfast.storage.lake import write_array
 
 LARGE = bytes(range(256)) * 8192  # 2 MiB: hashed through a memory map
 
@@ -77,12 +85,104 @@ def test_a_folder_in_the_way_is_reported(tmp_path: Path) -> None:
         write_file(tmp_path, "tables/a", [b"x"])
 
 
-@pytest.mark.parametrize("content", [b"small", LARGE])
-def test_seal_equals_write(tmp_path: Path, content: bytes) -> None:
-    written = write_file(tmp_path, "a", [content])
-    (tmp_path / "b").write_bytes(content)
-    sealed = seal_file(tmp_path, "b")
-    assert (sealed.length, sealed.checksum) == (written.length, written.checksum)
+def arrow_ipc(file: Any) -> None:
+    table = pa.table({"a": range(100_000), "b": ["x"] * 100_000})
+    with pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table, max_chunksize=7_000)
+
+
+def arrow_ipc_compressed(file: Any) -> None:
+    table = pa.table({"a": range(100_000)})
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(file, table.schema, options=options) as writer:
+        writer.write_table(table)
+
+
+def parquet(file: Any) -> None:
+    pq.write_table(pa.table({"a": range(100_000), "b": ["x"] * 100_000}), file, row_group_size=7_000)
+
+
+def parquet_by_batches(file: Any) -> None:
+    batch = pa.record_batch({"a": range(1_000)})
+    with pq.ParquetWriter(file, batch.schema) as writer:
+        for _ in range(3):
+            writer.write_batch(batch)
+
+
+def numpy_array(file: Any) -> None:
+    np.save(file, np.arange(300_000))
+
+
+def small_and_large(file: Any) -> None:
+    for content in (b"", b"small", LARGE, LARGE[:1], memoryview(LARGE).cast("q")):
+        assert file.write(content) == memoryview(content).nbytes
+
+
+WRITERS = [arrow_ipc, arrow_ipc_compressed, parquet, parquet_by_batches, numpy_array, small_and_large]
+
+
+@pytest.mark.parametrize("writer", WRITERS, ids=lambda w: w.__name__)
+@pytest.mark.parametrize("folder", ["t", "staging"])
+def test_what_is_written_is_hashed_on_its_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, writer: Callable[[Any], None]
+) -> None:
+    """Whoever writes; and it is not read back for it."""
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "_hash", None)
+        with new_file(tmp_path, f"{folder}/a") as file:
+            writer(file)
+    content = (tmp_path / folder / "a").read_bytes()
+    assert file.ref == FileRef(f"{folder}/a", len(content), xxhash.xxh3_64_hexdigest(content))
+    assert file.closed
+    plain = io.BytesIO()
+    writer(plain)
+    assert content == plain.getvalue()
+
+
+def test_what_the_disk_makes_of_it_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that is lost between the write and the sync, as on storage without one page cache."""
+    sync = os.fsync
+
+    def losing(descriptor: int) -> None:
+        sync(descriptor)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.pwrite(descriptor, bytes(4096), 8192)
+
+    monkeypatch.setattr(files.os, "fsync", losing)
+    for ref in (
+        write_file(tmp_path, "t/a", [LARGE]),
+        write_bundle(tmp_path, "t/b", {"a": np.arange(9_000)}, {}),
+        write_array(tmp_path, "t", "c", np.arange(9_000)),
+    ):
+        with pytest.raises(DamagedFileError, match="has been altered"):
+            check_file(tmp_path, ref, deep=True, fresh=True)
+
+
+@pytest.mark.parametrize("writer", WRITERS, ids=lambda w: w.__name__)
+def test_another_writer_that_fails_leaves_nothing(tmp_path: Path, writer: Callable[[Any], None]) -> None:
+    def write_half() -> None:
+        with new_file(tmp_path, "t/a") as file:
+            writer(file)
+            raise RuntimeError("the source broke")
+
+    with pytest.raises(RuntimeError, match="the source broke"):
+        write_half()
+    assert not list((tmp_path / "t").iterdir())
+
+
+@pytest.mark.parametrize("writer", WRITERS, ids=lambda w: w.__name__)
+def test_a_disk_that_fills_up_under_another_writer(tmp_path: Path, writer: Callable[[Any], None]) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, hard))
+    try:
+        with (
+            pytest.raises(WorkspaceError, match=r"'t/a' .* File too large. Nothing was applied"),
+            new_file(tmp_path, "t/a") as file,
+        ):
+            writer(file)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not list((tmp_path / "t").iterdir())
 
 
 @pytest.mark.parametrize("content", [b"small", LARGE])

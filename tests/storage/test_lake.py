@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import holdfast
 from holdfast.errors import DamagedFileError
-from holdfast.storage.files import FileRef, check_file, foreign_write, seal_file, unique_name
+from holdfast.storage.files import FileRef, check_file, new_file, unique_name
 from holdfast.storage.format import text_key
 from holdfast.storage.lake import (
     COLUMNS_SCHEMA,
@@ -33,8 +33,7 @@ from holdfast.storage.lake import (
     LakeState,
     Part,
     PartRef,
-    filled,
-    new_array,
+    join_arrays,
     open_array,
     parquet_batches,
     read_parquet,
@@ -119,14 +118,33 @@ def test_arrays_come_back(tmp_path: Path, shape: tuple[int, ...], dtype: Any) ->
     assert (found == array).all()
     assert np.array_equal(np.load(tmp_path / ref.name), array)  # any reader opens it
     assert check_file(tmp_path, ref, deep=True, fresh=True)
-    # Region by region.
-    name = unique_name("lake", "other", ".npy")
-    new_array(tmp_path, name, shape, dtype)
-    for i in range(shape[0]):
-        filled(tmp_path, name)[i : i + 1] = array[i : i + 1]
-    sealed = seal_file(tmp_path, name)
-    assert np.array_equal(open_array(tmp_path, sealed), array)
-    assert sealed.checksum == ref.checksum
+    # Piece by piece, some of them empty.
+    pieces = [array[:0], *(array[i : i + 1] for i in range(shape[0])), array[:0]]
+    joined = join_arrays(tmp_path, "lake", "other", shape, dtype, iter(pieces))
+    assert (joined.length, joined.checksum) == (ref.length, ref.checksum)
+    assert (tmp_path / joined.name).read_bytes() == (tmp_path / ref.name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [np.arange(3)],
+        [np.arange(5)],
+        [np.arange(2), np.arange(2, dtype=np.int32)],
+        [np.zeros((2, 2), int)] * 2,
+    ],
+)
+def test_pieces_that_do_not_make_the_array(tmp_path: Path, pieces: list[Any]) -> None:
+    """Neither too few nor too many items nor others; and nothing stays."""
+    with pytest.raises(AssertionError):
+        join_arrays(tmp_path, "lake", "some", (4,), np.int64, pieces)
+    assert not list((tmp_path / "lake").iterdir())
+
+
+def test_arrays_of_any_layout_come_back(tmp_path: Path) -> None:
+    array = np.arange(24, dtype=np.int32).reshape(4, 6)
+    for view in (array.T, array[::2], array[:, ::-1], np.asfortranarray(array)):
+        assert np.array_equal(open_array(tmp_path, write_array(tmp_path, "lake", "some", view)), view)
 
 
 def test_what_is_open_cannot_be_written(tmp_path: Path) -> None:
@@ -159,10 +177,10 @@ def test_an_array_with_a_damaged_header_is_named(tmp_path: Path, at: int) -> Non
 
 def test_an_array_of_objects_is_never_unpickled(tmp_path: Path) -> None:
     name = unique_name("lake", "evil", ".npy")
-    with foreign_write(tmp_path, name) as path:
-        np.save(path, np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with new_file(tmp_path, name) as file:
+        np.save(file, np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(DamagedFileError, match="evil"):
-        open_array(tmp_path, seal_file(tmp_path, name))
+        open_array(tmp_path, file.ref)
 
 
 # -- Parquet -----------------------------------------------------------------------------------------------
@@ -170,10 +188,10 @@ def test_an_array_of_objects_is_never_unpickled(tmp_path: Path) -> None:
 
 def _rows(root: Path, rows: list[tuple[int, int, int]]) -> FileRef:
     name = unique_name("lake", "inds", ".parquet")
-    with foreign_write(root, name) as path:
+    with new_file(root, name) as file:
         arrays = [pa.array([row[i] for row in rows], pa.int32()) for i in range(3)]
-        pq.write_table(pa.table(arrays, schema=INDS_SCHEMA), path)
-    return seal_file(root, name)
+        pq.write_table(pa.table(arrays, schema=INDS_SCHEMA), file)
+    return file.ref
 
 
 def test_rows_of_several_files_in_their_order(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ from holdfast.fd_reading import FdReader
 from holdfast.history import columns_mask
 from holdfast.model.dependency import Side
 from holdfast.pipeline import relation, values
-from holdfast.storage import bundle, composites, format, ledger, litter, segments
+from holdfast.storage import files, format, ledger, litter
 from holdfast.storage.ledger_rows import ChangeRow, CommitRow
 from holdfast.workspace import Workspace
 from trust import kit, shop, twins
@@ -55,15 +55,10 @@ Half = Callable[..., None]
 # --- The fault --------------------------------------------------------------------------------------------
 
 
-def half_file(root: Path, name: str, buffers: Any) -> None:
-    content = b"".join(bytes(memoryview(b).cast("B")) for b in buffers)
-    path = root / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content[: len(content) // 2])
-
-
-def half_bundle(root: Path, name: str) -> None:
-    os.truncate(root / name, (root / name).stat().st_size // 2)
+def half_file(file: files.NewFile) -> None:
+    file.flush()
+    path = file._path
+    os.truncate(path, path.stat().st_size // 2)
 
 
 def half_marker(root: Path) -> None:
@@ -98,10 +93,7 @@ STEPS: list[tuple[Any, str, Half | None]] = [
     (os, "link", None),
     (deltalake.DeltaTable, "create", half_ledger),
     (ledger, "sync_folder", None),
-    (bundle, "seal_file", half_bundle),
-    (segments, "write_file", half_file),
-    (composites, "write_file", half_file),
-    (ledger, "write_file", half_file),
+    (files.NewFile, "seal", half_file),
     (deltalake.DeltaTable, "create_write_transaction", half_entry),
     (ledger, "sync_file", None),
     (deltalake.DeltaTable, "create_checkpoint", half_checkpoint),

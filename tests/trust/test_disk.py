@@ -13,7 +13,7 @@ import pytest
 
 import holdfast
 from holdfast.errors import WorkspaceError
-from holdfast.storage import bundle, composites, files, ledger
+from holdfast.storage import files, ledger
 from holdfast.workspace import Workspace
 from trust import kit, shop, twins
 
@@ -112,30 +112,20 @@ def test_a_commit_names_nothing_that_a_power_cut_could_take(
     monkeypatch.setattr(files, "sync_folder", record)
     monkeypatch.setattr(ledger, "sync_folder", record)
     sealed: set[str] = set()
-    seal, write = bundle.seal_file, ledger.write_file
+    seal = files.NewFile.seal
 
-    def sealing(root: Path, name: str) -> Any:
-        sealed.add(name)
-        return seal(root, name)
-
-    def writing(root: Path, name: str, buffers: Any) -> Any:
-        if name.startswith("ledger/"):
+    def sealing(file: files.NewFile) -> None:
+        if file.name.startswith("ledger/"):
             # The commit itself: by now everything must be on the disk.
             folders = {(root / n).parent for n in sealed}
             wanted = {p for folder in folders for p in (folder, *folder.parents) if p.is_relative_to(root)}
             wanted = {p for p in wanted if "staging" not in p.parts}
             assert wanted <= synced, wanted - synced
-        return write(root, name, buffers)
+        else:
+            sealed.add(file.name)
+        seal(file)
 
-    monkeypatch.setattr(bundle, "seal_file", sealing)
-    monkeypatch.setattr(ledger, "write_file", writing)
-
-    def listing(root: Path, name: str, buffers: Any) -> Any:
-        sealed.add(name)
-        return plain_write(root, name, buffers)
-
-    plain_write = composites.write_file
-    monkeypatch.setattr(composites, "write_file", listing)
+    monkeypatch.setattr(files.NewFile, "seal", sealing)
     with holdfast.open(root, engine="inline") as ws:
         synced.clear()  # the marker's sync of the root came before the folders were made
         ws.track("people", kit.table_of(kit.START))

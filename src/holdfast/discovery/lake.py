@@ -32,12 +32,12 @@ from holdfast.model.lake import BAD_LISTED
 from holdfast.pipeline.engine import Engine, Progress
 from holdfast.pipeline.lake_files import LakeReadOptions, plan_lake
 from holdfast.pipeline.lake_graph import draw
-from holdfast.pipeline.lake_index import Block, put_together
+from holdfast.pipeline.lake_index import Block, described, piece_folder, put_together
 from holdfast.pipeline.lake_match import Found, count_dropped, gather_pairs, link_tables, match_columns
 from holdfast.pipeline.lake_propose import Proposer, Strategy
 from holdfast.pipeline.lake_read import name_digest, read_lake_unit
 from holdfast.pipeline.lake_sides import let_go
-from holdfast.storage.files import FileRef, seal_file, unique_name, write_file
+from holdfast.storage.files import FileRef, unique_name, write_file
 from holdfast.storage.lake import (
     FILTERS,
     FOLDER,
@@ -157,8 +157,7 @@ class LakeWork:
         gone = np.union1d(self._dropped(before), np.union1d(skipped, replaced)).astype(np.int32)
         dropped = write_array(self.root, FOLDER, "dropped", gone) if len(gone) else None
         with self._phase("matching columns") as progress:
-            proposer, found = self._match(before, part, dropped, matching, progress)
-        part = self._sealed(part)
+            proposer, part, found = self._match(before, part, dropped, matching, progress)
         removed += np.sum([f.removed[1:] for f in found], axis=0, dtype=np.int64)
         state = replace(
             before,
@@ -275,10 +274,9 @@ class LakeWork:
             progress,
         )
 
-    def _sealed(self, part: PartRef) -> PartRef:
-        """With the checksums of the arrays that matching has filled."""
-        filled = {name: seal_file(self.root, part.arrays[name].name) for name in ("pivots", "rarity")}
-        return replace(part, arrays={**part.arrays, **filled})
+    def _described(self, part: PartRef, found: Sequence[Found], progress: Progress | None) -> PartRef:
+        pieces = [f.described for f in found if f.described]
+        return described(self.engine, self.root, part, pieces, progress)
 
     def _merged(self, state: LakeState) -> LakeState:
         """With parts of about one size put together, so that there are few of them, however many steps."""
@@ -344,8 +342,8 @@ class LakeWork:
         dropped: FileRef | None,
         matching: Matching,
         progress: Progress | None,
-    ) -> tuple[str, list[Found]]:
-        """Match the columns of a new part with all, in both directions."""
+    ) -> tuple[str, PartRef, list[Found]]:
+        """Match the columns of a new part with all, in both directions: by what, the part described, what."""
         options = before.options
         n_active = sum(p.n_active for p in (*before.parts, part))
         proposer = matching.proposer or chosen_proposer(part, n_active, options)
@@ -361,17 +359,20 @@ class LakeWork:
         }
         # New columns in old and new ones; given ref2deps, new ones are asked what they contain of new ones.
         inverse = proposer == "signatures" and matching.strategy == "ref2deps" and not options.max_error
-        first = {**shared, "probe": new, "against": [*old, new]}
+        ranges = self._ranges(part)
+        first = {**shared, "probe": new, "against": [*old, new], "folder": piece_folder(ranges, self.staging)}
+        found: list[Found] = []
         if inverse:
-            described = [{**first, "do": ["describe", "count"], **r} for r in self._ranges(part)]
-            found = self._run(described, part.n_entries, progress)
-            first |= {"do": ["match"], "against": old}
-            payloads = [{**first, **r} for r in self._ranges(part)] if old else []
+            alone = [{**first, "do": ["describe", "count"], **r} for r in ranges]
+            found = self._run(alone, part.n_entries, progress)
+            part = self._described(part, found, progress)
+            new = part.for_tasks()
+            first |= {"do": ["match"], "probe": new, "against": old}
+            payloads = [{**first, **r} for r in ranges] if old else []
             among = {**shared, "probe": new, "against": [new], "do": ["match"], "strategy": "ref2deps"}
-            payloads += [{**among, **r} for r in self._ranges(part)]
+            payloads += [{**among, **r} for r in ranges]
         else:
-            found = []
-            payloads = [{**first, "do": ["describe", "count", "match"], **r} for r in self._ranges(part)]
+            payloads = [{**first, "do": ["describe", "count", "match"], **r} for r in ranges]
         # Old columns in new ones: by what the new ones contain, or by the pivots of the old ones.
         contained = proposer == "signatures" and not options.max_error
         for ref, fields in zip(before.parts, old, strict=True):
@@ -379,11 +380,12 @@ class LakeWork:
             if contained:
                 payloads += [{**both, "do": ["count"], **r} for r in self._ranges(ref)]
                 asked = {**shared, "probe": new, "against": [fields], "strategy": "ref2deps", "do": ["match"]}
-                payloads += [{**asked, **r} for r in self._ranges(part)]
+                payloads += [{**asked, **r} for r in ranges]
             else:
                 payloads += [{**both, "do": ["count", "match"], **r} for r in self._ranges(ref)]
         work = part.n_entries * (1 + len(old))
-        return proposer, [*found, *self._run(payloads, work, progress)]
+        found += self._run(payloads, work, progress)
+        return proposer, part if inverse else self._described(part, found, progress), found
 
     def _run(self, payloads: list[dict[str, Any]], work: int, progress: Progress | None) -> list[Found]:
         where = self.engine.choose(work, INLINE_ENTRIES)

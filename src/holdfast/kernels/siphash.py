@@ -10,9 +10,9 @@ Cost, one core: 18 ns a text and 0.75 ns a byte for all 128 bits; xxHash64 takes
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from .compiling import njit
 from .encode import _word, frozen
 
 U64 = NDArray[np.uint64]

@@ -33,7 +33,7 @@ from holdfast.kernels.graph_layout import layout, layouts
 from holdfast.pipeline.engine import Engine, Progress, Task
 from holdfast.pipeline.session import available_cores
 from holdfast.storage.bundle import Bundle, open_bundle, write_bundle
-from holdfast.storage.files import FileRef, foreign_write, seal_file, unique_name
+from holdfast.storage.files import FileRef, new_file, unique_name
 from holdfast.storage.lake import GraphRef, open_array, parquet_batches, write_array
 
 I32 = NDArray[np.int32]
@@ -563,6 +563,6 @@ def _staged(payload: Payload, what: str, arrays: dict[str, NDArray[Any]]) -> Pay
 
 def _parquet(payload: Payload, stem: str, table: pa.Table) -> Payload:
     root, name = Path(payload["root"]), unique_name(payload["folder"], stem.replace("_", ""), ".parquet")
-    with foreign_write(root, name) as path:
-        pq.write_table(table, path, row_group_size=ROW_GROUP, compression="zstd")
-    return seal_file(root, name).to_dict()
+    with new_file(root, name) as file:
+        pq.write_table(table, file, row_group_size=ROW_GROUP, compression="zstd")
+    return file.ref.to_dict()

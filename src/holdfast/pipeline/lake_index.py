@@ -1,22 +1,26 @@
 """Putting the blocks of a lake together as one part: flat arrays, the index by value, the matrix.
 
-A *block* is what a reading task wrote, or an older part that is merged. Tasks of one job write disjoint
-regions of the part's arrays, whose sizes are known beforehand:
+A *block* is what a reading task wrote, or an older part that is merged. Each task of one job writes new files
+of its own:
 
-- `assemble`: copy one block's arrays to their place;
+- `concatenate`: one array of all blocks, behind each other;
 - `index`: gather the entries of a range of hashes from all blocks, sort them by value, and write that range
   of the inverted index (the exchange by value goes through files, see docs/decisions/0008);
 - `transpose`: some blocks of columns of the signature matrix.
 
-Cost: each entry is copied once and sorted once. Memory of a task: the entries of its range.
+Where there are several ranges, each is a *piece* in staging, and a second job joins the pieces of an array:
+one task for each array, which copies them into one file.
+
+Cost: each entry is sorted once, and copied once or twice. Memory of a task: the entries of its range, or one
+array of one block.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -28,21 +32,29 @@ from holdfast.kernels.signatures import BLOCK, transposed
 from holdfast.kernels.value_index import long_runs, sort_entries
 from holdfast.pipeline.engine import Engine, Progress
 from holdfast.pipeline.lake_read import BUCKETS
-from holdfast.storage.files import FileRef, read_file, seal_file, unique_name, write_file
-from holdfast.storage.lake import FOLDER, LakeOptions, PartRef, filled, new_array, open_array, write_array
+from holdfast.storage.files import FileRef, read_file, unique_name, write_file
+from holdfast.storage.lake import FOLDER, LakeOptions, PartRef, join_arrays, open_array, write_array
 
 Payload = dict[str, Any]
 U64 = NDArray[np.uint64]
+Shapes = Mapping[str, tuple[tuple[int, ...], type[np.generic]]]
 
 # Entries of one index task, and of all of them up to which the driver does it itself.
 ENTRIES_PER_TASK = 2_000_000
 INLINE_ENTRIES = 300_000
+# Bytes of pieces up to which the driver joins them itself: it copies them, one piece at a time.
+INLINE_BYTES = 64 << 20
 # Blocks of 4,096 columns that one task transposes.
 _MATRIX_BLOCKS = 16
 # Bitmaps of the most frequent values: at most so many bytes for each process that matches.
 BITMAP_BYTES = 64 << 20
 
-_COPIED = ("values", "checks", "flags", "n_rows", "signatures")
+INDEX = ("keys", "key_checks", "postings")
+MATRIX = ("matrix",)
+# What the matching job works out of each column.
+DESCRIBED: Mapping[str, type[np.generic]] = {"pivots": np.uint64, "rarity": np.float32}
+# The arrays of numbers that count on from block to block, and what they count.
+_NUMBERS = {"offsets": "n_entries", "table_of": "n_tables", "active": "n_columns"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +109,7 @@ def put_together(
     files: tuple[tuple[FileRef, ...], tuple[FileRef, ...]],
     progress: Progress | None,
 ) -> PartRef:
-    """One part of all blocks, in their order. One Spark job.
+    """One part of all blocks, in their order. One Spark job, or two.
 
     Without `pivots` and `rarity`, which the matching job works out, unless all blocks have them.
     """
@@ -105,7 +117,7 @@ def put_together(
     n_active = sum(b.n_active for b in blocks)
     n_words = -(-options.n_bits // 64)
     n_matrix = -(-n_active // BLOCK)
-    shapes: dict[str, tuple[tuple[int, ...], Any]] = {
+    shapes: dict[str, tuple[tuple[int, ...], type[np.generic]]] = {
         "offsets": ((n_columns + 1,), np.int64),
         "values": ((n_entries,), np.uint64),
         "checks": ((n_entries,), np.uint64),
@@ -118,42 +130,71 @@ def put_together(
         "active": ((n_active,), np.int32),
         "signatures": ((n_active, n_words), np.uint64),
         "matrix": ((n_matrix, options.n_bits, BLOCK // 64), np.uint64),
-        "pivots": ((n_columns,), np.uint64),
-        "rarity": ((n_columns,), np.float32),
     }
-    names = {name: unique_name(FOLDER, name.replace("_", ""), ".npy") for name in shapes}
-    for name, (shape, dtype) in shapes.items():
-        new_array(root, names[name], shape, dtype)
+    if all(name in b.arrays for b in blocks for name in DESCRIBED):
+        shapes |= _described_shapes(n_columns)
     # In a file: there may be hundreds of blocks, and as many payloads.
     told = json.dumps([b.to_dict() for b in blocks]).encode()
     listed = write_file(root, unique_name(staging, "blocks", ".json"), [told])
     shared = {
         "root": str(root),
-        "names": names,
         "blocks": listed.to_dict(),
         "options": options.to_dict(),
         "long": long_posting(n_columns),
     }
-    payloads = [{**shared, "do": "assemble", "block": i} for i in range(len(blocks))]
-    payloads += [{**shared, "do": "index", **region} for region in _regions(blocks, n_entries)]
+    regions = _regions(blocks, n_entries)
+    matrix = range(0, n_matrix, _MATRIX_BLOCKS)
+    concatenated = [name for name in shapes if name not in (*INDEX, *MATRIX)]
+    payloads: list[Payload] = [
+        {**shared, "do": "concatenate", "array": name, **_shape(name, shapes)} for name in concatenated
+    ]
+    payloads += [{**shared, "do": "index", "folder": piece_folder(regions, staging), **r} for r in regions]
     payloads += [
-        {**shared, "do": "transpose", "first": i, "last": min(i + _MATRIX_BLOCKS, n_matrix)}
-        for i in range(0, n_matrix, _MATRIX_BLOCKS)
+        {
+            **shared,
+            "do": "transpose",
+            "folder": piece_folder(matrix, staging),
+            "first": i,
+            "last": min(i + _MATRIX_BLOCKS, n_matrix),
+        }
+        for i in matrix
     ]
     where = engine.choose(n_entries, INLINE_ENTRIES)
-    results = engine.run(put_region, payloads, where=where, progress=progress, parallel=True)
-    runs = [json.loads(r)["runs"] for r in results]
-    frequent = np.array([run for found in runs for run in found], dtype=np.int64).reshape(-1, 2)
+    results = engine.run(put_piece, payloads, where=where, progress=progress, parallel=True)
+    pieces: dict[str, list[FileRef]] = {name: [] for name in shapes}
+    runs: list[list[int]] = []
+    for written in map(json.loads, results):
+        runs += written["runs"]
+        for name, ref in written["pieces"].items():
+            pieces[name].append(FileRef.from_dict(ref))
+    arrays = join_pieces(engine, root, pieces, shapes, progress)
+    frequent = np.array(runs, dtype=np.int64).reshape(-1, 2)
     most = BITMAP_BYTES // max(8, n_columns // 8)
     if len(frequent) > most:
         frequent = frequent[np.sort(np.argsort(-frequent[:, 1], kind="stable")[:most])]
     frequent = frequent[np.argsort(frequent[:, 0])]
-    arrays = {name: seal_file(root, names[name]) for name in shapes}
     arrays["frequent"] = write_array(root, FOLDER, "frequent", frequent)
     n_tables = sum(b.n_tables for b in blocks)
     return PartRef(
         first_table, n_tables, first_column, n_columns, n_entries, n_active, arrays, files[0], files[1]
     )
+
+
+def described(
+    engine: Engine,
+    root: Path,
+    part: PartRef,
+    pieces: Sequence[Mapping[str, FileRef]],
+    progress: Progress | None,
+) -> PartRef:
+    """A part with what matching tasks have found out of its columns. One Spark job at most."""
+    by_name = {name: [piece[name] for piece in pieces] for name in DESCRIBED}
+    arrays = join_pieces(engine, root, by_name, _described_shapes(part.n_columns), progress)
+    return replace(part, arrays={**part.arrays, **arrays})
+
+
+def _described_shapes(n_columns: int) -> Shapes:
+    return {name: ((n_columns,), dtype) for name, dtype in DESCRIBED.items()}
 
 
 def long_posting(n_columns: int) -> int:
@@ -179,14 +220,18 @@ def _regions(blocks: Sequence[Block], n_entries: int) -> list[dict[str, int]]:
     ]
 
 
-def put_region(payload: Payload) -> bytes:
-    """One task of the job: write a region of the part's arrays."""
+# -- tasks that write pieces -------------------------------------------------------------------
+
+
+def put_piece(payload: Payload) -> bytes:
+    """One task of the first job: its files by the names of the arrays, and the values with long postings."""
     root = Path(payload["root"])
     blocks = _listed(root, FileRef.from_dict(payload["blocks"]))
-    runs = {"assemble": _assemble, "index": _index, "transpose": _transpose}[payload["do"]](
+    pieces, runs = {"concatenate": _concatenate, "index": _index, "transpose": _transpose}[payload["do"]](
         root, blocks, payload
     )
-    return json.dumps({"runs": runs}).encode()
+    written = {name: ref.to_dict() for name, ref in pieces.items()}
+    return json.dumps({"pieces": written, "runs": runs}).encode()
 
 
 @lru_cache(maxsize=2)
@@ -194,30 +239,29 @@ def _listed(root: Path, ref: FileRef) -> list[Block]:
     return [Block.from_dict(b) for b in json.loads(read_file(root, ref))]
 
 
-def _assemble(root: Path, blocks: Sequence[Block], payload: Payload) -> list[Any]:
-    """Copy a block's arrays behind those of the blocks before it."""
-    number, names = payload["block"], payload["names"]
-    before, block = blocks[:number], blocks[number]
-    table, column, entry, row = (
-        sum(getattr(b, of) for b in before) for of in ("n_tables", "n_columns", "n_entries", "n_active")
-    )
-    starts = {"flags": column, "n_rows": column, "values": entry, "checks": entry, "signatures": row}
-    kept = [name for name in ("pivots", "rarity") if name in block.arrays]
-    for name in (*_COPIED, *kept):
-        own = open_array(root, block.arrays[name])
-        start = starts.get(name, column)
-        filled(root, names[name])[start : start + len(own)] = own
-    filled(root, names["offsets"])[column : column + block.n_columns + 1] = (
-        open_array(root, block.arrays["offsets"]) + entry
-    )
-    for name, start, base in (("table_of", column, table), ("active", row, column)):
-        own = open_array(root, block.arrays[name])
-        filled(root, names[name])[start : start + len(own)] = own + np.int32(base)
-    return []
+Pieces = tuple[dict[str, FileRef], list[list[int]]]
 
 
-def _index(root: Path, blocks: Sequence[Block], payload: Payload) -> list[Any]:
-    """Sort the entries of a range of hashes; the result lists the values with long postings."""
+def _concatenate(root: Path, blocks: Sequence[Block], payload: Payload) -> Pieces:
+    """One array of all blocks; numbers count on."""
+    name = payload["array"]
+
+    def block_arrays() -> Iterator[NDArray[Any]]:
+        base = 0
+        for number, block in enumerate(blocks):
+            array = open_array(root, block.arrays[name])
+            if name == "offsets" and number:
+                array = array[1:]  # the end of the block before
+            if name in _NUMBERS:
+                array = array + array.dtype.type(base)
+                base += getattr(block, _NUMBERS[name])
+            yield array
+
+    return {name: _joined(root, payload, block_arrays())}, []
+
+
+def _index(root: Path, blocks: Sequence[Block], payload: Payload) -> Pieces:
+    """Sort the entries of a range of hashes; list the values with long postings."""
     parts: list[tuple[U64, U64, NDArray[np.int32]]] = []
     base = 0
     low, high = np.uint64(payload["low"]), np.uint64(payload["high"] - 1)
@@ -230,14 +274,16 @@ def _index(root: Path, blocks: Sequence[Block], payload: Payload) -> list[Any]:
         parts.append((values[at], checks[at], (columns + base).astype(np.int32)))
         base += block.n_columns
     keys, checks, postings = sort_entries(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-    region = slice(payload["start"], payload["end"])
-    for name, array in (("keys", keys), ("key_checks", checks), ("postings", postings)):
-        filled(root, payload["names"][name])[region] = array
+    sorted_arrays: tuple[NDArray[Any], ...] = (keys, checks, postings)
+    pieces = {
+        name: write_array(root, payload["folder"], _stem(name), array)
+        for name, array in zip(INDEX, sorted_arrays, strict=True)
+    }
     starts, lengths = long_runs(keys, checks, payload["long"])
-    return [[int(s) + payload["start"], int(n)] for s, n in zip(starts, lengths, strict=True)]
+    return pieces, [[int(s) + payload["start"], int(n)] for s, n in zip(starts, lengths, strict=True)]
 
 
-def _transpose(root: Path, blocks: Sequence[Block], payload: Payload) -> list[Any]:
+def _transpose(root: Path, blocks: Sequence[Block], payload: Payload) -> Pieces:
     """Some blocks of the matrix, from the signatures of the blocks that they come from."""
     options = LakeOptions.from_dict(payload["options"])
     first, last = payload["first"], payload["last"]
@@ -248,5 +294,58 @@ def _transpose(root: Path, blocks: Sequence[Block], payload: Payload) -> list[An
             taken.append(open_array(root, block.arrays["signatures"])[a:b])
         base += block.n_active
     matrix = transposed(np.concatenate(taken), options.n_bits)
-    filled(root, payload["names"]["matrix"])[first:last] = matrix
-    return []
+    return {"matrix": write_array(root, payload["folder"], "matrix", matrix)}, []
+
+
+# -- pieces ------------------------------------------------------------------------------------
+
+
+def piece_folder(tasks: Sequence[Any], staging: str) -> str:
+    """Where tasks write the pieces of an array: what one task writes is the array, and stays."""
+    return FOLDER if len(tasks) == 1 else staging
+
+
+def join_pieces(
+    engine: Engine,
+    root: Path,
+    pieces: Mapping[str, Sequence[FileRef]],
+    shapes: Shapes,
+    progress: Progress | None,
+) -> dict[str, FileRef]:
+    """Each array as one file: its only piece, or all of them in a new file. One Spark job at most."""
+    arrays = {name: refs[0] for name, refs in pieces.items() if len(refs) == 1}
+    names = [name for name in pieces if name not in arrays]
+    payloads = [
+        {
+            "root": str(root),
+            "array": name,
+            **_shape(name, shapes),
+            "pieces": [ref.to_dict() for ref in pieces[name]],
+        }
+        for name in names
+    ]
+    where = engine.choose(sum(ref.length for name in names for ref in pieces[name]), INLINE_BYTES)
+    results = engine.run(join_array, payloads, where=where, progress=progress, parallel=True)
+    arrays |= {name: FileRef.from_dict(json.loads(r)) for name, r in zip(names, results, strict=True)}
+    return arrays
+
+
+def join_array(payload: Payload) -> bytes:
+    """The task that copies the pieces of one array into one file."""
+    root = Path(payload["root"])
+    pieces = (open_array(root, FileRef.from_dict(ref)) for ref in payload["pieces"])
+    return json.dumps(_joined(root, payload, pieces).to_dict()).encode()
+
+
+def _shape(name: str, shapes: Shapes) -> Payload:
+    shape, dtype = shapes[name]
+    return {"shape": list(shape), "dtype": np.dtype(dtype).str}
+
+
+def _joined(root: Path, payload: Payload, pieces: Iterable[NDArray[Any]]) -> FileRef:
+    shape, dtype = tuple(payload["shape"]), payload["dtype"]
+    return join_arrays(root, FOLDER, _stem(payload["array"]), shape, dtype, pieces)
+
+
+def _stem(name: str) -> str:
+    return name.replace("_", "")

@@ -7,9 +7,9 @@ the bitmaps of the most frequent values, and the driver nothing but counts and f
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,15 @@ from holdfast.kernels.removed_inds import removed
 from holdfast.kernels.table_links import Links
 from holdfast.pipeline.lake_propose import Lookups, Pairs, matched, max_missing
 from holdfast.pipeline.lake_sides import I64, Bool, Payload, Side, bit_words, opened
-from holdfast.storage.files import FileRef, foreign_write, seal_file, unique_name
+from holdfast.storage.files import FileRef, NewFile, new_file, unique_name
 from holdfast.storage.lake import (
     FILTERS,
     FOLDER,
     INDS_SCHEMA,
     LINKS_SCHEMA,
     LakeOptions,
-    filled,
     parquet_batches,
+    write_array,
 )
 
 # Links of a table to others that are kept beside those that keep its component connected.
@@ -46,6 +46,7 @@ class Found:
     removed: tuple[int, ...]
     inds: FileRef | None
     links: FileRef | None
+    described: Mapping[str, FileRef] = field(default_factory=dict)  # of its columns, pieces of these arrays
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -53,16 +54,18 @@ class Found:
             "removed": list(self.removed),
             "inds": self.inds.to_dict() if self.inds else None,
             "links": self.links.to_dict() if self.links else None,
+            "described": {name: ref.to_dict() for name, ref in self.described.items()},
         }
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Found:
-        refs = (FileRef.from_dict(fields[n]) if fields[n] else None for n in ("inds", "links"))
-        return cls(fields["n_inds"], tuple(fields["removed"]), *refs)
+        inds, links = (FileRef.from_dict(fields[n]) if fields[n] else None for n in ("inds", "links"))
+        described = {name: FileRef.from_dict(ref) for name, ref in fields["described"].items()}
+        return cls(fields["n_inds"], tuple(fields["removed"]), inds, links, described)
 
 
-def _pairs_writer(path: Path, schema: pa.Schema) -> Any:
-    return pq.ParquetWriter(path, schema, compression="zstd", compression_level=1)
+def _pairs_writer(file: NewFile, schema: pa.Schema) -> Any:
+    return pq.ParquetWriter(file, schema, compression="zstd", compression_level=1)
 
 
 class _Output:
@@ -72,7 +75,7 @@ class _Output:
         self._root = root
         self._stack = ExitStack()
         self._writers: dict[str, Any] = {}
-        self._names: dict[str, str] = {}
+        self._files: dict[str, NewFile] = {}
         self._links = Links(n_tables, LINKS_KEPT)
         self.n_inds = 0
 
@@ -82,19 +85,19 @@ class _Output:
     def __exit__(self, *failure: Any) -> None:
         self._stack.__exit__(*failure)
 
-    def write(self, pairs: Pairs, deps: Side, refs: Side) -> None:
-        """Pairs are sorted by dependent."""
+    def write(self, pairs: Pairs, deps: Side, refs: Side, shares: NDArray[np.float32]) -> None:
+        """Pairs are sorted by dependent; `shares` is the rarity of the columns of their side."""
         dep, ref, shared = pairs
         if not len(dep):
             return
         self.n_inds += len(dep)
         first, other = np.int32(deps.ref.first_column), np.int32(refs.ref.first_column)
         self._append("inds", INDS_SCHEMA, (dep + first, ref + other, shared))
-        self.link(pairs, deps, refs)
+        self.link(pairs, deps, refs, shares)
 
-    def link(self, pairs: Pairs, deps: Side, refs: Side) -> None:
+    def link(self, pairs: Pairs, deps: Side, refs: Side, shares: NDArray[np.float32]) -> None:
         sizes = deps.sizes
-        distinctive = deps.array("rarity") * (sizes / (sizes + 2.0)).astype(np.float32)
+        distinctive = shares * (sizes / (sizes + 2.0)).astype(np.float32)
         found = self._links.of(
             *pairs, (sizes, distinctive, deps.tables), (refs.sizes, refs.uniqueness, refs.tables)
         )
@@ -103,15 +106,15 @@ class _Output:
 
     def _append(self, what: str, schema: pa.Schema, arrays: Sequence[NDArray[Any]]) -> None:
         if what not in self._writers:
-            name = self._names[what] = unique_name(FOLDER, what, ".parquet")
-            path = self._stack.enter_context(foreign_write(self._root, name))
-            self._writers[what] = self._stack.enter_context(_pairs_writer(path, schema))
+            name = unique_name(FOLDER, what, ".parquet")
+            file = self._files[what] = self._stack.enter_context(new_file(self._root, name))
+            self._writers[what] = self._stack.enter_context(_pairs_writer(file, schema))
         self._writers[what].write_batch(pa.record_batch(list(map(pa.array, arrays)), schema=schema))
 
     def sealed(self) -> tuple[FileRef | None, FileRef | None]:
         self._stack.close()
-        names = [self._names.get(what) for what in ("inds", "links")]
-        inds, links = (seal_file(self._root, name) if name else None for name in names)
+        files = [self._files.get(what) for what in ("inds", "links")]
+        inds, links = (file.ref if file else None for file in files)
         return inds, links
 
 
@@ -122,8 +125,8 @@ def match_columns(payload: Payload) -> bytes:
     """Match columns `low` to `high` of the part `probe` with each part of `against`.
 
     They are the dependent ones, unless the strategy is ref2deps. `do` lists what is wanted: "describe" (find
-    pivots and rarity; `against` must be all parts of the lake), "count" (what the filters keep out) or
-    "match". `touching`: only those whose pivot is a value of `against[0]`.
+    pivots and rarity, and write them into `folder`; `against` must be all parts of the lake), "count" (what
+    the filters keep out) or "match". `touching`: only those whose pivot is a value of `against[0]`.
     """
     root, options = Path(payload["root"]), LakeOptions.from_dict(payload["options"])
     probe = opened(payload, payload["probe"])
@@ -131,8 +134,13 @@ def match_columns(payload: Payload) -> bytes:
     columns = np.arange(payload["low"], payload["high"])
     counts = np.zeros(len(FILTERS) + 1, np.int64)
     lookups = Lookups(probe, payload["low"])
+    pieces: dict[str, FileRef] = {}
+    shares: NDArray[np.float32] | None = None  # of the columns that are described, the only ones looked at
     if "describe" in payload["do"]:
-        _describe(lookups, against, columns, payload)
+        arrays = _describe(lookups, against, columns)
+        pieces = {name: write_array(root, payload["folder"], name, a) for name, a in arrays.items()}
+        shares = np.zeros(probe.ref.n_columns, np.float32)
+        shares[columns] = arrays["rarity"]
     asked = _touching(probe, against[0], columns, options) if payload["touching"] else columns
     if "count" in payload["do"] and options.filters:
         for other in against:
@@ -142,26 +150,24 @@ def match_columns(payload: Payload) -> bytes:
             for deps, refs, pairs in matched(
                 lookups, other, asked, options, payload["proposer"], payload["strategy"]
             ):
-                output.write(pairs, deps, refs)
+                output.write(pairs, deps, refs, deps.array("rarity") if shares is None else shares)
         n_inds, files = output.n_inds, output.sealed()
-    return json.dumps(Found(n_inds, tuple(counts.tolist()), *files).to_dict()).encode()
+    return json.dumps(Found(n_inds, tuple(counts.tolist()), *files, pieces).to_dict()).encode()
 
 
 # -- what else is known of columns -------------------------------------------------------------
 
 
-def _describe(lookups: Lookups, against: Sequence[Side], columns: NDArray[Any], payload: Payload) -> None:
-    """Write the pivots and the rarity of new columns. Frequencies are those in the whole lake."""
-    root, probe = Path(payload["root"]), lookups.probe
-    offsets, values, _ = probe.values_of(columns)
+def _describe(lookups: Lookups, against: Sequence[Side], columns: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """The pivots and the rarity of new columns. Frequencies are those in the whole lake."""
+    offsets, values, _ = lookups.probe.values_of(columns)
     totals = np.zeros(len(values), np.int64)
     for other in against:
         totals += lookups.whole(other, columns).lengths
     lengths = np.minimum(totals, 2**31 - 1).astype(np.int32)
     n_columns = max(2, sum(other.ref.n_columns for other in against))
     pivots, shares = rarity(offsets, np.zeros(len(values), np.int64), lengths, values, n_columns)
-    for name, array in (("pivots", pivots), ("rarity", shares)):
-        filled(root, probe.ref.arrays[name].name)[payload["low"] : payload["high"]] = array
+    return {"pivots": pivots, "rarity": shares}
 
 
 def _touching(probe: Side, other: Side, columns: NDArray[Any], options: LakeOptions) -> NDArray[Any]:
@@ -240,12 +246,12 @@ def gather_pairs(payload: Payload) -> bytes:
         alive[gone] = False
     name = unique_name(FOLDER, what, ".parquet")
     files = [FileRef.from_dict(f) for f in payload["files"]]
-    with foreign_write(root, name) as path, _pairs_writer(path, schema) as writer:
+    with new_file(root, name) as file, _pairs_writer(file, schema) as writer:
         for batch in parquet_batches(root, files, schema.names):
             ends = (np.asarray(batch.column(i)) for i in (0, 1))
             live = np.logical_and(*(alive[end] for end in ends))
             writer.write_batch(batch.filter(pa.array(live)))
-    return json.dumps(seal_file(root, name).to_dict()).encode()
+    return json.dumps(file.ref.to_dict()).encode()
 
 
 def link_tables(payload: Payload) -> bytes:
@@ -267,6 +273,6 @@ def link_tables(payload: Payload) -> bytes:
                 live = deps.alive[a] & refs.alive[b]
                 n_inds += int(np.count_nonzero(live))
                 pairs = a[live].astype(np.int32), b[live].astype(np.int32), shared[at][live]
-                output.link(pairs, deps, refs)
+                output.link(pairs, deps, refs, deps.array("rarity"))
         _, links = output.sealed()
     return json.dumps(Found(n_inds, (), None, links).to_dict()).encode()

@@ -27,7 +27,7 @@ from holdfast.kernels.siphash import siphashes
 from holdfast.model.lake import BAD_LISTED, NULL_LIKE, normalised
 from holdfast.pipeline.lake_files import BadFile, LakeReadOptions, RawTable, Unit, read_unit
 from holdfast.storage.codes import text_buffers
-from holdfast.storage.files import FileRef, foreign_write, read_file, seal_file, unique_name
+from holdfast.storage.files import FileRef, new_file, read_file, unique_name
 from holdfast.storage.format import Key, text_key
 from holdfast.storage.lake import (
     COLUMNS_SCHEMA,
@@ -223,8 +223,8 @@ def _lists(texts: pa.Array, offsets: NDArray[np.int64]) -> pa.Array:
 
 def _parquet(root: Path, stem: str, rows: pa.Table, schema: pa.Schema) -> FileRef:
     name = unique_name(FOLDER, stem, ".parquet")
-    with foreign_write(root, name) as path:
+    with new_file(root, name) as file:
         pq.write_table(
-            rows.cast(schema), path, compression="zstd", compression_level=1, row_group_size=_ROWS_PER_GROUP
+            rows.cast(schema), file, compression="zstd", compression_level=1, row_group_size=_ROWS_PER_GROUP
         )
-    return seal_file(root, name)
+    return file.ref

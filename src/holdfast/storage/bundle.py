@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from holdfast.errors import DamagedFileError
-from holdfast.storage.files import FileRef, check_file, foreign_write, seal_file
+from holdfast.storage.files import FileRef, check_file, new_file
 
 Arrays = Mapping[str, "NDArray[Any] | pa.Array"]
 
@@ -79,13 +79,9 @@ def write_bundle(
     """
     batch = _batch(arrays, meta)
     options = pa.ipc.IpcWriteOptions(compression="zstd") if compress else None
-    with (
-        foreign_write(root, name) as path,
-        pa.OSFile(str(path), "wb") as sink,
-        pa.ipc.new_file(sink, batch.schema, options=options) as writer,
-    ):
+    with new_file(root, name) as file, pa.ipc.new_file(file, batch.schema, options=options) as writer:
         writer.write_batch(batch)
-    return seal_file(root, name)
+    return file.ref
 
 
 def open_bundle(root: Path, ref: FileRef, what: str) -> Bundle:

@@ -1,6 +1,8 @@
 """The files of a workspace: written once, named once, checked by length and checksum.
 
-Every byte that holdfast itself writes into a workspace goes through `write_file` or `seal_file`.
+Every file of a workspace that has a checksum is written through `new_file`, by one process, from its
+first byte to its last, and never opened for writing again. The checksum is taken of what is written, on
+its way to the file, never of what is read back: storage that loses a byte cannot make it look right.
 A file's name is unique and its content never changes, so a `FileRef` (name, length, checksum),
 kept in a ledger row, says all that is needed to trust it later. A file counts only once a commit
 names it: one that a crash left behind is litter, never state.
@@ -18,7 +20,7 @@ import mmap
 import os
 import secrets
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -36,6 +38,9 @@ Buffer = Any
 
 # Below this a read is cheaper than mapping the file and taking its page faults.
 _MMAP_FROM = 1 << 20
+
+# Bytes that are hashed and written at a time.
+_PIECE = 1 << 20
 
 # A stream that merges segments for months must not keep every file it ever saw.
 _MAX_REMEMBERED = 100_000
@@ -82,18 +87,71 @@ def unique_name(folder: str, stem: str, suffix: str) -> str:
     return f"{folder}/{stem}-{secrets.token_hex(6)}{suffix}"
 
 
-def write_file(root: Path, name: str, buffers: Iterable[Buffer]) -> FileRef:
-    """Write a new file, whole and synced to disk (unless it is a temporary one), and return its reference.
+class NewFile:
+    """A file that is being written: what passes through is hashed and counted.
+
+    A file object for any writer that does not seek: pyarrow's writers of Arrow IPC and Parquet, NumPy's
+    of arrays.
+    """
+
+    ref: FileRef
+    """Known once the file is sealed."""
+
+    def __init__(self, path: Path, name: str, new_entries: Sequence[Path]) -> None:
+        self.name = name
+        self._path = path
+        self._file = open(path, "xb")  # noqa: SIM115  `seal` closes it, or `discard`
+        self._folders = (path.parent, *new_entries)
+        self._hasher = xxhash.xxh3_64()
+        self._length = 0
+
+    @property
+    def closed(self) -> bool:
+        return self._file.closed
+
+    def write(self, buffer: Buffer) -> int:
+        view = memoryview(buffer).cast("B")
+        # In pieces: a piece that was just hashed is written from the processor's cache.
+        for start in range(0, view.nbytes, _PIECE):
+            piece = view[start : start + _PIECE]
+            self._hasher.update(piece)
+            self._file.write(piece)
+        self._length += view.nbytes
+        return view.nbytes
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def seal(self) -> None:
+        """Close the file, synced to disk with its name (unless it is a temporary one)."""
+        self._file.flush()
+        if not _temporary(self.name):
+            os.fsync(self._file.fileno())
+        status = os.fstat(self._file.fileno())
+        self._file.close()
+        for folder in () if _temporary(self.name) else self._folders:
+            sync_folder(folder)
+        self.ref = FileRef(self.name, self._length, self._hasher.hexdigest())
+        _remember(self._path, status, self.ref.checksum)
+
+    def discard(self) -> None:
+        """Leave nothing under the name."""
+        with contextlib.suppress(OSError):  # what could not be written is not wanted
+            self._file.close()
+        with contextlib.suppress(OSError):  # at worst litter: no commit names it
+            self._path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def new_file(root: Path, name: str) -> Iterator[NewFile]:
+    """A new file to write to, whole and sealed in the end; then `ref` is its reference.
 
     The name must be new: an existing file is never overwritten. On any failure nothing is left
     under the name.
     """
     path = _resolve(root, name)
-    hasher = xxhash.xxh3_64()
-    length = 0
     try:
-        made = _make_folders(root, path.parent)
-        file = open(path, "xb")  # noqa: SIM115  the except clause below must not remove a foreign file
+        file = NewFile(path, name, _make_folders(root, path.parent))
     except FileExistsError:
         raise WorkspaceError(
             f"the file {name!r} exists already in the workspace {str(root)!r}; files are never overwritten. "
@@ -102,67 +160,22 @@ def write_file(root: Path, name: str, buffers: Iterable[Buffer]) -> FileRef:
     except OSError as error:
         raise _cannot_write(root, name, error) from error
     try:
-        with file:
-            for buffer in buffers:
-                view = memoryview(buffer).cast("B")
-                hasher.update(view)
-                file.write(view)
-                length += view.nbytes
-            file.flush()
-            if not _temporary(name):
-                os.fsync(file.fileno())
-            status = os.fstat(file.fileno())
-        for folder in () if _temporary(name) else (path.parent, *made):
-            sync_folder(folder)
+        yield file
+        file.seal()
     except OSError as error:
-        _remove_quietly(path)
+        file.discard()
         raise _cannot_write(root, name, error) from error
     except BaseException:
-        _remove_quietly(path)
-        raise
-    ref = FileRef(name, length, hasher.hexdigest())
-    _remember(path, status, ref.checksum)
-    return ref
-
-
-@contextlib.contextmanager
-def foreign_write(root: Path, name: str) -> Iterator[Path]:
-    """The path of a new file that another library (pyarrow, say) writes; `seal_file` comes next.
-
-    New folders are synced. On any failure nothing is left under the name.
-    """
-    path = _resolve(root, name)
-    try:
-        made = _make_folders(root, path.parent)
-        yield path
-        for folder in () if _temporary(name) else made:
-            sync_folder(folder)
-    except OSError as error:
-        _remove_quietly(path)
-        raise _cannot_write(root, name, error) from error
-    except BaseException:
-        _remove_quietly(path)
+        file.discard()
         raise
 
 
-def seal_file(root: Path, name: str) -> FileRef:
-    """Sync a file that another writer has finished (pyarrow, say) and return its reference."""
-    path = _resolve(root, name)
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            if not _temporary(name):
-                os.fsync(descriptor)
-            status = os.fstat(descriptor)
-            checksum = _hash(descriptor, status.st_size)
-        finally:
-            os.close(descriptor)
-        if not _temporary(name):
-            sync_folder(path.parent)
-    except OSError as error:
-        raise _cannot_write(root, name, error) from error
-    _remember(path, status, checksum)
-    return FileRef(name, status.st_size, checksum)
+def write_file(root: Path, name: str, buffers: Iterable[Buffer]) -> FileRef:
+    """Write a new file of some buffers."""
+    with new_file(root, name) as file:
+        for buffer in buffers:
+            file.write(buffer)
+    return file.ref
 
 
 def check_file(root: Path, ref: FileRef, *, deep: bool, fresh: bool = False) -> Path:
@@ -296,11 +309,6 @@ def _remember(path: Path, status: os.stat_result, checksum: str) -> None:
     if len(_hashed) >= _MAX_REMEMBERED:
         _hashed.clear()
     _hashed[_key(path, status)] = checksum
-
-
-def _remove_quietly(path: Path) -> None:
-    with contextlib.suppress(OSError):  # at worst litter: no commit names it
-        path.unlink(missing_ok=True)
 
 
 def _cannot_write(root: Path, name: str, error: OSError) -> WorkspaceError:

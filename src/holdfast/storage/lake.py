@@ -10,23 +10,22 @@ State as a whole is plain data, JSON in a ledger row of its own; reading it need
 
 from __future__ import annotations
 
-import os
 import threading
 import tokenize
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from holdfast.errors import DamagedFileError
-from holdfast.storage.files import FileRef, check_file, foreign_write, seal_file, unique_name
+from holdfast.storage.files import FileRef, check_file, new_file, unique_name
 
 FOLDER = "lake"
 _HEADERS = threading.Lock()
@@ -252,9 +251,7 @@ class Part:
     def array(self, name: str) -> NDArray[Any]:
         found = self._open.get(name)
         if found is None:
-            # While columns are matched, tasks of this very job fill these two.
-            growing = name in ("pivots", "rarity")
-            found = self._open[name] = open_array(self.root, self.ref.arrays[name], deep=not growing)
+            found = self._open[name] = open_array(self.root, self.ref.arrays[name])
         return found
 
     @cached_property
@@ -277,35 +274,41 @@ class Part:
 # -- arrays ------------------------------------------------------------------------------------
 
 
-def new_array(root: Path, name: str, shape: tuple[int, ...], dtype: Any) -> None:
-    """Make a file for an array that tasks fill region by region; `seal_file` comes last."""
-    with foreign_write(root, name) as path:
-        array = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(dtype), shape=shape)
-        del array
-        # Room for all of it: to find the disk full while writing to a map would kill the process.
-        if hasattr(os, "posix_fallocate") and (length := path.stat().st_size):
-            with open(path, "r+b") as file:
-                os.posix_fallocate(file.fileno(), 0, length)
-
-
-def filled(root: Path, name: str) -> NDArray[Any]:
-    """The array of such a file, to write to."""
-    return _loaded(root / name, "r+")
-
-
 def write_array(root: Path, folder: str, stem: str, array: NDArray[Any]) -> FileRef:
     """A whole array as a new file."""
-    name = unique_name(folder, stem, ".npy")
-    with foreign_write(root, name) as path, open(path, "wb") as file:
-        np.save(file, array, allow_pickle=False)
-    return seal_file(root, name)
+    return join_arrays(root, folder, stem, array.shape, array.dtype, [array])
 
 
-def open_array(root: Path, ref: FileRef, *, deep: bool = True) -> NDArray[Any]:
+def join_arrays(
+    root: Path,
+    folder: str,
+    stem: str,
+    shape: tuple[int, ...],
+    dtype: DTypeLike,
+    pieces: Iterable[NDArray[Any]],
+) -> FileRef:
+    """An array of some pieces behind each other as a new file. One piece at a time is asked for."""
+    dtype = np.dtype(dtype)
+    described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    length = 0
+    with new_file(root, unique_name(folder, stem, ".npy")) as file:
+        np.lib.format.write_array_header_1_0(file, described)
+        for piece in pieces:
+            if piece.dtype != dtype or piece.shape[1:] != shape[1:]:
+                raise AssertionError(f"{piece.dtype}{piece.shape} is no piece of {dtype}{shape}")
+            if piece.size:
+                file.write(np.ascontiguousarray(piece))
+            length += len(piece)
+        if length != shape[0]:
+            raise AssertionError(f"{length:,} items of {shape[0]:,} in {file.name!r}")
+    return file.ref
+
+
+def open_array(root: Path, ref: FileRef) -> NDArray[Any]:
     """The array of a file as a read-only memory map; the file is checked once in a process."""
-    path = check_file(root, ref, deep=deep)
+    path = check_file(root, ref, deep=True)
     try:
-        found = np.asarray(_loaded(path, "r"))  # a plain array over the map: a memmap is slow to slice
+        found = np.asarray(_loaded(path))  # a plain array over the map: a memmap is slow to slice
         if not 0 <= ref.length - found.nbytes < _HEADER_BYTES:
             raise ValueError(f"it holds {found.nbytes:,} bytes of items")
         return found
@@ -315,13 +318,13 @@ def open_array(root: Path, ref: FileRef, *, deep: bool = True) -> NDArray[Any]:
         ) from error
 
 
-def _loaded(path: Path, mode: Literal["r", "r+"]) -> NDArray[Any]:
+def _loaded(path: Path) -> NDArray[Any]:
     # NumPy parses the header with `ast.literal_eval`, which threads of CPython 3.11 must not run at once.
     with _HEADERS, open(path, "rb") as file:
         np.lib.format.read_magic(file)
         shape, _, _ = np.lib.format.read_array_header_1_0(file)
         # An empty array cannot be mapped.
-        found: NDArray[Any] = np.load(path, mmap_mode=mode if np.prod(shape) else None, allow_pickle=False)
+        found: NDArray[Any] = np.load(path, mmap_mode="r" if np.prod(shape) else None, allow_pickle=False)
     return found
 
 
