@@ -133,12 +133,13 @@ class Lattice:
     mine: tuple[str, ...]  # names of all columns
     theirs: tuple[str, ...]
     pairs: list[Pair]
-    keys: list[int]  # of the referenced table, as masks; those that its paired columns contain
+    all_keys: list[int]  # of the referenced table, as masks
     max_arity: int
     known: dict[Node, int | None]  # before the batch: None where it held, else the row against it
     valid: set[Node] = field(default_factory=set)
     refuted: dict[Node, int] = field(default_factory=dict)
     broken: dict[Node, list[int]] = field(default_factory=dict)  # held before: rows against it now
+    keys: list[int] = field(default_factory=list)  # those that the paired columns contain and a set can have
     complete: int = 0  # the size up to which all sets are settled: less than max_arity if there are too many
     _level: list[Node] = field(default_factory=list)
     _beside: list[Node] = field(default_factory=list)  # with what it depends on, short ones first
@@ -147,6 +148,8 @@ class Lattice:
 
     def __post_init__(self) -> None:
         self.complete = self.max_arity
+        paired = sum(1 << b for b in {b for _, b in self.pairs})
+        self.keys = [m for m in self.all_keys if m & ~paired == 0 and m.bit_count() <= self.max_arity]
         for key in self.keys:
             columns = list(_bits(key))
             for n in range(1, len(columns) + 1):
@@ -165,9 +168,7 @@ class Lattice:
         mine, theirs = (tables[t].relation.schema for t in (dependent, referenced))
         at, there = ({name: i for i, name in enumerate(s.names)} for s in (mine, theirs))
         pairs = sorted((at[a], there[b]) for a, b in columns)
-        paired = sum(1 << b for b in {b for _, b in pairs})
-        masks = [sum(1 << there[c] for c in key) for key in tables[referenced].keys or ()]
-        keys = [m for m in masks if m & ~paired == 0 and m.bit_count() <= max_arity]
+        keys = [sum(1 << there[c] for c in key) for key in tables[referenced].keys or ()]
         lattice = cls(dependent, referenced, mine.names, theirs.names, pairs, keys, max_arity, {})
         lattice.known = {lattice.node_of(node): row_id for node, row_id in known.items()}
         return lattice
@@ -239,9 +240,10 @@ class Lattice:
 
     def is_open(self, node: Node) -> bool:
         """Whether a set of too many pairs to be looked at may hold, and would be listed."""
+        columns = sum(1 << b for _, b in node)
         return (
             len(node) > self.complete
-            and self.has_key(node)
+            and any(key & ~columns == 0 for key in self.all_keys)
             and all(pair in self.pairs for pair in node)
             and not any(part in self.refuted for part in _all_parts(node))
         )
