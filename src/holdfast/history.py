@@ -21,7 +21,7 @@ from holdfast.model.predicate import Dc
 from holdfast.model.row_rule import RowRule
 from holdfast.model.schema import Schema
 from holdfast.state.pair_counts import PairCounts
-from holdfast.storage.composites import Composites, read_composites
+from holdfast.storage.composites import Composites, read_composites, stopped_texts
 from holdfast.storage.constraints import read_dcs
 from holdfast.storage.files import FileRef
 from holdfast.storage.generator import GeneratorState, read_pairs
@@ -221,6 +221,14 @@ class Reader:
             if table in (None, c.dependent.table, c.referenced.table)
         ]
         return sorted([*unary, *wide])
+
+    def ind_notes(self, table: str | None = None, at: int | None = None) -> tuple[str, ...]:
+        """What is not known of composite inclusions, in words: where there are too many combinations."""
+        state = self._generator(self._one_version(at))
+        if state is None:
+            return ()
+        tables = [t.table for t in state.tables] if table is None else [table]
+        return stopped_texts(self._composites(state), tables)
 
     def _composites(self, state: GeneratorState) -> Composites:
         ref = state.composites

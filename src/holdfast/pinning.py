@@ -12,6 +12,7 @@ from holdfast.errors import UsageError, listing
 from holdfast.model.change import Pin
 from holdfast.model.dependency import Side
 from holdfast.model.predicate import same_rule
+from holdfast.storage.composites import Composite, stopped_texts
 from holdfast.storage.generator import GeneratorState, PinnedInd
 from holdfast.storage.ledger_rows import SHARED, CommitRow
 from holdfast.writing import Writer
@@ -102,6 +103,13 @@ class Pinner(Writer):
         known = self._load_inclusions(generator)
         holds = known.holds(dependent, referenced)
         if len(dependent.columns) > 1 and not holds and not remove:
+            if not known.composites.decides(Composite(dependent, referenced)):
+                raise UsageError(
+                    f"{dependent} in {referenced} has more columns than the inclusions that are kept. "
+                    + " ".join(f"{text}." for text in stopped_texts(known.composites, [dependent.table]))
+                    + " Raise the bound with --max-arity of 'holdfast track', or leave columns out with "
+                    "--exclude."
+                )
             raise UsageError(
                 f"{dependent} in {referenced} does not hold now, or its right side contains no key; of "
                 "several columns only inclusions in a key are kept. 'holdfast show --kind ind' lists them."

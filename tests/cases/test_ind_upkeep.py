@@ -12,11 +12,12 @@ import pytest
 
 import holdfast
 from holdfast import writing
-from holdfast.discovery import composites
 from holdfast.errors import ConflictError, UsageError
 from holdfast.model.dependency import Side
+from holdfast.storage import composites as stored
 
 KINDS = ("ucc", "ind")
+EVENTS = ("broke", "dropped")
 Open = Callable[[], holdfast.Workspace]
 
 
@@ -231,12 +232,51 @@ class TestManyAlike:
         wide = [d for d in inds(ws) if "," in d]
         assert wide == []
 
-    def test_too_many_are_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(composites, "MAX_NODES", 5)
+    def test_too_many_are_told(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A bound stops the search, and never a batch; what is listed is all there is up to some arity."""
+        rows = pa.table({name: list(range(9)) for name in "abcd"})
+        both = {"left": rows, "right": rows}
+        whole = holdfast.open(tmp_path / "all", engine="inline")
+        whole.track_all(both, kinds=KINDS)
+        wide = {n: {d for d in inds(whole) if d.count(",") == 2 * (n - 1)} for n in range(1, 5)}
         ws = holdfast.open(tmp_path / "w", engine="inline")
-        rows = pa.table({"id": list(range(200)), **self.flags(200, 3)})
-        with pytest.raises(UsageError, match="--max-arity"):
-            ws.track_all({"left": rows, "right": rows}, kinds=KINDS, max_columns=2)
-        assert ws.tables() == []
-        ws.track_all({"left": rows, "right": rows}, kinds=KINDS, max_columns=2, max_arity=1)
-        assert not any("," in d for d in inds(ws))
+        # Of two tables there are 72 combinations of 2 columns, 96 of 3; of a table with itself, fewer.
+        within = {d for d in inds(whole) if "left" not in d or "right" not in d}
+        monkeypatch.setattr(stored, "MAX_NODES", 80)
+        change = ws.track_all(both, kinds=KINDS)
+        assert inds(ws) == wide[1] | wide[2] | within
+        note = "composite inclusions of 'left' in 'right' are listed up to 2 columns: more than 80"
+        assert f"{note} combinations of 3" in change.notes
+        assert note in str(change)
+        assert ws.ind_notes("left") == change.notes
+        monkeypatch.setattr(stored, "MAX_NODES", 1)
+        change = ws.apply("right", deletes=rows.slice(8))
+        events = {event: {str(c.dependency) for c in change.changes if c.event == event} for event in EVENTS}
+        of_right = {d for d in wide[2] | wide[3] & within | wide[4] & within if "right" in d}
+        assert events["dropped"] == {d for d in of_right if d.startswith("right")}
+        assert {d for d in events["broke"] if "," in d} == of_right - events["dropped"]
+        assert {d for d in inds(ws) if "," in d and "right" in d} == set()
+        assert any("'right' in 'left' are not listed: more than 1 comb" in n for n in change.notes)
+        monkeypatch.undo()
+        last = rows.slice(8)
+        change = ws.apply_all({"left": {"inserts": last, "deletes": last}, "right": {"inserts": last}})
+        assert change.notes == ()
+        assert inds(ws) == inds(whole)
+
+    def test_pins_beyond_what_is_listed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        rows = pa.table({"id": list(range(9)), **self.flags(9, 2)})
+        ws = holdfast.open(tmp_path / "w", engine="inline")
+        ws.track_all({"left": rows, "right": rows}, kinds=KINDS, max_columns=2)
+        columns = ("id", "f0", "f1")
+        ws.pin("left", columns, referenced=Side("right", columns))
+        monkeypatch.setattr(stored, "MAX_NODES", 1)
+        stranger = pa.table({"id": [50], "f0": [0], "f1": [1]})
+        change = ws.apply_all({"left": {"inserts": stranger}, "right": {"inserts": stranger}})
+        assert [p.holds for p in change.pins] == [True]
+        other = pa.table({"id": [50], "f0": [1], "f1": [1]})
+        change = ws.apply("right", before=stranger, after=other)
+        assert [p.holds for p in change.pins] == [False]
+        change = ws.apply("left", deletes=stranger)
+        assert [p.holds for p in change.pins] == [True]
+        with pytest.raises(UsageError, match="are not listed: more than 1 combinations of 2"):
+            ws.pin("right", columns, referenced=Side("left", columns))

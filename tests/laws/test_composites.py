@@ -24,6 +24,7 @@ from holdfast.pipeline import relation, tuple_tasks
 from holdfast.pipeline.engine import Engine
 from holdfast.pipeline.relation import Relation
 from holdfast.storage import codes
+from holdfast.storage import composites as stored
 from holdfast.storage.arrow_types import arrow_schema
 from holdfast.storage.format import create_marker, text_key
 from holdfast.storage.segments import encode_rows, open_segment, write_segment
@@ -172,18 +173,32 @@ class World:
         """Maintain, and hold it against the oracle and against what is found from scratch."""
         tables, database = self.tables(), self.database()
         unary = oracle.inclusions(database)
-        step = maintain(self.known, unary, tables, self.max_arity)
+        keys = {name: table.keys or () for name, table in tables.items()}
+        truth = oracle.wide_inclusions(database, keys, self.max_arity)
+        widest = oracle.wide_inclusions(database, keys, 4)
+        pinned = [Composite(Side(*a), Side(*b)) for a, b in widest] + sorted(self.known.listed)
+        pinned = [c for c in pinned if {c.dependent.table, c.referenced.table} <= tables.keys()]
+        step = maintain(self.known, unary, tables, self.max_arity, pinned)
         anew = maintain(Composites.empty(), unary, tables, self.max_arity).after
         assert step.after.valid == anew.valid
         assert step.after.listed == anew.listed
         assert set(step.after.refuted) == set(anew.refuted)
-        keys = {name: table.keys or () for name, table in tables.items()}
-        truth = oracle.wide_inclusions(database, keys, self.max_arity)
-        assert {_sides(c) for c in step.after.listed} == truth
+        assert step.after.stopped == anew.stopped
+        within = {
+            (a, b) for a, b in truth if len(a[1]) <= step.after.stopped.get((a[0], b[0]), self.max_arity)
+        }
+        assert {_sides(c) for c in step.after.listed} == within
+        # What is pinned and has more columns than are listed is known all the same.
+        for node, holds in step.pinned.items():
+            assert holds == (_sides(node) in widest)
+        assert {c for c in pinned if not step.after.decides(c)} >= step.pinned.keys()
+        for node in step.dropped:
+            assert node in self.known.listed
+            assert not step.after.decides(node)
         for node, row_id in step.after.refuted.items():
             self.check_rows(node, [row_id])
         assert step.appeared == sorted(step.after.listed - self.known.listed)
-        assert [c for c, _ in step.broke] == sorted(self.known.listed - step.after.listed)
+        assert [c for c, _ in step.broke] == sorted(self.known.listed - step.after.listed - set(step.dropped))
         for node, row_ids in step.broke:
             if node.dependent.table in tables and node.referenced.table in tables:
                 self.check_rows(node, row_ids)
@@ -193,7 +208,7 @@ class World:
                 keyed = any(set(key) <= set(referenced.columns) for key in keys[referenced.table])
                 narrow = len(dependent.columns) <= self.max_arity
                 # Without rows, it is a part of one column or the key that went.
-                assert row_ids or not (whole and keyed and narrow)
+                assert row_ids or not (whole and keyed and narrow and step.after.decides(node))
         self.known = Composites.from_dict(json.loads(json.dumps(step.after.to_dict())))
         assert self.known == step.after
         return step
@@ -294,6 +309,7 @@ def test_any_history(colliding: bool, cells: int, data: st.DataObject) -> None:
         if colliding:
             honest = codes.hash_texts
             patch.setattr(codes, "hash_texts", lambda texts, key: honest(texts, key) & 3)
+        patch.setattr(stored, "MAX_NODES", data.draw(st.sampled_from([100_000, 100_000, 2, 12])))
         world = World(Path(folder), data.draw(st.sampled_from([4, 4, 2, 3])))
         for name in NAMES[: data.draw(st.integers(1, 3))]:
             held = new_table(data, types)

@@ -91,6 +91,15 @@ Exclude = Annotated[
     typer.Option("--exclude", metavar="PATTERN,...", help="Columns like these take no part in them."),
 ]
 
+MaxArity = Annotated[
+    int | None,
+    typer.Option(
+        "--max-arity",
+        min=1,
+        metavar="N",
+        help="Look for inclusions of at most N columns, in all tables of the workspace; 4 unless said.",
+    ),
+]
 MaxLhs = Annotated[
     int | None,
     typer.Option(
@@ -293,6 +302,7 @@ def tracking(
     as_text: bool,
     columns: Sequence[str] | None,
     exclude: Sequence[str] | None,
+    max_arity: int | None,
     max_lhs: int | None,
     max_error: float | None,
     evidence: EvidenceName | None,
@@ -305,6 +315,7 @@ def tracking(
         "--as-text": (as_text, ("ind",)),
         "--columns": (columns, ("ind", "dc", "row")),
         "--exclude": (exclude, ("ind", "dc", "row")),
+        "--max-arity": (max_arity, ("ind",)),
         "--max-lhs": (max_lhs, ("fd",)),
         "--max-error": (max_error is not None, ("fd", "dc", "row")),
         "--evidence": (evidence, ("fd", "dc")),
@@ -326,6 +337,7 @@ def tracking(
         "as_text": as_text,
         "columns": split_all(columns) if columns else None,
         "exclude": split_all(exclude),
+        "max_arity": max_arity,
         "max_lhs": max_lhs,
         "max_error": max_error,
         "evidence": None if evidence is None else evidence.value,

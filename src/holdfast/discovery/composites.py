@@ -11,6 +11,10 @@ A batch has no need to look at everything again. A set that
     was refuted  still is while the row that refutes it is live, and U got no row with its tuple
     is unknown   has all rows of T looked up in U, unless some of the first few refute it
 
+Where the sets of one size are too many, those of two tables are complete up to the size below, and
+`Composites.stopped` says so. Whether that is so follows from the rows alone: a batch on which sets become few
+again brings them back.
+
 Cost: one job a level at most, whatever the number of tables and sets. Pairs of tables neither of which a
 batch changes are not looked at.
 """
@@ -19,18 +23,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
 
-from holdfast.errors import NOTHING_APPLIED, UsageError
 from holdfast.model.dependency import Side
 from holdfast.pipeline.tuples import Look, refuting_rows, still_missing
 from holdfast.pipeline.tuples import TableRows as TableRows
+from holdfast.storage import composites as stored
 from holdfast.storage.composites import Composite as Composite
 from holdfast.storage.composites import Composites as Composites
 
 MAX_ARITY = 4
-# Sets of two tables that are looked at on one level; more are no answer to anybody.
-MAX_NODES = 100_000
 
 Pair = tuple[int, int]  # positions of a dependent and of a referenced column
 Node = tuple[Pair, ...]  # ascending: in the order of the dependent table's schema
@@ -45,6 +48,8 @@ class CompositeStep:
     # With ids of rows that carry missing tuples; none if a part of one column, or the key, is gone.
     broke: list[tuple[Composite, list[int]]]
     appeared: list[Composite]
+    dropped: list[Composite]  # were listed; now there are too many of their size to know
+    pinned: Mapping[Composite, bool]  # whether pinned ones of more columns than are listed hold
     n_checked: int  # sets of columns for which rows were looked at
 
 
@@ -53,12 +58,14 @@ def maintain(
     unary: Collection[tuple[tuple[str, str], tuple[str, str]]],
     tables: Tables,
     max_arity: int = MAX_ARITY,
+    pinned: Collection[Composite] = (),
 ) -> CompositeStep:
     """The composite inclusions after a batch, from those before it.
 
     `unary` are the inclusions of single columns that hold after it, as ((table, column), (table, column)).
     `tables` are all tables that take part in any; those of which nothing was added or deleted are as they
-    were. With `Composites.empty()` everything is found from scratch.
+    were. With `Composites.empty()` everything is found from scratch. `pinned` are looked at one by one where
+    they have more columns than are listed.
     """
     whole = known.max_arity != max_arity
     before: dict[tuple[str, str], dict[Composite, int | None]] = {}
@@ -73,7 +80,9 @@ def maintain(
     valid: set[Composite] = set()
     refuted: dict[Composite, int] = {}
     listed: set[Composite] = set()
+    stopped: dict[tuple[str, str], int] = {}
     lattices = []
+    untouched: set[tuple[str, str]] = set()
     for (t, u), columns in sorted(pairs.items()):
         if not whole and not tables[t].changed and not tables[u].changed:
             for node, row_id in before.get((t, u), {}).items():
@@ -81,12 +90,18 @@ def maintain(
                     valid.add(node)
                 else:
                     refuted[node] = row_id
+            untouched.add((t, u))
+            stopped |= {(t, u): known.stopped[t, u]} if (t, u) in known.stopped else {}
             continue
         lattices.append(Lattice.of(tables, t, u, columns, before.get((t, u), {}), max_arity))
     listed |= {node for node in known.listed if node in valid}
     n_checked = sum(_settle_level(tables, lattices, arity) for arity in range(2, max_arity + 1))
     rows: dict[Composite, list[int]] = {}
+    dropped: set[Composite] = set()
     for lattice in lattices:
+        if lattice.complete < max_arity:
+            stopped[lattice.dependent, lattice.referenced] = lattice.complete
+            dropped |= {node for found, node in lattice.were_listed(known.listed) if lattice.is_open(found)}
         for found in lattice.valid:
             node = lattice.named(found)
             valid.add(node)
@@ -95,9 +110,16 @@ def maintain(
         refuted |= {lattice.named(found): row_id for found, row_id in lattice.refuted.items()}
         rows |= {node: lattice.rows_against(found) for found, node in lattice.were_listed(known.listed)}
     return CompositeStep(
-        Composites(frozenset(valid), refuted, frozenset(listed), max_arity),
-        [(node, rows.get(node, [])) for node in sorted(known.listed - listed)],
+        Composites(frozenset(valid), refuted, frozenset(listed), max_arity, stopped),
+        [(node, rows.get(node, [])) for node in sorted(known.listed - listed - dropped)],
         sorted(listed - known.listed),
+        sorted(dropped),
+        _pinned_hold(
+            tables,
+            lattices,
+            [p for p in pinned if (p.dependent.table, p.referenced.table) not in untouched],
+            max_arity,
+        ),
         n_checked,
     )
 
@@ -111,17 +133,23 @@ class Lattice:
     mine: tuple[str, ...]  # names of all columns
     theirs: tuple[str, ...]
     pairs: list[Pair]
-    keys: list[int]  # of the referenced table, as masks; those that its paired columns contain
+    all_keys: list[int]  # of the referenced table, as masks
     max_arity: int
     known: dict[Node, int | None]  # before the batch: None where it held, else the row against it
     valid: set[Node] = field(default_factory=set)
     refuted: dict[Node, int] = field(default_factory=dict)
     broken: dict[Node, list[int]] = field(default_factory=dict)  # held before: rows against it now
+    keys: list[int] = field(default_factory=list)  # those that the paired columns contain and a set can have
+    complete: int = 0  # the size up to which all sets are settled: less than max_arity if there are too many
     _level: list[Node] = field(default_factory=list)
     _beside: list[Node] = field(default_factory=list)  # with what it depends on, short ones first
     _inside: set[int] = field(default_factory=set)  # parts of keys, as masks
+    _keyed: dict[int, bool] = field(default_factory=dict)  # columns, as a mask -> whether a key is inside
 
     def __post_init__(self) -> None:
+        self.complete = self.max_arity
+        paired = sum(1 << b for b in {b for _, b in self.pairs})
+        self.keys = [m for m in self.all_keys if m & ~paired == 0 and m.bit_count() <= self.max_arity]
         for key in self.keys:
             columns = list(_bits(key))
             for n in range(1, len(columns) + 1):
@@ -140,17 +168,20 @@ class Lattice:
         mine, theirs = (tables[t].relation.schema for t in (dependent, referenced))
         at, there = ({name: i for i, name in enumerate(s.names)} for s in (mine, theirs))
         pairs = sorted((at[a], there[b]) for a, b in columns)
-        paired = sum(1 << b for b in {b for _, b in pairs})
-        masks = [sum(1 << there[c] for c in key) for key in tables[referenced].keys or ()]
-        keys = [m for m in masks if m & ~paired == 0 and m.bit_count() <= max_arity]
-        nodes = {
-            tuple(
-                (at[a], there[b])
-                for a, b in zip(node.dependent.columns, node.referenced.columns, strict=True)
-            ): row_id
-            for node, row_id in known.items()
-        }
-        return cls(dependent, referenced, mine.names, theirs.names, pairs, keys, max_arity, nodes)
+        keys = [sum(1 << there[c] for c in key) for key in tables[referenced].keys or ()]
+        lattice = cls(dependent, referenced, mine.names, theirs.names, pairs, keys, max_arity, {})
+        lattice.known = {lattice.node_of(node): row_id for node, row_id in known.items()}
+        return lattice
+
+    @cached_property
+    def _positions(self) -> tuple[dict[str, int], dict[str, int]]:
+        mine, theirs = ({name: i for i, name in enumerate(names)} for names in (self.mine, self.theirs))
+        return mine, theirs
+
+    def node_of(self, composite: Composite) -> Node:
+        at, there = self._positions
+        sides = zip(composite.dependent.columns, composite.referenced.columns, strict=True)
+        return tuple((at[a], there[b]) for a, b in sides)
 
     def named(self, node: Node) -> Composite:
         return Composite(
@@ -164,15 +195,22 @@ class Lattice:
 
     def has_key(self, node: Node) -> bool:
         columns = sum(1 << b for _, b in node)
-        return any(key & ~columns == 0 for key in self.keys)
+        keyed = self._keyed.get(columns)
+        if keyed is None:  # asked of many sets of pairs with the same referenced columns
+            keyed = self._keyed[columns] = any(key & ~columns == 0 for key in self.keys)
+        return keyed
 
     def candidates(self, arity: int) -> list[Node]:
         """The sets that may hold at this level, and sets of fewer pairs that they depend on.
+
+        None if they are too many: then the level below is the last one, which `complete` says.
 
         A set whose referenced columns contain a key is looked at if those of its parts that contain one
         hold. Without a key it is looked at as a part of a key, or because a set with a key depends on it: so
         columns that have their few values in common with all others, such as flags, do not multiply.
         """
+        if arity > self.complete:
+            return []
         found: dict[Node, None] = {}
         for base in [(p,) for p in self.pairs] if arity == 2 else self._level:
             keyed, columns = self.has_key(base), sum(1 << b for _, b in base)
@@ -184,18 +222,31 @@ class Lattice:
                 node = tuple(sorted((*base, pair)))
                 if node not in found and self._may_hold(node):
                     found[node] = None
+            if len(found) > stored.MAX_NODES:
+                return self._stop_below(arity)
         self._level = list(found)
         for node in self._level:
             if self.has_key(node):
                 found |= dict.fromkeys(part for part in _all_parts(node) if part not in self.valid)
+            if len(found) > stored.MAX_NODES:
+                return self._stop_below(arity)
         self._beside = sorted(found, key=len)
-        if len(found) > MAX_NODES:
-            raise UsageError(
-                f"table {self.dependent!r} may be included in {self.referenced!r} by more than "
-                f"{MAX_NODES:,} combinations of {arity} columns. {NOTHING_APPLIED} Leave columns out with "
-                "--exclude, or bound combinations with --max-arity."
-            )
         return list(found)
+
+    def _stop_below(self, arity: int) -> list[Node]:
+        self.complete = arity - 1
+        self._level, self._beside = [], []
+        return []
+
+    def is_open(self, node: Node) -> bool:
+        """Whether a set of too many pairs to be looked at may hold, and would be listed."""
+        columns = sum(1 << b for _, b in node)
+        return (
+            len(node) > self.complete
+            and any(key & ~columns == 0 for key in self.all_keys)
+            and all(pair in self.pairs for pair in node)
+            and not any(part in self.refuted for part in _all_parts(node))
+        )
 
     def _may_hold(self, node: Node) -> bool:
         """Whether no part of it is known to fail; parts without a key may be unknown if it has one."""
@@ -268,6 +319,30 @@ def _settle_level(tables: Tables, lattices: Sequence[Lattice], arity: int) -> in
     for lattice in lattices:
         lattice.close_level()
     return len(looks)
+
+
+def _pinned_hold(
+    tables: Tables, lattices: Sequence[Lattice], pinned: Collection[Composite], max_arity: int
+) -> dict[Composite, bool]:
+    """Whether pinned sets hold that have more columns than are settled: one job for all of them."""
+    holds: dict[Composite, bool] = {}
+    asked: list[tuple[Composite, Look]] = []
+    by_tables = {(lattice.dependent, lattice.referenced): lattice for lattice in lattices}
+    for composite in pinned:
+        lattice = by_tables.get((composite.dependent.table, composite.referenced.table))
+        if len(composite.dependent.columns) <= (max_arity if lattice is None else lattice.complete):
+            continue
+        if lattice is None:  # no column of the one table is included in one of the other
+            holds[composite] = False
+            continue
+        node = lattice.node_of(composite)
+        holds[composite] = lattice.is_open(node)
+        if holds[composite]:
+            parts = [part for part in (*_all_parts(node), node) if part not in lattice.valid]
+            asked += [(composite, lattice.look(part, everything=True)) for part in parts]
+    for (composite, _), rows in zip(asked, refuting_rows(tables, [a for _, a in asked]), strict=True):
+        holds[composite] &= not rows
+    return holds
 
 
 def _unknown(tables: Tables, lattice: Lattice, nodes: Sequence[tuple[Node, int]]) -> list[Node]:

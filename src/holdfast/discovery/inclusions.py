@@ -19,8 +19,14 @@ from holdfast.model.dependency import Side
 from holdfast.pipeline.relation import Relation
 from holdfast.pipeline.tuples import TableRows
 from holdfast.pipeline.values import Values
-from holdfast.storage.composites import Composite, Composites, read_composites, write_composites
-from holdfast.storage.generator import GeneratorState, ValueTable
+from holdfast.storage.composites import (
+    Composite,
+    Composites,
+    read_composites,
+    stopped_texts,
+    write_composites,
+)
+from holdfast.storage.generator import GeneratorState, PinnedInd, ValueTable
 from holdfast.storage.tables import TableState
 
 Keys = tuple[tuple[str, ...], ...]
@@ -62,6 +68,7 @@ class InclusionStep:
     after: Known
     changes: tuple[DependencyChange, ...]
     accesses: Mapping[str, int]
+    notes: tuple[str, ...]  # what is not known of the inclusions of its tables, in words
 
 
 @dataclass(frozen=True)
@@ -98,12 +105,13 @@ def take_in(
     if wide.after != known.composites:
         state = replace(state, composites=write_composites(values.root, values.folder, wide.after))
     after = Known(unary.after.with_state(state), wide.after)
-    pins = tuple(replace(p, holds=after.holds(p.dependent, p.referenced)) for p in state.pins)
+    pins = tuple(replace(p, holds=_pin_holds(after, wide, p)) for p in state.pins)
     state = replace(state, pins=pins)
     if commit:
         state = replace(values, state=state).tidied()
     accesses = {**unary.accesses, "composites_checked": wide.n_checked}
-    return InclusionStep(replace(after, unary=unary.after.with_state(state)), changes, accesses)
+    notes = stopped_texts(wide.after, [step.table for step in done])
+    return InclusionStep(replace(after, unary=unary.after.with_state(state)), changes, accesses, notes)
 
 
 def without_table(values: Values, known: Known, table: str) -> Known:
@@ -135,7 +143,17 @@ def _composite_step(
     with_keys = {t for t, rows in tables.items() if rows.keys is not None}
     pairs = unary.after.holding if with_keys else np.empty(0, np.uint64)
     held = ((names[p >> 32], names[p & 0xFFFFFFFF]) for p in pairs.tolist())
-    return composites.maintain(known, [p for p in held if p[1][0] in with_keys], tables, state.max_arity)
+    pinned = [Composite(p.dependent, p.referenced) for p in state.pins if len(p.dependent.columns) > 1]
+    included = [p for p in held if p[1][0] in with_keys]
+    return composites.maintain(known, included, tables, state.max_arity, pinned)
+
+
+def _pin_holds(after: Known, wide: CompositeStep, pin: PinnedInd) -> bool:
+    """Whether a pinned inclusion holds; of more columns than are listed, as its rows say or said before."""
+    node = Composite(pin.dependent, pin.referenced)
+    if len(pin.dependent.columns) == 1 or wide.after.decides(node):
+        return after.holds(pin.dependent, pin.referenced)
+    return wide.pinned.get(node, pin.holds)
 
 
 def _touched(table: ValueTable, step: Step) -> TableRows:
@@ -168,6 +186,10 @@ def _composite_changes(
         changes.append(
             DependencyChange("broke", ind, f"misses combinations such as {told}", witnesses, missing)
         )
+    for composite in step.dropped:
+        arity = step.after.stopped[composite.dependent.table, composite.referenced.table]
+        why = f"has more columns than are listed now: there are too many combinations of {arity + 1}"
+        changes.append(DependencyChange("dropped", composite.as_ind(), why))
     reason = "holds in the tables as tracked" if tracked else "holds since this batch"
     changes += [DependencyChange("appeared", c.as_ind(), reason) for c in step.appeared]
     return tuple(changes)

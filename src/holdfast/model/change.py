@@ -11,7 +11,7 @@ from holdfast.model.dependency import Dependency, Fd, Ind, Side
 from holdfast.model.predicate import Dc
 from holdfast.model.row_rule import RowRule
 
-Event = Literal["appeared", "broke", "implied", "within", "beyond"]
+Event = Literal["appeared", "broke", "implied", "within", "beyond", "dropped"]
 ROWS_SHOWN = 3
 
 
@@ -43,6 +43,7 @@ class DependencyChange:
       inclusion one row for each of the first missing values, which `values` lists.
     - `implied`: it holds still, but a narrower one appeared, so it left the cover.
     - `within`, `beyond`: an approximate one entered or left the minimal ones within the tracked error.
+    - `dropped`: it is not looked for any more, since there are too many of its size; it may hold.
 
     `held` counts the versions through which a dependency that broke had held.
     """
@@ -167,6 +168,7 @@ class Change:
     pins: tuple[Pin, ...] = ()
     n_inds: int | None = None  # in the workspace; None: none of the tables takes part in inclusions
     accesses: Mapping[str, int] = field(default_factory=dict)  # of the generator: what was read and written
+    notes: tuple[str, ...] = ()  # what is not known, since the search for it met a bound of its own
 
     @property
     def table(self) -> str:
@@ -215,6 +217,7 @@ class Change:
             "changes": [c.to_dict() for c in self.changes],
             "pins": [p.to_dict() for p in self.pins],
             "accesses": dict(self.accesses),
+            "notes": list(self.notes),
         }
 
     def __str__(self) -> str:
@@ -227,6 +230,8 @@ class Change:
             yield f"{self.table}: batch {self.batch_id!r} {before}"
             return
         yield from self.headlines()
+        for text in self.notes:
+            yield f"  {text}"
         for pin in self.broken_pins:
             n = f" ({pin.n_violations:,} pairs of rows)" if pin.rule is not None else ""
             yield f"  PINNED, does not hold: {pin}{n}"
@@ -241,6 +246,7 @@ class Change:
             ("implied by a narrower one", [c for c in self.changes if c.event == "implied"]),
             ("within the error now", [c for c in self.changes if c.event == "within"]),
             ("beyond the error now", [c for c in self.changes if c.event == "beyond"]),
+            ("no longer listed", [c for c in self.changes if c.event == "dropped"]),
         ):
             yield from _described(title, changes, limit)
         unlisted = sum(t.unlisted for t in self.tables)

@@ -9,8 +9,8 @@ Reading this needs neither kernels nor Spark.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ class Composites:
 
     >>> a = Composite(Side("t", ("a", "b")), Side("u", ("x", "y")))
     >>> b = Composite(Side("t", ("a", "b")), Side("u", ("y", "x")))
-    >>> some = Composites(frozenset([a]), {b: 7}, frozenset([a]), 4)
+    >>> some = Composites(frozenset([a]), {b: 7}, frozenset([a]), 4, {("t", "u"): 2})
     >>> Composites.from_dict(some.to_dict()) == some
     True
     """
@@ -52,7 +52,9 @@ class Composites:
     valid: frozenset[Composite]
     refuted: Mapping[Composite, int]  # node -> id of a row of its dependent table that has no partner
     listed: frozenset[Composite]  # those valid whose referenced columns contain a key
-    max_arity: int  # up to which it is complete; 0: nothing was looked at
+    max_arity: int  # up to which it is complete, but for `stopped`; 0: nothing was looked at
+    # (dependent, referenced) -> columns up to which it is complete: combinations of one more are too many.
+    stopped: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     @classmethod
     def empty(cls) -> Composites:
@@ -69,7 +71,13 @@ class Composites:
             {node: row_id for node, row_id in self.refuted.items() if kept(node)},
             frozenset(filter(kept, self.listed)),
             self.max_arity,
+            {pair: arity for pair, arity in self.stopped.items() if table not in pair},
         )
+
+    def decides(self, node: Composite) -> bool:
+        """Whether being listed says if an inclusion holds: not of more columns than were looked at."""
+        tables = node.dependent.table, node.referenced.table
+        return len(node.dependent.columns) <= self.stopped.get(tables, self.max_arity)
 
     def to_dict(self) -> dict[str, Any]:
         """By pair of tables, columns by number: nodes are many, and their names are long."""
@@ -86,7 +94,8 @@ class Composites:
                 numbers.append([names.index(c) for c in side.columns])
             row_id = self.refuted.get(node)
             part["nodes"].append([*numbers, int(node in self.listed) if row_id is None else None, row_id])
-        return {"max_arity": self.max_arity, "pairs": list(pairs.values())}
+        stopped = [[*tables, arity] for tables, arity in sorted(self.stopped.items())]
+        return {"max_arity": self.max_arity, "pairs": list(pairs.values()), "stopped": stopped}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Composites:
@@ -104,7 +113,27 @@ class Composites:
                 valid.add(node)
                 if is_listed:
                     listed.add(node)
-        return cls(frozenset(valid), refuted, frozenset(listed), fields["max_arity"])
+        stopped = {(t, u): arity for t, u, arity in fields.get("stopped", ())}
+        return cls(frozenset(valid), refuted, frozenset(listed), fields["max_arity"], stopped)
+
+
+# Sets of columns of two tables that are looked at, of one size; more are no answer to anybody.
+MAX_NODES = 100_000
+
+
+def stopped_texts(known: Composites, tables: Collection[str]) -> tuple[str, ...]:
+    """What is not known of composite inclusions of or in some tables, in words.
+
+    >>> stopped_texts(Composites(frozenset(), {}, frozenset(), 4, {("t", "u"): 2}), ["u"])
+    ("composite inclusions of 't' in 'u' are listed up to 2 columns: more than 100,000 combinations of 3",)
+    """
+    texts = []
+    for (t, u), arity in sorted(known.stopped.items()):
+        if t in tables or u in tables:
+            listed = f"are listed up to {arity} columns" if arity > 1 else "are not listed"
+            why = f"more than {MAX_NODES:,} combinations of {arity + 1}"
+            texts.append(f"composite inclusions of {t!r} in {u!r} {listed}: {why}")
+    return tuple(texts)
 
 
 def write_composites(root: Path, folder: str, composites: Composites) -> FileRef:

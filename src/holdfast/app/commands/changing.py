@@ -44,6 +44,7 @@ from holdfast.app.options import (
     InTable,
     Json,
     Kinds,
+    MaxArity,
     MaxColumns,
     MaxError,
     MaxLhs,
@@ -79,6 +80,7 @@ def track(
     as_text: AsText = False,
     columns: Chosen = None,
     exclude: Exclude = None,
+    max_arity: MaxArity = None,
     max_lhs: MaxLhs = None,
     max_error: MaxError = None,
     evidence: Evidence = None,
@@ -97,8 +99,8 @@ def track(
     with reported(ctx):
         reading = options.reading(format, delimiter, quote, encoding, header, null, types)
         how = options.tracking(
-            kinds, nulls, row_key, max_columns, append_only, as_text, columns, exclude, max_lhs, max_error,
-            evidence, max_predicates, operators,
+            kinds, nulls, row_key, max_columns, append_only, as_text, columns, exclude, max_arity, max_lhs,
+            max_error, evidence, max_predicates, operators,
         )  # fmt: skip
         with opened(ctx, create=True) as ws:
             change = ws.track(table, source, options=reading, **how)
@@ -120,6 +122,7 @@ def track_all(
     as_text: AsText = False,
     columns: Chosen = None,
     exclude: Exclude = None,
+    max_arity: MaxArity = None,
     max_lhs: MaxLhs = None,
     max_error: MaxError = None,
     evidence: Evidence = None,
@@ -141,8 +144,8 @@ def track_all(
     with reported(ctx):
         reading = options.reading(format, delimiter, quote, encoding, header, null, types)
         how = options.tracking(
-            kinds, nulls, row_key, max_columns, append_only, as_text, columns, exclude, max_lhs, max_error,
-            evidence, max_predicates, operators,
+            kinds, nulls, row_key, max_columns, append_only, as_text, columns, exclude, max_arity, max_lhs,
+            max_error, evidence, max_predicates, operators,
         )  # fmt: skip
         tables = options.sources_of(sources)
         with opened(ctx, create=True) as ws:

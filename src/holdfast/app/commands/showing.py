@@ -213,6 +213,7 @@ class _View:
         if self.wants("fd"):
             self.fds = {n: [d for d in self._near("fd", n) if isinstance(d, Fd)] for n in self.refs}
         self.inds = self._inds() if self.wants("ind") else []
+        self.ind_notes = ws.ind_notes(self.table, at) if self.wants("ind") else ()
         self.dc_refs: dict[str, DcRef] = {}
         self.row_rules: dict[str, list[RowRule]] = {}
         for name in self.names:
@@ -310,6 +311,7 @@ class _View:
             "dependencies": dependencies,
             "tables": [self._table_dict(name) for name in self.names],
             "pins": [p.to_dict() for p in self.pins],
+            "notes": list(self.ind_notes),
         }
         if self.asked.non_uniques:
             document["non_uniques"] = [
@@ -392,6 +394,7 @@ class _View:
                 table=self.table,
                 max_error=self.max_error,
                 pins=[p for p in self.pins if p.kind == "ind"],
+                notes=self.ind_notes,
                 everything=everything,
             )
         elif not blocks and self.names and self.kind in NOT_KEPT:

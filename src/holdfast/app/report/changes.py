@@ -82,6 +82,7 @@ def print_change(paper: Paper, change: Change, bounds: Mapping[str, Sequence[str
         _print_tracked(paper, change, bounds or {})
         return
     print_headlines(paper, change)
+    _print_notes(paper, change)
     if change.repeated:
         return
     several = len(change.tables) > 1
@@ -96,6 +97,12 @@ def print_change(paper: Paper, change: Change, bounds: Mapping[str, Sequence[str
         paper.line(f"the same {change.nouns()} {'would hold' if would else 'hold'} as before", indent=2)
     for pin in change.pins:
         print_pin(paper, pin, would=would, with_table=several)
+
+
+def _print_notes(paper: Paper, change: Change) -> None:
+    """What is not known, since the search for it met a bound of its own."""
+    for text in change.notes:
+        paper.line((safe(text), "yellow"), indent=2)
 
 
 def _many(tables: Sequence[TableChange]) -> str:
@@ -169,6 +176,7 @@ def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[s
         _print_new_fds(paper, part, fds[part.table], set(found))
         _print_new_dcs(paper, part, dcs[part.table], found, fds[part.table])
         _print_new_row_rules(paper, part, rows[part.table])
+    _print_notes(paper, change)
     if inclusions:
         paper.line((f"new: {plural(len(inclusions), 'inclusion')}", "bold green"), indent=2)
         for told in inclusions[:IN_A_REPORT]:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.pins import print_pins
-from holdfast.app.report.texts import ind_text, name_text, plural, share, side_text
+from holdfast.app.report.texts import ind_text, name_text, plural, safe, share, side_text
 from holdfast.model.change import Pin
 from holdfast.model.dependency import Dependency, Ind, Ucc
 
@@ -107,6 +107,7 @@ def print_inds(
     table: str | None = None,
     max_error: float = 0.0,
     pins: Sequence[Pin] = (),
+    notes: Sequence[str] = (),
     everything: bool = False,
 ) -> None:
     """The inclusions that hold, by name; then those that almost do, the best first; the pinned ones."""
@@ -117,6 +118,8 @@ def print_inds(
     paper.line(
         (plural(len(whole), "inclusion"), "bold"), f"{subject}{more} ", (f"(version {version})", "dim")
     )
+    for text in notes:
+        paper.line((safe(text), "yellow"), indent=2)
     inds = whole + almost
     shown = inds if everything or not paper.is_terminal else inds[:ON_A_TERMINAL]
     grid = _inds_grid(shown) if paper.is_terminal and shown else None
