@@ -338,6 +338,21 @@ def test_filters(tmp_path: Path) -> None:
     assert ledger.find_batch("b", "batch-9") is None
 
 
+def test_a_batch_id_belongs_to_one_life_of_a_table(tmp_path: Path) -> None:
+    """Of ledgers that were written before as well: the commits that track and drop tell the lives apart."""
+    ledger = Ledger.create(tmp_path)
+    for v, (action, batch_id) in enumerate(
+        [("track", None), ("apply", "x"), ("drop", None), ("track", None), ("apply", "y"), ("merge", None)]
+    ):
+        ledger.append(v, [CommitRow("a", action, batch_id=batch_id)], [])
+    ledger.append(6, [CommitRow("b", "apply", batch_id="x")], [])
+    for reader in (ledger, Ledger.open(tmp_path)):
+        assert reader.find_batch("a", "x") is None
+        row = reader.find_batch("a", "y")
+        assert row is not None
+        assert row.version == 5
+
+
 def test_json_must_be_json(tmp_path: Path) -> None:
     ledger = Ledger.create(tmp_path)
     with pytest.raises(ValueError, match="JSON compliant"):

@@ -37,6 +37,7 @@ from holdfast.pipeline import tasks
 from holdfast.pipeline.engine import Engine, Progress
 from holdfast.pipeline.sources import ReadOptions, Source, best_type, plan_source, read_local, read_split
 from holdfast.storage.bundle import Bundle, unpack
+from holdfast.storage.places import local_path
 from holdfast.storage.tables import SegmentRef
 
 U64 = NDArray[np.uint64]
@@ -98,6 +99,8 @@ class Target:
 def plan(source: Any, options: ReadOptions, target: Target, staging: Path) -> Source:
     """Plan any source; a Spark DataFrame is staged as Arrow files by its own job."""
     staging.mkdir(parents=True, exist_ok=True)
+    if isinstance(source, str | os.PathLike):
+        source = local_path(source, f"source of table {target.table!r}", SourceError)
     if _is_spark(source):
         folder = staging / "dataframe"
         folder.mkdir(exist_ok=True)

@@ -293,11 +293,19 @@ class Ledger:
         return len(files)
 
     def find_batch(self, table: str, batch_id: str) -> CommitRow | None:
-        """The newest commit of a batch id to a table, if it was applied; without `state`."""
+        """The newest commit of a batch id to a table, if it was applied; without `state`.
+
+        An id belongs to one life of a table: what was applied before the table was dropped does not count.
+        Cost: a look at the commits since then.
+        """
         for file in reversed(self._refresh().files):
             for row in reversed(self._slim_rows(file)):
-                if row.batch_id == batch_id and row.table == table:
+                if row.table != table:
+                    continue
+                if row.batch_id == batch_id:
                     return row
+                if row.action in ("track", "drop"):
+                    return None
         return None
 
     def changes(
