@@ -12,11 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import NOTHING_APPLIED, ConflictError, UsageError, WorkspaceError, shorten
+from holdfast.errors import NOTHING_APPLIED, ConflictError, SourceError, UsageError, WorkspaceError, shorten
 from holdfast.model.lake import LakeChange
 from holdfast.pinning import Pinner
 from holdfast.storage.lake import FILTERS, NORMALISATIONS, LakeOptions, LakeState
 from holdfast.storage.ledger_rows import LAKE, CommitRow
+from holdfast.storage.places import local_path
 
 if TYPE_CHECKING:
     from holdfast.discovery.lake import LakeStep, LakeWork
@@ -90,7 +91,7 @@ class Linker(Pinner):
         except TypeError as error:
             raise UsageError(f"how are the files to be read? {error}.") from None
         matching = Matching(None if proposer == "auto" else proposer, strategy)  # type: ignore[arg-type]
-        names = [str(s) for s in sources]
+        names = [local_path(s, "source", SourceError) for s in sources]
         action = "replace" if replace else "add" if add else "link"
 
         def step(work: LakeWork) -> LakeStep:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import (
     TableExistsError,
     UsageError,
+    WorkspaceError,
     listing,
     shorten,
 )
@@ -40,6 +41,7 @@ from holdfast.storage.files import FileRef, check_file
 from holdfast.storage.generator import GeneratorState
 from holdfast.storage.lake import LakeState
 from holdfast.storage.ledger_rows import LAKE, SHARED, ChangeRow, CommitRow
+from holdfast.storage.places import local_path
 from holdfast.storage.tables import EvidenceKind, TableState
 from holdfast.writing import ProgressHook
 
@@ -60,12 +62,13 @@ def open(
     create: bool = True,
     progress: ProgressHook | None = None,
 ) -> Workspace:
-    """Open the workspace at a path; make it if there is none and `create` is true.
+    """Open the workspace at a path or file:// URL; make it if there is none and `create` is true.
 
     `engine` says where work runs: "auto" (small work inline, the rest on Spark), "inline" or
     "spark". Spark is started when it is first needed, unless a session is given.
     """
-    return Workspace(Path(path), spark=spark, engine=engine, create=create, progress=progress)
+    path = Path(local_path(path, "workspace", WorkspaceError))
+    return Workspace(path, spark=spark, engine=engine, create=create, progress=progress)
 
 
 class Workspace(Linker):
@@ -182,7 +185,8 @@ class Workspace(Linker):
         """Apply a batch: deletes first, then inserts, one commit, one report of the net change.
 
         `updates` are rows with the row key and new values; `before` and `after` are full rows.
-        With a `batch_id` a batch is applied once: a second time is a no-op that says so.
+        With a `batch_id` a batch is applied once: a second time is a no-op that says so. An id belongs to
+        one life of a table: after `drop` and `track` it is a new one.
         """
         from holdfast.pipeline.batch import Batch
 
@@ -198,7 +202,8 @@ class Workspace(Linker):
     ) -> Change:
         """Apply batches to several tables as one commit and one change: a parent with its children.
 
-        `batches` maps a table to what `apply` takes: inserts, deletes, updates, before, after.
+        `batches` maps a table to what `apply` takes: inserts, deletes, updates, before, after. If only some
+        of the tables know the `batch_id`, it is an error, and nothing is applied.
         """
         return self._run(_batches(batches), batch_id, options, commit=True)
 
@@ -238,10 +243,8 @@ class Workspace(Linker):
         started = time.perf_counter()
         base = self.ledger.version
         states = {table: self._current(table, base or None)[1] for table in batches}
-        if batch_id is not None:
-            for table in batches:
-                if (earlier := self.ledger.find_batch(table, batch_id)) is not None:
-                    return self._repeated(list(states.values()), earlier)
+        if batch_id is not None and (earlier := self._applied_before(batches, batch_id)) is not None:
+            return self._repeated(list(states.values()), earlier)
         with self._context() as context:
             done = [
                 steps.apply(

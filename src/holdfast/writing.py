@@ -11,12 +11,20 @@ import contextlib
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import NOTHING_APPLIED, ConflictError, HoldfastError, WorkspaceError
+from holdfast.errors import (
+    NOTHING_APPLIED,
+    ConflictError,
+    HoldfastError,
+    UsageError,
+    WorkspaceError,
+    listing,
+    shorten,
+)
 from holdfast.inspection import Inspector
 from holdfast.model.change import Change, DependencyChange, Pin, TableChange
 from holdfast.model.dependency import Fd, Ind
@@ -266,6 +274,20 @@ class Writer(Inspector):
             f"other writers kept the workspace busy for {COMMIT_ATTEMPTS} attempts. {NOTHING_APPLIED} "
             "Run it again."
         )
+
+    def _applied_before(self, tables: Iterable[str], batch_id: str) -> CommitRow | None:
+        """The newest commit of a batch id, if all of these tables know it; None if none does."""
+        rows = {table: self.ledger.find_batch(table, batch_id) for table in tables}
+        versions = {table: row.version for table, row in rows.items() if row is not None}
+        if versions and len(versions) < len(rows):
+            applied = [f"{table} (version {version})" for table, version in versions.items()]
+            rest = [table for table in rows if table not in versions]
+            raise UsageError(
+                f"the batch {shorten(batch_id)} was applied before to {listing(applied)}, but not to "
+                f"{listing(rest)}. {NOTHING_APPLIED} Apply what is left under an id of its own, or all of it "
+                "under a new one."
+            )
+        return max((row for row in rows.values() if row is not None), key=lambda r: r.version, default=None)
 
     def _repeated(self, states: Sequence[TableState], earlier: CommitRow) -> Change:
         parts = []

@@ -228,6 +228,32 @@ def test_a_batch_id_is_applied_once_to_all_its_tables(ws: Workspace) -> None:
     assert (ws.version, ws.n_rows("t"), ws.n_rows("u")) == (2, 2, 2)
 
 
+def test_a_batch_id_that_only_some_tables_know_is_an_error(ws: Workspace) -> None:
+    ws.track_all({"t": ints(a=[1]), "u": ints(b=[1]), "v": ints(c=[1])}, kinds=IND)
+    ws.apply("t", inserts=ints(a=[2]), batch_id="monday")
+    batch = {"t": {"inserts": ints(a=[2])}, "u": {"inserts": ints(b=[2])}, "v": {"inserts": ints(c=[2])}}
+    said = r"'monday' was applied before to t \(version 2\), but not to u, v\. Nothing was applied\."
+    with pytest.raises(UsageError, match=said):
+        ws.apply_all(batch, batch_id="monday")
+    assert (ws.version, ws.n_rows("t"), ws.n_rows("u")) == (2, 2, 1)
+    # Each of them knows it: applied before, be it one by one.
+    ws.apply_all({name: batch[name] for name in "uv"}, batch_id="monday")
+    change = ws.apply_all(batch, batch_id="monday")
+    assert (change.repeated, change.version, ws.version) == (True, 3, 3)
+
+
+def test_a_batch_id_is_new_to_a_table_that_was_dropped_and_tracked_again(ws: Workspace) -> None:
+    ws.track_all({"t": ints(a=[1]), "u": ints(b=[1])}, kinds=IND)
+    ws.apply_all({"t": {"inserts": ints(a=[2])}, "u": {"inserts": ints(b=[2])}}, batch_id="monday")
+    ws.drop("t")
+    ws.track("t", ints(a=[1]), kinds=IND)
+    with pytest.raises(UsageError, match=r"before to u \(version 2\), but not to t"):
+        ws.apply_all({"t": {"inserts": ints(a=[2])}, "u": {"inserts": ints(b=[2])}}, batch_id="monday")
+    change = ws.apply("t", inserts=ints(a=[2]), batch_id="monday")
+    assert (change.repeated, change.n_inserted, ws.n_rows("t")) == (False, 1, 2)
+    assert ws.apply("t", inserts=ints(a=[2]), batch_id="monday").repeated
+
+
 # -- dropped tables ----------------------------------------------------------------------------------------
 
 

@@ -28,6 +28,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from holdfast.errors import ConflictError, DamagedFileError, WorkspaceError
+from holdfast.storage import delta_log
 from holdfast.storage import ledger as module
 from holdfast.storage.ledger import Ledger
 from holdfast.storage.ledger_rows import SHARED, ChangeRow, CommitRow
@@ -336,6 +337,21 @@ def test_filters(tmp_path: Path) -> None:
     assert found.version == 4
     assert ledger.find_batch("c", "batch-1") is None
     assert ledger.find_batch("b", "batch-9") is None
+
+
+def test_a_batch_id_belongs_to_one_life_of_a_table(tmp_path: Path) -> None:
+    """Of ledgers that were written before as well: the commits that track and drop tell the lives apart."""
+    ledger = Ledger.create(tmp_path)
+    for v, (action, batch_id) in enumerate(
+        [("track", None), ("apply", "x"), ("drop", None), ("track", None), ("apply", "y"), ("merge", None)]
+    ):
+        ledger.append(v, [CommitRow("a", action, batch_id=batch_id)], [])
+    ledger.append(6, [CommitRow("b", "apply", batch_id="x")], [])
+    for reader in (ledger, Ledger.open(tmp_path)):
+        assert reader.find_batch("a", "x") is None
+        row = reader.find_batch("a", "y")
+        assert row is not None
+        assert row.version == 5
 
 
 def test_json_must_be_json(tmp_path: Path) -> None:
@@ -800,6 +816,8 @@ def test_an_entry_that_a_power_cut_emptied_was_never_committed(intact: Path, tmp
     root = tmp_path / "ws"
     shutil.copytree(intact, root)
     os.truncate(entry_of(root, 11), 0)
+    shutil.rmtree(root / "ledger/_newest")  # a copy is made once the entry is on disk
+    delta_log.keep_newest(root / "ledger", 10)
     ledger = Ledger.open(root)
     assert ledger.version == 10
     fill(ledger, 2)
@@ -946,3 +964,43 @@ def test_many_commits_stay_cheap_to_open(tmp_path: Path) -> None:
     fresh = Ledger.open(tmp_path)
     assert fresh.commit_row(fresh.version).state == {"v": 129}
     assert fresh.commit_row(100).state == {"v": 99}
+
+
+def test_in_a_forked_process_it_says_so(tmp_path: Path) -> None:
+    """delta-rs has no threads there; without a word of ours that looks like damage."""
+    ledger = Ledger.create(tmp_path)
+    ledger.append(0, [CommitRow("a", "track")], [])
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if not child:
+        told = []
+        for act in (lambda: ledger.version, lambda: Ledger.open(tmp_path), lambda: Ledger.create(tmp_path)):
+            try:
+                told.append(repr(act()))
+            except BaseException as error:
+                told.append(f"{type(error).__name__}: {error}")
+        os.write(write_end, json.dumps(told).encode())
+        os._exit(0)
+    os.close(write_end)
+    with os.fdopen(read_end, "rb") as pipe:
+        answers = json.loads(pipe.read())
+    os.waitpid(child, 0)
+    assert len(answers) == 3
+    for answer in answers:
+        assert answer.startswith("WorkspaceError: the workspace")
+        assert f"it was forked from process {os.getpid()}" in answer
+        assert "spawn" in answer
+    assert ledger.version == 1
+
+
+def test_writers_that_pass_each_other_never_put_the_newest_entry_back(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path)
+    folder = tmp_path / "ledger"
+    for version in range(3):
+        ledger.append(version, [CommitRow("a", "apply")], [])
+    assert delta_log.newest_kept(folder) == 3
+    delta_log.keep_newest(folder, 2)  # a writer that comes late
+    assert delta_log.newest_kept(folder) == 3
+    (folder / "_newest" / f"{2:020d}.json.0123456789ab").write_text("half")  # one that was killed
+    ledger.append(3, [CommitRow("a", "apply")], [])
+    assert [p.name for p in (folder / "_newest").iterdir()] == [f"{4:020d}.json"]

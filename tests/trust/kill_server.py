@@ -77,6 +77,13 @@ def half_entry(table: Any, *_: Any, **__: Any) -> None:
     (log / f"_commit_{secrets.token_hex(6)}.json.tmp").write_text('{"add":{"path":"commit-')
 
 
+def half_copy(folder: Path, delta_version: int) -> None:
+    (folder / "_newest").mkdir(exist_ok=True)
+    (folder / "_newest" / f"{delta_version:020d}.json.{secrets.token_hex(6)}").write_text(
+        '{"add":{"path":"com'
+    )
+
+
 def half_checkpoint(table: Any) -> None:
     checkpoint(table)
     (Path(table.table_uri.removeprefix("file://")) / "_delta_log" / "_last_checkpoint").unlink()
@@ -96,6 +103,7 @@ STEPS: list[tuple[Any, str, Half | None]] = [
     (files.NewFile, "seal", half_file),
     (deltalake.DeltaTable, "create_write_transaction", half_entry),
     (ledger, "sync_file", None),
+    (ledger, "keep_newest", half_copy),
     (deltalake.DeltaTable, "create_checkpoint", half_checkpoint),
     (shutil, "rmtree", half_removal),
     (litter, "remove_file", None),

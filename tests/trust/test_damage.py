@@ -170,15 +170,8 @@ def test_files_of_the_ledger(
     files = _ledger_files(root)
     assert len(files) == 4 + 5
     file = files[number]
-    is_entry = file.suffix == ".json"
-    last = file == files[-1]
     other = files[number - 1] if number not in (0, 4) else files[number + 1]
     damage(file, other)
-    if is_entry and last and damage in (remove, empty):
-        # Exactly what a process leaves that was killed, or a machine that lost power, before the commit.
-        found = kit.snapshot(root)
-        assert found["version"] == truth["version"] - 1
-        return
     answers = ask(root)
     for question, answer in answers.items():
         if not isinstance(answer, WorkspaceError):
@@ -188,6 +181,61 @@ def test_files_of_the_ledger(
     # A log entry that is replaced or gone tells of another version's file; all else is named.
     told = str(answers["log"])
     assert file.name in told or "ledger" in told
+
+
+@pytest.mark.parametrize("damage", [remove, empty], ids=lambda damage: damage.__name__)
+def test_the_newest_log_entry(
+    base: Path, truth: dict[str, Any], tmp_path: Path, damage: Callable[[Path, Path], None]
+) -> None:
+    """Without it the log is the sound log of the version before; a copy of it tells, and repairs it."""
+    root = tmp_path / "w"
+    shutil.copytree(base, root)
+    entry = _ledger_files(root)[-1]
+    with holdfast.open(root, engine="inline") as ws:
+        damage(entry, entry)
+        for act in (ws.verify, lambda: kit.apply(ws, kit.BATCH)):
+            with pytest.raises(DamagedFileError, match=rf"{entry.name}.*newest version"):
+                act()
+    with pytest.raises(DamagedFileError, match=f"Copy 'ledger/_newest/{entry.name}'"):
+        holdfast.open(root)
+    shutil.copyfile(root / "ledger/_newest" / entry.name, entry)
+    assert ask(root) == truth
+    # Put back to the version before on purpose: then the copy has to go.
+    entry.unlink()
+    (root / "ledger/_newest" / entry.name).unlink()
+    assert kit.snapshot(root)["version"] == truth["version"] - 1
+
+
+def test_what_a_power_cut_leaves_of_a_commit_is_no_loss(
+    base: Path, truth: dict[str, Any], tmp_path: Path
+) -> None:
+    """An entry that is empty or absent and of which there is no copy yet: nobody was told of it."""
+    root = tmp_path / "w"
+    shutil.copytree(base, root)
+    [copy] = (root / "ledger/_newest").iterdir()
+    (root / "ledger/_delta_log" / f"{int(copy.stem) + 1:020d}.json").touch()
+    assert ask(root) == truth
+    with holdfast.open(root, engine="inline") as ws:
+        kit.apply(ws, kit.BATCH)
+        [newer] = (root / "ledger/_newest").iterdir()
+        assert int(newer.stem) == int(copy.stem) + 2
+        ws.verify()
+
+
+def test_a_workspace_without_a_copy_gets_one(base: Path, tmp_path: Path) -> None:
+    """One of an earlier release, or of a process that was killed behind the entry."""
+    root = tmp_path / "w"
+    shutil.copytree(base, root)
+    [copy] = (root / "ledger/_newest").iterdir()
+    content = copy.read_bytes()
+    shutil.rmtree(copy.parent)
+    holdfast.open(root, engine="inline").close()
+    assert copy.read_bytes() == content
+    entry = _ledger_files(root)[-1]
+    assert entry.read_bytes() == content
+    entry.unlink()
+    with pytest.raises(DamagedFileError, match=entry.name):
+        holdfast.open(root)
 
 
 @pytest.mark.parametrize("seed", range(4))

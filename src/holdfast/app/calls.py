@@ -10,7 +10,6 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -41,7 +40,7 @@ BROKEN, BAD_INPUT, INTERNAL, INTERRUPTED, NO_READER = 1, 2, 70, 130, 141
 class Globals:
     """What stands before the command."""
 
-    workspace: Path | None
+    workspace: str | None
     engine: EngineName
     debug: bool
 

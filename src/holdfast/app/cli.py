@@ -12,7 +12,6 @@ import contextlib
 import logging
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -44,7 +43,7 @@ def _print_version(wanted: bool) -> None:
 def options(
     ctx: typer.Context,
     workspace: Annotated[
-        Path | None,
+        str | None,  # not a path: one would fold the slashes of a URL
         typer.Option(
             "-w", "--workspace", metavar="PATH", envvar="HOLDFAST_WORKSPACE", help="The workspace's folder."
         ),

@@ -45,6 +45,7 @@ from holdfast.pipeline.sources import (
     read_split,
 )
 from holdfast.storage.bundle import Bundle, unpack
+from holdfast.storage.places import local_path
 from holdfast.storage.tables import SegmentRef
 
 U64 = NDArray[np.uint64]
@@ -106,6 +107,8 @@ class Target:
 def plan(source: Any, options: ReadOptions, target: Target, staging: Path) -> Source:
     """Plan any source; a Spark DataFrame is staged as Arrow files by its own job."""
     staging.mkdir(parents=True, exist_ok=True)
+    if isinstance(source, str | os.PathLike):
+        source = local_path(source, f"source of table {target.table!r}", SourceError)
     try:
         if not _is_spark(source):
             split_bytes = _split_bytes(_size(source), target.engine)

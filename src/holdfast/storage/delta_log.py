@@ -2,6 +2,13 @@
 
 delta-rs reports damage by errors of many kinds, panics among them. Here they become
 DamagedFileErrors that name the file.
+
+A log entry that is gone shows as a gap, but for the newest one: without it the log is the sound log of
+the version before. So a copy of the newest entry is kept in `ledger/_newest`, made once the entry is on
+disk. The law: whoever has seen an entry has seen its copy made, or has made it (`keep_newest` after a
+commit and at opening). So a process that is killed between entry and copy causes no alarm, and its
+entry, once anybody has opened the workspace again, cannot be lost unnoticed. Each copy has the name
+of its entry and older ones go only after it is there: writers that pass each other never put the mark back.
 """
 
 from __future__ import annotations
@@ -9,8 +16,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -27,6 +35,27 @@ INTERRUPTS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 REPAIR = "Restore the workspace from a backup, or rebuild it with 'holdfast track'."
 
+_LOG, _NEWEST = "_delta_log", "_newest"
+_ENTRY = re.compile(r"\d{20}\.json")
+
+# The process that delta-rs runs in, once it does.
+_runs_in: int | None = None
+
+
+def refuse_forked(root: Path) -> None:
+    """Raise in a process that was forked from one that has used delta-rs: its threads are not there."""
+    global _runs_in
+    process = os.getpid()
+    if _runs_in is None:
+        _runs_in = process
+    if _runs_in != process:
+        raise WorkspaceError(
+            f"the workspace {str(root)!r} cannot be used in process {process}: it was forked from process "
+            f"{_runs_in}, which has opened a workspace, and Delta Lake does not survive a fork. Nothing was "
+            "applied. Open the workspace in a process that is spawned, for example by "
+            "multiprocessing.get_context('spawn'), or fork before the first workspace is opened."
+        )
+
 
 def location(folder: Path) -> str:
     """The folder as delta-rs takes it: a bare path with a colon in it would be read as a URL."""
@@ -35,7 +64,61 @@ def location(folder: Path) -> str:
 
 def entry_path(folder: Path, delta_version: int) -> Path:
     """The log entry of a Delta version."""
-    return folder / "_delta_log" / f"{delta_version:020d}.json"
+    return folder / _LOG / f"{delta_version:020d}.json"
+
+
+def keep_newest(folder: Path, delta_version: int) -> None:
+    """Keep a copy of a log entry that is on disk, in place of those of older entries.
+
+    Where the folder cannot be written (a read-only workspace) there is no copy, and no failure.
+    """
+    entry, copies = entry_path(folder, delta_version), folder / _NEWEST
+    under_way = copies / f"{entry.name}.{secrets.token_hex(6)}"
+    with suppress(OSError):
+        content = entry.read_bytes()
+        if not content:  # what a power cut leaves of an entry that nobody was told of
+            return
+        copies.mkdir(exist_ok=True)
+        under_way.write_bytes(content)
+        os.replace(under_way, copies / entry.name)
+        for name in os.listdir(copies):
+            if name[: len(entry.name)] < entry.name:
+                with suppress(FileNotFoundError):  # another writer removes them, too
+                    os.unlink(copies / name)
+
+
+def newest_kept(folder: Path) -> int:
+    """The Delta version of the newest entry that there is a copy of; -1 if there is none."""
+    try:
+        names = os.listdir(folder / _NEWEST)
+    except OSError:
+        return -1
+    return max((int(name[:20]) for name in names if _ENTRY.fullmatch(name)), default=-1)
+
+
+def check_newest(root: Path) -> None:
+    """Raise if the newest entry of the log is gone. Costs a listing of one file, and one `stat`."""
+    folder = root / FOLDER
+    kept = newest_kept(folder)
+    entry = entry_path(folder, kept)
+    try:
+        if kept < 0 or entry.stat().st_size:
+            return
+        wrong = "is empty"
+    except FileNotFoundError:
+        wrong = "is missing"
+    except OSError:
+        return  # whoever reads it says why
+    names = os.listdir(folder / _LOG)  # a look of its own: a network file system may remember what was absent
+    numbers = [int(name[:20]) for name in names if re.fullmatch(r"\d{20}\.(json|checkpoint\.parquet)", name)]
+    if max(numbers, default=-1) > kept or (wrong == "is missing" and kept in numbers):
+        return
+    copy = f"{FOLDER}/{_NEWEST}/{entry.name}"
+    raise DamagedFileError(
+        f"the file '{FOLDER}/{_LOG}/{entry.name}' of the workspace {str(root)!r} {wrong}, and with it the "
+        f"newest version. Copy {copy!r}, which is the same, to its place. If the workspace was put back to "
+        f"an older state on purpose, remove {copy!r} instead."
+    )
 
 
 def has_log(folder: Path) -> bool:
@@ -115,7 +198,7 @@ def _find_damage(log: Path) -> tuple[str, str]:
                 pq.read_metadata(log / name)
             except (pa.ArrowException, OSError, ValueError) as error:
                 return name, f"is damaged: {brief(error)}"
-    entries = [name for name in names if re.fullmatch(r"\d{20}\.json", name)]
+    entries = [name for name in names if _ENTRY.fullmatch(name)]
     for name in entries:
         try:
             for line in (log / name).read_text(encoding="utf-8").splitlines():

@@ -24,7 +24,8 @@ housekeeping after the commit, and failing at them is no failure of the commit.
 
 Durability. delta-rs syncs nothing; the log entry is synced here before `append` returns. A power
 cut in the few milliseconds before can leave an empty last log entry: Delta reads it as an entry
-without actions, so the commit, which nobody was told of, is gone and the next one follows.
+without actions, so the commit, which nobody was told of, is gone and the next one follows. A copy of
+the newest entry (`delta_log.py`) tells such an entry from one that was lost later.
 
 A `Ledger` may be used by several threads; processes must be spawned, not forked (tokio).
 """
@@ -57,12 +58,16 @@ from holdfast.storage.delta_log import (
     INTERRUPTS,
     REPAIR,
     brief,
+    check_newest,
     entry_path,
     has_log,
+    keep_newest,
     location,
     names_file,
+    newest_kept,
     pass_on,
     reading,
+    refuse_forked,
     refuse_odd_path,
 )
 from holdfast.storage.files import FileRef, check_file, sync_file, sync_folder, unique_name, write_file
@@ -149,6 +154,9 @@ class Ledger:
         self._tip: list[dict[str, Any]] = []
         self._slim: dict[str, list[CommitRow]] = {}  # file -> its commit rows without state
         self._snapshot = self._take_snapshot()
+        check_newest(root)
+        if newest_kept(self._folder) < self._snapshot.delta_version:
+            keep_newest(self._folder, self._snapshot.delta_version)
 
     # -- opening ------------------------------------------------------------------------------
 
@@ -158,6 +166,7 @@ class Ledger:
         root = Path(root)
         folder = root / FOLDER
         refuse_odd_path(folder)
+        refuse_forked(root)
         if not has_log(folder):
             if any(path.is_dir() and any(path.iterdir()) for path in (root / "tables", root / "values")):
                 raise DamagedFileError(
@@ -194,6 +203,7 @@ class Ledger:
         root = Path(root)
         folder = root / FOLDER
         refuse_odd_path(folder)
+        refuse_forked(root)
         if not has_log(folder):
             raise DamagedFileError(
                 f"the workspace {str(root)!r} has no ledger: {FOLDER}/_delta_log is missing or empty. "
@@ -278,9 +288,11 @@ class Ledger:
     def verify(self) -> int:
         """Read every live file whole, with its page checksums; how many there are.
 
-        DamagedFileError if a version lacks a commit row, has one twice, or has lost that of a table.
+        DamagedFileError if a version lacks a commit row, has one twice, or has lost that of a table, or if
+        the newest log entry is gone.
         """
         files = self._refresh().files
+        check_newest(self.root)
         for file in files:
             with self._open_file(file.path, file.length, fresh=True) as parquet:
                 block = parquet.read(use_threads=False).select(SCHEMA.names)
@@ -293,11 +305,19 @@ class Ledger:
         return len(files)
 
     def find_batch(self, table: str, batch_id: str) -> CommitRow | None:
-        """The newest commit of a batch id to a table, if it was applied; without `state`."""
+        """The newest commit of a batch id to a table, if it was applied; without `state`.
+
+        An id belongs to one life of a table: what was applied before the table was dropped does not count.
+        Cost: a look at the commits since then.
+        """
         for file in reversed(self._refresh().files):
             for row in reversed(self._slim_rows(file)):
-                if row.batch_id == batch_id and row.table == table:
+                if row.table != table:
+                    continue
+                if row.batch_id == batch_id:
                     return row
+                if row.action in ("track", "drop"):
+                    return None
         return None
 
     def changes(
@@ -417,12 +437,14 @@ class Ledger:
                 f"the file {name!r} of the workspace {str(self.root)!r} is committed, but could not be "
                 f"forced to disk: {brief(error)}. Check the disk, then look at 'holdfast log'."
             ) from error
+        keep_newest(self._folder, snapshot.delta_version + 1)
         self._refresh()
         return True
 
     def _expect(self, base_version: int) -> _Snapshot:
         """The newest snapshot, if its version is the base version."""
         snapshot = self._refresh()
+        check_newest(self.root)
         found = snapshot.version
         if found > base_version:
             raise ConflictError(
@@ -488,6 +510,7 @@ class Ledger:
 
     def _refresh(self) -> _Snapshot:
         """The newest snapshot. One `stat` when nothing is new."""
+        refuse_forked(self.root)
         with self._lock:
             seen = self._snapshot.delta_version
             # The table may be ahead of the snapshot, where taking one failed half-way.
