@@ -7,6 +7,7 @@ import datetime as dt
 import gzip
 import io
 import json
+import os
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from pathlib import Path
@@ -36,8 +37,8 @@ from holdfast.pipeline.sources import (
     Source,
     Split,
     best_type,
-    csv_files,
     plan_source,
+    raw_files,
     read_local,
     read_split,
     read_split_guessed,
@@ -404,7 +405,7 @@ def test_cuts_do_not_depend_on_the_scans_blocks(
     """Blocks without quotes are passed by another way than the others: both must see the same records."""
     path = write(tmp_path, "a.csv", "x,y\n" + "".join(parts))
     whole = fit(plan(path, tmp_path), {"x": "text", "y": "text"})
-    monkeypatch.setattr(csv_files, "BLOCK", block)
+    monkeypatch.setattr(raw_files, "BLOCK", block)
     source = plan(path, tmp_path, split_bytes)
     assert fit(source, {"x": "text", "y": "text"}).to_pylist() == whole.to_pylist()
 
@@ -920,3 +921,85 @@ def test_things_that_are_no_source(tmp_path: Path) -> None:
         plan(pd.DataFrame([[1, 2]], columns=["a", "a"]), tmp_path)
     with pytest.raises(SchemaError, match="'tags' of table 'orders' is nested"):
         plan(pa.table({"tags": [[1]]}), tmp_path)
+
+
+# --- files that change while they are read ----------------------------------------------------------
+
+
+def written(folder: Path, kind: str) -> Path:
+    """A file of 1,000 rows in this format."""
+    whole = pa.table({"a": range(1000), "b": [f"text {i}" for i in range(1000)]})
+    path = folder / f"orders.{kind}"
+    if kind == "parquet":
+        pq.write_table(whole, path, row_group_size=130)
+    elif kind == "arrow":
+        with pa.ipc.new_file(str(path), whole.schema) as writer:
+            writer.write_table(whole, max_chunksize=130)
+    elif kind == "csv":
+        path.write_text("a,b\n" + "".join(f"{i},text {i}\n" for i in range(1000)))
+    else:
+        path.write_text("".join(f'{{"a": {i}, "b": "text {i}"}}\n' for i in range(1000)))
+    return path
+
+
+@pytest.mark.parametrize("size", ["half", "nothing"])
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "arrow"])
+def test_a_file_cut_behind_its_plan_is_an_error(tmp_path: Path, kind: str, size: str) -> None:
+    """Never fewer rows without a word."""
+    path = written(tmp_path, kind)
+    planned = plan(path, tmp_path, 4_000)
+    assert len(planned.splits) > 2
+    os.truncate(path, path.stat().st_size // 2 if size == "half" else 0)
+    for split in planned.splits[-1:] if size == "half" else planned.splits:
+        with pytest.raises(SourceError, match=r"orders.*Nothing was applied. Next step"):
+            read_split_guessed(split, planned.names, planned.types, planned.options, "orders")
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "arrow"])
+def test_a_source_is_never_mapped(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever cuts a mapped file kills the reader (SIGBUS); here it is cut before Arrow sees a byte of it."""
+    from holdfast.pipeline.sources import columnar, csv_files, json_lines
+
+    path = written(tmp_path, kind)
+    planned = plan(path, tmp_path)
+    seen = []
+
+    def cut(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            found = function(*args, **options)
+            mapped = str(path) in Path("/proc/self/maps").read_text()
+            seen.append(mapped)
+            if not mapped:
+                os.truncate(path, 100)
+            return found
+
+        return call
+
+    monkeypatch.setattr(csv_files, "utf8_bytes", cut(csv_files.utf8_bytes))
+    monkeypatch.setattr(json_lines, "utf8_bytes", cut(json_lines.utf8_bytes))
+    monkeypatch.setattr(columnar, "_open_parquet", cut(columnar._open_parquet))
+    monkeypatch.setattr(columnar, "open_arrow", cut(columnar.open_arrow))
+    if kind in ("csv", "jsonl"):  # all of it was read before
+        assert track(planned).num_rows == 1000
+    else:
+        with pytest.raises(SourceError, match=r"orders.* is damaged.*Nothing was applied"):
+            track(planned)
+    assert seen == [False]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+@pytest.mark.parametrize("n_bytes", [1, 10, 100, 1_000, 15_000])
+def test_a_sample_does_not_depend_on_what_is_read_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, n_bytes: int
+) -> None:
+    from holdfast.pipeline.sources import csv_files
+    from holdfast.pipeline.sources import plan as planning
+
+    path = written(tmp_path, kind)
+    monkeypatch.setattr(planning, "SAMPLE_ROWS", 40)
+    whole = plan(path, tmp_path)
+    monkeypatch.setattr(csv_files, "SAMPLE_BYTES", n_bytes)
+    monkeypatch.setattr(csv_files, "HEADER_BYTES", n_bytes)
+    monkeypatch.setattr(csv_files, "SAMPLE_BLOCK", 64)
+    assert plan(path, tmp_path) == whole
+    assert track(plan(path, tmp_path, 2_000)).num_rows == 1000

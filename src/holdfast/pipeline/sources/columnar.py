@@ -7,7 +7,7 @@ exactly, a float a decimal column if it reads back the same), everything else on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ from holdfast.model.schema import Type
 from holdfast.storage.arrow_types import arrow_type, type_of
 
 from .options import Split
+from .raw_files import cut_short
 
 _pa: Any = pa  # third-party stubs lag behind Arrow
 pc: Any = pa.compute
@@ -176,7 +177,7 @@ def parquet_schema(path: str, *, table: str) -> tuple[pa.Schema, list[tuple[int,
 
 def _open_parquet(path: str, table: str) -> Any:
     try:
-        return pq.ParquetFile(path, memory_map=True)
+        return pq.ParquetFile(path, memory_map=False)  # see raw_files
     except PermissionError:
         raise  # `plan` says so
     except (pa.ArrowInvalid, OSError) as error:
@@ -213,12 +214,14 @@ def read_parquet(split: Split, names: Sequence[str], *, table: str) -> pa.Table:
                 f"{NOTHING_APPLIED} "
                 "Next step: write the file again."
             ) from None
-    return found.slice(split.start - skipped, split.end - split.start)
+    return _rows(found, split.start - skipped, split, table)
 
 
-def open_arrow(path: str, *, table: str) -> Any:
+def open_arrow(path: str, *, table: str, fields: Sequence[int] = ()) -> Any:
+    """A reader of the batches of an Arrow file, or of some columns of them."""
     try:
-        return pa.ipc.open_file(pa.memory_map(path))
+        options = _pa.ipc.IpcReadOptions(included_fields=[*fields], use_threads=False)
+        return pa.ipc.open_file(pa.OSFile(path), options=options)  # not mapped, see raw_files
     except PermissionError:
         raise
     except (pa.ArrowInvalid, OSError) as error:
@@ -229,15 +232,56 @@ def open_arrow(path: str, *, table: str) -> Any:
         ) from None
 
 
+def arrow_schema(path: str, *, table: str) -> tuple[pa.Schema, list[tuple[int, int]]]:
+    """The schema and (rows, bytes) of every batch, the bytes by those of the first one.
+
+    Reads the first batch, and of the others one column, the narrowest.
+    """
+    reader = open_arrow(path, table=table)
+    schema, numbers = reader.schema, range(reader.num_record_batches)
+    if not schema.names or not numbers:
+        return schema, []
+    first = next(_arrow_batches(reader, numbers, path, table))
+    row_bytes = first.nbytes / max(first.num_rows, 1)
+    narrow = min(range(len(schema)), key=lambda i: _width(schema.field(i).type))
+    counted = _arrow_batches(open_arrow(path, table=table, fields=[narrow]), numbers, path, table)
+    return schema, [(batch.num_rows, int(batch.num_rows * row_bytes)) for batch in counted]
+
+
+def _width(t: pa.DataType) -> int:
+    """About the bytes that Arrow reads for a value."""
+    if isinstance(t, pa.DictionaryType):
+        t = t.index_type
+    try:
+        return int(t.bit_width) // 8
+    except ValueError:
+        return 0 if pa.types.is_null(t) else 1_000
+
+
+def _arrow_batches(reader: Any, numbers: Iterable[int], path: str, table: str) -> Iterator[Any]:
+    try:
+        yield from (reader.get_batch(i) for i in numbers)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise SourceError(
+            f"{shorten_path(path)} for table {table!r} is damaged: {first_line(error)}. {NOTHING_APPLIED} "
+            "Next step: write the file again."
+        ) from None
+
+
 def read_arrow(split: Split, *, table: str) -> pa.Table:
     reader = open_arrow(split.path, table=table)
-    batches, before = [], 0
-    for i in range(reader.num_record_batches):
-        batch = reader.get_batch(i)
-        low, high = max(split.start - before, 0), min(split.end - before, batch.num_rows)
-        if low < high:
-            batches.append(batch.slice(low, high - low))
-        before += batch.num_rows
-        if before >= split.end:
+    batches, n_rows = [], 0
+    for batch in _arrow_batches(reader, range(split.batch, reader.num_record_batches), split.path, table):
+        if n_rows >= split.end - split.start:
             break
-    return pa.Table.from_batches(batches, reader.schema)
+        batches.append(batch)
+        n_rows += batch.num_rows
+    return _rows(pa.Table.from_batches(batches, reader.schema), 0, split, table)
+
+
+def _rows(found: pa.Table, low: int, split: Split, table: str) -> pa.Table:
+    """The rows of a split, from row `low` of what was read."""
+    rows = found.slice(low, split.end - split.start)
+    if rows.num_rows < split.end - split.start:
+        raise cut_short(split.path, table)
+    return rows

@@ -22,12 +22,20 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.json
 
-from holdfast.errors import NOTHING_APPLIED, ColumnTypeError, SchemaError, SourceError, listing, shorten
+from holdfast.errors import (
+    NOTHING_APPLIED,
+    ColumnTypeError,
+    HoldfastError,
+    SchemaError,
+    SourceError,
+    listing,
+    shorten,
+)
 from holdfast.model.schema import Type
 from holdfast.storage.arrow_types import arrow_type
 
 from .columnar import table_label
-from .csv_files import MAX_BLOCK, READ_BLOCK, file_name, lines_until, utf8_bytes
+from .csv_files import MAX_BLOCK, READ_BLOCK, file_name, heads, lines_until, utf8_bytes
 from .options import ReadOptions, Split
 from .texts import TEXT, decode
 
@@ -133,12 +141,16 @@ def sample(
     split: Split, options: ReadOptions, n_rows: int, *, table: str
 ) -> tuple[tuple[str, ...], tuple[Type, ...]]:
     """The columns and guessed types of a file's first records. A column of only NULLs is text."""
-    body = utf8_bytes(split, options, table=table)
-    families: dict[str, list[str] | None] = {}
-    for line, found in _objects(body, split, options, table, n_rows):
-        for key, value in found.items():
-            fits = _narrow(families.get(key), value, key, line, split, table)
-            families[key] = fits
+    for head in heads(split, options):
+        whole = head.end == split.end
+        try:
+            n_records, families = _families(head, options, n_rows, table)
+        except HoldfastError:
+            if whole:
+                raise
+            continue
+        if whole or n_records == n_rows:
+            break
     declared = options.declared
     families |= {name: None for name in declared if name not in families}
     if not families:
@@ -149,6 +161,20 @@ def sample(
         )
     types = [declared.get(name) or (Type(fits[0]) if fits else TEXT) for name, fits in families.items()]  # type: ignore[arg-type]
     return tuple(families), tuple(types)
+
+
+def _families(
+    split: Split, options: ReadOptions, n_rows: int, table: str
+) -> tuple[int, dict[str, list[str] | None]]:
+    """How many of the first records there are, and what the values of each key can be."""
+    body = utf8_bytes(split, options, table=table)
+    families: dict[str, list[str] | None] = {}
+    n_records = 0
+    for line, found in _objects(body, split, options, table, n_rows):
+        n_records += 1
+        for key, value in found.items():
+            families[key] = _narrow(families.get(key), value, key, line, split, table)
+    return n_records, families
 
 
 def _narrow(

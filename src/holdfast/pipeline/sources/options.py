@@ -90,7 +90,8 @@ class Split:
 
     `start` and `end` are bytes of the file for csv and jsonl (always whole records), rows for parquet and
     arrow. A file that cannot be cut (compressed, or in a multi-byte encoding) is one split. `first` says
-    that it begins with the file, so that it carries a byte order mark and a CSV header.
+    that it begins with the file, so that it carries a byte order mark and a CSV header. `batch` is the number
+    of the record batch that an arrow split begins with.
     """
 
     kind: Kind
@@ -99,6 +100,7 @@ class Split:
     end: int
     n_bytes: int
     first: bool = True
+    batch: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

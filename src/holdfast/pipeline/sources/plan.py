@@ -149,16 +149,12 @@ def _plan_batches(
         return source
     staging.mkdir(parents=True, exist_ok=True)
     path = staging / f"source-{uuid.uuid4().hex}.arrow"
-    low, high, pending = 0, 0, 0
+    sizes = []
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
         for batch, size in _sized(kept, stream):
             writer.write_batch(batch)
-            high, pending = high + batch.num_rows, pending + size
-            if pending >= split_bytes:
-                source.splits.append(Split("arrow", str(path), low, high, pending, not source.splits))
-                low, pending = high, 0
-    if low < high:
-        source.splits.append(Split("arrow", str(path), low, high, pending, not source.splits))
+            sizes.append((batch.num_rows, size))
+    source.splits += _row_splits("arrow", str(path), sizes, split_bytes)
     source.n_bytes = sum(split.n_bytes for split in source.splits)
     return source
 
@@ -299,19 +295,20 @@ def _plan_csv(
     for path in files:
         ends = csv_files.cuts(path, options, split_bytes, table=table)
         own = [Split("csv", path, low, high, high - low, low == 0) for low, high in itertools.pairwise(ends)]
-        text = csv_files.open_text(own[0], options, table=table)
-        names = names or text.names
-        _same_columns(text.names, names, path, files[0], table)
+        columns = csv_files.columns_of(own[0], options, table=table)
+        names = names or columns
+        _same_columns(columns, names, path, files[0], table)
         if len(samples) < 10:
-            samples.append(csv_files.read_sample(text, options, n_rows, table=table).select(list(names)))
+            rows = csv_files.first_rows(own[0], options, n_rows, table=table)
+            samples.append(rows.select(list(names)))
         splits += own
     sample = pa.concat_tables(samples)
     undecided = [n for n in names if sample[n].null_count == len(sample)]
     others = [s for s in splits if s.path != files[0] or not s.first]
     if undecided and others:
         for split in others[:: max(len(others) // MORE_SAMPLES, 1)][:MORE_SAMPLES]:
-            text = csv_files.open_text(split, options, table=table)
-            samples.append(csv_files.read_sample(text, options, n_rows, table=table).select(list(names)))
+            rows = csv_files.first_rows(split, options, n_rows, table=table)
+            samples.append(rows.select(list(names)))
         sample = pa.concat_tables(samples)
     declared, spellings, types = options.declared, {}, []
     for name in names:
@@ -362,24 +359,28 @@ def _plan_columnar(
         if kind == "parquet":
             schema, groups = columnar.parquet_schema(path, table=table)
         else:
-            reader = columnar.open_arrow(path, table=table)
-            schema = reader.schema
-            batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
-            groups = [(b.num_rows, b.nbytes) for b in batches]
+            schema, groups = columnar.arrow_schema(path, table=table)
         csv_files.check_names(schema.names, os.path.basename(path), table=table)
         names = names or tuple(schema.names)
         _same_columns(schema.names, names, path, files[0], table)
         for name in names:  # a file without values for a column says nothing about its type
             if name not in fields or pa.types.is_null(fields[name]):
                 fields[name] = schema.field(name).type
-        low, high, pending, first = 0, 0, 0, True
-        for rows, size in groups:
-            high, pending = high + rows, pending + size
-            if pending >= split_bytes:
-                splits.append(Split(kind, path, low, high, pending, first))
-                low, pending, first = high, 0, False
-        if low < high or first:
-            splits.append(Split(kind, path, low, high, pending, first))
+        splits += _row_splits(kind, path, groups, split_bytes)
     types = columnar.declared_types(pa.schema([(n, fields[n]) for n in names]), table=table)
     n_bytes = sum(split.n_bytes for split in splits)
     return Source(description, splits, names, types, False, options, n_bytes)
+
+
+def _row_splits(kind: Kind, path: str, groups: list[tuple[int, int]], split_bytes: int) -> list[Split]:
+    """The splits of a file by its (rows, bytes) groups: whole groups of at least `split_bytes` together."""
+    splits: list[Split] = []
+    low, high, pending, batch = 0, 0, 0, 0
+    for number, (rows, size) in enumerate(groups, 1):
+        high, pending = high + rows, pending + size
+        if pending >= split_bytes:
+            splits.append(Split(kind, path, low, high, pending, not splits, batch))
+            low, pending, batch = high, 0, number
+    if low < high or not splits:
+        splits.append(Split(kind, path, low, high, pending, not splits, batch))
+    return splits
