@@ -113,8 +113,26 @@ def utf8_bytes(split: Split, options: ReadOptions, *, table: str) -> Any:
         except UnicodeError as error:
             at = getattr(error, "start", 0)
             raise undecodable(split, options, table, raw, at) from None
-        return pa.py_buffer(text.removeprefix("\ufeff").encode())
+        return pa.py_buffer(without_mark(text, options.encoding).encode())
     return body.slice(_bom_size(body)) if split.first else body
+
+
+def without_mark(text: str, encoding: str) -> str:
+    """A decoded file without its byte order mark: one at most, and most encodings that have one drop it.
+
+    >>> without_mark("\ufeff\ufeffa", "utf-16-le") == "\ufeffa" == without_mark("\ufeffa", "utf-16")
+    True
+    """
+    writes_mark = "".encode(encoding) != b""
+    return text if writes_mark else text.removeprefix("\ufeff")
+
+
+def for_arrow(body: Any) -> Any:
+    """A split's bytes for Arrow, whose readers drop a byte order mark; the file's own is gone already.
+
+    What looks like one here is the first cell's first character, so Arrow gets one more to drop.
+    """
+    return pa.py_buffer(BOM + body.to_pybytes()) if _bom_size(body) else body
 
 
 def undecodable(split: Split, options: ReadOptions, table: str, raw: bytes, at: int) -> SourceError:
@@ -129,10 +147,10 @@ def undecodable(split: Split, options: ReadOptions, table: str, raw: bytes, at: 
 
 def open_text(split: Split, options: ReadOptions, *, table: str) -> Text:
     """The split without byte order mark and header, and the file's column names."""
-    body = utf8_bytes(split, options, table=table)
+    delimiter = delimiter_of(split.path, options)
+    body = _ended(utf8_bytes(split, options, table=table), delimiter)
     if not split.first:
         return Text(body, _names_of(split, options, table), 0, split)
-    delimiter = delimiter_of(split.path, options)
     begin, end, closed = first_record(body, delimiter, options.quote)
     if not closed:
         raise unclosed_quote(split.path, options, table)
@@ -157,6 +175,15 @@ def open_text(split: Split, options: ReadOptions, *, table: str) -> Text:
         return Text(body, tuple(f"c{i}" for i in range(len(fields))), 0, split)
     check_names(fields, file_name(split), table=table)
     return Text(body.slice(end), tuple(fields), body.slice(0, end).to_pybytes().count(b"\n"), split)
+
+
+def _ended(body: Any, delimiter: str) -> Any:
+    """The bytes with a line end behind an empty last field.
+
+    Without one Arrow takes that field for quoted, and so not for NULL, if the field before it is.
+    """
+    ends_empty = body.size and body.slice(body.size - 1).to_pybytes() == delimiter.encode()
+    return pa.py_buffer(body.to_pybytes() + b"\n") if ends_empty else body
 
 
 def _names_of(split: Split, options: ReadOptions, table: str) -> tuple[str, ...]:
@@ -236,9 +263,10 @@ def _fields(record: Any, delimiter: str, split: Split, options: ReadOptions, tab
     except UnicodeDecodeError as error:
         raise undecodable(split, options, table, raw, error.start) from None
     found = _csv.read_csv(
-        pa.BufferReader(raw + b"\n"),  # without a line end Arrow cannot count the columns
+        # Without a line end Arrow cannot count the columns.
+        pa.BufferReader(for_arrow(pa.py_buffer(raw + b"\n"))),
         read_options=_csv.ReadOptions(
-            use_threads=False, autogenerate_column_names=True, block_size=len(raw) + 2
+            use_threads=False, autogenerate_column_names=True, block_size=len(raw) + len(BOM) + 2
         ),
         parse_options=_parse_options(delimiter, options),
         convert_options=_csv.ConvertOptions(default_column_type=pa.large_string(), strings_can_be_null=False),
@@ -418,7 +446,7 @@ def _batches(text: Text, options: ReadOptions, block_size: int, table: str) -> I
         skip = done
         try:
             reader = _csv.open_csv(
-                pa.BufferReader(text.body),
+                pa.BufferReader(for_arrow(text.body)),
                 read_options=_csv.ReadOptions(
                     use_threads=False, column_names=list(text.names), block_size=block_size
                 ),

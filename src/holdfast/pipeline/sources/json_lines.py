@@ -27,7 +27,7 @@ from holdfast.model.schema import Type
 from holdfast.storage.arrow_types import arrow_type
 
 from .columnar import table_label
-from .csv_files import MAX_BLOCK, READ_BLOCK, file_name, lines_until, utf8_bytes
+from .csv_files import MAX_BLOCK, READ_BLOCK, file_name, for_arrow, lines_until, utf8_bytes
 from .options import ReadOptions, Split
 from .texts import TEXT, decode
 
@@ -248,7 +248,7 @@ def _read(body: Any, columns: Mapping[str, pa.DataType], ignore: bool = False) -
     while True:
         try:
             found: pa.Table = _json.read_json(
-                pa.BufferReader(body),
+                pa.BufferReader(for_arrow(body)),
                 read_options=_json.ReadOptions(use_threads=False, block_size=block_size),
                 parse_options=_json.ParseOptions(
                     explicit_schema=pa.schema(list(columns.items())),
