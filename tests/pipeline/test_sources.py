@@ -651,6 +651,15 @@ def test_pandas_frames(tmp_path: Path) -> None:
     found = track(plan(frame.set_index(pd.Index([5, 6])), tmp_path))
     assert types_of(found) == {"a": "float", "b": "text", "c": "text", "4": "timestamp[ns]"}
     assert fit(plan(frame[["a"]], tmp_path), {"a": "int"}).column("a").to_pylist() == [1, None]
+    sparse = pd.DataFrame(
+        {"a": pd.arrays.SparseArray([0, 0, 7]), "b": pd.Series([1, 2.5, None], dtype=object)}
+    )
+    assert track(plan(sparse, tmp_path)).to_pydict() == {"a": [0, 0, 7], "b": [1.0, 2.5, None]}
+    stamps = [pd.Timestamp("2024-01-01", tz="UTC"), None, pd.Timestamp("2024-01-01", tz="Europe/Rome")]
+    assert types_of(track(plan(pd.DataFrame({"a": stamps}, dtype=object), tmp_path))) == {
+        "a": "timestamp[us,utc]"
+    }
+    assert track(plan(pd.DataFrame({"a": []}), tmp_path)).num_rows == 0
 
 
 def test_pandas_objects_of_mixed_type(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from holdfast.model.schema import Column, Nulls, Schema, Type
 from holdfast.pipeline import tasks
 from holdfast.pipeline.engine import Engine, Progress
 from holdfast.pipeline.sources import ReadOptions, Source, best_type, plan_source, read_local, read_split
+from holdfast.pipeline.sources.columnar import column_names
 from holdfast.storage.bundle import Bundle, unpack
 from holdfast.storage.tables import SegmentRef
 
@@ -125,6 +126,9 @@ def plan(source: Any, options: ReadOptions, target: Target, staging: Path) -> So
 
 
 def _planned(source: Any, options: ReadOptions, target: Target, staging: Path) -> Source:
+    if isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+        # Arrow looks at names even to count bytes.
+        column_names(source.schema, f"the pyarrow {type(source).__name__}", table=target.table)
     size = _size(source)
     split = MAX_SPLIT_BYTES
     if target.engine.choose(size, INLINE_BYTES) == "spark":

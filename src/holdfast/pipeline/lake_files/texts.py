@@ -8,7 +8,7 @@ import json
 import zlib
 from collections.abc import Sequence
 
-from holdfast.pipeline.sources.csv_files import without_mark
+from holdfast.pipeline.sources.encodings import without_mark
 
 from .options import UnreadableError
 

@@ -8,8 +8,6 @@ something is wrong. Blank lines are ignored.
 
 from __future__ import annotations
 
-import codecs
-import functools
 import gzip
 import mmap
 import os
@@ -31,6 +29,7 @@ from holdfast.errors import (
 )
 
 from .columnar import check_columns, first_line
+from .encodings import BOM, bom_size, for_arrow, is_single_byte, is_utf8, wide_encoding, without_mark
 from .options import ReadOptions, Split
 
 _csv: Any = pa.csv  # third-party stubs lag behind Arrow
@@ -39,7 +38,6 @@ SAMPLE_BLOCK = 1 << 20
 # Measured on 144 MB x 16 columns: 1 MB blocks 0.59 s, 4 MB 0.57 s, 32 MB 0.64 s.
 READ_BLOCK = 4 << 20
 MAX_BLOCK = 2**31 - 1  # Arrow counts the bytes of a block in 32 bits
-BOM = b"\xef\xbb\xbf"
 OTHER_DELIMITERS = ",;\t|"
 
 
@@ -61,23 +59,6 @@ def delimiter_of(path: str, options: ReadOptions) -> str:
     if options.delimiter is not None:
         return options.delimiter
     return "\t" if path.lower().removesuffix(".gz").endswith((".tsv", ".tab")) else ","
-
-
-def is_utf8(options: ReadOptions) -> bool:
-    return codecs.lookup(options.encoding).name in ("utf-8", "utf-8-sig", "ascii")
-
-
-@functools.cache
-def is_single_byte(encoding: str) -> bool:
-    """Whether every byte is a character and ASCII is itself, so that records can be found in raw bytes."""
-    ascii_bytes = bytes(range(128))
-    try:
-        if ascii_bytes.decode(encoding) != ascii_bytes.decode("ascii"):
-            return False
-    except UnicodeError:
-        return False
-    pairs = (bytes([b, second]) for b in range(128, 256) for second in (0x41, 0xA1))
-    return all(len(pair.decode(encoding, "replace")) == 2 for pair in pairs)
 
 
 def can_split(path: str, options: ReadOptions) -> bool:
@@ -114,25 +95,16 @@ def utf8_bytes(split: Split, options: ReadOptions, *, table: str) -> Any:
             at = getattr(error, "start", 0)
             raise undecodable(split, options, table, raw, at) from None
         return pa.py_buffer(without_mark(text, options.encoding).encode())
-    return body.slice(_bom_size(body)) if split.first else body
-
-
-def without_mark(text: str, encoding: str) -> str:
-    """A decoded file without its byte order mark: one at most, and most encodings that have one drop it.
-
-    >>> without_mark("\ufeff\ufeffa", "utf-16-le") == "\ufeffa" == without_mark("\ufeffa", "utf-16")
-    True
-    """
-    writes_mark = "".encode(encoding) != b""
-    return text if writes_mark else text.removeprefix("\ufeff")
-
-
-def for_arrow(body: Any) -> Any:
-    """A split's bytes for Arrow, whose readers drop a byte order mark; the file's own is gone already.
-
-    What looks like one here is the first cell's first character, so Arrow gets one more to drop.
-    """
-    return pa.py_buffer(BOM + body.to_pybytes()) if _bom_size(body) else body
+    if not split.first:
+        return body
+    wide = wide_encoding(body.slice(0, min(4, body.size)).to_pybytes())
+    if wide is not None:
+        raise SourceError(
+            f"{file_name(split)} for table {table!r} seems to be {wide.upper()} text, not "
+            f"{options.encoding}. {NOTHING_APPLIED} Next step: give its encoding ({wide}), or convert it: "
+            f"iconv -f {wide.upper()} -t UTF-8."
+        )
+    return body.slice(bom_size(body))
 
 
 def undecodable(split: Split, options: ReadOptions, table: str, raw: bytes, at: int) -> SourceError:
@@ -195,12 +167,8 @@ def _names_of(split: Split, options: ReadOptions, table: str) -> tuple[str, ...]
 def _header_end(path: str, size: int, options: ReadOptions) -> int:
     """The position behind the first record, within the first `size` bytes of a file."""
     start = raw_bytes(path, 0, size)
-    skip = _bom_size(start)
+    skip = bom_size(start)
     return skip + first_record(start.slice(skip), delimiter_of(path, options), options.quote)[1]
-
-
-def _bom_size(body: Any) -> int:
-    return 3 if body.size >= 3 and body.slice(0, 3).to_pybytes() == BOM else 0
 
 
 def check_names(names: Sequence[str], where: str, *, table: str) -> None:
@@ -223,6 +191,11 @@ def check_names(names: Sequence[str], where: str, *, table: str) -> None:
                 f"{NOTHING_APPLIED} Next step: rename one of them, or leave it out."
             )
         seen[name] = k
+        if name.encode("utf-8", "ignore").decode() != name:
+            raise SchemaError(
+                f"{where} for table {table!r} has half of a surrogate pair, which no text may have, in the "
+                f"name of its column {k}: {shorten(name)}. {NOTHING_APPLIED} Next step: rename the column."
+            )
 
 
 def first_record(body: Any, delimiter: str, quote: str) -> tuple[int, int, bool]:
@@ -293,7 +266,7 @@ def cuts(path: str, options: ReadOptions, split_bytes: int, *, table: str) -> li
     if size <= split_bytes or not can_split(path, options):
         return [0, size]
     delimiter, quote = delimiter_of(path, options).encode(), options.quote.encode()
-    skip = _bom_size(raw_bytes(path, 0, min(3, size)))
+    skip = bom_size(raw_bytes(path, 0, min(3, size)))
     found, target = [0], max(split_bytes, _header_end(path, size, options))
     state = None
     quoted = False  # whether the walk stands inside quotes, in a block that has any
