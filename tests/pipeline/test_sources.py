@@ -257,6 +257,11 @@ def test_csv_is_typed(tmp_path: Path) -> None:
         ("a.csv", "a,b\n1,x", {}, [(1, "x")]),
         ("a.csv", b"\xef\xbb\xbfa,b\n1,x\n", {}, [(1, "x")]),
         ("a.csv", b'\xef\xbb\xbf"a","b"\n1,x\n', {}, [(1, "x")]),
+        ("a.csv", 'a,b\n1,2\n"3",', {}, [(1, 2), (3, None)]),
+        ("a.tsv", 'a\tb\n"3"\t', {}, [(3, None)]),
+        ("a.csv", "a,b\n\ufeffx,1\n\ufeffy,2\n", {}, [("\ufeffx", 1), ("\ufeffy", 2)]),
+        ("a.csv", "\ufeffa,b\n\ufeffx,1\n", {}, [("\ufeffx", 1)]),
+        ("a.csv", 'a,b\n\ufeff"x",1\n', {}, [('\ufeff"x"', 1)]),
         ("a.tsv", "a\tb\n1\tx\n", {}, [(1, "x")]),
         ("a.tsv", "a,b\n1,x\n", {"delimiter": ","}, [(1, "x")]),
         ("a.dat", "a;b\n1;x\n", {"format": "csv", "delimiter": ";"}, [(1, "x")]),
@@ -283,6 +288,31 @@ def test_spellings_of_files(
         found = track(plan(path, tmp_path, split_bytes, **options))
         assert found.column_names == ["a", "b"]
         assert [tuple(r.values()) for r in found.to_pylist()] == rows
+
+
+def test_only_a_files_own_mark_goes(tmp_path: Path) -> None:
+    for encoding in ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"):
+        mark = "" if "".encode(encoding) else "\ufeff"
+        path = write(tmp_path, "a.csv", f"{mark}\ufeffa,b\n\ufeff1,2\n".encode(encoding))
+        assert track(plan(path, tmp_path, encoding=encoding)).to_pydict() == {
+            "\ufeffa": ["\ufeff1"],
+            "b": [2],
+        }
+        path = write(tmp_path, "b.csv", f"{mark}\ufeff1,2\n".encode(encoding))
+        found = track(plan(path, tmp_path, encoding=encoding, header=False))
+        assert found.to_pydict() == {"c0": ["\ufeff1"], "c1": [2]}
+
+
+def test_a_mark_inside_json_lines_is_refused_wherever_the_file_is_cut(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.jsonl", '\ufeff{"a":1}\n\ufeff{"a":2}\n')
+    for split_bytes in (BIG, 10):
+        with pytest.raises(SourceError, match=r"line 2 of a.jsonl"):
+            track(plan(path, tmp_path, split_bytes))
+
+
+def test_an_unclosed_quote_before_an_empty_last_field_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="never closed, in the record that begins in line 3"):
+        track(plan(write(tmp_path, "a.csv", 'a,b\n1,2\n3,"4,'), tmp_path))
 
 
 def test_without_a_header(tmp_path: Path) -> None:
@@ -324,7 +354,7 @@ def test_splits_have_the_wanted_size(tmp_path: Path) -> None:
 
 CELL = st.one_of(
     st.none(),
-    st.text(st.sampled_from('ab",;\n\r\té€𝄞 1.\'"'), max_size=8),
+    st.text(st.sampled_from('ab",;\n\r\té€𝄞 1.\'"\ufeff'), max_size=8),
     st.sampled_from(["", "1", "1.50", "007", '"', '""', "\r\n", "NULL"]),
     st.text(st.characters(exclude_categories=("Cs",)), max_size=5),
 )
@@ -337,10 +367,13 @@ CELL = st.one_of(
     quote_all=st.booleans(),
     delimiter=st.sampled_from(",;\t"),
     newline=st.sampled_from(["\n", "\r\n"]),
+    ended=st.booleans(),
 )
-@example([["\n", None], ['a"', "\r"]], 1, False, ",", "\r\n")
-@example([['5" pipe', "x"]], 3, False, ",", "\n")
-@example([[""]], 1, True, ",", "\n")
+@example([["\n", None], ['a"', "\r"]], 1, False, ",", "\r\n", True)
+@example([['5" pipe', "x"]], 3, False, ",", "\n", True)
+@example([[""]], 1, True, ",", "\n", True)
+@example([["1", "2"], ['"', None]], 60, False, ",", "\n", False)
+@example([["\ufeff1", "2"], ["\ufeff3", "4"]], 1, False, ",", "\n", True)
 def test_any_table_of_texts_reads_back_for_any_split_size(
     tmp_path: Path,
     rows: list[list[str | None]],
@@ -348,6 +381,7 @@ def test_any_table_of_texts_reads_back_for_any_split_size(
     quote_all: bool,
     delimiter: str,
     newline: str,
+    ended: bool,
 ) -> None:
     names = [f"c{i}" for i in range(len(rows[0]) if rows else 2)]
     out = io.StringIO(newline="")
@@ -364,7 +398,7 @@ def test_any_table_of_texts_reads_back_for_any_split_size(
                 fields.append('"' + (cell or "").replace('"', '""') + '"')
         out.write(delimiter.join(fields) + newline)
     expected = [[("" if cell is None and len(row) == 1 else cell) for cell in row] for row in rows]
-    path = write(tmp_path, "a.csv", out.getvalue())
+    path = write(tmp_path, "a.csv", out.getvalue() if ended else out.getvalue().removesuffix(newline))
     source = plan(path, tmp_path, split_bytes, delimiter=delimiter)
     texts = dict.fromkeys(names, "text")
     assert [list(r.values()) for r in fit(source, texts).to_pylist()] == expected
@@ -618,6 +652,15 @@ def test_pandas_frames(tmp_path: Path) -> None:
     found = track(plan(frame.set_index(pd.Index([5, 6])), tmp_path))
     assert types_of(found) == {"a": "float", "b": "text", "c": "text", "4": "timestamp[ns]"}
     assert fit(plan(frame[["a"]], tmp_path), {"a": "int"}).column("a").to_pylist() == [1, None]
+    sparse = pd.DataFrame(
+        {"a": pd.arrays.SparseArray([0, 0, 7]), "b": pd.Series([1, 2.5, None], dtype=object)}
+    )
+    assert track(plan(sparse, tmp_path)).to_pydict() == {"a": [0, 0, 7], "b": [1.0, 2.5, None]}
+    stamps = [pd.Timestamp("2024-01-01", tz="UTC"), None, pd.Timestamp("2024-01-01", tz="Europe/Rome")]
+    assert types_of(track(plan(pd.DataFrame({"a": stamps}, dtype=object), tmp_path))) == {
+        "a": "timestamp[us,utc]"
+    }
+    assert track(plan(pd.DataFrame({"a": []}), tmp_path)).num_rows == 0
 
 
 def test_pandas_objects_of_mixed_type(tmp_path: Path) -> None:

@@ -7,12 +7,14 @@ staging.
 
 from __future__ import annotations
 
+import datetime as dt
 import gzip
 import json
 import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +94,206 @@ def parquet(folder: Path, table: pa.Table) -> Path:
     return folder / "batch.parquet"
 
 
+def pipe(folder: Path, name: str) -> Path:
+    os.mkfifo(folder / name)
+    return folder / name
+
+
+def frame(make: Callable[[], Any]) -> Call:
+    """Track a pandas DataFrame with a column 'a' of these values."""
+    return lambda ws, folder: ws.track("new", pd.DataFrame({"a": make()}))
+
+
+def labels(*names: Any) -> Call:
+    """Track a pandas DataFrame with these labels of columns."""
+    return lambda ws, folder: ws.track(
+        "new", pd.DataFrame([range(len(names))], columns=pd.Index(names, dtype=object))
+    )
+
+
+def objects(*values: Any) -> Call:
+    return frame(lambda: pd.Series(values, dtype=object))
+
+
 NOTHING = "Nothing was applied"
+# A name that Arrow takes and no text has.
+NO_NAME = pa.table([[1]], schema=pa.schema([pa.field(b"a\xff", pa.int64())]))
+
+ODD_FRAMES = [
+    Case(
+        "several levels of columns",
+        SchemaError,
+        ("2 levels", "('a', 'x')", "frame.columns =", NOTHING),
+        lambda ws, folder: ws.track(
+            "new", pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")]))
+        ),
+    ),
+    Case("labels that read alike", DuplicateColumnError, ("two columns '1'", NOTHING), labels(1, "1")),
+    Case("no label", SchemaError, ("no name", "column 1 of 2"), labels(None, "b")),
+    Case("a label that is NaN", SchemaError, ("no name", "column 2 of 2"), labels("a", float("nan"))),
+    Case("half a surrogate pair as a label", SchemaError, ("surrogate", "rename"), labels("a\ud800", "b")),
+    Case("half a surrogate pair", ColumnTypeError, ("'a'", "surrogate", NOTHING), objects("x", "a\ud800")),
+    Case("texts beside bytes", ColumnTypeError, ("str and bytes", "b'x'", NOTHING), objects("x", b"x")),
+    Case(
+        "dates beside datetimes",
+        ColumnTypeError,
+        ("date and datetime", "datetime.datetime(2024, 1, 1, 5", NOTHING),
+        objects(dt.date(2024, 1, 1), dt.datetime(2024, 1, 1, 5)),
+    ),
+    Case(
+        "datetimes with and without a time zone",
+        ColumnTypeError,
+        ("datetime with a time zone", "mixes", NOTHING),
+        objects(dt.datetime(2024, 1, 1, tzinfo=dt.UTC), dt.datetime(2024, 1, 1)),
+    ),
+    Case(
+        "times with a time zone",
+        ColumnTypeError,
+        ("time with a time zone", NOTHING),
+        objects(dt.time(1, tzinfo=dt.UTC)),
+    ),
+    Case("bools beside numbers", ColumnTypeError, ("bool and int", NOTHING), objects(True, 2)),
+    Case("too large integers", ColumnTypeError, ("'a'", str(2**70), "no type", NOTHING), objects(1, 2**70)),
+    Case(
+        "a decimal that is no number",
+        ColumnTypeError,
+        ("Decimal('Infinity')", NOTHING),
+        objects(Decimal("1.5"), Decimal("Infinity")),
+    ),
+    Case("complex numbers", ColumnTypeError, ("complex", "no type", NOTHING), frame(lambda: [1j, 2j])),
+    Case(
+        "periods",
+        ColumnTypeError,
+        ("'a'", "periods", "to_timestamp", NOTHING),
+        frame(lambda: pd.period_range("2024-01", periods=2, freq="M")),
+    ),
+    Case(
+        "intervals", ColumnTypeError, ("intervals", "astype", NOTHING), frame(lambda: pd.interval_range(0, 2))
+    ),
+    Case(
+        "categories of intervals",
+        ColumnTypeError,
+        ("intervals", NOTHING),
+        frame(lambda: pd.cut(pd.Series([1, 2, 3]), 2)),
+    ),
+    Case(
+        "categories of several types",
+        ColumnTypeError,
+        ("mixes", "int", "str", NOTHING),
+        frame(lambda: pd.Categorical(["x", 1])),
+    ),
+    Case(
+        "categories of texts and bytes",
+        ColumnTypeError,
+        ("mixes", "str", "bytes", NOTHING),
+        frame(lambda: pd.Categorical(["x", b"x"])),
+    ),
+    Case("durations", SchemaError, ("'a'", "duration", NOTHING), frame(lambda: pd.to_timedelta([1, 2], "s"))),
+    Case(
+        "no columns but rows",
+        SchemaError,
+        ("no columns",),
+        lambda ws, _: ws.track("new", pd.DataFrame(index=[1])),
+    ),
+    Case("a Series", UsageError, ("Series", "DataFrame"), lambda ws, _: ws.track("new", pd.Series([1]))),
+]
+
+SPECIAL_FILES = [
+    Case(
+        "a pipe",
+        SourceError,
+        ("pipe.csv", "is a pipe", "more than once", "write it to a file", NOTHING),
+        lambda ws, folder: ws.track("new", pipe(folder, "pipe.csv")),
+    ),
+    Case(
+        "a pipe as a batch",
+        SourceError,
+        ("is a pipe", "'people'", NOTHING),
+        lambda ws, folder: ws.apply("people", inserts=pipe(folder, "pipe.csv")),
+    ),
+    Case(
+        "a link to a pipe",
+        SourceError,
+        ("link.csv", "is a pipe", NOTHING),
+        lambda ws, folder: (
+            (folder / "link.csv").symlink_to(pipe(folder, "pipe")),
+            ws.track("new", folder / "link.csv"),
+        ),
+    ),
+    Case(
+        "a pipe in a folder",
+        SourceError,
+        ("b.csv", "is a pipe", NOTHING),
+        lambda ws, folder: (write(folder, "a.csv", "a\n1\n"), pipe(folder, "b.csv"), ws.track("new", folder)),
+    ),
+    Case(
+        "a pipe in a glob",
+        SourceError,
+        ("b.csv", "is a pipe", NOTHING),
+        lambda ws, folder: (
+            write(folder, "a.csv", "a\n1\n"),
+            pipe(folder, "b.csv"),
+            ws.track("new", str(folder / "*.csv")),
+        ),
+    ),
+    Case(
+        "a device",
+        SourceError,
+        ("'/dev/zero'", "is a device", NOTHING),
+        lambda ws, folder: ws.track("new", "/dev/zero", options={"format": "csv"}),
+    ),
+    Case(
+        "a link that leads nowhere",
+        SourceError,
+        ("link.csv", "leads nowhere", NOTHING),
+        lambda ws, folder: (
+            (folder / "link.csv").symlink_to("gone.csv"),
+            ws.track("new", folder / "link.csv"),
+        ),
+    ),
+]
+
+ENCODINGS = [
+    Case(
+        f"{encoding} {name}",
+        SourceError,
+        (f"seems to be {encoding.upper()} text", f"({encoding})", "iconv -f", NOTHING),
+        track(name, text.encode(encoding)),
+    )
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32")
+    for name, text in (("a.csv", 'a,b\n1,é\n2,"y"\n'), ("a.jsonl", '{"a": 1, "b": "é"}\n'))
+] + [
+    Case(
+        "utf-16 of a batch",
+        SourceError,
+        ("UTF-16", "'people'", NOTHING),
+        insert((HEADER + LINE).encode("utf-16")),
+    ),
+    Case(
+        "a name in Arrow that is no text",
+        SchemaError,
+        ("not UTF-8", r"b'a\xff'", "rename", NOTHING),
+        lambda ws, folder: ws.track("new", NO_NAME),
+    ),
+    Case(
+        "a name in Parquet that is no text",
+        SchemaError,
+        ("not UTF-8", r"b'a\xff'", "batch.parquet", NOTHING),
+        lambda ws, folder: ws.track("new", parquet(folder, NO_NAME)),
+    ),
+    Case(
+        "half a surrogate pair in JSON",
+        SourceError,
+        ("line 2", "surrogate", NOTHING),
+        track("a.jsonl", '{"a": "x"}\n{"a": "\\ud800"}\n'),
+    ),
+    Case(
+        "half a surrogate pair as a key in JSON",
+        SourceError,
+        ("line 1", "surrogate", NOTHING),
+        track("a.jsonl", '{"a\\ud800": 1}\n'),
+    ),
+]
 
 SOURCES = [
     Case(
@@ -1103,7 +1304,11 @@ def _tidy(root: Path) -> None:
         ws.tidy(grace_s=0)
 
 
-@pytest.mark.parametrize("case", [*SOURCES, *BATCHES, *NAMES], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [*SOURCES, *SPECIAL_FILES, *ENCODINGS, *ODD_FRAMES, *BATCHES, *NAMES],
+    ids=lambda case: case.name,
+)
 def test_bad_input(case: Case, base: Path, tmp_path: Path) -> None:
     _check(case, base, tmp_path)
 

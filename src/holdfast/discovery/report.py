@@ -17,6 +17,7 @@ from holdfast.model.change import DependencyChange, Pair, WitnessRow
 from holdfast.model.dependency import Ucc
 from holdfast.pipeline.relation import Relation
 from holdfast.state.cover import without
+from holdfast.storage.arrow_types import python_rows
 from holdfast.storage.tables import columns_of
 
 U64 = NDArray[np.uint64]
@@ -118,8 +119,7 @@ def witness_pairs(
 
 def plain_rows(rows: pa.Table) -> list[dict[str, Any]]:
     """Rows as JSON can carry them; long texts are cut."""
-    columns = {name: [plain(v) for v in rows.column(name).to_pylist()] for name in rows.column_names}
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return [{name: plain(value) for name, value in row.items()} for row in python_rows(rows)]
 
 
 def plain(value: Any) -> Any:

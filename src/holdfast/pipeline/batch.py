@@ -34,7 +34,7 @@ from holdfast.pipeline.encode import (
 )
 from holdfast.pipeline.relation import Relation
 from holdfast.pipeline.sources import ReadOptions, Source
-from holdfast.storage.arrow_types import arrow_schema
+from holdfast.storage.arrow_types import arrow_schema, python_rows
 from holdfast.storage.tables import SegmentRef
 
 I64 = NDArray[np.int64]
@@ -221,7 +221,7 @@ class Resolver:
         starts = np.cumsum([0, *(q.n_rows for q in queries)])
         at = int(np.searchsorted(starts, query, side="right")) - 1
         row_id = (queries[at].number << 32) + query - int(starts[at])
-        [values] = asked.fetch([row_id]).to_pylist()
+        [values] = python_rows(asked.fetch([row_id]))
         names = [self.relation.schema.names[c] for c in columns]
         return shorten_row(values[n] for n in names)
 

@@ -44,6 +44,7 @@ from holdfast.pipeline.sources import (
     read_local,
     read_split,
 )
+from holdfast.pipeline.sources.columnar import column_names
 from holdfast.storage.bundle import Bundle, unpack
 from holdfast.storage.places import local_path
 from holdfast.storage.tables import SegmentRef
@@ -111,6 +112,9 @@ def plan(source: Any, options: ReadOptions, target: Target, staging: Path) -> So
         source = local_path(source, f"source of table {target.table!r}", SourceError)
     try:
         if not _is_spark(source):
+            if isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+                # Arrow looks at names even to count bytes.
+                column_names(source.schema, f"the pyarrow {type(source).__name__}", table=target.table)
             split_bytes = _split_bytes(_size(source), target.engine)
             return plan_source(
                 source, options=options, table=target.table, staging=staging, split_bytes=split_bytes

@@ -24,6 +24,7 @@ from holdfast.model.change import WitnessRow
 from holdfast.pipeline import group_tasks
 from holdfast.pipeline.engine import Task
 from holdfast.pipeline.relation import PART_ROWS, WORTH_THREADS, Payload, Relation
+from holdfast.storage.arrow_types import python_rows
 from holdfast.storage.bundle import Bundle, unpack
 
 U64 = NDArray[np.uint64]
@@ -256,7 +257,7 @@ def violating_groups(
     sample_rows = [r.array("sample_row")[at].tolist() for (r, _), at in zip(chosen, of_samples, strict=True)]
     ids = sorted({i for told in (*value_rows, *sample_rows) for i in told})
     fetched = relation.fetch(ids)
-    values = dict(zip(ids, fetched.to_pylist() if plain is None else plain(fetched), strict=True))
+    values = dict(zip(ids, (plain or python_rows)(fetched), strict=True))
     names = relation.schema.names
     groups = []
     for (r, j), at, told, shown in zip(chosen, of_values, value_rows, sample_rows, strict=True):

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from holdfast.kernels.fd_partitions import unite
@@ -278,12 +279,8 @@ class Relation:
         refs = [s for s in self.segments if s.n_live]
         opened = [open_segment(self.root, s, self.schema) for s in refs]
         ids = np.concatenate([s.row_ids(np.flatnonzero(s.live)[:2]) for s in opened])[:2]
-        left, right = self.fetch(ids).to_pylist()
-        agreed = [
-            c
-            for c, name in enumerate(self.schema.names)
-            if _same(left[name], right[name]) and not (self.nulls == "distinct" and left[name] is None)
-        ]
+        rows = self.fetch(ids)
+        agreed = [c for c, column in enumerate(rows.columns) if _agree(*column, nulls=self.nulls)]
         witnesses = np.full((1, WITNESSES, 2), -1, dtype=np.int64)
         witnesses[0, 0] = ids
         return mask_of(agreed, self.n_words)[None, :], witnesses
@@ -425,5 +422,10 @@ def _indexed_parts(keys: U64, index_columns: Sequence[int]) -> list[tuple[int, .
     return [positions_of(m) for m in parts[minimal_masks(parts)]]
 
 
-def _same(left: Any, right: Any) -> bool:
-    return bool(left == right) or (left != left and right != right)
+def _agree(left: Any, right: Any, *, nulls: Nulls) -> bool:
+    """Whether two Arrow scalars of one type are one value. Python's values may have lost something."""
+    if not (left.is_valid and right.is_valid):
+        return left.is_valid == right.is_valid and nulls == "equal"
+    if pa.types.is_floating(left.type) and pc.is_nan(left).as_py():
+        return bool(pc.is_nan(right).as_py())
+    return bool(pc.equal(left, right).as_py())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from holdfast.errors import NOTHING_APPLIED, SchemaError, shorten
@@ -95,3 +96,71 @@ def type_of(dt: pa.DataType, *, table: str, column: str) -> Type:
         f"column {shorten(column)} of table {table!r} {reason}: {shorten(str(dt))[1:-1]}. "
         f"{NOTHING_APPLIED} Next step: {step}."
     )
+
+
+def python_values(values: Any) -> list[Any]:
+    """The values of a column as Python holds them; what Python cannot hold without loss, as a text.
+
+    Such are dates and timestamps outside the years 1 to 9999, clock times outside a day or with nanoseconds,
+    and texts of bytes that are not UTF-8: these bytes are escaped. For people, never for comparisons: a
+    text may have the same escapes in plain letters.
+
+    >>> python_values(pa.array([19_000, 3_000_000], pa.int32()).view(pa.date32()))
+    [datetime.date(2022, 1, 8), '10183-09-21']
+    >>> python_values(pa.array([b"caf\\xe9"], pa.large_binary()).view(pa.large_string()))
+    ['caf\\\\xe9']
+    """
+    is_, dt = pa.types, values.type
+    if is_.is_large_string(dt) or is_.is_string(dt):
+        raw = values.cast(pa.large_binary()).to_pylist()
+        return [None if v is None else v.decode("utf-8", "backslashreplace") for v in raw]
+    if is_.is_temporal(dt):
+        return [_temporal_value(scalar) for scalar in values]
+    found: list[Any] = values.to_pylist()
+    return found
+
+
+def python_rows(rows: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a table, their values by `python_values`."""
+    columns = {name: python_values(rows.column(name)) for name in rows.column_names}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+_UNIT_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+
+
+def _temporal_value(scalar: Any) -> Any:
+    if not scalar.is_valid:
+        return None
+    is_, dt = pa.types, scalar.type
+    if is_.is_date32(dt):
+        per_day = 1
+    elif is_.is_date64(dt):
+        per_day = 86_400_000
+    else:
+        per_day = 86_400 * 10 ** _UNIT_DIGITS[dt.unit]
+    days, rest = divmod(scalar.value, per_day)
+    if not is_.is_time(dt) or (days == 0 and (dt.unit != "ns" or rest % 1000 == 0)):
+        try:
+            value = scalar.as_py()
+        except (ValueError, OverflowError):
+            pass
+        else:
+            if value == value:  # the smallest of all nanoseconds would be pandas' NaT
+                return value
+    if is_.is_time(dt):
+        sign = "-" if scalar.value < 0 else ""
+        return sign + _clock(abs(scalar.value), dt.unit)
+    date = str(np.datetime64(days, "D"))
+    return date if is_.is_date(dt) else f"{date}T{_clock(rest, dt.unit)}{'+00:00' if dt.tz else ''}"
+
+
+def _clock(count: int, unit: str) -> str:
+    """
+    >>> _clock(3_661_000_000_001, "ns"), _clock(90, "s")
+    ('01:01:01.000000001', '00:01:30')
+    """
+    digits = _UNIT_DIGITS[unit]
+    seconds, rest = divmod(count, 10**digits)
+    fraction = f".{rest:0{digits}}" if rest else ""
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{fraction}"

@@ -109,8 +109,9 @@ def decode(dictionary: U64, texts: pa.Array | None, codes: I32, type_: Type) -> 
     at = np.where(null, 0, codes - 1)
     if texts is not None:
         picked = texts.take(pa.array(at, mask=null))
-        text = picked if type_.family == "binary" else picked.cast(pa.large_string())
-        return text.cast(arrow_type(type_))
+        if type_.family == "decimal":
+            return picked.cast(pa.large_string()).cast(arrow_type(type_))
+        return picked.view(arrow_type(type_))  # a cast would refuse bytes that are not UTF-8
     raw = dictionary[at]
     family = type_.family
     if family == "uint":

@@ -23,7 +23,7 @@ from holdfast.app.export.sql import (
     quoted,
     sql_type,
 )
-from holdfast.app.report.texts import name_text
+from holdfast.app.report.texts import name_text, rule_text
 from holdfast.model.row_rule import RowRule
 
 
@@ -137,7 +137,7 @@ class _CheckScript:
         """Rules that are not declared: why, and how they would be."""
         own = self.rules[table.name]
         found = [
-            f"{name_text(rule.table)}: {rule.formula}: {reason}\n{self.alter(rule)}"
+            f"{name_text(rule.table)}: {rule_text(rule)}: {reason}\n{self.alter(rule)}"
             for rule in own
             if not self.left_out(rule) and (reason := self.obstacle(table, rule))
         ]

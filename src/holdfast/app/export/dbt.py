@@ -70,8 +70,8 @@ def needs_quotes(name: str) -> bool:
 
 
 def _speakable(name: str) -> bool:
-    """Whether dbt can name a column."""
-    return name != "" and not any(opening in name for opening in ("{{", "{%", "{#", '"'))
+    """Whether dbt can name a column. It hands names on to SQL, and no database takes a NUL in one."""
+    return name != "" and not any(part in name for part in ("{{", "{%", "{#", '"', "\0"))
 
 
 def _speakable_table(name: str) -> bool:

@@ -8,6 +8,8 @@ import json
 import zlib
 from collections.abc import Sequence
 
+from holdfast.pipeline.sources.encodings import without_mark
+
 from .options import UnreadableError
 
 # Windows-1252 leaves five bytes undefined; as browsers do, they are read as Latin-1 has them.
@@ -36,12 +38,12 @@ def decoded(raw: bytes, encoding: str | None) -> tuple[str, str]:
         except (UnicodeError, ValueError) as error:
             at = f" at byte {error.start:,}" if isinstance(error, UnicodeDecodeError) else ""
             raise UnreadableError(f"is not {encoding} text{at}") from None
-        return _checked(text.removeprefix("\ufeff")), encoding
+        return _checked(without_mark(text, encoding)), encoding
     if raw[:1] in b"\xef\xff\xfe\0":
         for mark, name in _MARKS:
             if raw.startswith(mark):
                 try:
-                    return _checked(raw.decode(name).removeprefix("\ufeff")), name
+                    return _checked(without_mark(raw.decode(name), name)), name
                 except UnicodeDecodeError as error:
                     raise UnreadableError(
                         f"begins with the mark of {name}, but is not {name} text at byte {error.start:,}"

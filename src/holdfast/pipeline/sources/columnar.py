@@ -25,7 +25,7 @@ from holdfast.errors import (
     shorten_path,
 )
 from holdfast.model.schema import Type
-from holdfast.storage.arrow_types import arrow_type, type_of
+from holdfast.storage.arrow_types import arrow_type, python_values, type_of
 
 from .options import Split
 from .raw_files import cut_short
@@ -105,8 +105,8 @@ def _fit_column(
         reason = f"of type {own}, and values of different types never match"
     raise ColumnTypeError(
         f"column {shorten(name)} of {table_label(table, version)} is {t}; {where} has "
-        f"{shorten(_shown(values[at]))} in row {first_row + at + 1}, {reason}. {NOTHING_APPLIED} "
-        f"Next step: cast the column to {t} in the source, or mend the value."
+        f"{shorten(python_values(values.slice(at, 1))[0])} in row {first_row + at + 1}, {reason}. "
+        f"{NOTHING_APPLIED} Next step: cast the column to {t} in the source, or mend the value."
     )
 
 
@@ -156,11 +156,19 @@ def _first_lossy(values: Any, own: Type, t: Type) -> int:
     return low
 
 
-def _shown(value: Any) -> object:
+def column_names(schema: pa.Schema, where: str, *, table: str) -> list[str]:
+    """The names of a schema's columns; Arrow does not look whether they are texts."""
     try:
-        return value.as_py()
-    except (ValueError, OverflowError):  # a date outside Python's years, nanoseconds
-        return str(value)
+        return list(schema.names)
+    except UnicodeDecodeError as error:
+        raise _not_a_name(error, where, table) from None
+
+
+def _not_a_name(error: UnicodeDecodeError, where: str, table: str) -> SchemaError:
+    return SchemaError(
+        f"{where} for table {table!r} has a column name that is not UTF-8: {shorten(error.object)}. "
+        f"{NOTHING_APPLIED} Next step: rename the column."
+    )
 
 
 def declared_types(schema: pa.Schema, *, table: str) -> tuple[Type, ...]:
@@ -180,6 +188,8 @@ def _open_parquet(path: str, table: str) -> Any:
         return pq.ParquetFile(path, memory_map=False)  # see raw_files
     except PermissionError:
         raise  # `plan` says so
+    except UnicodeDecodeError as error:
+        raise _not_a_name(error, shorten_path(path), table) from None
     except (pa.ArrowInvalid, OSError) as error:
         raise SourceError(
             f"{shorten_path(path)} for table {table!r} is not a Parquet file: {first_line(error)}. "

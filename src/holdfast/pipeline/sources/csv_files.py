@@ -8,8 +8,6 @@ something is wrong. Blank lines are ignored.
 
 from __future__ import annotations
 
-import codecs
-import functools
 import gzip
 import os
 import zlib
@@ -32,6 +30,7 @@ from holdfast.errors import (
 
 from .columnar import check_columns, first_line
 from .csv_walk import codes_of, mode_after, walk_blocks, walk_to
+from .encodings import BOM, bom_size, for_arrow, is_single_byte, is_utf8, wide_encoding, without_mark
 from .options import ReadOptions, Split
 from .raw_files import blocks_of, raw_bytes
 
@@ -43,7 +42,6 @@ SAMPLE_BYTES = 4 << 20
 # Measured on 144 MB x 16 columns: 1 MB blocks 0.59 s, 4 MB 0.57 s, 32 MB 0.64 s.
 READ_BLOCK = 4 << 20
 MAX_BLOCK = 2**31 - 1  # Arrow counts the bytes of a block in 32 bits
-BOM = b"\xef\xbb\xbf"
 OTHER_DELIMITERS = ",;\t|"
 
 
@@ -65,23 +63,6 @@ def delimiter_of(path: str, options: ReadOptions) -> str:
     if options.delimiter is not None:
         return options.delimiter
     return "\t" if path.lower().removesuffix(".gz").endswith((".tsv", ".tab")) else ","
-
-
-def is_utf8(options: ReadOptions) -> bool:
-    return codecs.lookup(options.encoding).name in ("utf-8", "utf-8-sig", "ascii")
-
-
-@functools.cache
-def is_single_byte(encoding: str) -> bool:
-    """Whether every byte is a character and ASCII is itself, so that records can be found in raw bytes."""
-    ascii_bytes = bytes(range(128))
-    try:
-        if ascii_bytes.decode(encoding) != ascii_bytes.decode("ascii"):
-            return False
-    except UnicodeError:
-        return False
-    pairs = (bytes([b, second]) for b in range(128, 256) for second in (0x41, 0xA1))
-    return all(len(pair.decode(encoding, "replace")) == 2 for pair in pairs)
 
 
 def can_split(path: str, options: ReadOptions) -> bool:
@@ -120,8 +101,17 @@ def utf8_bytes(split: Split, options: ReadOptions, *, table: str) -> Any:
         except UnicodeError as error:
             at = getattr(error, "start", 0)
             raise undecodable(split, options, table, raw, at) from None
-        return pa.py_buffer(text.removeprefix("\ufeff").encode())
-    return body.slice(_bom_size(body)) if split.first else body
+        return pa.py_buffer(without_mark(text, options.encoding).encode())
+    if not split.first:
+        return body
+    wide = wide_encoding(body.slice(0, min(4, body.size)).to_pybytes())
+    if wide is not None:
+        raise SourceError(
+            f"{file_name(split)} for table {table!r} seems to be {wide.upper()} text, not "
+            f"{options.encoding}. {NOTHING_APPLIED} Next step: give its encoding ({wide}), or convert it: "
+            f"iconv -f {wide.upper()} -t UTF-8."
+        )
+    return body.slice(bom_size(body))
 
 
 def undecodable(split: Split, options: ReadOptions, table: str, raw: bytes, at: int) -> SourceError:
@@ -136,10 +126,10 @@ def undecodable(split: Split, options: ReadOptions, table: str, raw: bytes, at: 
 
 def open_text(split: Split, options: ReadOptions, *, table: str) -> Text:
     """The split without byte order mark and header, and the file's column names."""
-    body = utf8_bytes(split, options, table=table)
+    delimiter = delimiter_of(split.path, options)
+    body = _ended(utf8_bytes(split, options, table=table), delimiter)
     if not split.first:
         return Text(body, columns_of(split, options, table=table), 0, split)
-    delimiter = delimiter_of(split.path, options)
     begin, end, closed = first_record(body, delimiter, options.quote)
     if not closed:
         raise unclosed_quote(split.path, options, table)
@@ -174,20 +164,25 @@ def columns_of(split: Split, options: ReadOptions, *, table: str) -> tuple[str, 
     return open_text(split, options, table=table).names
 
 
+def _ended(body: Any, delimiter: str) -> Any:
+    """The bytes with a line end behind an empty last field.
+
+    Without one Arrow takes that field for quoted, and so not for NULL, if the field before it is.
+    """
+    ends_empty = body.size and body.slice(body.size - 1).to_pybytes() == delimiter.encode()
+    return pa.py_buffer(body.to_pybytes() + b"\n") if ends_empty else body
+
+
 def _header_end(path: str, size: int, options: ReadOptions, table: str) -> int:
     """The position behind the first record, within the first `size` bytes of a file."""
     length = HEADER_BYTES
     while True:
         start = raw_bytes(path, 0, min(length, size), table)
-        skip = _bom_size(start)
+        skip = bom_size(start)
         end = skip + first_record(start.slice(skip), delimiter_of(path, options), options.quote)[1]
         if end < start.size or length >= size:
             return end
         length *= 8
-
-
-def _bom_size(body: Any) -> int:
-    return 3 if body.size >= 3 and body.slice(0, 3).to_pybytes() == BOM else 0
 
 
 def check_names(names: Sequence[str], where: str, *, table: str) -> None:
@@ -210,6 +205,11 @@ def check_names(names: Sequence[str], where: str, *, table: str) -> None:
                 f"{NOTHING_APPLIED} Next step: rename one of them, or leave it out."
             )
         seen[name] = k
+        if name.encode("utf-8", "ignore").decode() != name:
+            raise SchemaError(
+                f"{where} for table {table!r} has half of a surrogate pair, which no text may have, in the "
+                f"name of its column {k}: {shorten(name)}. {NOTHING_APPLIED} Next step: rename the column."
+            )
 
 
 def first_record(body: Any, delimiter: str, quote: str) -> tuple[int, int, bool]:
@@ -250,9 +250,10 @@ def _fields(record: Any, delimiter: str, split: Split, options: ReadOptions, tab
     except UnicodeDecodeError as error:
         raise undecodable(split, options, table, raw, error.start) from None
     found = _csv.read_csv(
-        pa.BufferReader(raw + b"\n"),  # without a line end Arrow cannot count the columns
+        # Without a line end Arrow cannot count the columns.
+        pa.BufferReader(for_arrow(pa.py_buffer(raw + b"\n"))),
         read_options=_csv.ReadOptions(
-            use_threads=False, autogenerate_column_names=True, block_size=len(raw) + 2
+            use_threads=False, autogenerate_column_names=True, block_size=len(raw) + len(BOM) + 2
         ),
         parse_options=_parse_options(delimiter, options),
         convert_options=_csv.ConvertOptions(default_column_type=pa.large_string(), strings_can_be_null=False),
@@ -279,7 +280,7 @@ def cuts(path: str, options: ReadOptions, split_bytes: int, *, table: str) -> li
     if size <= split_bytes or not can_split(path, options):
         return [0, size]
     delimiter, quote = delimiter_of(path, options).encode(), options.quote.encode()
-    skip = _bom_size(raw_bytes(path, 0, min(3, size), table))
+    skip = bom_size(raw_bytes(path, 0, min(3, size), table))
     found, target = [0], max(split_bytes, _header_end(path, size, options, table))
     state = None
     quoted = False  # whether the walk stands inside quotes, in a block that has any
@@ -339,7 +340,7 @@ def row_number(split: Split, options: ReadOptions, position: int) -> int:
 def unclosed_quote(path: str, options: ReadOptions, table: str) -> SourceError:
     size, delimiter = os.path.getsize(path), delimiter_of(path, options)
     if can_split(path, options):
-        skip = _bom_size(raw_bytes(path, 0, min(3, size), table))
+        skip = bom_size(raw_bytes(path, 0, min(3, size), table))
         state = walk_blocks(blocks_of(path, skip, size, table), delimiter, options.quote)
     else:
         body = utf8_bytes(Split("csv", path, 0, size, 0), options, table=table)
@@ -410,7 +411,7 @@ def _batches(text: Text, options: ReadOptions, block_size: int, table: str) -> I
         skip = done
         try:
             reader = _csv.open_csv(
-                pa.BufferReader(text.body),
+                pa.BufferReader(for_arrow(text.body)),
                 read_options=_csv.ReadOptions(
                     use_threads=False, column_names=list(text.names), block_size=block_size
                 ),

@@ -36,6 +36,7 @@ from holdfast.storage.arrow_types import arrow_type
 
 from .columnar import table_label
 from .csv_files import MAX_BLOCK, READ_BLOCK, file_name, heads, lines_until, utf8_bytes
+from .encodings import for_arrow
 from .options import ReadOptions, Split
 from .texts import TEXT, decode
 
@@ -91,6 +92,16 @@ def _objects(
                 _malformed(
                     line, ValueError("not an object"), first_line_number + number, split, options, table
                 )
+            if b"\\u" in line and not _is_text(found):
+                first_line_number = lines_until(split) if first_line_number is None else first_line_number
+                _malformed(
+                    line,
+                    ValueError("an escape of half a surrogate pair"),
+                    first_line_number + number,
+                    split,
+                    options,
+                    table,
+                )
             yield number, found
             if limit is not None:
                 limit -= 1
@@ -98,6 +109,15 @@ def _objects(
                     return
         if not chunk:
             return
+
+
+def _is_text(found: dict[str, Any]) -> bool:
+    """Whether all keys and texts of an object can be written as UTF-8: JSON's escapes say more than that."""
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -274,7 +294,7 @@ def _read(body: Any, columns: Mapping[str, pa.DataType], ignore: bool = False) -
     while True:
         try:
             found: pa.Table = _json.read_json(
-                pa.BufferReader(body),
+                pa.BufferReader(for_arrow(body)),
                 read_options=_json.ReadOptions(use_threads=False, block_size=block_size),
                 parse_options=_json.ParseOptions(
                     explicit_schema=pa.schema(list(columns.items())),

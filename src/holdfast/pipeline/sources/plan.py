@@ -7,6 +7,7 @@ import difflib
 import glob
 import itertools
 import os
+import stat
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,7 +18,6 @@ import pyarrow.ipc
 
 from holdfast.errors import (
     NOTHING_APPLIED,
-    ColumnTypeError,
     SchemaError,
     SourceError,
     UnknownColumnError,
@@ -28,7 +28,7 @@ from holdfast.errors import (
 )
 from holdfast.model.schema import Type
 
-from . import columnar, csv_files, json_lines
+from . import columnar, csv_files, frames, json_lines
 from .options import Kind, ReadOptions, Source, Split
 from .texts import TEXT, candidates, spelling_of
 
@@ -78,7 +78,7 @@ def plan_source(source: Any, *, options: ReadOptions, table: str, staging: Path,
             source.schema, source, "pyarrow RecordBatchReader", options, table, staging, split_bytes
         )
     if type(source).__module__.split(".")[0] == "pandas" and hasattr(source, "columns"):
-        whole = _from_pandas(source, table)
+        whole = frames.arrow_table(source, table)
         return _plan_batches(
             whole.schema,
             whole.to_batches(STAGED_ROWS),
@@ -99,30 +99,6 @@ def plan_arrow_files(files: Sequence[str], description: str, *, table: str, spli
     """The plan of Arrow IPC files that are known one by one: a folder may hold others that do not count."""
     options = ReadOptions(format="arrow")
     return _plan_columnar(list(files), description, "arrow", options, table, split_bytes)
-
-
-def _from_pandas(frame: Any, table: str) -> pa.Table:
-    csv_files.check_names([str(c) for c in frame.columns], "the pandas DataFrame", table=table)
-    columns, names = [], []
-    for position, label in enumerate(frame.columns):
-        try:
-            columns.append(pa.array(frame.iloc[:, position], from_pandas=True))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-            kinds = frame.iloc[:, position].dropna().map(type)
-            common = kinds.value_counts().index
-            odd = frame.iloc[:, position].dropna()[kinds != common[0]]
-            shown = odd.iloc[0] if len(odd) else frame.iloc[:, position].dropna().iloc[0]
-            mixed = " and ".join(t.__name__ for t in common[:3])
-            raise ColumnTypeError(
-                f"column {shorten(str(label))} of table {table!r} mixes values of type {mixed} in the pandas "
-                f"DataFrame, for example {shorten(shown)}. {NOTHING_APPLIED} Next step: convert the "
-                "column to one "
-                "type, for example with astype."
-            ) from None
-        names.append(str(label))
-    return pa.table(
-        [c if isinstance(c, pa.ChunkedArray) else pa.chunked_array([c]) for c in columns], names=names
-    )
 
 
 def _plan_batches(
@@ -203,11 +179,12 @@ def _files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str
                 "deleted rows. "
                 f"{NOTHING_APPLIED} Next step: read it with deltalake or Spark and give the table."
             )
-        found = [f for f in sorted(path.rglob("*")) if f.is_file() and _visible(f.relative_to(path))]
+        found = [f for f in sorted(path.rglob("*")) if not f.is_dir() and _visible(f.relative_to(path))]
         if options.format == "auto":
             found = [f for f in found if _ending(str(f)) in ENDINGS]
         for f in found:
             _refuse_partitions(f.relative_to(path), given, table)
+            _check_regular(f, table)
         if not found:
             raise SourceError(
                 f"the folder {shorten_path(given)} for table {table!r} has no data files. {NOTHING_APPLIED} "
@@ -216,7 +193,7 @@ def _files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str
             )
         return [str(f) for f in found], f"folder {path.name} ({len(found)} files)"
     if glob.has_magic(given):
-        matches = sorted(m for m in glob.glob(given, recursive=True) if os.path.isfile(m))
+        matches = sorted(m for m in glob.glob(given, recursive=True) if not os.path.isdir(m))
         root = Path(*itertools.takewhile(lambda part: not glob.has_magic(part), path.parts))
         matches = [m for m in matches if _visible(Path(m).relative_to(root))]
         if not matches:
@@ -225,7 +202,11 @@ def _files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str
                 "check the "
                 f"pattern; the working folder is {shorten(os.getcwd())}."
             )
+        for match in matches:
+            _check_regular(Path(match), table)
         return matches, f"{os.path.basename(given)} ({len(matches)} files)"
+    if path.exists() or path.is_symlink():
+        _check_regular(path, table)
     folder = path.parent
     names = [f.name for f in folder.iterdir()] if folder.is_dir() else []
     near = difflib.get_close_matches(path.name, names, n=3)
@@ -234,6 +215,23 @@ def _files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str
         hint = f" Next step: check the path; the working folder is {shorten(os.getcwd())}."
     what = "there is no file" if folder.is_dir() else "there is no folder for the file"
     raise SourceError(f"{what} {shorten_path(given)} for table {table!r}. {NOTHING_APPLIED}{hint}")
+
+
+def _check_regular(path: Path, table: str) -> None:
+    """Raise if a path is no file that can be read twice; looks at it without opening it."""
+    if path.is_file():
+        return
+    if not path.exists():
+        kind, reason = "a symbolic link that leads nowhere", ""
+        cure = "mend the link, or remove it"
+    else:
+        mode = path.stat().st_mode
+        kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+        reason, cure = ", and a source is read more than once", "write it to a file, and give that file"
+    raise SourceError(
+        f"{shorten_path(str(path))} for table {table!r} is {kind}{reason}. {NOTHING_APPLIED} "
+        f"Next step: {cure}."
+    )
 
 
 def _visible(path: Path) -> bool:
@@ -360,9 +358,10 @@ def _plan_columnar(
             schema, groups = columnar.parquet_schema(path, table=table)
         else:
             schema, groups = columnar.arrow_schema(path, table=table)
-        csv_files.check_names(schema.names, os.path.basename(path), table=table)
-        names = names or tuple(schema.names)
-        _same_columns(schema.names, names, path, files[0], table)
+        columns = columnar.column_names(schema, os.path.basename(path), table=table)
+        csv_files.check_names(columns, os.path.basename(path), table=table)
+        names = names or tuple(columns)
+        _same_columns(columns, names, path, files[0], table)
         for name in names:  # a file without values for a column says nothing about its type
             if name not in fields or pa.types.is_null(fields[name]):
                 fields[name] = schema.field(name).type
