@@ -920,3 +920,16 @@ def test_things_that_are_no_source(tmp_path: Path) -> None:
         plan(pd.DataFrame([[1, 2]], columns=["a", "a"]), tmp_path)
     with pytest.raises(SchemaError, match="'tags' of table 'orders' is nested"):
         plan(pa.table({"tags": [[1]]}), tmp_path)
+
+
+@pytest.mark.parametrize("given_as", ["a.csv", "./a.csv", ".", "*.csv", Path("a.csv")])
+def test_paths_are_sent_in_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given_as: str | Path
+) -> None:
+    """A task's working folder is not the driver's."""
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    monkeypatch.chdir(tmp_path)
+    source = plan(given_as, tmp_path)
+    monkeypatch.chdir("/")
+    assert [split.path for split in source.splits] == [str(tmp_path / "a.csv")]
+    assert track(source).to_pydict() == {"a": [1]}

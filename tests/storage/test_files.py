@@ -12,7 +12,15 @@ import xxhash
 
 from holdfast.errors import DamagedFileError, WorkspaceError
 from holdfast.storage import files
-from holdfast.storage.files import FileRef, check_file, read_file, seal_file, unique_name, write_file
+from holdfast.storage.files import (
+    FileRef,
+    check_file,
+    foreign_write,
+    read_file,
+    seal_file,
+    unique_name,
+    write_file,
+)
 
 LARGE = bytes(range(256)) * 8192  # 2 MiB: hashed through a memory map
 
@@ -59,6 +67,18 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="the source broke"):
         write_file(tmp_path, "t/a", buffers())
     assert not (tmp_path / "t/a").exists()
+
+
+def test_a_workspace_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    """A task on a machine that does not see it must leave nothing on that machine's disk."""
+    with pytest.raises(WorkspaceError, match=r"'.*ws' is not there on .*all executors reach"):
+        write_file(tmp_path / "ws", "tables/t/a", [b"x"])
+    with (
+        pytest.raises(WorkspaceError, match=r"'.*ws' is not there on .*all executors reach"),
+        foreign_write(tmp_path / "ws", "tables/t/a") as path,
+    ):
+        path.write_bytes(b"x")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
