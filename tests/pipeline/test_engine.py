@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from holdfast.errors import AbsentRowError, EngineError, SourceError, UsageError
+from holdfast.errors import AbsentRowError, EngineError, SourceError, UsageError, WorkspaceError
+from holdfast.pipeline import session
 from holdfast.pipeline.engine import Engine, Where, echo, stage_partition, task_name
 from holdfast.pipeline.session import available_cores
+from holdfast.storage.files import FileRef
 from pipeline import task_functions as tasks
 
 EVERYWHERE = pytest.mark.parametrize("where", ["inline", "spark"])
@@ -157,6 +160,52 @@ def test_mode_decides() -> None:
 def test_cores(engine_inline: Engine, engine_spark: Engine, spark: SparkSession) -> None:
     assert engine_inline.cores == available_cores()
     assert engine_spark.cores == spark.sparkContext.defaultParallelism
+
+
+# --- a workspace on a cluster -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the session's executors for other machines."""
+    monkeypatch.setattr(session, "is_local", lambda _: False)
+
+
+def test_before_the_first_job_executors_are_asked_whether_they_see_the_workspace(
+    spark: SparkSession, tmp_path: Path, elsewhere: None
+) -> None:
+    engine = Engine(spark, "spark", root=tmp_path)
+    assert engine.run(echo, [{}], where="spark") == [b"{}"]
+    assert engine.jobs == 2
+    assert engine.run(echo, [{}], where="spark") == [b"{}"]
+    assert engine.jobs == 3
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_executors_that_do_not_see_the_workspace(
+    spark: SparkSession, tmp_path: Path, elsewhere: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unseen = FileRef("staging/a/nonce", 32, "0" * 16)
+    monkeypatch.setattr("holdfast.pipeline.engine.write_file", lambda *_: unseen)
+    engine = Engine(spark, "spark", root=tmp_path)
+    attempts = (
+        lambda: engine.run(echo, [{}], where="spark"),
+        lambda: engine.stage_dataframe(spark.range(3), tmp_path / "frame"),
+    )
+    for attempt in attempts:
+        with pytest.raises(WorkspaceError) as caught:
+            attempt()
+        assert str(caught.value).startswith(
+            f"Spark's executors on {socket.gethostname()} do not see the workspace {str(tmp_path)!r}"
+        )
+        assert "storage that the driver and all executors reach at the same path" in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_local_session_is_not_asked(spark: SparkSession, tmp_path: Path) -> None:
+    engine = Engine(spark, "spark", root=tmp_path)
+    engine.run(echo, [{}], where="spark")
+    assert engine.jobs == 1
 
 
 # --- staging ----------------------------------------------------------------------------------------------

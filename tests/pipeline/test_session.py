@@ -145,6 +145,13 @@ def test_a_session_of_someone_else_is_used_and_left_alone(
     assert not session.owns(spark)
 
 
+def test_only_executors_inside_the_driver_are_local() -> None:
+    for master in (None, "local", "local[2]", "local[*,4]"):
+        assert session.is_local_master(master)
+    for master in ("local-cluster[2,1,1024]", "spark://host:7077", "yarn", "k8s://https://host"):
+        assert not session.is_local_master(master)
+
+
 def test_our_own_session_is_started_once(spark: SparkSession) -> None:
     assert start_session() is spark
     assert session.owns(spark)

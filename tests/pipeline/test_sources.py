@@ -1046,3 +1046,16 @@ def test_a_sample_does_not_depend_on_what_is_read_for_it(
     monkeypatch.setattr(csv_files, "SAMPLE_BLOCK", 64)
     assert plan(path, tmp_path) == whole
     assert track(plan(path, tmp_path, 2_000)).num_rows == 1000
+
+
+@pytest.mark.parametrize("given_as", ["a.csv", "./a.csv", ".", "*.csv", Path("a.csv")])
+def test_paths_are_sent_in_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given_as: str | Path
+) -> None:
+    """A task's working folder is not the driver's."""
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    monkeypatch.chdir(tmp_path)
+    source = plan(given_as, tmp_path)
+    monkeypatch.chdir("/")
+    assert [split.path for split in source.splits] == [str(tmp_path / "a.csv")]
+    assert track(source).to_pydict() == {"a": [1]}

@@ -69,6 +69,13 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "t/a").exists()
 
 
+def test_a_workspace_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    """A task on a machine that does not see it must leave nothing on that machine's disk."""
+    with pytest.raises(WorkspaceError, match=r"'.*ws' is not there on .*all executors reach"):
+        write_file(tmp_path / "ws", "tables/t/a", [b"x"])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")

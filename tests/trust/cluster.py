@@ -1,0 +1,159 @@
+"""A standalone Spark cluster on this machine: a master and workers on addresses of their own, loopback only.
+
+    with started(folder, hidden=private) as cluster:
+        done = cluster.run(script, ...)
+
+`hidden` is a folder that the driver sees and the workers do not: each runs in a mount namespace of its own,
+with an empty file system over it (`can_hide` says whether this machine lets us). Nothing is left behind: the
+processes are one group each, logs and scratch files lie in the given folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+
+from holdfast.pipeline.session import find_java
+
+WORKERS = ("127.0.0.2", "127.0.0.3")  # two hosts: Spark never tries a straggling task again on the same one
+SPARK_HOME = Path(pyspark.__file__).parent
+START_S = 120
+
+# The driver's half: a session on the cluster, with the settings of its caller, as a notebook would make it.
+DRIVER = """\
+import json, os, sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+
+builder = SparkSession.builder
+for key, value in json.loads(os.environ["CLUSTER_SETTINGS"]).items():
+    builder = builder.config(key, value)
+spark = builder.getOrCreate()
+"""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    master: str
+    folder: Path
+    workers: tuple[int, ...]
+    """Process numbers: `/proc/<pid>/root` is what a worker sees."""
+
+    def run(
+        self, script: str, *arguments: str, cwd: Path, **settings: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a driver: a script that finds the session in `spark`, and its arguments in `sys.argv`."""
+        python_path = os.pathsep.join(path for path in sys.path if path)
+        conf = {
+            "spark.master": self.master,
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.local.dir": str(self.folder / "driver"),
+            "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -Djava.io.tmpdir={self.folder}",
+            "spark.executor.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -Djava.io.tmpdir={self.folder}",
+            "spark.executor.memory": "512m",
+            "spark.executorEnv.PYTHONPATH": python_path,
+            "spark.ui.enabled": "false",
+            **settings,
+        }
+        variables = {
+            "PYTHONPATH": python_path,
+            "PYSPARK_PYTHON": sys.executable,
+            "CLUSTER_SETTINGS": json.dumps(conf),
+        }
+        return subprocess.run(
+            [sys.executable, "-c", DRIVER + script, *arguments],
+            cwd=cwd,
+            env=_environment("127.0.0.1") | variables,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+
+
+@contextlib.contextmanager
+def started(folder: Path, *, hidden: Path | None = None) -> Iterator[Cluster]:
+    """A running cluster of two workers with one core each; its files lie in the folder."""
+    with contextlib.ExitStack() as stack:
+        master = ("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0")
+        _, url = _launch(stack, folder, "127.0.0.1", master, r"Starting Spark master at (spark://\S+)", None)
+        workers = []
+        for host in WORKERS:
+            work = ("--host", host, "--cores", "1", "--memory", "1g", "--work-dir", str(folder / host))
+            worker = ("org.apache.spark.deploy.worker.Worker", *work, url)
+            pid, _ = _launch(stack, folder, host, worker, r"(Successfully registered) with master", hidden)
+            workers.append(pid)
+        yield Cluster(url, folder, tuple(workers))
+
+
+def can_hide() -> bool:
+    """Whether this process may give its children a file system of their own."""
+    if shutil.which("unshare") is None:
+        return False
+    return subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0
+
+
+def _launch(
+    stack: contextlib.ExitStack,
+    folder: Path,
+    host: str,
+    command: Sequence[str],
+    sign: str,
+    hidden: Path | None,
+) -> tuple[int, str]:
+    """Start a process of Spark's; answers when its log shows the sign. It ends with the stack."""
+    full = [str(SPARK_HOME / "bin" / "spark-class"), *command, "--webui-port", "0"]
+    if hidden is not None:
+        hide = 'mount -t tmpfs -o size=16m none "$0" && exec "$@"'
+        full = ["unshare", "-m", "sh", "-c", hide, str(hidden), *full]
+    path = folder / f"{host}.log"
+    environment = _environment(host) | {"SPARK_LOCAL_DIRS": str(folder / f"local-{host}")}
+    with open(path, "wb") as log:
+        process = subprocess.Popen(
+            full, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
+        )
+    stack.callback(_end, process)
+    deadline = time.monotonic() + START_S
+    while True:
+        seen = re.search(sign, path.read_text(errors="replace"))
+        if seen is not None:
+            return process.pid, seen[1]
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise AssertionError(
+                f"{' '.join(full)} did not start:\n{path.read_text(errors='replace')[-4000:]}"
+            )
+        time.sleep(0.05)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process and its executors; their Python workers end when they see no executor any more."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=10)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _environment(host: str) -> dict[str, str]:
+    spark = ("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS")
+    return {name: value for name, value in os.environ.items() if name not in spark} | {
+        "SPARK_HOME": str(SPARK_HOME),
+        "JAVA_HOME": str(find_java().home),
+        "SPARK_LOCAL_IP": host,  # the web page of a master or worker is bound to it as well
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
