@@ -124,3 +124,11 @@ def answer_lost(payload: Payload) -> bytes:
     if context.partitionId() == 0 and context.attemptNumber() == 0:
         os._exit(1)
     return answer
+
+
+def executors(batches: Iterator[Any]) -> Iterator[Any]:
+    """Of each partition, which executor it is on: a namespace of mounts."""
+    import pyarrow as pa
+
+    for _ in batches:
+        yield pa.record_batch({"executor": [os.readlink("/proc/self/ns/mnt")]})
