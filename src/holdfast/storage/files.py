@@ -194,7 +194,7 @@ def check_file(root: Path, ref: FileRef, *, deep: bool, fresh: bool = False, by_
         if not deep:
             return path
         checksum = None if fresh else _hashed.get(_key(path, status))
-        if checksum is None and by_stamp and ref.length >= _MMAP_FROM:
+        if checksum is None and by_stamp and not fresh and ref.length >= _MMAP_FROM:
             checksum = _stamped(root, ref.name, status)
         if checksum is None:
             descriptor = os.open(path, os.O_RDONLY)
