@@ -159,15 +159,20 @@ class Linker(Pinner):
 
     def _lake_step(self, base: int, before: LakeState, action: str, step: Any) -> LakeChange:
         """Do a step and commit it. If the lake has moved meanwhile, it is a conflict."""
+        with self._staging(base) as staging:
+            return self._lake_committed(staging, base, before, action, step)
+
+    def _lake_committed(
+        self, staging: str, base: int, before: LakeState, action: str, step: Any
+    ) -> LakeChange:
         from holdfast.discovery.lake import LakeWork
 
         started = time.perf_counter()
-        with self._staging() as staging:
-            work = LakeWork(self.root, staging, self.engine, self._progress)
-            try:
-                done: LakeStep = step(work)
-            finally:
-                work.close()
+        work = LakeWork(self.root, staging, self.engine, self._progress)
+        try:
+            done: LakeStep = step(work)
+        finally:
+            work.close()
         state = done.state
         graph = state.graph
         change = LakeChange(

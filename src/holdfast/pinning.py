@@ -15,6 +15,7 @@ from holdfast.model.predicate import same_rule
 from holdfast.storage.composites import Composite, stopped_texts
 from holdfast.storage.generator import GeneratorState, PinnedInd
 from holdfast.storage.ledger_rows import SHARED, CommitRow
+from holdfast.storage.tables import TableState
 from holdfast.writing import Writer
 
 
@@ -63,16 +64,15 @@ class Pinner(Writer):
                 raise UsageError(f"the rule {rule!r} of table {table!r} is not pinned.")
             [gone] = [r for r in state.rules if same_rule(r.predicates, predicates)]
             state = replace(state, rules=rest)
-            pin = rules.pin_of(table, gone, state.n_rows)
-        else:
-            with self._context() as context:
-                relation = context.relation(state, state.folder, "verifying the rule")
-                found = rules.pinned(relation, predicates)
-                columns, orders = rules.indexes_for(relation, [found])
-                columns = list(dict.fromkeys([*state.rule_columns, *columns]))
-                orders = list(dict.fromkeys([*state.orders, *orders]))
-                relation = relation.indexed(columns, orders)
-                [pin] = rules.as_pins(table, [found], relation)
+            return self._pinned(base, state, "unpin", rules.pin_of(table, gone, state.n_rows))
+        with self._context(base) as context:
+            relation = context.relation(state, state.folder, "verifying the rule")
+            found = rules.pinned(relation, predicates)
+            columns, orders = rules.indexes_for(relation, [found])
+            columns = list(dict.fromkeys([*state.rule_columns, *columns]))
+            orders = list(dict.fromkeys([*state.orders, *orders]))
+            relation = relation.indexed(columns, orders)
+            [pin] = rules.as_pins(table, [found], relation)
             state = replace(
                 state,
                 rules=(*rest, found),
@@ -80,9 +80,11 @@ class Pinner(Writer):
                 rule_columns=tuple(columns),
                 orders=tuple(orders),
             )
+            return self._pinned(base, state, "pin", pin)
+
+    def _pinned(self, base: int, state: TableState, action: str, pin: Pin) -> Pin:
         detail = {"columns": list(pin.columns), "rule": str(pin)}
-        action = "unpin" if remove else "pin"
-        self._append(base, [CommitRow(table, action, state.to_dict(), detail)], [])
+        self._append(base, [CommitRow(state.table, action, state.to_dict(), detail)], [])
         return pin
 
     def _pin_ind(self, dependent: Side, referenced: Side, *, remove: bool) -> Pin:

@@ -37,7 +37,7 @@ from holdfast.model.dependency import KINDS, Dependency
 from holdfast.model.predicate import OPERATORS, SYMMETRIC, Operator
 from holdfast.model.schema import Nulls
 from holdfast.storage import litter
-from holdfast.storage.files import FileRef, check_file
+from holdfast.storage.files import FileRef, check_file, stamp_files
 from holdfast.storage.generator import GeneratorState
 from holdfast.storage.lake import LakeState
 from holdfast.storage.ledger_rows import LAKE, SHARED, ChangeRow, CommitRow
@@ -156,7 +156,7 @@ class Workspace(Linker):
             dc_options,
             max_error or 0.0,
         )
-        with self._context() as context:
+        with self._context(base) as context:
             tracked = [steps.track(context, table, source, wanted) for table, source in sources.items()]
             steps.check_patterns([step.state for step in tracked], (*(columns or ()), *exclude))
 
@@ -245,7 +245,7 @@ class Workspace(Linker):
         states = {table: self._current(table, base or None)[1] for table in batches}
         if batch_id is not None and (earlier := self._applied_before(batches, batch_id)) is not None:
             return self._repeated(list(states.values()), earlier)
-        with self._context() as context:
+        with self._context(base, commit=commit) as context:
             done = [
                 steps.apply(
                     context,
@@ -275,16 +275,16 @@ class Workspace(Linker):
         ]
         commits = [CommitRow(table, "drop", None, None)]
         generator = self._generator(base) if state.tracks("ind") else None
-        after = None
-        if generator is not None:
-            from holdfast.discovery.inclusions import without_table
+        if generator is None:
+            return self._append(base, commits, gone)
+        from holdfast.discovery.inclusions import without_table
 
-            with self._context() as context:
-                known = self._load_inclusions(generator)
-                after = without_table(self._values(context, generator), known, table)
+        with self._context(base) as context:
+            known = self._load_inclusions(generator)
+            after = without_table(self._values(context, generator), known, table)
             told = {"n_inds": after.n_inds}
             commits.append(CommitRow(SHARED, "shrink", after.state.to_dict(), told))
-        version = self._append(base, commits, gone)
+            version = self._append(base, commits, gone)
         self._inclusions = after
         return version
 
@@ -293,7 +293,7 @@ class Workspace(Linker):
         from holdfast.discovery.steps import indexed_columns
 
         base, state = self._current(table)
-        with self._context() as context:
+        with self._context(base) as context:
             relation = context.relation(state, state.folder, "merging")
             columns = indexed_columns(state)
             merged, number = relation.tidied(state.next_number, columns, state.orders, everything=True)
@@ -336,6 +336,7 @@ class Workspace(Linker):
             files |= {ref.name: ref for ref in refs}
         for ref in files.values():
             check_file(self.root, ref, deep=True, fresh=True)
+        stamp_files(self.root, files.values())
         return n_ledger + len(files)
 
     def tidy(self, *, grace_s: float = litter.GRACE_S) -> int:

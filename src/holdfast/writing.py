@@ -8,10 +8,12 @@ behind but litter.
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import shutil
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import (
     NOTHING_APPLIED,
     ConflictError,
+    DamagedFileError,
     HoldfastError,
     UsageError,
     WorkspaceError,
@@ -29,9 +32,9 @@ from holdfast.inspection import Inspector
 from holdfast.model.change import Change, DependencyChange, Pin, TableChange
 from holdfast.model.dependency import Fd, Ind
 from holdfast.storage import format as marker
-from holdfast.storage import litter
+from holdfast.storage import leases, litter
 from holdfast.storage.constraints import read_dcs
-from holdfast.storage.files import STAGING, FileRef
+from holdfast.storage.files import STAGING, STAMPS, FileRef, check_file, needs_stamp, stamp_files
 from holdfast.storage.generator import FOLDER as VALUES
 from holdfast.storage.generator import GeneratorState
 from holdfast.storage.ledger import Ledger
@@ -206,7 +209,7 @@ class Writer(Inspector):
 
         folder = VALUES if commit else context.staging
         return Values(
-            self.root, folder, context.staging, state, self.engine, self._progress("finding inclusions")
+            context.root, folder, context.staging, state, self.engine, self._progress("finding inclusions")
         )
 
     def _load_inclusions(self, state: GeneratorState) -> Known:
@@ -217,12 +220,19 @@ class Writer(Inspector):
         return self._inclusions
 
     @contextlib.contextmanager
-    def _context(self) -> Iterator[Context]:
-        """What a step works with; its staging folder is removed after it."""
+    def _context(self, base: int, *, commit: bool = True) -> Iterator[Context]:
+        """What a step on top of a version works with; its staging folder is removed after it.
+
+        A step that commits nothing needs no right to write: it is staged elsewhere then.
+        """
         from holdfast.discovery.steps import Context
 
-        with self._staging() as staging:
-            yield Context(self.root, staging, self.engine, self._progress)
+        with contextlib.ExitStack() as job:
+            root = self.root
+            if not commit and not _writable(root):
+                root = job.enter_context(_shadow(root))
+            staging = job.enter_context(self._staging(base, root))
+            yield Context(root, staging, self.engine, self._progress)
 
     def _tidy_when_due(self) -> None:
         """Remove litter, at most once an hour and workspace; never fails the commit before it."""
@@ -235,19 +245,25 @@ class Writer(Inspector):
         return None if hook is None else lambda done, total: hook(stage, done, total)
 
     @contextlib.contextmanager
-    def _staging(self) -> Iterator[str]:
-        """A folder for the files of one job, removed after it."""
+    def _staging(self, base: int, root: Path | None = None) -> Iterator[str]:
+        """A folder for the files of one job on top of a version, removed after it; while it is there, nobody
+        takes the job's files for litter."""
+        root = self.root if root is None else root
         name = f"{STAGING}/{secrets.token_hex(6)}"
-        try:
-            (self.root / name).mkdir(parents=True)
-        except OSError as error:
-            raise WorkspaceError(
-                f"cannot write to the workspace {str(self.root)!r}: {error.strerror}."
-            ) from error
-        try:
-            yield name
-        finally:
-            shutil.rmtree(self.root / name, ignore_errors=True)
+        with contextlib.ExitStack() as lease:
+            try:
+                (root / name).mkdir(parents=True)
+                lease.enter_context(leases.held(root / name, base))
+            except OSError as error:
+                shutil.rmtree(root / name, ignore_errors=True)
+                raise WorkspaceError(
+                    f"cannot write to the workspace {str(root)!r}: {error.strerror}. {NOTHING_APPLIED} "
+                    "Check the disk's space and your rights, then run it again."
+                ) from error
+            try:
+                yield name
+            finally:
+                shutil.rmtree(root / name, ignore_errors=True)
 
     def _load(self, state: TableState) -> Findings:
         """What is known of a table, as the commit names it."""
@@ -261,19 +277,45 @@ class Writer(Inspector):
         names = [c.table for c in commits]
         heads = self.ledger.heads(base)
         seen = [heads.get(name) for name in names]
+        files = {ref.name: ref for commit in commits for ref in litter.named_files(commit.state)}
         for _ in range(COMMIT_ATTEMPTS):
+            self._check_named(files.values())
             try:
-                return self.ledger.append(base, commits, changes)
+                version = self.ledger.append(base, commits, changes)
             except ConflictError:
                 newest = self.ledger.version
                 heads = self.ledger.heads(newest)
                 if newest == base or [heads.get(name) for name in names] != seen:
                     raise
                 base = newest
+            else:
+                with contextlib.suppress(HoldfastError, OSError):  # the commit stands
+                    self._stamp(files, {name: heads[name] for name in names if name in heads})
+                return version
         raise ConflictError(
             f"other writers kept the workspace busy for {COMMIT_ATTEMPTS} attempts. {NOTHING_APPLIED} "
             "Run it again."
         )
+
+    def _check_named(self, files: Iterable[FileRef]) -> None:
+        """Raise if a file that a commit is to name is not there, with its length. Cost: a `stat` for each."""
+        for ref in files:
+            try:
+                check_file(self.root, ref, deep=False)
+            except DamagedFileError:
+                raise DamagedFileError(
+                    f"the file {ref.name!r} of the workspace {str(self.root)!r}, which the new version would "
+                    f"name, is gone or cut short. {NOTHING_APPLIED} Run it again; if the file is an older "
+                    "one, 'holdfast verify' says so, and it has to come from a backup."
+                ) from None
+
+    def _stamp(self, files: Mapping[str, FileRef], heads: Mapping[str, int]) -> None:
+        """Stamp the large files that a commit has just named first, and those that were hashed for it."""
+        large = [ref for ref in files.values() if needs_stamp(self.root, ref)]
+        if large:
+            rows = (self.ledger.commit_row(version, table) for table, version in heads.items())
+            older = {ref.name for row in rows for ref in litter.named_files(row.state)}
+            stamp_files(self.root, large, files.keys() - older)
 
     def _applied_before(self, tables: Iterable[str], batch_id: str) -> CommitRow | None:
         """The newest commit of a batch id, if all of these tables know it; None if none does."""
@@ -320,6 +362,36 @@ class Writer(Inspector):
             batch_id=earlier.batch_id,
             repeated=True,
         )
+
+
+def _writable(root: Path) -> bool:
+    """Whether jobs can be staged in a workspace."""
+    folder = root / STAGING
+    return os.access(folder if folder.is_dir() else root, os.W_OK)
+
+
+@contextlib.contextmanager
+def _shadow(root: Path) -> Iterator[Path]:
+    """A folder that looks like the workspace, with a staging folder of its own, for a job that only reads.
+
+    It is made of links, so nothing is copied. It lies where temporary files do (TMPDIR).
+    """
+    try:
+        shadow = Path(tempfile.mkdtemp(prefix="holdfast-check-"))
+    except OSError as error:
+        raise WorkspaceError(
+            f"the workspace {str(root)!r} is read-only, and no temporary folder can be made: "
+            f"{error.strerror}. Set TMPDIR to a folder with room."
+        ) from error
+    try:
+        (shadow / STAGING).mkdir()
+        for path in root.iterdir():
+            if path.name != STAGING:
+                (shadow / path.name).symlink_to(path)
+        (shadow / STAMPS).symlink_to(root / STAMPS)
+        yield shadow
+    finally:
+        shutil.rmtree(shadow, ignore_errors=True)
 
 
 def _findings_files(state: TableState) -> frozenset[FileRef]:

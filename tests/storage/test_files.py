@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import resource
+import shutil
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +21,15 @@ import xxhash
 from holdfast.errors import DamagedFileError, WorkspaceError
 from holdfast.storage import files
 from holdfast.storage.bundle import write_bundle
-from holdfast.storage.files import FileRef, check_file, new_file, read_file, unique_name, write_file
+from holdfast.storage.files import (
+    FileRef,
+    check_file,
+    new_file,
+    read_file,
+    stamp_files,
+    unique_name,
+    write_file,
+)
 from holdfast.storage.lake import write_array
 
 LARGE = bytes(range(256)) * 8192  # 2 MiB: hashed through a memory map
@@ -264,3 +274,113 @@ def test_unique_names_differ() -> None:
     names = {unique_name("tables/orders", "segment", ".arrow") for _ in range(1000)}
     assert len(names) == 1000
     assert all(n.startswith("tables/orders/segment-") and n.endswith(".arrow") for n in names)
+
+
+# -- Stamps ------------------------------------------------------------------------------------------------
+
+
+def _hashes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The lengths of the files that are hashed from now on, as by a process that has seen none."""
+    hashes: list[int] = []
+    real = files._hash
+    monkeypatch.setattr(files, "_hashed", {})
+    monkeypatch.setattr(files, "_hash", lambda d, n: hashes.append(n) or real(d, n))
+    return hashes
+
+
+def _rot(root: Path, name: str, content: bytes) -> None:
+    """Alter a file as a rotting disk does: no time of it changes. So its stamp is made to fit."""
+    (root / name).write_bytes(content)
+    stamps = json.loads((root / files.STAMPS).read_text())
+    status = (root / name).stat()
+    stamps[name][1:3] = [status.st_mtime_ns, status.st_ctime_ns]
+    (root / files.STAMPS).write_text(json.dumps(stamps))
+
+
+def test_a_large_file_with_its_stamp_is_opened_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large, small = (write_file(tmp_path, name, [c]) for name, c in (("large", LARGE), ("small", b"x")))
+    stamp_files(tmp_path, [large, small])
+    assert list(json.loads((tmp_path / files.STAMPS).read_text())) == ["large"]
+    hashes = _hashes(monkeypatch)
+    for ref in (large, small):
+        check_file(tmp_path, ref, deep=True, by_stamp=True)
+    assert hashes == [1]
+    check_file(tmp_path, large, deep=True)  # what is read whole is hashed
+    check_file(tmp_path, large, deep=True, fresh=True, by_stamp=True)
+    assert hashes == [1, len(LARGE), len(LARGE)]
+
+
+def test_whatever_a_program_does_to_a_file_takes_its_stamp(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if it puts the time of modification back."""
+    ref = write_file(tmp_path, "a", [LARGE])
+    stamp_files(tmp_path, [ref])
+    status = (tmp_path / "a").stat()
+    while (tmp_path / "a").stat().st_ctime_ns == status.st_ctime_ns:  # it ticks in steps of milliseconds
+        (tmp_path / "a").write_bytes(LARGE[:-1] + b"?")
+        os.utime(tmp_path / "a", ns=(status.st_atime_ns, status.st_mtime_ns))
+    hashes = _hashes(monkeypatch)
+    with pytest.raises(DamagedFileError, match="has been altered"):
+        check_file(tmp_path, ref, deep=True, by_stamp=True)
+    assert hashes == [len(LARGE)]
+
+
+def test_a_copy_is_hashed_when_it_arrives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, copy = tmp_path / "a", tmp_path / "b"
+    ref = write_file(source, "x", [LARGE])
+    stamp_files(source, [ref])
+    shutil.copytree(source, copy)
+    hashes = _hashes(monkeypatch)
+    check_file(copy, ref, deep=True, by_stamp=True)
+    assert hashes == [len(LARGE)]
+    stamp_files(copy, [ref])
+    monkeypatch.setattr(files, "_hashed", {})
+    check_file(copy, ref, deep=True, by_stamp=True)
+    assert hashes == [len(LARGE)]
+
+
+def test_only_what_is_known_gets_a_stamp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ref = write_file(tmp_path, "a", [LARGE])
+    monkeypatch.setattr(files, "_hashed", {})
+    stamp_files(tmp_path, [ref])
+    assert not (tmp_path / files.STAMPS).exists()
+    stamp_files(tmp_path, [ref], {"a"})  # a commit has just named it
+    assert (tmp_path / files.STAMPS).exists()
+    stamp_files(
+        tmp_path, [FileRef("a", len(LARGE) - 1, ref.checksum), FileRef("no", len(LARGE), "")], {"a", "no"}
+    )
+    assert list(json.loads((tmp_path / files.STAMPS).read_text())) == ["a"]
+
+
+def test_rot_is_found_by_who_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ref = write_file(tmp_path, "a", [LARGE])
+    stamp_files(tmp_path, [ref])
+    _rot(tmp_path, "a", LARGE[:-1] + b"?")
+    monkeypatch.setattr(files, "_hashed", {})
+    check_file(tmp_path, ref, deep=True, by_stamp=True)
+    for fresh in (False, True):
+        with pytest.raises(DamagedFileError, match="has been altered"):
+            check_file(tmp_path, ref, deep=True, fresh=fresh)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b'{"a": 7}', b'{"a": [1, 2]}', b"\xff", b'{"a": [null, "", {}, 1]}']
+)
+def test_stamps_that_make_no_sense_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    ref = write_file(tmp_path, "a", [LARGE])
+    (tmp_path / files.STAMPS).parent.mkdir()
+    (tmp_path / files.STAMPS).write_bytes(content)
+    hashes = _hashes(monkeypatch)
+    check_file(tmp_path, ref, deep=True, by_stamp=True)
+    assert hashes == [len(LARGE)]
+    stamp_files(tmp_path, [ref])
+    files.forget_stamps(tmp_path)
+    assert list(json.loads((tmp_path / files.STAMPS).read_text())) == ["a"]
+    (tmp_path / "a").unlink()
+    files.forget_stamps(tmp_path)
+    assert json.loads((tmp_path / files.STAMPS).read_text()) == {}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 
 import holdfast
 from holdfast.errors import WorkspaceError
-from holdfast.storage import files, ledger
+from holdfast.storage import files, leases, ledger
 from holdfast.workspace import Workspace
 from trust import kit, shop, twins
 
@@ -138,3 +140,57 @@ def test_a_commit_names_nothing_that_a_power_cut_could_take(
     assert kinds >= {"segment", "evidence", "run", "clusters", "cover", "fds", "agreement", "approximate"}
     assert any(name.startswith("values/cover-") and name.endswith(".json") for name in sealed)
     shutil.rmtree(root)
+
+
+def _tree(root: Path) -> dict[str, tuple[int, int]]:
+    """Every file and folder, and when it was last changed."""
+    return {str(p): (p.stat().st_mtime_ns, p.stat().st_ctime_ns) for p in (root, *root.rglob("*"))}
+
+
+@pytest.mark.parametrize("operation", ["check", "check_all in the shop"])
+def test_a_check_needs_no_right_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    """On a read-only workspace it says what it says elsewhere, writes nothing there, and leaves nothing."""
+    root, temporary = tmp_path / "w", tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    inserts, deletes = (kit.table_of(rows) for rows in kit.BATCH)
+    if operation == "check":
+        kit.build(root)
+
+        def check(ws: Workspace) -> Any:
+            return ws.check("people", inserts=inserts, deletes=deletes)
+    else:
+        shop.build(root)
+        batches = {
+            table: {"inserts": shop.table_of(table, new), "deletes": shop.table_of(table, gone)}
+            for table, (new, gone) in shop.BOTH.items()
+        }
+
+        def check(ws: Workspace) -> Any:
+            return ws.check_all(batches)
+
+    with holdfast.open(root, engine="inline") as ws:
+        expected = check(ws).to_dict()
+    before = _tree(root)
+    access = os.access
+    staged = []
+
+    def read_only(path: Any, mode: int) -> bool:
+        return access(path, mode) and not (mode & os.W_OK and Path(path).is_relative_to(root))
+
+    real = leases.held
+
+    def held(folder: Path, base: int) -> Any:
+        staged.append(folder)
+        return real(folder, base)
+
+    monkeypatch.setattr(os, "access", read_only)
+    monkeypatch.setattr(leases, "held", held)
+    with holdfast.open(root, engine="inline") as ws:
+        found = check(ws).to_dict()
+    assert {**found, "elapsed_s": 0} == {**expected, "elapsed_s": 0}
+    assert [folder.is_relative_to(temporary) for folder in staged] == [True]
+    assert _tree(root) == before
+    assert not list(temporary.iterdir())

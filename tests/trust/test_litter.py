@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
+import socket
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,10 +17,10 @@ import pytest
 
 import holdfast
 from holdfast.discovery import inds
-from holdfast.errors import DamagedFileError
+from holdfast.errors import ConflictError, DamagedFileError
 from holdfast.pipeline import relation, values
+from holdfast.storage import leases, litter
 from holdfast.storage import ledger as ledger_module
-from holdfast.storage import litter
 from holdfast.storage.ledger import Ledger
 from holdfast.storage.ledger_rows import SHARED, CommitRow
 from holdfast.workspace import Workspace
@@ -491,3 +494,148 @@ def test_a_copy_of_the_workspace_is_as_good(root: Path, tmp_path: Path) -> None:
         make_old(copy)
         ws.tidy(grace_s=0)
     assert kit.snapshot(copy) == before
+
+
+# -- Jobs that are under way -------------------------------------------------------------------------------
+
+
+def _shop(root: Path) -> None:
+    shop.build(root)
+    (root.parent / "lake").mkdir(exist_ok=True)
+    for name, texts in (("a", "x y z u v w"), ("b", "x y z u v w t")):
+        (root.parent / "lake" / f"{name}.csv").write_text("\n".join(["c", *texts.split()]) + "\n")
+
+
+IN_FLIGHT: dict[str, tuple[Callable[[Path], None], Callable[[Workspace], Any]]] = {
+    "track": (kit.build, lambda ws: ws.track("more", kit.table_of(kit.START))),
+    "apply": (kit.build, lambda ws: kit.apply(ws, kit.BATCH)),
+    "merge": (kit.build, lambda ws: ws.merge("people")),
+    "pin": (kit.build, lambda ws: ws.pin_rule("not(t.id = s.id and t.name != s.name)")),
+    "apply_all": (_shop, lambda ws: shop.apply(ws, shop.BOTH)),
+    "drop": (_shop, lambda ws: ws.drop("parts")),
+    "link": (_shop, lambda ws: ws.link(ws.root.parent / "lake")),
+}
+
+
+def _before_the_commit(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any]) -> list[Any]:
+    """Let something happen just before the next commit; what it said."""
+    said: list[Any] = []
+    append = Ledger.append
+
+    def interrupted(*args: Any, **kwargs: Any) -> int:
+        monkeypatch.setattr(Ledger, "append", append)
+        said.append(act())
+        return append(*args, **kwargs)
+
+    monkeypatch.setattr(Ledger, "append", interrupted)
+    return said
+
+
+@pytest.mark.parametrize("operation", list(IN_FLIGHT))
+def test_a_clock_that_jumps_takes_nothing_from_a_batch_in_flight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    """Its files look two days old to whoever tidies, and no commit names them yet."""
+    root = tmp_path / "w"
+    build, run = IN_FLIGHT[operation]
+    build(root)
+    leftovers = (
+        [path for path in litter_of(root) if path.name.endswith((".arrow", ".roaring"))]
+        if (build is kit.build)
+        else []
+    )
+    make_old(root, 9 * DAY)
+    with holdfast.open(root, engine="inline") as ws, holdfast.open(root, engine="inline") as other:
+
+        def tidy() -> int:
+            now = time.time
+            with monkeypatch.context() as patch:
+                patch.setattr(litter.time, "time", lambda: now() + 2 * DAY)
+                return other.tidy()
+
+        said = _before_the_commit(monkeypatch, tidy)
+        run(ws)
+        assert len(said) == 1
+        # Litter from before the job began goes all the same.
+        assert not [path for path in leftovers if path.exists()]
+        assert ws.verify() > 0
+        assert not leases.under_way(root)
+    kit.snapshot(root)
+
+
+def test_what_a_job_under_way_is_based_on_stays(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another writer replaces the segments that it reads, and a day passes: it is a conflict, not damage."""
+    with holdfast.open(root, engine="inline") as ws, holdfast.open(root, engine="inline") as other:
+        based_on = {ref.name for ref in ws._current("people")[1].files()}
+
+        def merge_and_tidy() -> None:
+            now = time.time
+            other.merge("people")
+            with monkeypatch.context() as patch:
+                patch.setattr(litter.time, "time", lambda: now() + 2 * DAY)
+                other.tidy()
+            assert based_on <= kit.files_of(root)
+
+        _before_the_commit(monkeypatch, merge_and_tidy)
+        with pytest.raises(ConflictError):
+            kit.apply(ws, kit.BATCH)
+        make_old(root)
+        other.tidy(grace_s=0)
+        assert not based_on <= kit.files_of(root)
+        assert kit.apply(ws, kit.BATCH).version == 6
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut"])
+def test_a_commit_names_no_file_that_is_not_there(
+    root: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    before = kit.snapshot(root)
+    files = kit.files_of(root)
+    with holdfast.open(root, engine="inline") as ws:
+        append = ws._append
+
+        def interrupted(*args: Any) -> int:
+            [segment] = [n for n in kit.files_of(root) - files if "/segment-" in n and "staging" not in n]
+            if damage == "gone":
+                (root / segment).unlink()
+            else:
+                os.truncate(root / segment, 10)
+            return append(*args)
+
+        monkeypatch.setattr(ws, "_append", interrupted)
+        with pytest.raises(DamagedFileError, match=r"segment-.* is gone or cut short\. Nothing was applied"):
+            kit.apply(ws, kit.BATCH)
+        monkeypatch.undo()
+        assert kit.snapshot(root) == before
+        assert kit.apply(ws, kit.BATCH).version == 5
+
+
+def test_the_lease_of_a_killed_job_ends_with_it(root: Path) -> None:
+    """Nobody holds its lock. One of another machine counts for a week, because its lock may not be seen."""
+    made = litter_of(root)
+    folder = root / "staging" / "00000000000f"
+    make_old(root, 9 * DAY)
+    (folder / "lease").write_text(json.dumps({"host": "another machine", "base": 0}))
+    os.utime(folder / "lease", (time.time() - 5 * DAY, time.time() - 5 * DAY))
+    with holdfast.open(root, engine="inline") as ws:
+        assert [lease.base for lease in leases.under_way(root)] == [0]
+        ws.tidy()
+        assert (folder / "lease").exists()
+        (folder / "lease").write_text(json.dumps({"host": socket.gethostname(), "base": 4}))
+        assert leases.under_way(root) == []
+        ws.tidy()
+        assert folder.exists(), "something in it was written just now"
+        make_old(root)
+        ws.tidy()
+    assert not [path for path in (*made, folder) if path.exists()]
+
+
+def test_a_lease_lasts_as_long_as_its_job(root: Path) -> None:
+    with holdfast.open(root, engine="inline") as ws, ws._staging(3) as staging:
+        [lease] = leases.under_way(root)
+        assert (lease.folder, lease.base) == (root / staging, 3)
+        assert abs(lease.since - time.time()) < 60
+        make_old(root, 30 * DAY)
+        ws.tidy(grace_s=0)
+        assert (root / staging).is_dir()
+    assert leases.under_way(root) == []

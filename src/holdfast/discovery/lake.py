@@ -37,7 +37,7 @@ from holdfast.pipeline.lake_match import Found, count_dropped, gather_pairs, lin
 from holdfast.pipeline.lake_propose import Proposer, Strategy
 from holdfast.pipeline.lake_read import name_digest, read_lake_unit
 from holdfast.pipeline.lake_sides import let_go
-from holdfast.storage.files import FileRef, unique_name, write_file
+from holdfast.storage.files import FileRef, check_file, unique_name, write_file
 from holdfast.storage.lake import (
     FILTERS,
     FOLDER,
@@ -290,6 +290,9 @@ class LakeWork:
             return state
         with self._phase("merging parts") as progress:
             old = parts[-n:]
+            for ref in (ref for part in old for ref in part.arrays.values()):
+                # What is wrong with them would be right in the new part.
+                check_file(self.root, ref, deep=True, fresh=True)
             files = tuple(f for p in old for f in p.tables), tuple(f for p in old for f in p.columns)
             one = put_together(
                 self.engine,

@@ -89,8 +89,7 @@ def rounded_scores(scores: NDArray[np.floating[Any]]) -> F64:
     >>> rounded_scores(np.array([0.7], np.float32)).tolist()
     [0.7]
     """
-    rounded: F64 = np.round(scores.astype(np.float64), SCORE_DIGITS)
-    return rounded
+    return scores.astype(np.float64).round(SCORE_DIGITS)
 
 
 def reaches(scores: F64, least: float) -> Bool:

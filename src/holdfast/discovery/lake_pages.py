@@ -111,7 +111,7 @@ class RowGroups:
 
     def _guarded(self, i: int, use: Any) -> Any:
         ref = self._refs[i]
-        path = check_file(self._root, ref, deep=True)
+        path = check_file(self._root, ref, deep=True, by_stamp=True)
         try:
             return use(path)
         except (OSError, pa.ArrowException, ValueError, KeyError) as error:

@@ -26,7 +26,7 @@ from holdfast.pipeline import value_tasks
 from holdfast.pipeline.engine import Engine, Progress
 from holdfast.pipeline.value_tasks import Outcome, Setting, part_ref
 from holdfast.storage.bundle import Bundle, unpack, write_bundle
-from holdfast.storage.files import FileRef, unique_name
+from holdfast.storage.files import FileRef, check_file, unique_name
 from holdfast.storage.generator import GeneratorState, RunRef, ValueTable
 from holdfast.storage.runs import ENTRY_BYTES, key_range, write_part
 from holdfast.storage.segments import open_segment
@@ -215,6 +215,8 @@ class Values:
 
     def _merged(self, state: GeneratorState, chosen: Sequence[RunRef]) -> list[RunRef]:
         setting = Setting(state.live(), state.append_only(), np.zeros(1, np.int64), np.empty(0, np.uint32))
+        for ref in (ref for run in chosen for ref in run.files()):
+            check_file(self.root, ref, deep=True, fresh=True)  # what is wrong would be right in the new run
         n_entries, append_only = sum(r.n_entries for r in chosen), chosen[0].append_only
         if self.engine.choose(n_entries, INLINE_MERGE) == "inline":
             whole = value_tasks.merged_range(

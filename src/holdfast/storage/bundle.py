@@ -24,8 +24,8 @@ Arrays = Mapping[str, "NDArray[Any] | pa.Array"]
 class Bundle:
     """The arrays and the metadata of a bundle; NumPy views where the type is a number."""
 
-    def __init__(self, batch: pa.RecordBatch) -> None:
-        self._batch = batch
+    def __init__(self, batch: pa.RecordBatch, file: str = "") -> None:
+        self._batch, self._file = batch, file
         self.meta = {k.decode(): v.decode() for k, v in (batch.schema.metadata or {}).items()}
 
     def __contains__(self, name: str) -> bool:
@@ -38,13 +38,31 @@ class Bundle:
         dtype = np.dtype(values.type.to_pandas_dtype())
         if not len(values):
             return np.empty(0, dtype)
-        view: NDArray[Any] = np.frombuffer(
-            values.buffers()[1], dtype, count=len(values), offset=values.offset * dtype.itemsize
-        )
+        try:
+            view: NDArray[Any] = np.frombuffer(
+                values.buffers()[1], dtype, count=len(values), offset=values.offset * dtype.itemsize
+            )
+        except ValueError as error:
+            raise self._damaged(error) from error
         return view
 
     def arrow(self, name: str) -> pa.Array:
-        return self._batch.column(self._batch.schema.get_field_index(name)).values
+        """An array. Its buffers are as long as it says: Arrow looks at neither when it maps a file."""
+        at = self._batch.schema.get_field_index(name)
+        if at < 0:
+            raise self._damaged(f"it has no {name!r}")
+        try:
+            values = self._batch.column(at).values
+            values.validate()
+        except pa.ArrowInvalid as error:
+            raise self._damaged(error) from error
+        return values
+
+    def _damaged(self, reason: object) -> DamagedFileError:
+        return DamagedFileError(
+            f"the file {self._file!r} of the workspace is damaged: {reason}. Restore it from a backup, or "
+            "rebuild the table with 'holdfast track'."
+        )
 
 
 def _batch(arrays: Arrays, meta: Mapping[str, str]) -> pa.RecordBatch:
@@ -84,12 +102,16 @@ def write_bundle(
     return file.ref
 
 
-def open_bundle(root: Path, ref: FileRef, what: str) -> Bundle:
-    """Open a file written as bundle `what`; a damaged or foreign one is named in the error."""
-    path = check_file(root, ref, deep=True)
+def open_bundle(root: Path, ref: FileRef, what: str, *, partly: bool = False) -> Bundle:
+    """Open a file written as bundle `what`; a damaged or foreign one is named in the error.
+
+    `partly`: the reader looks at some pages, so the stamp of a large file will do. What is read whole, and
+    written again as part of something new, is hashed.
+    """
+    path = check_file(root, ref, deep=True, by_stamp=partly)
     try:
-        bundle = Bundle(pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0))
-    except (pa.ArrowInvalid, pa.ArrowIOError) as error:
+        bundle = Bundle(pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0), ref.name)
+    except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: its metadata are no text
         raise DamagedFileError(f"the file {ref.name!r} of the workspace is no bundle: {error}") from error
     if bundle.meta.get("holdfast") != what:
         raise DamagedFileError(

@@ -10,17 +10,25 @@ names it: one that a crash left behind is litter, never state.
 Cost: xxHash3 runs at memory speed (about 10 GB/s), so the fsync dominates: about 1 ms for the
 file and as much for its folder. A file is hashed once per process; later deep checks cost one
 `stat`, because path, inode, length and modification time together stand for the content.
+
+Stamps. To hash a large file of which a batch needs a few pages would cost more than the batch. So what a
+large file was like when a commit first named it, or when `verify` read it, is noted in `staging/stamps`: its
+length, the time of its last modification, and that of its last change of any kind, which no program can set.
+A file that has its stamp still is opened unread. One that has not (written to, replaced, restored, copied) is
+hashed, so no reader maps a file that a program has altered; what a rotting disk alters behind the file
+system's back is left to `verify` and to merges, which always read. Stamps are no state: lost ones cost time.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import mmap
 import os
 import secrets
 import socket
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -51,6 +59,12 @@ _hashed: dict[tuple[str, int, int, int], str] = {}
 SHARED_STORAGE = (
     "With a cluster a workspace must lie on storage that the driver and all executors reach at the same path."
 )
+STAMPS = f"{STAGING}/stamps"
+# [length, mtime in ns, ctime in ns, checksum]
+Stamp = list[Any]
+# What this process has read last: (path, mtime in ns, inode) of a file of stamps, and name -> stamp.
+_stamps: tuple[tuple[str, int, int], dict[str, Stamp]] = (("", 0, 0), {})
+
 _REPAIR = "Restore it from a backup, or rebuild the table with 'holdfast track'."
 
 
@@ -178,12 +192,12 @@ def write_file(root: Path, name: str, buffers: Iterable[Buffer]) -> FileRef:
     return file.ref
 
 
-def check_file(root: Path, ref: FileRef, *, deep: bool, fresh: bool = False) -> Path:
+def check_file(root: Path, ref: FileRef, *, deep: bool, fresh: bool = False, by_stamp: bool = False) -> Path:
     """The path of a file that is what its reference says, or DamagedFileError.
 
     A shallow check costs one `stat`: the file exists and has its length. A deep one compares the
     checksum too, at most once per process unless `fresh` (bit rot changes no modification time,
-    so an audit must read again).
+    so an audit must read again). With `by_stamp` the stamp of a large file will do, if it has one.
     """
     path = _resolve(root, ref.name)
     descriptor = -1
@@ -197,6 +211,8 @@ def check_file(root: Path, ref: FileRef, *, deep: bool, fresh: bool = False) -> 
         if not deep:
             return path
         checksum = None if fresh else _hashed.get(_key(path, status))
+        if checksum is None and by_stamp and not fresh and ref.length >= _MMAP_FROM:
+            checksum = _stamped(root, ref.name, status)
         if checksum is None:
             descriptor = os.open(path, os.O_RDONLY)
             checksum = _hash(descriptor, status.st_size)
@@ -216,6 +232,82 @@ def check_file(root: Path, ref: FileRef, *, deep: bool, fresh: bool = False) -> 
             f"{checksum}; {ref.checksum} was written. {_REPAIR}"
         )
     return path
+
+
+def needs_stamp(root: Path, ref: FileRef) -> bool:
+    """Whether a file is large, and not known to be as it was when it got its stamp."""
+    if ref.length < _MMAP_FROM:
+        return False
+    try:
+        status = os.stat(_resolve(root, ref.name))
+    except OSError:
+        return False
+    return status.st_size == ref.length and _stamped(root, ref.name, status) != ref.checksum
+
+
+def stamp_files(root: Path, refs: Iterable[FileRef], written: Container[str] = ()) -> None:
+    """Note what large files are like now, so that later processes open them unread.
+
+    Only those that this process has hashed, by writing or by reading them, or that are `written`: just named
+    by a commit, with checksums of their writers. Where it cannot be noted, it is not.
+    """
+    stamps: dict[str, Stamp] = {}
+    for ref in refs:
+        if needs_stamp(root, ref):
+            path = _resolve(root, ref.name)
+            status = os.stat(path)
+            if ref.name in written or _hashed.get(_key(path, status)) == ref.checksum:
+                stamps[ref.name] = _stamp(status, ref.checksum)
+    if stamps:
+        _write_stamps(root, {**_read_stamps(root), **stamps})
+
+
+def forget_stamps(root: Path) -> None:
+    """Remove the stamps of files that are gone."""
+    stamps = _read_stamps(root)
+    live = {name: stamp for name, stamp in stamps.items() if (root / name).exists()}
+    if len(live) < len(stamps):
+        _write_stamps(root, live)
+
+
+def _stamp(status: os.stat_result, checksum: str) -> Stamp:
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, checksum]
+
+
+def _stamped(root: Path, name: str, status: os.stat_result) -> str | None:
+    """The checksum that a file had when it got its stamp; None if it has changed since, or has none."""
+    stamp = _read_stamps(root).get(name)
+    if stamp is None or stamp[:3] != _stamp(status, "")[:3]:
+        return None
+    return str(stamp[3])
+
+
+def _read_stamps(root: Path) -> dict[str, Stamp]:
+    """The stamps of a workspace; read again only if they have been written again."""
+    global _stamps
+    path = root / STAMPS
+    try:
+        status = os.stat(path)
+        version = (os.path.abspath(path), status.st_mtime_ns, status.st_ino)
+        if _stamps[0] != version:
+            stamps = json.loads(path.read_bytes())
+            _stamps = version, {str(k): v for k, v in stamps.items() if isinstance(v, list) and len(v) == 4}
+        return _stamps[1]
+    except (OSError, ValueError, AttributeError):
+        return {}
+
+
+def _write_stamps(root: Path, stamps: dict[str, Stamp]) -> None:
+    """Replace the stamps; of two writers at once one is lost, which costs a later reader time."""
+    path = root / STAMPS
+    under_way = path.with_name(f"{path.name}.{secrets.token_hex(6)}")
+    try:
+        path.parent.mkdir(exist_ok=True)
+        under_way.write_text(json.dumps(stamps), encoding="utf-8")
+        os.replace(under_way, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            under_way.unlink(missing_ok=True)
 
 
 def read_file(root: Path, ref: FileRef) -> bytes:

@@ -305,8 +305,8 @@ def join_arrays(
 
 
 def open_array(root: Path, ref: FileRef) -> NDArray[Any]:
-    """The array of a file as a read-only memory map; the file is checked once in a process."""
-    path = check_file(root, ref, deep=True)
+    """The array of a file as a read-only memory map; it is hashed once in a process, or has its stamp."""
+    path = check_file(root, ref, deep=True, by_stamp=True)
     try:
         found = np.asarray(_loaded(path))  # a plain array over the map: a memmap is slow to slice
         if not 0 <= ref.length - found.nbytes < _HEADER_BYTES:
@@ -354,7 +354,7 @@ def parquet_batches(
 
 @contextmanager
 def _opened_parquet(root: Path, ref: FileRef) -> Iterator[Any]:
-    path = check_file(root, ref, deep=True)
+    path = check_file(root, ref, deep=True, by_stamp=True)
     try:
         with pq.ParquetFile(path) as file:
             yield file

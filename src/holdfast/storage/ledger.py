@@ -490,7 +490,7 @@ class Ledger:
         first, last = run[0].first, max(file.last for file in run)
         blocks = []
         for file in run:
-            with self._open_file(file.path, file.length) as parquet:
+            with self._open_file(file.path, file.length, fresh=True) as parquet:
                 blocks.append(parquet.read(use_threads=False).select(SCHEMA.names).cast(ARROW_SCHEMA))
         block = pa.concat_tables(blocks)
         lost = lost_version(block, first, last)

@@ -13,15 +13,20 @@ holds:
   that long to open its files, and the newest state of every table is always whole. Of a dropped table
   nothing but the covers is needed once the drop is that old;
 - it is no cover that any commit, however old, names: covers are what time travel reads;
-- it was last written `grace_s` seconds ago or earlier. So a batch that is still being computed keeps
-  the files that its commit is going to name, if it takes no longer than that. Hence a day by default;
-  0 is safe only while nobody writes.
+- no job that is under way (`leases.py`) may need it: it was written before the first of them began, and
+  what they are based on was not replaced later. So a batch keeps the files that its commit is going to
+  name, and those that it reads, however long it takes and wherever a clock jumps meanwhile;
+- it was last written `grace_s` seconds ago or earlier, and as long before the first job under way began.
 
-A folder in `staging/` goes when nothing in it has been written for `grace_s` seconds, a table's
-folder when it is old and empty, a marker under way when it is old. The ledger's own files are left
-alone: its history is never cut.
+Hence a day by default; with 0 a reader may lose what it has just looked up.
 
-Files are listed before the ledger is read, so one that was committed in between is known to live. A
+A folder in `staging/` goes when its job is not under way and nothing in it has been written for `grace_s`
+seconds, a table's folder when it is as old as a file would have to be and empty, a marker or a file of
+stamps that was never finished when it is old. The ledger's own files are left alone: its history is
+never cut.
+
+Files are listed first, then the jobs that are under way, then the ledger is read: so a file whose job ended
+in between is named by the ledger, or nobody will ever name it. A
 state is searched for names, not understood: files of a kind that this release does not know are kept.
 If any part of the history cannot be read, nothing is removed. To be killed half-way does no harm.
 
@@ -40,8 +45,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.storage.files import STAGING
+from holdfast.storage.files import STAGING, STAMPS, FileRef, forget_stamps
 from holdfast.storage.format import MARKER
+from holdfast.storage.leases import under_way
 from holdfast.storage.ledger import Ledger
 
 # Files of a table lie in a folder of its own; those of the state that tables share directly in `values/`,
@@ -58,23 +64,31 @@ _COVER = re.compile(r"/(cover|fds|approximate|dcs|nearly)-[^/]+$")
 def remove_litter(root: Path, ledger: Ledger, *, grace_s: float = GRACE_S) -> int:
     """Remove what the rule above lets go; how many files that were."""
     now = time.time()
+    folders = _folders(root / TABLES)
     files = list(_own_files(root))
-    needed = _needed(ledger, now - grace_s) if files else set()
+    jobs = under_way(root)
+    began = min((job.since for job in jobs), default=float("inf"))
+    needed = _needed(ledger, now - grace_s, min((job.base for job in jobs), default=None)) if files else set()
+
+    def old(written: float) -> bool:
+        return now - written >= grace_s and written < began - grace_s
+
     n_removed = 0
     for name, written in files:
-        if name not in needed and now - written >= grace_s:
+        if name not in needed and old(written):
             n_removed += remove_file(root / name)
-    for folder in _folders(root / TABLES):
-        if now - _written(folder) >= grace_s:
+    for folder in folders:
+        if old(_written(folder)):
             with contextlib.suppress(OSError):  # it is not empty
                 folder.rmdir()
     for folder in _folders(root / STAGING):
-        if now - _last_written(folder) >= grace_s:
+        if folder not in [job.folder for job in jobs] and now - _last_written(folder) >= grace_s:
             n_removed += sum(len(names) for _, _, names in os.walk(folder))
             shutil.rmtree(folder, ignore_errors=True)
-    for path in root.glob(f".{MARKER}.*"):
+    for path in (*root.glob(f".{MARKER}.*"), *root.glob(f"{STAMPS}.*")):
         if now - _written(path) >= grace_s:
             n_removed += remove_file(path)
+    forget_stamps(root)
     return n_removed
 
 
@@ -95,13 +109,29 @@ def due(root: Path, every_s: float = TIDY_EVERY_S) -> bool:
     return ago >= every_s
 
 
-def _needed(ledger: Ledger, since: float) -> set[str]:
-    """The files that states name which were some table's newest at or after a time, and all covers."""
+def named_files(state: Any) -> Iterator[FileRef]:
+    """The references to files anywhere in a state."""
+    if isinstance(state, dict):
+        if state.keys() == FileRef("", 0, "").to_dict().keys():
+            yield FileRef.from_dict(state)
+            return
+        state = list(state.values())
+    if isinstance(state, list):
+        for part in state:
+            yield from named_files(part)
+
+
+def _needed(ledger: Ledger, since: float, base: int | None) -> set[str]:
+    """The files that states name which were some table's newest at or after a time, and all covers.
+
+    With a version, also what was the newest at or after that.
+    """
     needed: set[str] = set()
     newest: dict[str, list[str]] = {}
     for commit in ledger.states():
         replaced = newest.pop(commit.table, [])
-        if commit.at is None or commit.at.timestamp() > since:
+        replaced_late = commit.at is None or commit.at.timestamp() > since
+        if replaced_late or (base is not None and commit.version > base):
             needed.update(replaced)
         names = list(_names(commit.state))
         needed.update(name for name in names if _COVER.search(name))

@@ -34,7 +34,7 @@ class RunPart:
     """An open part: memory maps of its arrays."""
 
     def __init__(self, root: Path, ref: FileRef) -> None:
-        bundle = open_bundle(root, ref, "run")
+        bundle = open_bundle(root, ref, "run", partly=True)
         self.keys: U64 = bundle.array("keys")
         self.checks: U32 = bundle.array("checks")
         self._columns = bundle.array("columns")

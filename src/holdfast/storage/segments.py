@@ -46,7 +46,7 @@ from holdfast.storage.codes import (
     texts_differ,
     texts_differ_at,
 )
-from holdfast.storage.files import FileRef, read_file, unique_name, write_file
+from holdfast.storage.files import FileRef, check_file, read_file, unique_name, write_file
 from holdfast.storage.format import Key, text_key
 from holdfast.storage.tables import OrderKey, SegmentRef
 
@@ -73,11 +73,11 @@ class CodeCollisionError(HoldfastError):
 
 
 class Segment:
-    """An open segment: memory maps of its arrays. Opening costs no read but the checksum's first."""
+    """An open segment: memory maps of its arrays. A large one is opened unread."""
 
     def __init__(self, root: Path, ref: SegmentRef, schema: Schema) -> None:
         self.root, self.ref, self.schema = root, ref, schema
-        self._bundle = open_bundle(root, ref.file, "segment")
+        self._bundle = open_bundle(root, ref.file, "segment", partly=True)
         codes = self._bundle.array("codes")
         if len(codes) != len(schema) * ref.n_rows:
             raise DamagedFileError(
@@ -145,7 +145,7 @@ class Segment:
         """(offsets, positions): the rows of each local code of an indexed column."""
         if column not in self._indexes:
             file = next(file for columns, file in self.ref.indexes if column in columns)
-            bundle = open_bundle(self.root, file, "index")
+            bundle = open_bundle(self.root, file, "index", partly=True)
             self._indexes[column] = bundle.array(f"offsets.{column}"), bundle.array(f"positions.{column}")
         return self._indexes[column]
 
@@ -153,7 +153,7 @@ class Segment:
         """An order index that the segment has (`ref.ordered`)."""
         if key not in self._orders:
             file = next(file for keys, file in self.ref.orders if key in keys)
-            bundle = open_bundle(self.root, file, "order")
+            bundle = open_bundle(self.root, file, "order", partly=True)
             name = _order_name(key)
             arrays = (bundle.array(f"{name}.{part}") for part in ORDER_ARRAYS)
             self._orders[key] = OrderIndex(GE, LE if key[2] else GE, *arrays)
@@ -360,6 +360,8 @@ def merge_segments(
     and a pass over the codes. Raises CodeCollisionError when texts share a code, which keyed hashes
     do by chance alone: among a thousand million texts of a column once in forty tables.
     """
+    for segment in segments:  # whatever is wrong with them would be right in the new one
+        check_file(root, segment.ref.file, deep=True, fresh=True)
     keep = [np.flatnonzero(s.live) for s in segments]
     ids = np.concatenate([s.row_ids(k) for s, k in zip(segments, keep, strict=True)])
     order = np.argsort(ids, kind="stable")
