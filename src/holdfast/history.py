@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.errors import UnknownColumnError, UnknownTableError, UsageError, shorten
-from holdfast.model.change import Pair, Pin
+from holdfast.model.change import Pair, Pin, WitnessRow
 from holdfast.model.dependency import KINDS, Dependency, Fd, Ind, Ucc
 from holdfast.model.predicate import Dc
 from holdfast.model.row_rule import RowRule
@@ -114,11 +114,16 @@ def turned_dict(
 
 
 def change_dict(change: ChangeRow) -> dict[str, Any]:
+    reason = change.reason
+    if reason is not None:  # in older versions of a workspace it ends as a line above rows does
+        reason = reason.removesuffix(":").removesuffix(", such as")
     return {
         "change": change.change,
         "dependency": change.dependency,
-        "reason": change.reason,
-        "witnesses": change.witnesses or [],
+        "reason": reason,
+        "witnesses": [
+            [WitnessRow.from_dict(row).to_dict() for row in group] for group in change.witnesses or []
+        ],
     }
 
 
@@ -293,7 +298,12 @@ class Reader:
         return found
 
     def log(self, table: str | None = None) -> list[LogEntry]:
-        """What each version did and changed, oldest first; of a table, what others did to it as well."""
+        """What each version did and changed, oldest first; of a table, what others did to it as well.
+
+        Of a version of several tables, a table's log has its own part: what was done to it, and the changes
+        that are about it. What was done to other tables alone, and changed something about it, is told with
+        their names.
+        """
         commits: dict[int, list[CommitRow]] = {}
         for commit in self.ledger.commits():
             if commit.table != SHARED:
@@ -301,11 +311,16 @@ class Reader:
         if table is not None and not any(c.table == table for rows in commits.values() for c in rows):
             raise UnknownTableError.from_missing(table, self.tables())
         by_version: dict[int, list[ChangeRow]] = {}
-        concerned = set()
         for change in self.ledger.changes():
-            by_version.setdefault(change.version, []).append(change)
-            if table in _tables_of(change):
-                concerned.add(change.version)
+            if table is None or table in _tables_of(change):
+                by_version.setdefault(change.version, []).append(change)
+        if table is not None:
+            parts = {v: [c for c in rows if c.table == table] for v, rows in commits.items()}
+            commits = {
+                version: parts[version] or rows
+                for version, rows in commits.items()
+                if parts[version] or version in by_version
+            }
         return [
             LogEntry(
                 version,
@@ -317,7 +332,6 @@ class Reader:
                 tuple(by_version.get(version, ())),
             )
             for version, rows in commits.items()
-            if table is None or version in concerned or any(c.table == table for c in rows)
         ]
 
     def explain(self, table: str, columns: Sequence[str]) -> Explanation:

@@ -429,6 +429,6 @@ def _change_rows(change: Change) -> list[ChangeRow]:
     rows = []
     for c in change.changes:
         table = c.dependency.dependent.table if isinstance(c.dependency, Ind) else c.dependency.table
-        witnesses = [[r.to_dict() for r in group] for group in c.witnesses] or None
+        witnesses = [[r.stored() for r in group] for group in c.witnesses] or None
         rows.append(ChangeRow(table, c.dependency.kind, c.event, c.dependency.to_dict(), c.reason, witnesses))
     return rows

@@ -515,7 +515,7 @@ DEPENDENCIES: Mapping[str, list[Answer]] = {
 
 
 def _row(number: int, **values: Any) -> Answer:
-    return {"row": number, "values": values}
+    return {"row": f"{number >> 32}.{number & 0xFFFFFFFF}", "values": values}
 
 
 def log() -> list[Answer]:
@@ -526,11 +526,11 @@ def log() -> list[Answer]:
         _row(3987, order_id=13988, invoice="R24-004488", placed_at="2024-03-30T15:35:00", **same),
         _row(2**32 + 3, order_id=2**53 + 1, invoice="R24-004488", placed_at="2024-03-31T09:51:00", **same),
     ]
-    gone = "is unique now; its duplicates are gone, such as:"
+    gone = "is unique now; its duplicates are gone"
     changes = {
         3: [("appeared", key, gone, [pair]), ("implied", wider, "[invoice] alone is a key now", [])],
         2: [
-            ("broke", key, "is no longer unique:", [pair]),
+            ("broke", key, "is no longer unique", [pair]),
             ("appeared", wider, "is minimal now that [invoice] broke", []),
         ],
         1: [("appeared", d, "", []) for kind in DEPENDENCIES.values() for d in kind],
@@ -538,6 +538,8 @@ def log() -> list[Answer]:
     entries = []
     for version, action, inserted, deleted in ((3, "apply", 0, 1), (2, "apply", 5, 0), (1, "track", 4000, 0)):
         own = {"table": "orders", "n_inserted": inserted, "n_deleted": deleted, "n_rows": 4004, "n_keys": 4}
+        if version == 2:  # a batch to another table that changed something about this one
+            own = {"table": "customers", "n_inserted": 5, "n_deleted": 0, "n_rows": 771, "n_keys": 1}
         entries.append(
             {
                 "version": version,

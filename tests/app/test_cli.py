@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 import holdfast
 from app.shell import Shell
 from holdfast.app import cli
+from holdfast.app.explorer.api import Explorer
 
 ROWS = "name,phone,age\nLee,345,20\nPayne,245,30\nLee,234,30\n"
 BREAKS_PHONE = "name,phone,age\nPayne,245,31\n"
@@ -462,6 +464,76 @@ def test_apply_says_which_rows_break_inclusions(shop: Shell) -> None:
     )
     about = shop("log", "--table", "customers").out  # what a batch to orders did to it is told as well
     assert [line.split()[1] for line in about.splitlines() if line.startswith("version")] == ["1", "2", "4"]
+
+
+def test_text_and_json_name_the_same_rows(shop: Shell) -> None:
+    bad = shop.file("b.csv", BAD_ORDERS)
+    told, document = (
+        shop("check", "orders", "--inserts", bad),
+        shop("check", "orders", "--inserts", bad, "--json"),
+    )
+    names = {row["row"] for c in document.json()["changes"] for group in c["witnesses"] for row in group}
+    assert names == {"1.0", "1.1"}
+    assert all(f"      {name}  " in told.out for name in names)
+    shop("apply", "orders", "--inserts", bad)
+    twice = shop.file("t.csv", "nr,customer,ship_to\n6,101,101\n")
+    shop("apply", "orders", "--inserts", twice)
+    for ask in (["explain", "orders", "nr"], ["explain", "orders", "customer", "--in", "customers.id"]):
+        told = shop(*ask)
+        rows = rows_in(shop(*ask, "--json").json())
+        assert rows
+        assert all(f"  {name}  " in told.out for name in rows)
+    assert rows_in(shop("log", "--json").json()) == {"1.0", "1.1", "2.0"}
+
+
+def rows_in(document: Any) -> set[Any]:
+    """The names of all rows in a JSON document."""
+    if isinstance(document, list):
+        return {name for item in document for name in rows_in(item)}
+    if not isinstance(document, dict):
+        return set()
+    own = {document["row"]} if "values" in document and "row" in document else set()
+    return own | rows_in(list(document.values()))
+
+
+def test_reasons_are_whole_sentences(shop: Shell) -> None:
+    twice = shop.file("t.csv", "nr,customer,ship_to\n1,101,103\n")
+    change = shop("apply", "orders", "--inserts", twice, "--json").json()
+    gone = shop("apply", "orders", "--deletes", twice, "--json").json()
+    logged = [c for e in shop("log", "--json").json()["log"] for c in e["changes"]]
+    for c in (*change["changes"], *gone["changes"], *logged):
+        assert not c["reason"].endswith((":", ",", "such as"))
+    assert {c["reason"] for c in change["changes"]} >= {"is no longer unique"}
+    assert "is unique now; its duplicates are gone, such as:\n" in shop("explain", "orders", "nr").out
+
+
+def test_the_log_of_a_table_has_its_part_of_each_version(shop: Shell) -> None:
+    """Of versions of several tables: neither what was done to the others, nor what holds in them."""
+    for table, n_rows in (("orders", 5), ("customers", 4)):
+        [entry] = shop("log", "--table", table, "--json").json()["log"]
+        assert [(t["table"], t["n_rows"]) for t in entry["tables"]] == [(table, n_rows)]
+        assert (entry["table"], entry["n_rows"]) == (table, n_rows)
+        kinds = {c["dependency"]["kind"]: c["dependency"] for c in entry["changes"]}
+        assert kinds["ucc"]["table"] == table
+        assert "ind" in kinds
+    # A batch to another table that breaks an inclusion in this one: told under that table's name.
+    shop("apply", "orders", "--inserts", shop.file("b.csv", BAD_ORDERS))
+    with holdfast.open(shop.folder / "my.hold", engine="inline") as ws:
+        newest = Explorer(ws).answer("workspace/log", {"table": "customers"})["entries"][0]
+    assert [(t["table"], t["n_rows"]) for t in newest["tables"]] == [("orders", 7)]
+    assert {c["dependency"]["kind"] for c in newest["changes"]} == {"ind"}
+    assert newest["n_changes"] == len(newest["changes"]) == 2
+
+
+def test_links_in_a_pipe_are_bounded(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    files = [shell.file(f"t{n}.csv", "id\n1\n2\n3\n") for n in range(6)]
+    assert shell("track-all", *files, "--kinds", "ucc,ind").code == 0
+    short, whole = shell("links").out.splitlines(), shell("links", "--all").out.splitlines()
+    assert short[0] == "0 foreign keys among 30 candidates (version 1)"
+    assert sum(" -> " in line for line in short) == 10
+    assert short[-1] == "  ... and 20 more; all with --all or --json"
+    assert sum(" -> " in line for line in whole) == 30
 
 
 def test_apply_all_is_one_version(shop: Shell) -> None:

@@ -723,7 +723,11 @@ def test_tracked_tables_with_what_holds_and_their_history(visit: Visit) -> None:
     expect(entries.first.locator(".sample tbody tr")).to_have_count(2)
     expect(entries.first.locator(".sample")).to_contain_text("9007199254740993")  # 2^53 + 1, to the digit
     expect(entries.first.locator(".sample")).to_contain_text("1.3")
+    expect(entries.first.locator("summary")).to_contain_text("1, now 4,004 rows")
+    expect(entries.first.locator("summary")).not_to_contain_text("orders")
     expect(entries.nth(1)).to_contain_text("batch night-2")
+    # A row count of another table comes with its name.
+    expect(entries.nth(1).locator("summary")).to_contain_text(re.compile(r"customers: \+5 .0, now 771 rows"))
     entries.nth(2).locator("summary").click()
     expect(entries.nth(2)).to_contain_text("not(t.zip = s.zip and t.city != s.city)")
     expect(entries.nth(2)).to_contain_text("and 70 more changes")

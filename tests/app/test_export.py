@@ -29,12 +29,14 @@ from holdfast.app.export import (
     to_mermaid,
     to_sql,
 )
+from holdfast.app.export.checks import checks_of, to_checks
 from holdfast.app.export.dbt import needs_quotes
 from holdfast.app.export.model import creation_order
 from holdfast.app.export.names import fit
 from holdfast.app.export.sql import DialectName, quoted, sql_type
 from holdfast.app.export.yaml import scalar
 from holdfast.model.dependency import Side
+from holdfast.model.row_rule import RowRule
 from holdfast.model.schema import Column, Schema, Type
 
 NAN = float("nan")
@@ -561,6 +563,22 @@ def test_dbt_warns_of_what_does_not_quite_hold_and_splits_what_is_wide() -> None
 """
         in text
     )
+
+
+def test_no_nul_of_a_name_is_written() -> None:
+    nul = table("t", {"a\0": "int", "b\0": "float", "c": "int"}, ("a\0",), ("c", "b\0"), primary=("a\0",))
+    model = Model(1, (nul,), (link("t", "c", "t", ("a\0",), error=0.1), link("t", ("b\0",), "t", "c")))
+    rules = [RowRule("t", "a\0", "<", "b\0"), RowRule("t", "a\0", "<", "c", error=0.1, n_exceptions=1)]
+    texts = [to_dbt(model, all_keys=True)]
+    for dialect in DIALECTS:
+        texts.append(to_sql(model, dialect, all_keys=True, checks=checks_of(model, rules, dialect)))
+        texts.append(to_checks(model, rules, dialect))
+    for text in texts:
+        assert "\0" not in text
+    # A dbt test would hand the escaped name on to a database.
+    code = [line for line in texts[0].split("\n") if not line.lstrip().startswith("#")]
+    assert not any(r"\x00" in line for line in code)
+    assert r"columns left out, as dbt cannot name them: ['a\x00', 'b\x00']" in texts[0]
 
 
 def test_dbt_leaves_out_what_it_cannot_name() -> None:

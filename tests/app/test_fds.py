@@ -539,7 +539,7 @@ def printed(change: Change, *, terminal: bool = False, width: int | None = None)
 def test_long_held_ones_come_first() -> None:
     rows = pair(a=(1, 1), b=(2, 3), c=(4, 4), d=(5, 6))
     changes = [
-        DependencyChange("broke", Fd("t", ("a",), "b"), "does not hold any more:", (rows,), held=1),
+        DependencyChange("broke", Fd("t", ("a",), "b"), "does not hold any more", (rows,), held=1),
         DependencyChange("broke", Fd("t", ("c",), "d"), "does not hold any more", held=12),
         DependencyChange("broke", Fd("t", ("a",), "d"), "does not hold any more", held=3),
     ]
@@ -612,7 +612,7 @@ def test_names_are_shown_and_never_interpreted(evil: str, terminal: bool) -> Non
     ranked = RankedFd(fd, 0.5, (f"follows from the key [{evil}]",), (evil,), True, 1, 1, 0.5, 1.0, 1, 0)
     history = FdHistory(fd, (Spell(1, 2),), 3, 2, 0, 5, 5, False, None)
     broke = DependencyChange(
-        "broke", fd, "does not hold any more:", (pair(**{evil: (evil, evil), "b": (1, 2)}),)
+        "broke", fd, "does not hold any more", (pair(**{evil: (evil, evil), "b": (1, 2)}),)
     )
     report.print_fds(paper, evil, [fd], version=1, n_rows=2, evidence="counted evidence", max_lhs=None)
     report.print_ranking(paper, evil, Ranking((ranked,), 1, 1, 0, 1), version=1)

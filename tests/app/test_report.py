@@ -55,7 +55,7 @@ def printed(change: Change, *, terminal: bool = False, width: int | None = None)
 def test_names_and_cells_are_shown_and_never_interpreted(evil: str, terminal: bool) -> None:
     name = f"c{evil}"
     broke = DependencyChange(
-        "broke", Ucc("t", (name,)), "is no longer unique:", (pair(**{name: (evil, evil)}),)
+        "broke", Ucc("t", (name,)), "is no longer unique", (pair(**{name: (evil, evil)}),)
     )
     text = printed(a_change(broke), terminal=terminal, width=200)
     plain = ANSI.sub("", text)
@@ -113,7 +113,7 @@ def test_a_terminal_shows_the_first_keys_of_a_long_cover_unless_asked() -> None:
 
 def test_changes_by_the_same_rows_stand_together() -> None:
     rows = pair(a=(1, 1), b=(2, 2), c=(3, 4))
-    changes = [DependencyChange("broke", Ucc("t", (c,)), "is no longer unique:", (rows,)) for c in "ab"]
+    changes = [DependencyChange("broke", Ucc("t", (c,)), "is no longer unique", (rows,)) for c in "ab"]
     assert printed(a_change(*changes)).splitlines()[1:] == [
         "  broke: 2 keys",
         "    [a]",
@@ -204,7 +204,7 @@ def test_many_rows_and_many_inclusions_are_counted() -> None:
 def test_keys_and_inclusions_of_several_tables() -> None:
     tables = (TableChange("t", 1, 0, 4, 2), TableChange("a,b", 1, 0, 4, None))
     changes = (
-        DependencyChange("broke", Ucc("t", ("k",)), "is no longer unique:"),
+        DependencyChange("broke", Ucc("t", ("k",)), "is no longer unique"),
         broken(ind("t.x", "a,b.id"), "misses 1 value"),
         DependencyChange("appeared", ind("a,b.id", "t.x"), "holds now"),
     )
@@ -213,7 +213,7 @@ def test_keys_and_inclusions_of_several_tables() -> None:
         "t: +1 -0 rows, now 4 rows, 2 minimal keys",
         "'a,b': +1 -0 rows, now 4 rows, 4 inclusions in the workspace (version 3, 0.10 s)",
         "  broke: 1 key",
-        "    t[k] is no longer unique:",
+        "    t[k] is no longer unique",
         "  broke: 1 inclusion",
         "    t[x] in 'a,b'[id] misses 1 value",
         "  appeared: 1 inclusion",
@@ -320,7 +320,7 @@ def test_links_show_the_weightiest_reasons() -> None:
     ]
 
 
-def test_a_terminal_shows_the_first_candidates_that_are_not_proposed() -> None:
+def test_the_first_candidates_that_are_not_proposed_are_shown_and_the_others_counted() -> None:
     linkage = Linkage(tuple(a_link(i) for i in range(15)), {})
 
     def shown(*, terminal: bool, everything: bool) -> str:
@@ -329,12 +329,12 @@ def test_a_terminal_shows_the_first_candidates_that_are_not_proposed() -> None:
         report.print_links(page, linkage, version=7, everything=everything)
         return ANSI.sub("", file.getvalue())
 
-    first = shown(terminal=True, everything=False)
-    assert "t[c9]" in first
-    assert "t[c10]" not in first
-    assert "... and 5 more" in first
-    assert "t[c14]" in shown(terminal=True, everything=True)
-    assert "t[c14]" in shown(terminal=False, everything=False)
+    for terminal in (True, False):
+        first = shown(terminal=terminal, everything=False)
+        assert "t[c9]" in first
+        assert "t[c10]" not in first
+        assert "... and 5 more; all with --all" in " ".join(first.split())
+        assert "t[c14]" in shown(terminal=terminal, everything=True)
 
 
 def test_reasons_that_are_wrapped_stand_behind_their_points() -> None:
@@ -386,7 +386,7 @@ def test_witnesses_fit_the_terminal() -> None:
 
 def test_a_change_whose_rows_have_no_values_names_them() -> None:
     rows = (WitnessRow(5, {}), WitnessRow((2 << 32) + 1, {}))
-    text = printed(a_change(DependencyChange("broke", Ucc("t", ("a",)), "is no longer unique:", (rows,))))
+    text = printed(a_change(DependencyChange("broke", Ucc("t", ("a",)), "is no longer unique", (rows,))))
     assert "rows 0.5 and 2.1" in text
 
 

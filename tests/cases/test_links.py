@@ -6,15 +6,19 @@ hundred rows; facts, keys and inclusions are counted from the rows, by definitio
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, permutations
+from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import holdfast
 from holdfast.discovery.links import ColumnFacts, Linkage, rank_links
 from holdfast.discovery.name_similarity import Names
 from holdfast.model.dependency import Ind, Side
@@ -549,6 +553,86 @@ def test_partial_inclusions_link_too_but_less() -> None:
     assert "2 values of contacts.account_id (1.4 %) are missing in accounts.id" in reason(
         linkage, name, "error"
     )
+
+
+def column(table: str, name: str, n_rows: int, n_distinct: int, low: float, high: float) -> ColumnFacts:
+    return ColumnFacts(table, name, 0, "number", n_rows, n_rows, n_distinct, low, high, True, None)
+
+
+def only_link(child: ColumnFacts, parent: ColumnFacts, **measures: Any) -> tuple[Linkage, str]:
+    ind = Ind(Side(child.table, (child.column,)), Side(parent.table, (parent.column,)), **measures)
+    return rank_links([child, parent], {}, [ind]), f"{ind.dependent} -> {ind.referenced}"
+
+
+def test_a_range_that_goes_beyond_the_parents_does_not_agree() -> None:
+    parent = column("films", "id", 3503, 3503, 1, 3503)
+    child = column("rentals", "film_id", 9000, 3000, 1, 999_999)
+    linkage, link = only_link(child, parent, error=0.001, missing_values=3)
+    told = reason(linkage, link, "range")
+    assert told == "the range 1..999999 of rentals.film_id goes beyond; films.id has 1..3503: +0.0"
+    assert "3 values of rentals.film_id (0.1 %) are missing in films.id" in reason(linkage, link, "error")
+    # What is known of the part inside still counts: nothing below 3000 is referred to.
+    corner = column("rentals", "film_id", 9000, 400, 3000, 999_999)
+    linkage, link = only_link(corner, parent, error=0.01, missing_values=1)
+    assert "leaves much of the range unused" in reason(linkage, link, "range")
+    assert "1 value of rentals.film_id (1.0 %) is missing in films.id" in reason(linkage, link, "error")
+    # Within the parent's range it agrees, whatever is missing there.
+    linkage, link = only_link(replace(child, high=3500.0), parent, error=0.001, missing_values=3)
+    assert "1..3500 of rentals.film_id agrees" in reason(linkage, link, "range")
+
+
+def test_a_sequence_that_is_longer_is_not_said_to_be_inside() -> None:
+    parent, child = column("a", "id", 400, 400, 1, 400), column("b", "n", 900, 900, 1, 900)
+    linkage, link = only_link(child, parent, error=0.55, missing_values=500)
+    assert "1..900 of b.n and 1..400 of a.id overlap by chance" in reason(linkage, link, "sequence")
+
+
+def test_what_is_half_missing_may_be_there_by_accident() -> None:
+    """Every second integer is a key: of other integers half are found there by chance, and not all."""
+    parent, child = column("a", "id", 500, 500, 7, 1006), column("b", "n", 900, 300, 9, 1000)
+    linkage, link = only_link(child, parent)
+    assert "b.n is not in it by accident" in reason(linkage, link, "chance")
+    linkage, link = only_link(child, parent, error=0.5, missing_values=150)
+    assert reason(linkage, link, "chance") == ""
+    linkage, link = only_link(child, parent, error=0.05, missing_values=15)
+    assert "95.0 % of b.n are not in it by accident" in reason(linkage, link, "chance")
+
+
+def test_columns_that_are_nearly_the_same_are_not_called_the_same() -> None:
+    a, b = column("a", "id", 100, 100, 1, 100), column("b", "id", 100, 100, 1, 101)
+    c = replace(column("b", "x", 100, 7, 1, 7), position=1)
+    inds = [
+        Ind(Side("b", ("id",)), Side("a", ("id",)), error=0.01, missing_values=1),
+        Ind(Side("a", ("id",)), Side("b", ("id",))),
+    ]
+    for link in ("b[id] -> a[id]", "a[id] -> b[id]"):
+        assert "have nearly the same values" in reason(rank_links([a, b, c], {}, inds), link, "mutual")
+        whole = [replace(ind, error=0.0, missing_values=0) for ind in inds]
+        assert "have the same values" in reason(rank_links([a, b, c], {}, whole), link, "mutual")
+
+
+def test_ranges_are_those_of_live_rows_in_one_unit(tmp_path: Path) -> None:
+    days = [dt.date(2024, 1, 1) + dt.timedelta(n) for n in range(40)]
+    stamps = [dt.datetime(2024, 1, 1) + dt.timedelta(n) for n in range(40)]
+    parents = pa.table({"day": days, "at": pa.array(stamps, pa.timestamp("s")), "nr": range(1, 41)})
+    twice = [*range(40), *range(40)]
+    children = pa.table(
+        {
+            "day": [days[n] for n in twice],
+            "at": pa.array([stamps[n] for n in twice], pa.timestamp("ns")),
+            "nr": [n + 1 for n in twice],
+        }
+    )
+    odd = pa.table({"day": [days[0]], "at": pa.array([stamps[0]], pa.timestamp("ns")), "nr": [999_999]})
+    ws = holdfast.open(tmp_path / "w", engine="inline")
+    ws.track_all({"p": parents, "c": pa.concat_tables([children, odd])}, kinds=("ucc", "ind"))
+    ws.apply("c", deletes=odd)
+    linkage = ws.links()
+    assert "the range 1..40 of c.nr agrees" in reason(linkage, "c[nr] -> p[nr]", "range")
+    day = reason(linkage, "c[day] -> p[day]", "range")
+    assert "the range 2024-01-01..2024-02-09 of c.day agrees" in day
+    assert "p.day has 2024-01-01..2024-02-09" in day
+    assert "the range (40 timestamps) of c.at agrees" in reason(linkage, "c[at] -> p[at]", "range")
 
 
 def test_names_that_say_nothing() -> None:

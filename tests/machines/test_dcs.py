@@ -414,7 +414,7 @@ class Dcs(Fds):
             assert any(predicates.implies(less, dc) for less in broke), dc
 
     def check_event(self, c: DependencyChange, rows: list[Row], old: list[Row]) -> None:
-        assert c.reason
+        assert c.reason.rstrip(":, ") == c.reason != ""
         assert isinstance(c.dependency, Dc)
         named = _named(c.dependency)
         assert bool(self.violating(rows, named)) == (c.event == "broke")

@@ -384,7 +384,7 @@ class Fds(Keys):
         self.fold_in(table, told)
 
     def check_event(self, c: DependencyChange, rows: list[Row], old: list[Row]) -> None:
-        assert c.reason
+        assert c.reason.rstrip(":, ") == c.reason != ""
         assert self.holds(rows, _named(c.dependency)) == (c.event != "broke")
         if c.event == "broke":
             assert c.witnesses

@@ -610,7 +610,7 @@ class Inds(RuleBasedStateMachine):
         assert {s for s, c in by_sides.items() if c.event == "appeared"} == new - old
         assert {s for s, c in by_sides.items() if c.event != "appeared"} == old - new
         for sides, c in by_sides.items():
-            assert c.reason
+            assert c.reason.rstrip(":, ") == c.reason != ""
             if len(sides[0][1]) == 1:
                 pair = _columns(c.dependency)
                 assert pair not in after.partial or _inclusion(c.dependency) == after.partial[pair]

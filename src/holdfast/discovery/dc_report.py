@@ -64,12 +64,12 @@ def _exact(table: str, before: DcState, after: DcState, old: Relation, new: Rela
     shown = witness_pairs(_proving(left[refuted], after.came), new, [d.columns for d in broken])
     errors = _errors(after, left[refuted], new.n_rows)
     changes = [
-        DependencyChange("broke", replace(d, error=e), f"{_broken_text(e, after)}{':' if w else ''}", w)
+        DependencyChange("broke", replace(d, error=e), _broken_text(e, after), w)
         for d, e, w in zip(broken, errors, shown, strict=True)
     ]
     named = dcs_of(table, space, entered[fresh])
     shown = witness_pairs(_proving(entered[fresh], after.went), old, [d.columns for d in named])
-    gone = "holds now; rows that violated it are gone, such as:"
+    gone = "holds now; rows that violated it are gone"
     changes += [
         DependencyChange("appeared", d, gone if w else "holds now", w)
         for d, w in zip(named, shown, strict=True)

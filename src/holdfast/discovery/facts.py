@@ -19,6 +19,8 @@ from holdfast.storage.identity import domain, identities
 from holdfast.storage.segments import Segment, open_segment, row_hashes
 
 U64 = NDArray[np.uint64]
+Bool = NDArray[np.bool_]
+_MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 
 
 def column_facts(
@@ -26,8 +28,8 @@ def column_facts(
 ) -> list[ColumnFacts]:
     """The facts of the columns of a table that take part in inclusions.
 
-    Counts are exact. Ranges and lengths are those of the dictionaries, which still have the values of
-    deleted rows until segments are merged. Cost: a pass over the dictionaries, none over rows.
+    All of them are about live rows. Cost: a pass over the dictionaries, and one over the codes of segments
+    with deleted rows, whose dictionaries still have the values of these.
     """
     distinct, rows = pairs.of_columns(state.next_id)
     segments = [open_segment(relation.root, s, relation.schema) for s in relation.segments if s.n_live]
@@ -35,7 +37,8 @@ def column_facts(
     for column_id, name in zip(table.ids, table.columns, strict=True):
         c = relation.schema.names.index(name)
         type_ = relation.schema.types[c]
-        low, high, integers = _range(segments, c, type_)
+        used = [_used(s, c) for s in segments]
+        low, high, integers = _range([s.dictionary(c)[u] for s, u in zip(segments, used, strict=True)], type_)
         as_text = table.as_text and type_.family != "text"
         found.append(
             ColumnFacts(
@@ -49,17 +52,27 @@ def column_facts(
                 low=low,
                 high=high,
                 integers=integers,
-                mean_length=None if as_text else _mean_length(segments, c),
+                mean_length=None if as_text else _mean_length(segments, used, c),
             )
         )
     return found
 
 
-def _range(segments: Sequence[Segment], c: int, type_: Type) -> tuple[float | None, float | None, bool]:
+def _used(segment: Segment, c: int) -> Bool | slice:
+    """Which entries of a column's dictionary live rows have: a mask, or a slice if no row is deleted."""
+    if not segment.ref.n_deleted:
+        return slice(None)
+    used = np.zeros(len(segment.dictionary(c)) + 1, dtype=np.bool_)
+    used[segment.codes[c][segment.live]] = True
+    found: Bool = used[1:]
+    return found
+
+
+def _range(dictionaries: Sequence[U64], type_: Type) -> tuple[float | None, float | None, bool]:
     """(low, high, integers) of an ordered column; codes are in the order of the values."""
     if type_.hashed:
         return None, None, False
-    filled = [s.dictionary(c) for s in segments if len(s.dictionary(c))]
+    filled = [d for d in dictionaries if len(d)]
     if not filled:
         return None, None, False
     low = min(_numbers(d[:1], type_)[0] for d in filled)
@@ -81,18 +94,25 @@ def _numbers(codes: U64, type_: Type) -> NDArray[np.float64]:
         return encode.floats_of_codes(codes)
     if type_.family in ("uint", "bool"):
         return codes.astype(np.float64)
+    if type_.unit:  # inclusions do not ask for the unit of a clock
+        return encode.ints_of_codes(codes).astype(np.float64) * _MICROSECONDS[type_.unit]
     return encode.ints_of_codes(codes).astype(np.float64) / 10.0**type_.scale
 
 
-def _mean_length(segments: Sequence[Segment], c: int) -> float | None:
-    ends = _text_ends(segments, c)
-    return sum(int(e[-1] - e[0]) for e in ends) / sum(len(e) - 1 for e in ends) if ends else None
+def _mean_length(segments: Sequence[Segment], used: Sequence[Bool | slice], c: int) -> float | None:
+    lengths = [
+        np.diff(ends)[of_live_rows]
+        for segment, of_live_rows in zip(segments, used, strict=True)
+        for ends in _text_ends([segment], c)
+    ]
+    total = sum(map(len, lengths))
+    return float(sum(part.sum() for part in lengths) / total) if total else None
 
 
 def _text_ends(segments: Sequence[Segment], c: int) -> list[NDArray[np.int64]]:
     """Where the texts of a column's dictionaries begin and end, in bytes; n + 1 numbers for n texts."""
-    found = [t for s in segments if (t := s.texts(c)) is not None and len(t)]
-    return [np.frombuffer(t.buffers()[1], np.int64)[t.offset : t.offset + len(t) + 1] for t in found]
+    texts = [t for s in segments if (t := s.texts(c)) is not None and len(t)]
+    return [np.frombuffer(t.buffers()[1], np.int64)[t.offset : t.offset + len(t) + 1] for t in texts]
 
 
 def longest_values(relation: Relation) -> dict[str, int]:

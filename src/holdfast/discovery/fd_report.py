@@ -86,7 +86,7 @@ def _exact(table: str, before: FdState, after: FdState, old: Relation, new: Rela
     named = _named(table, names, left[refuted], left_rhs[refuted])
     shown = witness_pairs(pairs, new, [(*d.lhs, d.rhs) for d in named])
     broke = [
-        DependencyChange("broke", replace(d, error=e), f"{_broken_text(e, after)}{':' if w else ''}", w)
+        DependencyChange("broke", replace(d, error=e), _broken_text(e, after), w)
         for d, e, w in zip(named, errors, shown, strict=True)
     ]
     inner = _named(table, names, after.cover.masks[narrower], left_rhs[kept])
@@ -102,7 +102,7 @@ def _exact(table: str, before: FdState, after: FdState, old: Relation, new: Rela
     pairs = _proving(entered[fresh], entered_rhs[fresh], after.went)
     named = _named(table, names, entered[fresh], entered_rhs[fresh])
     shown = witness_pairs(pairs, old, [(*d.lhs, d.rhs) for d in named])
-    gone = "holds now; rows that violated it are gone, such as:"
+    gone = "holds now; rows that violated it are gone"
     appeared = [
         DependencyChange("appeared", d, gone if w else "holds now", w)
         for d, w in zip(named, shown, strict=True)

@@ -85,10 +85,10 @@ class Choice:
         self._candidates = candidates
         self._n_columns = Counter(table for table, _ in facts)
         self._subjects = {column: names.subject(*column) or () for column in facts}
-        self._included: dict[Column, set[Column]] = defaultdict(set)
+        self._errors: dict[Column, dict[Column, float]] = defaultdict(dict)  # child -> parent -> error
         for c in candidates:
             if c.unary:
-                self._included[c.columns[0]].add(c.columns[1])
+                self._errors[c.columns[0]][c.columns[1]] = c.ind.error
         # Pairs of columns that refer to one row: (child, parent) -> pairs that hold together with it
         self._together: dict[tuple[Column, Column], set[tuple[Column, Column]]] = defaultdict(set)
         for c in candidates:
@@ -160,11 +160,10 @@ class Choice:
         """A parent that refers on to another one, which is a parent as well: rather that one."""
         child, parent = c.columns
         root = self._parents.get(parent)
-        if root is None or root not in self._included[child]:
+        if root is None or root not in self._errors[child]:
             return None
-        text = (
-            f"{written(c.parent)} itself refers to {'.'.join(root)}, and {written(c.child)} is included there"
-        )
+        included = f"{_nearly(self._errors[child][root])}included there"
+        text = f"{written(c.parent)} itself refers to {'.'.join(root)}, and {written(c.child)} is {included}"
         return Reason("chained", CHAINED, 1.0, text)
 
     def _consensus(self, c: Candidate) -> Reason | None:
@@ -197,13 +196,14 @@ class Choice:
     def _mutual(self, c: Candidate) -> Reason | None:
         """Two keys with the same values: the table with more columns is rather the one that is extended."""
         child, parent = c.columns
-        if not c.unique or child not in self._included[parent]:
+        if not c.unique or child not in self._errors[parent]:
             return None
         more = self._n_columns[parent[0]] - self._n_columns[child[0]]
         if more == 0:
             return None
         wide, narrow = (parent[0], child[0]) if more > 0 else (child[0], parent[0])
-        text = f"both columns have the same values, but {wide} has more columns than {narrow}"
+        nearly = _nearly(c.ind.error + self._errors[parent][child])
+        text = f"both columns have {nearly}the same values, but {wide} has more columns than {narrow}"
         return Reason("mutual", MUTUAL, 1.0 if more > 0 else -1.0, text)
 
     def _copied(self, c: Candidate) -> Reason | None:
@@ -263,13 +263,19 @@ class Rules:
             while node != start and node in self._parents:
                 node = self._parents[node]
             if node == start:
-                return Reason("circle", -max(c.points, 0.0), 1.0, f"{there} itself refers to {here}")
+                direct = self._parents.get(c.columns[1]) == start
+                text = f"{there} itself refers to {here}" + ("" if direct else ", by way of others")
+                return Reason("circle", -max(c.points, 0.0), 1.0, text)
         elif not c.minimal:
             own = _mapping(c.ind)
             if any(short < own for short in self._shortest[c.child.table, c.parent.table]):
                 text = f"fewer columns are enough to refer to {c.parent.table}"
                 return Reason("implied", -max(c.points, 0.0), 1.0, text)
         return None
+
+
+def _nearly(error: float) -> str:
+    return "nearly " if error > 0 else ""
 
 
 def column_pairs(ind: Ind) -> Iterator[tuple[Column, Column]]:

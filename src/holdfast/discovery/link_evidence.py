@@ -7,10 +7,12 @@ about chance:
 
 - *Range.* A reference draws its values from the whole of the parent. If its d distinct values leave the
   top share g of the parent's range unused, that had a probability of (1 - g)**d. A counter 1..50 in keys
-  1..20000 sits in the lowest corner.
+  1..20000 sits in the lowest corner. If some values are missing in the parent, and so the child's range goes
+  beyond the parent's, nobody knows where the others lie: then the ranges do not speak for the link.
 - *Sequence.* Two counters that start at 0 or 1 are included in each other whatever they count.
 - *Chance.* Values of a sparse key (every fourth integer, codes of five letters) are not hit by accident: with
-  density q, d values are all hit with probability q**d. A parent without gaps proves nothing by itself.
+  density q, d values are all hit with probability q**d, and a share f of them with at most exp(-d * KL(f|q))
+  (Chernoff). A parent without gaps proves nothing by itself.
 
 Pure functions of a few numbers per column; no data is looked at.
 """
@@ -19,8 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite, log10, prod, sqrt
+from math import isfinite, log, log10, prod, sqrt
 from typing import Any
+
+import numpy as np
 
 from holdfast.discovery.name_similarity import NameMatch
 
@@ -114,10 +118,12 @@ class Reason:
 @dataclass(frozen=True, slots=True)
 class Fit:
     """How a child's values lie in its parent's: `misfit` 0 (spread over it) to 1 (in a corner), and how
-    telling an agreement of the two ranges would be, 0 (five values) to 1 (thousands)."""
+    telling an agreement of the two ranges would be, 0 (five values) to 1 (thousands). `beyond`: some of the
+    child's values lie outside, so that an agreement cannot be seen."""
 
     misfit: float
     precision: float
+    beyond: bool = False
 
     @property
     def value(self) -> float:
@@ -129,15 +135,17 @@ def fit(child: ColumnFacts, parent: ColumnFacts) -> Fit | None:
     span = parent.span
     if span is None or child.span is None:
         return None
+    beyond = (child.low or 0.0) < (parent.low or 0.0) or (child.high or 0.0) > (parent.high or 0.0)
     if span <= 0:
-        return Fit(0.0, 0.0)
+        return Fit(0.0, 0.0, beyond)
     above = min(1.0, max(0.0, ((parent.high or 0.0) - (child.high or 0.0)) / span))
     below = min(1.0, max(0.0, ((child.low or 0.0) - (parent.low or 0.0)) / span))
     # Old rows of a parent may be referred to no more, so an unused lower end counts less.
     n, m = child.n_distinct, parent.n_distinct
     misfit = max(_unlikely(above, n, m), 0.6 * _unlikely(below, n, m))
     gap = (above + below) * parent.n_distinct
-    return Fit(misfit, min(1.0, log10(1 + parent.n_distinct / (1 + gap)) / 3))
+    precision = 0.0 if beyond else min(1.0, log10(1 + parent.n_distinct / (1 + gap)) / 3)
+    return Fit(misfit, precision, beyond)
 
 
 def _unlikely(gap: float, n_distinct: int, n_parent: int) -> float:
@@ -192,6 +200,8 @@ def range_reason(pairs: Sequence[tuple[ColumnFacts, ColumnFacts]]) -> Reason | N
     value = _of_parts([f.value for f, _, _ in fits])
     if worst.misfit > 0.3:
         verdict = "leaves much of the range unused"
+    elif worst.beyond:
+        verdict = "goes beyond"
     elif worst.precision < 0.5:
         verdict = "agrees, as small ranges often do"
     else:
@@ -222,6 +232,7 @@ def chance_reason(
     pairs: Sequence[tuple[ColumnFacts, ColumnFacts]],
     n_rows: int,
     coverage: float | None,
+    error: float = 0.0,
 ) -> Reason | None:
     """How improbable the inclusion would be, had the two nothing to do with each other."""
     if len(pairs) == 1:
@@ -232,16 +243,29 @@ def chance_reason(
         density = min(1.0, n_rows / prod(max(1, b.n_distinct) for _, b in pairs))
         # If nobody has counted the child's combinations: there are as many as values in one of its columns.
         n_child = max(a.n_distinct for a, _ in pairs)
-        n_child = n_child if coverage is None else round(min(1.0, coverage) * n_rows)
+        n_child = n_child if coverage is None else round(min(1.0, coverage / max(1 - error, 1e-9)) * n_rows)
         unit = "combination"
     # A parent may be dense where the child's values are: sparse keys start with a few small numbers, too.
     share = 1 - max(placed.misfit if (placed := fit(a, b)) is not None else 0.0 for a, b in pairs)
-    digits = -n_child * log10(max(density, 1e-9))
+    digits = n_child * _surprise(1 - error, max(density, 1e-9)) / log(10)
     value = share * min(1.0, digits / PROOF_DIGITS)
     if value < 0.1:
         return None
-    text = f"{parent} holds {_percent(density)} of the {unit}s possible: {child} is not in it by accident"
+    inside = f"{child} is" if error <= 0 else f"{_percent(1 - error)} of {child} are"
+    text = f"{parent} holds {_percent(density)} of the {unit}s possible: {inside} not in it by accident"
     return Reason("chance", CHANCE, value, text)
+
+
+def _surprise(share: float, density: float) -> float:
+    """The Kullback-Leibler divergence of being hit with a share from being hit with a density below it.
+
+    >>> _surprise(1.0, 0.5) == log(2), _surprise(0.5, 0.5), _surprise(0.2, 0.5)
+    (True, 0.0, 0.0)
+    """
+    if share <= density:
+        return 0.0
+    missed = (1 - share) * log((1 - share) / (1 - density)) if share < 1 else 0.0
+    return share * log(share / density) + missed
 
 
 def _density(parent: ColumnFacts) -> float:
@@ -261,7 +285,11 @@ def sequence_reason(pairs: Sequence[tuple[ColumnFacts, ColumnFacts]], named: flo
         return None
     _, child, parent = max(values, key=lambda v: v[0])
     kind = "small integers" if child.n_distinct <= 1000 else "integers"
+    placed = fit(child, parent)
     text = f"{kind} {_range(child)} occur by chance in every sequence as long, such as {parent}"
+    if placed is not None and placed.beyond:
+        both = f"{_range(child)} of {child} and {_range(parent)} of {parent}"
+        text = f"{kind} {both} overlap by chance, as all sequences do"
     return Reason("sequence", SEQUENCE, value, text)
 
 
@@ -306,7 +334,9 @@ def type_reason(children: Sequence[ColumnFacts]) -> Reason | None:
 def error_reason(child: str, parent: str, error: float, n_missing: int) -> Reason | None:
     if error <= 0:
         return None
-    text = f"{n_missing} values of {child} ({_percent(error)}) are missing in {parent}"
+    values = "1 value" if n_missing == 1 else f"{n_missing:,} values"
+    are = "is" if n_missing == 1 else "are"
+    text = f"{values} of {child} ({_percent(error)}) {are} missing in {parent}"
     return Reason("error", ERROR, min(1.0, sqrt(error)), text)
 
 
@@ -324,6 +354,14 @@ def _percent(share: float) -> str:
 
 
 def _range(facts: ColumnFacts) -> str:
-    if facts.domain != "number" or facts.low is None or facts.high is None:
-        return f"of {facts.n_distinct} {facts.domain}s"
-    return f"{facts.low:.15g}..{facts.high:.15g}"
+    """
+    >>> _range(ColumnFacts("t", "d", 0, "date", 9, 9, 3, 19_723.0, 20_088.0, False, None))
+    '2024-01-01..2024-12-31'
+    """
+    if facts.low is None or facts.high is None:
+        return f"({facts.n_distinct:,} {facts.domain}s)"
+    if facts.domain == "number":
+        return f"{facts.low:.15g}..{facts.high:.15g}"
+    if facts.domain == "date":
+        return "..".join(str(np.datetime64(int(day), "D")) for day in (facts.low, facts.high))
+    return f"({facts.n_distinct:,} {facts.domain}s)"

@@ -155,7 +155,7 @@ def _candidate(
         evidence.coverage_reason(child, parent, coverage) if coverage is not None else None,
         evidence.range_reason(pairs),
         evidence.length_reason(pairs),
-        evidence.chance_reason(child, parent, pairs, pairs[0][1].n_rows, coverage),
+        evidence.chance_reason(child, parent, pairs, pairs[0][1].n_rows, coverage, ind.error),
         evidence.sequence_reason(pairs, named),
         evidence.few_values_reason(children),
         evidence.repetition_reason(children[0]) if len(pairs) == 1 else None,

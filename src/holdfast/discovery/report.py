@@ -51,7 +51,7 @@ def net_changes(
     refuted = np.flatnonzero(narrower < 0)
     pairs = witness_pairs(after.evidence.witnesses[proof[refuted]], new)
     changes += [
-        DependencyChange("broke", u, "is no longer unique:", p)
+        DependencyChange("broke", u, "is no longer unique", p)
         for u, p in zip(named(left[refuted]), pairs, strict=True)
     ]
     kept = np.flatnonzero(narrower >= 0)
@@ -75,9 +75,7 @@ def net_changes(
     dead[ended < 0] = -1
     pairs = witness_pairs(dead, old)
     appeared = [
-        DependencyChange(
-            "appeared", u, "is unique now; its duplicates are gone, such as:" if p else "is unique now", p
-        )
+        DependencyChange("appeared", u, "is unique now; its duplicates are gone" if p else "is unique now", p)
         for u, p in zip(named(entered[fresh]), pairs, strict=True)
     ] + appeared
     return (*_sorted(changes), *_sorted(appeared), *_sorted(implied))

@@ -142,8 +142,7 @@ class _News:
         rules = self.named(broke, was)
         shown = self.rows(self.new, rules, segments=self.added)
         changes = [
-            DependencyChange("broke", r, f"{self.violated(r)}{':' if w else ''}", w)
-            for r, w in zip(rules, shown, strict=True)
+            DependencyChange("broke", r, self.violated(r), w) for r, w in zip(rules, shown, strict=True)
         ]
         fresh = self.chosen(moved & (now >= 0) & ~loosened)
         rules = self.named(fresh, now)
@@ -177,8 +176,7 @@ class _News:
             rules = self.named(self.chosen((was != now) & (here >= 0) & (here != exact)), here)
             shown = self.rows(self.new, rules, segments=self.added)
             for rule, rows in zip(rules, shown, strict=True):
-                reason = self.near(rule, event)
-                changes.append(DependencyChange(event, rule, f"{reason}{':' if rows else ''}", rows))
+                changes.append(DependencyChange(event, rule, self.near(rule, event), rows))
         return changes
 
     def chosen(self, which: Bool) -> I64:
@@ -242,5 +240,5 @@ class _News:
 
 def _appeared(n_compared: int, gone: tuple[tuple[WitnessRow, ...], ...]) -> str:
     if gone:
-        return "holds now; rows that violated it are gone, such as:"
+        return "holds now; rows that violated it are gone"
     return "holds now" if n_compared else "holds in the first rows that have both values"

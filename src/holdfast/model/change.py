@@ -23,11 +23,25 @@ class WitnessRow:
     values: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
+        """For programs: the row's name is that which people are shown."""
+        return {"row": row_name(self.row_id), "values": dict(self.values)}
+
+    def stored(self) -> dict[str, Any]:
+        """For the ledger: the row's id is a number there."""
         return {"row": self.row_id, "values": dict(self.values)}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> WitnessRow:
-        return cls(fields["row"], fields["values"])
+        """Of both forms.
+
+        >>> WitnessRow.from_dict({"row": "1.7", "values": {}}) == WitnessRow((1 << 32) + 7, {})
+        True
+        """
+        row = fields["row"]
+        if isinstance(row, str):
+            segment, _, position = row.partition(".")
+            row = (int(segment) << 32) + int(position)
+        return cls(row, fields.get("values", {}))
 
 
 Pair = tuple[WitnessRow, WitnessRow]
@@ -318,7 +332,10 @@ def _up_to(max_error: float) -> str:
 def _described(title: str, changes: Sequence[DependencyChange], limit: int) -> Iterator[str]:
     for change in changes[:limit]:
         name, columns = told(change.dependency)
-        yield f"  {title}: {name} {change.reason}"
+        reason = introducing(
+            change.reason, change.event, change.dependency.kind, shown=bool(change.witnesses)
+        )
+        yield f"  {title}: {name} {reason}"
         for group in change.witnesses[:1]:
             for row in group:
                 yield f"      {row_text(row, columns)}"
@@ -339,6 +356,17 @@ def told(dependency: Dependency) -> tuple[str, tuple[str, ...]]:
     if isinstance(dependency, Dc | RowRule):
         return dependency.formula, dependency.columns
     return f"[{', '.join(dependency.columns)}]", dependency.columns
+
+
+def introducing(reason: str, event: str, kind: str, *, shown: bool) -> str:
+    """A reason as it stands above the rows that show it; that of an inclusion has their values in it.
+
+    >>> introducing("is no longer unique", "broke", "ucc", shown=True)
+    'is no longer unique:'
+    """
+    if not shown or kind == "ind":
+        return reason
+    return f"{reason}, such as:" if event == "appeared" else f"{reason}:"
 
 
 def row_name(row_id: int) -> str:

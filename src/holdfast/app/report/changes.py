@@ -24,7 +24,7 @@ from holdfast.app.report.texts import (
     safe,
     side_text,
 )
-from holdfast.model.change import Change, TableChange, WitnessRow
+from holdfast.model.change import Change, TableChange, WitnessRow, introducing
 from holdfast.model.dependency import Fd, Side, Ucc
 from holdfast.model.predicate import Dc, as_fd, as_key
 from holdfast.model.row_rule import RowRule
@@ -424,10 +424,11 @@ def _reason(change: Told) -> str:
     """Why, in words; of what broke also for how long it had held."""
     reason = safe(change["reason"] or "")
     held = change.get("held", 0)
-    if held < 2:
-        return reason
-    colon = ":" if reason.endswith(":") else ""
-    return f"{reason.removesuffix(':')}; it had held through {plural(held, 'version')}{colon}"
+    if held >= 2:
+        reason = f"{reason}; it had held through {plural(held, 'version')}"
+    return introducing(
+        reason, change["change"], change["dependency"]["kind"], shown=bool(change["witnesses"])
+    )
 
 
 def _grouped(kind: str, changes: Sequence[Told]) -> list[Group]:

@@ -10,6 +10,7 @@ from holdfast.app.report.paper import Paper
 from holdfast.app.report.rows import print_rows
 from holdfast.app.report.texts import cell, columns_text, fd_text, ind_text, name_text, plural, safe, share
 from holdfast.history import Explanation, change_dict
+from holdfast.model.change import WitnessRow
 from holdfast.model.dependency import Ucc
 
 if TYPE_CHECKING:
@@ -49,7 +50,9 @@ def print_explanation(paper: Paper, told: Explanation) -> None:
     elif told.unique:
         paper.line("found by a look at the rows: it is wider than --max-columns allows keys to be", indent=2)
     print_events(paper, [change_dict(c) for c in told.turned_by], limit=TURNS_SHOWN)
-    shown = {tuple(r["row"] for r in pair) for c in told.turned_by for pair in c.witnesses or ()}
+    shown = {
+        tuple(WitnessRow.from_dict(r).row_id for r in p) for c in told.turned_by for p in c.witnesses or ()
+    }
     proofs = [p for p in told.duplicates if tuple(r.row_id for r in p) not in shown]
     if proofs:
         paper.line("rows that agree on it now:" if not shown else "more rows that agree on it now:", indent=2)

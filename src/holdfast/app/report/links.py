@@ -11,8 +11,8 @@ from holdfast.app.report.texts import plural, safe, share, side_text
 if TYPE_CHECKING:
     from holdfast.discovery.links import Link, Linkage
 
-# Off `--all`, a terminal shows this many candidates that were not chosen; a pipe shows all.
-OTHERS_ON_A_TERMINAL = 10
+# Candidates that were not chosen are thousands in a wide workspace: so many are shown without `--all`.
+OTHERS_SHOWN = 10
 REASONS_SHOWN = 3
 REASONS_OF_OTHERS = 1
 TELLING = 0.25  # points below which a reason is hardly one
@@ -34,11 +34,11 @@ def print_links(
     if not others:
         return
     paper.line(("not proposed:", "bold"))
-    limit = len(others) if everything or not paper.is_terminal else OTHERS_ON_A_TERMINAL
+    limit = len(others) if everything else OTHERS_SHOWN
     for link in others[:limit]:
         _print_link(paper, link, "yellow", None if reasons else REASONS_OF_OTHERS)
     if len(others) > limit:
-        more = f"... and {len(others) - limit:,} more; all with --all, --json or in a pipe"
+        more = f"... and {len(others) - limit:,} more; all with --all or --json"
         paper.line((more, "yellow"), indent=2)
 
 

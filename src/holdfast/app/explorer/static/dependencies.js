@@ -26,9 +26,3 @@ export function dependencyText(d) {
 const predicate = ({ left, op, right }) => `t.${name(left)} ${op} s.${name(right)}`;
 const side = ({ table, columns }) => `${table}[${columns.join(", ")}]`;
 const name = (column) => (/^[\p{L}_][\p{L}\p{N}_]*$/u.test(column) ? column : `"${column.replaceAll('"', '""')}"`);
-
-/** A row's id as the command line writes it: its segment, and its number there. */
-export function rowName(id) {
-  if (!Number.isSafeInteger(id)) return String(id);
-  return `${Math.floor(id / 2 ** 32)}.${id % 2 ** 32}`;
-}

@@ -4,7 +4,7 @@ import { get, Latest } from "./api.js";
 import {
   byId, count, el, failure, fill, hint, loading, notice, number, paged, plural, share, text, value,
 } from "./dom.js";
-import { dependencyText, EVENTS, KINDS, rowName } from "./dependencies.js";
+import { dependencyText, EVENTS, KINDS } from "./dependencies.js";
 import { format } from "./route.js";
 
 const FIRST = 12; // of each kind, so that the history is not far below
@@ -73,7 +73,7 @@ export class Tracked {
         kind, await get("workspace/dependencies", { table: table.name, kind }, { signal }),
       ))),
       load(history, "History", async () => this.#history(
-        (await get("workspace/log", { table: table.name }, { signal, exact: true })).entries,
+        table.name, (await get("workspace/log", { table: table.name }, { signal, exact: true })).entries,
       )),
     ]);
   }
@@ -99,10 +99,10 @@ export class Tracked {
     return [head, list, n > dependencies.length ? hint(rest) : null];
   }
 
-  #history(entries) {
+  #history(table, entries) {
     const head = el("h3", { text: "History" });
     if (!entries.length) return [head, hint("Nothing was done to it yet.")];
-    return [head, paged(entries, entry, el("ol", { class: "history" }))];
+    return [head, paged(entries, (e) => entry(e, table), el("ol", { class: "history" }))];
   }
 }
 
@@ -128,13 +128,13 @@ function note(d) {
   return told.join(" · ");
 }
 
-/** A version: what was done, and what that changed. */
-function entry(e) {
+/** A version in the history of a table: what was done to it, or to others by name, and what that changed. */
+function entry(e, table) {
   const rows = e.tables.map((t) => {
     const moved = t.n_inserted !== undefined ? `+${number(t.n_inserted)} −${number(t.n_deleted)}` : "";
     const now = t.n_rows !== undefined ? `now ${plural(t.n_rows, "row")}` : "";
     const words = [moved, now].filter(Boolean).join(", ");
-    return e.tables.length > 1 ? `${t.table}${words ? `: ${words}` : ""}` : words;
+    return t.table === table ? words : `${t.table}${words ? `: ${words}` : ""}`;
   }).filter(Boolean);
   const counts = new Map();
   for (const { change: event } of e.changes) counts.set(event, (counts.get(event) ?? 0) + 1);
@@ -167,7 +167,7 @@ function change(c) {
     {},
     badge(c.change),
     text(c.text ?? dependencyText(c.dependency), "code", 2000),
-    c.reason ? el("span", { class: "aside", text: c.reason.replace(/:$/, "") }) : null,
+    c.reason ? el("span", { class: "aside", text: c.reason }) : null,
     ...c.witnesses.map(witnesses),
   );
 }
@@ -179,7 +179,7 @@ function witnesses(rows) {
   const line = (row) => el(
     "tr",
     {},
-    el("td", { class: "aside", text: rowName(row.row) }),
+    el("td", { class: "aside", text: row.row }),
     ...names.map((n) => el("td", {}, value(row.values[n]))),
   );
   const table = el(
