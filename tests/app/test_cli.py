@@ -809,6 +809,21 @@ def test_the_workspace_may_come_from_the_environment(shell: Shell) -> None:
     assert result.stdout.startswith("people: 3 rows")
 
 
+@pytest.mark.slow  # 20 s of compiling
+def test_the_first_use_says_that_it_compiles(shell: Shell, tmp_path: Path) -> None:
+    env = {k: v for k, v in os.environ.items() if k != "HOLDFAST_PROGRESS"}
+    env["NUMBA_CACHE_DIR"] = str(tmp_path / "cold")
+    people = shell.file("others.csv", "id,name\n1,Lee\n2,Lee\n")
+    command = [sys.executable, "-m", "holdfast", "-w", str(tmp_path / "new.hold"), "track", "others", people]
+    first = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert (first.returncode, first.stdout.splitlines()[1:]) == (0, ["  [id]"])
+    assert re.search(r"^compiling kernels, once \(\d+ so far\), \d+ s$", first.stderr, re.MULTILINE)
+    shutil.rmtree(tmp_path / "new.hold")
+    again = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert again.returncode == 0
+    assert "compiling" not in again.stderr
+
+
 LOGGED_INTERRUPT = """
 import logging, sys
 import holdfast

@@ -422,14 +422,36 @@ class _Lines(io.StringIO):
             )
 
 
-def test_progress_off_a_terminal_is_a_line_when_it_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Progress, at once."""
+    monkeypatch.delenv(paper.SWITCH)
+    monkeypatch.setattr(paper, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(paper, "WORD_AFTER_S", 0.001)
+
+
+def test_progress_can_be_switched_off(shown: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_PROGRESS", "0")
+    for terminal in (False, True):
+        file = io.StringIO()
+        with report.progress_on(Paper(file, terminal=terminal)) as hook:
+            assert hook is None
+        assert file.getvalue() == ""
+
+
+def test_what_is_over_soon_needs_no_progress(shown: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paper, "WORD_AFTER_S", float("inf"))
     file = io.StringIO()
-    with report.progress_on(Paper(file)) as hook:  # which has all the patience that there is
+    with report.progress_on(Paper(file)) as hook:
+        assert hook is not None
         hook("reading", 0, 1)
     assert file.getvalue() == ""
-    monkeypatch.setattr(paper, "WORD_AFTER_S", 0.001)
+
+
+def test_progress_off_a_terminal_is_a_line_when_it_takes_long(shown: None) -> None:
     lines = _Lines()
     with report.progress_on(Paper(lines)) as hook:
+        assert hook is not None
         lines.wait_for(r"^preparing, \d+ s\n$")
         hook("reading [red]", 1, 4)
         lines.wait_for(r"\nreading \[red\] 1/4, \d+ s\n$")
@@ -437,18 +459,18 @@ def test_progress_off_a_terminal_is_a_line_when_it_takes_long(monkeypatch: pytes
         lines.wait_for(r"1/4, \d+ s\nwriting, \d+ s\n$")
 
 
-def test_progress_survives_that_nobody_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paper, "WORD_AFTER_S", 0.001)
+def test_progress_survives_that_nobody_reads_it(shown: None) -> None:
     lines = io.StringIO()
     lines.close()
     with report.progress_on(Paper(lines, terminal=False)) as hook:
+        assert hook is not None
         hook("reading", 0, 1)
 
 
 @pytest.mark.parametrize("terminal", [False, True])
-def test_compiling_is_told_whatever_the_stage(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paper, "PATIENCE_S", 0.0)
-    monkeypatch.setattr(paper, "WORD_AFTER_S", 0.001)
+def test_compiling_is_told_whatever_the_stage(
+    terminal: bool, shown: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(activity, "PATIENCE_S", 0.0)
     monkeypatch.setattr(activity, "LINGER_S", 1e9)
     monkeypatch.setattr(activity, "_until", -1e9)
@@ -460,6 +482,7 @@ def test_compiling_is_told_whatever_the_stage(terminal: bool, monkeypatch: pytes
 
     doubled.py_func.__module__ = "holdfast.kernels.of_a_test"
     with report.progress_on(Paper(lines, width=80, terminal=terminal)) as hook:
+        assert hook is not None
         hook("reading", 0, 1)
         lines.wait_for("reading")
         n_compiled = activity._n_compiled
@@ -467,10 +490,10 @@ def test_compiling_is_told_whatever_the_stage(terminal: bool, monkeypatch: pytes
         lines.wait_for(rf"compiling kernels, once.*\({n_compiled + 1} so far\)")
 
 
-def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paper, "PATIENCE_S", 0.0)
+def test_progress_on_a_terminal(shown: None) -> None:
     file = io.StringIO()
     with report.progress_on(Paper(file, width=80, terminal=True)) as hook:
+        assert hook is not None
         hook("starting Spark", 0, 0)
         time.sleep(0.3)
         hook("reading [red]", 1, 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ from rich.text import Text
 from holdfast.kernels import activity
 from holdfast.kernels.places import places
 
+SWITCH = "HOLDFAST_PROGRESS"
 PATIENCE_S = 0.3  # on a terminal
 # Off a terminal: a line after so many seconds of silence; of the same after 5, 10, 20 ..., up to a minute.
 WORD_AFTER_S, LESS_OFTEN_S, SELDOM_S = 2.0, 5.0, 60.0
@@ -85,8 +87,14 @@ def width_of(column: Sequence[Part]) -> int:
 
 
 @contextlib.contextmanager
-def progress_on(paper: Paper) -> Iterator[Callable[[str, int, int], None]]:
-    """A hook for `holdfast.open` that shows what is being done: a moving line, or lines off a terminal."""
+def progress_on(paper: Paper) -> Iterator[Callable[[str, int, int], None] | None]:
+    """A hook for `holdfast.open` that shows what is being done: a moving line, or lines off a terminal.
+
+    None, and silence, with HOLDFAST_PROGRESS=0: where standard error is for errors alone, as cron has it.
+    """
+    if os.environ.get(SWITCH) == "0":
+        yield None
+        return
     with _moving_line(paper) if paper.is_terminal else _Words(paper) as hook:
         yield hook
 
