@@ -641,7 +641,7 @@ def serving(lake: FakeLake) -> Iterator[Serving]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        timeout = 5
+        timeout = 60
         disable_nagle_algorithm = True
 
         def do_GET(self) -> None:

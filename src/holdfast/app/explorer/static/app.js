@@ -419,11 +419,14 @@ class Page {
   filtered(values) {
     this.view.setFilter(values);
     this.panel?.view?.setFilter(values);
+    // The same route, with other filters: what waits for an answer goes on.
+    delete this.route.score;
+    delete this.route.coverage;
+    Object.assign(this.route, shares(values));
     // Not a step of its own in the history: a slider gives hundreds.
     clearTimeout(this.writing);
     this.writing = setTimeout(() => {
       if (this.route.tab !== undefined) return;
-      this.route = { ...merged(this.route, { score: null, coverage: null }), ...shares(values) };
       history.replaceState(null, "", format(this.route));
       byId("tab-lake").setAttribute("href", format(this.route));
     }, 150);
