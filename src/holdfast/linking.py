@@ -58,7 +58,8 @@ class Linker(Pinner):
         `add` takes further tables in, `replace` also replaces those of the same name, `anew` forgets the lake
         that is there. What decides which inclusions are listed (`filters` to `min_values`) is fixed by the
         first link. `proposer` and `strategy` change the time, never the result. `reading` says how files
-        are read: header, delimiter, encoding, json_name, json_headers, json_rows, json_columns, json_text.
+        are read: header, delimiter, encoding, json_name, json_headers, json_rows, json_columns, json_text,
+        follow_symlinks, max_file_bytes.
 
         Cost: linear in what is read, and then in the inclusions; of `add`, in what is added and in the
         inclusions that concern it.

@@ -94,7 +94,7 @@ def test_link(fresh: Shell) -> None:
     assert [line.split()[:2] for line in lines[4:8]] == [
         ["0", f] if f != "integer" else ["2", f] for f in FILTERS
     ]
-    assert lines[8] == "  2 files could not be read:"
+    assert lines[8] == "  2 files were left out:"
     assert lines[9].startswith(f"    {fresh.folder}/lake/no.parquet: ")
     assert (
         lines[10] == f"    {fresh.folder}/lake/open.csv: has a quote that is never closed, opened in record 2"
@@ -474,7 +474,7 @@ def test_hostile_names_are_only_text(hostile: Path, tmp_path: Path) -> None:
     shutil.copytree(hostile, tmp_path / "work")
     shell = Shell(tmp_path / "work")
     assert clean((hostile / "told.txt").read_text(encoding="utf-8"))
-    assert "1 file could not be read" in (hostile / "told.txt").read_text(encoding="utf-8")
+    assert "1 file was left out" in (hostile / "told.txt").read_text(encoding="utf-8")
     outputs: list[Any] = [
         ["show"],
         ["show", "--kind", "ind", "--table", EVIL],

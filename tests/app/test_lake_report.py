@@ -82,7 +82,7 @@ def test_a_change_without_filters_or_links() -> None:
 def test_files_that_cannot_be_read_are_counted_and_named(terminal: bool) -> None:
     change = replace(CHANGE, n_bad=250, bad=tuple((f"f{i}.csv", f"reason {i}") for i in range(100)))
     text = printed(lambda paper: print_lake_change(paper, change), terminal=terminal, width=100)
-    assert "250 files could not be read:" in text
+    assert "250 files were left out:" in text
     assert "f0.csv: reason 0" in text
     assert ("f99.csv" in text) == (not terminal)
     more = "... and 245 more; the first 100 with --json" if terminal else "... and 150 more"
@@ -94,10 +94,10 @@ def test_lines_that_cannot_be_read_are_not_called_files() -> None:
         change = replace(CHANGE, n_bad=len(sources), bad=tuple((source, "is no table") for source in sources))
         return printed(lambda paper: print_lake_change(paper, change))
 
-    assert "1 line could not be read:" in told("web.jsonl#12")
-    assert "2 lines could not be read:" in told("web.jsonl#12", "web.jsonl#13")
-    assert "2 files and lines could not be read:" in told("web.jsonl#12", "a.csv")
-    assert "1 file could not be read:" in told("issue #7.csv")
+    assert "1 line was left out:" in told("web.jsonl#12")
+    assert "2 lines were left out:" in told("web.jsonl#12", "web.jsonl#13")
+    assert "2 files and lines were left out:" in told("web.jsonl#12", "a.csv")
+    assert "1 file was left out:" in told("issue #7.csv")
 
 
 def test_the_summary_is_the_change_without_what_was_done() -> None:

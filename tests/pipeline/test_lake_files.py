@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import tarfile
+import tracemalloc
 import zipfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -553,18 +554,104 @@ def test_the_working_folder_does_not_matter(tmp_path: Path, monkeypatch: pytest.
     assert [t.source for t in read_unit(units[0], LakeReadOptions())] == [f"{tmp_path}/lake/a.csv"]
 
 
-def test_links(tmp_path: Path) -> None:
+@pytest.fixture
+def linked(tmp_path: Path) -> Path:
+    """A folder with links: out of it, within it, back to itself, to nothing."""
     write(tmp_path / "lake/z/a.csv", "a\n1\n")
     write(tmp_path / "other/b.csv", "a\n1\n")
+    write(tmp_path / "other/secret.csv", "password\nhunter2\n")
     os.symlink(tmp_path / "lake", tmp_path / "lake/loop")
     os.symlink(tmp_path / "lake/z", tmp_path / "lake/again")
     os.symlink(tmp_path / "other", tmp_path / "lake/other")
+    os.symlink(tmp_path / "other/secret.csv", tmp_path / "lake/notes.csv")
+    os.symlink(tmp_path / "other/secret.csv", tmp_path / "lake/notes.md")
     os.symlink("nowhere", tmp_path / "lake/lost.csv")
     os.symlink("me.csv", tmp_path / "lake/me.csv")
-    found = read(tmp_path / "lake")
-    assert sorted(t.name for t in found if isinstance(t, RawTable)) == ["other/b.csv", "z/a.csv"]
-    assert bad(found)[f"{tmp_path}/lake/lost.csv"] == "cannot be read: No such file or directory"
-    assert "symbolic links" in bad(found)[f"{tmp_path}/lake/me.csv"]
+    return tmp_path / "lake"
+
+
+def test_links_are_left_out_and_told(linked: Path) -> None:
+    found = read(linked)
+    assert [t.name for t in found if isinstance(t, RawTable)] == ["z/a.csv"]
+    left_out = ["again", "loop", "lost.csv", "me.csv", "notes.csv", "other"]
+    why = "is a symbolic link, which is not followed (--follow-symlinks)"
+    assert bad(found) == {f"{linked}/{name}": why for name in left_out}
+
+
+def test_links_that_are_to_be_followed(linked: Path) -> None:
+    found = read(linked, follow_symlinks=True)
+    names = ["notes.csv", "other/b.csv", "other/secret.csv", "z/a.csv"]
+    assert sorted(t.name for t in found if isinstance(t, RawTable)) == names
+    assert bad(found)[f"{linked}/lost.csv"] == "cannot be read: No such file or directory"
+    assert "symbolic links" in bad(found)[f"{linked}/me.csv"]
+    assert len(bad(found)) == 2
+
+
+def test_a_source_may_be_a_link(linked: Path, tmp_path: Path) -> None:
+    """It was named by the user; what lies below it was not."""
+    os.symlink(linked, tmp_path / "door")
+    assert list(tables(read(linked / "notes.csv"))) == ["notes.csv"]
+    assert [t.name for t in read(tmp_path / "door") if isinstance(t, RawTable)] == ["z/a.csv"]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.jsonl", "t.json", "t.zip", "t.tar", "t.csv.gz"])
+def test_a_file_that_becomes_a_link_is_not_read(tmp_path: Path, name: str) -> None:
+    """Between the plan and the reading."""
+    path = write(tmp_path / "lake" / name, as_zip({"a.csv": b"a\n1\n"}) if name == "t.zip" else b"{}\n" * 99)
+    os.rename(path, tmp_path / name)
+    for unit_bytes in (BIG, 1):
+        path.unlink(missing_ok=True)
+        path.write_bytes((tmp_path / name).read_bytes())
+        units = plan_lake([str(tmp_path / "lake")], LakeReadOptions(), unit_bytes)
+        path.unlink()
+        path.symlink_to(tmp_path / name)
+        found = [item for unit in units for item in read_unit(unit, LakeReadOptions())]
+        assert found
+        assert all("is a symbolic link" in item.reason for item in found if isinstance(item, BadFile))
+        assert not [item for item in found if isinstance(item, RawTable)]
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_only_regular_files_are_read(tmp_path: Path, follow: bool) -> None:
+    """None of these ends by itself, and some would make us wait for ever."""
+    lake = tmp_path / "lake"
+    write(lake / "a.csv", "a\n1\n")
+    os.mkfifo(tmp_path / "pipe")
+    for ending in ("csv", "csv.gz", "parquet", "jsonl", "json", "zip", "tar", "tgz"):
+        os.mkfifo(lake / f"fifo.{ending}")
+        os.symlink(tmp_path / "pipe", lake / f"pipe.{ending}")
+        os.symlink("/dev/zero", lake / f"zero.{ending}")
+    found = read(lake, follow_symlinks=follow)
+    assert [t.name for t in found if isinstance(t, RawTable)] == ["a.csv"]
+    reasons = bad(found)
+    assert len(reasons) == 24
+    for source, why in reasons.items():
+        expected = "is not a regular file" if follow or "fifo" in source else "is a symbolic link"
+        assert why.startswith(expected)
+    with pytest.raises(SourceError, match=r"fifo.csv' is not a regular file. Expected: a folder"):
+        read(lake / "fifo.csv")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.jsonl", "t.json", "t.zip", "t.tar"])
+def test_a_file_that_becomes_a_pipe_does_not_block(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name, as_zip({"a.csv": b"a\n1\n"}) if name == "t.zip" else b"{}\n")
+    units = plan_lake([str(tmp_path)], LakeReadOptions(), BIG)
+    path.unlink()
+    os.mkfifo(path)
+    (found,) = (item for unit in units for item in read_unit(unit, LakeReadOptions()))
+    assert isinstance(found, BadFile)
+    assert "is not a regular file" in found.reason
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/kmsg"), reason="there is no /proc/kmsg")
+def test_files_that_say_they_are_empty_are_taken_at_their_word(tmp_path: Path) -> None:
+    """/proc/kmsg is a regular file of no bytes, and reading it waits for the kernel's next message."""
+    write(tmp_path / "a.csv", "a\n1\n")
+    for name in ("/proc/kmsg", "/proc/self/maps"):
+        for ending in ("csv", "jsonl", "tar", "zip", "parquet"):
+            os.symlink(name, tmp_path / f"{os.path.basename(name)}.{ending}")
+    found = read(tmp_path, follow_symlinks=True)
+    assert [t.name for t in found if isinstance(t, RawTable) and t.columns] == ["a.csv"]
 
 
 def test_an_unreadable_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -624,6 +711,153 @@ def test_damaged_archives(tmp_path: Path) -> None:
         assert found[-1].source.startswith(f"{tmp_path}/{name}")
     assert isinstance(read(write(tmp_path / "6.tgz", b"no archive"))[0], BadFile)
     assert isinstance(read(write(tmp_path / "7.tar", b"no archive"))[0], BadFile)
+
+
+MB = 1 << 20
+OF_ZEROS = b"a\n" + b"0" * (8 * MB)
+LIMITED = "has more than 1,048,576 bytes (--max-file-bytes)"
+
+
+def sparse_tar(real_size: int) -> bytes:
+    """A header of 512 bytes: a file of which nothing but a hole is stored."""
+    info = tarfile.TarInfo("t.csv")
+    info.type = tarfile.GNUTYPE_SPARSE
+    header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    header[483:495] = b"\x80" + real_size.to_bytes(11, "big")
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header[:512])
+    return bytes(header[:512])
+
+
+def claiming_tar(size: int, name: str = "t.csv", kind: bytes = tarfile.REGTYPE) -> bytes:
+    """A header of 512 bytes that claims a member of this size, and nothing behind it."""
+    info = tarfile.TarInfo(name)
+    info.size, info.type = size, kind
+    return info.tobuf(tarfile.GNU_FORMAT)[:512]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("t.csv", OF_ZEROS, LIMITED),
+        ("t.csv.gz", gzip.compress(OF_ZEROS), LIMITED),
+        ("t.csv.gz", gzip.compress(OF_ZEROS[:MB]) * 3, LIMITED),
+        ("t.json.gz", gzip.compress(b"[" * 8 * MB), LIMITED),
+        ("t.jsonl.gz", gzip.compress(b" " * 8 * MB), LIMITED),
+        ("t.json", b"[" * 2 * MB, LIMITED),
+        ("t.jsonl", b" " * 2 * MB, LIMITED),
+        ("t.jsonl", b"[" * 2 * MB, LIMITED),
+        ("t.zip", as_zip({"t.csv": OF_ZEROS}), LIMITED),
+        ("t.zip", as_zip({"t.csv": OF_ZEROS}, zipfile.ZIP_BZIP2), LIMITED),
+        ("t.zip", as_zip({"t.csv.gz": gzip.compress(OF_ZEROS)}), LIMITED),
+        ("t.zip", as_zip({f"{i}.csv": b"a\n" + b"x" * 200_000 for i in range(9)}), LIMITED),
+        ("t.tar", as_tar({"t.csv": OF_ZEROS}, "w"), LIMITED),
+        ("t.tgz", as_tar({"t.csv": OF_ZEROS}), LIMITED),
+        ("t.tgz", as_tar({"t.csv.gz": gzip.compress(OF_ZEROS)}), LIMITED),
+        ("t.tgz", as_tar({"t.bin": OF_ZEROS}), LIMITED),
+        ("t.parquet", as_parquet((["a"], [["x"]] * 2 * MB)), LIMITED),
+        ("t.parquet", as_parquet((["a"], [[None]] * 2 * MB)), LIMITED),
+        ("t.tar", claiming_tar(1 << 40), "unexpected end of data"),
+        ("t.tar", claiming_tar(1 << 62, "t.jsonl"), "unexpected end of data"),
+        ("t.tar", claiming_tar(1 << 40, "t.bin"), "is cut short"),
+        ("t.tgz", gzip.compress(claiming_tar(1 << 40)), "unexpected end of data"),
+        ("t.tar", claiming_tar(1 << 40, "t.csv", tarfile.GNUTYPE_LONGNAME), "header of a member has"),
+        ("t.tar", claiming_tar(1 << 40, "t.csv", tarfile.XHDTYPE), "header of a member has"),
+        ("t.tar", sparse_tar(1 << 40), "sparse"),
+    ],
+)
+def test_bombs(tmp_path: Path, name: str, content: bytes, why: str) -> None:
+    """Whatever they claim or unpack to, memory stays small, they are told, and their neighbours are read."""
+    write(tmp_path / name, content)
+    write(tmp_path / "zz.csv", "a\n1\n")
+    tracemalloc.start()
+    found = read(tmp_path, max_file_bytes=MB)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert "zz.csv" in [item.name for item in found if isinstance(item, RawTable)]
+    assert any(why in reason for reason in bad(found).values()), bad(found)
+    assert most < 12 * MB
+
+
+def test_a_file_of_holes(tmp_path: Path) -> None:
+    for name in ("t.csv", "t.jsonl", "t.json", "t.tar", "t.zip", "t.parquet"):
+        write(tmp_path / name, "")
+        os.truncate(tmp_path / name, 1 << 40)
+    found = read(tmp_path)
+    assert len(found) == 6
+    assert all(
+        why.endswith("has more than 268,435,456 bytes (--max-file-bytes)") for why in bad(found).values()
+    )
+
+
+def test_texts_of_parquet_cost_their_memory_once(tmp_path: Path) -> None:
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * 50_000, pa.int32()), pa.array(["x" * 50_000]))
+    pq.write_table(pa.table({"a": column}), tmp_path / "t.parquet", store_schema=False)
+    (table,) = read(tmp_path)
+    assert isinstance(table, RawTable)
+    assert table.columns == [["x" * 50_000] * 50_000]
+    assert len({*map(id, table.columns[0])}) < 10
+
+
+def test_streams_may_be_larger_than_the_limit(tmp_path: Path) -> None:
+    """They are not held: JSON lines and archives have a limit for each line and member."""
+    lines = b"".join(b'{"rows": [["%b"]]}\n' % os.urandom(500).hex().encode() for _ in range(500))
+    limit = 200_000
+    assert len(lines) > 2 * limit
+    members = {f"{i}.csv": b"a\n" + os.urandom(50_000).hex().encode() for i in range(5)}
+    write(tmp_path / "a.jsonl", lines)
+    write(tmp_path / "b.jsonl.gz", gzip.compress(lines, 1))
+    write(tmp_path / "c.zip", as_zip({"t.jsonl": lines, **members}))
+    write(tmp_path / "d.tgz", as_tar({"t.jsonl": lines, **members}))
+    write(tmp_path / "e.tar", as_tar({"t.jsonl": lines, **members}, "w"))
+    for unit_bytes in (BIG, limit):
+        assert len(tables(read(tmp_path, unit_bytes=unit_bytes, max_file_bytes=limit))) == 5 * 500 + 3 * 5
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz", "json"])
+def test_a_line_that_is_too_long_stops_no_other(tmp_path: Path, ending: str) -> None:
+    lines = [b'{"rows": [["%d"]]}' % i for i in range(5)]
+    lines[2] = b'{"rows": [["' + b"2" * 3 * MB + b'"]]}'
+    content = b"\n".join(lines)
+    path = write(tmp_path / f"t.{ending}", gzip.compress(content) if ending.endswith("gz") else content)
+    for unit_bytes in (BIG, 30, 1) if ending != "json" else (1,):
+        found = read(tmp_path, unit_bytes=unit_bytes, max_file_bytes=MB)
+        names = [t.name for t in found if isinstance(t, RawTable)]
+        if ending == "jsonl.gz":  # what follows is not believed
+            assert bad(found)
+            continue
+        assert names == [f"{path.name}#{i}" for i in (1, 2, 4, 5)]
+        assert bad(found) == {f"{path}#3": LIMITED}
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.tar", "t.zip", "t.parquet"])
+def test_a_file_that_is_cut_while_it_is_read(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is an error, and nothing of it is mapped: that would end the process."""
+    table = (["a"], [[f"text {i}"] for i in range(30_000)])
+    member = {"t.csv": as_csv(table)}
+    contents = {
+        "t.csv": as_csv(table),
+        "t.jsonl": b'{"rows": [["x"]]}\n' * 30_000,
+        "t.tar": as_tar(member, "w"),
+        "t.zip": as_zip(member, zipfile.ZIP_STORED),
+        "t.parquet": as_parquet(table),
+    }
+    path = write(tmp_path / name, contents[name])
+    units = plan_lake([str(tmp_path)], LakeReadOptions(), 50_000)
+    fstat = os.fstat
+
+    def cut(descriptor: int) -> os.stat_result:
+        status = fstat(descriptor)
+        if status.st_size == len(contents[name]):
+            os.truncate(path, 1_000)
+        return status
+
+    monkeypatch.setattr(os, "fstat", cut)
+    found = [item for unit in units for item in read_unit(unit, LakeReadOptions())]
+    assert bad(found)
+    assert len(tables(item for item in found if isinstance(item, RawTable))) < 100
 
 
 def test_a_member_larger_than_it_says(tmp_path: Path) -> None:
@@ -753,8 +987,11 @@ def test_sources_that_cannot_be_meant(tmp_path: Path) -> None:
         {"encoding": "hex"},
         {"json_text": ""},
         {"json_rows": "a", "json_columns": "b"},
+        {"max_file_bytes": 0},
+        {"max_file_bytes": "1"},
+        {"max_file_bytes": True},
     ],
 )
-def test_options_that_cannot_be_meant(options: dict[str, str]) -> None:
+def test_options_that_cannot_be_meant(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
-        LakeReadOptions(**options)  # type: ignore[arg-type]
+        LakeReadOptions(**options)

@@ -53,7 +53,7 @@ from holdfast.storage.lake import (
 
 I32 = NDArray[np.int32]
 
-REPEATED = "another table of this name was read before it"
+REPEATED = "another table of this name was read before it: "
 # Bytes of the sources that one task reads, and up to which the driver reads them itself.
 UNIT_BYTES = 4 << 20
 INLINE_BYTES = 4 << 20
@@ -143,8 +143,10 @@ class LakeWork:
             return LakeStep(before, known=read.n_known, n_bad=read.n_bad, bad=read.bad, phases=phases)
         with self._phase("indexing values") as progress:
             new = read_parquet(self.root, read.tables, TABLES_SCHEMA, ["name", "source"])
-            again = _repeated(new["name"])
-            bad = [(s, REPEATED) for s in new["source"].take(pa.array(again[:BAD_LISTED])).to_pylist()]
+            again, first = _repeated(new["name"])
+            later, earlier = (new["source"].take(pa.array(rows[:BAD_LISTED])) for rows in (again, first))
+            pairs = zip(later.to_pylist(), earlier.to_pylist(), strict=True)
+            bad = [(source, REPEATED + before) for source, before in pairs]
             skipped = (again + before.next_table).astype(np.int32)
             replaced = np.empty(0, np.int32)
             if mode == "replace":
@@ -226,7 +228,7 @@ class LakeWork:
         told = [json.loads(r) for r in results]
         bad = [(source, reason) for t in told for source, reason in t["bad"]][:BAD_LISTED]
         n_bad, n_known = (sum(t[name] for t in told) for name in ("n_bad", "n_known"))
-        whole = [t for t in told if t["n_tables"]]
+        whole = [block for t in told for block in t["blocks"]]
         if not whole and not n_known:
             raise _nothing_read(sources, bad, n_bad)
         tables, columns = (tuple(FileRef.from_dict(t[n]) for t in whole) for n in ("tables", "columns"))
@@ -448,12 +450,12 @@ class LakeWork:
         return replace(state, links=links, n_inds=sum(f.n_inds for f in found))
 
 
-def _repeated(names: pa.ChunkedArray) -> NDArray[Any]:
-    """The positions of names that an earlier one equals."""
+def _repeated(names: pa.ChunkedArray) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The positions of names that an earlier one equals, and of the first one that each equals."""
     codes = np.asarray(names.combine_chunks().dictionary_encode().indices)
-    again = np.ones(len(codes), np.bool_)
-    again[np.unique(codes, return_index=True)[1]] = False
-    return np.flatnonzero(again)
+    first = np.unique(codes, return_index=True)[1][codes]
+    again = np.flatnonzero(first < np.arange(len(codes)))
+    return again, first[again]
 
 
 def _nothing_read(sources: Sequence[str], bad: Sequence[tuple[str, str]], n_bad: int) -> SourceError:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-BAD_LISTED = 100  # files that could not be read, by name; all are counted
+BAD_LISTED = 100  # files that were left out, by name; all are counted
 
 # Cells that say nothing, whatever column they stand in; users add their own.
 NULL_LIKE = ("", "—", "-", "\u2013", "N/A", "?", "Unknown", "- -", "n/a", "•", "- - -", ".", "??", "(n/a)")
@@ -428,8 +428,9 @@ class LakeChange:
     """What a `link` did, and how the lake stands now.
 
     `added`, `replaced` and `dropped` count tables; `known` those that were left out, since the lake has
-    tables of their names. `bad` lists the first files that could not be read, and
-    why; `n_bad` counts them all. `removed` says how many inclusions each filter keeps out of the whole lake.
+    tables of their names. `bad` lists the first files that were left out, since they cannot be read or are
+    not to be read, and why; `n_bad` counts them all. `removed` says how many inclusions each filter keeps out
+    of the whole lake.
     """
 
     action: str  # "link", "add", "replace" or "drop"

@@ -1,9 +1,10 @@
 """Reading a lake: what one task does with some files of small tables.
 
-A task reads its unit table by table and writes one *block*: the flat arrays of its columns (to staging; the
+A task reads its unit table by table and writes a *block*: the flat arrays of its columns (to staging; the
 index job puts the blocks of a part together) and two Parquet files that stay, of its tables and columns.
 Texts are hashed and sorted for the whole block at once; a table costs a few Python calls for each column.
-Memory: one block, whose size the plan of the units bounds, unless a single table is larger: it is held whole.
+Memory: one block. The plan of the units bounds its size, and so does `BLOCK_BYTES`: what an archive unpacks
+to is known only when it is read, and then comes in several blocks. A single table is held whole.
 """
 
 from __future__ import annotations
@@ -45,6 +46,9 @@ U64 = NDArray[np.uint64]
 
 ROWS_SHOWN = 20
 TEXT_SHOWN = 1000
+# Texts of a block from which on another one is begun, each with what Python adds to it.
+BLOCK_BYTES = 64 << 20
+TEXT_BYTES, TABLE_BYTES = 50, 1_000
 # Entries are exchanged by the top bits of their hash.
 BUCKETS = 256
 # A page of the explorer reads the values of a few columns: small groups keep that small.
@@ -60,6 +64,7 @@ class _Block:
     nulls: frozenset[str]
     plain: bool  # texts are taken as they are
     options: LakeOptions
+    n_bytes: int = 0
     texts: list[str] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     flags: list[int] = field(default_factory=list)
@@ -70,6 +75,7 @@ class _Block:
 
     def add(self, table: RawTable) -> None:
         number = len(self.tables["name"])
+        self.n_bytes += TABLE_BYTES
         columns = table.columns
         if not self.plain:
             columns = [self._normalised(column) for column in columns]
@@ -99,6 +105,7 @@ class _Block:
             flags |= NULL_COLUMN if distinct else 0
         elif all(_INTEGER(text) for text in distinct if text not in null_like):
             flags |= INTEGER_COLUMN
+        self.n_bytes += sum(map(len, distinct)) + TEXT_BYTES * len(distinct)
         self.texts += distinct
         self.sizes.append(len(distinct))
         self.flags.append(flags)
@@ -125,9 +132,11 @@ def null_like_texts(options: LakeOptions) -> frozenset[str]:
 
 
 def read_lake_unit(payload: Payload) -> bytes:
-    """Read a unit into a block; the result says where its files lie, how large it is and what was bad."""
+    """Read a unit into blocks, mostly one; the result says where their files lie, how large they are and what
+    was bad."""
     root, options = Path(payload["root"]), LakeOptions.from_dict(payload["options"])
-    block = _Block(null_like_texts(options), not options.normalise, options)
+    block = _empty_block(options)
+    blocks: list[dict[str, Any]] = []
     bad: list[tuple[str, str]] = []
     n_bad = 0
     unit = Unit.from_dict(json.loads(read_file(root, FileRef.from_dict(payload["unit"]))))
@@ -142,11 +151,16 @@ def read_lake_unit(payload: Payload) -> bytes:
             n_known += 1
         else:
             block.add(found)
-    n_tables = len(block.tables["name"])
-    told: dict[str, Any] = {"n_bad": n_bad, "bad": bad, "n_known": n_known, "n_tables": n_tables}
-    if told["n_tables"]:
-        told |= _written(block, root, payload["staging"], options)
-    return json.dumps(told).encode()
+            if block.n_bytes > BLOCK_BYTES:
+                blocks.append(_written(block, root, payload["staging"], options))
+                block = _empty_block(options)
+    if block.n_bytes:
+        blocks.append(_written(block, root, payload["staging"], options))
+    return json.dumps({"n_bad": n_bad, "bad": bad, "n_known": n_known, "blocks": blocks}).encode()
+
+
+def _empty_block(options: LakeOptions) -> _Block:
+    return _Block(null_like_texts(options), not options.normalise, options)
 
 
 def name_digest(name: str) -> bytes:
@@ -187,6 +201,7 @@ def _written(block: _Block, root: Path, staging: str, options: LakeOptions) -> d
     tables = pa.table(block.tables, schema=TABLES_SCHEMA)
     columns = pa.table({**block.columns, "texts": _lists(texts.take(pa.array(order)), offsets)})
     return {
+        "n_tables": tables.num_rows,
         "n_columns": len(sizes),
         "n_entries": int(offsets[-1]),
         "n_active": len(active),

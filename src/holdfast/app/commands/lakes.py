@@ -109,6 +109,18 @@ def link(
     encoding: Annotated[
         str | None, typer.Option("--encoding", metavar="NAME", help="Of text files; found out if not given.")
     ] = None,
+    follow_symlinks: Annotated[
+        bool, typer.Option("--follow-symlinks", help="Also what links in folders lead to, wherever that is.")
+    ] = False,
+    max_file_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--max-file-bytes",
+            min=1,
+            metavar="N",
+            help="A file, member or line of more bytes, when unpacked, is left out; 268435456.",
+        ),
+    ] = None,
     json_name: Annotated[
         str | None, typer.Option("--json-name", metavar="FIELD", help="Of a JSON table: its unique name ...")
     ] = None,
@@ -158,7 +170,9 @@ def link(
                 "json_headers": json_headers,
                 "json_rows": json_rows,
                 "json_columns": json_columns,
+                "follow_symlinks": follow_symlinks,
                 **({} if json_text is None else {"json_text": json_text}),
+                **({} if max_file_bytes is None else {"max_file_bytes": max_file_bytes}),
             }
             with opened(ctx, create=not (add or replace)) as ws:
                 change = ws.link(

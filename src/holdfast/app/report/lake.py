@@ -11,7 +11,7 @@ from holdfast.app.report.texts import cell, name_text, plural, safe, share, side
 from holdfast.model.dependency import Side
 from holdfast.model.lake import LakeChange, LakeInd, LakeSide, LakeSummary
 
-# A terminal shows so many inclusions and files that could not be read; a pipe all that are known by name.
+# A terminal shows so many inclusions and files that were left out; a pipe all that are known by name.
 ON_A_TERMINAL = 200
 BAD_ON_A_TERMINAL = 5
 SAMPLE_WIDTH = 30
@@ -91,7 +91,8 @@ def _removed(paper: Paper, filters: Sequence[str], removed: Mapping[str, int]) -
 def _bad(paper: Paper, change: LakeChange) -> None:
     if not change.n_bad:
         return
-    paper.line((f"{bad_text(change)} could not be read:", "yellow"), indent=2)
+    were = "was" if change.n_bad == 1 else "were"
+    paper.line((f"{bad_text(change)} {were} left out:", "yellow"), indent=2)
     shown = change.bad[:BAD_ON_A_TERMINAL] if paper.is_terminal else change.bad
     for source, reason in shown:
         paper.line((safe(source), "bold"), f": {safe(reason)}", indent=4)
@@ -102,7 +103,7 @@ def _bad(paper: Paper, change: LakeChange) -> None:
 
 
 def bad_text(change: LakeChange) -> str:
-    """How many files could not be read; lines of a JSON file are tables of their own, named by numbers."""
+    """How many files were left out; lines of a JSON file are tables of their own, named by numbers."""
     of_lines = [_LINE.search(source) is not None for source, _ in change.bad]
     if any(of_lines) and not all(of_lines):
         return f"{change.n_bad:,} files and lines"

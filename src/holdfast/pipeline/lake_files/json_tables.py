@@ -24,6 +24,7 @@ from typing import Any
 
 from holdfast.errors import shorten
 
+from .opening import too_large
 from .options import BadFile, LakeReadOptions, RawTable, UnreadableError
 from .texts import check_width, column_names, decoded, reason_of, valid
 
@@ -52,9 +53,11 @@ def line_tables(
 ) -> Iterator[RawTable | BadFile]:
     """The tables of a JSON-lines file, one a line; `first` is the number of the first of these lines.
 
-    Each line is decoded on its own: one in another encoding does not take the rest with it.
+    Each line is decoded on its own: one in another encoding does not take the rest with it. One of too many
+    bytes may come cut.
     """
-    found = ((i, line) for i, line in enumerate(lines, first) if not line.isspace())
+    limit = options.max_file_bytes
+    found = ((i, line) for i, line in enumerate(lines, first) if len(line) > limit or not line.isspace())
     return _documents(found, name, source, options)
 
 
@@ -117,6 +120,8 @@ def _documents(
         try:
             own = encoding
             if isinstance(document, bytes):
+                if len(document) > options.max_file_bytes:
+                    raise too_large(options.max_file_bytes)
                 document, own = decoded(document, options.encoding)
             if type(document) is str:
                 halves = _has_halves(document)

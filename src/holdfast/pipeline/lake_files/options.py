@@ -11,6 +11,11 @@ from holdfast.errors import UsageError, shorten
 UnitKind = Literal["files", "lines", "zip", "tar", "bad"]
 
 
+# A delimited file takes some 15 times its bytes of memory while it is read (100 MB x 8 columns: 1.5 GB), so
+# this is 4 GB for each core. A table that is larger is none of very many small ones.
+MAX_FILE_BYTES = 1 << 28
+
+
 @dataclass(frozen=True, slots=True)
 class LakeReadOptions:
     """How files are read; one set of options for a whole lake.
@@ -21,6 +26,9 @@ class LakeReadOptions:
 
     The `json_` options name fields of a document, with dots for nested ones (`table.header`). None: the
     usual names are tried. A cell that is an object gives its field `json_text`.
+
+    `follow_symlinks`: links below a folder are followed, wherever they lead; a source may be a link in any
+    case. What is held whole has at most `max_file_bytes` (see `opening`).
     """
 
     header: bool = True
@@ -31,6 +39,8 @@ class LakeReadOptions:
     json_rows: str | None = None
     json_columns: str | None = None
     json_text: str = "text"
+    follow_symlinks: bool = False
+    max_file_bytes: int = MAX_FILE_BYTES
 
     def __post_init__(self) -> None:
         d = self.delimiter
@@ -48,6 +58,9 @@ class LakeReadOptions:
         for name in ("json_name", "json_headers", "json_rows", "json_columns", "json_text"):
             if getattr(self, name) == "":
                 raise UsageError(f"the option {name} is empty. Expected: the name of a field.")
+        most = self.max_file_bytes
+        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+            raise UsageError(f"max_file_bytes is {shorten(most)}; expected a whole number from 1.")
         if self.json_rows is not None and self.json_columns is not None:
             raise UsageError(
                 f"both json_rows ({shorten(self.json_rows)}) and json_columns "
@@ -72,10 +85,10 @@ class Unit:
     - `zip`: members of the archive `root`: their names in `paths`, and in `places` where each is (position
       of its header, stored size, size, method, CRC), so that the archive's directory is parsed only once;
     - `tar`: all of the archive `root`, which can only be streamed;
-    - `bad`: the file or folder `root` cannot be read, `paths` holds the reason.
+    - `bad`: the files or folders `paths` below `root` are not read, for the reason in `prefix`.
 
-    `prefix` comes before the names of an archive's members. `n_bytes` is the work, in bytes of text as far
-    as that is known without reading.
+    `prefix` comes before the names of an archive's members. `follow`: its files may be symbolic links.
+    `n_bytes` is the work, in bytes of text as far as that is known without reading.
     """
 
     kind: UnitKind
@@ -85,6 +98,7 @@ class Unit:
     prefix: str = ""
     span: tuple[int, int, int] = (0, 0, 1)
     places: tuple[tuple[int, ...], ...] = ()
+    follow: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         found: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}

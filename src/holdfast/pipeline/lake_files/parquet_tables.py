@@ -7,6 +7,7 @@ order without a fraction of zeros, booleans as `true` and `false`, nested values
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 
+from .opening import too_large
 from .options import RawTable, UnreadableError
 from .texts import column_names, reason_of
 
@@ -22,11 +24,20 @@ pc: Any = pa.compute
 types: Any = pa.types
 
 
-def parquet_table(raw: bytes | str, name: str, source: str) -> RawTable:
-    """The table in these bytes or the file of this path; an `UnreadableError` if they hold none."""
+def parquet_table(raw: bytes, name: str, source: str, limit: int) -> RawTable:
+    """The table in these bytes; an `UnreadableError` if they hold none, or one of too many bytes.
+
+    A cell counts as one byte more than its value has, as in a delimited file. Texts stay in dictionaries: a
+    text that is stored once costs its memory once, however many rows have it.
+    """
     try:
-        with pq.ParquetFile(raw if isinstance(raw, str) else pa.BufferReader(raw)) as file:
-            found = file.read(use_threads=False)
+        with pq.ParquetFile(pa.BufferReader(raw)) as file:
+            meta, schema = file.metadata, file.schema_arrow
+        if meta.num_rows * len(schema) > limit:
+            raise too_large(limit)
+        texts = [f.name for f in schema if types.is_string(f.type) or types.is_binary(f.type)]
+        with pq.ParquetFile(pa.BufferReader(raw), metadata=meta, read_dictionary=texts) as file:
+            found = pa.Table.from_batches(_batches(file, limit), file.schema_arrow)
         columns = [_texts(column) for column in found.columns]
     except (pa.ArrowException, OSError, ValueError, OverflowError, RecursionError) as error:
         if isinstance(error, OSError) and error.strerror:
@@ -37,10 +48,23 @@ def parquet_table(raw: bytes | str, name: str, source: str) -> RawTable:
     return RawTable(name, source, header, columns, found.num_rows if columns else 0, "utf-8")
 
 
+def _batches(file: Any, limit: int) -> Iterator[Any]:
+    n_bytes = 0
+    for batch in file.iter_batches(use_threads=False):
+        n_bytes += batch.nbytes + batch.num_rows * batch.num_columns
+        if n_bytes > limit:
+            raise too_large(limit)
+        yield batch
+
+
 def _texts(column: Any) -> list[str | None]:
     t = column.type
     if types.is_dictionary(t):
-        column, t = column.cast(t.value_type), t.value_type
+        cells: list[str | None] = []
+        for chunk in column.chunks:
+            values = _texts(_pa.chunked_array([chunk.dictionary]))
+            cells += [None if i is None else values[i] for i in chunk.indices.to_pylist()]
+        return cells
     if isinstance(t, pa.BaseExtensionType):
         column = _pa.chunked_array([chunk.storage for chunk in column.chunks], t.storage_type)
         return _texts(column)

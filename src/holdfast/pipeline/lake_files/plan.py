@@ -11,6 +11,7 @@ import os
 import stat
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
+from typing import BinaryIO
 
 from holdfast.errors import NOTHING_APPLIED, SourceError, shorten_path
 from holdfast.storage.format import MARKER
@@ -18,7 +19,8 @@ from holdfast.storage.format import MARKER
 from .archives import zip_members
 from .json_tables import holds_lines
 from .kinds import EXPECTED, kind_of
-from .options import LakeReadOptions, Unit
+from .opening import LINK, SPECIAL, lines_of, open_regular
+from .options import LakeReadOptions, Unit, UnreadableError
 from .read import one_byte_line_ends
 from .texts import WIDE, reason_of
 
@@ -28,6 +30,7 @@ FILE_COST = 1_000  # opening a file takes as long as reading about so many more 
 BLOCK = 1 << 20
 
 _File = tuple[str, int]  # path relative to the source's folder, size
+_Bad = list[tuple[str, str]]  # paths relative to it of what is not read, and why
 
 
 def plan_lake(sources: Sequence[str], options: LakeReadOptions, unit_bytes: int) -> list[Unit]:
@@ -48,8 +51,10 @@ def plan_lake(sources: Sequence[str], options: LakeReadOptions, unit_bytes: int)
                 f"the source {shorten_path(source)} {reason}. Expected: {EXPECTED}. {NOTHING_APPLIED}"
             ) from None
         if stat.S_ISDIR(mode):
-            bad: list[Unit] = []
-            found = _plan_files(root, _walk(root, bad), options, max(unit_bytes, 1)) + bad
+            bad: _Bad = []
+            walk = _walk(root, options.follow_symlinks, bad)
+            found = _plan_files(root, walk, options, max(unit_bytes, 1), options.follow_symlinks, bad)
+            found += _bad_units(root, bad)
             if not found:
                 raise SourceError(
                     f"the folder {shorten_path(source)} has no file that can be read. Expected: {EXPECTED}; "
@@ -57,22 +62,26 @@ def plan_lake(sources: Sequence[str], options: LakeReadOptions, unit_bytes: int)
                 )
             units += found
         elif kind_of(root)[0] is None or not stat.S_ISREG(mode):
+            reason = "is not of a known kind" if stat.S_ISREG(mode) else SPECIAL
             raise SourceError(
-                f"the source {shorten_path(source)} is not of a known kind. Expected: {EXPECTED}. "
-                f"{NOTHING_APPLIED}"
+                f"the source {shorten_path(source)} {reason}. Expected: {EXPECTED}. {NOTHING_APPLIED}"
             )
         else:
             folder, name = os.path.split(root)
+            bad = []
             single = [(name, os.path.getsize(root))]
-            units += _plan_files(folder, single, options, max(unit_bytes, 1), alone=True)
+            units += _plan_files(folder, single, options, max(unit_bytes, 1), True, bad, alone=True)
+            units += _bad_units(folder, bad)
     return units
 
 
-def _walk(root: str, bad: list[Unit]) -> Iterator[_File]:
-    """All files of a known kind below a folder, sorted by name within each folder.
+def _walk(root: str, follow: bool, bad: _Bad) -> Iterator[_File]:
+    """All regular files of a known kind below a folder, sorted by name within each folder.
 
-    Workspaces are left out. Every folder is entered once, so links that lead back end there. Those that are
-    links come last: a folder reached both ways keeps its own path.
+    Workspaces are left out. Symbolic links are told and left out, too: one that leads out of the folder would
+    take in what nobody meant, and one that does not a table that is there anyway. Where they are to be
+    followed, every folder is entered once, so links that lead back end there, and those that are links come
+    last: a folder reached both ways keeps its own path.
     """
     seen: set[tuple[int, int]] = set()
     links = [""]
@@ -89,7 +98,7 @@ def _walk(root: str, bad: list[Unit]) -> Iterator[_File]:
                 with os.scandir(full) as entries:
                     found = sorted(entries, key=lambda entry: entry.name)
             except OSError as error:
-                bad.append(Unit("bad", full, 0, (f"folder {reason_of(error)}",)))
+                bad.append((folder, f"folder {reason_of(error)}"))
                 continue
             folders: list[str] = []
             if any(entry.name == MARKER for entry in found):
@@ -100,70 +109,108 @@ def _walk(root: str, bad: list[Unit]) -> Iterator[_File]:
                     continue
                 path = f"{folder}/{name}" if folder else name
                 try:
-                    if entry.is_dir():
+                    known = kind_of(name)[0] is not None
+                    if entry.is_symlink() and not follow:
+                        if known or entry.is_dir():
+                            bad.append((path, LINK))
+                    elif entry.is_dir():
                         (links if entry.is_symlink() else folders).append(path)
-                    elif kind_of(name)[0] is not None and (entry.is_file() or entry.is_symlink()):
+                    elif known and not stat.S_ISREG(entry.stat().st_mode):
+                        bad.append((path, SPECIAL))
+                    elif known:
                         yield path, entry.stat().st_size
                 except OSError:  # a link to nowhere: reading it will tell
                     yield path, 0
             stack += reversed(folders)
 
 
+def _bad_units(root: str, bad: _Bad) -> list[Unit]:
+    """What is not read, by reason: a folder may have very many links."""
+    paths: dict[str, list[str]] = {}
+    for path, reason in bad:
+        paths.setdefault(reason, []).append(path)
+    return [
+        Unit("bad", root, 0, tuple(same[i : i + MOST_FILES]), reason)
+        for reason, same in paths.items()
+        for i in range(0, len(same), MOST_FILES)
+    ]
+
+
 def _plan_files(
-    root: str, files: Iterable[_File], options: LakeReadOptions, unit_bytes: int, *, alone: bool = False
+    root: str,
+    files: Iterable[_File],
+    options: LakeReadOptions,
+    unit_bytes: int,
+    follow: bool,
+    bad: _Bad,
+    *,
+    alone: bool = False,
 ) -> list[Unit]:
     units: list[Unit] = []
     paths: list[str] = []
     n_bytes = 0
     for path, size in files:
         kind, gzipped = kind_of(path)
+        full = os.path.join(root, path)
         own: list[Unit] | None = None
         if kind == "zip":
-            own = _plan_zip(os.path.join(root, path), "" if alone else f"{path}!", size, unit_bytes)
+            members = "" if alone else f"{path}!"
+            own = _plan_zip(full, members, options.max_file_bytes, unit_bytes, follow, path, bad)
         elif kind == "tar":
             cost = size * (PACKED if gzipped else 1)
-            own = [Unit("tar", os.path.join(root, path), cost, prefix="" if alone else f"{path}!")]
+            own = [Unit("tar", full, cost, prefix="" if alone else f"{path}!", follow=follow)]
         elif kind in ("lines", "json") and size > unit_bytes and not gzipped:
-            own = _plan_lines(os.path.join(root, path), path, kind == "json", options, unit_bytes)
+            own = _plan_lines(full, path, kind == "json", options, unit_bytes, follow)
         if own is not None:
             units += own
             continue
-        cost = size * (PACKED if gzipped or kind == "parquet" else 1) + FILE_COST
+        cost = min(size, options.max_file_bytes) * (PACKED if gzipped or kind == "parquet" else 1) + FILE_COST
         if paths and (n_bytes + cost > unit_bytes or len(paths) == MOST_FILES):
-            units.append(Unit("files", root, n_bytes, tuple(paths)))
+            units.append(Unit("files", root, n_bytes, tuple(paths), follow=follow))
             paths, n_bytes = [], 0
         paths.append(path)
         n_bytes += cost
     if paths:
-        units.append(Unit("files", root, n_bytes, tuple(paths)))
+        units.append(Unit("files", root, n_bytes, tuple(paths), follow=follow))
     return units
 
 
-def _plan_zip(path: str, prefix: str, size: int, unit_bytes: int) -> list[Unit]:
+def _plan_zip(
+    full: str, prefix: str, limit: int, unit_bytes: int, follow: bool, path: str, bad: _Bad
+) -> list[Unit]:
+    """The units of a zip archive; of one with a damaged directory none."""
     units: list[Unit] = []
     names: list[str] = []
     places: list[tuple[int, ...]] = []
     n_bytes = 0
+
+    def take() -> None:
+        if names:
+            found = tuple(names), tuple(places)
+            units.append(Unit("zip", full, n_bytes, found[0], prefix, places=found[1], follow=follow))
+
     try:
-        for name, place in zip_members(path):
+        for name, place in zip_members(full, follow, limit):
             if names and (n_bytes + place[2] > unit_bytes or len(names) == MOST_FILES):
-                units.append(Unit("zip", path, n_bytes, tuple(names), prefix, places=tuple(places)))
+                take()
                 names, places, n_bytes = [], [], 0
             names.append(name)
             places.append(place)
             n_bytes += place[2] + FILE_COST
+    except UnreadableError as error:  # what comes before is read
+        bad.append((path, str(error)))
     except (OSError, EOFError, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
         reason = reason_of(error)
         if isinstance(error, zipfile.BadZipFile):
             reason = "is cut short or no zip archive"
-        return [Unit("bad", path, size, (reason,))]
-    if names:
-        units.append(Unit("zip", path, n_bytes, tuple(names), prefix, places=tuple(places)))
+        bad.append((path, reason))
+        return []
+    take()
     return units
 
 
 def _plan_lines(
-    path: str, name: str, maybe: bool, options: LakeReadOptions, unit_bytes: int
+    path: str, name: str, maybe: bool, options: LakeReadOptions, unit_bytes: int, follow: bool
 ) -> list[Unit] | None:
     """The units of a large JSON-lines file; None if it must be read whole.
 
@@ -171,41 +218,42 @@ def _plan_lines(
     """
     if not one_byte_line_ends(options.encoding):
         return None
+    limit = options.max_file_bytes
     try:
-        with open(path, "rb") as file:
+        with open_regular(path, follow, limit)[0] as file:
             if file.read(4).startswith(WIDE):
                 return None
-            if maybe:
-                file.seek(0)
-                if not holds_lines(file, options.encoding):
-                    return None
-            spans = _line_spans(path, unit_bytes)
-    except OSError:
+            file.seek(0)
+            if maybe and not holds_lines(lines_of(file, limit), options.encoding):
+                return None
+            file.seek(0)
+            spans = _line_spans(file, unit_bytes)
+    except (OSError, UnreadableError):
         return None  # reading it will tell
     return [
-        Unit("lines", path, end - start, prefix=name, span=(start, end, line)) for start, end, line in spans
+        Unit("lines", path, end - start, prefix=name, span=(start, end, line), follow=follow)
+        for start, end, line in spans
     ]
 
 
-def _line_spans(path: str, unit_bytes: int) -> list[tuple[int, int, int]]:
+def _line_spans(file: BinaryIO, unit_bytes: int) -> list[tuple[int, int, int]]:
     """(start, end, number of the first line) of parts in whole lines, each of about `unit_bytes`."""
     spans = []
     start = at = 0
     first = line = 1
-    with open(path, "rb", 0) as file:
-        while block := file.read(BLOCK):
-            low = 0
-            while low < len(block):
-                # The part ends behind the first line end at or after its wanted size.
-                wanted = max(start + unit_bytes - 1 - at, low)
-                end = block.find(b"\n", wanted) if wanted < len(block) else -1
-                if end < 0:
-                    line += block.count(b"\n", low)
-                    break
-                line += block.count(b"\n", low, end + 1)
-                spans.append((start, at + end + 1, first))
-                start, first, low = at + end + 1, line, end + 1
-            at += len(block)
+    while block := file.read(BLOCK):
+        low = 0
+        while low < len(block):
+            # The part ends behind the first line end at or after its wanted size.
+            wanted = max(start + unit_bytes - 1 - at, low)
+            end = block.find(b"\n", wanted) if wanted < len(block) else -1
+            if end < 0:
+                line += block.count(b"\n", low)
+                break
+            line += block.count(b"\n", low, end + 1)
+            spans.append((start, at + end + 1, first))
+            start, first, low = at + end + 1, line, end + 1
+        at += len(block)
     if start < at:
         spans.append((start, at, first))
     return spans

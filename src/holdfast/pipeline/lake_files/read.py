@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 import os
@@ -11,17 +10,18 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
-from typing import IO, cast
+from typing import IO
 
 from .archives import tar_members, zip_member
 from .delimited import allow_long_cells, delimited_table
 from .json_tables import json_tables, line_tables, text_tables
 from .kinds import Kind, kind_of, member_name, shown
+from .opening import drained, gunzipped, lines_of, open_regular, read_regular, too_large, unpacked
 from .options import BadFile, LakeReadOptions, RawTable, Unit, UnreadableError
 from .parquet_tables import parquet_table
-from .texts import WIDE, decoded, gunzipped, reason_of
+from .texts import WIDE, decoded, reason_of
 
 # What a damaged file can make the readers raise. MemoryError is not among them: it is about the machine.
 _ERRORS = (
@@ -54,24 +54,26 @@ def read_unit(unit: Unit, options: LakeReadOptions) -> Iterator[RawTable | BadFi
         return _read_zip(unit, options)
     if unit.kind == "tar":
         return _read_tar(unit, options)
-    return iter([BadFile(shown(unit.root), unit.paths[0])])
+    return _not_read(unit)
+
+
+def _not_read(unit: Unit) -> Iterator[BadFile]:
+    for path in unit.paths:
+        yield BadFile(shown(os.path.join(unit.root, path) if path else unit.root), unit.prefix)
 
 
 def _read_files(unit: Unit, options: LakeReadOptions) -> Iterator[RawTable | BadFile]:
+    limit = options.max_file_bytes
     for path in unit.paths:
         full = os.path.join(unit.root, path)
         name, source = shown(path), shown(full)
         kind, gzipped = kind_of(path)
         try:
-            if kind == "parquet":
-                yield parquet_table(full, name, source)
-                continue
             if kind == "lines":
-                with open(full, "rb") as stream:
+                with open_regular(full, unit.follow, limit)[0] as stream:
                     yield from _stream_tables(stream, gzipped, name, source, options)
                 continue
-            with open(full, "rb", 0) as file:
-                raw = file.read()
+            raw = read_regular(full, unit.follow, limit)
             yield from _whole_tables(raw, kind, gzipped, name, source, options)
         except _ERRORS as error:
             yield BadFile(source, reason_of(error))
@@ -79,28 +81,20 @@ def _read_files(unit: Unit, options: LakeReadOptions) -> Iterator[RawTable | Bad
 
 def _read_lines(unit: Unit, options: LakeReadOptions) -> Iterator[RawTable | BadFile]:
     start, end, first = unit.span
-    source = shown(unit.root)
+    source, limit = shown(unit.root), options.max_file_bytes
     try:
-        with open(unit.root, "rb") as file:
+        with open_regular(unit.root, unit.follow, limit)[0] as file:
             file.seek(start)
-            yield from line_tables(_until(file, end - start), first, shown(unit.prefix), source, options)
+            lines = lines_of(file, limit, end - start)
+            yield from line_tables(lines, first, shown(unit.prefix), source, options)
     except _ERRORS as error:
         yield BadFile(source, reason_of(error))
-
-
-def _until(lines: Iterable[bytes], n_bytes: int) -> Iterator[bytes]:
-    """The lines that begin within the next bytes."""
-    for line in lines if n_bytes > 0 else ():
-        yield line
-        n_bytes -= len(line)
-        if n_bytes <= 0:
-            return
 
 
 def _read_zip(unit: Unit, options: LakeReadOptions) -> Iterator[RawTable | BadFile]:
     archive = shown(unit.root)
     try:
-        with open(unit.root, "rb") as file:
+        with open_regular(unit.root, unit.follow, options.max_file_bytes)[0] as file:
             for path, place in zip(unit.paths, unit.places, strict=True):
                 name = shown(member_name(path) or path)
                 source = f"{archive}!{name}"
@@ -118,7 +112,7 @@ def _read_tar(unit: Unit, options: LakeReadOptions) -> Iterator[RawTable | BadFi
     archive = shown(unit.root)
     last = "at its start"
     try:
-        for path, stream in tar_members(unit.root):
+        for path, stream in tar_members(unit.root, unit.follow, options.max_file_bytes):
             name = shown(path)
             last = f"after {name}"
             source = f"{archive}!{name}"
@@ -138,19 +132,22 @@ def _member_tables(
     if kind == "lines":
         stream = io.BytesIO(found) if isinstance(found, bytes) else found
         return _stream_tables(stream, gzipped, name, source, options)
-    raw = found if isinstance(found, bytes) else found.read()
+    raw = found if isinstance(found, bytes) else drained(found, options.max_file_bytes)
     return _whole_tables(raw, kind, gzipped, name, source, options)
 
 
 def _whole_tables(
     raw: bytes, kind: Kind | None, gzipped: bool, name: str, source: str, options: LakeReadOptions
 ) -> Iterator[RawTable | BadFile]:
+    limit = options.max_file_bytes
     if gzipped:
-        raw = gunzipped(raw)
+        raw = gunzipped(raw, limit)
+    elif len(raw) > limit:
+        raise too_large(limit)
     if kind == "json":
         return json_tables(raw, name, source, options)
     if kind == "parquet":
-        return iter((parquet_table(raw, name, source),))
+        return iter((parquet_table(raw, name, source, limit),))
     return iter((delimited_table(raw, kind or "delimited", name, source, options),))
 
 
@@ -158,12 +155,15 @@ def _stream_tables(
     stream: IO[bytes], gzipped: bool, name: str, source: str, options: LakeReadOptions
 ) -> Iterator[RawTable | BadFile]:
     """The tables of JSON lines. Two-byte encodings are taken whole: their line ends are not a byte."""
+    limit = options.max_file_bytes
     if gzipped:
-        stream = cast("IO[bytes]", gzip.GzipFile(fileobj=stream))
-    lines = iter(stream)
+        stream = unpacked(stream, limit)
+    lines = lines_of(stream, limit)
     first = next(lines, b"")
     if first.startswith(WIDE) or not one_byte_line_ends(options.encoding):
-        text, encoding = decoded(first + stream.read(), options.encoding)
+        if len(first) > limit:
+            raise too_large(limit)
+        text, encoding = decoded(first + drained(stream, limit), options.encoding)
         yield from text_tables(text, encoding, name, source, options)
     elif first:
         yield from line_tables(chain((first,), lines), 1, name, source, options)

@@ -65,13 +65,6 @@ def _checked(text: str) -> str:
     return text
 
 
-def gunzipped(raw: bytes) -> bytes:
-    try:
-        return gzip.decompress(raw)
-    except (EOFError, OSError, zlib.error) as error:
-        raise UnreadableError(reason_of(error)) from None
-
-
 def reason_of(error: BaseException) -> str:
     """Why something cannot be read, as a short phrase."""
     if isinstance(error, UnreadableError):
