@@ -201,6 +201,12 @@ def test_warming_tells_how_far_it_is_in_a_pipe(copy: Copy) -> None:
     assert done.stdout.count("\n") == 1
 
 
+def test_warming_with_nowhere_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warming, "places", lambda: places.Places((), None))
+    with pytest.raises(SystemExit, match="no folder can be written"):
+        warming.main()
+
+
 # --- Whose folder it is -----------------------------------------------------------------------------------
 
 

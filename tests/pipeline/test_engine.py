@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -131,6 +134,16 @@ def test_what_progress_raises_is_raised(engine_spark: Engine, where: Where) -> N
 def test_progress_leaves_no_job_group_behind(engine_spark: Engine, spark: SparkSession) -> None:
     engine_spark.run(echo, [{}], where="spark", progress=lambda *_: None)
     assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
+
+
+def test_the_daemon_compiles_nothing(tmp_path: Path) -> None:
+    """With an empty cache, workers would wait for minutes until kernels are compiled that nobody needs."""
+    code = "from holdfast.kernels import activity; from holdfast.pipeline import daemon; daemon.preload()\n"
+    code += "from holdfast.kernels import masks; print(activity._n_compiled)"
+    env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True)
+    assert done.stdout == "0\n"
+    assert not list(tmp_path.rglob("*.nbc"))
 
 
 def test_workers_come_with_the_kernels_loaded(engine_spark: Engine) -> None:

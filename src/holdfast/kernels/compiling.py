@@ -102,7 +102,7 @@ class KernelCache:
                 _write(folder / name, (signature, result._reduce()))
                 activity.entry_written(name)
                 for other in os.listdir(folder):
-                    if other.startswith(self._kernel) and not other.startswith(self._kernel + self._stamp):
+                    if other.startswith(self._kernel) and not other.startswith(self.begin):
                         (folder / other).unlink(missing_ok=True)
             except OSError as error:
                 say_uncached(f"{folder}: {error.strerror}")
