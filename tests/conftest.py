@@ -1,8 +1,10 @@
-"""Fixtures that all tests share: one Spark session per run, started by the first test that asks for it."""
+"""Fixtures that all tests share: one Spark session per run, started by the first test that asks for it; and
+how a test becomes an ordinary user where root runs it."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,6 +42,49 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+# --- Tests of what an ordinary user may not do --------------------------------------------------------------
+
+# Root without CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH: bound by the rights of files, as everybody is.
+AS_ORDINARY_USER = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+for capability in (1, 2):
+    if libc.prctl(24, capability, 0, 0, 0):  # PR_CAPBSET_DROP: it is gone with the next program
+        raise OSError(ctypes.get_errno(), "root cannot give up its rights here")
+os.execv(sys.executable, [sys.executable, "-m", "pytest", *sys.argv[1:]])
+"""
+
+
+def overrides_rights() -> bool:
+    """Whether this process may read and write whatever the rights of a file say."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return os.geteuid() == 0
+    return any(int(line.split()[1], 16) & 0b10 for line in lines if line.startswith("CapEff:"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """A test that is marked `ordinary_user` runs in a process of its own, where root runs it."""
+    if pyfuncitem.get_closest_marker("ordinary_user") is None or not overrides_rights():
+        return None
+    temporary = pyfuncitem.funcargs["tmp_path"] / "ordinary"
+    options = ["-q", "-n", "0", "-p", "no:cacheprovider", f"--basetemp={temporary}", pyfuncitem.nodeid]
+    done = subprocess.run(
+        [sys.executable, "-c", AS_ORDINARY_USER, *options],
+        cwd=pyfuncitem.config.rootpath,
+        env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    if done.returncode or "1 passed" not in done.stdout:
+        pytest.fail(f"as an ordinary user:\n{done.stdout}{done.stderr}", pytrace=False)
+    return True
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import doctest
 import re
 import shlex
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,20 @@ def test_readme_names_the_make_targets() -> None:
     for target in ("demo", "test"):
         assert f"make {target}" in readme
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+
+
+def test_every_decision_is_listed() -> None:
+    pages = {page.name for page in (ROOT / "docs" / "decisions").glob("[0-9]*.md")}
+    listed = re.findall(
+        r"^- \[(\d{4})\]\((\1-[^)]+)\) ", (ROOT / "docs/decisions/README.md").read_text(), re.M
+    )
+    assert [name for _, name in listed] == sorted(pages)
+
+
+def test_the_source_package_has_what_it_names() -> None:
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]
+    for name in (*build["sdist"]["include"], *build["wheel"]["packages"]):
+        assert (ROOT / name).exists(), f"pyproject.toml names {name}, which is not there"
 
 
 def test_relative_links_lead_somewhere() -> None:

@@ -55,7 +55,7 @@ class Shell:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=600,
         )
         return Outcome(run.returncode, run.stdout, run.stderr)
 

@@ -59,6 +59,7 @@ HOSTILE = [
     "__proto__",
     "",
 ]
+PATIENCE_S = 90.0  # nothing here takes long, but the machine may be busy with other things
 PAGE = {
     "index.html": b"<!doctype html><title>holdfast</title>",
     "app.js": b"'use strict';" + b"/* long */" * 2_000,
@@ -199,7 +200,7 @@ class Client:
         **headers: str,
     ) -> Answer:
         """What a path below that of the page gives who has the cookie; with `raw` it is sent as it is."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE_S)
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         if not raw:
             path, given = f"/{self.server.place}/{path}", {"Cookie": self.cookie, **given}
@@ -212,7 +213,7 @@ class Client:
 
     def sends(self, text: bytes) -> bytes:
         """What bytes give, until the server hangs up."""
-        with socket.create_connection(("127.0.0.1", self.server.port), timeout=10) as s:
+        with socket.create_connection(("127.0.0.1", self.server.port), timeout=PATIENCE_S) as s:
             s.sendall(text)
             return b"".join(iter(lambda: s.recv(65_536), b""))
 
@@ -244,7 +245,7 @@ def ask(workspace: FakeWorkspace, page: Path) -> Iterator[Client]:
 
 def all_gone(running: ExplorerServer) -> None:
     """Waits until the server has forgotten all connections that were closed."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE_S
     while running._strangers:
         assert time.monotonic() < end, "connections that are closed are forgotten"
         time.sleep(0.01)
@@ -420,12 +421,13 @@ def test_a_traceback_if_asked_for(ask: Client, capfd: pytest.CaptureFixture[str]
 
 def test_idle_connections_are_closed(ask: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server._Handler, "timeout", 0.05)
-    assert ask.sends(b"") == b""
-    assert ask.sends(b"GET / HTTP/1.1\r\nHo") == b""
+    for text in (b"", b"GET / HTTP/1.1\r\nHo"):
+        with contextlib.suppress(ConnectionError):  # closed before it was sent, on a busy machine
+            assert ask.sends(text) == b""
 
 
 def test_a_connection_is_kept_for_more(ask: Client) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", ask.server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", ask.server.port, timeout=PATIENCE_S)
     for method in ("GET", "HEAD", "GET"):
         connection.request(method, f"/{ask.server.place}/api/summary", headers={"Cookie": ask.cookie})
         used = connection.sock
@@ -437,11 +439,11 @@ def test_a_connection_is_kept_for_more(ask: Client) -> None:
 def test_many_idle_connections_keep_nobody_out(ask: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "MOST_STRANGERS", 5)
     address = ("127.0.0.1", ask.server.port)
-    kept = http.client.HTTPConnection(*address, timeout=10)
+    kept = http.client.HTTPConnection(*address, timeout=PATIENCE_S)
     kept.request("GET", f"/{ask.server.place}/api/summary", headers={"Cookie": ask.cookie})
     kept.getresponse().read()
     with contextlib.ExitStack() as stack:
-        idle = [stack.enter_context(socket.create_connection(address, timeout=10)) for _ in range(12)]
+        idle = [stack.enter_context(socket.create_connection(address, timeout=PATIENCE_S)) for _ in range(12)]
         for i, one in enumerate(idle[:8]):
             with contextlib.suppress(OSError):  # hung up on already
                 one.sendall(b"GET / HTTP/1.1\r\nHo" if i % 2 else b"")
@@ -861,15 +863,15 @@ def test_explore_serves_until_it_is_interrupted(shell: Shell) -> None:
         assert re.fullmatch(r"http://127\.0\.0\.1:[0-9]+/[A-Za-z0-9_-]{40,}/", address)
         cookies = urllib.request.HTTPCookieProcessor()
         browser = urllib.request.build_opener(cookies)
-        with browser.open(address, timeout=60) as got:
+        with browser.open(address, timeout=PATIENCE_S) as got:
             page = got.url.removesuffix("enter")
             assert b"url=./" in got.read()
-        with browser.open(f"{page}api/summary", timeout=60) as got:
+        with browser.open(f"{page}api/summary", timeout=PATIENCE_S) as got:
             assert json.load(got) == {"lake": None, "workspace": {"version": 0, "tables": []}}
-        with browser.open(page, timeout=60) as got:
+        with browser.open(page, timeout=PATIENCE_S) as got:
             assert b"<title>" in got.read()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out, err) == (0, "", "Ctrl-C ends it\nended\n[]\n")
 
 
@@ -894,7 +896,7 @@ def test_a_browser_is_started_with_a_file_that_leads_to_the_page(
     files: list[Path] = []
 
     def serve(self: ExplorerServer) -> None:
-        address = opened.get(timeout=60)
+        address = opened.get(timeout=PATIENCE_S)
         assert self.token not in address
         assert self.place not in address
         file = Path(urllib.request.url2pathname(address.removeprefix("file://")))
@@ -903,7 +905,7 @@ def test_a_browser_is_started_with_a_file_that_leads_to_the_page(
         assert {path.stat().st_uid for path in (file, file.parent)} == {os.geteuid()}
         assert f'content="0; url={self.address}"' in file.read_text()
         self.entered.set()  # as the first request does
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE_S
         while file.exists():
             assert time.monotonic() < end, "the file goes when somebody has come by it"
             time.sleep(0.01)
@@ -919,7 +921,7 @@ def test_the_file_goes_at_the_end_though_nobody_came(
     shell: Shell, opened: Queue[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def serve(self: ExplorerServer) -> None:
-        opened.put(opened.get(timeout=60))
+        opened.put(opened.get(timeout=PATIENCE_S))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ExplorerServer, "serve_forever", serve)

@@ -8,6 +8,7 @@ import math
 import re
 from xml.etree import ElementTree
 
+import networkx
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -128,7 +129,6 @@ def test_unknown_format() -> None:
 
 
 def test_networkx_reads_them() -> None:
-    networkx = pytest.importorskip("networkx")
     read = networkx.read_graphml(io.BytesIO(text_of("graphml", NODES, EDGES).encode()), node_type=int)
     assert read.nodes[9] == {"name": "]]>", "n_rows": 5e9, "n_columns": 2, "component": 0, "x": 0.0, "y": 0.0}
     assert read.edges[0, 9] == {"n_inds": 2, "score": 0.75}

@@ -59,6 +59,10 @@ def die(payload: Payload) -> bytes:
     os._exit(3)
 
 
+def process(payload: Payload) -> bytes:
+    return str(os.getpid()).encode()
+
+
 def numba_is_loaded(payload: Payload) -> bytes:
     import sys
 

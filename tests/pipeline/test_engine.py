@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -151,14 +150,10 @@ def test_workers_come_with_the_kernels_loaded(engine_spark: Engine) -> None:
     assert engine_spark.run(tasks.numba_is_loaded, [{}, {}], where="spark") == [b"yes"] * 2
 
 
-def test_a_small_task_on_a_warm_session_is_fast(engine_spark: Engine) -> None:
-    engine_spark.run(echo, [{}, {}], where="spark")
-    elapsed_s = []
-    for _ in range(5):
-        started = time.perf_counter()
-        engine_spark.run(echo, [{}, {}], where="spark")
-        elapsed_s.append(time.perf_counter() - started)
-    assert min(elapsed_s) < 2  # 0.1 s on an idle machine; this only catches workers that do not survive
+def test_workers_survive_their_tasks(engine_spark: Engine) -> None:
+    """A small task on a warm session takes 0.1 s; with a new worker it would be seconds."""
+    workers = [w for _ in range(6) for w in engine_spark.run(tasks.process, [{}, {}], where="spark")]
+    assert len(set(workers)) < len(workers)
 
 
 def test_mode_decides() -> None:

@@ -149,7 +149,7 @@ def test_of_several_creators_one_creates(tmp_path: Path) -> None:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    answers = [process.communicate(timeout=30) for process in crowd]
+    answers = [process.communicate(timeout=300) for process in crowd]
     assert [error for _, error in answers] == [""] * 8
     for k in range(2):
         assert sorted(out for out, _ in answers[4 * k : 4 * k + 4]) == ["False\n"] * 3 + ["True\n"]

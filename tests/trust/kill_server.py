@@ -48,7 +48,7 @@ from holdfast.storage.ledger_rows import ChangeRow, CommitRow
 from holdfast.workspace import Workspace
 from trust import kit, shop, twins
 
-CHILD_TIMEOUT_S = 60.0
+CHILD_TIMEOUT_S = 600.0
 Half = Callable[..., None]
 
 

@@ -320,6 +320,6 @@ def test_in_a_process_of_its_own(base: Path) -> None:
         cwd=base,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     _judge(done.returncode, done.stdout, done.stderr, "ColumnTypeError", ("'nine'", "Nothing was applied"))

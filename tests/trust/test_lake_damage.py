@@ -342,7 +342,7 @@ def test_a_process_that_is_killed_before_its_commit(base: Path, root: Path, tmp_
         "ws.link(sys.argv[2], add=True, json_name='name')\n"
     )
     run = subprocess.run(
-        [sys.executable, "-c", code, str(root), str(source(tmp_path, NEXT))], timeout=120, check=False
+        [sys.executable, "-c", code, str(root), str(source(tmp_path, NEXT))], timeout=600, check=False
     )
     assert run.returncode == -signal.SIGKILL
     with holdfast.open(root, engine="inline") as ws:

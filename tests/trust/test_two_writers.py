@@ -46,7 +46,7 @@ def run() -> Iterator[Run]:
         for process in processes:
             assert process.stdout is not None
             if process.stdout.readline() != "ready\n":
-                pytest.fail(process.communicate(timeout=60)[1])
+                pytest.fail(process.communicate(timeout=300)[1])
         for process in processes:
             assert process.stdin is not None
             process.stdin.write("go\n")
