@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.errors import EngineError, HoldfastError, SourceError, UsageError, hides_interrupt, shorten
 from holdfast.pipeline import session
+from holdfast.pipeline.cost import sooner_on_spark
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,6 +92,16 @@ class Engine:
         if self.mode == "auto":
             return "inline" if work <= limit else "spark"
         return self.mode
+
+    def choose_sooner(self, seconds: float, *, parallel: bool = False) -> Where:
+        """Where work of so many seconds of one core is done sooner, a session's start counted; the mode may
+        decide. `parallel`: inline tasks would share the machine's cores."""
+        if self.mode != "auto":
+            return self.mode
+        started = self._spark is not None or session.is_there()
+        local_cores = session.available_cores() if parallel else 1
+        sooner = sooner_on_spark(seconds, started=started, cores=self.cores, local_cores=local_cores)
+        return "spark" if sooner else "inline"
 
     def run(
         self,
