@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -105,6 +106,58 @@ def test_link(fresh: Shell) -> None:
         lines[11],
     )
     assert shown(fresh) == [CITY, CUSTOMER]
+
+
+def test_links_lead_nowhere_unless_wanted(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    lake = files(tmp_path / "lake", FILES)
+    secret = files(tmp_path / "private", {"people.csv": "name\nann\nbob\ncy\n"})
+    (tmp_path / "lake" / "notes.csv").symlink_to(f"{secret}/people.csv")
+    (tmp_path / "lake" / "more").symlink_to(secret)
+    lines = ok(shell("link", lake)).out.splitlines()
+    assert lines[1] == "  4 tables added"
+    why = "is a symbolic link, which is not followed (--follow-symlinks)"
+    assert [line.strip() for line in lines[-4:-1]] == [
+        "2 files were left out:",
+        f"{lake}/more: {why}",
+        f"{lake}/notes.csv: {why}",
+    ]
+    told = ok(shell("link", "--anew", "--follow-symlinks", "--json", lake)).json()
+    assert (told["added"], told["n_bad"]) == (6, 0)
+
+
+def test_equal_names_are_told_as_bad_files_are(tmp_path: Path) -> None:
+    """Names are relative to the folders: of two equal ones only the first table is there."""
+    shell = Shell(tmp_path)
+    first = files(tmp_path / "2023", {"orders.csv": "id\na\nb\n", "open.csv": 'a\n"never closed\n'})
+    second = files(tmp_path / "2024", {"orders.csv": "id\nc\nd\n", "items.csv": "item\nx\n"})
+    told = ok(shell("link", first, second, "--json")).json()
+    assert (told["added"], told["n_bad"]) == (2, 2)
+    assert told["bad"] == [
+        {"source": f"{first}/open.csv", "reason": "has a quote that is never closed, opened in record 2"},
+        {
+            "source": f"{second}/orders.csv",
+            "reason": f"another table of this name was read before it: {first}/orders.csv",
+        },
+    ]
+    lines = ok(shell("link", "--anew", first, second)).out.splitlines()
+    assert "  2 files were left out:" in lines
+    assert lines[-2].strip() == (
+        f"{second}/orders.csv: another table of this name was read before it: {first}/orders.csv"
+    )
+
+
+def test_files_that_are_too_large(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    lake = files(tmp_path / "lake", {**FILES, "large.csv": "a\n" + "x" * 2_000})
+    Path(lake, "bomb.csv.gz").write_bytes(gzip.compress(b"a\n" + b"x" * 1_000_000))
+    told = ok(shell("link", lake, "--max-file-bytes", "1000", "--json")).json()
+    assert told["added"] == 4
+    why = "has more than 1,000 bytes (--max-file-bytes)"
+    assert told["bad"] == [{"source": f"{lake}/{n}", "reason": why} for n in ("bomb.csv.gz", "large.csv")]
+    assert ok(shell("link", "--anew", lake, "--json")).json()["added"] == 6
+    outcome = shell("link", "--anew", lake, "--max-file-bytes", "0")
+    assert outcome.code == 2
 
 
 def test_link_as_json(fresh: Shell) -> None:

@@ -13,7 +13,8 @@ import holdfast
 from holdfast import Workspace
 from holdfast.discovery import lake as discovery
 from holdfast.model.lake import LakeChange
-from holdfast.pipeline import lake_index
+from holdfast.pipeline import lake_index, lake_read, session
+from holdfast.pipeline.engine import Engine
 from lake_tables import (
     chain,
     equal,
@@ -222,3 +223,59 @@ def test_small_steps_start_no_spark(tmp_path: Path) -> None:
         ws.link(write_json_lines(some_tables(5), tmp_path / "t.jsonl"), json_name="name")
         ws.unlink("some/0.csv")
         assert ws.engine.jobs == 0
+
+
+def test_spark_is_not_started_for_what_is_read_sooner_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some megabytes are read in a second, and a session takes ten of them to start."""
+    monkeypatch.setattr(session, "is_there", lambda: False)
+    tables = [*some_tables(200), Table("large", ("a",), (tuple(f"{i}{'x' * 60_000}" for i in range(100)),))]
+    path = Path(write_json_lines(tables, tmp_path / "t.jsonl"))
+    assert path.stat().st_size > 6_000_000
+    with holdfast.open(tmp_path / "w", engine="auto") as ws:
+        monkeypatch.setattr(Engine, "spark", property(lambda _: pytest.fail("Spark was started")))
+        assert ws.link(path, json_name="name").n_tables == 201
+
+
+@pytest.mark.parametrize(
+    ("seconds", "started", "where", "shared"),
+    [
+        (2.7, False, "inline", "inline"),
+        (60, False, "spark", "inline"),
+        (600, False, "spark", "spark"),
+        (0.5, True, "inline", "inline"),
+        (1.5, True, "spark", "inline"),
+        (2.7, True, "spark", "spark"),
+    ],
+)
+def test_the_start_of_a_session_counts(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, started: bool, where: str, shared: str
+) -> None:
+    """`shared`: threads would share the same two cores, so processes are worth it for more work only."""
+    monkeypatch.setattr(session, "is_there", lambda: started)
+    monkeypatch.setattr(session, "available_cores", lambda: 2)
+    assert Engine().choose_sooner(seconds) == where
+    assert Engine().choose_sooner(seconds, parallel=True) == shared
+    assert Engine(mode="inline").choose_sooner(seconds) == "inline"
+    assert Engine(mode="spark").choose_sooner(seconds) == "spark"
+
+
+def test_a_running_session_is_seen(spark: SparkSession) -> None:
+    assert session.is_there()
+
+
+def test_blocks_of_a_unit_are_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an archive unpacks to is known only when it is read, so a task may write several blocks."""
+    path = write_json_lines(some_tables(40), tmp_path / "t.jsonl")
+    answers = []
+    for n_bytes in (lake_read.BLOCK_BYTES, 5_000, 0):
+        monkeypatch.setattr(lake_read, "BLOCK_BYTES", n_bytes)
+        with holdfast.open(tmp_path / f"w{n_bytes}", engine="inline") as ws:
+            change = ws.link(path, json_name="name", filters=[])
+            lake = ws.lake()
+            assert lake is not None
+            inds = {(str(ind), ind.coverage, ind.score) for ind in lake.each_ind()}
+            answers.append((change.n_tables, change.n_columns, change.n_inds, inds))
+    assert answers[0][0] == 40
+    assert answers[0] == answers[1] == answers[2]

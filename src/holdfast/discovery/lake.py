@@ -54,12 +54,14 @@ from holdfast.storage.lake import (
 I32 = NDArray[np.int32]
 
 REPEATED = "another table of this name was read before it: "
-# Bytes of the sources that one task reads, and up to which the driver reads them itself.
+# Bytes of the sources that one task reads, and values that one matching task looks up.
 UNIT_BYTES = 4 << 20
-INLINE_BYTES = 4 << 20
-# Values that one matching task looks up, and up to which the driver does it itself.
 ENTRIES_PER_TASK = 250_000
-INLINE_ENTRIES = 200_000
+# What the steps take on one core, in ns. Reading: 120 to 160 for a byte, a file counted as 1,000 more (2,108
+# CSV files of 9 MB: 1.8 s). Matching: 270 to 430 for a value (1.5 M: 0.63 s). Where integers are matched, one
+# of thirty pairs of columns is an inclusion, and every pair costs 2.8 (32,009 columns: 2.8 s). Links and
+# inclusions that are read again: 85 for a byte.
+NS_READ, NS_MATCH, NS_PAIR, NS_LINK = 130, 400, 3, 100
 # So many parts of about one size become one, and so many small files of inclusions.
 MERGE_AT = 4
 GATHER_AT = 64
@@ -221,7 +223,7 @@ class LakeWork:
             "options": options.to_dict(),
             "taken": names.to_dict() if names else None,
         }
-        where = self.engine.choose(sum(u.n_bytes for u in units), INLINE_BYTES)
+        where = self.engine.choose_sooner(sum(u.n_bytes for u in units) * NS_READ / 1e9)
         # In files: a unit may name 2,000 files, and Spark sends every payload to every worker.
         payloads = [{**shared, "unit": self._staged(u.to_dict()).to_dict()} for u in units]
         results = self.engine.run(read_lake_unit, payloads, where=where, progress=progress)
@@ -320,7 +322,8 @@ class LakeWork:
         if not wanted:
             return state
         with self._phase("gathering files") as progress:
-            where = self.engine.choose(sum(f.length for f in (*state.inds, *state.links)), INLINE_BYTES)
+            n_bytes = sum(f["length"] for payload in wanted for f in payload["files"])
+            where = self.engine.choose_sooner(n_bytes * NS_LINK / 1e9)
             results = self.engine.run(gather_pairs, wanted, where=where, progress=progress)
         for payload, result in zip(wanted, results, strict=True):
             what = payload["what"]
@@ -369,7 +372,7 @@ class LakeWork:
         found: list[Found] = []
         if inverse:
             alone = [{**first, "do": ["describe", "count"], **r} for r in ranges]
-            found = self._run(alone, part.n_entries, progress)
+            found = self._run(alone, part.n_entries * NS_MATCH / 1e9, progress)
             part = self._described(part, found, progress)
             new = part.for_tasks()
             first |= {"do": ["match"], "probe": new, "against": old}
@@ -388,12 +391,14 @@ class LakeWork:
                 payloads += [{**asked, **r} for r in ranges]
             else:
                 payloads += [{**both, "do": ["count", "match"], **r} for r in self._ranges(ref)]
-        work = part.n_entries * (1 + len(old))
-        found += self._run(payloads, work, progress)
+        seconds = part.n_entries * (1 + len(old)) * NS_MATCH / 1e9
+        if "integer" not in options.filters:
+            seconds += part.n_active * n_active * NS_PAIR / 1e9
+        found += self._run(payloads, seconds, progress)
         return proposer, part if inverse else self._described(part, found, progress), found
 
-    def _run(self, payloads: list[dict[str, Any]], work: int, progress: Progress | None) -> list[Found]:
-        where = self.engine.choose(work, INLINE_ENTRIES)
+    def _run(self, payloads: list[dict[str, Any]], seconds: float, progress: Progress | None) -> list[Found]:
+        where = self.engine.choose_sooner(seconds, parallel=True)
         results = self.engine.run(match_columns, payloads, where=where, progress=progress, parallel=True)
         return [Found.from_dict(json.loads(r)) for r in results]
 
@@ -411,7 +416,7 @@ class LakeWork:
         shared = {**self._shared(state), "gone": gone.tolist(), "against": against}
         payloads = [{**shared, "probe": p.for_tasks(), **r} for p in state.parts for r in self._ranges(p)]
         n_entries = sum(p.n_entries for p in state.parts)
-        where = self.engine.choose(n_entries, INLINE_ENTRIES)
+        where = self.engine.choose_sooner(n_entries * NS_MATCH / 1e9, parallel=True)
         results = self.engine.run(count_dropped, payloads, where=where, progress=progress, parallel=True)
         counts: NDArray[np.int64] = np.sum([json.loads(r)[1:] for r in results], axis=0, dtype=np.int64)
         return counts
@@ -442,8 +447,8 @@ class LakeWork:
     def _relinked(self, state: LakeState, progress: Progress | None) -> LakeState:
         shared = {**self._shared(state), "parts": [p.for_tasks() for p in state.parts]}
         payloads = [{**shared, "inds": f.to_dict()} for f in state.inds]
-        work = sum(f.length for f in state.inds)
-        where = self.engine.choose(work, INLINE_BYTES)
+        n_bytes = sum(f.length for f in state.inds)
+        where = self.engine.choose_sooner(n_bytes * NS_LINK / 1e9, parallel=True)
         results = self.engine.run(link_tables, payloads, where=where, progress=progress, parallel=True)
         found = [Found.from_dict(json.loads(r)) for r in results]
         links = tuple(f.links for f in found if f.links)

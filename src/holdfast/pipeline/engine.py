@@ -44,6 +44,7 @@ from holdfast.errors import (
     shorten,
 )
 from holdfast.pipeline import session
+from holdfast.pipeline.cost import sooner_on_spark
 from holdfast.pipeline.failures import (
     TaskFailure,
     describe,
@@ -118,6 +119,16 @@ class Engine:
         if self.mode == "auto":
             return "inline" if work <= limit else "spark"
         return self.mode
+
+    def choose_sooner(self, seconds: float, *, parallel: bool = False) -> Where:
+        """Where work of so many seconds of one core is done sooner, a session's start counted; the mode may
+        decide. `parallel`: inline tasks would share the machine's cores."""
+        if self.mode != "auto":
+            return self.mode
+        started = self._spark is not None or session.is_there()
+        local_cores = session.available_cores() if parallel else 1
+        sooner = sooner_on_spark(seconds, started=started, cores=self.cores, local_cores=local_cores)
+        return "spark" if sooner else "inline"
 
     def run(
         self,

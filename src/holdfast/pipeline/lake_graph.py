@@ -53,8 +53,8 @@ BATCH_ROWS = 1 << 20
 # Links of a unit, at most and at least. A table counts as some links: laying it out takes that long.
 UNIT_LINKS, SMALLEST_UNIT = 2_000_000, 100_000
 TABLE_COST = 20
-# What is drawn inline at most, in bytes of links; a table counts as some.
-INLINE_BYTES = 1 << 25
+# What drawing takes for each byte of links, of which a table counts as some: 0.25 s for 6,000 tables.
+NS_BYTE = 200
 TABLE_BYTES = 200
 SEED = 1
 GAP = 0.3  # between circles, of the radius of a circle for one table
@@ -123,7 +123,7 @@ def draw(
     its cluster; `cluster` is -1 where there are none.
     """
     work = sum(ref.length for ref in links) + TABLE_BYTES * n_tables
-    where = engine.choose(work, INLINE_BYTES)
+    where = engine.choose_sooner(work * NS_BYTE / 1e9, parallel=True)
 
     def run(task: Task, payloads: Sequence[Payload]) -> list[dict[str, Any]]:
         full = [{"root": str(root), "folder": folder, "staging": staging, **p} for p in payloads]

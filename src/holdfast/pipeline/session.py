@@ -469,6 +469,14 @@ def start_session(*, master: str | None = None, app_name: str = "holdfast") -> S
         return _start_local(master=master, app_name=app_name)
 
 
+def is_there() -> bool:
+    """Whether `start_session` would find a session, so that none must be started."""
+    with _lock:
+        if _own is not None and _own.pid == os.getpid() and _is_alive(_own.spark):
+            return True
+        return is_configured_elsewhere() or _existing_session() is not None
+
+
 def stop_session() -> None:
     """Stop the session that we started, and its JVM. A session of someone else's is left alone."""
     global _own
