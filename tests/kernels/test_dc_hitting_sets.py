@@ -210,7 +210,7 @@ def test_search_resumes_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> Non
     predicates, evidences = table_evidence(3, 12, NARROW)
     space = space_of(predicates, True)
     expected = kernel.minimal_dcs(evidences, space).tolist()
-    monkeypatch.setattr(kernel, "STEPS_PER_CALL", 1)
+    monkeypatch.setattr(kernel, "LOOKS_PER_CALL", 1)
     monkeypatch.setattr(kernel, "FIRST_CAPACITY", 1)
     assert kernel.minimal_dcs(evidences, space).tolist() == expected
     assert len(expected) > 10

@@ -39,6 +39,7 @@ Sets are sorted by size, then by words, so equal covers are equal arrays.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -71,7 +72,9 @@ OUTCOMES = (
 )
 HALVES = ((EQ, LE, GE), (LT, LE, NE), (GT, GE, NE))
 
-STEPS_PER_CALL = 1 << 20
+# After so many edges of lists the search returns: tenths of a second. A step counts as some, at least.
+LOOKS_PER_CALL = 1 << 26
+LOOKS_PER_STEP = 16
 FIRST_CAPACITY = 1 << 12
 NOT_BEGUN = -1
 UNBOUNDED = 1 << 62
@@ -81,6 +84,9 @@ _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 Numbers = NDArray[np.int32]
+# Called from time to time with the number of sets found so far, mirror images among them; what it raises ends
+# the search.
+Watch = Callable[[int], None]
 Bits = NDArray[np.bool_]
 
 
@@ -98,7 +104,7 @@ class Space(NamedTuple):
     general: bool
 
 
-def minimal_dcs(evidences: Masks, space: Space, max_size: int = 0) -> Masks:
+def minimal_dcs(evidences: Masks, space: Space, max_size: int = 0, watch: Watch | None = None) -> Masks:
     """All minimal valid DCs that are not trivial, one of each mirrored pair: `uint64[k, n_words]`.
 
     evidences IN `uint64[m, n_words]`, of at least one direction of each pair of rows; `max_size` bounds the
@@ -116,7 +122,7 @@ def minimal_dcs(evidences: Masks, space: Space, max_size: int = 0) -> Masks:
     edges = frame.edges_of(evidences)
     if len(edges) == 0:
         return np.zeros((1, frame.n_words), dtype=np.uint64)
-    return frame.listed(searched(frame, edges, edges[:0], frame.nothing))
+    return frame.listed(searched(frame, edges, edges[:0], frame.nothing, watch))
 
 
 # --- Between the masks of callers and those of the search ------------------------------------------------
@@ -238,7 +244,7 @@ JOINS = _joins()
 # --- The search ------------------------------------------------------------------------------------------
 
 
-def searched(frame: Frame, edges: Masks, avoided: Masks, roots: Masks) -> Masks:
+def searched(frame: Frame, edges: Masks, avoided: Masks, roots: Masks, watch: Watch | None = None) -> Masks:
     """The minimal sets that contain a root and, unless there are none, miss an avoided edge.
 
     edges IN uint64[m, n_words], m > 0; avoided IN uint64[a, n_words]; roots IN uint64[r, n_words]. A set is
@@ -273,9 +279,11 @@ def searched(frame: Frame, edges: Masks, avoided: Masks, roots: Masks) -> Masks:
     found = np.empty((FIRST_CAPACITY + n_vertices, n_words), dtype=np.uint64)
     while not _search(
         edges, incidence, avoided, roots, group_of, op_of, group_masks, JOINS, frame.general,
-        frame.bound, STEPS_PER_CALL, n_room,
+        frame.bound, LOOKS_PER_CALL, n_room,
         pool, spans, tops, sets, candidates, branches, chosen, state, found,
     ):  # fmt: skip
+        if watch is not None:
+            watch(int(state[1]))
         if state[1] + n_vertices > len(found):
             found = np.concatenate([found, np.empty_like(found)])
         if state[0] != NOT_BEGUN and (tops[state[0]] + n_room) * n_words > len(pool):
@@ -295,7 +303,7 @@ def _search(
     joins: Indices,
     general: bool,
     max_size: int,
-    n_steps: int,
+    n_looks: int,
     n_room: int,
     pool: Masks,
     spans: Indices,
@@ -307,7 +315,7 @@ def _search(
     state: Indices,
     found: Masks,
 ) -> bool:
-    """Go on with the search until it ends (True), or room or `n_steps` steps are used up (False).
+    """Go on with the search until it ends (True), or room or `n_looks` looks are used up (False).
 
     IN: edges uint64[m, n_words]; incidence uint64[n, m_words], its transpose; avoided uint64[a, n_words];
     roots uint64[r, n_words]; group_of and op_of int64[n]; group_masks uint64[n_groups, n_words];
@@ -326,13 +334,15 @@ def _search(
     n_words = edges.shape[1]
     level, n_found, root, base = state[0], state[1], state[2], state[3]
     common = np.empty(n_words, dtype=np.uint64)
-    for _ in range(n_steps):
+    while n_looks > 0:
+        n_looks -= LOOKS_PER_STEP
         if n_found + group_of.shape[0] > found.shape[0]:
             break
         if level == NOT_BEGUN:
             if root == roots.shape[0]:
                 state[1] = n_found
                 return True
+            n_looks -= edges.shape[0]
             base = _begin(
                 edges, incidence, avoided, roots[root], group_of, op_of, group_masks, joins,
                 pool, spans, tops, sets, candidates, chosen,
@@ -376,6 +386,7 @@ def _search(
         top = tops[level]
         for slot in range(2 + level):
             spans[below, slot, 0] = top
+            n_looks -= spans[level, slot, 1] - spans[level, slot, 0]
             top = _without(pool, n_words, spans[level, slot, 0], spans[level, slot, 1], v, top)
             spans[below, slot, 1] = top
         spans[below, 2 + level, 0] = top

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO
 
@@ -14,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 PATIENCE_S = 0.3
+WORD_S = 2.0
 
 Part = str | tuple[str, str]  # a text, or a text and its style
 
@@ -77,11 +79,31 @@ def width_of(column: Sequence[Part]) -> int:
     return max(cell_len(p if isinstance(p, str) else p[0]) for p in column)
 
 
+def _words_on(paper: Paper) -> Callable[[str, int, int], None]:
+    """A hook that writes a line for work whose end is not known, after two seconds and every two seconds."""
+    since: dict[str, float] = {}
+    told = 0.0
+
+    def say(now: str, done: int, total: int) -> None:
+        nonlocal told
+        at = time.monotonic()
+        began = since.setdefault(now, at)
+        if not total and at - max(began, told) >= WORD_S:
+            told = at
+            paper.line(f"{now}: {done:,} so far, after {at - began:.0f} s")
+            paper.file.flush()
+
+    return say
+
+
 @contextlib.contextmanager
 def progress_on(paper: Paper) -> Iterator[Callable[[str, int, int], None] | None]:
-    """A hook for `holdfast.open` that shows what is being done; None, and silence, off a terminal."""
+    """A hook for `holdfast.open` that shows what is being done.
+
+    Off a terminal only work whose end nobody knows says a word, and every two seconds at most.
+    """
     if not paper.is_terminal:
-        yield None
+        yield _words_on(paper)
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -103,7 +125,8 @@ def progress_on(paper: Paper) -> Iterator[Callable[[str, int, int], None] | None
             stage = now
             text = f"{now} (a few seconds) ..." if now == "starting Spark" else now
             display.reset(task, description=text, total=None)
-        display.update(task, completed=done, total=total or None, count=f"{done}/{total}" if total else "")
+        count = f"{done}/{total}" if total else f"{done:,} so far" if done else ""
+        display.update(task, completed=done, total=total or None, count=count)
 
     # What is over at once needs no display: it would only flicker.
     begin = threading.Timer(PATIENCE_S, display.start)
