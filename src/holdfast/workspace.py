@@ -36,7 +36,7 @@ from holdfast.model.dependency import KINDS, Dependency
 from holdfast.model.predicate import OPERATORS, SYMMETRIC, Operator
 from holdfast.model.schema import Nulls
 from holdfast.storage import litter
-from holdfast.storage.constraints import DcLimits
+from holdfast.storage.constraints import DEFAULT_LIMITS, DcLimits
 from holdfast.storage.files import FileRef, check_file
 from holdfast.storage.generator import GeneratorState
 from holdfast.storage.lake import LakeState
@@ -435,11 +435,10 @@ def _dc_limits(
             f"{listing(asked)} is about denial constraints, but the kinds are {listing(kinds)}. "
             "Add the kind dc."
         )
-    default = DcLimits()
-    seconds = default.seconds if dc_seconds is None else dc_seconds
+    seconds = DEFAULT_LIMITS.seconds if dc_seconds is None else dc_seconds
     if not 0 < seconds < float("inf"):
         raise UsageError(f"dc_seconds is {seconds}; expected a number of seconds above 0.")
-    number = default.max_dcs if max_dcs is None else max_dcs
+    number = DEFAULT_LIMITS.max_dcs if max_dcs is None else max_dcs
     if number < 1:
         raise UsageError(f"max_dcs is {number}; expected at least 1.")
     return DcLimits(float(seconds), number)

@@ -213,6 +213,17 @@ def test_search_resumes_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(kernel, "LOOKS_PER_CALL", 1)
     monkeypatch.setattr(kernel, "FIRST_CAPACITY", 1)
     assert kernel.minimal_dcs(evidences, space).tolist() == expected
+    numbers: list[int] = []
+    assert kernel.minimal_dcs(evidences, space, watch=numbers.append).tolist() == expected
+    assert numbers == sorted(numbers)
+    assert len(numbers) > 2
+
+    def stop(n_found: int) -> None:
+        if n_found:
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        kernel.minimal_dcs(evidences, space, watch=stop)
     assert len(expected) > 10
 
 

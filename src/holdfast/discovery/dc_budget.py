@@ -1,13 +1,13 @@
 """How long the search for denial constraints may take, and what is known when it has to stop.
 
-Constraints may be more than anybody can wait for: of 8 integer columns that are compared with each other, hours.
-So every search has a limit of time and of number. Law: a cover under a bound on predicates is exact for the bound,
-and the constraints of at most k predicates in it are the cover under the bound k. So where a search for
-constraints of any size meets its limit, it is given up, and constraints of at most 1, 2, 3, ... predicates are
-looked for while there is time; the last bound that was completed is that of the table from then on. Nothing is
-known in part, and no batch is refused.
+Constraints may be more than anybody can wait for: of 8 columns of integers that are compared with each other,
+for hours. So every search has a limit of time and of number. Law: a cover under a bound on predicates is
+exact for the bound, and its constraints of at most k predicates are the cover under the bound k. So where a
+search for constraints of any size meets a limit, it is given up, and constraints of at most 1, 2, 3, ...
+predicates are looked for while there is time. The last bound that was completed is that of the table from
+then on: nothing is known in part, and no batch is refused.
 
-Only the search counts: rows are compared in a time that is known before. The time is that of a clock on the
+Only the search counts: rows are compared in a time that is known before. It is measured by a clock on the
 wall, so where a search stops depends on the machine; what is listed is exact for the bound that is stated.
 """
 

@@ -37,7 +37,14 @@ from holdfast.state.counted import CountedEvidence
 from holdfast.state.dc_cover import DcCover
 from holdfast.state.dc_evidence import DcEvidence
 from holdfast.storage.bundle import open_bundle, write_bundle
-from holdfast.storage.constraints import DcLimits, DcRef, KeptAccess, read_dcs, read_near_dcs
+from holdfast.storage.constraints import (
+    DEFAULT_LIMITS,
+    DcLimits,
+    DcRef,
+    KeptAccess,
+    read_dcs,
+    read_near_dcs,
+)
 from holdfast.storage.files import FileRef, unique_name
 from holdfast.storage.tables import EvidenceKind, TableState, columns_of
 
@@ -62,7 +69,7 @@ class DcOptions:
     columns: tuple[str, ...] | None = None  # patterns; None: all
     exclude: tuple[str, ...] = ()
     within_columns: bool = False  # a column is compared with itself only
-    limits: DcLimits = DcLimits()
+    limits: DcLimits = DEFAULT_LIMITS
 
     @property
     def by_order(self) -> bool:
@@ -84,7 +91,7 @@ class DcState:
     accesses: tuple[KeptAccess, ...] = ()  # how batches are looked up, on witnessed evidence
     chosen_for: tuple[int, int] = (0, 0)  # see DcRef
     within_columns: bool = False
-    limits: DcLimits = DcLimits()
+    limits: DcLimits = DEFAULT_LIMITS
     stopped: bool = False  # see DcRef
     rounds: int = 0  # validation jobs of the last step
     delta: Delta | None = None  # what the last step added to counted evidence

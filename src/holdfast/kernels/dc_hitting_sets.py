@@ -153,23 +153,25 @@ class Frame:
         self.vertices = np.flatnonzero(~strict)
         self.group_of = groups[self.vertices]
         self.op_of = ops[self.vertices]
-        place = np.full(self.n_predicates, -1, dtype=np.int64)
-        place[self.vertices] = np.arange(len(self.vertices))
+        self.place = np.full(self.n_predicates, -1, dtype=np.int64)  # of each predicate among the vertices
+        self.place[self.vertices] = np.arange(len(self.vertices))
         self.nothing = np.zeros((1, n_words_for(len(self.vertices))), dtype=np.uint64)
-        self.vertex_mirror = place[self.mirror[self.vertices]]
+        self.vertex_mirror = self.place[self.mirror[self.vertices]]
 
     def edges_of(self, evidences: Masks) -> Masks:
         """The complements of the evidences and of their mirror images, distinct, small ones first."""
-        held = bits_of(as_masks(evidences), self.n_predicates)[:, self.vertices]
-        both = np.concatenate([held, held[:, self.vertex_mirror]])
-        edges = masks_of(~both, n_words_for(len(self.vertices)))
+        n_words = n_words_for(len(self.vertices))
+        # Bit by bit in a kernel: as arrays of bytes hundreds of thousands of evidences take seconds.
+        held = permuted(as_masks(evidences), self.place, n_words)
+        everything = masks_of(np.ones((1, len(self.vertices)), dtype=np.bool_), n_words)
+        edges = np.concatenate([held, self.mirrored(held)]) ^ everything
         distinct, _ = unique_masks(edges)
         edges = edges[distinct]
         return edges[np.argsort(popcounts(edges), kind="stable")]
 
     def mirrored(self, sets: Masks) -> Masks:
         """The mirror images of sets of vertices."""
-        return masks_of(bits_of(sets, len(self.vertices))[:, self.vertex_mirror], sets.shape[1])
+        return permuted(sets, self.vertex_mirror, sets.shape[1])
 
     def packed(self, cover: Masks, mirrored: bool = True) -> Masks:
         """The DCs, and their mirror images if `mirrored`, distinct, over the vertices."""
@@ -206,6 +208,28 @@ class Frame:
         bits[other] = image[other]
         dcs = masks_of(bits, self.n_words)
         return in_order(dcs[unique_masks(dcs)[0]])
+
+
+@njit(cache=True, nogil=True)
+def _permute(masks: Masks, place: Indices, out: Masks) -> None:
+    for i in range(masks.shape[0]):
+        for w in range(masks.shape[1]):
+            word = masks[i, w]
+            while word != _ZERO:
+                at = place[WORD_BITS * w + word_lowest(word)]
+                word &= word - _ONE
+                if at >= 0:
+                    out[i, at // WORD_BITS] |= _ONE << np.uint64(at % WORD_BITS)
+
+
+def permuted(masks: Masks, place: Indices, n_words: int) -> Masks:
+    """The masks with bit i at place[i], without it where that is negative: `uint64[n, n_words]`.
+
+    masks IN `uint64[n, *]` with bits below `len(place)`; place IN `int64[n_bits]`. Cost: the bits set.
+    """
+    out = np.zeros((len(masks), n_words), dtype=np.uint64)
+    _permute(np.ascontiguousarray(masks), place, out)
+    return out
 
 
 def in_order(dcs: Masks) -> Masks:
@@ -250,20 +274,20 @@ def searched(frame: Frame, edges: Masks, avoided: Masks, roots: Masks, watch: Wa
     edges IN uint64[m, n_words], m > 0; avoided IN uint64[a, n_words]; roots IN uint64[r, n_words]. A set is
     found once for each root that it contains.
     """
+    if watch is not None:
+        watch(0)
     # The vertices tried last at a level may use those tried before them: frequent ones come last.
     n_vertices = len(frame.vertices)
-    order = np.argsort(bits_of(edges, n_vertices).sum(axis=0), kind="stable")
+    incidence = masks_of(bits_of(edges, n_vertices).T, n_words_for(len(edges)))
+    order = np.argsort(popcounts(incidence), kind="stable")
     back = np.argsort(order)
 
-    def reordered(masks: Masks, places: Indices) -> Masks:
-        return masks_of(bits_of(masks, n_vertices)[:, places], masks.shape[1])
-
-    edges, avoided, roots = (reordered(masks, order) for masks in (edges, avoided, roots))
+    edges, avoided, roots = (permuted(masks, back, masks.shape[1]) for masks in (edges, avoided, roots))
     n_edges, n_words = edges.shape
     group_of, op_of = frame.group_of[order], frame.op_of[order]
     in_group = group_of[None, :] == np.arange(frame.n_groups)[:, None]
     group_masks = masks_of(in_group, n_words)
-    incidence = masks_of(bits_of(edges, n_vertices).T, n_words_for(n_edges))
+    incidence = incidence[order]
 
     # A minimal set has at most two predicates of a group.
     n_levels = min(2 * frame.n_groups, n_vertices) + 2
@@ -288,7 +312,7 @@ def searched(frame: Frame, edges: Masks, avoided: Masks, roots: Masks, watch: Wa
             found = np.concatenate([found, np.empty_like(found)])
         if state[0] != NOT_BEGUN and (tops[state[0]] + n_room) * n_words > len(pool):
             pool = np.concatenate([pool, np.empty_like(pool)])
-    return reordered(found[: state[1]], back)
+    return permuted(found[: state[1]], order, n_words)
 
 
 @njit(cache=True, nogil=True)

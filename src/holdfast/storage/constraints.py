@@ -66,6 +66,10 @@ class DcLimits:
         return f"{self.seconds:g} s or {self.max_dcs:,} constraints"
 
 
+# What suits somebody who waits at a terminal.
+DEFAULT_LIMITS = DcLimits()
+
+
 @dataclass(frozen=True, slots=True)
 class DcRef:
     """How the denial constraints of a table are kept, and where they lie."""
@@ -83,7 +87,7 @@ class DcRef:
     accesses: tuple[KeptAccess, ...] = ()  # of witnessed evidence
     chosen_for: tuple[int, int] = (0, 0)  # rows, and constraints to scan for, when accesses were chosen
     within_columns: bool = False  # whether columns are compared with themselves only, as was asked for
-    limits: DcLimits = DcLimits()
+    limits: DcLimits = DEFAULT_LIMITS
     stopped: bool = False  # max_predicates is what the limits left
 
     @property
@@ -129,7 +133,7 @@ class DcRef:
             accesses=tuple(KeptAccess.from_dict(a) for a in fields["accesses"]),
             chosen_for=(fields["chosen_for"][0], fields["chosen_for"][1]),
             within_columns=fields.get("within_columns", False),
-            limits=DcLimits.from_dict(fields["limits"]) if "limits" in fields else DcLimits(),
+            limits=DcLimits.from_dict(fields["limits"]) if "limits" in fields else DEFAULT_LIMITS,
             stopped=fields.get("stopped", False),
         )
 
