@@ -37,6 +37,7 @@ from holdfast.model.dependency import KINDS, Dependency
 from holdfast.model.predicate import OPERATORS, SYMMETRIC, Operator
 from holdfast.model.schema import Nulls
 from holdfast.storage import litter
+from holdfast.storage.constraints import DEFAULT_LIMITS, DcLimits
 from holdfast.storage.files import FileRef, check_file, stamp_files
 from holdfast.storage.generator import GeneratorState
 from holdfast.storage.lake import LakeState
@@ -105,6 +106,9 @@ class Workspace(Linker):
         evidence: EvidenceKind | None = None,
         max_predicates: int | None = None,
         operators: Sequence[str] | None = None,
+        within_columns: bool = False,
+        dc_seconds: float | None = None,
+        max_dcs: int | None = None,
     ) -> Change:
         """Start to track tables: each is read once, and all of them are one commit.
 
@@ -123,6 +127,9 @@ class Workspace(Linker):
         For denial constraints (kind "dc"): `max_predicates` bounds their size; `operators` (= != < <= > >=)
         are those they are written with; `columns` and `exclude` choose the columns that take part;
         `max_error` and `evidence` as above, errors being shares of the ordered pairs of rows.
+        `within_columns` compares each column with itself only. The search, now and at every batch, ends after
+        `dc_seconds` (60 unless said otherwise), or at more than `max_dcs` (a million): then constraints are
+        known up to a number of predicates, which is that of the table from then on, and the change notes it.
         """
         started = time.perf_counter()
         if not sources:
@@ -133,6 +140,8 @@ class Workspace(Linker):
             _check_track(table, kinds, nulls, max_columns)
         fd_options = _fd_options(kinds, max_lhs, max_error, evidence)
         dc_options = _dc_options(kinds, max_predicates, max_error, evidence, operators, columns, exclude)
+        limits = _dc_limits(kinds, dc_seconds, max_dcs, within_columns=within_columns)
+        dc_options = replace(dc_options, within_columns=within_columns, limits=limits)
         base = self.ledger.version
         heads = self.ledger.heads(base)
         for table in sources:
@@ -418,6 +427,25 @@ def _dc_options(
         None if columns is None else tuple(columns),
         tuple(exclude),
     )
+
+
+def _dc_limits(
+    kinds: Sequence[str], dc_seconds: float | None, max_dcs: int | None, *, within_columns: bool
+) -> DcLimits:
+    given = {"dc_seconds": dc_seconds, "max_dcs": max_dcs, "within_columns": within_columns or None}
+    asked = [name for name, value in given.items() if value is not None]
+    if asked and "dc" not in kinds:
+        raise UsageError(
+            f"{listing(asked)} is about denial constraints, but the kinds are {listing(kinds)}. "
+            "Add the kind dc."
+        )
+    seconds = DEFAULT_LIMITS.seconds if dc_seconds is None else dc_seconds
+    if not 0 < seconds < float("inf"):
+        raise UsageError(f"dc_seconds is {seconds}; expected a number of seconds above 0.")
+    number = DEFAULT_LIMITS.max_dcs if max_dcs is None else max_dcs
+    if number < 1:
+        raise UsageError(f"max_dcs is {number}; expected at least 1.")
+    return DcLimits(float(seconds), number)
 
 
 def _operators(operators: Sequence[str] | None) -> tuple[Operator, ...]:

@@ -172,7 +172,10 @@ class Writer(Inspector):
             pins=(*(p for step in done for p in step.pins), *_ind_pins(inclusions, done)),
             n_inds=inclusions.after.n_inds if inclusions is not None else None,
             accesses=inclusions.accesses if inclusions is not None else {},
-            notes=inclusions.notes if inclusions is not None else (),
+            notes=(
+                *(text for step in done for text in step.notes),
+                *(inclusions.notes if inclusions is not None else ()),
+            ),
         )
 
     def _spells(self, step: Step, base: int, *, commit: bool) -> tuple[Sequence[DependencyChange], int]:

@@ -210,9 +210,20 @@ def test_search_resumes_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> Non
     predicates, evidences = table_evidence(3, 12, NARROW)
     space = space_of(predicates, True)
     expected = kernel.minimal_dcs(evidences, space).tolist()
-    monkeypatch.setattr(kernel, "STEPS_PER_CALL", 1)
+    monkeypatch.setattr(kernel, "LOOKS_PER_CALL", 1)
     monkeypatch.setattr(kernel, "FIRST_CAPACITY", 1)
     assert kernel.minimal_dcs(evidences, space).tolist() == expected
+    numbers: list[int] = []
+    assert kernel.minimal_dcs(evidences, space, watch=numbers.append).tolist() == expected
+    assert numbers == sorted(numbers)
+    assert len(numbers) > 2
+
+    def stop(n_found: int) -> None:
+        if n_found:
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        kernel.minimal_dcs(evidences, space, watch=stop)
     assert len(expected) > 10
 
 

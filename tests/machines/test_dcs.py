@@ -71,7 +71,7 @@ IN_PARTS: tuple[tuple[Any, str, Any], ...] = (
     (counted_files, "DELTA_SHARE", 1e9),
     (counted_files, "MAX_DELTAS", 2),
     (dc_repairs, "BROKEN_SHARE", 0),
-    (dc_hitting_sets, "STEPS_PER_CALL", 50),
+    (dc_hitting_sets, "LOOKS_PER_CALL", 50),
     (dc_hitting_sets, "FIRST_CAPACITY", 1),
     (approximate_dcs, "LOOKS_PER_CALL", 50),
     (approximate_dcs, "FIRST_CAPACITY", 1),

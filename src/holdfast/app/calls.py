@@ -134,9 +134,12 @@ def dc_bounds(ref: DcRef | None) -> list[str]:
         return []
     found = []
     if ref.max_predicates:
-        found.append(f"at most {plural(ref.max_predicates, 'predicate')} (--max-predicates)")
+        limits = f"the limits: {ref.limits}" if ref.stopped else "--max-predicates"
+        found.append(f"at most {plural(ref.max_predicates, 'predicate')} ({limits})")
     if ref.operators:
         found.append(f"only the operators {' '.join(ref.operators)} (--operators)")
+    if ref.within_columns:
+        found.append("each column compared with itself only (--within-columns)")
     if ref.chosen:
         columns = dict.fromkeys(group.left for group in ref.space.groups)
         found.append(f"only the columns {columns_text(list(columns))} (--columns, --exclude)")

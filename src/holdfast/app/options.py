@@ -144,6 +144,28 @@ Operators = Annotated[
     ),
 ]
 
+WithinColumns = Annotated[
+    bool,
+    typer.Option(
+        "--within-columns", help="Denial constraints compare each column with itself, not with others."
+    ),
+]
+DcSeconds = Annotated[
+    float | None,
+    typer.Option(
+        "--dc-seconds",
+        metavar="S",
+        help="Search denial constraints for at most S seconds, now and at every batch; 60 unless said. "
+        "What is known then is complete up to some number of predicates.",
+    ),
+]
+MaxDcs = Annotated[
+    int | None,
+    typer.Option(
+        "--max-dcs", min=1, metavar="N", help="The same at more than N of them; 1,000,000 unless said."
+    ),
+]
+
 # --- How files are read -----------------------------------------------------------------------------------
 
 Format = Annotated[
@@ -308,6 +330,9 @@ def tracking(
     evidence: EvidenceName | None,
     max_predicates: int | None,
     operators: str | None,
+    within_columns: bool,
+    dc_seconds: float | None,
+    max_dcs: int | None,
 ) -> dict[str, Any]:
     """How `track` and `track-all` track a table."""
     wanted = split(kinds)
@@ -321,6 +346,9 @@ def tracking(
         "--evidence": (evidence, ("fd", "dc")),
         "--max-predicates": (max_predicates, ("dc",)),
         "--operators": (operators is not None, ("dc",)),
+        "--within-columns": (within_columns, ("dc",)),
+        "--dc-seconds": (dc_seconds is not None, ("dc",)),
+        "--max-dcs": (max_dcs, ("dc",)),
     }
     for name, (value, kinds_of) in given.items():
         if value and not {*wanted} & {*kinds_of}:
@@ -343,6 +371,9 @@ def tracking(
         "evidence": None if evidence is None else evidence.value,
         "max_predicates": max_predicates,
         "operators": None if operators is None else operators_of(operators),
+        "within_columns": within_columns,
+        "dc_seconds": dc_seconds,
+        "max_dcs": max_dcs,
     }
 
 

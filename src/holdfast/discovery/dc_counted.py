@@ -14,11 +14,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.discovery.dc_budget import Search, searched
 from holdfast.discovery.dcs import DcOptions, DcState, kernel_space, near_cover
 from holdfast.discovery.proofs import Proofs
 from holdfast.errors import NOTHING_APPLIED, DamagedFileError
 from holdfast.model.predicate import PredicateSpace
 from holdfast.pipeline.comparison import Compared, compare_all, compare_deletes, compare_inserts
+from holdfast.pipeline.engine import Progress
 from holdfast.pipeline.relation import Relation
 from holdfast.state.counted import CountedEvidence
 from holdfast.state.dc_cover import DcCover
@@ -27,13 +29,34 @@ from holdfast.storage.tables import SegmentRef
 I64 = NDArray[np.int64]
 
 
-def discover(relation: Relation, space: PredicateSpace, options: DcOptions, *, chosen: bool) -> DcState:
+def discover(
+    relation: Relation,
+    space: PredicateSpace,
+    options: DcOptions,
+    progress: Progress | None = None,
+    *,
+    chosen: bool,
+) -> DcState:
     """The constraints of a new relation, from all of its pairs."""
     compared = compare_all(relation, space)
     evidence, _, _ = CountedEvidence.empty(space.n_predicates).changed(compared.masks, compared.counts)
-    cover = DcCover.of(evidence.masks, kernel_space(space), options.max_predicates)
-    found = DcState(space, evidence, cover, options.max_error, operators=options.operators, chosen=chosen)
-    return _with_errors(found, relation.n_rows)
+    kernel = kernel_space(space)
+
+    def attempt(bound: int, search: Search) -> DcState:
+        cover = search.within(lambda watch: DcCover.of(evidence.masks, kernel, bound, watch))
+        found = DcState(
+            space,
+            evidence,
+            cover,
+            options.max_error,
+            operators=options.operators,
+            chosen=chosen,
+            within_columns=options.within_columns,
+            limits=options.limits,
+        )
+        return _with_errors(found, relation.n_rows, search)
+
+    return searched(options.limits, options.max_predicates, len(space.groups), progress, attempt)
 
 
 def change(
@@ -43,6 +66,7 @@ def change(
     relation: Relation,
     row_ids: I64,
     added: Sequence[SegmentRef],
+    progress: Progress | None = None,
 ) -> DcState:
     """The constraints after a batch: `before` it, `remaining` without the deleted rows, `relation` after it.
 
@@ -60,24 +84,32 @@ def change(
             f"the evidence kept in {before.folder!r} is not that of its rows: {error}. {NOTHING_APPLIED} "
             "Restore the workspace from a backup, or rebuild the table with 'holdfast track'."
         ) from error
-    found = replace(
+    changed = replace(
         state,
         evidence=evidence,
-        cover=state.cover.repaired(evidence.masks, new, old),
         rounds=0,
         delta=delta,
         came=Proofs.among(come, new),
         went=Proofs.among(gone, old),
     )
-    return _with_errors(found, relation.n_rows)
+
+    def attempt(bound: int, search: Search) -> DcState:
+        known = state.cover.bounded(bound)
+        cover = search.within(lambda watch: known.repaired(evidence.masks, new, old, watch))
+        return _with_errors(replace(changed, cover=cover), relation.n_rows, search)
+
+    return searched(state.limits, state.cover.max_size, len(state.space.groups), progress, attempt)
 
 
-def _with_errors(found: DcState, n_rows: int) -> DcState:
+def _with_errors(found: DcState, n_rows: int, search: Search) -> DcState:
     """With the approximate cover, if one is kept."""
     if not found.max_error:
         return found
-    assert isinstance(found.evidence, CountedEvidence)
-    near = near_cover(
-        found.evidence, found.space, found.operators, n_rows, found.max_error, found.cover.max_size
+    evidence, space = found.evidence, found.space
+    assert isinstance(evidence, CountedEvidence)
+    near = search.within(
+        lambda watch: near_cover(
+            evidence, space, found.operators, n_rows, found.max_error, found.cover.max_size, watch
+        )
     )
     return replace(found, approximate=near)

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.discovery.dc_budget import Search, searched
 from holdfast.discovery.dc_indexes import Statistics, select
 from holdfast.discovery.dc_plan import (
     WholePlan,
@@ -41,6 +42,7 @@ from holdfast.kernels.pairs import WITNESSES
 from holdfast.model.predicate import PredicateSpace
 from holdfast.model.schema import Schema
 from holdfast.pipeline.dc_probe import Access, Found, Plan, evidence_of, probe
+from holdfast.pipeline.engine import Progress
 from holdfast.pipeline.relation import Relation
 from holdfast.pipeline.row_sample import sample_rows
 from holdfast.pipeline.rules import verify
@@ -69,7 +71,14 @@ UNSERVED_SHARE = 0.05
 SCANNED_GROWTH = 1.5
 
 
-def discover(relation: Relation, space: PredicateSpace, options: DcOptions, *, chosen: bool) -> DcState:
+def discover(
+    relation: Relation,
+    space: PredicateSpace,
+    options: DcOptions,
+    progress: Progress | None = None,
+    *,
+    chosen: bool,
+) -> DcState:
     """The constraints of a relation from scratch, starting from a sample's evidence."""
     kernel = kernel_space(space)
     n_words = n_words_of(space)
@@ -79,13 +88,25 @@ def discover(relation: Relation, space: PredicateSpace, options: DcOptions, *, c
         evidence = evidence.merged(masks, _padded(pairs))
         found = probe(relation, _equal_values(space, n_words), limit=SAMPLED_PAIRS, apart=True)
         evidence = evidence.merged(found.masks, found.witnesses)
-    cover = DcCover.of(evidence.masks, kernel, options.max_predicates)
-    state = DcState(space, evidence, cover, operators=options.operators, chosen=chosen)
-    state = settle(relation, state, known=cover.masks[:0])
+
+    def attempt(bound: int, search: Search) -> DcState:
+        cover = search.within(lambda watch: DcCover.of(evidence.masks, kernel, bound, watch))
+        state = DcState(
+            space,
+            evidence,
+            cover,
+            operators=options.operators,
+            chosen=chosen,
+            within_columns=options.within_columns,
+            limits=options.limits,
+        )
+        return settle(relation, state, cover.masks[:0], search)
+
+    state = searched(options.limits, options.max_predicates, len(space.groups), progress, attempt)
     return with_accesses(relation, state)
 
 
-def settle(relation: Relation, state: DcState, known: U64) -> DcState:
+def settle(relation: Relation, state: DcState, known: U64, search: Search) -> DcState:
     """Look for violations of the constraints that are not `known` to hold, until there are none.
 
     The first rounds look at so many pairs of each access; what they find refutes constraints for good. Of a
@@ -107,9 +128,13 @@ def settle(relation: Relation, state: DcState, known: U64) -> DcState:
         came = found.masks[without(found.masks, evidence.masks)]
         if len(came):
             evidence = evidence.merged(found.masks, found.witnesses)
-            cover = cover.repaired(evidence.masks, came, came[:0])
+            cover = _repaired(search, cover, evidence, came, came[:0])
         limit = 4 * limit if rounds < LIMITED_ROUNDS and limit and len(came) else 0
     return replace(state, evidence=evidence, cover=cover, rounds=rounds)
+
+
+def _repaired(search: Search, cover: DcCover, evidence: DcEvidence, came: U64, went: U64) -> DcCover:
+    return search.within(lambda watch: cover.repaired(evidence.masks, came, went, watch))
 
 
 def _unseen(cover: DcCover, seen: U64) -> Bool:
@@ -121,8 +146,13 @@ def _unseen(cover: DcCover, seen: U64) -> Bool:
     return unknown
 
 
-def insert(relation: Relation, state: DcState, batch: Sequence[SegmentRef]) -> DcState:
-    """The constraints after the batch's segments were added; `relation` has them already."""
+def insert(
+    relation: Relation, state: DcState, batch: Sequence[SegmentRef], progress: Progress | None = None
+) -> DcState:
+    """The constraints after the batch's segments were added; `relation` has them already.
+
+    All evidence is known of pairs that violate a constraint of the cover, so it is under a smaller bound.
+    """
     before = state.evidence
     assert isinstance(before, DcEvidence)
     if not len(state.cover) or relation.n_rows < 2:
@@ -132,20 +162,29 @@ def insert(relation: Relation, state: DcState, batch: Sequence[SegmentRef]) -> D
         return replace(state, came=Proofs.none(state.n_words))
     came = found.masks[without(found.masks, before.masks)]
     evidence = before.merged(found.masks, found.witnesses)
-    return replace(
-        state,
-        evidence=evidence,
-        cover=state.cover.repaired(evidence.masks, came, came[:0]),
-        came=Proofs(found.masks, found.witnesses[:, 0]),
-    )
+    changed = replace(state, evidence=evidence, came=Proofs(found.masks, found.witnesses[:, 0]))
+
+    def attempt(bound: int, search: Search) -> DcState:
+        cover = _repaired(search, state.cover.bounded(bound), evidence, came, came[:0])
+        return replace(changed, cover=cover)
+
+    return searched(state.limits, state.cover.max_size, len(state.space.groups), progress, attempt)
 
 
-def delete(relation: Relation, state: DcState, row_ids: I64) -> DcState:
+def delete(relation: Relation, state: DcState, row_ids: I64, progress: Progress | None = None) -> DcState:
     """The constraints after rows were deleted; `relation` is without them already.
 
     Cost: a lookup of each witness; and only if evidence lost its last one, a look at the whole table for
     one constraint of each, the cheapest.
     """
+
+    def attempt(bound: int, search: Search) -> DcState:
+        return _without_rows(relation, state.bounded(bound), row_ids, search)
+
+    return searched(state.limits, state.cover.max_size, len(state.space.groups), progress, attempt)
+
+
+def _without_rows(relation: Relation, state: DcState, row_ids: I64, search: Search) -> DcState:
     before = state.evidence
     assert isinstance(before, DcEvidence)
     none = Proofs.none(state.n_words)
@@ -153,19 +192,19 @@ def delete(relation: Relation, state: DcState, row_ids: I64) -> DcState:
     state = replace(state, rounds=0, came=none, went=none)
     if not len(orphans):
         return replace(state, evidence=evidence)
-    relaxed = state.cover.repaired(evidence.masks, orphans.masks[:0], orphans.masks)
+    relaxed = _repaired(search, state.cover, evidence, orphans.masks[:0], orphans.masks)
     if relaxed is state.cover:
         # All that the orphans forbid is forbidden by others (a NULL on one side).
         return replace(state, evidence=evidence)
     if _all_known(relation, state):
         evidence, rounds = _found_again(relation, state, evidence, orphans, relaxed)
         gone = orphans.masks[without(orphans.masks, evidence.masks)]
-        cover = state.cover.repaired(evidence.masks, gone[:0], gone)
+        cover = _repaired(search, state.cover, evidence, gone[:0], gone)
         settled = replace(state, evidence=evidence, cover=cover, rounds=rounds)
     else:
         # What held holds still: only what is new to the cover needs a look.
         loose = replace(state, evidence=evidence, cover=relaxed)
-        settled = settle(relation, loose, known=state.cover.masks)
+        settled = settle(relation, loose, state.cover.masks, search)
         assert isinstance(settled.evidence, DcEvidence)
         gone = orphans.masks[without(orphans.masks, settled.evidence.masks)]
     at = np.flatnonzero(~without(orphans.masks, gone)) if len(gone) else np.empty(0, np.int64)

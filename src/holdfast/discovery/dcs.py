@@ -16,7 +16,7 @@ Both give the same cover. A cost model picks one by the number of pairs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,8 @@ from holdfast.discovery.counted_files import Delta, load_counted, written_as_del
 from holdfast.discovery.dc_forms import restricted
 from holdfast.discovery.proofs import Proofs
 from holdfast.errors import UsageError
-from holdfast.kernels.dc_hitting_sets import Space
+from holdfast.kernels.dc_hitting_sets import Space, Watch
+from holdfast.kernels.masks import popcounts
 from holdfast.kernels.pairs import WITNESSES
 from holdfast.model.predicate import Dc, Operator, PredicateSpace
 from holdfast.state.approximate_dcs import ApproximateDcs, approximate_dcs
@@ -36,7 +37,14 @@ from holdfast.state.counted import CountedEvidence
 from holdfast.state.dc_cover import DcCover
 from holdfast.state.dc_evidence import DcEvidence
 from holdfast.storage.bundle import open_bundle, write_bundle
-from holdfast.storage.constraints import DcRef, KeptAccess, read_dcs, read_near_dcs
+from holdfast.storage.constraints import (
+    DEFAULT_LIMITS,
+    DcLimits,
+    DcRef,
+    KeptAccess,
+    read_dcs,
+    read_near_dcs,
+)
 from holdfast.storage.files import FileRef, unique_name
 from holdfast.storage.tables import EvidenceKind, TableState, columns_of
 
@@ -60,6 +68,8 @@ class DcOptions:
     operators: tuple[Operator, ...] = ()  # (): all
     columns: tuple[str, ...] | None = None  # patterns; None: all
     exclude: tuple[str, ...] = ()
+    within_columns: bool = False  # a column is compared with itself only
+    limits: DcLimits = DEFAULT_LIMITS
 
     @property
     def by_order(self) -> bool:
@@ -80,6 +90,9 @@ class DcState:
     chosen: bool = False  # only some columns take part
     accesses: tuple[KeptAccess, ...] = ()  # how batches are looked up, on witnessed evidence
     chosen_for: tuple[int, int] = (0, 0)  # see DcRef
+    within_columns: bool = False
+    limits: DcLimits = DEFAULT_LIMITS
+    stopped: bool = False  # see DcRef
     rounds: int = 0  # validation jobs of the last step
     delta: Delta | None = None  # what the last step added to counted evidence
     came: Proofs = field(default_factory=lambda: Proofs.none(1))
@@ -92,6 +105,16 @@ class DcState:
     @property
     def n_words(self) -> int:
         return n_words_of(self.space)
+
+    def bounded(self, max_predicates: int) -> DcState:
+        """The same under a bound that is not wider."""
+        cover, near = self.cover.bounded(max_predicates), self.approximate
+        if cover is self.cover:
+            return self
+        if near is not None:
+            short = popcounts(near.masks) <= max_predicates
+            near = ApproximateDcs(near.masks[short], near.violations[short])
+        return replace(self, cover=cover, approximate=near)
 
     @cached_property
     def listed(self) -> U64:
@@ -156,9 +179,10 @@ def near_cover(
     n_rows: int,
     max_error: float,
     max_predicates: int,
+    watch: Watch | None = None,
 ) -> ApproximateDcs:
     """The minimal constraints within an error, written with the operators that are wanted."""
-    near = approximate_dcs(evidence, kernel_space(space), n_rows, max_error, max_predicates)
+    near = approximate_dcs(evidence, kernel_space(space), n_rows, max_error, max_predicates, watch)
     masks = in_operators(near.masks, space, operators)
     return near if masks is near.masks else ApproximateDcs(masks, evidence.agreeing(masks))
 
@@ -200,6 +224,9 @@ def save(root: Path, folder: str, found: DcState, known: DcState | None, ref: Dc
         deltas,
         found.accesses,
         found.chosen_for,
+        found.within_columns,
+        found.limits,
+        found.stopped,
     )
 
 
@@ -227,4 +254,7 @@ def load(root: Path, state: TableState) -> DcState | None:
         ref.chosen,
         ref.accesses,
         ref.chosen_for,
+        ref.within_columns,
+        ref.limits,
+        ref.stopped,
     )

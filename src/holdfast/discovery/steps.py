@@ -28,6 +28,7 @@ from holdfast.discovery import (
     row_rule_list,
     row_rules,
 )
+from holdfast.discovery.dc_budget import stopped_text
 from holdfast.discovery.dc_report import DcNews, dc_news
 from holdfast.discovery.dcs import DcOptions, DcState, dcs_of
 from holdfast.discovery.fd_report import MAX_LISTED, FdNews, Kind, fd_news
@@ -51,6 +52,7 @@ from holdfast.pipeline.sources import ReadOptions
 from holdfast.state.cover import Cover
 from holdfast.state.evidence import WitnessedEvidence
 from holdfast.storage.bundle import open_bundle, write_bundle
+from holdfast.storage.constraints import DcLimits
 from holdfast.storage.files import unique_name
 from holdfast.storage.segments import open_segment
 from holdfast.storage.tables import SegmentRef, TableState, columns_of, read_masks, table_folder
@@ -67,6 +69,10 @@ class Context:
     staging: str
     engine: Engine
     progress: Callable[[str], Progress | None]
+
+    def searching(self, limits: DcLimits) -> Progress | None:
+        """Where the search for denial constraints tells how many it has found."""
+        return self.progress(f"finding denial constraints, at most {limits.seconds:g} s")
 
     def relation(self, state: TableState, folder: str, stage: str) -> Relation:
         return Relation(
@@ -137,6 +143,19 @@ class Step:
     @property
     def table(self) -> str:
         return self.state.table
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is not known any more, in words."""
+        known, found = self.known.dcs, self.found.dcs
+        if found is None or not found.stopped:
+            return ()
+        n_dropped = 0
+        if known is not None:
+            if known.cover.max_size == found.cover.max_size:
+                return ()
+            n_dropped = len(known.listed) - len(known.bounded(found.cover.max_size).listed)
+        return (stopped_text(self.table, found, n_dropped),)
 
     @property
     def summary(self) -> TableChange:
@@ -280,7 +299,8 @@ def track(context: Context, table: str, source: Any, options: TableOptions) -> S
     dc_state, unlisted = None, 0
     if wants_dcs:
         relation = replace(relation, progress=context.progress("finding denial constraints"))
-        dc_state = _track_dcs(relation, state, options.dcs)
+        searching = context.searching(options.dcs.limits)
+        dc_state = _track_dcs(relation, state, options.dcs, searching)
         rounds += dc_state.rounds
         if len(dc_state.listed) <= MAX_LISTED:
             named = dcs_of(table, dc_state.space, dc_state.listed)
@@ -312,14 +332,17 @@ def track(context: Context, table: str, source: Any, options: TableOptions) -> S
     )
 
 
-def _track_dcs(relation: Relation, state: TableState, options: DcOptions) -> DcState:
+def _track_dcs(
+    relation: Relation, state: TableState, options: DcOptions, searching: Progress | None
+) -> DcState:
     """The denial constraints of a new table."""
     columns = _chosen_columns(state, options)
-    space = predicate_space(relation, columns, by_order=options.by_order)
+    within = options.within_columns
+    space = predicate_space(relation, columns, by_order=options.by_order, within_columns=within)
     cores = relation.engine.cores
     kind = dcs.chosen_evidence(options, relation.n_rows, len(space.groups), state.table, cores)
     discover = dc_counted.discover if kind == "counted" else dc_witnessed.discover
-    return discover(relation, space, options, chosen=len(columns) < len(state.schema))
+    return discover(relation, space, options, searching, chosen=len(columns) < len(state.schema))
 
 
 def _chosen_columns(state: TableState, options: DcOptions) -> list[str]:
@@ -380,6 +403,7 @@ def apply(
     key_state, fd_state, dc_state = known.keys, known.fds, known.dcs
     witnessed = fd_state is not None and fd_state.evidence_kind == "witnessed"
     dcs_witnessed = dc_state is not None and dc_state.evidence_kind == "witnessed"
+    searching = context.searching(dc_state.limits) if dc_state is not None else None
     rounds = 0
     if len(resolved.row_ids):
         relation = relation.without_rows(resolved.row_ids)
@@ -390,7 +414,7 @@ def apply(
             fd_state = fd_witnessed.delete(relation, fd_state, resolved.row_ids)
             rounds += fd_state.rounds
         if dc_state is not None and dcs_witnessed:
-            dc_state = dc_witnessed.delete(relation, dc_state, resolved.row_ids)
+            dc_state = dc_witnessed.delete(relation, dc_state, resolved.row_ids, searching)
             rounds += dc_state.rounds
     remaining, next_number = relation, state.next_number
     added: list[SegmentRef] = []
@@ -408,12 +432,12 @@ def apply(
             fd_state = fd_witnessed.insert(relation, fd_state, added, columns)
             rounds += fd_state.rounds
         if dc_state is not None and dcs_witnessed:
-            dc_state = dc_witnessed.insert(relation, dc_state, added)
+            dc_state = dc_witnessed.insert(relation, dc_state, added, searching)
             rounds += dc_state.rounds
     if fd_state is not None and not witnessed:
         fd_state = fd_counted.change(fd_state, old, remaining, relation, resolved.row_ids, added)
     if dc_state is not None and not dcs_witnessed:
-        dc_state = dc_counted.change(dc_state, old, remaining, relation, resolved.row_ids, added)
+        dc_state = dc_counted.change(dc_state, old, remaining, relation, resolved.row_ids, added, searching)
     row_state = known.rows
     if row_state is not None:
         row_state = row_rules.change(row_state, old, relation, resolved.row_ids, added)
@@ -437,7 +461,8 @@ def apply(
         news = fd_news(table, known.fds, fd_state, old, whole, kind)
         changes += news.changes
     if known.dcs is not None and dc_state is not None:
-        constraint_news = dc_news(table, known.dcs, dc_state, old, whole, kind)
+        bounded = known.dcs.bounded(dc_state.cover.max_size)
+        constraint_news = dc_news(table, bounded, dc_state, old, whole, kind)
         changes += constraint_news.changes
     unlisted = constraint_news.unlisted
     if known.rows is not None and row_state is not None:

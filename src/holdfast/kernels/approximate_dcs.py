@@ -51,6 +51,7 @@ from holdfast.kernels.dc_hitting_sets import (
     UNBOUNDED,
     Frame,
     Space,
+    Watch,
     bits_of,
     masks_of,
 )
@@ -77,7 +78,12 @@ _BYTE = np.uint64(0xFF)
 
 
 def minimal_dcs_within(
-    evidences: Masks, counts: Indices, space: Space, allowed: int, max_size: int = 0
+    evidences: Masks,
+    counts: Indices,
+    space: Space,
+    allowed: int,
+    max_size: int = 0,
+    watch: Watch | None = None,
 ) -> tuple[Masks, Indices]:
     """`(dcs uint64[k, n_words], violations int64[k])`: all general DCs that at most `allowed` ordered pairs
     violate, one of each mirrored pair, each with the exact number of pairs that do.
@@ -114,7 +120,7 @@ def minimal_dcs_within(
         return np.zeros((1, frame.n_words), dtype=np.uint64), np.array([total], dtype=np.int64)
     if frame.n_predicates == 0:
         return np.zeros((0, frame.n_words), dtype=np.uint64), np.zeros(0, dtype=np.int64)
-    sets, violations = _searched(frame, family, counts, allowed)
+    sets, violations = _searched(frame, family, counts, allowed, watch)
 
     # Of a DC and its mirror image the violations are the same, and either may have been found.
     dcs = frame.listed(sets)
@@ -126,7 +132,9 @@ def minimal_dcs_within(
     return dcs, told[: len(dcs)].copy()
 
 
-def _searched(frame: Frame, family: Masks, counts: Indices, allowed: int) -> tuple[Masks, Indices]:
+def _searched(
+    frame: Frame, family: Masks, counts: Indices, allowed: int, watch: Watch | None
+) -> tuple[Masks, Indices]:
     """`(sets, violations)`: the minimal sets within the allowance, one of each mirrored pair, unsorted.
 
     family IN uint64[m, n_words], over the vertices of the frame, closed under exchange of the rows; counts IN
@@ -169,6 +177,8 @@ def _searched(frame: Frame, family: Masks, counts: Indices, allowed: int) -> tup
         bitmaps, group_of, op_of, mirror, group_masks, JOINS, allowed, frame.bound, LOOKS_PER_CALL,
         pool, weights, ends, opened, critical, sets, candidates, branches, levels, state, found, violations,
     ):  # fmt: skip
+        if watch is not None:
+            watch(2 * int(state[1]))  # of mirrored ones one is found
         if state[1] + n_vertices > len(found):
             found = np.concatenate([found, np.empty_like(found)])
             violations = np.concatenate([violations, np.empty_like(violations)])

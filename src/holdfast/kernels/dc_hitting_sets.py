@@ -39,6 +39,7 @@ Sets are sorted by size, then by words, so equal covers are equal arrays.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -69,7 +70,9 @@ OUTCOMES = (
 )
 HALVES = ((EQ, LE, GE), (LT, LE, NE), (GT, GE, NE))
 
-STEPS_PER_CALL = 1 << 20
+# After so many edges of lists the search returns: tenths of a second. A step counts as some, at least.
+LOOKS_PER_CALL = 1 << 26
+LOOKS_PER_STEP = 16
 FIRST_CAPACITY = 1 << 12
 NOT_BEGUN = -1
 UNBOUNDED = 1 << 62
@@ -79,6 +82,9 @@ _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 Numbers = NDArray[np.int32]
+# Called from time to time with the number of sets found so far, mirror images among them; what it raises ends
+# the search.
+Watch = Callable[[int], None]
 Bits = NDArray[np.bool_]
 
 
@@ -96,7 +102,7 @@ class Space(NamedTuple):
     general: bool
 
 
-def minimal_dcs(evidences: Masks, space: Space, max_size: int = 0) -> Masks:
+def minimal_dcs(evidences: Masks, space: Space, max_size: int = 0, watch: Watch | None = None) -> Masks:
     """All minimal valid DCs that are not trivial, one of each mirrored pair: `uint64[k, n_words]`.
 
     evidences IN `uint64[m, n_words]`, of at least one direction of each pair of rows; `max_size` bounds the
@@ -114,7 +120,7 @@ def minimal_dcs(evidences: Masks, space: Space, max_size: int = 0) -> Masks:
     edges = frame.edges_of(evidences)
     if len(edges) == 0:
         return np.zeros((1, frame.n_words), dtype=np.uint64)
-    return frame.listed(searched(frame, edges, edges[:0], frame.nothing))
+    return frame.listed(searched(frame, edges, edges[:0], frame.nothing, watch))
 
 
 # --- Between the masks of callers and those of the search ------------------------------------------------
@@ -145,23 +151,25 @@ class Frame:
         self.vertices = np.flatnonzero(~strict)
         self.group_of = groups[self.vertices]
         self.op_of = ops[self.vertices]
-        place = np.full(self.n_predicates, -1, dtype=np.int64)
-        place[self.vertices] = np.arange(len(self.vertices))
+        self.place = np.full(self.n_predicates, -1, dtype=np.int64)  # of each predicate among the vertices
+        self.place[self.vertices] = np.arange(len(self.vertices))
         self.nothing = np.zeros((1, n_words_for(len(self.vertices))), dtype=np.uint64)
-        self.vertex_mirror = place[self.mirror[self.vertices]]
+        self.vertex_mirror = self.place[self.mirror[self.vertices]]
 
     def edges_of(self, evidences: Masks) -> Masks:
         """The complements of the evidences and of their mirror images, distinct, small ones first."""
-        held = bits_of(as_masks(evidences), self.n_predicates)[:, self.vertices]
-        both = np.concatenate([held, held[:, self.vertex_mirror]])
-        edges = masks_of(~both, n_words_for(len(self.vertices)))
+        n_words = n_words_for(len(self.vertices))
+        # Bit by bit in a kernel: as arrays of bytes hundreds of thousands of evidences take seconds.
+        held = permuted(as_masks(evidences), self.place, n_words)
+        everything = masks_of(np.ones((1, len(self.vertices)), dtype=np.bool_), n_words)
+        edges = np.concatenate([held, self.mirrored(held)]) ^ everything
         distinct, _ = unique_masks(edges)
         edges = edges[distinct]
         return edges[np.argsort(popcounts(edges), kind="stable")]
 
     def mirrored(self, sets: Masks) -> Masks:
         """The mirror images of sets of vertices."""
-        return masks_of(bits_of(sets, len(self.vertices))[:, self.vertex_mirror], sets.shape[1])
+        return permuted(sets, self.vertex_mirror, sets.shape[1])
 
     def packed(self, cover: Masks, mirrored: bool = True) -> Masks:
         """The DCs, and their mirror images if `mirrored`, distinct, over the vertices."""
@@ -200,6 +208,28 @@ class Frame:
         return in_order(dcs[unique_masks(dcs)[0]])
 
 
+@njit(cache=True, nogil=True)
+def _permute(masks: Masks, place: Indices, out: Masks) -> None:
+    for i in range(masks.shape[0]):
+        for w in range(masks.shape[1]):
+            word = masks[i, w]
+            while word != _ZERO:
+                at = place[WORD_BITS * w + word_lowest(word)]
+                word &= word - _ONE
+                if at >= 0:
+                    out[i, at // WORD_BITS] |= _ONE << np.uint64(at % WORD_BITS)
+
+
+def permuted(masks: Masks, place: Indices, n_words: int) -> Masks:
+    """The masks with bit i at place[i], without it where that is negative: `uint64[n, n_words]`.
+
+    masks IN `uint64[n, *]` with bits below `len(place)`; place IN `int64[n_bits]`. Cost: the bits set.
+    """
+    out = np.zeros((len(masks), n_words), dtype=np.uint64)
+    _permute(np.ascontiguousarray(masks), place, out)
+    return out
+
+
 def in_order(dcs: Masks) -> Masks:
     """By size, then by words."""
     return dcs[np.lexsort((*dcs.T[::-1], popcounts(dcs)))]
@@ -236,26 +266,26 @@ JOINS = _joins()
 # --- The search ------------------------------------------------------------------------------------------
 
 
-def searched(frame: Frame, edges: Masks, avoided: Masks, roots: Masks) -> Masks:
+def searched(frame: Frame, edges: Masks, avoided: Masks, roots: Masks, watch: Watch | None = None) -> Masks:
     """The minimal sets that contain a root and, unless there are none, miss an avoided edge.
 
     edges IN uint64[m, n_words], m > 0; avoided IN uint64[a, n_words]; roots IN uint64[r, n_words]. A set is
     found once for each root that it contains.
     """
+    if watch is not None:
+        watch(0)
     # The vertices tried last at a level may use those tried before them: frequent ones come last.
     n_vertices = len(frame.vertices)
-    order = np.argsort(bits_of(edges, n_vertices).sum(axis=0), kind="stable")
+    incidence = masks_of(bits_of(edges, n_vertices).T, n_words_for(len(edges)))
+    order = np.argsort(popcounts(incidence), kind="stable")
     back = np.argsort(order)
 
-    def reordered(masks: Masks, places: Indices) -> Masks:
-        return masks_of(bits_of(masks, n_vertices)[:, places], masks.shape[1])
-
-    edges, avoided, roots = (reordered(masks, order) for masks in (edges, avoided, roots))
+    edges, avoided, roots = (permuted(masks, back, masks.shape[1]) for masks in (edges, avoided, roots))
     n_edges, n_words = edges.shape
     group_of, op_of = frame.group_of[order], frame.op_of[order]
     in_group = group_of[None, :] == np.arange(frame.n_groups)[:, None]
     group_masks = masks_of(in_group, n_words)
-    incidence = masks_of(bits_of(edges, n_vertices).T, n_words_for(n_edges))
+    incidence = incidence[order]
 
     # A minimal set has at most two predicates of a group.
     n_levels = min(2 * frame.n_groups, n_vertices) + 2
@@ -271,14 +301,16 @@ def searched(frame: Frame, edges: Masks, avoided: Masks, roots: Masks) -> Masks:
     found = np.empty((FIRST_CAPACITY + n_vertices, n_words), dtype=np.uint64)
     while not _search(
         edges, incidence, avoided, roots, group_of, op_of, group_masks, JOINS, frame.general,
-        frame.bound, STEPS_PER_CALL, n_room,
+        frame.bound, LOOKS_PER_CALL, n_room,
         pool, spans, tops, sets, candidates, branches, chosen, state, found,
     ):  # fmt: skip
+        if watch is not None:
+            watch(int(state[1]))
         if state[1] + n_vertices > len(found):
             found = np.concatenate([found, np.empty_like(found)])
         if state[0] != NOT_BEGUN and (tops[state[0]] + n_room) * n_words > len(pool):
             pool = np.concatenate([pool, np.empty_like(pool)])
-    return reordered(found[: state[1]], back)
+    return permuted(found[: state[1]], order, n_words)
 
 
 @njit(cache=True, nogil=True)
@@ -293,7 +325,7 @@ def _search(
     joins: Indices,
     general: bool,
     max_size: int,
-    n_steps: int,
+    n_looks: int,
     n_room: int,
     pool: Masks,
     spans: Indices,
@@ -305,7 +337,7 @@ def _search(
     state: Indices,
     found: Masks,
 ) -> bool:
-    """Go on with the search until it ends (True), or room or `n_steps` steps are used up (False).
+    """Go on with the search until it ends (True), or room or `n_looks` looks are used up (False).
 
     IN: edges uint64[m, n_words]; incidence uint64[n, m_words], its transpose; avoided uint64[a, n_words];
     roots uint64[r, n_words]; group_of and op_of int64[n]; group_masks uint64[n_groups, n_words];
@@ -324,13 +356,15 @@ def _search(
     n_words = edges.shape[1]
     level, n_found, root, base = state[0], state[1], state[2], state[3]
     common = np.empty(n_words, dtype=np.uint64)
-    for _ in range(n_steps):
+    while n_looks > 0:
+        n_looks -= LOOKS_PER_STEP
         if n_found + group_of.shape[0] > found.shape[0]:
             break
         if level == NOT_BEGUN:
             if root == roots.shape[0]:
                 state[1] = n_found
                 return True
+            n_looks -= edges.shape[0]
             base = _begin(
                 edges, incidence, avoided, roots[root], group_of, op_of, group_masks, joins,
                 pool, spans, tops, sets, candidates, chosen,
@@ -374,6 +408,7 @@ def _search(
         top = tops[level]
         for slot in range(2 + level):
             spans[below, slot, 0] = top
+            n_looks -= spans[level, slot, 1] - spans[level, slot, 0]
             top = _without(pool, n_words, spans[level, slot, 0], spans[level, slot, 1], v, top)
             spans[below, slot, 1] = top
         spans[below, 2 + level, 0] = top

@@ -19,6 +19,7 @@ from holdfast.kernels.dc_hitting_sets import (
     UNBOUNDED,
     Frame,
     Space,
+    Watch,
     bits_of,
     in_order,
     masks_of,
@@ -45,7 +46,9 @@ _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 
 
-def add_evidences(cover: Masks, old: Masks, new: Masks, space: Space, max_size: int = 0) -> Masks:
+def add_evidences(
+    cover: Masks, old: Masks, new: Masks, space: Space, max_size: int = 0, watch: Watch | None = None
+) -> Masks:
     """The cover of old and new evidence, from the cover of the old: `uint64[k, n_words]`.
 
     cover IN `uint64[k, n_words]`, exact for the old evidences under the same space and bound; old and new IN
@@ -70,26 +73,31 @@ def add_evidences(cover: Masks, old: Masks, new: Masks, space: Space, max_size: 
     if not broken.any():
         return cover
     if BROKEN_SHARE * np.count_nonzero(broken) > len(sets):
-        return minimal_dcs(np.concatenate([as_masks(old), as_masks(new)]), space, max_size)
+        return minimal_dcs(np.concatenate([as_masks(old), as_masks(new)]), space, max_size, watch)
     edges = frame.edges_of(np.concatenate([as_masks(old), as_masks(new)]))
     roots = sets[broken]
     found = []
     if frame.bound == UNBOUNDED:
         missed, edge = _missed(roots, fresh)
         single = missed == 1
-        found.append(_completed(frame, edges, roots[single], fresh[edge[single]]))
+        found.append(_completed(frame, edges, roots[single], fresh[edge[single]], watch))
         roots = roots[~single]
     if len(roots):
 
         def search(part: slice) -> None:
-            found.append(searched(frame, edges, edges[:0], roots[part]))
+            found.append(searched(frame, edges, edges[:0], roots[part], watch))
 
         _in_threads(search, len(roots), THREAD_ROOTS)
     return in_order(np.concatenate([cover[~broken], frame.listed(np.concatenate(found))]))
 
 
 def remove_evidences(
-    cover: Masks, remaining: Masks, removed: Masks, space: Space, max_size: int = 0
+    cover: Masks,
+    remaining: Masks,
+    removed: Masks,
+    space: Space,
+    max_size: int = 0,
+    watch: Watch | None = None,
 ) -> Masks:
     """The cover of the remaining evidence, from that of the remaining and the removed: `uint64[k, n_words]`.
 
@@ -123,12 +131,14 @@ def remove_evidences(
 
     def without_edge(part: slice) -> None:
         for edge, image in zip(avoided[part], images[part], strict=True):
+            if watch is not None:
+                watch(0)
             rest = _rest_of(edges, edge)
             if rest is None:
-                new.append(searched(frame, edges, edge[None, :], frame.nothing))
+                new.append(searched(frame, edges, edge[None, :], frame.nothing, watch))
                 rest = edges & ~edge
             else:
-                new.append(searched(frame, rest, rest[:0], frame.nothing))
+                new.append(searched(frame, rest, rest[:0], frame.nothing, watch))
             _mark_gone(sets, edge, rest, gone)
             _mark_gone(sets, image, frame.mirrored(rest), gone)
 
@@ -356,7 +366,7 @@ def _in_threads(work: Callable[[slice], None], n: int, worth: int) -> None:
         list(pool.map(work, parts))
 
 
-def _completed(frame: Frame, edges: Masks, roots: Masks, missed: Masks) -> Masks:
+def _completed(frame: Frame, edges: Masks, roots: Masks, missed: Masks, watch: Watch | None = None) -> Masks:
     """The minimal sets R + v of each root R, which misses one edge alone: uint64[k, n_words].
 
     edges IN uint64[m, n_words], small ones first; roots, missed IN uint64[r, n_words].
@@ -367,10 +377,14 @@ def _completed(frame: Frame, edges: Masks, roots: Masks, missed: Masks) -> Masks
     incidence = np.concatenate([incidence, np.zeros_like(incidence[:1])])
 
     def complete(part: slice) -> None:
-        _complete(
-            np.ascontiguousarray(roots[part]), np.ascontiguousarray(missed[part]), edges, incidence,
-            frame.group_of, frame.op_of, JOINS, allowed[part],
-        )  # fmt: skip
+        for start in range(part.start, part.stop, THREAD_ROOTS):
+            if watch is not None:
+                watch(0)
+            some = slice(start, min(start + THREAD_ROOTS, part.stop))
+            _complete(
+                np.ascontiguousarray(roots[some]), np.ascontiguousarray(missed[some]), edges, incidence,
+                frame.group_of, frame.op_of, JOINS, allowed[some],
+            )  # fmt: skip
 
     _in_threads(complete, len(roots), THREAD_ROOTS)
     root, vertex = np.nonzero(bits_of(allowed, n_vertices))

@@ -42,8 +42,8 @@ Shapes = Mapping[str, tuple[tuple[int, ...], type[np.generic]]]
 # Entries of one index task, and what putting one together takes: 160 to 260 ns, of 0.25 M to 1.5 M entries.
 ENTRIES_PER_TASK = 2_000_000
 NS_ENTRY = 200
-# Bytes of pieces up to which the driver joins them itself: it copies them, one piece at a time.
-INLINE_BYTES = 64 << 20
+# What a byte of a piece takes to be read, hashed and written.
+NS_BYTE = 1
 # Blocks of 4,096 columns that one task transposes.
 _MATRIX_BLOCKS = 16
 # Bitmaps of the most frequent values: at most so many bytes for each process that matches.
@@ -324,7 +324,8 @@ def join_pieces(
         }
         for name in names
     ]
-    where = engine.choose(sum(ref.length for name in names for ref in pieces[name]), INLINE_BYTES)
+    n_bytes = sum(ref.length for name in names for ref in pieces[name])
+    where = engine.choose_sooner(n_bytes * NS_BYTE / 1e9, parallel=True)
     results = engine.run(join_array, payloads, where=where, progress=progress, parallel=True)
     arrays |= {name: FileRef.from_dict(json.loads(r)) for name, r in zip(names, results, strict=True)}
     return arrays

@@ -32,12 +32,17 @@ def ordered(type_: Type) -> bool:
     return type_.ordered and type_.family != "bool"
 
 
-def predicate_space(relation: Relation, columns: Collection[str], *, by_order: bool) -> PredicateSpace:
-    """The space over some columns; without `by_order` with the two operators = and != alone. One job."""
+def predicate_space(
+    relation: Relation, columns: Collection[str], *, by_order: bool, within_columns: bool = False
+) -> PredicateSpace:
+    """The space over some columns; without `by_order` with the two operators = and != alone. One job.
+
+    With `within_columns` a column is compared with itself only.
+    """
     schema = relation.schema
     chosen = [c for c, name in enumerate(schema.names) if name in columns]
     groups = [_group(schema, c, c, by_order) for c in chosen]
-    for a, b in _sharing(relation, chosen):
+    for a, b in [] if within_columns else _sharing(relation, chosen):
         groups += [_group(schema, a, b, by_order), _group(schema, b, a, by_order)]
     return PredicateSpace(tuple(groups))
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels.approximate_dcs import minimal_dcs_within
-from holdfast.kernels.dc_hitting_sets import Space
+from holdfast.kernels.dc_hitting_sets import Space, Watch
 from holdfast.state.counted import CountedEvidence
 
 U64 = NDArray[np.uint64]
@@ -69,7 +69,12 @@ def allowed_ordered_pairs(max_error: float, n_rows: int) -> int:
 
 
 def approximate_dcs(
-    evidence: CountedEvidence, space: Space, n_rows: int, max_error: float, max_size: int = 0
+    evidence: CountedEvidence,
+    space: Space,
+    n_rows: int,
+    max_error: float,
+    max_size: int = 0,
+    watch: Watch | None = None,
 ) -> ApproximateDcs:
     """All general constraints within an error, with their violations.
 
@@ -87,4 +92,6 @@ def approximate_dcs(
     ([[1]], [2])
     """
     allowed = allowed_ordered_pairs(max_error, n_rows)
-    return ApproximateDcs(*minimal_dcs_within(evidence.masks, evidence.counts, space, allowed, max_size))
+    return ApproximateDcs(
+        *minimal_dcs_within(evidence.masks, evidence.counts, space, allowed, max_size, watch)
+    )

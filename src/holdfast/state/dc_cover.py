@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.kernels.dc_hitting_sets import OUTCOMES, Space, minimal_dcs
+from holdfast.kernels.dc_hitting_sets import OUTCOMES, Space, Watch, minimal_dcs
 from holdfast.kernels.dc_repairs import add_evidences, remove_evidences
-from holdfast.kernels.masks import unique_masks
+from holdfast.kernels.masks import popcounts, unique_masks
 from holdfast.state.cover import without
 
 U64 = NDArray[np.uint64]
@@ -30,13 +30,19 @@ class DcCover:
     max_size: int = 0  # predicates of a constraint; 0: any number
 
     @classmethod
-    def of(cls, evidence: U64, space: Space, max_size: int = 0) -> DcCover:
-        return cls(minimal_dcs(evidence, space, max_size), space, max_size)
+    def of(cls, evidence: U64, space: Space, max_size: int = 0, watch: Watch | None = None) -> DcCover:
+        return cls(minimal_dcs(evidence, space, max_size, watch), space, max_size)
 
     def __len__(self) -> int:
         return len(self.masks)
 
-    def repaired(self, evidence: U64, came: U64, went: U64) -> DcCover:
+    def bounded(self, max_size: int) -> DcCover:
+        """The cover of the same evidence under a bound that is not wider: a bound only cuts the list."""
+        if max_size == self.max_size:
+            return self
+        return DcCover(self.masks[popcounts(self.masks) <= max_size], self.space, max_size)
+
+    def repaired(self, evidence: U64, came: U64, went: U64, watch: Watch | None = None) -> DcCover:
         """The cover of `evidence`, which is what this is the cover of without `went` and with `came`.
 
         Cost: follows what broke, and what becomes possible; of much of either, a search afresh.
@@ -46,9 +52,9 @@ class DcCover:
         old = evidence[without(evidence, came)] if len(came) else evidence
         masks = self.masks
         if len(went):
-            masks = remove_evidences(masks, old, went, self.space, self.max_size)
+            masks = remove_evidences(masks, old, went, self.space, self.max_size, watch)
         if len(came):
-            masks = add_evidences(masks, old, came, self.space, self.max_size)
+            masks = add_evidences(masks, old, came, self.space, self.max_size, watch)
         same = len(masks) == len(self.masks) and bool((masks == self.masks).all())
         return self if same else DcCover(masks, self.space, self.max_size)
 

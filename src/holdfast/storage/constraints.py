@@ -45,6 +45,32 @@ class KeptAccess:
 
 
 @dataclass(frozen=True, slots=True)
+class DcLimits:
+    """What the search for the denial constraints of a table may cost, then and at every batch."""
+
+    seconds: float = 60.0
+    max_dcs: int = 1_000_000
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"seconds": self.seconds, "max_dcs": self.max_dcs}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> DcLimits:
+        return cls(fields["seconds"], fields["max_dcs"])
+
+    def __str__(self) -> str:
+        """
+        >>> str(DcLimits())
+        '60 s or 1,000,000 constraints'
+        """
+        return f"{self.seconds:g} s or {self.max_dcs:,} constraints"
+
+
+# What suits somebody who waits at a terminal.
+DEFAULT_LIMITS = DcLimits()
+
+
+@dataclass(frozen=True, slots=True)
 class DcRef:
     """How the denial constraints of a table are kept, and where they lie."""
 
@@ -60,6 +86,9 @@ class DcRef:
     deltas: tuple[FileRef, ...] = ()  # what batches have added to counted evidence since, oldest first
     accesses: tuple[KeptAccess, ...] = ()  # of witnessed evidence
     chosen_for: tuple[int, int] = (0, 0)  # rows, and constraints to scan for, when accesses were chosen
+    within_columns: bool = False  # whether columns are compared with themselves only, as was asked for
+    limits: DcLimits = DEFAULT_LIMITS
+    stopped: bool = False  # max_predicates is what the limits left
 
     @property
     def n_words(self) -> int:
@@ -83,6 +112,9 @@ class DcRef:
             "deltas": [d.to_dict() for d in self.deltas],
             "accesses": [a.to_dict() for a in self.accesses],
             "chosen_for": list(self.chosen_for),
+            "within_columns": self.within_columns,
+            "limits": self.limits.to_dict(),
+            "stopped": self.stopped,
         }
 
     @classmethod
@@ -100,6 +132,9 @@ class DcRef:
             deltas=tuple(FileRef.from_dict(d) for d in fields["deltas"]),
             accesses=tuple(KeptAccess.from_dict(a) for a in fields["accesses"]),
             chosen_for=(fields["chosen_for"][0], fields["chosen_for"][1]),
+            within_columns=fields.get("within_columns", False),
+            limits=DcLimits.from_dict(fields["limits"]) if "limits" in fields else DEFAULT_LIMITS,
+            stopped=fields.get("stopped", False),
         )
 
 

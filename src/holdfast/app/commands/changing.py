@@ -28,6 +28,7 @@ from holdfast.app.options import (
     Before,
     BeforeOf,
     Chosen,
+    DcSeconds,
     Deletes,
     DeletesOf,
     Delimiter,
@@ -46,6 +47,7 @@ from holdfast.app.options import (
     Kinds,
     MaxArity,
     MaxColumns,
+    MaxDcs,
     MaxError,
     MaxLhs,
     MaxPredicates,
@@ -59,6 +61,7 @@ from holdfast.app.options import (
     Types,
     Updates,
     UpdatesOf,
+    WithinColumns,
 )
 from holdfast.app.report import Paper, name_text, print_long_held, print_pinned
 from holdfast.errors import UsageError, listing
@@ -86,6 +89,9 @@ def track(
     evidence: Evidence = None,
     max_predicates: MaxPredicates = None,
     operators: Operators = None,
+    within_columns: WithinColumns = False,
+    dc_seconds: DcSeconds = None,
+    max_dcs: MaxDcs = None,
     format: Format = None,
     delimiter: Delimiter = None,
     quote: Quote = None,
@@ -100,7 +106,7 @@ def track(
         reading = options.reading(format, delimiter, quote, encoding, header, null, types)
         how = options.tracking(
             kinds, nulls, row_key, max_columns, append_only, as_text, columns, exclude, max_arity, max_lhs,
-            max_error, evidence, max_predicates, operators,
+            max_error, evidence, max_predicates, operators, within_columns, dc_seconds, max_dcs,
         )  # fmt: skip
         with opened(ctx, create=True) as ws:
             change = ws.track(table, source, options=reading, **how)
@@ -128,6 +134,9 @@ def track_all(
     evidence: Evidence = None,
     max_predicates: MaxPredicates = None,
     operators: Operators = None,
+    within_columns: WithinColumns = False,
+    dc_seconds: DcSeconds = None,
+    max_dcs: MaxDcs = None,
     format: Format = None,
     delimiter: Delimiter = None,
     quote: Quote = None,
@@ -145,7 +154,7 @@ def track_all(
         reading = options.reading(format, delimiter, quote, encoding, header, null, types)
         how = options.tracking(
             kinds, nulls, row_key, max_columns, append_only, as_text, columns, exclude, max_arity, max_lhs,
-            max_error, evidence, max_predicates, operators,
+            max_error, evidence, max_predicates, operators, within_columns, dc_seconds, max_dcs,
         )  # fmt: skip
         tables = options.sources_of(sources)
         with opened(ctx, create=True) as ws:

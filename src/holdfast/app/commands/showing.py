@@ -351,6 +351,9 @@ class _View:
             "max_error": ref.max_error or None,
             "operators": list(ref.operators) or None,
             "columns": list(columns) if ref.chosen else None,
+            "within_columns": ref.within_columns,
+            "limits": ref.limits.to_dict(),
+            "stopped": ref.stopped,
         }
         if form != "minimal":
             found = self.dcs[name]

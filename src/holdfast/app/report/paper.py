@@ -108,6 +108,11 @@ def _words(stage: str, count: str) -> tuple[str, str]:
     return what, f"({n_compiled} so far)" if n_compiled else ""
 
 
+def _counted(done: int, total: int) -> str:
+    """How far work is; of work whose end nobody knows there is no total."""
+    return f"{done}/{total}" if total else f"({done:,} so far)" if done else ""
+
+
 class _Words:
     """Progress off a terminal: a line when there was none for WORD_AFTER_S, and then less and less often.
 
@@ -132,7 +137,7 @@ class _Words:
         self._thread.join()
 
     def _show(self, stage: str, done: int, total: int) -> None:
-        self._stage, self._count = stage, f"{done}/{total}" if total else ""
+        self._stage, self._count = stage, _counted(done, total)
 
     def _watch(self) -> None:
         while not self._over.wait(min(LOOK_S, WORD_AFTER_S)):
@@ -181,7 +186,7 @@ def _moving_line(paper: Paper) -> Iterator[Callable[[str, int, int], None]]:
             stage = now
             text = f"{now} (a few seconds) ..." if now == "starting Spark" else now
             display.reset(task, description=text, total=None)
-        display.update(task, completed=done, total=total or None, count=f"{done}/{total}" if total else "")
+        display.update(task, completed=done, total=total or None, count=_counted(done, total))
 
     # What is over at once needs no display: it would only flicker.
     begin = threading.Timer(PATIENCE_S, display.start)

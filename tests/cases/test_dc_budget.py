@@ -1,0 +1,191 @@
+"""Denial constraints that are too many: what is known when the search meets its limits, and batches then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import holdfast
+from holdfast.discovery import dc_budget
+from holdfast.discovery.dc_budget import Search, SearchStopped, searched
+from holdfast.errors import UsageError
+from holdfast.kernels.dc_hitting_sets import Watch
+from holdfast.model.predicate import Dc
+from holdfast.state.dc_cover import DcCover
+from holdfast.storage.constraints import DcLimits
+
+EVIDENCE = ("counted", "witnessed")
+
+
+@dataclass(frozen=True)
+class _State:
+    bound: int
+    stopped: bool = False
+
+
+def rows(seed: int, n: int = 40) -> pa.Table:
+    chance = np.random.default_rng(seed)
+    return pa.table({name: chance.integers(0, 9, n) for name in "abcd"})
+
+
+def dcs(ws: holdfast.Workspace, table: str = "t") -> set[str]:
+    return {str(d) for d in ws.dependencies(kind="dc", table=table)}
+
+
+def sizes(ws: holdfast.Workspace, table: str = "t") -> list[int]:
+    return [len(d.predicates) for d in ws.dependencies(kind="dc", table=table) if isinstance(d, Dc)]
+
+
+def opened(path: Path, source: pa.Table, **options: Any) -> holdfast.Workspace:
+    ws = holdfast.open(path, engine="inline")
+    ws.track("t", source, kinds=("dc",), **options)
+    return ws
+
+
+@pytest.mark.parametrize("evidence", EVIDENCE)
+def test_too_many_are_known_up_to_a_bound(tmp_path: Path, evidence: str) -> None:
+    whole = opened(tmp_path / "whole", rows(1), evidence=evidence)
+    by_size = np.bincount(sizes(whole))
+    bound = next(k for k in range(len(by_size)) if by_size[: k + 1].sum() > 0)
+    most = int(by_size[: bound + 1].sum())
+    assert most < by_size.sum()
+    bounded = opened(tmp_path / "bounded", rows(1), evidence=evidence, max_predicates=bound)
+    ws = holdfast.open(tmp_path / "w", engine="inline")
+    change = ws.track("t", rows(1), kinds=("dc",), evidence=evidence, max_dcs=most)
+    assert dcs(ws) == dcs(bounded)
+    [note] = change.notes
+    assert f"known up to {bound} predicates" in note
+    assert f"60 s or {most:,} constraints" in note
+    assert change.tables[0].max_predicates == bound
+    ref = ws.dc_ref("t")
+    assert ref is not None
+    assert (ref.max_predicates, ref.stopped) == (bound, True)
+
+
+@pytest.mark.parametrize("evidence", EVIDENCE)
+def test_batches_go_on_under_the_bound(tmp_path: Path, evidence: str) -> None:
+    """What the search had to leave out is left out from then on, and all the rest stays exact."""
+    ws = opened(tmp_path / "w", rows(1), evidence=evidence, max_dcs=100)
+    ref = ws.dc_ref("t")
+    assert ref is not None
+    bound = ref.max_predicates
+    parts = [rows(1).slice(20 * i, 20) for i in range(2)]
+    for i, batch in enumerate([{"inserts": rows(2, 15)}, {"deletes": parts[0]}, {"deletes": parts[1]}]):
+        change = ws.apply("t", **batch)
+        ref = ws.dc_ref("t")
+        assert ref is not None
+        if ref.max_predicates == bound:
+            assert change.notes == ()
+        else:
+            assert ref.max_predicates < bound
+            assert "are not kept any more" in change.notes[0]
+        bound = ref.max_predicates
+        now = pa.concat_tables([*(parts if i == 0 else parts[i:]), rows(2, 15)])
+        again = opened(tmp_path / str(i), now, evidence=evidence, max_predicates=bound)
+        assert dcs(ws) == dcs(again)
+
+
+@pytest.mark.parametrize("evidence", EVIDENCE)
+def test_a_batch_lowers_the_bound(tmp_path: Path, evidence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that the search cannot follow is applied; constraints are known up to fewer predicates."""
+    ws = opened(tmp_path / "w", rows(1), evidence=evidence)
+    before = ws.dependencies(kind="dc", table="t")
+    honest = Search.within
+
+    def short(self: Search, search: Any) -> Any:
+        found = honest(self, search)
+        if self._seconds is not None and found.max_size not in (1, 2, 3):
+            raise SearchStopped
+        return found
+
+    monkeypatch.setattr(Search, "within", short)
+    change = ws.apply("t", inserts=rows(3, 5), deletes=rows(1).slice(0, 4))
+    monkeypatch.undo()
+    n_longer = sum(len(d.predicates) > 3 for d in before if isinstance(d, Dc))
+    assert f"known up to 3 predicates ({n_longer:,} longer ones are not kept any more)" in change.notes[0]
+    assert not [c for c in change.broke if isinstance(c.dependency, Dc) and len(c.dependency.predicates) > 3]
+    now = pa.concat_tables([rows(1).slice(4), rows(3, 5)])
+    again = opened(tmp_path / "again", now, evidence=evidence, max_predicates=3)
+    assert dcs(ws) == dcs(again)
+    assert holdfast.open(tmp_path / "w").dc_ref("t").max_predicates == 3  # type: ignore[union-attr]
+
+
+def test_time_is_a_limit(tmp_path: Path) -> None:
+    ws = holdfast.open(tmp_path / "w", engine="inline")
+    change = ws.track("t", rows(1), kinds=("dc",), dc_seconds=1e-9)
+    assert change.tables[0].max_predicates == 1
+    assert "known up to 1 predicate:" in change.notes[0]
+    assert "1e-09 s" in change.notes[0]
+    one = opened(tmp_path / "one", rows(1), max_predicates=1, dc_seconds=1e-9)
+    assert dcs(ws) == dcs(one)
+    assert not one.dc_ref("t").stopped  # type: ignore[union-attr]
+
+
+def test_approximate_ones_are_bounded_too(tmp_path: Path) -> None:
+    ws = opened(tmp_path / "w", rows(1), max_error=0.01, max_dcs=150)
+    ref = ws.dc_ref("t")
+    assert ref is not None
+    assert ref.stopped
+    again = opened(tmp_path / "again", rows(1), max_error=0.01, max_predicates=ref.max_predicates)
+    near = [{str(d) for d in w.dependencies(kind="dc", table="t", max_error=0.01)} for w in (ws, again)]
+    assert near[0] == near[1]
+
+
+def test_the_clock_runs_while_searching() -> None:
+    """Half of the time is for constraints of any size; the rest goes to rising bounds."""
+    bounds: list[tuple[int, bool]] = []
+
+    def attempt(bound: int, search: Search) -> Any:
+        bounds.append((bound, search._seconds is None))
+        if bound in (0, 4):
+            raise SearchStopped
+        return _State(bound)
+
+    assert searched(DcLimits(), 0, 9, None, attempt) == _State(3, stopped=True)
+    assert bounds == [(0, False), (1, True), (2, False), (3, False), (4, False)]
+    assert searched(DcLimits(), 3, 9, None, attempt) == _State(3)
+
+
+def test_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dc_budget, "PROGRESS_S", -1.0)
+    told: list[tuple[int, int]] = []
+    search = Search(60.0, 100, lambda done, total: told.append((done, total)))
+
+    def work(watch: Watch) -> DcCover:
+        watch(42)
+        watch(202)
+        raise AssertionError("the search goes on beyond its limit")
+
+    with pytest.raises(SearchStopped):
+        search.within(work)
+    assert told == [(21, 0), (101, 0)]
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [({"dc_seconds": 0}, "dc_seconds is 0"), ({"max_dcs": 0}, "max_dcs is 0"), ({"dc_seconds": -1}, "-1")],
+)
+def test_limits_are_checked(tmp_path: Path, option: dict[str, Any], words: str) -> None:
+    ws = holdfast.open(tmp_path / "w", engine="inline")
+    with pytest.raises(UsageError, match=words):
+        ws.track("t", rows(1), kinds=("dc",), **option)
+    with pytest.raises(UsageError, match="Add the kind dc"):
+        ws.track("t", rows(1), kinds=("ucc",), within_columns=True)
+
+
+def test_within_columns(tmp_path: Path) -> None:
+    ws = opened(tmp_path / "w", rows(1), within_columns=True)
+    assert all(
+        p.left == p.right for d in ws.dependencies(kind="dc") if isinstance(d, Dc) for p in d.predicates
+    )
+    assert opened(tmp_path / "v", rows(1)).dc_ref("t").space.n_comparisons > 24  # type: ignore[union-attr]
+    ref = holdfast.open(tmp_path / "w").dc_ref("t")
+    assert ref is not None
+    assert (ref.within_columns, ref.space.n_comparisons) == (True, 24)
+    ws.apply("t", inserts=rows(2, 3))
+    assert ws.dc_ref("t").within_columns  # type: ignore[union-attr]
