@@ -254,9 +254,7 @@ def probe_pairs(
     ends = np.zeros_like(starts)
     lists = []
     for i, c in enumerate(indexed):
-        offsets, positions = segment.index(c)
-        code = np.maximum(translated[c], 0)
-        starts[i], ends[i] = offsets[code], offsets[code + 1]
+        starts[i], ends[i], positions = segment.postings(c, np.maximum(translated[c], 0))
         lists.append(positions)
     width = max(len(p.columns) for p in probes)
     columns = np.full((len(probes), width), -1, dtype=np.int32)

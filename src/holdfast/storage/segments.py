@@ -79,7 +79,8 @@ class Segment:
         self.codes: I32 = codes.reshape(len(schema), ref.n_rows)
         self._dictionaries: dict[int, U64] = {}
         self._texts: dict[int, pa.Array] = {}
-        self._indexes: dict[int, tuple[I32, I32]] = {}
+        self._mapped: dict[int, tuple[FileRef, I32, I32]] = {}
+        self._indexes: dict[int, tuple[I32, I32]] = {}  # those that lead nowhere out of the segment
         self._orders: dict[OrderKey, OrderIndex] = {}
 
     def dictionary(self, column: int) -> U64:
@@ -133,13 +134,40 @@ class Segment:
     def index(self, column: int) -> tuple[I32, I32]:
         """(offsets, positions): the rows of each local code of an indexed column."""
         if column not in self._indexes:
-            file = next(file for columns, file in self.ref.indexes if column in columns)
-            bundle = open_bundle(self.root, file, "index", partly=True)
-            offsets, positions = bundle.array(f"offsets.{column}"), bundle.array(f"positions.{column}")
+            file, offsets, positions = self._mapped_index(column)
             sound = _ascending(offsets, len(positions)) and _within(positions, self.ref.n_rows)
             self._expect(sound, file, f"the index of column {column}")
             self._indexes[column] = offsets, positions
         return self._indexes[column]
+
+    def postings(self, column: int, codes: I32) -> tuple[I32, I32, I32]:
+        """(starts, ends, positions): the rows of code i are `positions[starts[i] : ends[i]]`.
+
+        As `index`, at a cost that follows the rows of these codes, not those of the segment.
+        """
+        if column not in self._indexes:
+            file, offsets, positions = self._mapped_index(column)
+            starts, ends = offsets[codes], offsets[codes + 1]
+            lengths = (ends - starts).astype(np.int64)
+            n_rows = int(lengths.sum())
+            if n_rows <= len(positions) // 4 and (lengths >= 0).all():
+                sound = _within(starts, len(positions) + 1) and _within(ends, len(positions) + 1)
+                if sound:
+                    at = np.repeat(ends - np.cumsum(lengths), lengths) + np.arange(n_rows)
+                    sound = _within(positions[at], self.ref.n_rows)
+                self._expect(sound, file, f"the index of column {column}")
+                return starts, ends, positions
+        offsets, positions = self.index(column)
+        return offsets[codes], offsets[codes + 1], positions
+
+    def _mapped_index(self, column: int) -> tuple[FileRef, I32, I32]:
+        """(file, offsets, positions) of an indexed column, as they are in the file."""
+        if column not in self._mapped:
+            file = next(file for columns, file in self.ref.indexes if column in columns)
+            bundle = open_bundle(self.root, file, "index", partly=True)
+            arrays = bundle.array(f"offsets.{column}"), bundle.array(f"positions.{column}")
+            self._mapped[column] = (file, *arrays)
+        return self._mapped[column]
 
     def order(self, key: OrderKey) -> OrderIndex:
         """An order index that the segment has (`ref.ordered`)."""
