@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import (
     NOTHING_APPLIED,
+    AbsentRowError,
     ConflictError,
     DamagedFileError,
     HoldfastError,
@@ -233,16 +234,16 @@ class Writer(Inspector):
             staging = job.enter_context(self._staging(base, root))
             try:
                 yield Context(root, staging, self.engine, self._progress)
-            except (LookupError, ValueError):
-                # An error in holdfast, or in a file that was opened by its stamp and is not what it was.
+            except (LookupError, ValueError, AbsentRowError):
+                # Perhaps of a file that was opened by its stamp and is not what it was.
                 self._check_states(base)
                 raise
 
     def _check_states(self, base: int) -> None:
-        """Raise if any file of the states at a version is not what was written. Reads all of them."""
+        """Raise if a file of the states at a version is not what was written; each is hashed once a process."""
         for table, version in self.ledger.heads(base).items():
             for ref in litter.named_files(self.ledger.commit_row(version, table).state):
-                check_file(self.root, ref, deep=True, fresh=True)
+                check_file(self.root, ref, deep=True)
 
     def _tidy_when_due(self) -> None:
         """Remove litter, at most once an hour and workspace; never fails the commit before it."""
