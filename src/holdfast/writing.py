@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import (
     NOTHING_APPLIED,
+    AbsentRowError,
     ConflictError,
     DamagedFileError,
     HoldfastError,
@@ -235,7 +236,18 @@ class Writer(Inspector):
             if not commit and not _writable(root):
                 root = job.enter_context(_shadow(root))
             staging = job.enter_context(self._staging(base, root))
-            yield Context(root, staging, self.engine, self._progress)
+            try:
+                yield Context(root, staging, self.engine, self._progress)
+            except (LookupError, ValueError, AbsentRowError):
+                # Perhaps of a file that was opened by its stamp and is not what it was.
+                self._check_states(base)
+                raise
+
+    def _check_states(self, base: int) -> None:
+        """Raise if a file of the states at a version is not what was written; once in a process."""
+        for table, version in self.ledger.heads(base).items():
+            for ref in litter.named_files(self.ledger.commit_row(version, table).state):
+                check_file(self.root, ref, deep=True)
 
     def _tidy_when_due(self) -> None:
         """Remove litter, at most once an hour and workspace; never fails the commit before it."""

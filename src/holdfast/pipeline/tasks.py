@@ -36,7 +36,7 @@ from holdfast.pipeline.sampling import sample_evidence
 from holdfast.pipeline.sources import ReadOptions, Split, read_split, read_split_guessed
 from holdfast.pipeline.validation import Place, validate_candidates
 from holdfast.storage.bundle import Bundle, open_bundle, pack
-from holdfast.storage.files import FileRef
+from holdfast.storage.files import FileRef, check_file
 from holdfast.storage.format import text_key
 from holdfast.storage.segments import (
     CodeCollisionError,
@@ -62,8 +62,12 @@ def opened(payload: Payload, what: str, schema: Schema) -> Segment:
 
 
 def all_opened(payload: Payload, schema: Schema) -> list[Segment]:
+    """The segments that a payload names, to be read from end to end by kernels that trust their codes."""
     root = Path(payload["root"])
-    return [open_segment(root, SegmentRef.from_dict(s), schema) for s in payload["segments"]]
+    refs = [SegmentRef.from_dict(s) for s in payload["segments"]]
+    for ref in refs:
+        check_file(root, ref.file, deep=True)
+    return [open_segment(root, ref, schema) for ref in refs]
 
 
 def staged(payload: Payload, what: str) -> Bundle:
@@ -251,9 +255,7 @@ def probe_pairs(
     ends = np.zeros_like(starts)
     lists = []
     for i, c in enumerate(indexed):
-        offsets, positions = segment.index(c)
-        code = np.maximum(translated[c], 0)
-        starts[i], ends[i] = offsets[code], offsets[code + 1]
+        starts[i], ends[i], positions = segment.postings(c, np.maximum(translated[c], 0))
         lists.append(positions)
     width = max(len(p.columns) for p in probes)
     columns = np.full((len(probes), width), -1, dtype=np.int32)

@@ -142,8 +142,14 @@ def texts_differ_at(left: pa.Array, at: I64, right: pa.Array, other_at: I64) -> 
     """Where text at[i] of one array without NULLs is not text other_at[i] of another.
 
     One pass, without taking the texts first: of wide tables there are many columns with few texts each.
+    ValueError if a text leads out of its array, as in a file that a disk has altered.
     """
-    return encode.bytes_differ(*text_buffers(left), at, *text_buffers(right), other_at)
+    buffers, other_buffers = text_buffers(left), text_buffers(right)
+    for (ends, body), wanted in ((buffers, at), (other_buffers, other_at)):
+        first, last = ends[wanted], ends[wanted + 1]
+        if len(wanted) and (first.min() < 0 or last.max() > len(body) or (first > last).any()):
+            raise ValueError("a text leads out of its array")
+    return encode.bytes_differ(*buffers, at, *other_buffers, other_at)
 
 
 def text_buffers(texts: pa.Array) -> tuple[I64, NDArray[np.uint8]]:

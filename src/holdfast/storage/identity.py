@@ -137,8 +137,10 @@ def _scale(type_: Type) -> int:
 
 
 def _checks_of_bytes(texts: Any, tag: int, key: Key | None) -> U32:
-    """Checks of a large_binary array without NULLs."""
+    """Checks of a large_binary array without NULLs; ValueError if a text of an altered file leads out of it."""
     offsets, data = codes.text_buffers(texts)
+    if offsets[0] < 0 or offsets[-1] > len(data) or (offsets[1:] < offsets[:-1]).any():
+        raise ValueError("a text leads out of its array")
     if key is None:
         hashes = encode.bytes_codes(offsets, data, seed=identity.OTHER_SEED)
     else:

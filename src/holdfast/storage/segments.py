@@ -87,7 +87,8 @@ class Segment:
         self.codes: I32 = codes.reshape(len(schema), ref.n_rows)
         self._dictionaries: dict[int, U64] = {}
         self._texts: dict[int, pa.Array] = {}
-        self._indexes: dict[int, tuple[I32, I32]] = {}
+        self._mapped: dict[int, tuple[FileRef, I32, I32]] = {}
+        self._indexes: dict[int, tuple[I32, I32]] = {}  # those that lead nowhere out of the segment
         self._orders: dict[OrderKey, OrderIndex] = {}
 
     def dictionary(self, column: int) -> U64:
@@ -115,7 +116,9 @@ class Segment:
 
     @cached_property
     def row_order(self) -> I32:
-        return self._bundle.array("row_order")
+        order: I32 = self._bundle.array("row_order")
+        self._expect(_within(order, self.ref.n_rows), self.ref.file, "row_order")
+        return order
 
     @cached_property
     def live(self) -> Bool:
@@ -144,10 +147,40 @@ class Segment:
     def index(self, column: int) -> tuple[I32, I32]:
         """(offsets, positions): the rows of each local code of an indexed column."""
         if column not in self._indexes:
+            file, offsets, positions = self._mapped_index(column)
+            sound = _ascending(offsets, len(positions)) and _within(positions, self.ref.n_rows)
+            self._expect(sound, file, f"the index of column {column}")
+            self._indexes[column] = offsets, positions
+        return self._indexes[column]
+
+    def postings(self, column: int, codes: I32) -> tuple[I32, I32, I32]:
+        """(starts, ends, positions): the rows of code i are `positions[starts[i] : ends[i]]`.
+
+        As `index`, at a cost that follows the rows of these codes, not those of the segment.
+        """
+        if column not in self._indexes:
+            file, offsets, positions = self._mapped_index(column)
+            starts, ends = offsets[codes], offsets[codes + 1]
+            lengths = (ends - starts).astype(np.int64)
+            n_rows = int(lengths.sum())
+            if n_rows <= len(positions) // 4 and (lengths >= 0).all():
+                sound = _within(starts, len(positions) + 1) and _within(ends, len(positions) + 1)
+                if sound:
+                    at = np.repeat(ends - np.cumsum(lengths), lengths) + np.arange(n_rows)
+                    sound = _within(positions[at], self.ref.n_rows)
+                self._expect(sound, file, f"the index of column {column}")
+                return starts, ends, positions
+        offsets, positions = self.index(column)
+        return offsets[codes], offsets[codes + 1], positions
+
+    def _mapped_index(self, column: int) -> tuple[FileRef, I32, I32]:
+        """(file, offsets, positions) of an indexed column, as they are in the file."""
+        if column not in self._mapped:
             file = next(file for columns, file in self.ref.indexes if column in columns)
             bundle = open_bundle(self.root, file, "index", partly=True)
-            self._indexes[column] = bundle.array(f"offsets.{column}"), bundle.array(f"positions.{column}")
-        return self._indexes[column]
+            arrays = bundle.array(f"offsets.{column}"), bundle.array(f"positions.{column}")
+            self._mapped[column] = (file, *arrays)
+        return self._mapped[column]
 
     def order(self, key: OrderKey) -> OrderIndex:
         """An order index that the segment has (`ref.ordered`)."""
@@ -155,16 +188,38 @@ class Segment:
             file = next(file for keys, file in self.ref.orders if key in keys)
             bundle = open_bundle(self.root, file, "order", partly=True)
             name = _order_name(key)
-            arrays = (bundle.array(f"{name}.{part}") for part in ORDER_ARRAYS)
-            self._orders[key] = OrderIndex(GE, LE if key[2] else GE, *arrays)
+            arrays = [bundle.array(f"{name}.{part}") for part in ORDER_ARRAYS]
+            index = OrderIndex(GE, LE if key[2] else GE, *arrays)
+            sound = (
+                _ascending(index.chain_offsets, len(index.node_a))
+                and _ascending(index.node_offsets, len(index.rows))
+                and _within(index.rows, self.ref.n_rows)
+            )
+            self._expect(sound, file, f"the order index {name}")
+            self._orders[key] = index
         return self._orders[key]
+
+    def _expect(self, sound: bool, file: FileRef, what: str) -> None:
+        """Raise if an array leads out of the segment: kernels follow it without looking.
+
+        A large file is opened by its stamp, which a rotting disk does not change.
+        """
+        if not sound:
+            raise DamagedFileError(
+                f"the file {file.name!r} of the workspace {str(self.root)!r} is damaged: {what} leads out "
+                "of the segment. Restore it from a backup, or rebuild the table with 'holdfast track'."
+            )
 
     def rows(self, positions: I64) -> pa.Table:
         """The values of some rows."""
-        columns = [
-            decode(self.dictionary(c), self.texts(c), self.codes[c][positions], column.type)
-            for c, column in enumerate(self.schema.columns)
-        ]
+        try:
+            columns = [
+                decode(self.dictionary(c), self.texts(c), self.codes[c][positions], column.type)
+                for c, column in enumerate(self.schema.columns)
+            ]
+        except (LookupError, ValueError):
+            check_file(self.root, self.ref.file, deep=True, fresh=True)  # is it the file?
+            raise
         return pa.table(columns, schema=arrow_schema(self.schema))
 
     def translated_rows(self, other: Segment, positions: I64, nulls_distinct: bool) -> I32:
@@ -209,6 +264,17 @@ class Segment:
                 local[0] = -1
             out[c] = local[other.codes[c]]
         return out
+
+
+def _within(positions: NDArray[Any], n: int) -> bool:
+    return not len(positions) or (int(positions.min()) >= 0 and int(positions.max()) < n)
+
+
+def _ascending(offsets: NDArray[Any], last: int) -> bool:
+    """Whether offsets begin at 0, never fall, and end at or before `last`."""
+    if not len(offsets) or offsets[0] != 0 or offsets[-1] > last:
+        return False
+    return bool((offsets[1:] >= offsets[:-1]).all())
 
 
 @lru_cache(maxsize=512)
@@ -304,6 +370,7 @@ def write_segment(
 
 def write_index(root: Path, folder: str, segment: Segment, columns: Sequence[int]) -> SegmentRef:
     """The segment's reference with an index on these columns added."""
+    check_file(root, segment.ref.file, deep=True)  # it is read whole, and by kernels that trust its codes
     arrays: dict[str, NDArray[Any] | pa.Array] = {}
     for c in columns:
         offsets, positions = encode.postings(segment.codes[c], len(segment.dictionary(c)))
@@ -314,6 +381,7 @@ def write_index(root: Path, folder: str, segment: Segment, columns: Sequence[int
 
 def write_orders(root: Path, folder: str, segment: Segment, keys: Sequence[OrderKey]) -> SegmentRef:
     """The segment's reference with order indexes added (IncDC, algorithm 3: each of minimal rank)."""
+    check_file(root, segment.ref.file, deep=True)
     arrays: dict[str, NDArray[Any] | pa.Array] = {}
     for key in keys:
         a, b, falling = key
