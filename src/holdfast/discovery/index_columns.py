@@ -21,7 +21,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.kernels.masks import mask_of, n_words_for
+from holdfast.kernels.masks import mask_of, n_words_for, popcounts, positions_of
 
 U64 = NDArray[np.uint64]
 
@@ -41,7 +41,12 @@ def choose_index_columns(
     the columns, and 20 at most (as in the paper's experiments).
     """
     n_columns = len(distinct)
-    cover = covering_columns(keys, distinct)
+    # A key of one column has no choice. In wide tables these are thousands: they stay out of the choosing.
+    single = np.bitwise_or.reduce(keys[popcounts(keys) == 1], axis=0)
+    keys = keys[popcounts(keys) > 1]
+    if not len(keys):
+        return list(positions_of(single))
+    cover = [*positions_of(single), *covering_columns(keys[~(keys & single).any(axis=1)], distinct)]
     limit = max(len(cover), min(n_columns // 2, 20) if quota is None else quota)
     chosen = {*cover, *additional_columns(keys, cover, distinct, n_rows, limit)}
     return sorted({*chosen, *selective_columns(keys, sorted(chosen), distinct, n_rows)})

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.discovery.index_columns import choose_index_columns
+from holdfast.kernels.masks import mask_of
 from holdfast.kernels.pairs import WITNESSES
 from holdfast.pipeline.relation import Relation
 from holdfast.state.cover import Cover, without
@@ -119,8 +120,6 @@ def index_columns_for(relation: Relation, probed: U64, current: Sequence[int]) -
     indexed columns (SWAN III-D).
     """
     keys = probed[probed.any(axis=1)]
-    if current and len(keys):
-        member = np.unpackbits(keys.view(np.uint8), axis=1, bitorder="little")[:, list(current)]
-        if member.any(axis=1).all():
-            return list(current)
+    if current and len(keys) and (keys & mask_of(current, keys.shape[1])).any(axis=1).all():
+        return list(current)
     return choose_index_columns(keys, relation.distinct(), relation.n_rows) if len(keys) else list(current)

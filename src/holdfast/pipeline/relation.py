@@ -20,7 +20,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from holdfast.kernels.fd_partitions import unite
-from holdfast.kernels.masks import mask_of, minimal_masks, n_words_for, popcounts, positions_of
+from holdfast.kernels.masks import (
+    contained_in_any,
+    mask_of,
+    minimal_masks,
+    n_words_for,
+    popcounts,
+    positions_of,
+)
 from holdfast.kernels.pairs import WITNESSES
 from holdfast.model.schema import Nulls, Schema
 from holdfast.pipeline import tasks
@@ -153,6 +160,10 @@ class Relation:
             bits = np.unpackbits(candidates[rest].view(np.uint8), axis=1, bitorder="little")
             pivots = np.array(ranking)[bits[:, ranking].argmax(axis=1)].astype(np.int64)
             chosen = np.unique(pivots)
+            if self._few_pairs(len(chosen)):
+                masks, witnesses = self._all_pairs()
+                refuted[rest] = contained_in_any(candidates[rest], masks)
+                return Refutation(refuted, *self._united([*found, (masks, witnesses)]))
             n_parts = -(-self.n_rows // PART_ROWS)
             if self.engine.choose(self.n_rows * len(chosen), INLINE_VALIDATE) == "spark":
                 n_parts = max(n_parts, -(-2 * self.engine.cores // len(chosen)))
@@ -187,6 +198,12 @@ class Relation:
             pivots = np.array(ranking)[bits[:, ranking].argmax(axis=1)].astype(np.int64)
             pivots[~bits.any(axis=1)] = NO_PIVOT
             chosen = np.unique(pivots)
+            if self._few_pairs(len(chosen)):
+                masks, witnesses = self._all_pairs()
+                for mask in masks:
+                    inside = ~(lhs[asked] & ~mask).any(axis=1)
+                    refuted[asked[inside]] |= rhs[asked[inside]] & ~mask
+                return FdRefutation(refuted, *unite(masks, witnesses))
             work = self.n_rows * len(chosen)
             n_parts = -(-self.n_rows // PART_ROWS)
             if self.engine.choose(work, INLINE_VALIDATE) == "spark":
@@ -205,6 +222,17 @@ class Relation:
                 refuted[asked[result.array("candidate")]] |= result.array("refuted").reshape(-1, self.n_words)
                 found.append(self._evidence(result))
         return FdRefutation(refuted, *unite(*self._united(found)))
+
+    def _few_pairs(self, n_pivots: int) -> bool:
+        """Whether comparing all rows with each other is less than to look at them pivot by pivot."""
+        return self.n_rows * (self.n_rows - 1) // 2 <= n_pivots
+
+    def _all_pairs(self) -> tuple[U64, I64]:
+        """The evidence of all pairs of live rows; one task."""
+        payload = self._payload(segments=[s.to_dict() for s in self.segments if s.n_live])
+        work = float(self.n_rows * self.n_rows)
+        [result] = self._run(tasks.compare_rows, [payload], work, INLINE_VALIDATE)
+        return self._evidence(result)
 
     def probe(
         self, batch: Sequence[SegmentRef], keys: U64, index_columns: Sequence[int], rhs: U64 | None = None
@@ -305,8 +333,9 @@ class Relation:
         """With an index on these columns, and these order indexes, in every segment; one job for all."""
         lacking = []
         for i, s in enumerate(self.segments):
-            missing = [c for c in columns if c not in s.indexed]
-            unordered = [k for k in orders if k not in s.ordered]
+            indexed, ordered = s.indexed, s.ordered
+            missing = [c for c in columns if c not in indexed]
+            unordered = [k for k in orders if k not in ordered]
             if s.n_live and (missing or unordered):
                 lacking.append((i, s, missing, unordered))
         payloads = [
@@ -418,8 +447,11 @@ def probes_for(keys: U64, index_columns: Sequence[int], rhs: U64 | None = None) 
 
 
 def _indexed_parts(keys: U64, index_columns: Sequence[int]) -> list[tuple[int, ...]]:
+    """The minimal sets of indexed columns of the keys. Single columns are, and what contains one is not."""
     parts = keys & mask_of(index_columns, keys.shape[1])
-    return [positions_of(m) for m in parts[minimal_masks(parts)]]
+    single = np.bitwise_or.reduce(parts[popcounts(parts) == 1], axis=0)
+    rest = parts[~(parts & single).any(axis=1)]
+    return [*((c,) for c in positions_of(single)), *(positions_of(m) for m in rest[minimal_masks(rest)])]
 
 
 def _agree(left: Any, right: Any, *, nulls: Nulls) -> bool:

@@ -19,15 +19,17 @@ U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 
-# Pairs compared per column, and for all columns together.
+# Pairs compared per column, and for all columns together; and how many cells that may be.
 SAMPLE_PAIRS = 20_000
 MAX_PAIRS = 400_000
+MAX_CELLS = 400_000_000
 # Of the pairs' agree sets so many are kept, the largest: among random pairs of a wide table nearly all
 # differ, and the maximal ones of a million sets take minutes to find.
 MAX_MASKS = 1 << 13
-# Windows of neighbouring rows in each column's order that are climbed from.
+# Windows of neighbouring rows in each column's order that are climbed from; and the cells in all of them.
 N_WINDOWS = 64
 WINDOW_ROWS = 512
+MAX_CLIMBED = 1 << 30
 
 
 def sample_evidence(
@@ -39,17 +41,32 @@ def sample_evidence(
     share one reach what is large.
     """
     rng = np.random.default_rng(seed)
+    n_rows, n_columns = segment.ref.n_rows, len(segment.schema)
+    most = min(MAX_PAIRS, MAX_CELLS // n_columns)
+    if n_rows * (n_rows - 1) // 2 <= min(most, n_columns * SAMPLE_PAIRS):
+        # No more pairs than would be sampled: all of them, and nothing is left to climb to.
+        one, other = np.triu_indices(n_rows, 1)
+        masks, witnesses = pairs.pairs_evidence(segment.codes, one, other, nulls_distinct)
+        return _relevant(masks, by_row_id(witnesses, segment, segment), segment, per_column=per_column)
     left, right, windows = [], [], []
-    n_pairs = min(SAMPLE_PAIRS, MAX_PAIRS // len(segment.schema))
-    for c in range(len(segment.schema)):
+    n_windows = MAX_CLIMBED // (n_columns * n_columns * min(n_rows, WINDOW_ROWS))
+    columns = np.arange(n_columns)
+    if n_columns > most or not n_windows:
+        # Too wide to begin at every column.
+        n_begun = min(most, n_columns, MAX_CLIMBED // (n_columns * min(n_rows, WINDOW_ROWS)))
+        columns = rng.choice(n_columns, max(1, n_begun), replace=False)
+    n_pairs = min(SAMPLE_PAIRS, most // len(columns))
+    for c in columns.tolist():
         offsets, positions = encode.postings(segment.codes[c], len(segment.dictionary(c)))
         a, b = pairs.sample_pairs(segment.codes[c], positions, n_pairs, rng)
         left.append(a)
         right.append(b)
         # NULLs come first in the postings; where they are distinct they share nothing
         start = int(offsets[1]) if nulls_distinct else 0
-        for low in rng.integers(start, max(start + 1, len(positions) - WINDOW_ROWS), N_WINDOWS):
-            windows.append((c, positions[low : low + WINDOW_ROWS]))
+        starts = rng.integers(
+            start, max(start + 1, len(positions) - WINDOW_ROWS), min(N_WINDOWS, max(1, n_windows))
+        )
+        windows += [(c, positions[low : low + WINDOW_ROWS]) for low in np.unique(starts)]
     masks, witnesses = pairs.pairs_evidence(
         segment.codes, np.concatenate(left), np.concatenate(right), nulls_distinct
     )
@@ -57,12 +74,17 @@ def sample_evidence(
     masks, witnesses = masks[largest], witnesses[largest]
     more_masks, more_witnesses = climb_windows(segment, windows, nulls_distinct)
     masks, witnesses = np.concatenate([masks, more_masks]), np.concatenate([witnesses, more_witnesses])
+    return _relevant(masks, by_row_id(witnesses, segment, segment), segment, per_column=per_column)
+
+
+def _relevant(masks: U64, witnesses: I64, segment: Segment, *, per_column: bool) -> tuple[U64, I64]:
+    """The maximal agree sets; `per_column`: also those that are maximal for some column."""
     top = maximal_masks(masks)
     if per_column:
         first, _ = unique_masks(masks)
         relevant = maximal_for(masks[first], full_mask(len(segment.schema))).any(axis=1)
         top = np.union1d(top, first[relevant])  # a pair of equal rows is maximal, but for no column
-    return masks[top], by_row_id(witnesses[top], segment, segment)
+    return masks[top], witnesses[top]
 
 
 def climb_windows(

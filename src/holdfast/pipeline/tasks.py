@@ -245,9 +245,12 @@ def probe_pairs(
 ) -> tuple[U64, I64]:
     """(masks, witnesses) of all pairs that one of the probes asks for; witnesses are positions.
 
-    `settled`: the rows of the segment are old ones, among which all dependencies hold.
+    `settled`: the rows of the segment are old ones, among which all dependencies hold. Where there are fewer
+    pairs of rows than probes, as in wide tables, all of them are compared.
     """
     n_batch = batch.ref.n_rows
+    if n_batch * segment.ref.n_rows <= len(probes):
+        return all_pairs(segment, batch, nulls_distinct, own=own)
     indexed = sorted({c for p in probes for c in p.columns})
     slot = {c: i for i, c in enumerate(indexed)}
     translated = segment.translated(batch, range(len(segment.schema)), nulls_distinct)
@@ -296,7 +299,45 @@ def probe_pairs(
     return masks, witnesses
 
 
+def all_pairs(segment: Segment, other: Segment, nulls_distinct: bool, *, own: bool) -> tuple[U64, I64]:
+    """(masks, witnesses) of the live rows of `other` with all of a segment's; witnesses are positions.
+
+    `own`: it is the same segment, and each pair of its rows is seen once. Cost: columns x pairs of rows.
+    """
+    translated = segment.translated(other, range(len(segment.schema)), nulls_distinct)
+    n_rows, n_other = segment.ref.n_rows, other.ref.n_rows
+    nothing = np.full((1, 1), -1, dtype=np.int32)
+    return pairs.probe(
+        segment.codes,
+        segment.live,
+        translated,
+        np.arange(n_rows, dtype=np.int32),
+        np.zeros(n_other, dtype=np.int32),
+        np.where(other.live, n_rows, 0).astype(np.int32),
+        np.zeros((1, n_other), dtype=np.int32),
+        0,
+        -1,
+        nothing,
+        nothing,
+        own,
+    )
+
+
 # -- validate ----------------------------------------------------------------------------------
+
+
+def compare_rows(payload: Payload) -> bytes:
+    """The evidence of all pairs of live rows of a table that has few."""
+    schema = parsed_schema(payload["schema"])
+    segments = all_opened(payload, schema)
+    masks, witnesses = [], []
+    for i, other in enumerate(segments):
+        for segment in segments[: i + 1]:
+            distinct = payload["nulls"] == "distinct"
+            found, positions = all_pairs(segment, other, distinct, own=segment is other)
+            masks.append(found)
+            witnesses.append(by_row_id(positions, other, segment))
+    return pack({"masks": np.concatenate(masks), "witnesses": np.concatenate(witnesses)}, {})
 
 
 def validate_part(payload: Payload) -> bytes:

@@ -37,7 +37,7 @@ from holdfast.kernels.order_index import GE, LE, OrderIndex
 from holdfast.kernels.order_index import build as build_order
 from holdfast.model.schema import Schema
 from holdfast.storage.arrow_types import arrow_schema
-from holdfast.storage.bundle import open_bundle, write_bundle
+from holdfast.storage.bundle import Bundle, open_bundle, write_bundle
 from holdfast.storage.codes import (
     EncodedColumn,
     combined,
@@ -89,6 +89,7 @@ class Segment:
         self._texts: dict[int, pa.Array] = {}
         self._mapped: dict[int, tuple[FileRef, I32, I32]] = {}
         self._indexes: dict[int, tuple[I32, I32]] = {}  # those that lead nowhere out of the segment
+        self._index_bundles: dict[FileRef, Bundle] = {}
         self._orders: dict[OrderKey, OrderIndex] = {}
 
     def dictionary(self, column: int) -> U64:
@@ -176,11 +177,17 @@ class Segment:
     def _mapped_index(self, column: int) -> tuple[FileRef, I32, I32]:
         """(file, offsets, positions) of an indexed column, as they are in the file."""
         if column not in self._mapped:
-            file = next(file for columns, file in self.ref.indexes if column in columns)
-            bundle = open_bundle(self.root, file, "index", partly=True)
+            file = self._index_files[column]
+            if file not in self._index_bundles:  # opening costs a look at all of its columns
+                self._index_bundles[file] = open_bundle(self.root, file, "index", partly=True)
+            bundle = self._index_bundles[file]
             arrays = bundle.array(f"offsets.{column}"), bundle.array(f"positions.{column}")
             self._mapped[column] = (file, *arrays)
         return self._mapped[column]
+
+    @cached_property
+    def _index_files(self) -> dict[int, FileRef]:
+        return {c: file for columns, file in reversed(self.ref.indexes) for c in columns}
 
     def order(self, key: OrderKey) -> OrderIndex:
         """An order index that the segment has (`ref.ordered`)."""

@@ -30,7 +30,7 @@ from holdfast.model.schema import Type
 
 from . import columnar, csv_files, frames, json_lines
 from .options import Kind, ReadOptions, Source, Split
-from .texts import TEXT, candidates, spelling_of
+from .texts import TEXT, likeliest, spelling_of
 
 SAMPLE_ROWS = 2_000
 # A column that is NULL all through the sample is looked at again at the start of this many other splits.
@@ -318,7 +318,7 @@ def _plan_csv(
         elif sample[name].null_count == len(sample):
             types.append(TEXT)
         else:
-            types.append(candidates(sample[name], spelling)[0])
+            types.append(likeliest(sample[name], spelling))
     options = dataclasses.replace(options, spellings=spellings)
     n_bytes = sum(split.n_bytes for split in splits)
     return Source(description, splits, names, tuple(types), True, options, n_bytes)

@@ -29,7 +29,7 @@ below 1e-4 or from 1e15 on, and declared floats that are not in shortest form.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -97,6 +97,16 @@ def candidates(texts: Texts, spelling: str | None) -> list[Type]:
     `spelling` is the column's, from the sample; a column without one is no timestamp, and its floats have
     points. Texts that are all NULL survive everything.
     """
+    return list(_surviving(texts, spelling))
+
+
+def likeliest(texts: Texts, spelling: str | None) -> Type:
+    """The first of the candidates."""
+    return next(_surviving(texts, spelling))
+
+
+def _surviving(texts: Texts, spelling: str | None) -> Iterator[Type]:
+    """The candidates one by one: most columns are of the first type that is tried."""
     first = _first_text(texts)
     tried = [Type("int")]
     if first is None:  # any scale would do; a NULL column narrows nothing
@@ -106,9 +116,8 @@ def candidates(texts: Texts, spelling: str | None) -> list[Type]:
         scales = (digits,) if 0 < digits <= MAX_EXACT_DIGITS else ()
     tried += [Type("decimal", precision=MAX_EXACT_DIGITS, scale=s) for s in scales]
     tried += [Type("float"), Type("date"), Type("timestamp", unit="us")]
-    if first is None:
-        return [*tried, TEXT]
-    return [t for t in tried if decode(texts, t, spelling or POINT) is not None] + [TEXT]
+    yield from (t for t in tried if first is None or decode(texts, t, spelling or POINT) is not None)
+    yield TEXT
 
 
 def spelling_of(texts: Texts) -> str | None:
