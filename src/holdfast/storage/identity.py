@@ -137,7 +137,7 @@ def _scale(type_: Type) -> int:
 
 
 def _checks_of_bytes(texts: Any, tag: int, key: Key | None) -> U32:
-    """Checks of a large_binary array without NULLs; ValueError if a text leads out of it (an altered file)."""
+    """Checks of a large_binary array without NULLs; ValueError if a text of a damaged one leads out of it."""
     offsets, data = codes.text_buffers(texts)
     if offsets[0] < 0 or offsets[-1] > len(data) or (offsets[1:] < offsets[:-1]).any():
         raise ValueError("a text leads out of its array")
