@@ -330,6 +330,7 @@ def test_whatever_a_program_does_to_a_file_takes_its_stamp(
 
 def test_a_copy_is_hashed_when_it_arrives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, copy = tmp_path / "a", tmp_path / "b"
+    source.mkdir()
     ref = write_file(source, "x", [LARGE])
     stamp_files(source, [ref])
     shutil.copytree(source, copy)
