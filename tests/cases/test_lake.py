@@ -413,7 +413,8 @@ def test_the_same_tables_in_all_formats(ws: Workspace, tmp_path: Path) -> None:
     # An archive by itself is a folder; an option names the fields of JSON that is not of a usual shape.
     change = ws.link(folder / "a.zip", folder / "b.tar.gz", anew=True)
     assert groups_of(ws) == (set(), {"in/side.csv"})
-    assert [reason for _, reason in change.bad] == ["another table of this name was read before it"]
+    before = f"another table of this name was read before it: {folder / 'a.zip'}!in/side.csv"
+    assert change.bad == ((f"{folder / 'b.tar.gz'}!in/side.csv", before),)
     odd = {
         "meta": {"id": "mine"},
         "body": {"heads": ["a", "b"], "cells": [[{"t": "Rome"}, 1.50], [None, True]]},
