@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from holdfast.discovery.lake_catalogue import I32, U64, Bool, LakeCatalogue
@@ -194,8 +195,15 @@ def _samples(catalogue: LakeCatalogue, ind: LakeInd, own: range, n: int) -> tupl
     left, right = ind.dependent.id, ind.referenced.id
     if left not in own:
         left, right = right, left
-    shared = np.flatnonzero(common(catalogue.values(left), catalogue.values(right)))[: 4 * n]
-    return catalogue.telling(catalogue.texts(left).take(arrow(shared)).to_pylist(), n)
+    shared = common(catalogue.values(left), catalogue.values(right))
+    return catalogue.telling(_first(catalogue.texts(left), shared, 4 * n), n)
+
+
+def _first(texts: pa.Array, where: Bool, n: int) -> list[str]:
+    """The first of some texts by alphabet: values lie in the order of their hashes, which mean nothing."""
+    some = texts.take(arrow(np.flatnonzero(where)))
+    first: list[str] = some.take(pc.bottom_k_unstable(some, n)).to_pylist()
+    return first
 
 
 def side_by_side(catalogue: LakeCatalogue, dependent: int, referenced: int, limit: int) -> Matches:
@@ -205,12 +213,8 @@ def side_by_side(catalogue: LakeCatalogue, dependent: int, referenced: int, limi
     inds = Inds(*(np.array([x], np.int32) for x in (dependent, referenced, int(shared.sum()))))
     texts, other_texts = catalogue.texts(dependent), catalogue.texts(referenced)
 
-    def first(of: pa.Array, where: Bool) -> tuple[str, ...]:
-        return tuple(of.take(arrow(np.flatnonzero(where)[:limit])).to_pylist())
-
-    return Matches(
-        told(catalogue, inds)[0], first(texts, shared), first(texts, ~shared), first(other_texts, ~known)
-    )
+    parts = ((texts, shared), (texts, ~shared), (other_texts, ~known))
+    return Matches(told(catalogue, inds)[0], *(tuple(_first(of, where, limit)) for of, where in parts))
 
 
 def common(own: tuple[U64, U64], other: tuple[U64, U64]) -> Bool:
