@@ -240,7 +240,7 @@ class Writer(Inspector):
                 raise
 
     def _check_states(self, base: int) -> None:
-        """Raise if a file of the states at a version is not what was written; each is hashed once a process."""
+        """Raise if a file of the states at a version is not what was written; it is hashed once a process."""
         for table, version in self.ledger.heads(base).items():
             for ref in litter.named_files(self.ledger.commit_row(version, table).state):
                 check_file(self.root, ref, deep=True)
