@@ -21,7 +21,7 @@ from pipeline import task_attempts
 
 def main(master: str, workspace: str, source: str, mode: str) -> None:
     # So small that tasks of one array are many, and share pages of it if they share a file.
-    discovery.UNIT_BYTES, discovery.ENTRIES_PER_TASK, lake_index.ENTRIES_PER_TASK = 4_000, 120, 150
+    discovery.UNIT_BYTES, discovery.ENTRIES_PER_TASK, lake_index.ENTRIES_PER_TASK = 300, 120, 25
     if mode == "flaky":
         run = Engine.run
 

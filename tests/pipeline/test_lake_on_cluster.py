@@ -1,7 +1,8 @@
 """A lake on a cluster whose machines share storage, but no page cache.
 
 Every worker and the driver have a mount of their own of one folder, at one path (bindfs, in a namespace of
-mounts and processes). What one of them has mapped or cached another does not see, as on network storage.
+mounts and processes). What one of them has mapped or cached another does not see, as on network storage. When
+tasks wrote regions of one file through shared maps, 2 of 3 links such as these were wrong.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def cluster(folder: Path) -> Iterator[tuple[Machines, str]]:
 
 
 def test_machines_without_a_common_page_cache(tmp_path: Path) -> None:
-    source = write_json_lines(some_tables(240), tmp_path / "tables.jsonl")
+    source = write_json_lines(some_tables(400), tmp_path / "tables.jsonl")
     with holdfast.open(tmp_path / "plain", engine="inline") as ws:
         ws.link(source, json_name="name")
         reader = ws.lake()
