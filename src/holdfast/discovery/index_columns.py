@@ -41,15 +41,19 @@ def choose_index_columns(
     the columns, and 20 at most (as in the paper's experiments).
     """
     n_columns = len(distinct)
-    # A key of one column has no choice. In wide tables these are thousands: they stay out of the choosing.
-    single = np.bitwise_or.reduce(keys[popcounts(keys) == 1], axis=0)
-    keys = keys[popcounts(keys) > 1]
+    # A key of one column that no other key has leaves no choice. Wide tables have thousands of them.
+    single = popcounts(keys) == 1
+    shared = np.bitwise_or.reduce(keys[~single], axis=0)
+    alone = single & ~(keys & shared).any(axis=1)
+    needed = positions_of(np.bitwise_or.reduce(keys[alone], axis=0))
+    keys = keys[~alone]
     if not len(keys):
-        return list(positions_of(single))
-    cover = [*positions_of(single), *covering_columns(keys[~(keys & single).any(axis=1)], distinct)]
-    limit = max(len(cover), min(n_columns // 2, 20) if quota is None else quota)
+        return list(needed)
+    cover = covering_columns(keys, distinct)
+    n_needed = len(needed)
+    limit = max(n_needed + len(cover), min(n_columns // 2, 20) if quota is None else quota) - n_needed
     chosen = {*cover, *additional_columns(keys, cover, distinct, n_rows, limit)}
-    return sorted({*chosen, *selective_columns(keys, sorted(chosen), distinct, n_rows)})
+    return sorted({*needed, *chosen, *selective_columns(keys, sorted(chosen), distinct, n_rows)})
 
 
 def covering_columns(keys: U64, distinct: Sequence[int]) -> list[int]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from holdfast.discovery.keys import KeyState
-from holdfast.kernels.masks import first_contained, first_container
+from holdfast.kernels.masks import first_contained, first_container, popcounts
 from holdfast.model.change import DependencyChange, Pair, WitnessRow
 from holdfast.model.dependency import Ucc
 from holdfast.pipeline.relation import Relation
@@ -47,12 +47,12 @@ def net_changes(
 
     # Left the cover: refuted by evidence, or implied by a narrower key.
     proof = first_container(left, after.evidence.masks)
-    narrower = first_contained(left, after.cover.masks)
+    narrower = _narrower(left, after.cover.masks)
     refuted = np.flatnonzero(narrower < 0)
-    pairs = witness_pairs(after.evidence.witnesses[proof[refuted]], new)
+    broke = named(left[refuted])
+    pairs = witness_pairs(after.evidence.witnesses[proof[refuted]], new, [u.columns for u in broke])
     changes += [
-        DependencyChange("broke", u, "is no longer unique", p)
-        for u, p in zip(named(left[refuted]), pairs, strict=True)
+        DependencyChange("broke", u, "is no longer unique", p) for u, p in zip(broke, pairs, strict=True)
     ]
     kept = np.flatnonzero(narrower >= 0)
     inner = named(after.cover.masks[narrower[kept]])
@@ -62,7 +62,7 @@ def net_changes(
     ]
 
     # Entered it: duplicates went, or a narrower key broke.
-    broken = first_contained(entered, before.cover.masks)
+    broken = _narrower(entered, before.cover.masks)
     widened = np.flatnonzero(broken >= 0)
     inner = named(before.cover.masks[broken[widened]])
     appeared = [
@@ -73,12 +73,21 @@ def net_changes(
     ended = first_container(entered[fresh], before.evidence.masks)
     dead = before.evidence.witnesses[ended]
     dead[ended < 0] = -1
-    pairs = witness_pairs(dead, old)
+    unique_now = named(entered[fresh])
+    pairs = witness_pairs(dead, old, [u.columns for u in unique_now])
     appeared = [
         DependencyChange("appeared", u, "is unique now; its duplicates are gone" if p else "is unique now", p)
-        for u, p in zip(named(entered[fresh]), pairs, strict=True)
+        for u, p in zip(unique_now, pairs, strict=True)
     ] + appeared
     return (*_sorted(changes), *_sorted(appeared), *_sorted(implied))
+
+
+def _narrower(masks: U64, cover: U64) -> I64:
+    """For each set the position of a set of the cover inside it, or -1; none of the sets is in the cover."""
+    widest = int(popcounts(masks).max(initial=0))
+    smaller = np.flatnonzero(popcounts(cover) < widest)
+    found = first_contained(masks, cover[smaller])
+    return np.where(found >= 0, smaller[found], -1) if len(smaller) else found
 
 
 def _sorted(changes: Sequence[DependencyChange]) -> list[DependencyChange]:

@@ -266,8 +266,9 @@ def _encoded(schema: Schema, options: ReadOptions, results: list[Bundle]) -> Enc
 
 def read_rows(source: Source, schema: Schema, target: Target) -> pa.Table:
     """The rows of a batch's source on the driver, with the columns it has, typed as the table's."""
-    names = [c for c in schema.names if c in source.names]
-    types = [schema.types[schema.names.index(c)] for c in names]
+    there = set(source.names)
+    names = [c for c in schema.names if c in there]
+    types = [t for c, t in zip(schema.names, schema.types, strict=True) if c in there]
     if source.local_table is not None:
         return read_local(source, names, types, table=target.table, version=target.version)
     parts = [
@@ -291,7 +292,8 @@ def check_columns(source: Source, schema: Schema, target: Target, required: list
         if schema.position(name) is None:
             unknown = UnknownColumnError.from_missing(target.table, target.version, name, schema.names)
             raise UnknownColumnError(f"{what} ({source.description}): {unknown} {NOTHING_APPLIED}")
-    missing = [c for c in required if c not in source.names]
+    there = set(source.names)
+    missing = [c for c in required if c not in there]
     if missing:
         raise SchemaError(
             f"{what} ({source.description}) of table {target.table!r} (version {target.version}) lack the "

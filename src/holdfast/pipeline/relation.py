@@ -157,8 +157,7 @@ class Relation:
         rest = np.flatnonzero(~empty)
         if len(rest) and self.n_rows > 1:
             ranking = self.ranking()
-            bits = np.unpackbits(candidates[rest].view(np.uint8), axis=1, bitorder="little")
-            pivots = np.array(ranking)[bits[:, ranking].argmax(axis=1)].astype(np.int64)
+            pivots = _pivots(candidates[rest], ranking)
             chosen = np.unique(pivots)
             if self._few_pairs(len(chosen)):
                 masks, witnesses = self._all_pairs()
@@ -194,9 +193,7 @@ class Relation:
         asked = np.flatnonzero(rhs.any(axis=1))
         if len(asked) and self.n_rows > 1:
             ranking = self.ranking()
-            bits = np.unpackbits(np.ascontiguousarray(lhs[asked]).view(np.uint8), axis=1, bitorder="little")
-            pivots = np.array(ranking)[bits[:, ranking].argmax(axis=1)].astype(np.int64)
-            pivots[~bits.any(axis=1)] = NO_PIVOT
+            pivots = _pivots(lhs[asked], ranking)
             chosen = np.unique(pivots)
             if self._few_pairs(len(chosen)):
                 masks, witnesses = self._all_pairs()
@@ -399,6 +396,21 @@ class Relation:
             next_number += 1
             if everything:
                 return replace(self, segments=tuple(segments)), next_number
+
+
+def _pivots(masks: U64, ranking: Sequence[int]) -> I64:
+    """The most selective column of each set, NO_PIVOT of the empty one: int64[n]."""
+    pivots = np.full(len(masks), NO_PIVOT, dtype=np.int64)
+    place = np.empty(len(ranking), dtype=np.int64)
+    place[ranking] = np.arange(len(ranking))
+    # Word by word, from the last column to the first, so that the most selective one is written last.
+    row, word = np.nonzero(masks)
+    octets = np.ascontiguousarray(masks[row, word], dtype="<u8").view(np.uint8).reshape(-1, 8)
+    at, bit = np.nonzero(np.unpackbits(octets, axis=1, bitorder="little"))
+    column = 64 * word[at] + bit
+    order = np.argsort(-place[column], kind="stable")
+    pivots[row[at][order]] = column[order]
+    return pivots
 
 
 def _tier(n_rows: int) -> int:

@@ -44,8 +44,9 @@ def check_columns(
     found: Sequence[str], names: Sequence[str], *, where: str, table: str, version: int | None
 ) -> None:
     """Raise unless `found` are the wanted columns, in any order."""
-    missing = [n for n in names if n not in set(found)]
-    extra = [n for n in found if n not in set(names)]
+    there, wanted = set(found), set(names)
+    missing = [n for n in names if n not in there]
+    extra = [n for n in found if n not in wanted]
     if not missing and not extra:
         return
     parts = [f"lacks {listing(missing)}"] if missing else []

@@ -270,8 +270,9 @@ def _kind(path: str, options: ReadOptions, table: str) -> Kind:
 
 
 def _same_columns(found: Iterable[str], names: tuple[str, ...], path: str, first: str, table: str) -> None:
-    own = list(found)
-    missing, extra = [n for n in names if n not in own], [n for n in own if n not in names]
+    there = dict.fromkeys(found)
+    wanted = set(names)
+    missing, extra = [n for n in names if n not in there], [n for n in there if n not in wanted]
     if missing or extra:
         parts = [f"lacks {listing(missing)}"] if missing else []
         parts += [f"has {listing(extra)} in addition"] if extra else []
