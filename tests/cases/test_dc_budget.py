@@ -109,6 +109,9 @@ def test_a_batch_lowers_the_bound(tmp_path: Path, evidence: str, monkeypatch: py
     monkeypatch.undo()
     n_longer = sum(len(d.predicates) > 3 for d in before if isinstance(d, Dc))
     assert f"known up to 3 predicates ({n_longer:,} longer ones are not kept any more)" in change.notes[0]
+    dropped = [c.dependency for c in change.changes if c.event == "dropped"]
+    assert len(dropped) + change.tables[0].unlisted >= n_longer
+    assert all(len(d.predicates) > 3 for d in dropped if isinstance(d, Dc))
     assert not [c for c in change.broke if isinstance(c.dependency, Dc) and len(c.dependency.predicates) > 3]
     now = pa.concat_tables([rows(1).slice(4), rows(3, 5)])
     again = opened(tmp_path / "again", now, evidence=evidence, max_predicates=3)

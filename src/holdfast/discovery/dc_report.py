@@ -34,7 +34,16 @@ class DcNews:
 
 def dc_news(table: str, before: DcState, after: DcState, old: Relation, new: Relation, kind: Kind) -> DcNews:
     """What a batch changed. `old` and `new` hold the rows of the witnesses."""
-    exact = _exact(table, before, after, old, new, kind)
+    bounded = before.bounded(after.cover.max_size)
+    exact = _exact(table, bounded, after, old, new, kind)
+    if bounded is not before:
+        longer = before.listed[without(before.listed, bounded.listed)]
+        why = f"has more predicates than are known now, {after.cover.max_size}; it may hold"
+        dropped = [
+            DependencyChange("dropped", d, why) for d in dcs_of(table, after.space, longer[:MAX_LISTED])
+        ]
+        unlisted = exact.unlisted + max(0, len(longer) - MAX_LISTED)
+        exact, before = DcNews((*exact.changes, *dropped), unlisted), bounded
     if before.approximate is None or after.approximate is None:
         return exact
     near, more = _approximate(table, before, after, new)

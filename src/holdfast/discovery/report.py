@@ -117,9 +117,9 @@ def witness_pairs(
     found: list[tuple[Pair, ...]] = []
     for i, (a, b) in enumerate(witnesses[:, 0].tolist()):
         left, right = values.get(a, {}), values.get(b, {})
-        if about is not None and wide and left and right:
+        if about is not None and wide:
             told = dict.fromkeys([*about[i], *names[:WIDE]])
-            left, right = ({name: row[name] for name in told} for row in (left, right))
+            left, right = ({name: row[name] for name in told if row} for row in (left, right))
         found.append(((WitnessRow(a, left), WitnessRow(b, right)),) if a >= 0 else ())
     return found
 

@@ -461,8 +461,7 @@ def apply(
         news = fd_news(table, known.fds, fd_state, old, whole, kind)
         changes += news.changes
     if known.dcs is not None and dc_state is not None:
-        bounded = known.dcs.bounded(dc_state.cover.max_size)
-        constraint_news = dc_news(table, bounded, dc_state, old, whole, kind)
+        constraint_news = dc_news(table, known.dcs, dc_state, old, whole, kind)
         changes += constraint_news.changes
     unlisted = constraint_news.unlisted
     if known.rows is not None and row_state is not None:

@@ -135,7 +135,11 @@ def remove_edges(
     new = _searched(remaining, avoided, apart, max_size)
     if len(new) > MAX_NEW_SETS:
         return minimal_hitting_sets(remaining, allowed, max_size)
-    return _sorted(np.concatenate([old[~contains_any(old, new)], new]))
+    # A set that contains another one is larger: of thousands of single columns none needs a look.
+    stays = np.ones(len(old), dtype=np.bool_)
+    larger = np.flatnonzero(popcounts(old) > popcounts(new).min(initial=max_size or WORD_BITS * old.shape[1]))
+    stays[larger] = ~contains_any(old[larger], new)
+    return _sorted(np.concatenate([old[stays], new]))
 
 
 def _sorted(sets: Masks) -> Masks:
