@@ -18,7 +18,7 @@ PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
 help:
 	@echo "make demo       a two-minute tour on generated data"
 	@echo "make test       all fast tests, and the examples in the docstrings"
-	@echo "make test-slow  long state machines, fault injection, other Javas"
+	@echo "make test-slow  long state machines, fault injection, other Javas: up to an hour on two cores"
 	@echo "make lint       ruff and mypy"
 	@echo "make check      lint, then test"
 	@echo "make bench      the benchmarks (installs the peers first)"
@@ -33,7 +33,7 @@ test: $(STAMP)
 	$(PYTEST) -m "not slow" tests src
 
 test-slow: $(STAMP)
-	HOLDFAST_HYPOTHESIS=slow $(PYTEST) -m slow tests
+	$(PYTEST) -m slow tests
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

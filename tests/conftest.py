@@ -6,9 +6,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -42,6 +43,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """What the slow tests did, all together: they say it by `record_property`."""
+    done: Counter[str] = Counter()
+    for report in terminalreporter.getreports("passed"):
+        done.update({name: n for name, n in report.user_properties if isinstance(n, int)})
+    if done:
+        terminalreporter.write_line(", ".join(f"{n:,} {name}" for name, n in sorted(done.items())))
 
 
 # --- Tests of what an ordinary user may not do --------------------------------------------------------------

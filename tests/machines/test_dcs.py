@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import count
@@ -611,12 +612,12 @@ def test_dcs(machine: type[Dcs], n: int) -> None:
     )
 
 
+# Numbers of histories that take about as long each: see the budget in tests/README.md.
 @pytest.mark.slow
-@pytest.mark.parametrize("machine", [Dcs, CollidingDcs, WideDcs])
-def test_dcs_at_length(machine: type[Dcs]) -> None:
+@pytest.mark.parametrize(("machine", "n"), [(Dcs, 60), (CollidingDcs, 45), (WideDcs, 30)])
+def test_dcs_at_length(machine: type[Dcs], n: int, record_property: Callable[[str, object], None]) -> None:
     run_state_machine_as_test(
         machine,
-        settings=settings(
-            max_examples=200, stateful_step_count=40, deadline=None, suppress_health_check=QUIET
-        ),
+        settings=settings(max_examples=n, stateful_step_count=40, deadline=None, suppress_health_check=QUIET),
     )
+    record_property("histories", n)

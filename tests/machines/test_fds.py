@@ -9,6 +9,7 @@ report must be the difference of what held before and after, with rows that real
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -543,12 +544,12 @@ def test_fds(machine: type[Fds], n: int) -> None:
     )
 
 
+# Numbers of histories that take about as long each: see the budget in tests/README.md.
 @pytest.mark.slow
-@pytest.mark.parametrize("machine", [Fds, CollidingFds, WideFds])
-def test_fds_at_length(machine: type[Fds]) -> None:
+@pytest.mark.parametrize(("machine", "n"), [(Fds, 75), (CollidingFds, 45), (WideFds, 20)])
+def test_fds_at_length(machine: type[Fds], n: int, record_property: Callable[[str, object], None]) -> None:
     run_state_machine_as_test(
         machine,
-        settings=settings(
-            max_examples=200, stateful_step_count=40, deadline=None, suppress_health_check=QUIET
-        ),
+        settings=settings(max_examples=n, stateful_step_count=40, deadline=None, suppress_health_check=QUIET),
     )
+    record_property("histories", n)

@@ -799,12 +799,14 @@ def test_inds(machine: type[Inds], n: int) -> None:
     )
 
 
+# Numbers of histories that take about as long each: see the budget in tests/README.md.
 @pytest.mark.slow
-@pytest.mark.parametrize("machine", [Inds, CollidingInds, CompositeInds, CollidingCompositeInds])
-def test_inds_at_length(machine: type[Inds]) -> None:
+@pytest.mark.parametrize(
+    ("machine", "n"), [(Inds, 65), (CollidingInds, 75), (CompositeInds, 120), (CollidingCompositeInds, 55)]
+)
+def test_inds_at_length(machine: type[Inds], n: int, record_property: Callable[[str, object], None]) -> None:
     run_state_machine_as_test(
         machine,
-        settings=settings(
-            max_examples=100, stateful_step_count=40, deadline=None, suppress_health_check=QUIET
-        ),
+        settings=settings(max_examples=n, stateful_step_count=40, deadline=None, suppress_health_check=QUIET),
     )
+    record_property("histories", n)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -401,12 +402,12 @@ def test_keys(machine: type[Keys], n: int) -> None:
     )
 
 
+# Numbers of histories that take about as long each: see the budget in tests/README.md.
 @pytest.mark.slow
-@pytest.mark.parametrize("machine", [Keys, CollidingKeys])
-def test_keys_at_length(machine: type[Keys]) -> None:
+@pytest.mark.parametrize(("machine", "n"), [(Keys, 150), (CollidingKeys, 110)])
+def test_keys_at_length(machine: type[Keys], n: int, record_property: Callable[[str, object], None]) -> None:
     run_state_machine_as_test(
         machine,
-        settings=settings(
-            max_examples=200, stateful_step_count=40, deadline=None, suppress_health_check=QUIET
-        ),
+        settings=settings(max_examples=n, stateful_step_count=40, deadline=None, suppress_health_check=QUIET),
     )
+    record_property("histories", n)

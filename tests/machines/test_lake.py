@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -335,12 +335,16 @@ def test_lakes(machine: type[Lakes], n: int) -> None:
     )
 
 
+# Numbers of histories that take about as long each: see the budget in tests/README.md.
 @pytest.mark.slow
-@pytest.mark.parametrize("machine", [machine for machine, _ in MACHINES])
-def test_lakes_at_length(machine: type[Lakes]) -> None:
+@pytest.mark.parametrize(
+    ("machine", "n"), [(Lakes, 110), (PartialLakes, 130), (CollidingLakes, 160), (CollidingPartialLakes, 65)]
+)
+def test_lakes_at_length(
+    machine: type[Lakes], n: int, record_property: Callable[[str, object], None]
+) -> None:
     run_state_machine_as_test(
         machine,
-        settings=settings(
-            max_examples=100, stateful_step_count=30, deadline=None, suppress_health_check=QUIET
-        ),
+        settings=settings(max_examples=n, stateful_step_count=30, deadline=None, suppress_health_check=QUIET),
     )
+    record_property("histories", n)

@@ -7,6 +7,7 @@ live rows that violate it; a batch must tell the same of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -164,12 +165,14 @@ def test_rules(machine: type[Rules], n: int) -> None:
     )
 
 
+# Numbers of histories that take about as long each: see the budget in tests/README.md.
 @pytest.mark.slow
-@pytest.mark.parametrize("machine", [Rules, CollidingRules])
-def test_rules_at_length(machine: type[Rules]) -> None:
+@pytest.mark.parametrize(("machine", "n"), [(Rules, 120), (CollidingRules, 100)])
+def test_rules_at_length(
+    machine: type[Rules], n: int, record_property: Callable[[str, object], None]
+) -> None:
     run_state_machine_as_test(
         machine,
-        settings=settings(
-            max_examples=200, stateful_step_count=40, deadline=None, suppress_health_check=QUIET
-        ),
+        settings=settings(max_examples=n, stateful_step_count=40, deadline=None, suppress_health_check=QUIET),
     )
+    record_property("histories", n)

@@ -16,7 +16,7 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ OF_THE_TWINS = (
 )
 ALL = (*FAST, *OF_THE_SHOP, *OF_THE_TWINS, "apply", "apply_housekeeping", "apply_tidying", "pin", "drop")
 MOMENTS = ("before", "half", "after")
+RANDOM_KILLS = 40  # of each operation, in the slow tests
 
 
 class Server:
@@ -102,6 +103,7 @@ class Scene:
         self.server, self.folder, self.operation = server, folder, operation
         self.base = folder / "base"
         self.before: dict[str, Any] | None = None
+        self.n_killed = 0
         family = f"{operation.split('_')[0]}_" if operation.startswith(("shop_", "twins_")) else ""
         if operation not in FROM_NOTHING:
             server.run(f"{family}build", self.base)
@@ -145,6 +147,7 @@ class Scene:
                 if not answer["killed"]:
                     assert answer["steps"] == step
                     break
+                self.n_killed += 1
                 where = f"{self.operation} killed {moment} step {step} ({answer['point']})"
                 seen.setdefault(answer["point"], set()).add(self.check(root, where))
             else:
@@ -160,9 +163,12 @@ def test_killed_in_the_middle_of_every_write(server: Server, tmp_path: Path, ope
 
 @pytest.mark.slow
 @pytest.mark.parametrize("operation", ALL)
-def test_killed_at_every_write_step(server: Server, tmp_path: Path, operation: str) -> None:
-    seen = Scene(server, tmp_path, operation).kill_at_every_step(MOMENTS)
-    _judge(operation, seen)
+def test_killed_at_every_write_step(
+    server: Server, tmp_path: Path, operation: str, record_property: Callable[[str, object], None]
+) -> None:
+    scene = Scene(server, tmp_path, operation)
+    _judge(operation, scene.kill_at_every_step(MOMENTS))
+    record_property("kills", scene.n_killed)
 
 
 def _judge(operation: str, seen: dict[str, set[str]]) -> None:
@@ -222,8 +228,11 @@ def test_killed_at_random_moments(server: Server, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("operation", ALL)
-def test_killed_at_many_random_moments(server: Server, tmp_path: Path, operation: str) -> None:
-    _random_kills(server, tmp_path, operation, 40, seed=1)
+def test_killed_at_many_random_moments(
+    server: Server, tmp_path: Path, operation: str, record_property: Callable[[str, object], None]
+) -> None:
+    _random_kills(server, tmp_path, operation, RANDOM_KILLS, seed=1)
+    record_property("kills", RANDOM_KILLS)
 
 
 def test_killed_again_and_again(server: Server, tmp_path: Path) -> None:

@@ -84,13 +84,14 @@ def measured(catalogue: LakeCatalogue, inds: Inds) -> Measures:
     return Measures(coverage, containment, uniqueness, distinctive, score)
 
 
-def rounded_scores(scores: NDArray[np.floating[Any]]) -> F64:
+def rounded_scores(scores: NDArray[Any]) -> F64:
     """Scores as they are told: those of inclusions, and those of links, which are kept in single precision.
 
     >>> rounded_scores(np.array([0.7], np.float32)).tolist()
     [0.7]
     """
-    return scores.astype(np.float64).round(SCORE_DIGITS)
+    rounded: F64 = np.asarray(scores, np.float64).round(SCORE_DIGITS)
+    return rounded
 
 
 def reaches(scores: F64, least: float) -> Bool:
