@@ -401,10 +401,22 @@ def test_an_explanation_names_the_batch_and_its_rows(tmp_path: Path) -> None:
     assert "these rows are there still" in text
 
 
-def test_progress_is_shown_on_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_word_off_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of work whose end nobody knows, every two seconds at most; of other work nothing."""
+    clock = iter(at for at in (100.0, 101.9, 102.0, 103.9, 104.0) for _ in ("searching", "reading"))
+    monkeypatch.setattr(paper.time, "monotonic", lambda: next(clock))
+    file = io.StringIO()
+    with report.progress_on(Paper(file)) as hook:
+        assert hook is not None
+        for done in (0, 5, 1234, 2000, 3000):
+            hook("searching", done, 0)
+            hook("reading", done, 4000)
+    words = "searching: 1,234 so far, after 2 s\nsearching: 3,000 so far, after 4 s\n"
+    assert file.getvalue() == words
+
+
+def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paper, "PATIENCE_S", 0.0)
-    with report.progress_on(Paper(io.StringIO())) as hook:
-        assert hook is None
     file = io.StringIO()
     with report.progress_on(Paper(file, width=80, terminal=True)) as hook:
         assert hook is not None
@@ -412,7 +424,10 @@ def test_progress_is_shown_on_terminals_only(monkeypatch: pytest.MonkeyPatch) ->
         time.sleep(0.3)
         hook("reading [red]", 1, 4)
         time.sleep(0.3)
+        hook("searching", 5000, 0)
+        time.sleep(0.3)
     text = ANSI.sub("", file.getvalue())
     assert "starting Spark (a few seconds) ..." in text
     assert "reading [red]" in text
     assert "1/4" in text
+    assert "5,000 so far" in text
