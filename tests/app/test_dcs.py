@@ -165,6 +165,9 @@ def test_what_bounds_the_search_is_said(tmp_path: Path) -> None:
         "max_error": None,
         "operators": ["=", "!="],
         "columns": ["zip", "state", "salary", "rate"],
+        "within_columns": False,
+        "limits": {"seconds": 60.0, "max_dcs": 1_000_000},
+        "stopped": False,
     }
     less = shell(
         "track-all", f"b={source}", "--kinds", "dc", "--operators", "<", "--columns", "s*,rate", "--json"

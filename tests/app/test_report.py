@@ -457,6 +457,8 @@ def test_progress_off_a_terminal_is_a_line_when_it_takes_long(shown: None) -> No
         lines.wait_for(r"\nreading \[red\] 1/4, \d+ s\n$")
         hook("writing", 0, 0)
         lines.wait_for(r"1/4, \d+ s\nwriting, \d+ s\n$")
+        hook("searching", 5000, 0)  # nobody knows how many there will be
+        lines.wait_for(r"\nsearching \(5,000 so far\), \d+ s\n$")
 
 
 def test_progress_survives_that_nobody_reads_it(shown: None) -> None:

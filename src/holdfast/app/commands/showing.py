@@ -311,8 +311,9 @@ class _View:
             "dependencies": dependencies,
             "tables": [self._table_dict(name) for name in self.names],
             "pins": [p.to_dict() for p in self.pins],
-            "notes": list(self.ind_notes),
         }
+        if self.ind_notes:
+            document["notes"] = list(self.ind_notes)
         if self.asked.non_uniques:
             document["non_uniques"] = [
                 {"table": name, "columns": list(c)} for name, sets in self.maximal.items() for c in sets
