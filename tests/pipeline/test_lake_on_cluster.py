@@ -1,114 +1,63 @@
 """A lake on a cluster whose machines share storage, but no page cache.
 
-Every worker and the driver have a mount of their own of one folder, at one path (bindfs, in a namespace of
-mounts and processes). What one of them has mapped or cached another does not see, as on network storage. When
-tasks wrote regions of one file through shared maps, 2 of 3 links such as these were wrong.
+Every worker and the driver have a mount of their own of one folder, at one path (bindfs). What one of them
+has mapped or cached another does not see, as on network storage. When tasks wrote regions of one file through
+shared maps, 2 of 3 links such as these were wrong.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO
 
-import pyspark
 import pytest
 
 import holdfast
 from lake_tables import write_json_lines
-from pipeline import cluster_driver
 from pipeline.test_lake_on_spark import some_tables
-
-TESTS = Path(__file__).resolve().parent.parent
-SPARK = Path(pyspark.__file__).parent
-
-
-def can_mount() -> bool:
-    tools = all(map(shutil.which, ("bindfs", "unshare", "java")))
-    return tools and os.geteuid() == 0 and os.access("/dev/fuse", os.R_OK | os.W_OK)
-
+from trust import cluster
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not can_mount(), reason="needs root, /dev/fuse, bindfs, unshare and Java"),
+    pytest.mark.skipif(not cluster.can_mount(), reason="needs root, /dev/fuse, bindfs and unshare"),
+    pytest.mark.xdist_group("cluster"),
 ]
 
+# Links a lake, "flaky" with workers that die in every job but the graph's when their task has written all:
+# Spark tries it again. Prints one line of JSON.
+LINK = """
+import holdfast
+from holdfast.discovery import lake as discovery
+from holdfast.pipeline import lake_index
+from holdfast.pipeline.engine import Engine
+from pipeline import task_attempts
 
-class Machines:
-    """Processes, each with a mount of its own; none outlives the test."""
+workspace, source, mode = sys.argv[1:]
+# So small that tasks of one array are many, and would share pages of it if they shared a file.
+discovery.UNIT_BYTES, discovery.ENTRIES_PER_TASK, lake_index.ENTRIES_PER_TASK = 300, 120, 25
+if mode == "flaky":
+    run = Engine.run
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
-        self.store, self.mount, self.logs = folder / "store", folder / "shared", folder / "logs"
-        for path in (self.store, self.mount, self.logs):
-            path.mkdir()
-        self._stack = stack
-        paths = (Path(holdfast.__file__).parent.parent, TESTS)
-        self.env = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(map(str, paths)),
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_HOME": str(SPARK),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_WORKER_DIR": str(folder / "work"),
-        }
+    def losing(engine, function, payloads, **how):
+        if function.__module__ == "holdfast.pipeline.lake_graph":
+            return run(engine, function, payloads, **how)
+        return run(engine, task_attempts.answer_lost, task_attempts.wrapped(function, payloads), **how)
 
-    def start(self, name: str, *command: str, output: int | IO[str] | None = None) -> subprocess.Popen[str]:
-        """A process with its mount. When `unshare` is killed, so is all that it has started."""
-        mounted = 'bindfs "$0" "$1" && shift && exec "$@"'
-        apart = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-        log = self._stack.enter_context((self.logs / name).open("w"))
-        process = subprocess.Popen(
-            [*apart, "sh", "-c", mounted, str(self.store), str(self.mount), *command],
-            env=self.env,
-            stdin=subprocess.DEVNULL,
-            stdout=log if output is None else output,
-            stderr=log,
-            text=True,
-        )
-        self._stack.callback(process.wait)
-        self._stack.callback(process.kill)
-        return process
-
-    def daemon(self, name: str, says: str, *arguments: str) -> str:
-        """Start a daemon of Spark; the rest of the first line of its log that has `says`."""
-        log = self._stack.enter_context((self.logs / f"{name}-log").open("w"))
-        command = ("sh", "-c", 'exec "$0" "$@" 2>&1', *arguments)
-        process = self.start(name, *command, output=subprocess.PIPE)
-        assert process.stdout is not None
-        lines = self._stack.enter_context(process.stdout)
-        for line in lines:
-            log.write(line)
-            if says in line:
-                break
-        else:
-            raise AssertionError(f"{name} ended before it said {says!r}")
-        # Nobody reads on, so a thread must, or the daemon could not; it ends with the daemon.
-        rest = threading.Thread(target=shutil.copyfileobj, args=(lines, log))
-        rest.start()
-        self._stack.callback(rest.join)
-        self._stack.callback(process.kill)
-        return line.split(says)[1].strip()
-
-
-@contextmanager
-def cluster(folder: Path) -> Iterator[tuple[Machines, str]]:
-    run = str(SPARK / "bin" / "spark-class")
-    deploy = "org.apache.spark.deploy"
-    here = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-    with ExitStack() as stack:
-        machines = Machines(folder, stack)
-        master = machines.daemon("master", "Starting Spark master at ", run, f"{deploy}.master.Master", *here)
-        for name in ("one", "two"):
-            arguments = (run, f"{deploy}.worker.Worker", *here, "--cores", "1", "--memory", "1g", master)
-            machines.daemon(name, "Successfully registered with master", *arguments)
-        yield machines, master
+    Engine.run = losing
+hosts = spark.range(0, 8, 1, 8).mapInArrow(task_attempts.executors, "executor string").toArrow()
+with holdfast.open(workspace, engine="spark", spark=spark) as ws:
+    ws.link(source, json_name="name")
+    reader = ws.lake()
+    answer = {
+        "inds": sorted((i.dependent.id, i.referenced.id, i.shared) for i in reader.each_ind()),
+        "n_components": reader.summary().n_components,
+        "n_verified": ws.verify(),
+        "n_executors": len(set(hosts["executor"].to_pylist())),
+    }
+print(json.dumps(answer), flush=True)
+spark.stop()
+"""
 
 
 def test_machines_without_a_common_page_cache(tmp_path: Path) -> None:
@@ -120,24 +69,29 @@ def test_machines_without_a_common_page_cache(tmp_path: Path) -> None:
         inds = sorted([i.dependent.id, i.referenced.id, i.shared] for i in reader.each_ind())
         n_components = reader.summary().n_components
     assert len(inds) > 1_000
-    with cluster(tmp_path) as (machines, master):
-        shutil.copy(source, machines.store / "tables.jsonl")
-        script, source = str(cluster_driver.__file__), machines.mount / "tables.jsonl"
+    store, mount, files = (tmp_path / name for name in ("store", "shared", "spark"))
+    for folder in (store, mount, files):
+        folder.mkdir()
+    shutil.copy(source, store / "tables.jsonl")
+    apart = cluster.mounting(store, mount)
+    with cluster.started(files, apart=apart) as machines:
         for mode in ("calm", "flaky"):
-            workspace = str(machines.mount / mode)
-            command = (sys.executable, script, master, workspace, str(source), mode)
-            driver = machines.start(f"driver-{mode}", *command, output=subprocess.PIPE)
-            answer, _ = driver.communicate(timeout=900)
-            log = (machines.logs / f"driver-{mode}").read_text()
-            assert driver.returncode == 0, log
-            found = json.loads(answer.splitlines()[-1])
-            assert found["n_executors"] == 2
-            assert found["inds"] == inds
-            assert found["n_components"] == n_components
-            assert found["n_verified"] > 20
-            assert ("Lost task" in log) == (mode == "flaky")
-        # What was written is what everyone sees: the same lake, from below the mounts.
-        with holdfast.open(machines.store / "flaky", engine="inline", create=False) as ws:
-            reader = ws.lake()
-            assert reader is not None
-            assert sorted([i.dependent.id, i.referenced.id, i.shared] for i in reader.each_ind()) == inds
+            arguments = (str(mount / mode), str(mount / "tables.jsonl"), mode)
+            # No job before both executors are there, or one of them would write all.
+            both = {
+                "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+                "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
+            }
+            done = machines.run(LINK, *arguments, cwd=tmp_path, apart=apart, **both)
+            assert done.returncode == 0, done.stderr
+            answer = json.loads(done.stdout.splitlines()[-1])
+            assert answer["n_executors"] == 2
+            assert answer["inds"] == inds
+            assert answer["n_components"] == n_components
+            assert answer["n_verified"] > 20
+            assert ("Lost task" in done.stderr) == (mode == "flaky")
+    # What was written is what everyone sees: the same lake, from below the mounts.
+    with holdfast.open(store / "flaky", engine="inline", create=False) as ws:
+        reader = ws.lake()
+        assert reader is not None
+        assert sorted([i.dependent.id, i.referenced.id, i.shared] for i in reader.each_ind()) == inds

@@ -1,11 +1,11 @@
 """A standalone Spark cluster on this machine: a master and workers on addresses of their own, loopback only.
 
-    with started(folder, hidden=private) as cluster:
+    with started(folder, apart=hiding(private)) as cluster:
         done = cluster.run(script, ...)
 
-`hidden` is a folder that the driver sees and the workers do not: each runs in a mount namespace of its own,
-with an empty file system over it (`can_hide` says whether this machine lets us). Nothing is left behind: the
-processes are one group each, logs and scratch files lie in the given folder.
+`apart` is a command that runs another one where files look otherwise: where a folder is empty (`hiding`), or
+is mounted by each process for itself (`mounting`); `can_hide` and `can_mount` say whether this machine lets
+us. Nothing is left behind: the processes are one group each, logs and scratch files lie in the given folder.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Cluster:
     """Process numbers: `/proc/<pid>/root` is what a worker sees."""
 
     def run(
-        self, script: str, *arguments: str, cwd: Path, **settings: str
+        self, script: str, *arguments: str, cwd: Path, apart: Sequence[str] = (), **settings: str
     ) -> subprocess.CompletedProcess[str]:
         """Run a driver: a script that finds the session in `spark`, and its arguments in `sys.argv`."""
         python_path = os.pathsep.join(path for path in sys.path if path)
@@ -74,26 +74,26 @@ class Cluster:
             "CLUSTER_SETTINGS": json.dumps(conf),
         }
         return subprocess.run(
-            [sys.executable, "-c", DRIVER + script, *arguments],
+            [*apart, sys.executable, "-c", DRIVER + script, *arguments],
             cwd=cwd,
             env=_environment("127.0.0.1") | variables,
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=900,
         )
 
 
 @contextlib.contextmanager
-def started(folder: Path, *, hidden: Path | None = None) -> Iterator[Cluster]:
+def started(folder: Path, *, apart: Sequence[str] = ()) -> Iterator[Cluster]:
     """A running cluster of two workers with one core each; its files lie in the folder."""
     with contextlib.ExitStack() as stack:
         master = ("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0")
-        _, url = _launch(stack, folder, "127.0.0.1", master, r"Starting Spark master at (spark://\S+)", None)
+        _, url = _launch(stack, folder, "127.0.0.1", master, r"Starting Spark master at (spark://\S+)", ())
         workers = []
         for host in WORKERS:
             work = ("--host", host, "--cores", "1", "--memory", "1g", "--work-dir", str(folder / host))
             worker = ("org.apache.spark.deploy.worker.Worker", *work, url)
-            pid, _ = _launch(stack, folder, host, worker, r"(Successfully registered) with master", hidden)
+            pid, _ = _launch(stack, folder, host, worker, r"(Successfully registered) with master", apart)
             workers.append(pid)
         yield Cluster(url, folder, tuple(workers))
 
@@ -105,19 +105,36 @@ def can_hide() -> bool:
     return subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0
 
 
+def hiding(folder: Path) -> list[str]:
+    """Where a folder is empty."""
+    return ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=16m none "$0" && exec "$@"', str(folder)]
+
+
+def can_mount() -> bool:
+    tools = all(map(shutil.which, ("bindfs", "unshare")))
+    return tools and os.geteuid() == 0 and os.access("/dev/fuse", os.R_OK | os.W_OK)
+
+
+def mounting(store: Path, folder: Path) -> list[str]:
+    """Where `folder` is a mount of `store` that no other process has: with a page cache of its own.
+
+    When `unshare` is killed, so is all that it has started, the mount's own process included.
+    """
+    script = 'bindfs "$0" "$1" && shift && exec "$@"'
+    apart = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    return [*apart, "sh", "-c", script, str(store), str(folder)]
+
+
 def _launch(
     stack: contextlib.ExitStack,
     folder: Path,
     host: str,
     command: Sequence[str],
     sign: str,
-    hidden: Path | None,
+    apart: Sequence[str],
 ) -> tuple[int, str]:
     """Start a process of Spark's; answers when its log shows the sign. It ends with the stack."""
-    full = [str(SPARK_HOME / "bin" / "spark-class"), *command, "--webui-port", "0"]
-    if hidden is not None:
-        hide = 'mount -t tmpfs -o size=16m none "$0" && exec "$@"'
-        full = ["unshare", "-m", "sh", "-c", hide, str(hidden), *full]
+    full = [*apart, str(SPARK_HOME / "bin" / "spark-class"), *command, "--webui-port", "0"]
     path = folder / f"{host}.log"
     environment = _environment(host) | {"SPARK_LOCAL_DIRS": str(folder / f"local-{host}")}
     with open(path, "wb") as log:

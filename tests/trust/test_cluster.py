@@ -29,8 +29,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def machines(place: Path) -> Iterator[Cluster]:
     """Two workers that see the folder `shared`, but not what is in `private` if that can be arranged."""
-    hidden = place / "private" if cluster.can_hide() else None
-    with cluster.started(place / "spark", hidden=hidden) as machines:
+    apart = cluster.hiding(place / "private") if cluster.can_hide() else ()
+    with cluster.started(place / "spark", apart=apart) as machines:
         yield machines
 
 
