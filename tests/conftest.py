@@ -4,6 +4,7 @@ how a test becomes an ordinary user where root runs it."""
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -16,6 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from holdfast.pipeline.engine import Engine
 from holdfast.pipeline.session import start_session, stop_session
+from holdfast.storage import format
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +31,10 @@ if TESTS not in sys.path:
 
 # What standard error holds must not depend on how fast the machine is.
 os.environ["HOLDFAST_PROGRESS"] = "0"
+
+# A shell starts what it puts into the background with Ctrl-C ignored, and processes of tests inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: the first example of a kernel may compile it.
 settings.register_profile("default", max_examples=50, deadline=None)
@@ -95,6 +101,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if done.returncode or "1 passed" not in done.stdout:
         pytest.fail(f"as an ordinary user:\n{done.stdout}{done.stderr}", pytrace=False)
     return True
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_key() -> Iterator[None]:
+    """All workspaces of a process have one key: what fails once fails again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(format, "new_key", lambda: "0123456789abcdef" * 2)
+        yield
 
 
 @pytest.fixture(scope="session")

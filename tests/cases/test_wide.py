@@ -64,7 +64,7 @@ def test_keys_of_one_column(
 ) -> None:
     if colliding:
         honest = codes.hash_texts
-        monkeypatch.setattr(codes, "hash_texts", lambda texts: honest(texts) & 1)
+        monkeypatch.setattr(codes, "hash_texts", lambda texts, key: honest(texts, key) & 1)
     ws = holdfast.open(tmp_path / "w", engine="inline")
     rows = rows_of(1, 4)
     ws.track("t", as_table(rows), max_columns=1, nulls=nulls)

@@ -69,6 +69,7 @@ def drawn(
 ) -> Drawn:
     mask = np.zeros(n, np.bool_)
     mask[list(dead)] = True
+    root.mkdir(exist_ok=True)
     ref = lake_graph.draw(engine, root, "lake", "staging/graph", write_links(root, files), n, mask, None)
     assert GraphRef.from_dict(ref.to_dict()) == ref
     return Drawn(root, ref, n)

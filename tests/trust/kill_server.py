@@ -473,6 +473,7 @@ class FakeLedger:
 def warm_up() -> None:
     """Load and compile all that the operations use, but for delta-rs."""
     with tempfile.TemporaryDirectory(prefix="holdfast-warm-") as folder:
+        format.create_marker(Path(folder))
         ws = _on_a_fake_ledger(Path(folder))
         track(Path(folder), ws)
         for batch in (*kit.HISTORY, kit.BATCH, kit.NEXT):

@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .compiling import njit
+from holdfast.kernels.compiling import njit
+
 from .encode import _word, frozen
 
 U64 = NDArray[np.uint64]

@@ -56,7 +56,7 @@ def create_marker(root: Path) -> bool:
                 f"the folder {str(root)!r} is no holdfast workspace and is not empty: "
                 f"it holds {listing(names, 3)}. Nothing was written. Name a new or an empty folder."
             )
-        marker = {"format": FORMAT, "holdfast": _release(), "key": secrets.token_hex(16)}
+        marker = {"format": FORMAT, "holdfast": _release(), "key": new_key()}
         content = json.dumps(marker) + "\n"
         with open(temporary, "x", encoding="utf-8") as file:
             file.write(content)
@@ -83,6 +83,11 @@ def create_marker(root: Path) -> bool:
         with contextlib.suppress(OSError):  # nobody reads it
             temporary.unlink(missing_ok=True)
     return True
+
+
+def new_key() -> str:
+    """A key that nobody can guess."""
+    return secrets.token_hex(16)
 
 
 def check_marker(root: Path) -> int:
