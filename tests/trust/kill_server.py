@@ -473,7 +473,6 @@ class FakeLedger:
 def warm_up() -> None:
     """Load and compile all that the operations use, but for delta-rs."""
     with tempfile.TemporaryDirectory(prefix="holdfast-warm-") as folder:
-        format.create_marker(Path(folder))
         ws = _on_a_fake_ledger(Path(folder))
         track(Path(folder), ws)
         for batch in (*kit.HISTORY, kit.BATCH, kit.NEXT):
@@ -504,6 +503,7 @@ def warm_up() -> None:
 
 
 def _on_a_fake_ledger(root: Path) -> Workspace:
+    format.create_marker(root)
     ws = Workspace.__new__(Workspace)
     FdReader.__init__(ws, root, FakeLedger())  # type: ignore[arg-type]
     ws._spark, ws._mode, ws._hook, ws._engine = None, "inline", None, None
