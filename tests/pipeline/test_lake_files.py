@@ -23,7 +23,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import SourceError, UsageError
-from holdfast.pipeline.lake_files import BadFile, LakeReadOptions, RawTable, Unit, plan_lake, read_unit
+from holdfast.pipeline.lake_files import (
+    BadFile,
+    LakeReadOptions,
+    RawTable,
+    Unit,
+    parquet_tables,
+    plan_lake,
+    read_unit,
+)
 
 Cell = str | None
 Table = tuple[list[str], list[list[Cell]]]  # names and rows
@@ -938,6 +946,14 @@ def test_damage_is_told_not_raised(name: str, data: st.DataObject) -> None:
             else:
                 assert all(len(column) == found.n_rows for column in found.columns)
                 "".join(v or "" for column in (found.header, *found.columns) for v in column).encode()
+
+
+@pytest.mark.parametrize("index", [2, -1])
+def test_a_damaged_dictionary_is_noticed(index: int) -> None:
+    """As a Parquet file has it whose pages were altered."""
+    column: Any = pa.DictionaryArray.from_arrays(pa.array([0, index], pa.int32()), ["a", "b"], safe=False)
+    with pytest.raises(pa.ArrowInvalid):
+        parquet_tables._texts(pa.chunked_array([column]))
 
 
 @settings(max_examples=20)

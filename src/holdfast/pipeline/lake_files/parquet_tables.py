@@ -62,6 +62,7 @@ def _texts(column: Any) -> list[str | None]:
     if types.is_dictionary(t):
         cells: list[str | None] = []
         for chunk in column.chunks:
+            chunk.validate(full=True)  # indices of a damaged file may lead out of the dictionary
             values = _texts(_pa.chunked_array([chunk.dictionary]))
             cells += [None if i is None else values[i] for i in chunk.indices.to_pylist()]
         return cells
