@@ -150,6 +150,9 @@ def test_what_bounds_the_search_is_said(tmp_path: Path) -> None:
     outcome = shell("track", "tax", source, "--kinds", "dc", *bounds)
     assert outcome.code == 0, outcome.err
     assert "4 minimal denial constraints of at most 2 predicates (8 predicates" in outcome.out
+    one = shell("track", "one", source, "--kinds", "dc", "--max-predicates", "1")
+    assert "of at most 1 predicate (" in one.out
+    assert shell("drop", "one").code == 0
     bounded = (
         "at most 2 predicates (--max-predicates), only the operators = != (--operators), "
         "only the columns [zip, state, salary, rate] (--columns, --exclude)\n"

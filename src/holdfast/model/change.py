@@ -303,7 +303,8 @@ class Change:
             kept = f" ({part.evidence} evidence{_up_to(part.max_error)})" if self.action == "track" else ""
             found.append(f"{part.n_fds:,} minimal functional {noun}{bound}{kept}")
         if part.n_dcs is not None:
-            bound = f" of at most {part.max_predicates} predicates" if part.max_predicates else ""
+            predicates = f"{part.max_predicates} predicate{'' if part.max_predicates == 1 else 's'}"
+            bound = f" of at most {predicates}" if part.max_predicates else ""
             kept = ""
             if self.action == "track":
                 how = f"{part.dc_evidence} evidence{_up_to(part.max_error)}"
