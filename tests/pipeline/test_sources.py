@@ -64,14 +64,15 @@ def track(source: Source) -> pa.Table:
     types = list(source.types)
     if source.local_table is not None:
         return read_local(source, source.names, types, table="orders")
+    survivors: dict[str, list[list[str]]] = {}
     for _ in range(6):
         read = [read_split_guessed(s, source.names, types, source.options, "orders") for s in source.splits]
         failed = {name for _, lists in read for name in lists}
         if not failed:
             return pa.concat_tables(t for t, _ in read)
         for name in failed:
-            narrowed = best_type([lists[name] for _, lists in read if name in lists])
-            types[source.names.index(name)] = Type.parse(narrowed)
+            survivors.setdefault(name, []).extend(lists[name] for _, lists in read if name in lists)
+            types[source.names.index(name)] = Type.parse(best_type(survivors[name]))
     raise AssertionError("the guesses do not settle")
 
 
@@ -374,6 +375,7 @@ CELL = st.one_of(
 @example([[""]], 1, True, ",", "\n", True)
 @example([["1", "2"], ['"', None]], 60, False, ",", "\n", False)
 @example([["\ufeff1", "2"], ["\ufeff3", "4"]], 1, False, ",", "\n", True)
+@example([[None, "", None], ["", None, "1"], [None, None, "1.50"]], 29, True, ",", "\n", False)
 def test_any_table_of_texts_reads_back_for_any_split_size(
     tmp_path: Path,
     rows: list[list[str | None]],

@@ -41,6 +41,7 @@ from holdfast.errors import (
     WorkspaceError,
 )
 from holdfast.model.dependency import Side
+from holdfast.pipeline import encode as pipeline_encode
 from holdfast.storage.format import FORMAT
 from holdfast.workspace import Workspace
 from trust import kit, twins
@@ -1372,6 +1373,28 @@ def test_a_file_with_a_header_only_is_a_table_without_rows(tmp_path: Path) -> No
         assert (change.n_rows, kit.keys_of(ws, "t")) == (2, [["b"]])
         change = ws.apply("t", inserts=write(tmp_path, "none.csv", "a,b\n"))
         assert (change.n_inserted, change.n_rows, change.changes) == (0, 2, ())
+
+
+def test_a_column_of_whole_numbers_whose_last_file_has_fractions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Types are guessed from the first ten files. No guess is tried twice, so the guessing ends."""
+    rounds: list[list[str]] = []
+
+    def encode(source: Any, schema: Any, *rest: Any, **options: Any) -> Any:
+        rounds.append([str(c.type) for c in schema.columns])
+        assert rounds.count(rounds[-1]) == 1, "a round that was there before: this never ends"
+        return real(source, schema, *rest, **options)
+
+    real = pipeline_encode._encode
+    monkeypatch.setattr(pipeline_encode, "_encode", encode)
+    (tmp_path / "days").mkdir()
+    for number in range(11):
+        write(tmp_path / "days", f"{number:02}.csv", f"id,price\n{number},{number}\n")
+    write(tmp_path / "days", "11.csv", "id,price\n11,1.50\n")
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        assert ws.track("t", str(tmp_path / "days")).n_rows == 12
+    assert rounds == [["int", "int"], ["int", "decimal(18,2)"], ["int", "text"]]
 
 
 def test_a_repeated_batch_id_does_nothing_and_says_so(base: Path, tmp_path: Path) -> None:

@@ -189,17 +189,18 @@ def encode_new(
     `locate`: rows will have to be found by content. `sample`: what evidence is wanted of it.
     """
     types = list(source.types)
+    # Lists of all rounds: a type that failed once is never tried again, so the rounds end.
+    survivors: dict[str, list[list[str]]] = {}
     while True:
         schema = Schema(tuple(Column(n, t) for n, t in zip(source.names, types, strict=True)))
         locator = [schema.names.index(c) for c in row_key] or list(range(len(schema)))
         locator = locator if locate else []
         results = _encode(source, schema, target, locator, numbers, guessed=source.guessed, sample=sample)
-        survivors: dict[str, list[list[str]]] = {}
-        for result in results:
-            for name, survived in json.loads(result.meta["failed"]).items():
-                survivors.setdefault(name, []).append(survived)
-        if not survivors:
+        failed = [json.loads(result.meta["failed"]) for result in results]
+        if not any(failed):
             return _encoded(schema, source.options, results)
+        for name, survived in (item for lists in failed for item in lists.items()):
+            survivors.setdefault(name, []).append(survived)
         for name, lists in survivors.items():
             types[source.names.index(name)] = Type.parse(best_type(lists))
 

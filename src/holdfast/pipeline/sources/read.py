@@ -66,7 +66,7 @@ def read_split_guessed(
 
     A column whose guess fails here comes back as text, and the dict lists all types (in the rule's
     order, "text" last) that its values of this split survive. The caller reads all splits again with the
-    `best_type` of the lists until no guess fails. Types that the user declared are no guesses.
+    `best_type` of the lists of all rounds until no guess fails. Types that the user declared are no guesses.
     """
     if split.kind == "jsonl":
         return json_lines.read_objects(split, names, types, options, table=table, guessed=True)
