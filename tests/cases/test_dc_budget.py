@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 import holdfast
-from holdfast.discovery import dc_budget
+from holdfast.discovery import dc_budget, dc_plan, steps
 from holdfast.discovery.dc_budget import Search, SearchStopped, searched
+from holdfast.discovery.dc_plan import expected_evidences
 from holdfast.errors import UsageError
 from holdfast.kernels.dc_hitting_sets import Watch
 from holdfast.model.predicate import Dc
@@ -168,6 +169,32 @@ def test_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SearchStopped):
         search.within(work)
     assert told == [(21, 0), (101, 0)]
+
+
+@pytest.mark.parametrize(
+    ("names", "values", "lowest", "highest"), [("ab", 6, 10, 500), ("abcdefgh", 1_000, 180_000, 400_000)]
+)
+def test_what_it_will_cost_is_told_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str, values: int, lowest: int, highest: int
+) -> None:
+    """Rows of few values have few evidences, however many they are; of many values, each pair has its own."""
+    monkeypatch.setattr(dc_plan, "ESTIMATE_ROWS", 64)
+    estimates: list[int] = []
+    monkeypatch.setattr(
+        steps, "expected_evidences", lambda *of: estimates.append(expected_evidences(*of)) or estimates[-1]
+    )
+    stages: list[str] = []
+    chance = np.random.default_rng(1)
+    source = pa.table({name: chance.integers(0, values, 600) for name in names})
+    ws = holdfast.open(tmp_path / "w", engine="inline", progress=lambda stage, *_: stages.append(stage))
+    ws.track("t", source, kinds=("dc",), max_predicates=1)
+    [estimate] = estimates
+    assert lowest <= estimate <= highest
+    told = next(s for s in stages if s.startswith("comparing"))
+    assert told.startswith("comparing 179,700 pairs of rows by ")
+    assert stages.index(told) < next(
+        i for i, s in enumerate(stages) if s.startswith("finding denial constraints")
+    )
 
 
 @pytest.mark.parametrize(

@@ -77,18 +77,26 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @settings(deadline=None, max_examples=300)
-@given(cases())
-@example(Case([ORDERED], [], [], True, 0))
-@example(Case([ORDERED], [["<"]], [], False, 1))
-@example(Case([ORDERED], [["="]], [], True, 1))
-@example(Case([ORDERED], [["null"]], [], True, 0))
-@example(Case([ORDERED, UNORDERED], [["<", "="], ["=", "<"]], [], False, 0))
-def test_search_equals_brute_force(case: Case) -> None:
+@given(cases(), st.integers(0, 3))
+@example(Case([ORDERED], [], [], True, 0), 0)
+@example(Case([ORDERED], [["<"]], [], False, 1), 0)
+@example(Case([ORDERED], [["="]], [], True, 1), 0)
+@example(Case([ORDERED], [["null"]], [], True, 0), 1)
+@example(Case([ORDERED, UNORDERED], [["<", "="], ["=", "<"]], [], False, 0), 1)
+def test_search_equals_brute_force(case: Case, first: int) -> None:
+    """Of all evidences at once, or of the first so many and those that join them."""
     predicates = case.predicates
     evidences = [predicates.evidence(outcomes) for outcomes in case.old]
     space = space_of(predicates, case.general)
     n_words = n_words_for(len(predicates.predicates))
-    found = kernel.minimal_dcs(family_of(evidences, n_words), space, case.max_size)
+    with pytest.MonkeyPatch.context() as patch:
+        if first:
+            patch.setattr(kernel, "MANY_EVIDENCES", 0)
+            patch.setattr(kernel, "MANY_BOUNDED", 0)
+            patch.setattr(kernel, "FIRST_EVIDENCES", first)
+            patch.setattr(kernel, "MOST_JOINING", 0)
+            patch.setattr(kernel, "SETS_CHUNK", 2)
+        found = kernel.minimal_dcs(family_of(evidences, n_words), space, case.max_size)
     expected = reference.covers(predicates, evidences, case.general, case.max_size)
     event(f"{len(expected)} DCs")
     assert tuples_of(found) == expected
@@ -225,6 +233,21 @@ def test_search_resumes_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(TimeoutError):
         kernel.minimal_dcs(evidences, space, watch=stop)
     assert len(expected) > 10
+
+
+def test_the_watch_is_asked_while_very_many_evidences_are_made_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    predicates, evidences = table_evidence(3, 12, NARROW)
+    monkeypatch.setattr(kernel, "MANY_EVIDENCES", 0)
+    monkeypatch.setattr(kernel, "EVIDENCES_CHUNK", len(evidences) // 3)
+    monkeypatch.setattr(kernel, "searched", pytest.fail)
+    calls = iter([None, None])
+
+    def stop(n_found: int) -> None:
+        if next(calls, TimeoutError):
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        kernel.minimal_dcs(evidences, space_of(predicates, True), watch=stop)
 
 
 def test_general_dcs_lose_nothing() -> None:

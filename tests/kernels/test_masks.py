@@ -42,6 +42,12 @@ def test_extremes_counts_and_distinct(case: tuple[int, tuple[list[int]]]) -> Non
     assert kernel.minimal_masks(family).tolist() == reference.minimal(masks)
     first, inverse = kernel.unique_masks(family)
     assert (first.tolist(), inverse.tolist()) == reference.unique(masks)
+    for n_bits in (0, 5, 64 * n_words):
+        rows = kernel.transposed(family, n_bits)
+        assert rows.shape == (n_bits, 1)
+        assert [int(row[0]) for row in rows] == [
+            sum((mask >> bit & 1) << i for i, mask in enumerate(masks)) for bit in range(n_bits)
+        ]
 
 
 @settings(deadline=None)
@@ -57,6 +63,15 @@ def test_inclusion(case: tuple[int, tuple[list[int], list[int]]]) -> None:
     contained = reference.first_contained(masks, others)
     assert kernel.first_contained(family, other_family).tolist() == contained
     assert kernel.contains_any(family, other_family).tolist() == [j >= 0 for j in contained]
+
+
+def test_transposing_twice_gives_the_masks() -> None:
+    family = np.random.default_rng(3).integers(0, 1 << 63, (200, 3), dtype=np.uint64)
+    rows = kernel.transposed(family, 190)
+    assert rows.shape == (190, 4)
+    mask_of_190 = np.array([(1 << 64) - 1, (1 << 64) - 1, (1 << 62) - 1], dtype=np.uint64)
+    back = kernel.transposed(rows, 200)
+    assert back.tolist() == (family & mask_of_190).tolist()
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -55,6 +55,8 @@ I64 = NDArray[np.int64]
 # each on one core: half a minute.
 COMPARISON_BUDGET = 1e11
 COMPARISON_S = 0.3e-9
+# What one more evidence costs: it is hashed, sorted, sent and merged.
+EVIDENCE_S = 2e-6
 EQUALITY: frozenset[Operator] = frozenset({"=", "!="})
 
 
@@ -157,6 +159,18 @@ def chosen_evidence(options: DcOptions, n_rows: int, n_groups: int, table: str, 
             "--max-error, choose fewer columns with --columns, or add --evidence counted to do it still."
         )
     return "witnessed"
+
+
+def estimate(kind: EvidenceKind, n_rows: int, space: PredicateSpace, cores: int, n_evidences: int) -> str:
+    """What is about to be done, and how long it will take; the search after it has a limit instead."""
+    if kind == "witnessed":
+        return f"looking at {n_rows:,} rows for violations, by {space.n_comparisons:,} predicates"
+    n_pairs = n_rows * max(0, n_rows - 1) // 2
+    seconds = n_pairs * max(1, len(space.groups)) * COMPARISON_S / max(1, cores) + n_evidences * EVIDENCE_S
+    return (
+        f"comparing {n_pairs:,} pairs of rows by {space.n_comparisons:,} predicates, about "
+        f"{float(f'{n_evidences:.2g}'):,.0f} different outcomes and {float(f'{seconds:.1g}'):g} s"
+    )
 
 
 def in_operators(masks: U64, space: PredicateSpace, operators: Sequence[Operator]) -> U64:

@@ -29,6 +29,7 @@ from holdfast.discovery import (
     row_rules,
 )
 from holdfast.discovery.dc_budget import stopped_text
+from holdfast.discovery.dc_plan import expected_evidences
 from holdfast.discovery.dc_report import DcNews, dc_news
 from holdfast.discovery.dcs import DcOptions, DcState, dcs_of
 from holdfast.discovery.fd_report import MAX_LISTED, FdNews, Kind, fd_news
@@ -298,9 +299,7 @@ def track(context: Context, table: str, source: Any, options: TableOptions) -> S
         rounds += fd_state.rounds
     dc_state, unlisted = None, 0
     if wants_dcs:
-        relation = replace(relation, progress=context.progress("finding denial constraints"))
-        searching = context.searching(options.dcs.limits)
-        dc_state = _track_dcs(relation, state, options.dcs, searching)
+        dc_state = _track_dcs(context, relation, state, options.dcs)
         rounds += dc_state.rounds
         if len(dc_state.listed) <= MAX_LISTED:
             named = dcs_of(table, dc_state.space, dc_state.listed)
@@ -332,17 +331,20 @@ def track(context: Context, table: str, source: Any, options: TableOptions) -> S
     )
 
 
-def _track_dcs(
-    relation: Relation, state: TableState, options: DcOptions, searching: Progress | None
-) -> DcState:
-    """The denial constraints of a new table."""
+def _track_dcs(context: Context, relation: Relation, state: TableState, options: DcOptions) -> DcState:
+    """The denial constraints of a new table. What it will cost is told before, as far as it can be known."""
     columns = _chosen_columns(state, options)
     within = options.within_columns
     space = predicate_space(relation, columns, by_order=options.by_order, within_columns=within)
     cores = relation.engine.cores
     kind = dcs.chosen_evidence(options, relation.n_rows, len(space.groups), state.table, cores)
+    n_evidences = expected_evidences(relation, space) if kind == "counted" else 0
+    progress = context.progress(dcs.estimate(kind, relation.n_rows, space, cores, n_evidences))
+    if progress is not None:
+        progress(0, 0)
     discover = dc_counted.discover if kind == "counted" else dc_witnessed.discover
-    return discover(relation, space, options, searching, chosen=len(columns) < len(state.schema))
+    searching, chosen = context.searching(options.limits), len(columns) < len(state.schema)
+    return discover(replace(relation, progress=progress), space, options, searching, chosen=chosen)
 
 
 def _chosen_columns(state: TableState, options: DcOptions) -> list[str]:

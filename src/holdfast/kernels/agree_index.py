@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from holdfast.kernels.compiling import njit
 
 from .encode import frozen, mix
-from .masks import word_lowest, word_popcount
+from .masks import turn, word_lowest, word_popcount
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
@@ -245,22 +245,6 @@ def reindexed(index: AgreeIndex, masks: U64, counts: I64, blocks: Bool) -> Agree
 
 
 @njit(cache=True, nogil=True)
-def _turn(square):  # type: ignore[no-untyped-def]
-    """Transpose 64 x 64 bits in place: INOUT uint64[64] (Warren, Hacker's Delight, sec. 7-3)."""
-    mask = _LOW
-    j = 32
-    while j:
-        shift = np.uint64(j)
-        for base in range(0, BLOCK, 2 * j):
-            for k in range(base, base + j):
-                t = ((square[k] >> shift) ^ square[k + j]) & mask
-                square[k + j] ^= t
-                square[k] ^= t << shift
-        j >>= 1
-        mask ^= mask << np.uint64(j)
-
-
-@njit(cache=True, nogil=True)
 def _transpose(masks, counts, blocks, bitmaps, planes, depths, live, sizes):  # type: ignore[no-untyped-def]
     n_slots, n_words = masks.shape
     n_columns, n_blocks = bitmaps.shape
@@ -294,7 +278,7 @@ def _transpose(masks, counts, blocks, bitmaps, planes, depths, live, sizes):  # 
                 some >>= _ONE
                 depth += 1
             depths[b] = depth
-            _turn(square)
+            turn(square)
             for j in range(BLOCK):
                 planes[b, j] = square[j]
         for w in range(n_words):
@@ -312,7 +296,7 @@ def _transpose(masks, counts, blocks, bitmaps, planes, depths, live, sizes):  # 
                 for i in range(here, BLOCK):
                     square[i] = _ZERO
                 if some:
-                    _turn(square)
+                    turn(square)
             for c in range(64 * w, min(64 * w + 64, n_columns)):
                 for d in range(n_tile):
                     bitmaps[c, tile[d]] = squares[d, c - 64 * w]

@@ -54,6 +54,7 @@ from holdfast.kernels.masks import (
     as_masks,
     n_words_for,
     popcounts,
+    transposed,
     unique_masks,
     word_lowest,
     word_popcount,
@@ -74,6 +75,16 @@ HALVES = ((EQ, LE, GE), (LT, LE, NE), (GT, GE, NE))
 LOOKS_PER_CALL = 1 << 26
 LOOKS_PER_STEP = 16
 FIRST_CAPACITY = 1 << 12
+# Of more evidences the search gets a part at first. It begins anew when some join: cheap under a bound (two
+# predicates, a million evidences of random numbers: 3.6 s, 59 s with all at once), else 6 times dearer.
+MANY_EVIDENCES, MANY_BOUNDED = 1 << 21, 1 << 18
+# The evidences of the first search; how many join at most after each; how many that contain a set are looked
+# for; evidences and sets between two calls of the watch.
+FIRST_EVIDENCES = 1 << 14
+MOST_JOINING = 1 << 16
+CONTAINING = 4
+EVIDENCES_CHUNK = 1 << 20
+SETS_CHUNK = 1 << 10
 NOT_BEGUN = -1
 UNBOUNDED = 1 << 62
 
@@ -116,7 +127,12 @@ def minimal_dcs(evidences: Masks, space: Space, max_size: int = 0, watch: Watch 
     >>> minimal_dcs(key_or_not, column).tolist()
     [[1]]
     """
-    frame = Frame(space, max_size, as_masks(evidences).shape[1])
+    evidences = as_masks(evidences)
+    frame = Frame(space, max_size, evidences.shape[1])
+    if frame.bound == 1 and frame.n_groups:
+        evidences = frame.outcomes_in(evidences)
+    if len(evidences) > (MANY_EVIDENCES if frame.bound == UNBOUNDED else MANY_BOUNDED):
+        return frame.listed(searched_in_parts(frame, evidences, watch))
     edges = frame.edges_of(evidences)
     if len(edges) == 0:
         return np.zeros((1, frame.n_words), dtype=np.uint64)
@@ -144,6 +160,7 @@ class Frame:
         # numbers[g, op]: the predicate, or -1.
         numbers = np.full((self.n_groups, 6), -1, dtype=np.int64)
         numbers[groups, ops] = np.arange(self.n_predicates)
+        self.numbers = numbers
         self.ordered = numbers[(numbers >= 0).all(axis=1)]
         strict = np.zeros(self.n_predicates, dtype=np.bool_)
         if self.general:
@@ -160,12 +177,30 @@ class Frame:
         """The complements of the evidences and of their mirror images, distinct, small ones first."""
         n_words = n_words_for(len(self.vertices))
         # Bit by bit in a kernel: as arrays of bytes hundreds of thousands of evidences take seconds.
-        held = permuted(as_masks(evidences), self.place, n_words)
-        everything = masks_of(np.ones((1, len(self.vertices)), dtype=np.bool_), n_words)
+        return self.complements(permuted(as_masks(evidences), self.place, n_words))
+
+    def complements(self, held: Masks) -> Masks:
+        """`edges_of` evidences that are sets of vertices."""
+        everything = masks_of(np.ones((1, len(self.vertices)), dtype=np.bool_), held.shape[1])
         edges = np.concatenate([held, self.mirrored(held)]) ^ everything
         distinct, _ = unique_masks(edges)
         edges = edges[distinct]
         return edges[np.argsort(popcounts(edges), kind="stable")]
+
+    def outcomes_in(self, evidences: Masks) -> Masks:
+        """Each outcome of a group that is in some evidence, alone: `uint64[k, n_words]`.
+
+        Constraints of one predicate depend on nothing else. `<`, `=` and `>` are seen iff that predicate is;
+        NULL on one side satisfies `!=` alone, which counts as seen with `<` or `>` too: no matter.
+        """
+        seen = bits_of(np.bitwise_or.reduce(evidences, axis=0)[None, :], self.n_predicates)[0]
+        sets = []
+        for numbers in self.numbers:
+            for outcome, sign in zip(OUTCOMES, (LT, EQ, GT, NE), strict=True):
+                if numbers[sign] >= 0 and seen[numbers[sign]]:
+                    members = [n for op, n in enumerate(numbers) if outcome >> op & 1 and n >= 0]
+                    sets.append(np.isin(np.arange(self.n_predicates), members))
+        return masks_of(np.array(sets, dtype=np.bool_).reshape(len(sets), self.n_predicates), self.n_words)
 
     def mirrored(self, sets: Masks) -> Masks:
         """The mirror images of sets of vertices."""
@@ -276,7 +311,7 @@ def searched(frame: Frame, edges: Masks, avoided: Masks, roots: Masks, watch: Wa
         watch(0)
     # The vertices tried last at a level may use those tried before them: frequent ones come last.
     n_vertices = len(frame.vertices)
-    incidence = masks_of(bits_of(edges, n_vertices).T, n_words_for(len(edges)))
+    incidence = transposed(edges, n_vertices)
     order = np.argsort(popcounts(incidence), kind="stable")
     back = np.argsort(order)
 
@@ -311,6 +346,83 @@ def searched(frame: Frame, edges: Masks, avoided: Masks, roots: Masks, watch: Wa
         if state[0] != NOT_BEGUN and (tops[state[0]] + n_room) * n_words > len(pool):
             pool = np.concatenate([pool, np.empty_like(pool)])
     return permuted(found[: state[1]], order, n_words)
+
+
+def searched_in_parts(frame: Frame, evidences: Masks, watch: Watch | None = None) -> Masks:
+    """As `searched` with all edges of the evidences: with those of some of them, checked on all of them.
+
+    Where nearly every pair of rows has evidence of its own (columns of random numbers), lists of all edges
+    need gigabytes, and minutes for constraints of two predicates. Most edges decide nothing. So each set
+    found with some is looked for in all evidences, in an index with one row of bits for each vertex;
+    evidences that contain it join those of the search, until there are none.
+
+    Law: what is minimal among some edges and hits all of them is minimal among all; and a minimal set of all
+    edges contains a minimal set of some, which hits all edges, so it is that set.
+
+    evidences IN uint64[m, n_words], m > 0. Cost: one pass to make the index (n_vertices * m bits); for each
+    set found a pass over the rows of its members, which ends early if an evidence contains it.
+    """
+    held = np.empty((len(evidences), frame.nothing.shape[1]), dtype=np.uint64)
+    for start in range(0, len(evidences), EVIDENCES_CHUNK):
+        if watch is not None:
+            watch(0)
+        chunk = evidences[start : start + EVIDENCES_CHUNK]
+        held[start : start + EVIDENCES_CHUNK] = permuted(chunk, frame.place, held.shape[1])
+    index = transposed(held, len(frame.vertices))
+    chosen = np.unique(np.linspace(0, len(held) - 1, FIRST_EVIDENCES).astype(np.int64))
+    valid = held[:0]
+    while True:
+        edges = frame.complements(held[chosen])
+        sets = searched(frame, edges, edges[:0], frame.nothing, watch)
+        n_valid = len(valid)
+        fresh = sets[unique_masks(np.concatenate([valid, sets]))[1][n_valid:] >= n_valid]
+        joining: list[Indices] = []
+        n_joining = 0
+        for start in range(0, len(fresh), SETS_CHUNK):
+            if watch is not None:
+                watch(len(sets))
+            part = fresh[start : start + SETS_CHUNK]
+            containing = np.full((len(part), CONTAINING), -1, dtype=np.int64)
+            _containing(index, part, start, containing)
+            valid = np.concatenate([valid, part[containing[:, 0] < 0]])
+            joining.append(np.unique(containing[containing >= 0]))
+            n_joining += len(joining[-1])
+            if n_joining > MOST_JOINING:
+                break
+        if not n_joining:
+            return sets
+        chosen = np.union1d(chosen, np.concatenate(joining))
+
+
+@njit(cache=True, nogil=True)
+def _containing(index: Masks, sets: Masks, seed: int, out: Indices) -> None:
+    """For each set up to `CONTAINING` evidences that contain it, -1 behind the last.
+
+    index IN uint64[n_vertices, n_blocks]; sets IN uint64[k, n_words]; out IN/OUT int64[k, CONTAINING], -1
+    everywhere. Every set begins at a place of its own, so that sets do not all find the same evidences.
+    """
+    n_blocks = index.shape[1]
+    members = np.empty(index.shape[0], dtype=np.int64)
+    for s in range(sets.shape[0]):
+        n_members = 0
+        for w in range(sets.shape[1]):
+            word = sets[s, w]
+            while word != _ZERO:
+                members[n_members] = WORD_BITS * w + word_lowest(word)
+                n_members += 1
+                word &= word - _ONE
+        n_found = 0
+        block = (seed + s) * 40503 % n_blocks
+        for _ in range(n_blocks):
+            word = _ALL if n_members else _ZERO
+            for m in range(n_members):
+                word &= index[members[m], block]
+            if word != _ZERO:
+                out[s, n_found] = WORD_BITS * block + word_lowest(word)
+                n_found += 1
+                if n_found == out.shape[1]:
+                    break
+            block = block + 1 if block + 1 < n_blocks else 0
 
 
 @njit(cache=True, nogil=True)
@@ -693,4 +805,6 @@ def warm_up() -> None:
     """Call every kernel once, so that Numba's cache on disk holds them all."""
     numbers = np.arange(6, dtype=np.int32)
     space = Space(0 * numbers, numbers, np.array([EQ, NE, GT, GE, LT, LE], dtype=np.int32), True)
-    minimal_dcs(np.array([[OUTCOMES[0]]], dtype=np.uint64), space)
+    evidence = np.array([[OUTCOMES[0]]], dtype=np.uint64)
+    minimal_dcs(evidence, space)
+    searched_in_parts(Frame(space, 1, 1), evidence)

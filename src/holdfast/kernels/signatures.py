@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from holdfast.kernels.compiling import njit
 
 from .encode import frozen, mix
-from .masks import word_lowest, word_popcount
+from .masks import turn, word_lowest, word_popcount
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
@@ -43,7 +43,6 @@ FEW = 8
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
-_LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _WORDS = np.uint64(WORDS)
 _PASS = np.uint64(0x9E3779B97F4A7C15)
@@ -112,22 +111,6 @@ def transposed(signatures: U64, n_bits: int) -> U64:
 
 
 @njit(cache=True, nogil=True)
-def _turn(square):  # type: ignore[no-untyped-def]
-    """Transpose 64 x 64 bits in place: INOUT uint64[64] (Warren, Hacker's Delight, sec. 7-3)."""
-    mask = _LOW
-    j = 32
-    while j:
-        shift = np.uint64(j)
-        for base in range(0, 64, 2 * j):
-            for k in range(base, base + j):
-                t = ((square[k] >> shift) ^ square[k + j]) & mask
-                square[k + j] ^= t
-                square[k] ^= t << shift
-        j >>= 1
-        mask ^= mask << np.uint64(j)
-
-
-@njit(cache=True, nogil=True)
 def _transposed(signatures, matrix):  # type: ignore[no-untyped-def]
     n, n_words = signatures.shape
     n_bits = matrix.shape[1]
@@ -145,7 +128,7 @@ def _transposed(signatures, matrix):  # type: ignore[no-untyped-def]
                     square[i] = word
                     some |= word
                 if some:
-                    _turn(square)
+                    turn(square)
             for r in range(64 * w, min(64 * w + 64, n_bits)):
                 for t in range(TILE):
                     matrix[block, r, first + t] = squares[t, r - 64 * w]

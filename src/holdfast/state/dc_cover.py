@@ -49,6 +49,8 @@ class DcCover:
         """
         if not len(came) and not len(went):
             return self
+        if self.max_size == 1:  # one pass
+            return DcCover.of(evidence, self.space, 1, watch)
         old = evidence[without(evidence, came)] if len(came) else evidence
         masks = self.masks
         if len(went):
