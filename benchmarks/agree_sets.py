@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from holdfast.kernels.agree_counts import agree_counts, warm_up
+from holdfast.core.evidence.kernels.agree_counts import agree_counts, warm_up
 
 SEED = 20261115
 REPEATS = 5

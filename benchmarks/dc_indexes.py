@@ -28,9 +28,17 @@ from benchmarks.dcs import REAL, first_rows
 from benchmarks.report import ROOT, machine, say, versions
 from benchmarks.tables import SEED
 from benchmarks.tax import tax_table
-from holdfast.discovery import dc_access_costs as costs
-from holdfast.discovery.dc_access import Kind, Numbers
-from holdfast.discovery.dc_indexes import (
+from holdfast.core.cover.kernels import dc_hitting_sets
+from holdfast.core.evidence.kernels import predicate_evidence
+from holdfast.core.evidence.kernels import probed_pairs as dc_probe
+from holdfast.core.rows.kernels import order_index
+from holdfast.core.rows.kernels.masks import n_words_for, popcounts
+from holdfast.core.rows.kernels.order_index import EQ, GE, LE, ColumnIndex, OrderIndex
+from holdfast.core.rows.table_state import OrderKey
+from holdfast.core.words.predicate import Group, PredicateSpace
+from holdfast.denial.access import costs
+from holdfast.denial.access.access import Kind, Numbers
+from holdfast.denial.access.selection import (
     PairSample,
     Selection,
     Statistics,
@@ -38,11 +46,6 @@ from holdfast.discovery.dc_indexes import (
     select_index,
     statistics,
 )
-from holdfast.kernels import dc_hitting_sets, dc_probe, order_index, predicate_evidence
-from holdfast.kernels.masks import n_words_for, popcounts
-from holdfast.kernels.order_index import EQ, GE, LE, ColumnIndex, OrderIndex
-from holdfast.model.predicate import Group, PredicateSpace
-from holdfast.storage.tables import OrderKey
 
 Codes = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]

@@ -332,7 +332,7 @@ def digest(masks: npt.NDArray[np.uint64], counts: npt.NDArray[np.int64]) -> str:
 
 def warm_up(ws: Any, mode: Mode, table: tables.BenchTable) -> None:
     """Start the session: Spark with its workers, and the kernels on a small table, tracked the same way."""
-    from holdfast.pipeline.engine import echo
+    from holdfast.core.engine.engine import echo
 
     for _ in range(2):
         ws.engine.run(echo, [{"task": i} for i in range(4 * ws.engine.cores)], where="spark")

@@ -120,7 +120,7 @@ def warm_up(mode: Mode, workspace: Path) -> None:
     In a workspace of its own: the INDs of one are among all its tables.
     """
     import holdfast
-    from holdfast.pipeline.engine import echo
+    from holdfast.core.engine.engine import echo
 
     data = tpch.tpch(WARM_UP_SCALE)
     with holdfast.open(str(workspace)) as ws:

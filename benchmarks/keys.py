@@ -172,7 +172,7 @@ def rows_to_delete(n_rows: int) -> tables.Rows:
 
 def warm_up(ws: Any) -> None:
     """Start the session: Spark with its workers, and the kernels on a small table."""
-    from holdfast.pipeline.engine import echo
+    from holdfast.core.engine.engine import echo
 
     for _ in range(2):
         ws.engine.run(echo, [{"task": i} for i in range(4 * ws.engine.cores)], where="spark")

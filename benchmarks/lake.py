@@ -126,7 +126,7 @@ def check(what: str, ws: Any, truth: Truth) -> Json:
 
 def found_pairs(ws: Any, truth: Truth) -> Ints:
     """The inclusions of a workspace, in the numbers of `truth`; -1 for a table that it does not know."""
-    from holdfast.storage.lake import Part
+    from holdfast.lakes.state import Part
 
     lake = ws.lake()
     state = lake.state
@@ -159,7 +159,7 @@ def named(file: Path, made: Iterable[WebTable]) -> Iterable[tuple[str, WebTable]
 def warm_up(workspace: Path, sizes: Sizes) -> None:
     """Start the session: Spark with its workers, and all kernels, on a lake of its own."""
     import holdfast
-    from holdfast.pipeline.engine import echo
+    from holdfast.core.engine.engine import echo
 
     with Meter() as meter, holdfast.open(str(workspace)) as ws:
         for _ in range(2):

@@ -215,8 +215,9 @@ class Contents:
 
 def contents(rows: pa.Table) -> Contents:
     """Count evidences and general constraints, columns compared with themselves. n ** 2 / 2 comparisons."""
-    from holdfast.kernels import dc_hitting_sets, predicate_evidence
-    from holdfast.model.predicate import Group, PredicateSpace
+    from holdfast.core.cover.kernels import dc_hitting_sets
+    from holdfast.core.evidence.kernels import predicate_evidence
+    from holdfast.core.words.predicate import Group, PredicateSpace
 
     n_columns, n_rows = rows.num_columns, rows.num_rows
     codes = np.empty((n_columns, n_rows), dtype=np.int32)

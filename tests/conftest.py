@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from holdfast.pipeline.engine import Engine
-from holdfast.pipeline.session import start_session, stop_session
-from holdfast.storage import format
+from holdfast.core.engine.engine import Engine
+from holdfast.core.engine.session import start_session, stop_session
+from holdfast.core.store import format
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
 
-from holdfast.storage.files import FileRef, unique_name
-from holdfast.storage.format import create_marker, text_key
-from holdfast.storage.lake import (
+from holdfast.core.store.files import FileRef, unique_name
+from holdfast.core.store.format import create_marker, text_key
+from holdfast.lakes.state import (
     COLUMNS_SCHEMA,
     FOLDER,
     INDS_SCHEMA,

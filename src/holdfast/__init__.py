@@ -13,9 +13,9 @@
 ['calls[to] in book[phone]']
 """
 
+from holdfast.core.words.change import Change, DependencyChange, WitnessRow
+from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
 from holdfast.errors import HoldfastError
-from holdfast.model.change import Change, DependencyChange, WitnessRow
-from holdfast.model.dependency import Dependency, Fd, Ind, Side, Ucc
 from holdfast.workspace import Workspace, open
 
 __version__ = "0.1.0"

@@ -14,23 +14,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.rows.table_state import TableState, columns_of, read_approximate, read_fds, read_masks
+from holdfast.core.store.files import FileRef
+from holdfast.core.store.ledger import Ledger
+from holdfast.core.store.ledger_rows import LAKE, NO_TABLES, SHARED, ChangeRow, CommitRow
+from holdfast.core.words.change import Pair, Pin, WitnessRow
+from holdfast.core.words.dependency import KINDS, Dependency, Fd, Ind, Ucc
+from holdfast.core.words.predicate import Dc
+from holdfast.core.words.row_rule import RowRule
+from holdfast.core.words.schema import Schema
+from holdfast.denial.constraints import read_dcs
 from holdfast.errors import UnknownColumnError, UnknownTableError, UsageError, shorten
-from holdfast.model.change import Pair, Pin, WitnessRow
-from holdfast.model.dependency import KINDS, Dependency, Fd, Ind, Ucc
-from holdfast.model.predicate import Dc
-from holdfast.model.row_rule import RowRule
-from holdfast.model.schema import Schema
-from holdfast.state.pair_counts import PairCounts
-from holdfast.storage.composites import Composites, read_composites, stopped_texts
-from holdfast.storage.constraints import read_dcs
-from holdfast.storage.files import FileRef
-from holdfast.storage.generator import GeneratorState, read_pairs
-from holdfast.storage.ledger import Ledger
-from holdfast.storage.ledger_rows import LAKE, NO_TABLES, SHARED, ChangeRow, CommitRow
-from holdfast.storage.tables import TableState, columns_of, read_approximate, read_fds, read_masks
+from holdfast.inclusions.composite_state import Composites, read_composites, stopped_texts
+from holdfast.inclusions.generator import GeneratorState, read_pairs
+from holdfast.inclusions.pair_counts import PairCounts
 
 if TYPE_CHECKING:
-    from holdfast.state.counted import CountedEvidence
+    from holdfast.core.evidence.counted import CountedEvidence
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
@@ -213,7 +213,7 @@ class Reader:
         return at if at is not None else self.version or None
 
     def _inds(self, table: str | None, at: int | None, max_error: float, with_empty: bool) -> list[Ind]:
-        from holdfast.discovery.ind_list import list_inds
+        from holdfast.inclusions.ind_list import list_inds
 
         state = self._generator(at)
         if state is None:
@@ -270,11 +270,11 @@ class Reader:
         newest = self._current(table)[1]
         if state.evidence != newest.evidence:
             # Evidence is kept for the newest version only; of older ones the cover tells the same.
-            from holdfast.state.dual import non_uniques_of
+            from holdfast.core.cover.dual import non_uniques_of
 
             masks = non_uniques_of(self._cover_masks(state), len(state.schema), state.n_rows)
         else:
-            from holdfast.kernels.masks import maximal_masks
+            from holdfast.core.rows.kernels.masks import maximal_masks
 
             assert state.evidence is not None
             masks = read_masks(self.root, state.evidence, "evidence", len(state.schema))
@@ -435,7 +435,7 @@ class Reader:
         """The rules that the rows of a table keep, or all but a share of them."""
         if state.row_rules is None:
             return []
-        from holdfast.discovery.row_rule_list import load, rules_of
+        from holdfast.denial.row_rule_list import load, rules_of
 
         return rules_of(load(self.root, state.row_rules), state.table, state.schema, max_error)
 
@@ -448,8 +448,8 @@ class Reader:
             predicates = ref.space.predicates
             found = columns_of(read_dcs(self.root, ref))
             return [Dc(state.table, tuple(predicates[i] for i in numbers)) for numbers in found]
-        from holdfast.discovery.dc_list import listed_masks, near_dcs
-        from holdfast.discovery.dcs import dcs_of
+        from holdfast.denial.dc_list import listed_masks, near_dcs
+        from holdfast.denial.dc_state import dcs_of
 
         if max_error and (asked or ref.evidence_kind == "counted"):
             newest = at is None or self._current(state.table)[1].dcs == ref
@@ -501,7 +501,7 @@ class Reader:
                 f"of table {state.table!r} at version {at} {kept} are kept, not those within {max_error:g}: "
                 "evidence is kept for the newest version only. Ask for that one, or for what is kept."
             )
-        from holdfast.state.approximate import approximate_cover
+        from holdfast.core.cover.approximate import approximate_cover
 
         found = approximate_cover(self._counted_evidence(state), state.n_rows, max_error, fds.max_lhs)
         return found.masks, found.rhs, found.violations
@@ -518,7 +518,7 @@ class Reader:
 
     def _counted_evidence(self, state: TableState) -> CountedEvidence:
         """The agree sets of a table with their numbers of pairs; opened once."""
-        from holdfast.discovery.counted_files import load_counted
+        from holdfast.core.evidence.counted_files import load_counted
 
         assert state.fds is not None
         files = state.fds.evidence, *state.fds.deltas
@@ -566,12 +566,12 @@ class Reader:
 
     def _duplicates(self, state: TableState, positions: Sequence[int]) -> tuple[Pair, ...]:
         """Pairs of rows that agree on the columns; from the evidence, or else from the data."""
-        from holdfast.discovery.duplicates import duplicate_pairs
+        from holdfast.functional.duplicates import duplicate_pairs
 
         return duplicate_pairs(self.root, state, positions, PAIRS_SHOWN, self._engine_for_reading())
 
     def _engine_for_reading(self) -> Any:
-        from holdfast.pipeline.engine import Engine
+        from holdfast.core.engine.engine import Engine
 
         return Engine(root=self.root)
 

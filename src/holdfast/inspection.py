@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.dc_reading import DcReader
+from holdfast.core.rows.table_state import TableState
+from holdfast.core.store.files import STAGING
+from holdfast.core.store.ledger_rows import SHARED, CommitRow
+from holdfast.core.words.change import WitnessRow
+from holdfast.core.words.dependency import Ind, Side, Ucc
+from holdfast.denial.dc_reading import DcReader
 from holdfast.errors import UnknownColumnError, UsageError, listing
 from holdfast.history import turned_dict
-from holdfast.model.change import WitnessRow
-from holdfast.model.dependency import Ind, Side, Ucc
-from holdfast.state.pair_counts import pair_ids
-from holdfast.storage.files import STAGING
-from holdfast.storage.generator import GeneratorState, ValueTable
-from holdfast.storage.ledger_rows import SHARED, CommitRow
-from holdfast.storage.tables import TableState
+from holdfast.inclusions.generator import GeneratorState, ValueTable
+from holdfast.inclusions.pair_counts import pair_ids
 
 if TYPE_CHECKING:
-    from holdfast.discovery.links import Linkage
-    from holdfast.pipeline.relation import Relation
+    from holdfast.core.rows.relation import Relation
+    from holdfast.inclusions.links.scored import Linkage
 
 VALUES_SHOWN = 4
 
@@ -64,7 +64,7 @@ class Inspector(DcReader):
 
     def clusters(self) -> list[tuple[tuple[tuple[str, str], ...], int]]:
         """The attribute clusters: sets of (table, column) that share values with no others, and how many."""
-        from holdfast.storage.runs import read_clusters
+        from holdfast.inclusions.runs import read_clusters
 
         state = self._generator()
         if state is None:
@@ -84,8 +84,8 @@ class Inspector(DcReader):
         Every table of the workspace counts in the choice; `table` only narrows what is returned, to links
         from or to it. `max_error` also admits inclusions that almost hold.
         """
-        from holdfast.discovery.facts import column_facts, with_coverage
-        from holdfast.discovery.links import Linkage, rank_links
+        from holdfast.inclusions.links.facts import column_facts, with_coverage
+        from holdfast.inclusions.links.scored import Linkage, rank_links
 
         at = self._one_version(at)
         generator = self._generator(at)
@@ -118,21 +118,21 @@ class Inspector(DcReader):
 
     def not_null(self, table: str, at: int | None = None) -> frozenset[str]:
         """The columns of a table that have no NULL, now or, while its files are there, at a version."""
-        from holdfast.discovery.facts import not_null_columns
+        from holdfast.inclusions.links.facts import not_null_columns
 
         return not_null_columns(self._rows(self._current(table, at)[1]))
 
     def longest(self, table: str, at: int | None = None) -> Mapping[str, int]:
         """The most bytes that a value of each text or binary column has, now or, while its files are there,
         at a version. Values of deleted rows count until segments are merged."""
-        from holdfast.discovery.facts import longest_values
+        from holdfast.inclusions.links.facts import longest_values
 
         return longest_values(self._rows(self._current(table, at)[1]))
 
     def explain_ind(self, dependent: Side, referenced: Side) -> IndExplanation:
         """Whether one column is included in another now, since when, and which values are missing."""
-        from holdfast.discovery.ind_list import inds_of
-        from holdfast.discovery.missing import missing_now
+        from holdfast.inclusions.ind_list import inds_of
+        from holdfast.inclusions.missing import missing_now
 
         at = self._one_version(None)
         generator = self._generator(at) or GeneratorState()
@@ -179,7 +179,7 @@ class Inspector(DcReader):
 
     def _rows(self, state: TableState) -> Relation:
         """The rows of a table, to be looked at."""
-        from holdfast.pipeline.relation import Relation
+        from holdfast.core.rows.relation import Relation
 
         return Relation(
             Path(self.root),

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from holdfast.core.rows.table_state import TableState
+from holdfast.core.store.ledger_rows import SHARED, CommitRow
+from holdfast.core.words.change import Pin
+from holdfast.core.words.dependency import Side
+from holdfast.core.words.predicate import same_rule
 from holdfast.errors import UsageError, listing
-from holdfast.model.change import Pin
-from holdfast.model.dependency import Side
-from holdfast.model.predicate import same_rule
-from holdfast.storage.composites import Composite, stopped_texts
-from holdfast.storage.generator import GeneratorState, PinnedInd
-from holdfast.storage.ledger_rows import SHARED, CommitRow
-from holdfast.storage.tables import TableState
+from holdfast.inclusions.composite_state import Composite, stopped_texts
+from holdfast.inclusions.generator import GeneratorState, PinnedInd
 from holdfast.writing import Writer
 
 
@@ -52,7 +52,7 @@ class Pinner(Writer):
         It is verified now, and after every batch, at a cost that follows the batch: how many pairs of rows
         violate it, and a few of them. No kind of dependency need be tracked for it.
         """
-        from holdfast.discovery import rules
+        from holdfast.denial import written_rules as rules
 
         if table is None:
             table = rules.only_table(self.tables(), rule)

@@ -6,8 +6,8 @@
     print(change)
 
 A batch runs through the pipeline in a visible row of steps: of each table resolve (read, type, encode,
-locate), delete, insert, index, merge (`discovery/steps.py`); then the inclusions among all tables
-(`discovery/inds.py`); then commit. Everything before the commit only writes files that nothing names; the
+locate), delete, insert, index, merge (`step.py`); then the inclusions among all tables
+(`inclusions/inds.py`); then commit. Everything before the commit only writes files that nothing names; the
 commit is one ledger append, whatever the number of tables. So a crash at any point loses nothing
 committed, and a rejected batch leaves nothing behind but litter, which `tidy` removes.
 
@@ -22,37 +22,31 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import (
-    TableExistsError,
-    UsageError,
-    WorkspaceError,
-    listing,
-    shorten,
-)
+from holdfast.core.rows.table_state import EvidenceKind, TableState
+from holdfast.core.store import litter
+from holdfast.core.store.files import FileRef, check_file, stamp_files
+from holdfast.core.store.ledger_rows import LAKE, SHARED, ChangeRow, CommitRow
+from holdfast.core.store.places import local_path
+from holdfast.core.words.change import Change
+from holdfast.core.words.dependency import KINDS, Dependency
+from holdfast.core.words.predicate import OPERATORS, SYMMETRIC, Operator
+from holdfast.core.words.schema import Nulls
+from holdfast.denial.constraints import DEFAULT_LIMITS, DcLimits
+from holdfast.errors import TableExistsError, UsageError, WorkspaceError, listing, shorten
 from holdfast.history import Explanation, LogEntry
+from holdfast.inclusions.generator import GeneratorState
 from holdfast.inspection import IndExplanation
-from holdfast.linking import Linker
-from holdfast.model.change import Change
-from holdfast.model.dependency import KINDS, Dependency
-from holdfast.model.predicate import OPERATORS, SYMMETRIC, Operator
-from holdfast.model.schema import Nulls
-from holdfast.storage import litter
-from holdfast.storage.constraints import DEFAULT_LIMITS, DcLimits
-from holdfast.storage.files import FileRef, check_file, stamp_files
-from holdfast.storage.generator import GeneratorState
-from holdfast.storage.lake import LakeState
-from holdfast.storage.ledger_rows import LAKE, SHARED, ChangeRow, CommitRow
-from holdfast.storage.places import local_path
-from holdfast.storage.tables import EvidenceKind, TableState
+from holdfast.lakes.lake_workspace import Linker
+from holdfast.lakes.state import LakeState
 from holdfast.writing import ProgressHook
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from holdfast.discovery.dcs import DcOptions
-    from holdfast.discovery.fds import FdOptions
-    from holdfast.pipeline.batch import Batch
-    from holdfast.pipeline.engine import Mode
+    from holdfast.core.engine.engine import Mode
+    from holdfast.core.rows.batch import Batch
+    from holdfast.denial.dc_state import DcOptions
+    from holdfast.functional.fd_state import FdOptions
 
 
 def open(
@@ -150,7 +144,8 @@ class Workspace(Linker):
                     f"table {table!r} is tracked already (version {base}). Nothing was changed. Feed it "
                     "batches with 'holdfast apply', or drop it first with 'holdfast drop'."
                 )
-        from holdfast.discovery import inds, steps
+        from holdfast import step as steps
+        from holdfast.inclusions import inds
 
         if "dc" in kinds and "row" not in kinds:
             kinds = (*kinds, "row")  # they go together: rules about two rows, and about one
@@ -197,7 +192,7 @@ class Workspace(Linker):
         With a `batch_id` a batch is applied once: a second time is a no-op that says so. An id belongs to
         one life of a table: after `drop` and `track` it is a new one.
         """
-        from holdfast.pipeline.batch import Batch
+        from holdfast.core.rows.batch import Batch
 
         batch = Batch(inserts, deletes, updates, before, after)
         return self._run({table: batch}, batch_id, options, commit=True)
@@ -228,7 +223,7 @@ class Workspace(Linker):
         options: Mapping[str, Any] | None = None,
     ) -> Change:
         """What a batch would change; nothing is applied."""
-        from holdfast.pipeline.batch import Batch
+        from holdfast.core.rows.batch import Batch
 
         batch = Batch(inserts, deletes, updates, before, after)
         return self._run({table: batch}, None, options, commit=False)
@@ -247,7 +242,7 @@ class Workspace(Linker):
         *,
         commit: bool,
     ) -> Change:
-        from holdfast.discovery import steps
+        from holdfast import step as steps
 
         started = time.perf_counter()
         base = self.ledger.version
@@ -286,7 +281,7 @@ class Workspace(Linker):
         generator = self._generator(base) if state.tracks("ind") else None
         if generator is None:
             return self._append(base, commits, gone)
-        from holdfast.discovery.inclusions import without_table
+        from holdfast.inclusions.inclusions import without_table
 
         with self._context(base) as context:
             known = self._load_inclusions(generator)
@@ -299,7 +294,7 @@ class Workspace(Linker):
 
     def merge(self, table: str) -> int:
         """Merge all segments of a table into one, and the value runs; what holds stays as it is."""
-        from holdfast.discovery.steps import indexed_columns
+        from holdfast.step import indexed_columns
 
         base, state = self._current(table)
         with self._context(base) as context:
@@ -349,12 +344,12 @@ class Workspace(Linker):
         return n_ledger + len(files)
 
     def tidy(self, *, grace_s: float = litter.GRACE_S) -> int:
-        """Remove files that nothing needs any more; how many. See `storage/litter.py` for the rule."""
+        """Remove files that nothing needs any more; how many. See `core/store/litter.py` for the rule."""
         return litter.remove_litter(self.root, self.ledger, grace_s=grace_s)
 
 
 def _batches(batches: Mapping[str, Mapping[str, Any]]) -> dict[str, Batch]:
-    from holdfast.pipeline.batch import Batch
+    from holdfast.core.rows.batch import Batch
 
     if not batches:
         raise UsageError("no batch is given: map tables to their inserts, deletes or updates.")
@@ -372,7 +367,7 @@ def _batches(batches: Mapping[str, Mapping[str, Any]]) -> dict[str, Batch]:
 def _fd_options(
     kinds: Sequence[str], max_lhs: int | None, max_error: float | None, evidence: str | None
 ) -> FdOptions:
-    from holdfast.discovery.fds import FdOptions
+    from holdfast.functional.fd_state import FdOptions
 
     if max_lhs is not None and "fd" not in kinds:
         raise UsageError(
@@ -408,7 +403,7 @@ def _dc_options(
     columns: Sequence[str] | None,
     exclude: Sequence[str],
 ) -> DcOptions:
-    from holdfast.discovery.dcs import DcOptions
+    from holdfast.denial.dc_state import DcOptions
 
     given = {"max_predicates": max_predicates, "operators": operators}
     asked = [name for name, value in given.items() if value is not None]
@@ -478,7 +473,7 @@ def _check_track(table: str, kinds: Sequence[str], nulls: str, max_columns: int 
 
 
 def _read_options(options: Mapping[str, Any] | None) -> Any:
-    from holdfast.pipeline.sources import ReadOptions
+    from holdfast.core.sources import ReadOptions
 
     known = [name for name in ReadOptions.__slots__ if name != "spellings"]
     for name in options or {}:

@@ -18,6 +18,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.core.rows.table_state import TableState
+from holdfast.core.store import format as marker
+from holdfast.core.store import leases, litter
+from holdfast.core.store.files import STAGING, STAMPS, FileRef, check_file, needs_stamp, stamp_files
+from holdfast.core.store.ledger import Ledger
+from holdfast.core.store.ledger_rows import SHARED, ChangeRow, CommitRow
+from holdfast.core.words.change import Change, DependencyChange, Pin, TableChange
+from holdfast.core.words.dependency import Fd, Ind
+from holdfast.denial.constraints import read_dcs
 from holdfast.errors import (
     NOTHING_APPLIED,
     AbsentRowError,
@@ -29,26 +38,17 @@ from holdfast.errors import (
     listing,
     shorten,
 )
+from holdfast.inclusions.generator import FOLDER as VALUES
+from holdfast.inclusions.generator import GeneratorState
 from holdfast.inspection import Inspector
-from holdfast.model.change import Change, DependencyChange, Pin, TableChange
-from holdfast.model.dependency import Fd, Ind
-from holdfast.storage import format as marker
-from holdfast.storage import leases, litter
-from holdfast.storage.constraints import read_dcs
-from holdfast.storage.files import STAGING, STAMPS, FileRef, check_file, needs_stamp, stamp_files
-from holdfast.storage.generator import FOLDER as VALUES
-from holdfast.storage.generator import GeneratorState
-from holdfast.storage.ledger import Ledger
-from holdfast.storage.ledger_rows import SHARED, ChangeRow, CommitRow
-from holdfast.storage.tables import TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from holdfast.discovery.inclusions import InclusionStep, Known
-    from holdfast.discovery.steps import Context, Findings, Step
-    from holdfast.pipeline.engine import Engine, Mode
-    from holdfast.pipeline.values import Values
+    from holdfast.core.engine.engine import Engine, Mode
+    from holdfast.inclusions.inclusions import InclusionStep, Known
+    from holdfast.inclusions.values import Values
+    from holdfast.step import Context, Findings, Step
 
 ProgressHook = Callable[[str, int, int], None]
 Join = Callable[[GeneratorState], GeneratorState]
@@ -91,7 +91,7 @@ class Writer(Inspector):
     @property
     def engine(self) -> Engine:
         if self._engine is None:
-            from holdfast.pipeline.engine import Engine
+            from holdfast.core.engine.engine import Engine
 
             starting = self._progress("starting Spark")
             on_start = None if starting is None else lambda: starting(0, 0)
@@ -200,7 +200,7 @@ class Writer(Inspector):
         self, context: Context, base: int, join: Join, done: Sequence[Step], *, commit: bool
     ) -> InclusionStep:
         """The inclusions after the steps, on top of a version."""
-        from holdfast.discovery.inclusions import OtherTables, take_in
+        from holdfast.inclusions.inclusions import OtherTables, take_in
 
         generator = self._generator(base) or GeneratorState()
         known = self._load_inclusions(generator)
@@ -209,7 +209,7 @@ class Writer(Inspector):
         return take_in(context, values, known, done, others, commit=commit)
 
     def _values(self, context: Context, state: GeneratorState, *, commit: bool = True) -> Values:
-        from holdfast.pipeline.values import Values
+        from holdfast.inclusions.values import Values
 
         folder = VALUES if commit else context.staging
         return Values(
@@ -217,7 +217,7 @@ class Writer(Inspector):
         )
 
     def _load_inclusions(self, state: GeneratorState) -> Known:
-        from holdfast.discovery.inclusions import Known
+        from holdfast.inclusions.inclusions import Known
 
         if self._inclusions is None or self._inclusions.state != state:
             self._inclusions = Known.load(self.root, state)
@@ -229,7 +229,7 @@ class Writer(Inspector):
 
         A step that commits nothing needs no right to write: it is staged elsewhere then.
         """
-        from holdfast.discovery.steps import Context
+        from holdfast.step import Context
 
         with contextlib.ExitStack() as job:
             root = self.root
@@ -282,7 +282,7 @@ class Writer(Inspector):
 
     def _load(self, state: TableState) -> Findings:
         """What is known of a table, as the commit names it."""
-        from holdfast.discovery.steps import load
+        from holdfast.step import load
 
         found = self._known.get(_findings_files(state))
         return found if found is not None else load(self.root, state)

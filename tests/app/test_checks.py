@@ -8,9 +8,9 @@ import pytest
 from holdfast.app.export import DIALECTS, ExportTable, Model
 from holdfast.app.export.checks import checks_of, to_checks
 from holdfast.app.export.sql import DialectName, quoted, sql_type
-from holdfast.model.predicate import OPERATORS, Operator
-from holdfast.model.row_rule import RowRule
-from holdfast.model.schema import Column, Schema, Type
+from holdfast.core.words.predicate import OPERATORS, Operator
+from holdfast.core.words.row_rule import RowRule
+from holdfast.core.words.schema import Column, Schema, Type
 
 COLUMNS = {
     "ordered": "date",

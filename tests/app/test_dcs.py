@@ -14,13 +14,13 @@ import pytest
 from app.shell import WHAT_IS_IMPORTED, Outcome, Shell
 from holdfast.app import report
 from holdfast.app.report import Paper
-from holdfast.dc_reading import DcExplanation, IndexReport
-from holdfast.discovery.dc_ranking import RankedDc, Ranking
-from holdfast.model.change import Change, DependencyChange, Pair, Pin, TableChange, WitnessRow
-from holdfast.model.dependency import Fd, Ucc
-from holdfast.model.predicate import Dc, Operator, Predicate
-from holdfast.model.row_rule import RowRule
-from holdfast.model.schema import Column, Schema, Type
+from holdfast.core.words.change import Change, DependencyChange, Pair, Pin, TableChange, WitnessRow
+from holdfast.core.words.dependency import Fd, Ucc
+from holdfast.core.words.predicate import Dc, Operator, Predicate
+from holdfast.core.words.row_rule import RowRule
+from holdfast.core.words.schema import Column, Schema, Type
+from holdfast.denial.dc_ranking import RankedDc, Ranking
+from holdfast.denial.dc_reading import DcExplanation, IndexReport
 
 TAX = """zip,state,salary,rate,net
 Z1,NY,50,5,45

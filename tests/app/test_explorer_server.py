@@ -35,13 +35,13 @@ import holdfast
 from app.shell import WHAT_IS_IMPORTED, Shell
 from holdfast.app.commands import exploring
 from holdfast.app.explorer import Explorer, ExplorerServer, api, server
-from holdfast.discovery.lake_reader import LakeReader
+from holdfast.core.store.ledger_rows import ChangeRow
+from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
+from holdfast.core.words.predicate import Dc, Predicate
+from holdfast.core.words.row_rule import RowRule
 from holdfast.errors import DamagedFileError, UnknownTableError, UsageError
 from holdfast.history import LogEntry
-from holdfast.model.dependency import Dependency, Fd, Ind, Side, Ucc
-from holdfast.model.predicate import Dc, Predicate
-from holdfast.model.row_rule import RowRule
-from holdfast.storage.ledger_rows import ChangeRow
+from holdfast.lakes.reader.lake_reader import LakeReader
 from lake_maker import make_lake
 
 # Names and cells that would do harm if anybody took them for markup, script, a path or a number.

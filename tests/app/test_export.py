@@ -35,9 +35,9 @@ from holdfast.app.export.model import creation_order
 from holdfast.app.export.names import fit
 from holdfast.app.export.sql import DialectName, quoted, sql_type
 from holdfast.app.export.yaml import scalar
-from holdfast.model.dependency import Side
-from holdfast.model.row_rule import RowRule
-from holdfast.model.schema import Column, Schema, Type
+from holdfast.core.words.dependency import Side
+from holdfast.core.words.row_rule import RowRule
+from holdfast.core.words.schema import Column, Schema, Type
 
 NAN = float("nan")
 
@@ -946,8 +946,8 @@ def test_the_same_model_gives_the_same_text() -> None:
     """Whatever the order of sets, which differs from one process to the next."""
     script = (
         "from holdfast.app.export import *\n"
-        "from holdfast.model.dependency import Side\n"
-        "from holdfast.model.schema import Column, Schema, Type\n"
+        "from holdfast.core.words.dependency import Side\n"
+        "from holdfast.core.words.schema import Column, Schema, Type\n"
         f"model = {SHOP!r}\n"
         "for write in FORMATS.values(): print(write(model), end='')\n"
     )

@@ -13,10 +13,10 @@ import pytest
 from app.shell import WHAT_IS_IMPORTED, Shell
 from holdfast.app import report
 from holdfast.app.report import Paper
-from holdfast.discovery.fd_ranking import RankedFd, Ranking
-from holdfast.fd_past import FdHistory, Spell
-from holdfast.model.change import Change, DependencyChange, Pair, TableChange, WitnessRow
-from holdfast.model.dependency import Fd, Ucc
+from holdfast.core.words.change import Change, DependencyChange, Pair, TableChange, WitnessRow
+from holdfast.core.words.dependency import Fd, Ucc
+from holdfast.functional.fd_past import FdHistory, Spell
+from holdfast.functional.fd_ranking import RankedFd, Ranking
 
 PLACES = "id,zip,city,state\n1,10,Ulm,BW\n2,10,Ulm,BW\n3,20,Bern,BE\n4,30,Bern,BE\n5,30,Bern,BE\n"
 HARMLESS = "id,zip,city,state\n6,20,Bern,BE\n"
@@ -324,7 +324,7 @@ def test_check_gates_on_what_has_held_for_long(shell: Shell) -> None:
 
 
 def test_a_gate_sees_what_a_report_does_not_list(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    from holdfast.discovery import fd_report
+    from holdfast.functional import fd_news as fd_report
 
     monkeypatch.setattr(fd_report, "MAX_LISTED", 0)
     batch = shell.file("b.csv", BREAKS_ZIP)

@@ -18,9 +18,9 @@ import holdfast
 from app.shell import WHAT_IS_IMPORTED, Shell
 from holdfast.app.commands import exploring
 from holdfast.app.export.join_graph import JoinGraph
-from holdfast.discovery.lake_reader import LakeReader
+from holdfast.core.store.ledger_rows import LAKE, CommitRow
 from holdfast.errors import DamagedFileError
-from holdfast.storage.ledger_rows import LAKE, CommitRow
+from holdfast.lakes.reader.lake_reader import LakeReader
 from lake_maker import make_lake
 
 CITIES = [f"city {i}" for i in range(12)]

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.app.report.lake import print_joins, print_lake_change, print_lake_inds, print_lake_summary
 from holdfast.app.report.paper import Paper
-from holdfast.model.lake import LakeChange, LakeInd, LakeSide, LakeSummary
+from holdfast.lakes.answers import LakeChange, LakeInd, LakeSide, LakeSummary
 
 EVIL = ["[red]x[/red]", "\x1b]0;owned\x07", "a\nb", "\u202egnp.exe", "\x9b31m", "\ud800", ":smile:"]
 ANSI = re.compile(r"\x1b\[[0-9;]*m")

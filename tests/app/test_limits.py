@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.shell import Shell
-from holdfast.storage import composites
+from holdfast.inclusions import composite_state as composites
 
 NUMBERS = "a,b,c,d\n" + "".join(f"{i},{i},{i},{i}\n" for i in range(6))
 MEASURES = "length,width,height\n" + "".join(f"{i * 7 % 9},{i * 5 % 9},{i * 4 % 9}\n" for i in range(12))

@@ -16,11 +16,11 @@ from holdfast.app import report
 from holdfast.app.report import Paper, paper
 from holdfast.app.report.changes import print_events
 from holdfast.app.report.rows import print_rows
-from holdfast.discovery.links import Link, Linkage, Reason
+from holdfast.core.engine.kernels import activity, compiling
+from holdfast.core.words.change import Change, DependencyChange, Pair, TableChange, WitnessRow
+from holdfast.core.words.dependency import Ind, Side, Ucc
+from holdfast.inclusions.links.scored import Link, Linkage, Reason
 from holdfast.inspection import IndExplanation
-from holdfast.kernels import activity, compiling
-from holdfast.model.change import Change, DependencyChange, Pair, TableChange, WitnessRow
-from holdfast.model.dependency import Ind, Side, Ucc
 
 EVIL = ["[red]x[/red]", "\x1b]0;owned\x07", "a\nb", "\u202egnp.exe", "\x9b31m", "\ud800", ":smile:"]
 ANSI = re.compile(r"\x1b\[[0-9;]*m")

@@ -11,14 +11,16 @@ import pyarrow as pa
 import pytest
 
 import holdfast
-from holdfast.discovery import dc_budget, dc_plan, steps
-from holdfast.discovery.dc_budget import Search, SearchStopped, searched
-from holdfast.discovery.dc_plan import expected_evidences
+from holdfast import step as steps
+from holdfast.core.cover.kernels.dc_hitting_sets import Watch
+from holdfast.core.words.predicate import Dc
+from holdfast.denial import budget as dc_budget
+from holdfast.denial.access import plan as dc_plan
+from holdfast.denial.access.plan import expected_evidences
+from holdfast.denial.budget import Search, SearchStopped, searched
+from holdfast.denial.constraints import DcLimits
+from holdfast.denial.dc_cover import DcCover
 from holdfast.errors import UsageError
-from holdfast.kernels.dc_hitting_sets import Watch
-from holdfast.model.predicate import Dc
-from holdfast.state.dc_cover import DcCover
-from holdfast.storage.constraints import DcLimits
 
 EVIDENCE = ("counted", "witnessed")
 

@@ -17,8 +17,8 @@ import pytest
 
 import holdfast
 from holdfast import Workspace
+from holdfast.core.words.predicate import Dc
 from holdfast.errors import UsageError
-from holdfast.model.predicate import Dc
 from reference import dcs as oracle
 from reference.dcs import Space
 from reference.keys import Row

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.discovery.dc_forms import concise, restricted, set_minimal, tautologies
-from holdfast.kernels import dc_hitting_sets as search
-from holdfast.kernels.masks import mask_of, n_words_for, positions_of
-from holdfast.model.predicate import OPERATORS, Group, Operator, PredicateSpace
-from holdfast.model.rule_text import parse_rule
+from holdfast.core.cover.kernels import dc_hitting_sets as search
+from holdfast.core.rows.kernels.masks import mask_of, n_words_for, positions_of
+from holdfast.core.words.predicate import OPERATORS, Group, Operator, PredicateSpace
+from holdfast.core.words.rule_text import parse_rule
+from holdfast.denial.forms import concise, restricted, set_minimal, tautologies
 from reference import dc_forms as reference
 from reference.dc_hitting_sets import Predicates
 

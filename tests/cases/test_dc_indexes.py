@@ -18,12 +18,13 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from holdfast.discovery import dc_access_costs, dc_indexes
-from holdfast.discovery.dc_indexes import Access, PairSample, Selection, Statistics, select, select_index
-from holdfast.kernels import order_index
-from holdfast.kernels.masks import mask_of, n_words_for
-from holdfast.kernels.order_index import EQ, GE, GT, LE, LT, NE, SYMMETRIC
-from holdfast.model.predicate import OPERATORS, Group, Predicate, PredicateSpace
+from holdfast.core.rows.kernels import order_index
+from holdfast.core.rows.kernels.masks import mask_of, n_words_for
+from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE, SYMMETRIC
+from holdfast.core.words.predicate import OPERATORS, Group, Predicate, PredicateSpace
+from holdfast.denial.access import costs as dc_access_costs
+from holdfast.denial.access import selection as dc_indexes
+from holdfast.denial.access.selection import Access, PairSample, Selection, Statistics, select, select_index
 from reference.order_index import half_rank
 from reference.predicates import satisfied
 

@@ -18,8 +18,8 @@ import pytest
 
 import holdfast
 from holdfast import Workspace
-from holdfast.discovery import dc_witnessed
-from holdfast.model.predicate import Dc
+from holdfast.core.words.predicate import Dc
+from holdfast.denial import dc_witnessed
 from reference import dcs as oracle
 from reference import predicates
 from reference.dcs import Space

@@ -18,10 +18,10 @@ import pytest
 
 import holdfast
 from holdfast import Workspace
-from holdfast.kernels.agree_counts import agree_counts
-from holdfast.kernels.masks import mask_of, positions_of
-from holdfast.model.dependency import Fd, Ucc
-from holdfast.state.counted import CountedEvidence
+from holdfast.core.evidence.counted import CountedEvidence
+from holdfast.core.evidence.kernels.agree_counts import agree_counts
+from holdfast.core.rows.kernels.masks import mask_of, positions_of
+from holdfast.core.words.dependency import Fd, Ucc
 from reference import fds as oracle
 
 NAMES = ("FN", "LN", "P", "S")

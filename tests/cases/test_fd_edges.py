@@ -13,11 +13,11 @@ import pytest
 
 import holdfast
 from holdfast import Change, Workspace
-from holdfast.discovery import fd_report
-from holdfast.discovery import fds as fd_options
+from holdfast.core.rows import codes
+from holdfast.core.words.dependency import Fd, Ucc
 from holdfast.errors import UsageError
-from holdfast.model.dependency import Fd, Ucc
-from holdfast.storage import codes
+from holdfast.functional import fd_news as fd_report
+from holdfast.functional import fd_state as fd_options
 from reference import fds as oracle
 
 Columns = dict[str, list[Any]]

@@ -21,7 +21,7 @@ import pytest
 import holdfast
 from cases.test_ind_judge import generated as database
 from holdfast import Workspace
-from holdfast.model.dependency import Fd, Ucc
+from holdfast.core.words.dependency import Fd, Ucc
 
 NAMES = [f"c{c}" for c in range(7)]
 Columns = tuple[str, ...]

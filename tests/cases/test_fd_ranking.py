@@ -15,8 +15,16 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from holdfast.discovery import fd_ranking
-from holdfast.discovery.fd_ranking import (
+from holdfast.core.engine.engine import Engine
+from holdfast.core.evidence.groups import column_statistics
+from holdfast.core.rows.kernels.masks import mask_of, n_words_for
+from holdfast.core.rows.relation import Relation
+from holdfast.core.rows.segments import encode_rows, write_segment
+from holdfast.core.sources.arrow_types import arrow_schema, type_of
+from holdfast.core.store.format import create_marker, text_key
+from holdfast.core.words.schema import Column, Schema
+from holdfast.functional import fd_ranking
+from holdfast.functional.fd_ranking import (
     Dependencies,
     Measured,
     Ranking,
@@ -29,14 +37,6 @@ from holdfast.discovery.fd_ranking import (
     rank_relation,
     surprise,
 )
-from holdfast.kernels.masks import mask_of, n_words_for
-from holdfast.model.schema import Column, Schema
-from holdfast.pipeline.engine import Engine
-from holdfast.pipeline.groups import column_statistics
-from holdfast.pipeline.relation import Relation
-from holdfast.storage.arrow_types import arrow_schema, type_of
-from holdfast.storage.format import create_marker, text_key
-from holdfast.storage.segments import encode_rows, write_segment
 from reference import groups as reference
 
 Cover = list[tuple[frozenset[int], int]]

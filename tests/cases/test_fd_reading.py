@@ -20,18 +20,18 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from holdfast.core.rows.table_state import FdRef, SegmentRef, TableState
+from holdfast.core.store.bundle import write_bundle
+from holdfast.core.store.files import FileRef, unique_name
+from holdfast.core.store.format import create_marker
+from holdfast.core.store.ledger import Ledger
+from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
+from holdfast.core.words.dependency import Fd, Ucc
+from holdfast.core.words.notation import arrow_text, parse_fd
+from holdfast.core.words.schema import Column, Schema, Type
 from holdfast.errors import UnknownColumnError, UnknownTableError, UsageError
-from holdfast.fd_past import Spell
-from holdfast.fd_reading import FdExplanation, FdReader
-from holdfast.model.dependency import Fd, Ucc
-from holdfast.model.notation import arrow_text, parse_fd
-from holdfast.model.schema import Column, Schema, Type
-from holdfast.storage.bundle import write_bundle
-from holdfast.storage.files import FileRef, unique_name
-from holdfast.storage.format import create_marker
-from holdfast.storage.ledger import Ledger
-from holdfast.storage.ledger_rows import ChangeRow, CommitRow
-from holdfast.storage.tables import FdRef, SegmentRef, TableState
+from holdfast.functional.fd_past import Spell
+from holdfast.functional.fd_reading import FdExplanation, FdReader
 from holdfast.workspace import Workspace
 from reference import fds as oracle
 from reference.fds import FD
@@ -217,7 +217,7 @@ def held_before(written: Written, end: int, fd: FD) -> int:
 
 def test_the_past_is_read_on_not_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has seen the past, however long, reads only what was committed since."""
-    monkeypatch.setattr("holdfast.fd_reading.FEW_COMMITS", 2)
+    monkeypatch.setattr("holdfast.functional.fd_reading.FEW_COMMITS", 2)
     first, second = frozenset({(frozenset({0}), 1)}), frozenset({(frozenset({0, 2}), 1)})
     past = [Past("track", 3, 0, first), *[Past("apply", 1, 0, first)] * 4]
     written = Written(tmp_path / "w", 3, past)
@@ -235,7 +235,7 @@ def test_the_past_is_read_on_not_anew(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_only_so_far_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.fd_reading.MAX_RUNS", 2)
+    monkeypatch.setattr("holdfast.functional.fd_reading.MAX_RUNS", 2)
     covers = [frozenset({(frozenset({0}), 1), (frozenset({0}), c)}) for c in (2, 3, 2, 3)]
     written = Written(
         tmp_path / "w", 4, [Past("apply" if i else "track", 1, 0, c) for i, c in enumerate(covers)]

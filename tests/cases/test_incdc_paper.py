@@ -13,8 +13,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from holdfast.kernels import order_index
-from holdfast.kernels.order_index import GE, GT, LE, LT, Hits, OrderIndex
+from holdfast.core.rows.kernels import order_index
+from holdfast.core.rows.kernels.order_index import GE, GT, LE, LT, Hits, OrderIndex
 from reference import order_index as reference
 
 NAMES = ["Name", "Date", "SSN", "NUM", "MS", "CH", "PH", "ST", "ZIP", "SAL", "RATE", "TXA", "STX", "CTX"]

@@ -13,6 +13,7 @@ import pytest
 
 import holdfast
 from holdfast import Workspace
+from holdfast.core.words.dependency import Ind
 from holdfast.errors import (
     AbsentRowError,
     HoldfastError,
@@ -21,8 +22,7 @@ from holdfast.errors import (
     UnknownTableError,
     UsageError,
 )
-from holdfast.model.dependency import Ind
-from holdfast.pipeline import values as generator
+from holdfast.inclusions import values as generator
 from reference import inds as oracle
 
 IND = ("ind",)

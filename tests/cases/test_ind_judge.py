@@ -25,7 +25,7 @@ import pytest
 
 import holdfast
 from holdfast import Workspace
-from holdfast.model.dependency import Ind
+from holdfast.core.words.dependency import Ind
 
 Tables = dict[str, pa.Table]
 Column = tuple[str, str]

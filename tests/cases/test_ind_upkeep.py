@@ -12,9 +12,9 @@ import pytest
 
 import holdfast
 from holdfast import writing
+from holdfast.core.words.dependency import Side
 from holdfast.errors import ConflictError, UsageError
-from holdfast.model.dependency import Side
-from holdfast.storage import composites as stored
+from holdfast.inclusions import composite_state as stored
 
 KINDS = ("ucc", "ind")
 EVENTS = ("broke", "dropped")

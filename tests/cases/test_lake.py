@@ -25,10 +25,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import holdfast
-from holdfast.discovery import lake as discovery
 from holdfast.errors import SourceError, UsageError
-from holdfast.model.lake import BAD_LISTED, LakeChange
-from holdfast.pipeline import lake_index, lake_match, lake_propose
+from holdfast.lakes import index as lake_index
+from holdfast.lakes import linker as discovery
+from holdfast.lakes import match as lake_match
+from holdfast.lakes import propose as lake_propose
+from holdfast.lakes.answers import BAD_LISTED, LakeChange
 from holdfast.workspace import Workspace
 from lake_tables import (
     AWKWARD,

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.discovery.lake_reader import LakeReader
-from holdfast.model.lake import NULL_LIKE, LakeChange
+from holdfast.lakes.answers import NULL_LIKE, LakeChange
+from holdfast.lakes.reader.lake_reader import LakeReader
 from holdfast.workspace import Workspace
 
 Tables = Mapping[str, Mapping[str, list[str]]]

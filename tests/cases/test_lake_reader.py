@@ -16,14 +16,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.app.export.join_graph import JoinGraph
-from holdfast.discovery.lake_joins import common
-from holdfast.discovery.lake_reader import LakeReader
-from holdfast.discovery.lake_search import hashes
+from holdfast.core.rows.kernels.encode import bytes_codes
+from holdfast.core.rows.kernels.siphash import siphashes
 from holdfast.errors import DamagedFileError, UnknownColumnError, UnknownTableError, UsageError
-from holdfast.kernels.encode import bytes_codes
-from holdfast.kernels.siphash import siphashes
-from holdfast.model.lake import LakeClusters, LakeGraph
-from holdfast.storage.lake import LakeOptions, LakeState
+from holdfast.lakes.answers import LakeClusters, LakeGraph
+from holdfast.lakes.reader.joins import common
+from holdfast.lakes.reader.lake_reader import LakeReader
+from holdfast.lakes.reader.value_search import hashes
+from holdfast.lakes.state import LakeOptions, LakeState
 from lake_maker import as_table, judge_options, make_lake
 from reference import lake as ref
 from reference.identity import KEY
@@ -100,8 +100,8 @@ def test_every_answer_is_that_of_the_definition(
     tmp_path_factory: pytest.TempPathFactory, made: Any, group: int, at_once: int
 ) -> None:
     with (
-        patch("holdfast.discovery.lake_reader.ROWS_AT_ONCE", at_once),
-        patch("holdfast.discovery.lake_graph_views.ROWS_AT_ONCE", at_once),
+        patch("holdfast.lakes.reader.lake_reader.ROWS_AT_ONCE", at_once),
+        patch("holdfast.lakes.reader.graph_views.ROWS_AT_ONCE", at_once),
     ):
         _check(tmp_path_factory, made, group)
 
@@ -523,8 +523,8 @@ def test_reading_needs_neither_spark_nor_kernels_nor_pandas(reader: LakeReader, 
     script = f"""
 import json, sys
 from pathlib import Path
-from holdfast.discovery.lake_reader import LakeReader
-from holdfast.storage.lake import LakeState
+from holdfast.lakes.reader.lake_reader import LakeReader
+from holdfast.lakes.state import LakeState
 state = LakeState.from_dict(json.loads(Path({str(tmp_path / "state.json")!r}).read_text()))
 r = LakeReader(Path({str(reader.catalogue.root)!r}), state, 1)
 r.summary(), r.components(), r.component(0), r.table(0), r.ind(1, 3), r.search("o")

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pytest
 
 import holdfast
-from holdfast.discovery.links import ColumnFacts, Linkage, rank_links
-from holdfast.discovery.name_similarity import Names
-from holdfast.model.dependency import Ind, Side
+from holdfast.core.words.dependency import Ind, Side
+from holdfast.inclusions.links.name_similarity import Names
+from holdfast.inclusions.links.scored import ColumnFacts, Linkage, rank_links
 
 SEED = 7
 Tables = Mapping[str, Mapping[str, Sequence[Any]]]

@@ -18,10 +18,10 @@ from holdfast.app.export.model import ExportTable
 from holdfast.app.export.normal_form import normal_form_sql
 from holdfast.app.report.normal_form import print_normal_form
 from holdfast.app.report.paper import Paper
-from holdfast.discovery import normalise as module
-from holdfast.discovery.normal_form import FORMS, Arrow, Decomposition, Form
-from holdfast.discovery.normalise import normalise, projected
-from holdfast.model.schema import Column, Schema, Type
+from holdfast.core.words.schema import Column, Schema, Type
+from holdfast.functional.normal_forms import normalise as module
+from holdfast.functional.normal_forms.normalise import normalise, projected
+from holdfast.functional.normal_forms.proposal import FORMS, Arrow, Decomposition, Form
 from reference import normal_forms as reference
 
 Row = tuple[Any, ...]

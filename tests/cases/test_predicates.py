@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.model.predicate import (
+from holdfast.core.words.predicate import (
     IMPLIED,
     INVERSE,
     OPERATORS,

@@ -19,8 +19,20 @@ import pytest
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.discovery import row_rules
-from holdfast.discovery.row_rule_list import (
+from holdfast.core.engine.engine import Engine
+from holdfast.core.rows import codes
+from holdfast.core.rows.relation import Relation
+from holdfast.core.rows.segments import encode_rows, open_segment, write_segment
+from holdfast.core.sources.arrow_types import arrow_schema, type_of
+from holdfast.core.store.format import create_marker, text_key
+from holdfast.core.words.change import DependencyChange
+from holdfast.core.words.predicate import OPERATORS, Operator
+from holdfast.core.words.row_rule import RowRule, are_times, comparison, is_row_rule, parse_row_rule
+from holdfast.core.words.schema import Column, Schema, Type
+from holdfast.denial import row_counting as jobs
+from holdfast.denial import row_rules
+from holdfast.denial.row_counts import RowCounts
+from holdfast.denial.row_rule_list import (
     RowRuleState,
     comparable_pairs,
     load,
@@ -30,18 +42,6 @@ from holdfast.discovery.row_rule_list import (
     save,
 )
 from holdfast.errors import DamagedFileError, HoldfastError, UnknownColumnError, UsageError
-from holdfast.model.change import DependencyChange
-from holdfast.model.predicate import OPERATORS, Operator
-from holdfast.model.row_rule import RowRule, are_times, comparison, is_row_rule, parse_row_rule
-from holdfast.model.schema import Column, Schema, Type
-from holdfast.pipeline import row_rules as jobs
-from holdfast.pipeline.engine import Engine
-from holdfast.pipeline.relation import Relation
-from holdfast.state.row_rules import RowCounts
-from holdfast.storage import codes
-from holdfast.storage.arrow_types import arrow_schema, type_of
-from holdfast.storage.format import create_marker, text_key
-from holdfast.storage.segments import encode_rows, open_segment, write_segment
 from reference import row_outcomes as reference
 
 Row = tuple[Any, ...]

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from holdfast.core.words.predicate import OPERATORS, Dc, Predicate
+from holdfast.core.words.rule_text import located, parse_rule, rule_error, rule_text
 from holdfast.errors import HoldfastError, UnknownColumnError, UsageError
-from holdfast.model.predicate import OPERATORS, Dc, Predicate
-from holdfast.model.rule_text import located, parse_rule, rule_error, rule_text
 
 NAMES = ["zip", "state", "zip code", "low", "high", "capital-gain", "and", "t", "2nd", "größe", "a.b", 'q"']
 ZIP_STATE = (Predicate("zip", "=", "zip"), Predicate("state", "!=", "state"))

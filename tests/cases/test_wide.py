@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 
 import holdfast
-from holdfast.kernels.masks import mask_of
-from holdfast.model.dependency import Fd, Ucc
-from holdfast.pipeline.engine import Engine
-from holdfast.pipeline.fd_validation import NO_PIVOT
-from holdfast.pipeline.relation import Relation, _pivots
-from holdfast.storage import codes
-from holdfast.storage.tables import columns_of
+from holdfast.core.engine.engine import Engine
+from holdfast.core.evidence.fd_validation import NO_PIVOT
+from holdfast.core.rows import codes
+from holdfast.core.rows.kernels.masks import mask_of
+from holdfast.core.rows.relation import Relation, _pivots
+from holdfast.core.rows.table_state import columns_of
+from holdfast.core.words.dependency import Fd, Ucc
 
 N_COLUMNS = 150
 Row = tuple[Any, ...]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.kernels import agree_counts as kernel
+from holdfast.core.evidence.kernels import agree_counts as kernel
 from reference import agree_counts as reference
 
 WIDTHS = (0, 1, 2, 5, 15, 16, 17, 33, 63, 64, 65, 130)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.kernels import agree_index as kernel
-from holdfast.kernels.masks import mask_of, n_words_for, positions_of
+from holdfast.core.evidence.kernels import agree_index as kernel
+from holdfast.core.rows.kernels.masks import mask_of, n_words_for, positions_of
 from reference import agree_index as reference
 from reference.keys import Combination
 

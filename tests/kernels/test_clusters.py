@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from holdfast.kernels import clusters as kernel
-from holdfast.kernels.clusters import WITNESSES, Absorbed, Clusters
+from holdfast.inclusions.kernels import clusters as kernel
+from holdfast.inclusions.kernels.clusters import WITNESSES, Absorbed, Clusters
 from reference import clusters as reference
 from reference.clusters import Cluster, Frequencies, Pair
 

@@ -17,14 +17,15 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.kernels import activity, compiling, places, warming
+from holdfast.core.engine.kernels import activity, compiling, warming
+from holdfast.core.engine.kernels import cache_folders as places
 
 KERNELS = Path(compiling.__file__).parent
 MACHINERY = ("__init__", "__main__", "activity", "compiling", "places", "warming")
 TOLD = "\nfrom holdfast.kernels import activity\nprint(activity._n_compiled)"
 
 CALLEE = """
-from holdfast.kernels.compiling import njit
+from holdfast.core.engine.kernels.compiling import njit
 
 STEP = 1
 
@@ -34,7 +35,7 @@ def stepped(x):
 """
 CALLER = """
 from holdfast.kernels.callee import stepped
-from holdfast.kernels.compiling import njit
+from holdfast.core.engine.kernels.compiling import njit
 
 @njit(cache=True)
 def twice(x):
@@ -129,7 +130,7 @@ def test_without_a_home_and_with_sources_that_are_only_read(copy: Copy) -> None:
     copy.write(masks=(KERNELS / "masks.py").read_text())
     copy.close()
     code = (
-        "import numpy as np; from holdfast.kernels.masks import popcounts\n"
+        "import numpy as np; from holdfast.core.rows.kernels.masks import popcounts\n"
         "print(popcounts(np.array([[7], [8]], np.uint64)))"
     )
     done = copy.run("-c", code + TOLD)
@@ -240,7 +241,7 @@ def test_the_folder_of_another_user(copy: Copy) -> None:
     foreign = copy.temporary / f"holdfast-{os.geteuid()}"  # whoever comes first in /tmp takes the name
     foreign.mkdir(mode=0o777)
     os.chown(foreign, 65534, 65534)
-    code = "from holdfast.kernels.places import places; print(places().writable)"
+    code = "from holdfast.core.engine.kernels.cache_folders import places; print(places().writable)"
     assert not copy.run("-c", code).stdout.startswith(str(copy.temporary))
 
 
@@ -268,7 +269,9 @@ def test_all_kernels_are_kept_like_this() -> None:
     for path in KERNELS.glob("*.py"):
         source = path.read_text()
         if path.stem not in MACHINERY:
-            assert "import njit" not in source.replace("from holdfast.kernels.compiling import njit", "")
+            assert "import njit" not in source.replace(
+                "from holdfast.core.engine.kernels.compiling import njit", ""
+            )
             assert ("@njit" in source) <= (path.stem in modules)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from holdfast.kernels import dc_forms as kernel
+from holdfast.denial.kernels import rewriting as kernel
 from reference import dc_forms as reference
 from reference.dc_hitting_sets import OPERATORS, Dc, Group, Predicates, covers
 

@@ -10,9 +10,16 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.kernels import dc_hitting_sets as kernel
-from holdfast.kernels import dc_repairs as repairs
-from holdfast.kernels.masks import Masks, mask_of, maximal_masks, n_words_for, popcounts, positions_of
+from holdfast.core.cover.kernels import dc_hitting_sets as kernel
+from holdfast.core.cover.kernels import dc_repairs as repairs
+from holdfast.core.rows.kernels.masks import (
+    Masks,
+    mask_of,
+    maximal_masks,
+    n_words_for,
+    popcounts,
+    positions_of,
+)
 from reference import dc_hitting_sets as reference
 
 ORDERED = (0, 0, True)

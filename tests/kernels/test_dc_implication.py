@@ -7,9 +7,9 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from holdfast.kernels import dc_implication as kernel
-from holdfast.kernels.dc_forms import STATE_OF
-from holdfast.kernels.masks import mask_of
+from holdfast.core.rows.kernels.masks import mask_of
+from holdfast.denial.kernels import implication as kernel
+from holdfast.denial.kernels.rewriting import STATE_OF
 from reference import dc_forms as reference
 from reference.dc_hitting_sets import OPERATORS, SYMMETRIC, Group, Predicates
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.kernels import dc_probe
-from holdfast.kernels.encode import postings
+from holdfast.core.evidence.kernels import probed_pairs as dc_probe
+from holdfast.core.rows.kernels.encode import postings
 from reference import dc_probe as reference
 
 

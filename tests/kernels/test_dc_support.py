@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.kernels import dc_support as kernel
-from holdfast.kernels.masks import mask_of
+from holdfast.core.rows.kernels.masks import mask_of
+from holdfast.denial.kernels import support as kernel
 from reference import dc_forms as reference
 
 # Few of the bits are used, in different words.

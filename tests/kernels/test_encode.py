@@ -11,7 +11,7 @@ import xxhash
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.kernels import encode as kernel
+from holdfast.core.rows.kernels import encode as kernel
 from reference import encode as reference
 
 INTS = st.integers(-(2**63), 2**63 - 1)

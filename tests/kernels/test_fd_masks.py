@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.kernels import fd_masks
-from holdfast.kernels.masks import full_mask, mask_of, n_words_for, positions_of
+from holdfast.core.evidence.kernels import fd_masks
+from holdfast.core.rows.kernels.masks import full_mask, mask_of, n_words_for, positions_of
 from reference import fd_masks as reference
 
 Mask = frozenset[int]

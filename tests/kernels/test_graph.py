@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.kernels import graph
+from holdfast.lakes.kernels import graph_parts as graph
 from reference import graph as reference
 
 Edges = list[tuple[int, int]]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.kernels import circles, graph_layout
+from holdfast.lakes.kernels import circles, graph_layout
 from reference import graph as reference
 
 Graph = tuple[int, np.ndarray, np.ndarray]

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.kernels import groups as kernel
-from holdfast.kernels.groups import Groups
+from holdfast.core.evidence.kernels import group_counts as kernel
+from holdfast.core.evidence.kernels.group_counts import Groups
 from reference import groups as reference
 
 # Numbers are dense in practice, but need not be: a large n_values makes a hash table of cells.

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.kernels import hitting_sets as kernel
-from holdfast.kernels.masks import (
+from holdfast.core.cover.kernels import hitting_sets as kernel
+from holdfast.core.rows.kernels.masks import (
     Masks,
     full_mask,
     mask_of,

@@ -12,8 +12,8 @@ import xxhash
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.kernels import encode
-from holdfast.kernels import identity as kernel
+from holdfast.core.rows.kernels import encode
+from holdfast.inclusions.kernels import identities as kernel
 from reference import encode as encode_reference
 from reference import identity as reference
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.kernels import masks as kernel
+from holdfast.core.rows.kernels import masks as kernel
 from reference import hitting_sets as reference
 
 WIDTHS = (5, 64, 65, 130, 192)

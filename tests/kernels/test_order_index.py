@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.kernels import order_index
-from holdfast.kernels.order_index import Hits, OrderIndex
+from holdfast.core.rows.kernels import order_index
+from holdfast.core.rows.kernels.order_index import Hits, OrderIndex
 from reference import order_index as reference
 
 SIGNS = reference.OPERATORS

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.kernels import encode, pairs
-from holdfast.kernels.masks import positions_of
+from holdfast.core.evidence.kernels import pairs
+from holdfast.core.rows.kernels import encode
+from holdfast.core.rows.kernels.masks import positions_of
 from reference import pairs as reference
 
 WIDTHS = (1, 2, 5, 63, 64, 65, 130)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from holdfast.kernels import partitions
-from holdfast.kernels.masks import mask_of, n_words_for, positions_of
-from holdfast.kernels.pairs import WITNESSES
+from holdfast.core.evidence.kernels import partitions
+from holdfast.core.evidence.kernels.pairs import WITNESSES
+from holdfast.core.rows.kernels.masks import mask_of, n_words_for, positions_of
 from reference import partitions as reference
 
 NULL = 2**64 - 1

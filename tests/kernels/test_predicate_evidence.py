@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.kernels import predicate_evidence as kernel
+from holdfast.core.evidence.kernels import predicate_evidence as kernel
 from reference import predicate_evidence as reference
 
 Rows = list[list[int | None]]

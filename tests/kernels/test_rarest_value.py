@@ -12,7 +12,7 @@ import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from holdfast.kernels import rarest_value
+from holdfast.lakes.kernels import rarest_value
 from reference import value_index as reference
 from reference.value_index import Column, Value
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.kernels import records as kernel
+from holdfast.core.sources.kernels import records as kernel
 from reference.records import record_ends
 
 kernel.warm_up()  # compiling takes a second, more than one example may

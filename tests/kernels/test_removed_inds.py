@@ -9,7 +9,7 @@ import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from holdfast.kernels import removed_inds
+from holdfast.lakes.kernels import removed_inds
 from reference import value_index as reference
 from reference.value_index import Column, Value
 

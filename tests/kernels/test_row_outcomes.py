@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.kernels import row_outcomes as kernel
-from holdfast.kernels.encode import float_codes, int_codes
+from holdfast.core.rows.kernels.encode import float_codes, int_codes
+from holdfast.denial.kernels import row_outcomes as kernel
 from reference import row_outcomes as reference
 
 

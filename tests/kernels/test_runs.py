@@ -10,8 +10,8 @@ import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from holdfast.kernels import runs
-from holdfast.kernels.runs import Entries
+from holdfast.inclusions.kernels import sorted_runs as runs
+from holdfast.inclusions.kernels.sorted_runs import Entries
 from reference import runs as reference
 from reference.runs import Entry, Value
 

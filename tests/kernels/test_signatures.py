@@ -11,9 +11,9 @@ from hypothesis import assume, event, example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from holdfast.kernels import signatures as kernel
-from holdfast.kernels import value_sets
-from holdfast.kernels.signatures import BLOCK, WORDS
+from holdfast.lakes.kernels import signatures as kernel
+from holdfast.lakes.kernels import value_sets
+from holdfast.lakes.kernels.signatures import BLOCK, WORDS
 from reference import signatures as reference
 from reference.signatures import Value
 

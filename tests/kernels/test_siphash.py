@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.kernels import siphash as kernel
-from holdfast.storage.siphash import siphash as of_one
+from holdfast.core.rows.kernels import siphash as kernel
+from holdfast.core.store.plain_siphash import siphash as of_one
 from reference.siphash import siphash as reference
 
 KEY = int.from_bytes(bytes(range(8)), "little"), int.from_bytes(bytes(range(8, 16)), "little")

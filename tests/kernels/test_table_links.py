@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.kernels import table_links
-from holdfast.kernels.table_links import Links
+from holdfast.lakes.kernels import table_links
+from holdfast.lakes.kernels.table_links import Links
 from reference import table_links as reference
 from reference.table_links import Inclusion, Link, Side
 

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.kernels import encode, tuples
+from holdfast.core.rows.kernels import encode
+from holdfast.inclusions.kernels import tuple_lookup as tuples
 from reference import tuples as reference
 
 N_VALUES = 3

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from holdfast.kernels import value_index
+from holdfast.lakes.kernels import value_index
 from reference import value_index as reference
 from reference.value_index import Entry, Value
 

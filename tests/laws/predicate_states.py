@@ -1,4 +1,4 @@
-"""Evidence and cover of denial constraints for the laws, changed as `discovery/dc_witnessed.py` does it."""
+"""Evidence and cover of denial constraints for the laws, changed as `denial/dc_witnessed.py` does it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.discovery.dcs import kernel_space, n_words_of
-from holdfast.kernels.pairs import WITNESSES
-from holdfast.model.predicate import Group, PredicateSpace
-from holdfast.state.dc_cover import DcCover
-from holdfast.state.dc_evidence import DcEvidence
+from holdfast.core.evidence.dc_evidence import DcEvidence
+from holdfast.core.evidence.kernels.pairs import WITNESSES
+from holdfast.core.words.predicate import Group, PredicateSpace
+from holdfast.denial.dc_cover import DcCover
+from holdfast.denial.dc_state import kernel_space, n_words_of
 from reference.keys import Row
 
 Rows = Mapping[int, Row]

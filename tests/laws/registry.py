@@ -15,20 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.kernels import clusters as cluster_kernels
-from holdfast.kernels import runs
-from holdfast.kernels.clusters import Clusters
-from holdfast.kernels.masks import mask_of, maximal_masks, n_words_for, positions_of
-from holdfast.kernels.pairs import WITNESSES
-from holdfast.state.counted import CountedEvidence
-from holdfast.state.cover import Cover
-from holdfast.state.dc_cover import DcCover
-from holdfast.state.dc_evidence import DcEvidence
-from holdfast.state.evidence import WitnessedEvidence
-from holdfast.state.fd_cover import FdCover, Relevant
-from holdfast.state.fd_evidence import FdEvidence
-from holdfast.state.pair_counts import PairCounts
-from holdfast.state.row_rules import RowCounts
+from holdfast.core.cover.cover import Cover
+from holdfast.core.evidence.counted import CountedEvidence
+from holdfast.core.evidence.dc_evidence import DcEvidence
+from holdfast.core.evidence.kernels.pairs import WITNESSES
+from holdfast.core.evidence.witnessed import WitnessedEvidence
+from holdfast.core.rows.kernels.masks import mask_of, maximal_masks, n_words_for, positions_of
+from holdfast.denial.dc_cover import DcCover
+from holdfast.denial.row_counts import RowCounts
+from holdfast.functional.fd_cover import FdCover, Relevant
+from holdfast.functional.fd_evidence import FdEvidence
+from holdfast.inclusions.kernels import clusters as cluster_kernels
+from holdfast.inclusions.kernels import sorted_runs as runs
+from holdfast.inclusions.kernels.clusters import Clusters
+from holdfast.inclusions.pair_counts import PairCounts
 from laws import predicate_states, row_counts
 from reference import clusters as cluster_reference
 from reference.inds import comparable
@@ -96,7 +96,7 @@ def _evidence_grown(
 def _evidence_shrunk(
     state: WitnessedEvidence, left: Rows, gone: Rows, n_columns: int, nulls: str
 ) -> WitnessedEvidence:
-    """Dead witnesses go; what has none left is looked up again, as `discovery/keys.py` does."""
+    """Dead witnesses go; what has none left is looked up again, as `functional/keys.py` does."""
     after, _ = state.without_rows(np.array(sorted(gone), dtype=np.int64))
     known = sets_of(state.masks)
     again = {s: p for s, p in pairs_of(left, nulls).items() if s in known}
@@ -195,7 +195,7 @@ def _fd_evidence_grown(state: FdEvidence, old: Rows, new: Rows, n_columns: int, 
 
 
 def _fd_evidence_shrunk(state: FdEvidence, left: Rows, gone: Rows, n_columns: int, nulls: str) -> FdEvidence:
-    """Dead witnesses go; what has none left is looked up again, as `discovery/fd_witnessed.py` does."""
+    """Dead witnesses go; what has none left is looked up again, as `functional/fd_witnessed.py` does."""
     after, _, _ = state.without_rows(np.array(sorted(gone), dtype=np.int64))
     known = sets_of(state.masks)
     again = {s: p for s, p in pairs_of(left, nulls).items() if s in known}

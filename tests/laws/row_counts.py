@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.state.row_rules import RowCounts
+from holdfast.denial.row_counts import RowCounts
 from reference import row_outcomes as reference
 
 Rows = Mapping[int, Sequence[Any]]

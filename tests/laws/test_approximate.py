@@ -10,10 +10,10 @@ import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from holdfast.kernels.masks import mask_of, n_words_for, popcounts, positions_of
-from holdfast.state import approximate as module
-from holdfast.state.approximate import ApproximateCover, allowed_pairs, approximate_cover
-from holdfast.state.counted import CountedEvidence
+from holdfast.core.cover import approximate as module
+from holdfast.core.cover.approximate import ApproximateCover, allowed_pairs, approximate_cover
+from holdfast.core.evidence.counted import CountedEvidence
+from holdfast.core.rows.kernels.masks import mask_of, n_words_for, popcounts, positions_of
 from laws.registry import pairs_of
 from reference import agree_index as reference
 from reference.keys import Combination, Row, minimal_uniques

@@ -10,10 +10,10 @@ import numpy as np
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from holdfast.kernels.dc_hitting_sets import Space, minimal_dcs
-from holdfast.kernels.masks import mask_of, n_words_for, positions_of
-from holdfast.state.approximate_dcs import ApproximateDcs, allowed_ordered_pairs, approximate_dcs
-from holdfast.state.counted import CountedEvidence
+from holdfast.core.cover.kernels.dc_hitting_sets import Space, minimal_dcs
+from holdfast.core.evidence.counted import CountedEvidence
+from holdfast.core.rows.kernels.masks import mask_of, n_words_for, positions_of
+from holdfast.denial.approximate_dcs import ApproximateDcs, allowed_ordered_pairs, approximate_dcs
 from reference.approximate_dcs import within
 from reference.dc_hitting_sets import OPERATORS, Dc, Predicates
 from reference.predicate_evidence import holds

@@ -17,18 +17,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.discovery.composites import Composite, Composites, CompositeStep, TableRows, maintain
-from holdfast.model.dependency import Side
-from holdfast.model.schema import Column, Nulls, Schema, Type
-from holdfast.pipeline import relation, tuple_tasks
-from holdfast.pipeline.engine import Engine
-from holdfast.pipeline.relation import Relation
-from holdfast.storage import codes
-from holdfast.storage import composites as stored
-from holdfast.storage.arrow_types import arrow_schema
-from holdfast.storage.format import create_marker, text_key
-from holdfast.storage.segments import encode_rows, open_segment, write_segment
-from holdfast.storage.tables import SegmentRef
+from holdfast.core.engine.engine import Engine
+from holdfast.core.rows import codes, relation
+from holdfast.core.rows.relation import Relation
+from holdfast.core.rows.segments import encode_rows, open_segment, write_segment
+from holdfast.core.rows.table_state import SegmentRef
+from holdfast.core.sources.arrow_types import arrow_schema
+from holdfast.core.store.format import create_marker, text_key
+from holdfast.core.words.dependency import Side
+from holdfast.core.words.schema import Column, Nulls, Schema, Type
+from holdfast.inclusions import composite_state as stored
+from holdfast.inclusions import tuple_tasks
+from holdfast.inclusions.composites import Composite, Composites, CompositeStep, TableRows, maintain
 from reference import inds as oracle
 from reference import keys as key_oracle
 

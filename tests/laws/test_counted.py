@@ -9,9 +9,9 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from holdfast.kernels.masks import mask_of, n_words_for, positions_of
-from holdfast.state import counted as module
-from holdfast.state.counted import CountedEvidence
+from holdfast.core.evidence import counted as module
+from holdfast.core.evidence.counted import CountedEvidence
+from holdfast.core.rows.kernels.masks import mask_of, n_words_for, positions_of
 from laws.registry import pairs_of
 from reference import agree_index as reference
 from reference.keys import Combination

@@ -6,11 +6,11 @@ import importlib
 import inspect
 import pkgutil
 
+import holdfast.state
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import holdfast.state
 from laws.registry import STATES, StateType
 from strategies import shapes
 

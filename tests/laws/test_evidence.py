@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.kernels.masks import n_words_for
-from holdfast.kernels.pairs import WITNESSES
-from holdfast.state import evidence as module
-from holdfast.state.evidence import WitnessedEvidence
+from holdfast.core.evidence import witnessed as module
+from holdfast.core.evidence.kernels.pairs import WITNESSES
+from holdfast.core.evidence.witnessed import WitnessedEvidence
+from holdfast.core.rows.kernels.masks import n_words_for
 from laws.registry import Pairs, arrays_of, sets_of
 from reference.hitting_sets import maximal
 from reference.keys import Combination

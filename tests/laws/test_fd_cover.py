@@ -10,15 +10,15 @@ import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from holdfast.discovery.fd_counted import tried_cover
-from holdfast.kernels.fd_masks import breaks, maximal_for
-from holdfast.kernels.masks import full_mask, mask_of, n_words_for, positions_of
-from holdfast.kernels.pairs import WITNESSES
-from holdfast.state import cover as cover_module
-from holdfast.state import fd_cover, fd_evidence
-from holdfast.state.counted import CountedEvidence
-from holdfast.state.fd_cover import FdCover, Relevant, by_lhs, has_column, keyed
-from holdfast.state.fd_evidence import FdEvidence
+from holdfast.core.cover import cover as cover_module
+from holdfast.core.evidence.counted import CountedEvidence
+from holdfast.core.evidence.kernels.fd_masks import breaks, maximal_for
+from holdfast.core.evidence.kernels.pairs import WITNESSES
+from holdfast.core.rows.kernels.masks import full_mask, mask_of, n_words_for, positions_of
+from holdfast.functional import fd_cover, fd_evidence
+from holdfast.functional.fd_counted import tried_cover
+from holdfast.functional.fd_cover import FdCover, Relevant, by_lhs, has_column, keyed
+from holdfast.functional.fd_evidence import FdEvidence
 from laws.registry import arrays_of, pairs_of, sets_of
 from laws.test_cover import masks
 from reference import fds as oracle

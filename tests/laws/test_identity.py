@@ -14,12 +14,12 @@ import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from holdfast.kernels import encode
-from holdfast.model.schema import Type
-from holdfast.pipeline.sources import texts as csv_texts
-from holdfast.storage import codes
-from holdfast.storage.arrow_types import arrow_type
-from holdfast.storage.identity import codes_of, domain, identities
+from holdfast.core.rows import codes
+from holdfast.core.rows.kernels import encode
+from holdfast.core.sources import type_rule as csv_texts
+from holdfast.core.sources.arrow_types import arrow_type
+from holdfast.core.words.schema import Type
+from holdfast.inclusions.identity import codes_of, domain, identities
 from reference.identity import DIGITS, KEY, Day, Point, Value, identity, same
 
 EXACT = Context(prec=90)

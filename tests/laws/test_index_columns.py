@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.discovery.index_columns import (
+from holdfast.core.rows.index_columns import (
     NEARLY_BEST,
     SHORT_LIST,
     additional_columns,
     choose_index_columns,
     covering_columns,
 )
-from holdfast.kernels.masks import mask_of, n_words_for
-from holdfast.pipeline.relation import probes_for
+from holdfast.core.rows.kernels.masks import mask_of, n_words_for
+from holdfast.core.rows.relation import probes_for
 from reference.keys import Combination
 
 A, B, C, D = range(4)

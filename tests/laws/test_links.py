@@ -8,9 +8,9 @@ from math import exp, isclose
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.discovery.links import ColumnFacts, Linkage, rank_links
-from holdfast.discovery.name_similarity import Names
-from holdfast.model.dependency import Ind, Side
+from holdfast.core.words.dependency import Ind, Side
+from holdfast.inclusions.links.name_similarity import Names
+from holdfast.inclusions.links.scored import ColumnFacts, Linkage, rank_links
 
 TABLES = ("customers", "order_lines", "t1", "_")
 COLUMNS = ("id", "customer_id", "parent_id", "c1", "qty", "", "Größe", "_2", "x_name")

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from holdfast.state.pair_counts import PairCounts, by_left, pair_ids
+from holdfast.inclusions.pair_counts import PairCounts, by_left, pair_ids
 from laws.registry import STATES, frequencies_of
 from reference import inds as oracle
 from strategies import Filled, filled

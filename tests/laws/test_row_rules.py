@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.state.row_rules import OPERATORS, SATISFYING, RowCounts
+from holdfast.denial.row_counts import OPERATORS, SATISFYING, RowCounts
 from laws import row_counts
 from reference import row_outcomes as reference
 from strategies import shapes

@@ -18,11 +18,8 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 import holdfast
-from holdfast.model.schema import Column, Schema
-from holdfast.storage import codes
-from holdfast.storage.arrow_types import arrow_schema, type_of
-from holdfast.storage.format import create_marker, text_key
-from holdfast.storage.segments import (
+from holdfast.core.rows import codes
+from holdfast.core.rows.segments import (
     CodeCollisionError,
     Segment,
     encode_rows,
@@ -32,6 +29,9 @@ from holdfast.storage.segments import (
     write_index,
     write_segment,
 )
+from holdfast.core.sources.arrow_types import arrow_schema, type_of
+from holdfast.core.store.format import create_marker, text_key
+from holdfast.core.words.schema import Column, Schema
 from reference import encode as reference
 from reference import keys as oracle
 from reference.keys import Row, canonical_row

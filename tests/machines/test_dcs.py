@@ -24,13 +24,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
 import holdfast
-from holdfast.discovery import counted_files, dc_plan, dc_witnessed
-from holdfast.kernels import approximate_dcs, dc_hitting_sets, dc_repairs
-from holdfast.model.change import Change, DependencyChange
-from holdfast.model.predicate import Dc
-from holdfast.model.row_rule import RowRule
-from holdfast.pipeline import comparison, dc_probe, relation
-from holdfast.state import counted, evidence
+from holdfast.core.cover.kernels import dc_hitting_sets, dc_repairs
+from holdfast.core.cover.kernels import hitting_sets_within as approximate_dcs
+from holdfast.core.evidence import comparison, counted, counted_files
+from holdfast.core.evidence import probe as dc_probe
+from holdfast.core.evidence import witnessed as evidence
+from holdfast.core.rows import relation
+from holdfast.core.words.change import Change, DependencyChange
+from holdfast.core.words.predicate import Dc
+from holdfast.core.words.row_rule import RowRule
+from holdfast.denial import dc_witnessed
+from holdfast.denial.access import plan as dc_plan
 from machines.test_fds import COUNTED, EVENTS, TABLES, Fds
 from machines.test_keys import QUIET
 from reference import dcs as oracle

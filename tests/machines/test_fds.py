@@ -20,14 +20,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
-from holdfast import fd_reading
-from holdfast.discovery import counted_files, fd_counted, fd_witnessed
+from holdfast.core.cover import approximate, cover
+from holdfast.core.evidence import comparison, counted, counted_files, fd_validation
+from holdfast.core.evidence import witnessed as evidence
+from holdfast.core.evidence.kernels import agree_index, fd_partitions
+from holdfast.core.rows import relation
+from holdfast.core.words.change import Change, DependencyChange, Pair
+from holdfast.core.words.dependency import Fd
 from holdfast.errors import HoldfastError
-from holdfast.kernels import agree_index, fd_partitions
-from holdfast.model.change import Change, DependencyChange, Pair
-from holdfast.model.dependency import Fd
-from holdfast.pipeline import comparison, fd_validation, relation
-from holdfast.state import approximate, counted, cover, evidence, fd_cover, fd_evidence
+from holdfast.functional import fd_counted, fd_cover, fd_evidence, fd_reading, fd_witnessed
 from machines.test_keys import QUIET, Keys
 from reference import fds as oracle
 from reference import keys as key_oracle

@@ -33,14 +33,13 @@ from hypothesis.stateful import (
 )
 
 import holdfast
-from holdfast.discovery import inds
-from holdfast.discovery.report import plain
+from holdfast.core.cover.news import plain
+from holdfast.core.rows import codes, relation
+from holdfast.core.words.change import Change, DependencyChange
+from holdfast.core.words.dependency import Dependency, Ind, Ucc
 from holdfast.errors import AbsentRowError, AmbiguousRowError, HoldfastError
-from holdfast.model.change import Change, DependencyChange
-from holdfast.model.dependency import Dependency, Ind, Ucc
-from holdfast.pipeline import relation
-from holdfast.pipeline import values as generator
-from holdfast.storage import codes
+from holdfast.inclusions import inds
+from holdfast.inclusions import values as generator
 from reference import inds as oracle
 from reference import keys as key_oracle
 from reference.keys import Row, canonical_row

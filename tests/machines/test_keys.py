@@ -28,11 +28,10 @@ from hypothesis.stateful import (
 )
 
 import holdfast
-from holdfast.discovery.report import plain
+from holdfast.core.cover.news import plain
+from holdfast.core.rows import codes, relation
+from holdfast.core.words.change import Change, Pair
 from holdfast.errors import AbsentRowError, AmbiguousRowError, HoldfastError
-from holdfast.model.change import Change, Pair
-from holdfast.pipeline import relation
-from holdfast.storage import codes
 from reference import keys as oracle
 from reference.keys import Row, canonical_row
 from strategies import VARIED, Shape, batches, varied_shapes

@@ -29,10 +29,22 @@ from hypothesis.stateful import (
 )
 
 import holdfast
-from holdfast.discovery import lake as discovery
 from holdfast.errors import UnknownTableError, UsageError
-from holdfast.model.lake import LakeChange
-from holdfast.pipeline import lake_graph, lake_index, lake_match, lake_propose, lake_read
+from holdfast.lakes import (
+    index as lake_index,
+)
+from holdfast.lakes import linker as discovery
+from holdfast.lakes import (
+    match as lake_match,
+)
+from holdfast.lakes import (
+    propose as lake_propose,
+)
+from holdfast.lakes import (
+    read_task as lake_read,
+)
+from holdfast.lakes.answers import LakeChange
+from holdfast.lakes.graph import drawing as lake_graph
 from lake_tables import (
     POOLS,
     Matching,

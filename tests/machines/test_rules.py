@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
 import holdfast
+from holdfast.core.rows import relation
+from holdfast.core.words.change import Change, Pin
+from holdfast.denial import violations as rules
+from holdfast.denial.kernels import rule_violations
 from holdfast.errors import UsageError
-from holdfast.kernels import rule_violations
-from holdfast.model.change import Change, Pin
-from holdfast.pipeline import relation, rules
 from machines.test_dcs import Rule, dc_shapes, rule_text, same_rule, written_rules
 from machines.test_keys import QUIET, TABLE, Keys
 from reference import dcs as oracle

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.pipeline.engine import Task, import_task, task_name
-from holdfast.storage.files import NewFile
+from holdfast.core.engine.engine import Task, import_task, task_name
+from holdfast.core.store.files import NewFile
 
 Payload = dict[str, Any]
 Event = tuple[str, str, bool]  # "open" or "map", the path, whether the file was made by it

@@ -11,15 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.model.schema import Type
-from holdfast.pipeline.sources.texts import (
-    best_type,
-    candidates,
-    decode,
-    encode,
-    first_unfit,
-    spelling_of,
-)
+from holdfast.core.sources.type_rule import best_type, candidates, decode, encode, first_unfit, spelling_of
+from holdfast.core.words.schema import Type
 
 
 def column(*texts: str | None) -> pa.ChunkedArray:

@@ -12,8 +12,8 @@ import pytest
 
 import holdfast
 from holdfast import Change, Workspace
-from holdfast.discovery import dc_witnessed
-from holdfast.model.predicate import Dc
+from holdfast.core.words.predicate import Dc
+from holdfast.denial import dc_witnessed
 from pipeline.test_engines_agree import generated, written
 from reference.dcs import Space
 

@@ -14,11 +14,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from holdfast.core.engine import session
+from holdfast.core.engine.engine import Engine, Where, echo, stage_partition, task_name
+from holdfast.core.engine.session import available_cores
+from holdfast.core.store.files import FileRef
 from holdfast.errors import AbsentRowError, EngineError, SourceError, UsageError, WorkspaceError
-from holdfast.pipeline import session
-from holdfast.pipeline.engine import Engine, Where, echo, stage_partition, task_name
-from holdfast.pipeline.session import available_cores
-from holdfast.storage.files import FileRef
 from pipeline import task_functions as tasks
 
 EVERYWHERE = pytest.mark.parametrize("where", ["inline", "spark"])
@@ -194,7 +194,7 @@ def test_executors_that_do_not_see_the_workspace(
     spark: SparkSession, tmp_path: Path, elsewhere: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unseen = FileRef("staging/a/nonce", 32, "0" * 16)
-    monkeypatch.setattr("holdfast.pipeline.engine.write_file", lambda *_: unseen)
+    monkeypatch.setattr("holdfast.core.engine.engine.write_file", lambda *_: unseen)
     engine = Engine(spark, "spark", root=tmp_path)
     attempts = (
         lambda: engine.run(echo, [{}], where="spark"),

@@ -15,17 +15,17 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from holdfast.kernels.masks import mask_of, positions_of
-from holdfast.kernels.pairs import WITNESSES
-from holdfast.model.schema import Column, Schema
-from holdfast.pipeline import fd_validation, relation
-from holdfast.pipeline.engine import Engine
-from holdfast.pipeline.fd_validation import column_identities
-from holdfast.pipeline.relation import Relation
-from holdfast.storage import codes
-from holdfast.storage.arrow_types import arrow_schema, type_of
-from holdfast.storage.format import create_marker, text_key
-from holdfast.storage.segments import encode_rows, open_segment, write_segment
+from holdfast.core.engine.engine import Engine
+from holdfast.core.evidence import fd_validation
+from holdfast.core.evidence.fd_validation import column_identities
+from holdfast.core.evidence.kernels.pairs import WITNESSES
+from holdfast.core.rows import codes, relation
+from holdfast.core.rows.kernels.masks import mask_of, positions_of
+from holdfast.core.rows.relation import Relation
+from holdfast.core.rows.segments import encode_rows, open_segment, write_segment
+from holdfast.core.sources.arrow_types import arrow_schema, type_of
+from holdfast.core.store.format import create_marker, text_key
+from holdfast.core.words.schema import Column, Schema
 from reference import fd_partitions as reference
 from reference.keys import Row, canonical_row
 from strategies import Shape, shapes

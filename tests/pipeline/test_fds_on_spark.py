@@ -12,7 +12,7 @@ import pytest
 
 import holdfast
 from holdfast import Change, Workspace
-from holdfast.model.dependency import Fd
+from holdfast.core.words.dependency import Fd
 from pipeline.test_engines_agree import generated, written
 from reference import fds as oracle
 

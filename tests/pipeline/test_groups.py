@@ -14,17 +14,17 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from holdfast.kernels.masks import mask_of, n_words_for
-from holdfast.model.schema import Column, Schema
-from holdfast.pipeline import group_tasks
-from holdfast.pipeline import groups as measured
-from holdfast.pipeline.engine import Engine
-from holdfast.pipeline.groups import FdMeasures, column_statistics, measure_fds, violating_groups
-from holdfast.pipeline.relation import Relation
-from holdfast.storage import codes
-from holdfast.storage.arrow_types import arrow_schema, type_of
-from holdfast.storage.format import create_marker, text_key
-from holdfast.storage.segments import encode_rows, open_segment, write_segment
+from holdfast.core.engine.engine import Engine
+from holdfast.core.evidence import group_tasks
+from holdfast.core.evidence import groups as measured
+from holdfast.core.evidence.groups import FdMeasures, column_statistics, measure_fds, violating_groups
+from holdfast.core.rows import codes
+from holdfast.core.rows.kernels.masks import mask_of, n_words_for
+from holdfast.core.rows.relation import Relation
+from holdfast.core.rows.segments import encode_rows, open_segment, write_segment
+from holdfast.core.sources.arrow_types import arrow_schema, type_of
+from holdfast.core.store.format import create_marker, text_key
+from holdfast.core.words.schema import Column, Schema
 from reference import groups as reference
 from reference.keys import Row, canonical_row
 from strategies import Shape, shapes

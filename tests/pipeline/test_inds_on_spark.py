@@ -13,7 +13,7 @@ import pytest
 
 import holdfast
 from holdfast import Change, Workspace
-from holdfast.model.dependency import Ind
+from holdfast.core.words.dependency import Ind
 from pipeline.test_engines_agree import written
 from reference import inds as oracle
 

@@ -23,7 +23,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import SourceError, UsageError
-from holdfast.pipeline.lake_files import (
+from holdfast.lakes.files import (
     BadFile,
     LakeReadOptions,
     RawTable,
@@ -325,7 +325,7 @@ def test_large_cells_and_wide_tables(tmp_path: Path) -> None:
 
 @given(st.lists(st.lists(st.sampled_from(["", "x", "y"]), max_size=3), max_size=12))
 def test_rows_of_any_length_in_chunks(rows: list[list[str]]) -> None:
-    from holdfast.pipeline.lake_files import delimited
+    from holdfast.lakes.files import delimited
 
     kept = [row for row in rows if row]
     expected = [list(column) for column in itertools.zip_longest(*kept)]
@@ -466,7 +466,7 @@ def test_json_lines_in_other_encodings(tmp_path: Path, encoding: str, unit_bytes
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=20), st.integers(1, 80), st.booleans())
 def test_line_numbers_of_parts(lengths: list[int], unit_bytes: int, last_end: bool) -> None:
     """Lines of any length, empty ones too: each is in one part, under its own number."""
-    from holdfast.pipeline.lake_files import plan
+    from holdfast.lakes.files import units as plan
 
     lines = ["" if n == 0 else '{"rows": [["' + "x" * n + '"]]}' for n in lengths]
     content = "\n".join(lines) + ("\n" if last_end else "")
@@ -895,7 +895,7 @@ def test_truncated_gzip(tmp_path: Path) -> None:
 
 
 def test_large_members_are_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from holdfast.pipeline.lake_files import archives
+    from holdfast.lakes.files import archives
 
     members = {
         "t.jsonl": b'{"rows": [["x"]]}\n' * 3,
@@ -973,7 +973,7 @@ def test_units_hold_every_file_once(sizes: list[int], unit_bytes: int, packed: b
 
 
 def test_units_of_tiny_files_are_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from holdfast.pipeline.lake_files import plan
+    from holdfast.lakes.files import units as plan
 
     monkeypatch.setattr(plan, "MOST_FILES", 4)
     for i in range(10):

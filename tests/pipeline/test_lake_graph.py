@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.pipeline import lake_graph
-from holdfast.pipeline.engine import Engine
-from holdfast.storage.files import FileRef, new_file
-from holdfast.storage.lake import LINKS_SCHEMA, GraphRef, open_array, read_parquet
+from holdfast.core.engine.engine import Engine
+from holdfast.core.store.files import FileRef, new_file
+from holdfast.lakes.graph import drawing as lake_graph
+from holdfast.lakes.state import LINKS_SCHEMA, GraphRef, open_array, read_parquet
 from reference import graph as reference
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ LINK = """
 import holdfast
 from holdfast.discovery import lake as discovery
 from holdfast.pipeline import lake_index
-from holdfast.pipeline.engine import Engine
+from holdfast.core.engine.engine import Engine
 from pipeline import task_attempts
 
 workspace, source, mode = sys.argv[1:]
@@ -40,7 +40,7 @@ if mode == "flaky":
     run = Engine.run
 
     def losing(engine, function, payloads, **how):
-        if function.__module__ == "holdfast.pipeline.lake_graph":
+        if function.__module__ == "holdfast.lakes.graph.drawing":
             return run(engine, function, payloads, **how)
         return run(engine, task_attempts.answer_lost, task_attempts.wrapped(function, payloads), **how)
 

@@ -11,10 +11,12 @@ import pytest
 
 import holdfast
 from holdfast import Workspace
-from holdfast.discovery import lake as discovery
-from holdfast.model.lake import LakeChange
-from holdfast.pipeline import lake_index, lake_read, session
-from holdfast.pipeline.engine import Engine
+from holdfast.core.engine import session
+from holdfast.core.engine.engine import Engine
+from holdfast.lakes import index as lake_index
+from holdfast.lakes import linker as discovery
+from holdfast.lakes import read_task as lake_read
+from holdfast.lakes.answers import LakeChange
 from lake_tables import (
     chain,
     equal,

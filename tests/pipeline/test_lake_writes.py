@@ -12,10 +12,10 @@ import pytest
 
 import holdfast
 from holdfast import Workspace
-from holdfast.discovery import lake as discovery
-from holdfast.pipeline import lake_index
-from holdfast.pipeline.engine import Engine
-from holdfast.storage.lake import LakeState
+from holdfast.core.engine.engine import Engine
+from holdfast.lakes import index as lake_index
+from holdfast.lakes import linker as discovery
+from holdfast.lakes.state import LakeState
 from lake_tables import one_column, write_json_lines
 from pipeline import task_attempts
 from pipeline.test_lake_on_spark import groups_of, shared_of, some_tables

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import holdfast
 from holdfast.errors import AbsentRowError, DamagedFileError, EngineError
-from holdfast.pipeline.engine import Engine
-from holdfast.pipeline.session import start_session
+from holdfast.core.engine.engine import Engine
+from holdfast.core.engine.session import start_session
 from pipeline import task_functions as tasks
 
 folder = Path(sys.argv[1])

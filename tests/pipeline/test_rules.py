@@ -15,18 +15,18 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from holdfast.kernels import rule_violations
-from holdfast.kernels.order_index import EQ, GE, GT, LE, LT, NE
-from holdfast.model.schema import Column, Schema
-from holdfast.pipeline import rules as module
-from holdfast.pipeline.engine import Engine
-from holdfast.pipeline.relation import Relation
-from holdfast.pipeline.rules import SAMPLES, Found, Rule, changed, verify, wanted_indexes
-from holdfast.storage import codes
-from holdfast.storage.arrow_types import arrow_schema, type_of
-from holdfast.storage.format import create_marker, text_key
-from holdfast.storage.segments import encode_rows, open_segment, write_segment
-from holdfast.storage.tables import SegmentRef
+from holdfast.core.engine.engine import Engine
+from holdfast.core.rows import codes
+from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE
+from holdfast.core.rows.relation import Relation
+from holdfast.core.rows.segments import encode_rows, open_segment, write_segment
+from holdfast.core.rows.table_state import SegmentRef
+from holdfast.core.sources.arrow_types import arrow_schema, type_of
+from holdfast.core.store.format import create_marker, text_key
+from holdfast.core.words.schema import Column, Schema
+from holdfast.denial import violations as module
+from holdfast.denial.kernels import rule_violations
+from holdfast.denial.violations import SAMPLES, Found, Rule, changed, verify, wanted_indexes
 from reference import rule_violations as reference
 from reference.keys import canonical
 from strategies import TYPES

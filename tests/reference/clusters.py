@@ -1,4 +1,4 @@
-"""Attribute clusters and pair counts in plain Python: the slow reference of kernels/clusters.py.
+"""Attribute clusters and pair counts in plain Python: the slow reference of inclusions/kernels/clusters.py.
 
 A cluster is (columns, size, rows): a sorted tuple of columns, the number of values that occur in just
 these, and for each column the rows that carry them. A value's frequencies are a dict {column: count}.

@@ -1,4 +1,4 @@
-"""Codes and dictionaries in plain Python: the slow reference of kernels/encode.py."""
+"""Codes and dictionaries in plain Python: the slow reference of core/rows/kernels/encode.py."""
 
 from __future__ import annotations
 

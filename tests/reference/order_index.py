@@ -1,4 +1,4 @@
-"""Order indexes in plain Python: the slow reference of kernels/order_index.py.
+"""Order indexes in plain Python: the slow reference of core/rows/kernels/order_index.py.
 
 Operators are their signs. Codes are ints, 0 is NULL; probes are half ranks: 2 * code, odd between codes.
 An index is a list of chains, a chain a list of nodes ((a, b), rows).

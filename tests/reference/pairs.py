@@ -1,4 +1,4 @@
-"""Evidence of pairs in plain Python: the slow reference of kernels/pairs.py.
+"""Evidence of pairs in plain Python: the slow reference of core/evidence/kernels/pairs.py.
 
 Masks are Python ints; evidence is a dict from mask to pairs, both in the order in which they were met.
 """

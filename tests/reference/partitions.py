@@ -1,4 +1,4 @@
-"""Clusters and uniqueness in plain Python: the slow reference of kernels/partitions.py."""
+"""Clusters and uniqueness in plain Python: the slow reference of core/evidence/kernels/partitions.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Violations of a rule in plain Python: the slow reference of kernels/rule_violations.py.
+"""Violations of a rule in plain Python: the slow reference of denial/kernels/rule_violations.py.
 
 By value a rule is a list of (left column, op, right column), a row a sequence of values, None is NULL. By
 code the left side is a half rank, the right side a code, and 0 is NULL.

@@ -1,5 +1,5 @@
-"""Bloom signatures, proposers and the validator in plain Python: the slow reference of kernels/signatures.py
-and kernels/value_sets.py.
+"""Bloom signatures, proposers and the validator in plain Python: the slow reference of lakes/kernels/signatures.py
+and lakes/kernels/value_sets.py.
 
 A value is its (h1, h2), a column a set of values, a signature a big int. A pair is tested by looking at it.
 """
@@ -14,7 +14,7 @@ _ALL = 2**64 - 1
 
 
 def mixed(x: int) -> int:
-    """The finaliser of kernels/encode.py.
+    """The finaliser of core/rows/kernels/encode.py.
 
     >>> mixed(0), hex(mixed(1))
     (0, '0x4179b061e0c0e0d0')

@@ -1,4 +1,4 @@
-"""Links between tables in plain Python: the slow reference of kernels/table_links.py.
+"""Links between tables in plain Python: the slow reference of lakes/kernels/table_links.py.
 
 An inclusion is (dependent column, referenced column, shared values); a side lists for each of its columns
 (size, share, table), the share being how distinctive the dependent ones are, how unique the referenced ones.

@@ -18,10 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 import xxhash
 
-from holdfast.errors import DamagedFileError, WorkspaceError
-from holdfast.storage import files
-from holdfast.storage.bundle import write_bundle
-from holdfast.storage.files import (
+from holdfast.core.store import files
+from holdfast.core.store.bundle import write_bundle
+from holdfast.core.store.files import (
     FileRef,
     check_file,
     new_file,
@@ -30,7 +29,8 @@ from holdfast.storage.files import (
     unique_name,
     write_file,
 )
-from holdfast.storage.lake import write_array
+from holdfast.errors import DamagedFileError, WorkspaceError
+from holdfast.lakes.state import write_array
 
 LARGE = bytes(range(256)) * 8192  # 2 MiB: hashed through a memory map
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.core.store.format import FORMAT, MARKER, OLDEST, check_marker, create_marker, text_key
 from holdfast.errors import DamagedFileError, StateFormatError, WorkspaceError
-from holdfast.storage.format import FORMAT, MARKER, OLDEST, check_marker, create_marker, text_key
 
 CREATOR = """
 import sys
 from pathlib import Path
-from holdfast.storage.format import create_marker
+from holdfast.core.store.format import create_marker
 print("ready", flush=True)
 sys.stdin.readline()
 print(create_marker(Path(sys.argv[1])))

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast
+from holdfast.core.store.files import FileRef, check_file, new_file, unique_name
+from holdfast.core.store.format import text_key
 from holdfast.errors import DamagedFileError
-from holdfast.storage.files import FileRef, check_file, new_file, unique_name
-from holdfast.storage.format import text_key
-from holdfast.storage.lake import (
+from holdfast.lakes.state import (
     COLUMNS_SCHEMA,
     FILTERS,
     INDS_SCHEMA,

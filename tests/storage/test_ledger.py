@@ -27,11 +27,11 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
+from holdfast.core.store import delta_log
+from holdfast.core.store import ledger as module
+from holdfast.core.store.ledger import Ledger
+from holdfast.core.store.ledger_rows import SHARED, ChangeRow, CommitRow
 from holdfast.errors import ConflictError, DamagedFileError, WorkspaceError
-from holdfast.storage import delta_log
-from holdfast.storage import ledger as module
-from holdfast.storage.ledger import Ledger
-from holdfast.storage.ledger_rows import SHARED, ChangeRow, CommitRow
 
 KEY = {"kind": "ucc", "table": "orders", "columns": ["a", "b"]}
 WITNESSES = [[{"row": 1, "values": {"a": "ü", "b": None}}, {"row": 7, "values": {"a": "ü", "b": None}}]]
@@ -42,8 +42,8 @@ import sys
 from pathlib import Path
 from holdfast.errors import ConflictError
 from holdfast.storage import ledger as module
-from holdfast.storage.ledger import Ledger
-from holdfast.storage.ledger_rows import ChangeRow, CommitRow
+from holdfast.core.store.ledger import Ledger
+from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
 
 root, who, n_commits, every = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 module.COMPACT_EVERY = every
@@ -614,7 +614,7 @@ def test_threads_share_a_ledger(tmp_path: Path) -> None:
 
 def test_compaction_keeps_every_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "COMPACT_EVERY", 8)
-    monkeypatch.setattr("holdfast.storage.ledger_rows.ROWS_PER_GROUP", 16)
+    monkeypatch.setattr("holdfast.core.store.ledger_rows.ROWS_PER_GROUP", 16)
     ledger = Ledger.create(tmp_path)
     old = Ledger.open(tmp_path)
     fill(ledger, 30)
@@ -633,7 +633,7 @@ def test_compaction_keeps_every_row_of_several_tables(
 ) -> None:
     """Row groups end in the middle of a version."""
     monkeypatch.setattr(module, "COMPACT_EVERY", 8)
-    monkeypatch.setattr("holdfast.storage.ledger_rows.ROWS_PER_GROUP", 7)
+    monkeypatch.setattr("holdfast.core.store.ledger_rows.ROWS_PER_GROUP", 7)
     ledger = Ledger.create(tmp_path)
     old = Ledger.open(tmp_path)
     fill_several(ledger, 30)
@@ -939,7 +939,7 @@ def test_a_ledger_that_cannot_be_made(tmp_path: Path) -> None:
 def test_no_heavy_imports(tmp_path: Path) -> None:
     """Neither importing nor using the ledger may load pandas (0.3 s), Spark or Numba."""
     code = (
-        "import sys; from pathlib import Path; from holdfast.storage.ledger import *\n"
+        "import sys; from pathlib import Path; from holdfast.core.store.ledger import *\n"
         "ledger = Ledger.create(Path(sys.argv[1]))\n"
         "ledger.append(0, [CommitRow('t', 'track', {})], [ChangeRow('t', 'ucc', 'broke', {})])\n"
         "ledger = Ledger.open(Path(sys.argv[1]))\n"

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import holdfast
-from holdfast.storage.format import FORMAT, OLDEST, check_marker, text_key
+from holdfast.core.store.format import FORMAT, OLDEST, check_marker, text_key
 
 FOLDER = Path(__file__).resolve().parent.parent / "formats"
 KINDS = ("ucc", "fd", "ind", "dc")

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import holdfast
 from holdfast.app import cli
+from holdfast.core.store.places import local_path
 from holdfast.errors import SourceError, WorkspaceError
-from holdfast.storage.places import local_path
 
 URLS = [
     "s3://bucket/ws",

@@ -14,13 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.core.store.bundle import open_bundle, write_bundle
+from holdfast.core.store.files import FileRef
+from holdfast.core.words.dependency import Side
 from holdfast.errors import DamagedFileError
-from holdfast.kernels.clusters import Clusters, no_clusters
-from holdfast.kernels.runs import Entries, no_entries
-from holdfast.model.dependency import Side
-from holdfast.storage.bundle import open_bundle, write_bundle
-from holdfast.storage.files import FileRef
-from holdfast.storage.generator import (
+from holdfast.inclusions.generator import (
     FOLDER,
     GeneratorState,
     PinnedInd,
@@ -29,7 +27,9 @@ from holdfast.storage.generator import (
     ValueTable,
     read_pairs,
 )
-from holdfast.storage.runs import (
+from holdfast.inclusions.kernels.clusters import Clusters, no_clusters
+from holdfast.inclusions.kernels.sorted_runs import Entries, no_entries
+from holdfast.inclusions.runs import (
     entries_in_range,
     in_range,
     key_range,

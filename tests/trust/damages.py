@@ -7,7 +7,7 @@ import os
 import shutil
 from pathlib import Path
 
-from holdfast.storage.files import STAMPS
+from holdfast.core.store.files import STAMPS
 
 
 def remove(path: Path, other: Path) -> None:

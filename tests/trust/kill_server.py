@@ -32,19 +32,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import deltalake
 
 import holdfast
-import holdfast.discovery.inclusions
-import holdfast.discovery.keys
-import holdfast.discovery.report
-import holdfast.pipeline.batch
-import holdfast.pipeline.encode
-from holdfast.discovery import inds
+import holdfast.core.cover.news
+import holdfast.core.rows.batch
+import holdfast.core.rows.encoding
+import holdfast.functional.keys
+import holdfast.inclusions.inclusions
+from holdfast.core.rows import relation
+from holdfast.core.store import files, format, ledger, litter
+from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
+from holdfast.core.words.dependency import Side
 from holdfast.errors import ConflictError, HoldfastError, TableExistsError
-from holdfast.fd_reading import FdReader
+from holdfast.functional.fd_reading import FdReader
 from holdfast.history import columns_mask
-from holdfast.model.dependency import Side
-from holdfast.pipeline import relation, values
-from holdfast.storage import files, format, ledger, litter
-from holdfast.storage.ledger_rows import ChangeRow, CommitRow
+from holdfast.inclusions import inds, values
 from holdfast.workspace import Workspace
 from trust import kit, shop, twins
 

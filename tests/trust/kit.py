@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 import holdfast
-from holdfast.model.dependency import Fd
-from holdfast.storage.generator import GeneratorState
-from holdfast.storage.ledger_rows import SHARED
-from holdfast.storage.runs import entries_in_range
-from holdfast.storage.segments import open_segment
-from holdfast.storage.tables import TableState
+from holdfast.core.rows.segments import open_segment
+from holdfast.core.rows.table_state import TableState
+from holdfast.core.store.ledger_rows import SHARED
+from holdfast.core.words.dependency import Fd
+from holdfast.inclusions.generator import GeneratorState
+from holdfast.inclusions.runs import entries_in_range
 from holdfast.workspace import Workspace
 from reference import fds as fd_oracle
 from reference import inds as oracle

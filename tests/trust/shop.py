@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 import holdfast
-from holdfast.model.dependency import Side
+from holdfast.core.words.dependency import Side
 from holdfast.workspace import Workspace
 from trust import kit
 from trust.kit import Row

@@ -24,6 +24,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import holdfast
+from holdfast.core.rows import encoding as pipeline_encode
+from holdfast.core.store.format import FORMAT
+from holdfast.core.words.dependency import Side
 from holdfast.errors import (
     AbsentRowError,
     AmbiguousRowError,
@@ -40,9 +43,6 @@ from holdfast.errors import (
     UsageError,
     WorkspaceError,
 )
-from holdfast.model.dependency import Side
-from holdfast.pipeline import encode as pipeline_encode
-from holdfast.storage.format import FORMAT
 from holdfast.workspace import Workspace
 from trust import kit, twins
 

@@ -10,9 +10,8 @@ import pytest
 
 import holdfast
 from crafted import colliding_pair, colliding_texts
-from holdfast.kernels.identity import OTHER_SEED
-from holdfast.pipeline import relation
-from holdfast.storage import codes
+from holdfast.core.rows import codes, relation
+from holdfast.inclusions.kernels.identities import OTHER_SEED
 
 
 def test_no_inclusion_between_texts_that_only_collide(tmp_path: Path) -> None:

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pytest
 
 import holdfast
+from holdfast.core.rows.segments import _open_segment
+from holdfast.core.store import files
+from holdfast.core.store import ledger as ledger_module
 from holdfast.errors import DamagedFileError, WorkspaceError
-from holdfast.storage import files
-from holdfast.storage import ledger as ledger_module
-from holdfast.storage.segments import _open_segment
 from holdfast.workspace import Workspace
 from trust import kit
 from trust.damages import DAMAGES, empty, flip, flip_at, remove, rot, truncate

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.discovery import dc_witnessed
+from holdfast.denial import dc_witnessed
 from holdfast.errors import DamagedFileError, WorkspaceError
 from holdfast.workspace import Workspace
 from trust import kit

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.core.store.ledger_rows import CommitRow
+from holdfast.core.words.dependency import Fd
 from holdfast.errors import DamagedFileError, WorkspaceError
-from holdfast.model.dependency import Fd
-from holdfast.storage.ledger_rows import CommitRow
 from holdfast.workspace import Workspace
 from trust import kit, twins
 from trust.damages import DAMAGES, flip, flip_at

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.core.store.ledger_rows import SHARED, CommitRow
+from holdfast.core.words.dependency import Side
 from holdfast.errors import DamagedFileError, WorkspaceError
-from holdfast.model.dependency import Side
-from holdfast.storage.ledger_rows import SHARED, CommitRow
 from holdfast.workspace import Workspace
 from trust import kit, shop
 from trust.damages import DAMAGES, flip, flip_at

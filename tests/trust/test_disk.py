@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.core.store import files, leases, ledger
 from holdfast.errors import WorkspaceError
-from holdfast.storage import files, leases, ledger
 from holdfast.workspace import Workspace
 from trust import kit, shop, twins
 

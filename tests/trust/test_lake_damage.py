@@ -21,10 +21,10 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.discovery import lake as discovery
-from holdfast.discovery.lake_reader import LakeReader
 from holdfast.errors import ConflictError, DamagedFileError, EngineError, HoldfastError, WorkspaceError
-from holdfast.storage.lake import LakeState
+from holdfast.lakes import linker as discovery
+from holdfast.lakes.reader.lake_reader import LakeReader
+from holdfast.lakes.state import LakeState
 from holdfast.workspace import Workspace
 from lake_tables import chain, equal, one_column, renamed, write_json_lines
 from reference import lake as oracle

@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.discovery import inds
+from holdfast.core.rows import relation
+from holdfast.core.store import leases, litter
+from holdfast.core.store import ledger as ledger_module
+from holdfast.core.store.ledger import Ledger
+from holdfast.core.store.ledger_rows import SHARED, CommitRow
 from holdfast.errors import ConflictError, DamagedFileError
-from holdfast.pipeline import relation, values
-from holdfast.storage import leases, litter
-from holdfast.storage import ledger as ledger_module
-from holdfast.storage.ledger import Ledger
-from holdfast.storage.ledger_rows import SHARED, CommitRow
+from holdfast.inclusions import inds, values
 from holdfast.workspace import Workspace
 from trust import kit, shop, twins
 

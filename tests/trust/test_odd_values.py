@@ -19,10 +19,10 @@ import pytest
 import holdfast
 from app.shell import Shell
 from holdfast.app.explorer.api import Explorer
-from holdfast.discovery.report import plain
+from holdfast.core.cover.news import plain
+from holdfast.core.sources.arrow_types import python_values
+from holdfast.core.words.dependency import Side
 from holdfast.errors import AbsentRowError, ColumnTypeError
-from holdfast.model.dependency import Side
-from holdfast.storage.arrow_types import python_values
 
 
 def temporal(counts: list[int], t: Any) -> Any:

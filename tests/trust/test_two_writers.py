@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.core.words.dependency import Side
 from holdfast.errors import ConflictError
-from holdfast.model.dependency import Side
 from holdfast.workspace import Workspace
 from trust import kit, shop, writer
 

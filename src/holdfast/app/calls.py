@@ -27,11 +27,11 @@ from holdfast.app.report import (
     share,
     side_text,
 )
+from holdfast.core.rows.table_state import FdRef
+from holdfast.core.words.change import Change
+from holdfast.core.words.dependency import Side
+from holdfast.denial.constraints import DcRef
 from holdfast.errors import HoldfastError, UnknownTableError, UsageError, shorten
-from holdfast.model.change import Change
-from holdfast.model.dependency import Side
-from holdfast.storage.constraints import DcRef
-from holdfast.storage.tables import FdRef
 
 BROKEN, BAD_INPUT, INTERNAL, INTERRUPTED, NO_READER = 1, 2, 70, 130, 141
 

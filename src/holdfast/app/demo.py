@@ -33,12 +33,12 @@ from holdfast.app.report import (
     print_ranking,
     progress_on,
 )
+from holdfast.core.words.change import Change
+from holdfast.core.words.dependency import Fd, Ind
 from holdfast.errors import HoldfastError
-from holdfast.model.change import Change
-from holdfast.model.dependency import Fd, Ind
 
 if TYPE_CHECKING:
-    from holdfast.pipeline.engine import Mode
+    from holdfast.core.engine.engine import Mode
 
 EXAMPLES = Path(__file__).parent / "examples"
 TABLE = "orders"

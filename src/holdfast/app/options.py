@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
+from holdfast.core.words.notation import ARROW
+from holdfast.core.words.row_rule import is_row_rule
 from holdfast.errors import UsageError, shorten, shorten_path
-from holdfast.model.notation import ARROW
-from holdfast.model.row_rule import is_row_rule
 
 
 class EngineName(StrEnum):

@@ -10,15 +10,7 @@ import typer
 
 import holdfast
 from holdfast.app import options
-from holdfast.app.calls import (
-    BROKEN,
-    dc_bounds,
-    opened,
-    print_json,
-    referenced_side,
-    reported,
-    tell_change,
-)
+from holdfast.app.calls import BROKEN, dc_bounds, opened, print_json, referenced_side, reported, tell_change
 from holdfast.app.options import (
     After,
     AfterOf,
@@ -64,9 +56,9 @@ from holdfast.app.options import (
     WithinColumns,
 )
 from holdfast.app.report import Paper, name_text, print_long_held, print_pinned
+from holdfast.core.words.change import Change
+from holdfast.core.words.dependency import Fd
 from holdfast.errors import UsageError, listing
-from holdfast.model.change import Change
-from holdfast.model.dependency import Fd
 
 
 def track(

@@ -14,11 +14,11 @@ from holdfast.app.calls import open_workspace, opened, print_json, reported
 from holdfast.app.options import Json
 from holdfast.app.report import Paper, print_joins, print_lake_change, print_lake_inds, print_lake_summary
 from holdfast.errors import UsageError
-from holdfast.storage.lake import FILTERS
+from holdfast.lakes.state import FILTERS
 
 if TYPE_CHECKING:
-    from holdfast.discovery.lake_reader import LakeReader
-    from holdfast.model.lake import LakeInd
+    from holdfast.lakes.answers import LakeInd
+    from holdfast.lakes.reader.lake_reader import LakeReader
 
 
 class ProposerName(StrEnum):

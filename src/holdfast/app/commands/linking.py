@@ -14,9 +14,9 @@ import holdfast
 from holdfast.app.calls import opened, print_json, reported
 from holdfast.app.options import All, Json, MaxMissing, OneTable
 from holdfast.app.report import Paper, name_text, plural, print_links, safe
+from holdfast.core.words.dependency import Ucc
+from holdfast.core.words.row_rule import RowRule
 from holdfast.errors import UsageError, shorten_path
-from holdfast.model.dependency import Ucc
-from holdfast.model.row_rule import RowRule
 
 if TYPE_CHECKING:
     from holdfast.app.export import ExportTable, Model

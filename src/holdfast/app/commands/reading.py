@@ -26,14 +26,14 @@ from holdfast.app.report import (
     print_predicates,
     print_row_explanation,
 )
-from holdfast.dc_reading import DcExplanation, RowExplanation
+from holdfast.core.words.dependency import KINDS, Side
+from holdfast.core.words.notation import ARROW, parse_fd
+from holdfast.core.words.row_rule import are_times, is_row_rule
+from holdfast.denial.dc_reading import DcExplanation, RowExplanation
 from holdfast.errors import UsageError, shorten
-from holdfast.fd_reading import FdExplanation
+from holdfast.functional.fd_reading import FdExplanation
 from holdfast.history import Explanation
 from holdfast.inspection import IndExplanation
-from holdfast.model.dependency import KINDS, Side
-from holdfast.model.notation import ARROW, parse_fd
-from holdfast.model.row_rule import are_times, is_row_rule
 
 
 def log(

@@ -26,18 +26,18 @@ from holdfast.app.report import (
     print_ranking,
     print_row_rules,
 )
-from holdfast.dc_reading import DcList
+from holdfast.core.rows.table_state import FdRef
+from holdfast.core.words.dependency import KINDS, Dependency, Fd, Ind
+from holdfast.core.words.predicate import Dc, as_fd, as_key, sentence
+from holdfast.core.words.row_rule import RowRule, are_times
+from holdfast.denial.constraints import DcRef
+from holdfast.denial.dc_reading import DcList
 from holdfast.errors import UsageError, shorten
-from holdfast.model.dependency import KINDS, Dependency, Fd, Ind
-from holdfast.model.predicate import Dc, as_fd, as_key, sentence
-from holdfast.model.row_rule import RowRule, are_times
-from holdfast.storage.constraints import DcRef
-from holdfast.storage.tables import FdRef
 
 if TYPE_CHECKING:
-    from holdfast.discovery.dc_ranking import Ranking as DcRanking
-    from holdfast.discovery.fd_ranking import Ranking
-    from holdfast.model.change import Pin
+    from holdfast.core.words.change import Pin
+    from holdfast.denial.dc_ranking import Ranking as DcRanking
+    from holdfast.functional.fd_ranking import Ranking
 
 NOT_KEPT = {
     "fd": "no functional dependencies are kept (version {}). Track tables with --kinds ucc,fd.",

@@ -16,11 +16,11 @@ from typing import Any, Protocol
 
 from holdfast.app.report.changes import dependency_text
 from holdfast.app.report.texts import meaning, safe
+from holdfast.core.words.dependency import KINDS, Dependency
+from holdfast.core.words.predicate import Dc
+from holdfast.core.words.row_rule import RowRule
 from holdfast.errors import HoldfastError, UsageError, WorkspaceError, shorten
 from holdfast.history import LogEntry
-from holdfast.model.dependency import KINDS, Dependency
-from holdfast.model.predicate import Dc
-from holdfast.model.row_rule import RowRule
 
 MOST_COMPONENTS = 2_000
 MOST_EDGES = 1_000_000

@@ -24,7 +24,7 @@ from holdfast.app.export.sql import (
     sql_type,
 )
 from holdfast.app.report.texts import name_text, rule_text
-from holdfast.model.row_rule import RowRule
+from holdfast.core.words.row_rule import RowRule
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from html import escape
 from holdfast.app.export.model import ChosenKeys, ExportTable, ForeignKey, Model, choose_keys, header
 from holdfast.app.export.names import digest
 from holdfast.app.report.texts import columns_text, name_text, safe
-from holdfast.model.schema import Type
+from holdfast.core.words.schema import Type
 
 # Words that Mermaid reads as part of its language, even where a name is due.
 _WORDS = """

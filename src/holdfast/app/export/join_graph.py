@@ -18,10 +18,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from holdfast.app.export.graphs import GraphEdge, GraphNode
-from holdfast.discovery.lake_joins import reaches, rounded_scores
-from holdfast.discovery.lake_pages import RowGroups, arrow, numbers
-from holdfast.discovery.lake_reader import LakeReader
 from holdfast.errors import UsageError
+from holdfast.lakes.reader.joins import reaches, rounded_scores
+from holdfast.lakes.reader.lake_reader import LakeReader
+from holdfast.lakes.reader.pages import RowGroups, arrow, numbers
 
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 
 from holdfast.app.report.texts import name_text, plural, side_text
-from holdfast.model.dependency import Side
-from holdfast.model.schema import Schema
+from holdfast.core.words.dependency import Side
+from holdfast.core.words.schema import Schema
 
 TELLING_ROWS = 100  # in fewer rows a column is easily without duplicates by chance
 

@@ -14,7 +14,7 @@ from holdfast.app.export.model import ExportTable
 from holdfast.app.export.names import fit
 from holdfast.app.export.sql import _DIALECTS, DIALECTS, DialectName, commented, listed, quoted, sql_type
 from holdfast.app.report.texts import columns_text, name_text
-from holdfast.discovery.normal_form import Decomposition, Part
+from holdfast.functional.normal_forms.proposal import Decomposition, Part
 
 
 def normal_form_sql(

@@ -13,17 +13,10 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Literal, get_args
 
-from holdfast.app.export.model import (
-    ExportTable,
-    ForeignKey,
-    Model,
-    choose_keys,
-    creation_order,
-    header,
-)
+from holdfast.app.export.model import ExportTable, ForeignKey, Model, choose_keys, creation_order, header
 from holdfast.app.export.names import DIGEST, digest, fit, lower_ascii
 from holdfast.app.report.texts import columns_text, name_text
-from holdfast.model.schema import Type
+from holdfast.core.words.schema import Type
 
 if TYPE_CHECKING:
     from holdfast.app.export.checks import Checks

@@ -24,10 +24,10 @@ from holdfast.app.report.texts import (
     safe,
     side_text,
 )
-from holdfast.model.change import Change, TableChange, WitnessRow, introducing
-from holdfast.model.dependency import Fd, Side, Ucc
-from holdfast.model.predicate import Dc, as_fd, as_key
-from holdfast.model.row_rule import RowRule
+from holdfast.core.words.change import Change, TableChange, WitnessRow, introducing
+from holdfast.core.words.dependency import Fd, Side, Ucc
+from holdfast.core.words.predicate import Dc, as_fd, as_key
+from holdfast.core.words.row_rule import RowRule
 
 # A report shows this many dependencies of each sort, and this many rows for those that stand together.
 IN_A_REPORT = 20

@@ -11,8 +11,8 @@ from rich.text import Text
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.pins import print_pins
 from holdfast.app.report.texts import ind_text, name_text, plural, safe, share, side_text
-from holdfast.model.change import Pin
-from holdfast.model.dependency import Dependency, Ind, Ucc
+from holdfast.core.words.change import Pin
+from holdfast.core.words.dependency import Dependency, Ind, Ucc
 
 # A terminal shows this many keys of a table, and this many inclusions; pipes show all.
 ON_A_TERMINAL = 200
@@ -137,7 +137,7 @@ def print_inds(
 def measures(ind: Ind) -> str:
     """How much of an inclusion is missing, and how much of its referenced side it covers.
 
-    >>> from holdfast.model.dependency import Side
+    >>> from holdfast.core.words.dependency import Side
     >>> measures(Ind(Side("a", ("x",)), Side("b", ("y",)), 0.02, 3, 5, 0.5))
     'error 0.02, misses 3 values in 5 rows, coverage 0.5'
     >>> measures(Ind(Side("a", ("x",)), Side("b", ("y",))))

@@ -9,13 +9,13 @@ from holdfast.app.report.covers import error_text
 from holdfast.app.report.paper import Paper, Part
 from holdfast.app.report.pins import print_pins
 from holdfast.app.report.texts import meaning, name_text, plural, rule_text, safe, share
-from holdfast.model.change import Pin
-from holdfast.model.predicate import Dc
-from holdfast.model.row_rule import RowRule, are_times
-from holdfast.model.schema import Schema
+from holdfast.core.words.change import Pin
+from holdfast.core.words.predicate import Dc
+from holdfast.core.words.row_rule import RowRule, are_times
+from holdfast.core.words.schema import Schema
 
 if TYPE_CHECKING:
-    from holdfast.discovery.dc_ranking import RankedDc, Ranking
+    from holdfast.denial.dc_ranking import RankedDc, Ranking
 
 # A terminal shows this many constraints, of two lines each, and this many row rules; a pipe shows all.
 ON_A_TERMINAL = 20

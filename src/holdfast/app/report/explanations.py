@@ -9,15 +9,15 @@ from holdfast.app.report.covers import measures
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.rows import print_rows
 from holdfast.app.report.texts import cell, columns_text, fd_text, ind_text, name_text, plural, safe, share
+from holdfast.core.words.change import WitnessRow
+from holdfast.core.words.dependency import Ucc
 from holdfast.history import Explanation, change_dict
-from holdfast.model.change import WitnessRow
-from holdfast.model.dependency import Ucc
 
 if TYPE_CHECKING:
-    from holdfast.fd_reading import FdExplanation
+    from holdfast.core.evidence.groups import ViolatingGroup
+    from holdfast.core.store.ledger_rows import CommitRow
+    from holdfast.functional.fd_reading import FdExplanation
     from holdfast.inspection import IndExplanation
-    from holdfast.pipeline.groups import ViolatingGroup
-    from holdfast.storage.ledger_rows import CommitRow
 
 TURNS_SHOWN = 5
 VALUES_OF_A_GROUP = 4

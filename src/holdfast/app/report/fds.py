@@ -10,11 +10,11 @@ from holdfast.app.report.changes import LONG_HELD
 from holdfast.app.report.covers import error_text
 from holdfast.app.report.paper import Paper, Part
 from holdfast.app.report.texts import fd_text, name_text, plural, safe, share
-from holdfast.model.dependency import Fd
+from holdfast.core.words.dependency import Fd
 
 if TYPE_CHECKING:
-    from holdfast.discovery.fd_ranking import RankedFd, Ranking
-    from holdfast.fd_past import FdHistory, Spell
+    from holdfast.functional.fd_past import FdHistory, Spell
+    from holdfast.functional.fd_ranking import RankedFd, Ranking
 
 # A terminal shows this many lines of dependencies, and in a log this many of either sort; a pipe shows all.
 ON_A_TERMINAL = 40

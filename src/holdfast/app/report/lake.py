@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.app.report.paper import Paper, Part
 from holdfast.app.report.texts import cell, name_text, plural, safe, share, side_text
-from holdfast.model.dependency import Side
-from holdfast.model.lake import LakeChange, LakeInd, LakeSide, LakeSummary
+from holdfast.core.words.dependency import Side
+from holdfast.lakes.answers import LakeChange, LakeInd, LakeSide, LakeSummary
 
 # A terminal shows so many inclusions and files that were left out; a pipe all that are known by name.
 ON_A_TERMINAL = 200

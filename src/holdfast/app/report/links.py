@@ -9,7 +9,7 @@ from holdfast.app.report.paper import Paper
 from holdfast.app.report.texts import plural, safe, share, side_text
 
 if TYPE_CHECKING:
-    from holdfast.discovery.links import Link, Linkage
+    from holdfast.inclusions.links.scored import Link, Linkage
 
 # Candidates that were not chosen are thousands in a wide workspace: so many are shown without `--all`.
 OTHERS_SHOWN = 10

@@ -8,8 +8,8 @@ from typing import Any
 from holdfast.app.report.changes import EVENTS, NOUNS, dependency_text, event_title
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.texts import columns_text, name_text, plural, safe, side_text
+from holdfast.core.words.dependency import Side
 from holdfast.history import LogEntry
-from holdfast.model.dependency import Side
 
 IN_A_LOG = 5
 

@@ -9,7 +9,7 @@ from holdfast.app.report.paper import Paper
 from holdfast.app.report.texts import columns_text, fd_text, name_text, plural, safe
 
 if TYPE_CHECKING:
-    from holdfast.discovery.normal_form import Decomposition, Part, SetAside, Why
+    from holdfast.functional.normal_forms.proposal import Decomposition, Part, SetAside, Why
 
 # On a terminal, and off `--all`; a pipe shows all.
 KEYS_SHOWN = 3

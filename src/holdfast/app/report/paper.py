@@ -15,8 +15,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.kernels import activity
-from holdfast.kernels.places import places
+from holdfast.core.engine.kernels import activity
+from holdfast.core.engine.kernels.cache_folders import places
 
 SWITCH = "HOLDFAST_PROGRESS"
 PATIENCE_S = 0.3  # on a terminal

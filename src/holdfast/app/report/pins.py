@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from holdfast.app.report.paper import Paper, Part
 from holdfast.app.report.rows import print_pairs
 from holdfast.app.report.texts import columns_text, meaning, name_text, pin_text
-from holdfast.model.change import Pin
+from holdfast.core.words.change import Pin
 
 # In the report of a batch, of each rule.
 PAIRS_IN_A_REPORT = 2

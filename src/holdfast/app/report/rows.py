@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 
 from holdfast.app.report.paper import Paper, Part, width_of
 from holdfast.app.report.texts import cell, name_text
-from holdfast.model.change import Pair, WitnessRow, row_name
-from holdfast.model.predicate import Dc
+from holdfast.core.words.change import Pair, WitnessRow, row_name
+from holdfast.core.words.predicate import Dc
 
 Mark = Callable[[WitnessRow, str], bool]  # whether a cell is one of those in question
 UPRIGHT_ROWS = 2

@@ -11,11 +11,11 @@ from holdfast.app.report.paper import Paper, Part
 from holdfast.app.report.pins import violations_text
 from holdfast.app.report.rows import print_pairs, print_rows
 from holdfast.app.report.texts import columns_text, meaning, name_text, plural, rule_text, safe, share
-from holdfast.model.predicate import Group, PredicateSpace, is_trivial
+from holdfast.core.words.predicate import Group, PredicateSpace, is_trivial
 
 if TYPE_CHECKING:
-    from holdfast.dc_reading import DcExplanation, IndexReport, RowExplanation
-    from holdfast.discovery.dc_indexes import Access, Selection
+    from holdfast.denial.access.selection import Access, Selection
+    from holdfast.denial.dc_reading import DcExplanation, IndexReport, RowExplanation
 
 
 def print_dc_explanation(paper: Paper, told: DcExplanation, *, n_rows: int) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from holdfast.core.words.change import Pin
+from holdfast.core.words.dependency import Ind, Side
+from holdfast.core.words.notation import arrow_text
+from holdfast.core.words.predicate import Dc, as_fd, as_key, sentence
+from holdfast.core.words.row_rule import RowRule
 from holdfast.errors import shorten
-from holdfast.model.change import Pin
-from holdfast.model.dependency import Ind, Side
-from holdfast.model.notation import arrow_text
-from holdfast.model.predicate import Dc, as_fd, as_key, sentence
-from holdfast.model.row_rule import RowRule
 
 CELL_WIDTH = 40
 
@@ -80,7 +80,7 @@ def rule_text(rule: Dc | RowRule) -> str:
 def meaning(dc: Dc) -> str:
     """What a denial constraint says; first, whether it is a key or a functional dependency.
 
-    >>> from holdfast.model.predicate import Predicate
+    >>> from holdfast.core.words.predicate import Predicate
     >>> dc = Dc("t", (Predicate("zip", "=", "zip"), Predicate("state", "!=", "state")))
     >>> meaning(dc)
     'the FD zip -> state: rows with the same zip have the same state'

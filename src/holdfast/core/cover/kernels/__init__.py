@@ -1,0 +1,1 @@
+"""Minimal hitting sets: searched for, with an allowance, and repaired."""

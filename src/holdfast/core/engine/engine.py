@@ -1,0 +1,506 @@
+"""Running task functions, inline or on Spark: the same functions on the same payloads.
+
+A *task function* is a function at the top level of an importable module. It takes one dict that JSON
+can carry and returns bytes in an encoding of the caller's choice. Data does not travel in payloads:
+they name files, and results are small. So a task is the same wherever it runs, and these hold:
+
+- `run` answers in payload order, and costs exactly one Spark job, or none when inline;
+- payloads pass through JSON in both cases, so that a task cannot tell where it runs;
+- functions travel by name and are imported by the worker, never pickled by value: workers run the
+  installed code;
+- of several tasks that refuse their payload the one of the lowest index is reported, as when run one by
+  one; a task that fails for another reason is tried again by Spark, as often as the session says, and
+  fails the job at last (`failures`).
+
+Only what Spark Connect has as well is used (`range`, `mapInArrow`, `toArrow`); progress, which needs a
+classic session's status tracker, is left out where there is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import secrets
+import shutil
+import socket
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from holdfast.core.engine import session
+from holdfast.core.engine.cost import sooner_on_spark
+from holdfast.core.engine.failures import (
+    TaskFailure,
+    describe,
+    import_name,
+    is_outcome,
+    revive,
+    spark_failure,
+)
+from holdfast.core.store.files import SHARED_STORAGE, STAGING, FileRef, read_file, write_file
+from holdfast.errors import (
+    NOTHING_APPLIED,
+    DamagedFileError,
+    EngineError,
+    HoldfastError,
+    SourceError,
+    UsageError,
+    WorkspaceError,
+    hides_interrupt,
+    listing,
+    shorten,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+Task = Callable[[dict[str, Any]], bytes]
+Progress = Callable[[int, int], None]
+Where = Literal["inline", "spark"]
+Mode = Literal["auto", "inline", "spark"]
+
+POLL_S = 0.1
+PARTITIONS_PER_CORE = 4
+# At least so many tasks look for the workspace: executors may be more than the cores that Spark tells of.
+LOOKS = 8
+
+
+class Engine:
+    """Runs tasks. Starts Spark only when the first of them is sent there."""
+
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        mode: Mode = "auto",
+        on_start: Callable[[], None] | None = None,
+        root: Path | None = None,
+    ) -> None:
+        if mode not in ("auto", "inline", "spark"):
+            raise UsageError(f"unknown engine mode {shorten(mode)}. Expected 'auto', 'inline' or 'spark'.")
+        self.mode: Mode = mode
+        self.jobs = 0
+        """Spark jobs launched so far by this engine."""
+        self._spark = spark
+        self._on_start = on_start  # called before Spark is started, which takes seconds
+        self._unseen_root = root  # the workspace, until executors are known to see it
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session; started now if there is none."""
+        if self._spark is None:
+            if self._on_start is not None:
+                self._on_start()
+            self._spark = session.start_session()
+        return self._spark
+
+    @property
+    def cores(self) -> int:
+        """How many tasks can run at once. Asks Spark if it runs already, and never starts it."""
+        if self._spark is None:
+            return session.available_cores()
+        if session.is_connect(self._spark):
+            told = self._spark.conf.get("spark.default.parallelism", None)
+            return int(told) if told else session.available_cores()
+        return self._spark.sparkContext.defaultParallelism
+
+    def choose(self, work: float, limit: float) -> Where:
+        """Where to do `work` when up to `limit` of it is not worth scheduling; the mode may decide.
+
+        >>> Engine().choose(10, limit=1000), Engine().choose(5000, limit=1000)
+        ('inline', 'spark')
+        >>> Engine(mode="spark").choose(10, limit=1000)
+        'spark'
+        """
+        if self.mode == "auto":
+            return "inline" if work <= limit else "spark"
+        return self.mode
+
+    def choose_sooner(self, seconds: float, *, parallel: bool = False) -> Where:
+        """Where work of so many seconds of one core is done sooner, a session's start counted; the mode may
+        decide. `parallel`: inline tasks would share the machine's cores."""
+        if self.mode != "auto":
+            return self.mode
+        started = self._spark is not None or session.is_there()
+        local_cores = session.available_cores() if parallel else 1
+        sooner = sooner_on_spark(seconds, started=started, cores=self.cores, local_cores=local_cores)
+        return "spark" if sooner else "inline"
+
+    def run(
+        self,
+        function: Task,
+        payloads: list[dict[str, Any]],
+        *,
+        where: Where,
+        progress: Progress | None = None,
+        parallel: bool = False,
+    ) -> list[bytes]:
+        """The function's results, one per payload and in their order.
+
+        A HoldfastError raised by a task is raised here with its class and message. Any other exception
+        becomes an EngineError that names the task; the task's traceback is in its notes.
+        Raises WorkspaceError if the tasks would run where the workspace cannot be seen.
+        `parallel` lets inline tasks share the machine's cores; worth it when they are mostly kernels.
+        `progress(done, total)` is called from time to time, perhaps from another thread.
+        """
+        name = task_name(function)
+        texts = [json.dumps(payload) for payload in payloads]
+        if not texts:
+            return []
+        if where == "inline":
+            return _run_inline(function, name, texts, progress, self.cores if parallel else 1)
+        self._check_root()
+        return self._run_on_spark(name, texts, progress)
+
+    def _run_on_spark(self, name: str, texts: list[str], progress: Progress | None) -> list[bytes]:
+        n_tasks = len(texts)
+        # Some payloads to a partition where there are many: every Spark task has a cost of its own.
+        n_partitions = min(n_tasks, PARTITIONS_PER_CORE * self.cores)
+        tasks = self.spark.range(0, n_tasks, 1, n_partitions)  # a row's id is the payload's index
+        outcomes = tasks.mapInArrow(
+            lambda batches: run_partition(batches, name, texts), "task long, refusal string, result binary"
+        )
+        table = self._collect(outcomes, f"task {name}", EngineError, n_partitions, progress)
+        by_task = {
+            task: (refusal, result)
+            for task, refusal, result in zip(*(column.to_pylist() for column in table.columns), strict=True)
+        }
+        for task in range(n_tasks):
+            refusal = by_task[task][0]
+            if refusal is not None:
+                raise revive(refusal)
+        return [by_task[task][1] for task in range(n_tasks)]
+
+    def _check_root(self) -> None:
+        """Raise WorkspaceError unless the executors see the workspace at the driver's path.
+
+        Asked before the first job of an engine whose tasks may run on other machines, and not again. As
+        many tasks as can run at once look for a file that the driver has just written: Spark spreads them,
+        so every executor that is there by now is likely to have one. Costs one job; none in a local session.
+        """
+        root = self._unseen_root
+        if root is None or session.is_local(self.spark):
+            return
+        folder = f"{STAGING}/{secrets.token_hex(6)}"
+        try:
+            nonce = write_file(root, f"{folder}/nonce", [secrets.token_bytes(32)])
+            text = json.dumps({"root": str(root), "file": nonce.to_dict()})
+            answers = self._run_on_spark(task_name(look_for), [text] * max(self.cores, LOOKS), None)
+        finally:
+            shutil.rmtree(root / folder, ignore_errors=True)
+        blind = sorted({answer.decode() for answer in answers if answer})
+        if blind:
+            raise WorkspaceError(
+                f"Spark's executors on {listing(blind)} do not see the workspace {str(root)!r}, which the "
+                f"driver sees. {NOTHING_APPLIED} {SHARED_STORAGE} Next step: move it there, or work without "
+                "the cluster (engine 'inline', or a session on this machine)."
+            )
+        self._unseen_root = None
+
+    def stage_dataframe(self, df: DataFrame, folder: Path) -> list[tuple[str, int, int]]:
+        """Write the DataFrame's partitions as Arrow IPC files into a folder that the workers reach too.
+
+        Answers with (path, n_rows, n_bytes) of each file, in order of partition; an empty partition has
+        none. Column types are the ones that Spark gives. Only the files named in the answer count: a task
+        may have been run more than once, and an attempt that lost may still be writing. Files appear whole,
+        in a new subfolder of the folder, from which everything else is removed.
+
+        Raises SourceError if the DataFrame itself cannot be computed.
+        """
+        self._check_root()
+        place = folder / f"dataframe-{uuid.uuid4().hex}"
+        try:
+            place.mkdir(parents=True)
+        except OSError as error:
+            raise revive(describe(error, f"writing a DataFrame to {place}")) from error
+        target = str(place)
+        files = df.mapInArrow(
+            lambda batches: stage_partition(batches, target),
+            "partition int, path string, n_rows long, n_bytes long",
+        )
+        try:
+            table = self._collect(files, "reading a DataFrame", SourceError)
+        except BaseException:
+            shutil.rmtree(place, ignore_errors=True)
+            raise
+        rows = sorted(table.to_pylist(), key=lambda row: row["partition"])
+        answered = {row["path"] for row in rows}
+        for path in place.iterdir():
+            if str(path) not in answered:
+                path.unlink(missing_ok=True)
+        return [(row["path"], row["n_rows"], row["n_bytes"]) for row in rows]
+
+    def close(self) -> None:
+        """Let go of the session. One that we started lives on for the next engine, until the process
+        ends or `session.stop_session()` is called: starting another costs seconds."""
+        self._spark = None
+
+    def _collect(
+        self,
+        frame: DataFrame,
+        doing: str,
+        kind: type[HoldfastError],
+        n_tasks: int = 0,
+        progress: Progress | None = None,
+    ) -> pa.Table:
+        """Run the one job that computes the frame."""
+        self.jobs += 1
+        polled = progress is not None and not session.is_connect(frame.sparkSession)
+        poller = _Poller(frame.sparkSession, n_tasks, progress) if polled and progress else None
+        try:
+            with _no_context_log(), poller or contextlib.nullcontext():
+                table = frame.toArrow()
+        except Exception as error:
+            if hides_interrupt(error):
+                raise KeyboardInterrupt from None
+            raise spark_failure(error, doing, kind) from None
+        if poller is not None and poller.raised is not None:
+            raise poller.raised
+        if progress is not None:
+            progress(n_tasks, n_tasks)
+        return table
+
+
+def task_name(function: Task) -> str:
+    """The name under which workers import a task function.
+
+    >>> task_name(echo)
+    'holdfast.core.engine.engine:echo'
+    """
+    module = getattr(function, "__module__", None)
+    qualname = getattr(function, "__qualname__", None)
+    if not module or not qualname or module == "__main__" or "<" in qualname:
+        raise UsageError(
+            f"{function!r} cannot be a task: workers import tasks by name, so it must be a function at the "
+            "top level of an importable module."
+        )
+    return f"{module}:{qualname}"
+
+
+def import_task(name: str) -> Task:
+    """The function of a task name."""
+    task: Task = import_name(name)
+    return task
+
+
+def echo(payload: dict[str, Any]) -> bytes:
+    """The task that does nothing: it returns its payload. To warm up, to measure, to test."""
+    return json.dumps(payload).encode()
+
+
+def look_for(payload: dict[str, Any]) -> bytes:
+    """The task that looks for a file of the workspace: nothing if it is seen, else the host's name."""
+    try:
+        read_file(Path(payload["root"]), FileRef.from_dict(payload["file"]))
+    except DamagedFileError:
+        return socket.gethostname().encode()
+    return b""
+
+
+# --- Inline -----------------------------------------------------------------------------------------------
+
+
+def _run_inline(
+    function: Task, name: str, texts: list[str], progress: Progress | None, n_threads: int
+) -> list[bytes]:
+    """On the driver, one by one or on a few threads: kernels let go of the interpreter's lock."""
+
+    def run(text: str) -> bytes:
+        try:
+            return _checked(function(json.loads(text)), name)
+        except HoldfastError:
+            raise
+        except Exception as error:
+            raise revive(describe(error, f"task {name}")) from error
+
+    results = []
+    with contextlib.ExitStack() as stack:
+        if n_threads > 1 and len(texts) > 1:
+            outcomes = stack.enter_context(ThreadPoolExecutor(n_threads)).map(run, texts)
+        else:
+            outcomes = map(run, texts)
+        for done in range(len(texts)):
+            if progress is not None:
+                progress(done, len(texts))
+            results.append(next(outcomes))
+    if progress is not None:
+        progress(len(texts), len(texts))
+    return results
+
+
+def _checked(result: object, name: str) -> bytes:
+    if not isinstance(result, bytes):
+        raise TypeError(f"task {name} returned {type(result).__name__}, not bytes")
+    return result
+
+
+# --- In the worker ----------------------------------------------------------------------------------------
+
+
+def run_partition(batches: Iterator[pa.RecordBatch], name: str, texts: list[str]) -> Iterator[pa.RecordBatch]:
+    """Run the tasks whose indexes come in. What a task refuses is an outcome; what else fails, Spark sees."""
+    import pyarrow as pa
+
+    for batch in batches:
+        tasks: Any = batch.column(0).to_pylist()
+        for task in tasks:
+            refusal: str | None = None
+            result: bytes | None = None
+            try:
+                result = _checked(import_task(name)(json.loads(texts[task])), name)
+            except Exception as error:
+                described = describe(error, f"task {name}")
+                if not is_outcome(error):
+                    raise TaskFailure(described) from None
+                refusal = described
+            yield pa.record_batch(
+                [
+                    pa.array([task], pa.int64()),
+                    pa.array([refusal], pa.string()),
+                    pa.array([result], pa.binary()),
+                ],
+                names=["task", "refusal", "result"],
+            )
+
+
+def stage_partition(batches: Iterator[pa.RecordBatch], place: str) -> Iterator[pa.RecordBatch]:
+    """Write one partition to one new file of a folder that is there, and tell its name and size.
+
+    The file gets its name when it is whole; an attempt that fails leaves nothing, one that is killed a
+    `.part` file at most. What fails while reading is the DataFrame's own and raised as it is.
+    """
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    partition = context.partitionId() if context is not None else 0
+    path = Path(place) / f"part-{partition:05d}-{uuid.uuid4().hex}.arrow"
+    part = path.with_suffix(".part")
+    doing = f"writing a partition to {place}"
+    n_rows = 0
+    with contextlib.ExitStack() as removal:
+        removal.callback(part.unlink, missing_ok=True)
+        writer = None
+        for batch in batches:
+            if batch.num_rows == 0:
+                continue
+            with _seen_by_spark(doing):
+                if writer is None:
+                    sink = pa.OSFile(str(part), "wb")
+                    writer = pa.ipc.new_file(sink, batch.schema)
+                writer.write_batch(batch)
+            n_rows += batch.num_rows
+        if writer is None:
+            return
+        with _seen_by_spark(doing):  # the disk may be full only now
+            writer.close()
+            sink.close()
+            n_bytes = part.stat().st_size
+            part.replace(path)
+    yield pa.record_batch(
+        [
+            pa.array([partition], pa.int32()),
+            pa.array([str(path)], pa.string()),
+            pa.array([n_rows], pa.int64()),
+            pa.array([n_bytes], pa.int64()),
+        ],
+        names=["partition", "path", "n_rows", "n_bytes"],
+    )
+
+
+@contextlib.contextmanager
+def _seen_by_spark(doing: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise TaskFailure(describe(error, doing)) from None
+
+
+# --- Jobs -------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _no_context_log() -> Iterator[None]:
+    """Keep PySpark from logging a failure of this thread to standard error: we raise it ourselves."""
+    from pyspark.logger import PySparkLogger
+
+    thread = threading.get_ident()
+
+    def passes(record: logging.LogRecord) -> bool:
+        return record.thread != thread
+
+    loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("DataFrame", "SQL")]
+    for logger in loggers:
+        logger.addFilter(passes)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(passes)
+
+
+# --- Progress ---------------------------------------------------------------------------------------------
+
+_JOB_GROUP = "spark.jobGroup.id"
+
+
+class _Poller:
+    """Calls `progress` from a thread while the one job of the `with` body runs.
+
+    The job is known by its group. If the caller has set one (notebooks do, to cancel by it), that one
+    stays, and only jobs that come after now are counted. What `progress` raises ends the polling, not
+    the job, and is kept in `raised`.
+    """
+
+    def __init__(self, spark: SparkSession, n_tasks: int, progress: Progress) -> None:
+        self.raised: Exception | None = None
+        self._context = spark.sparkContext
+        self._n_tasks = n_tasks
+        self._progress = progress
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._poll, name="holdfast-progress", daemon=True)
+
+    def __enter__(self) -> None:
+        self._tracker = self._context.statusTracker()
+        callers_group = self._context.getLocalProperty(_JOB_GROUP)
+        self._own_group = callers_group is None
+        self._group = callers_group or f"holdfast-{uuid.uuid4().hex}"
+        if self._own_group:
+            self._context.setLocalProperty(_JOB_GROUP, self._group)
+        self._before = frozenset(self._tracker.getJobIdsForGroup(self._group))
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        if self._own_group:
+            with contextlib.suppress(Exception):  # the JVM may be gone, and that is reported elsewhere
+                self._context.setLocalProperty(_JOB_GROUP, None)  # type: ignore[arg-type]
+
+    def _poll(self) -> None:
+        last = -1
+        while not self._over.wait(POLL_S):
+            try:
+                done = min(self._completed(), self._n_tasks)
+            except Exception:
+                return  # the session is going down; the job itself will tell
+            if done > last:
+                last = done
+                try:
+                    self._progress(done, self._n_tasks)
+                except Exception as error:
+                    self.raised = error
+                    return
+
+    def _completed(self) -> int:
+        n_completed = 0
+        for job in set(self._tracker.getJobIdsForGroup(self._group)) - self._before:
+            known = self._tracker.getJobInfo(job)
+            for stage in known.stageIds if known is not None else ():
+                status = self._tracker.getStageInfo(stage)
+                n_completed += status.numCompletedTasks if status is not None else 0
+        return n_completed

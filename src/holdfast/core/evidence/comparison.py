@@ -1,0 +1,193 @@
+"""Counted evidence: rows that come or go, compared with all rows.
+
+Law (property 1 of DynASt): the pairs of the next relation are those of the current one, plus inserted x
+(remaining and inserted), minus deleted x (remaining and deleted). Each unordered pair is compared once.
+
+The evidence of a pair is its agree set or, given a predicate space, the predicates that it satisfies, which
+are those of (t, s) and those of (s, t). A task compares rows of one segment with those of another and returns
+each evidence once, with the number of its pairs: what leaves a task is as large as the number of different
+ones. One job for all of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.evidence.kernels.agree_counts import agree_counts
+from holdfast.core.evidence.kernels.predicate_evidence import evidence_counts
+from holdfast.core.rows.half_ranks import group_rows, parsed_space, space_columns
+from holdfast.core.rows.kernels.masks import n_words_for
+from holdfast.core.rows.relation import Relation
+from holdfast.core.rows.segments import Segment, open_segment
+from holdfast.core.rows.table_state import SegmentRef
+from holdfast.core.rows.tasks import opened, parsed_schema, staged
+from holdfast.core.store.bundle import pack
+from holdfast.core.words.predicate import PredicateSpace
+
+U64 = NDArray[np.uint64]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+Payload = dict[str, Any]
+
+# Pairs x columns that are compared inline at most, and by one task: 0.02 to 0.2 ns each on one core. A task
+# is large, since the more rows are compared at once, the more of them share their work.
+INLINE_COMPARE = 6e10
+TASK_COMPARE = 4e9
+MAX_PARTS = 64
+# Comparing two values by order, and counting what comes of it, is as much work as so many comparisons.
+PREDICATE_WORK = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Evidence of pairs: masks uint64[k, n_words], not all different; counts int64[k]; a pair of row ids
+    of each, int64[k, 2]: (t, s), of agree sets in any order."""
+
+    masks: U64
+    counts: I64
+    witnesses: I64
+
+    @classmethod
+    def none(cls, n_words: int) -> Compared:
+        return cls(np.empty((0, n_words), np.uint64), np.empty(0, np.int64), np.empty((0, 2), np.int64))
+
+
+def compare_all(relation: Relation, space: PredicateSpace | None = None) -> Compared:
+    """All pairs of live rows of a relation, whose segments have no deleted rows: it is new."""
+    return compare_inserts(relation, relation.segments, space)
+
+
+def compare_inserts(
+    relation: Relation, added: Sequence[SegmentRef], space: PredicateSpace | None = None
+) -> Compared:
+    """The pairs that segments brought (`relation` has them): with all live rows, and with each other."""
+    new = {s.number for s in added}
+    old = [s for s in relation.segments if s.number not in new and s.n_live]
+    work: list[tuple[Payload, int]] = []
+    for i, part in enumerate(added):
+        for segment in [*old, *added[:i]]:
+            work.append(
+                ({"segment": segment.to_dict(), "source": part.to_dict()}, part.n_rows * segment.n_live)
+            )
+        own = {"segment": part.to_dict(), "source": part.to_dict(), "own": True}
+        work.append((own, part.n_rows * (part.n_rows - 1) // 2))
+    return _compared(relation, work, space)
+
+
+def compare_deletes(
+    before: Relation, after: Relation, row_ids: I64, space: PredicateSpace | None = None
+) -> Compared:
+    """The pairs that deleted rows took along: with the rows of `after`, and with each other."""
+    gone = []
+    for ref in before.segments:
+        at = open_segment(before.root, ref, before.schema).positions(row_ids)
+        at = np.sort(at[at >= 0])
+        if len(at):
+            gone.append((ref, after._stage("positions", positions=at.astype(np.int64)), len(at)))
+    work: list[tuple[Payload, int]] = []
+    for i, (ref, mine, n) in enumerate(gone):
+        source = {"source": ref.to_dict(), "positions": mine}
+        for segment in after.segments:
+            if segment.n_live:
+                work.append(({**source, "segment": segment.to_dict()}, n * segment.n_live))
+        for other, among, m in gone[:i]:
+            work.append(({**source, "segment": other.to_dict(), "among": among}, n * m))
+        work.append(({**source, "segment": ref.to_dict(), "among": mine, "own": True}, n * (n - 1) // 2))
+    return _compared(after, work, space)
+
+
+def _compared(
+    relation: Relation, work: Sequence[tuple[Payload, int]], space: PredicateSpace | None
+) -> Compared:
+    task, more = compare_part, {}
+    n_columns, n_words = len(relation.schema), relation.n_words
+    if space is not None:
+        task, more = compare_predicates, {"space": json.dumps(space.to_dict())}
+        n_columns, n_words = PREDICATE_WORK * len(space.groups), n_words_for(space.n_predicates)
+    payloads = []
+    for fields, n_pairs in work:
+        if n_pairs:
+            n_parts = min(MAX_PARTS, 1 + int(n_pairs * n_columns / TASK_COMPARE))
+            payloads += [relation._payload(**fields, **more, part=i, n_parts=n_parts) for i in range(n_parts)]
+    total = float(sum(n for _, n in work)) * n_columns
+    results = relation._run(task, payloads, total, INLINE_COMPARE)
+    masks = [r.array("masks").reshape(-1, n_words) for r in results] or [np.empty((0, n_words), np.uint64)]
+    counts = [r.array("counts") for r in results] or [np.empty(0, np.int64)]
+    pairs = [r.array("witnesses").reshape(-1, 2) for r in results] or [np.empty((0, 2), np.int64)]
+    return Compared(np.concatenate(masks), np.concatenate(counts), np.concatenate(pairs))
+
+
+def compare_part(payload: Payload) -> bytes:
+    """The agree sets of a part of the rows of one segment with the live (or the given) rows of another."""
+    place = _Place.of(payload)
+    rows = place.segment.translated_rows(place.source, place.positions, payload["nulls"] == "distinct")
+    masks, counts, pairs = agree_counts(place.codes, place.live, rows, place.own, place.first)
+    return pack({"masks": masks, "counts": counts, "witnesses": place.row_ids(pairs[:, 0], pairs[:, 1])}, {})
+
+
+def compare_predicates(payload: Payload) -> bytes:
+    """The predicates that the same pairs satisfy, in both directions."""
+    place = _Place.of(payload)
+    columns = space_columns(parsed_space(payload["space"]), place.segment.schema)
+    rows = group_rows(place.segment, place.source, place.positions, columns)
+    found = evidence_counts(
+        place.codes, place.live, rows, columns.groups, columns.n_words, place.own, place.first
+    )
+    # Witnesses are (t, s); which of them is the compared row differs.
+    first, second = found.witnesses.T
+    mine = np.where(found.batch_first, first, second)
+    theirs = np.where(found.batch_first, second, first)
+    ids = place.row_ids(mine, theirs)
+    ids[~found.batch_first] = ids[~found.batch_first, ::-1]
+    return pack({"masks": found.masks, "counts": found.counts, "witnesses": ids}, {})
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What a task compares: rows `positions` of `source` with rows of `segment`.
+
+    `own`: these are rows of the segment itself, from number `first` on, each with those before it.
+    """
+
+    segment: Segment
+    source: Segment
+    positions: I64
+    own: bool
+    first: int
+    codes: I32
+    live: Bool
+    among: I64 | None  # the positions of codes and live in the segment; None: all
+
+    @classmethod
+    def of(cls, payload: Payload) -> _Place:
+        schema = parsed_schema(payload["schema"])
+        segment, source = opened(payload, "segment", schema), opened(payload, "source", schema)
+        own, part, n_parts = payload.get("own", False), payload["part"], payload["n_parts"]
+        positions = _positions(payload, "positions", source.ref.n_rows)
+        # Each row of a triangle has one pair more than the row before: parts of equal area.
+        share = np.array([part, part + 1]) / n_parts
+        first, last = ((np.sqrt(share) if own else share) * len(positions)).round().astype(np.int64).tolist()
+        codes, live, among = segment.codes, segment.live, None
+        if "among" in payload:
+            among = _positions(payload, "among", segment.ref.n_rows)
+            codes, live = codes[:, among], np.ones(len(among), dtype=np.bool_)
+        return cls(segment, source, positions[first:last], own, first, codes, live, among)
+
+    def row_ids(self, mine: I64, theirs: I64) -> I64:
+        """int64[k, 2]: row ids of positions among the compared rows, and among those of the segment."""
+        right = theirs if self.among is None else self.among[theirs]
+        return np.stack([self.source.row_ids(self.positions[mine]), self.segment.row_ids(right)], axis=1)
+
+
+def _positions(payload: Payload, name: str, n_rows: int) -> I64:
+    if name not in payload:
+        return np.arange(n_rows, dtype=np.int64)
+    at: I64 = staged({**payload, "positions": payload[name]}, "positions").array("positions")
+    return at

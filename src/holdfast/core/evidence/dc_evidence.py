@@ -1,0 +1,64 @@
+"""Witnessed evidence of denial constraints: every evidence of the table, each with pairs that prove it.
+
+Kind of state: quadratic, without its counts. Unlike agree sets, of which the maximal ones decide, hardly any
+evidence lies inside another: a pair is less, equal or greater in each group. So all of it matters. Law: if
+the cover of this evidence is valid on the table, every evidence of the table is here, or inside one that is
+(which only a NULL on one side brings about).
+
+A row that is deleted takes its witnesses along. Evidence without a witness is an orphan: it may still be that
+of a pair that nobody wrote down, so it is looked for on the rows or dropped, never trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.evidence.witnessed import joined, living
+
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class DcEvidence:
+    """Masks uint64[n, n_words], all different; witnesses int64[n, k, 2]: pairs (t, s) of row ids, or -1."""
+
+    masks: U64
+    witnesses: I64
+
+    @classmethod
+    def empty(cls, n_words: int, n_witnesses: int) -> DcEvidence:
+        return cls(np.empty((0, n_words), np.uint64), np.empty((0, n_witnesses, 2), np.int64))
+
+    def __len__(self) -> int:
+        return len(self.masks)
+
+    def merged(self, masks: U64, witnesses: I64) -> DcEvidence:
+        """With further evidence: witnesses of equal masks are united."""
+        if not len(masks):
+            return self
+        return DcEvidence(*joined(self.masks, self.witnesses, masks, witnesses, directed=True))
+
+    def without_rows(self, row_ids: I64) -> tuple[DcEvidence, DcEvidence]:
+        """(evidence, orphans): witnesses of these rows dropped; what is left without one, as it was.
+
+        Cost: a lookup for each witness held.
+        """
+        pairs = living(self.witnesses, row_ids) if len(self.masks) and len(row_ids) else self.witnesses
+        if pairs is self.witnesses:
+            return self, DcEvidence(self.masks[:0], self.witnesses[:0])
+        alive = pairs[:, 0, 0] >= 0
+        kept = DcEvidence(np.ascontiguousarray(self.masks[alive]), pairs[alive])
+        return kept, DcEvidence(np.ascontiguousarray(self.masks[~alive]), self.witnesses[~alive])
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        return {"masks": self.masks, "witnesses": self.witnesses}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_words: int, n_witnesses: int) -> DcEvidence:
+        return cls(arrays["masks"].reshape(-1, n_words), arrays["witnesses"].reshape(-1, n_witnesses, 2))

@@ -1,0 +1,279 @@
+"""The task functions of `groups.py`: groups of rows over many segments, one part of a pivot's values each.
+
+Segments have dictionaries of their own. A column's values are numbered through all segments first:
+the union of the dictionaries is sorted, and each local code becomes a position in it. Equal codes of
+texts may be a collision of hashes: entries that two segments have in common are compared on the texts, and
+a column in which two differ is numbered by the texts themselves. So numbers are equal iff values are.
+
+Rows are divided by the value of a pivot column, which is part of X: a group of X lies in one part, and
+all that is counted adds up over the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from holdfast.core.evidence.kernels import group_counts as kernel
+from holdfast.core.evidence.kernels import partitions
+from holdfast.core.evidence.kernels.group_counts import Groups
+from holdfast.core.evidence.key_validation import text_identities
+from holdfast.core.rows.codes import texts_differ
+from holdfast.core.rows.kernels import encode
+from holdfast.core.rows.segments import Segment
+from holdfast.core.rows.tasks import all_opened, parsed_schema
+from holdfast.core.store.bundle import pack
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+Payload = dict[str, Any]
+
+# Values of one violating group that are told, the most frequent ones.
+VALUES_TOLD = 20
+# The pivot of an empty left-hand side: there is nothing to divide rows by.
+NO_PIVOT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Numbering:
+    """The numbers of one column's local codes; `of_segment` is None where they are the codes themselves."""
+
+    of_segment: tuple[I32, ...] | None
+    n_values: int
+
+
+# Some tasks of a process ask for the same columns; an entry is as large as the dictionaries.
+@lru_cache(maxsize=32)
+def numbering(segments: tuple[Segment, ...], column: int) -> Numbering:
+    """Numbers through all segments: equal iff the values are; 0 is NULL.
+
+    Cost: a sort of the dictionaries; for hashed columns a comparison of the texts that two segments share.
+    """
+    dictionaries = [s.dictionary(column) for s in segments]
+    if len(segments) == 1:
+        return Numbering(None, len(dictionaries[0]))
+    union = np.sort(np.concatenate(dictionaries))
+    if len(union):  # not np.unique, which hashes: 1 s for a million values against 10 ms
+        union = union[np.concatenate([[True], union[1:] != union[:-1]])]
+    numbers = [encode.translate(union, d) for d in dictionaries]
+    if segments[0].schema.types[column].hashed and _collide(segments, column, numbers, len(union)):
+        identities = [i.astype(np.int32) + 1 for i in text_identities(segments, column)]
+        n_values = max(int(i.max(initial=0)) for i in identities)
+        return Numbering(tuple(np.concatenate([[0], i]).astype(np.int32) for i in identities), n_values)
+    return Numbering(tuple(numbers), len(union))
+
+
+def _collide(segments: Sequence[Segment], column: int, numbers: Sequence[I32], n_values: int) -> bool:
+    """Whether two segments hold different texts under one code.
+
+    A code of three segments is compared twice: the second and the third with the first.
+    """
+    texts = [t for s in segments if (t := s.texts(column)) is not None]
+    starts = np.cumsum([0, *(len(t) for t in texts)])
+    first = np.full(n_values, -1, dtype=np.int64)
+    for i in range(len(segments) - 1, -1, -1):
+        first[numbers[i][1:] - 1] = np.arange(starts[i], starts[i + 1])
+    everything = pa.concat_arrays(texts)
+    for i in range(1, len(segments)):
+        theirs = first[numbers[i][1:] - 1]
+        shared = np.flatnonzero(theirs < starts[i])
+        if len(shared):
+            other = everything.take(pa.array(theirs[shared]))
+            if texts_differ(texts[i].take(pa.array(shared)), other).any():
+                return True
+    return False
+
+
+@dataclass(frozen=True)
+class Part:
+    """The live rows of all segments whose pivot value falls into one part, segment after segment."""
+
+    segments: tuple[Segment, ...]
+    positions: tuple[I32, ...]
+    nulls_distinct: bool
+    whole: bool  # the only segment's rows, all of them
+    _numbers: dict[int, I32] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, payload: Payload) -> Part:
+        segments = tuple(all_opened(payload, parsed_schema(payload["schema"])))
+        pivot, part, n_parts = payload["pivot"], payload["part"], payload["n_parts"]
+        if n_parts == 1:
+            positions = [
+                np.flatnonzero(s.live).astype(np.int32)
+                if s.ref.n_deleted
+                else np.arange(s.ref.n_rows, dtype=np.int32)
+                for s in segments
+            ]
+        else:
+            # NULL stands for itself as the code 0: which part it falls into does not matter.
+            positions = [
+                partitions.select(s.dictionary(pivot), s.codes[pivot], s.live, 0, part, n_parts, False)
+                for s in segments
+            ]
+        whole = len(segments) == 1 and len(positions[0]) == segments[0].ref.n_rows
+        return cls(segments, tuple(positions), payload["nulls"] == "distinct", whole)
+
+    @property
+    def n_rows(self) -> int:
+        return sum(len(p) for p in self.positions)
+
+    def n_values(self, column: int) -> int:
+        return numbering(self.segments, column).n_values
+
+    def numbers(self, column: int) -> I32:
+        """int32[n_rows]: the column's numbers."""
+        found = self._numbers.get(column)
+        if found is None:
+            found = self._numbers[column] = self._gathered(column)
+        return found
+
+    def _gathered(self, column: int) -> I32:
+        known = numbering(self.segments, column).of_segment
+        if known is None:
+            [segment], [positions] = self.segments, self.positions
+            codes: I32 = segment.codes[column]
+            return codes if self.whole else codes[positions]
+        out = np.empty(self.n_rows, dtype=np.int32)
+        at = 0
+        for segment, positions, numbers in zip(self.segments, self.positions, known, strict=True):
+            kernel.renumber(numbers, segment.codes[column], positions, out[at : at + len(positions)])
+            at += len(positions)
+        return out
+
+    def split(self, groups: Groups, column: int) -> Groups:
+        return kernel.split(groups, self.numbers(column), self.n_values(column), self.nulls_distinct)
+
+    def names(self, rows: NDArray[np.integer[Any]]) -> I64:
+        """Rows of the part as `segment << 32 | position`."""
+        starts = np.cumsum([0, *(len(p) for p in self.positions)])
+        owner = np.searchsorted(starts, rows, side="right") - 1
+        out = np.empty(len(rows), dtype=np.int64)
+        for i in np.unique(owner).tolist():
+            here = owner == i
+            out[here] = (i << 32) + self.positions[i][rows[here] - starts[i]].astype(np.int64)
+        return out
+
+    def row_ids(self, rows: NDArray[np.integer[Any]]) -> I64:
+        names = self.names(rows)
+        out = np.empty(len(rows), dtype=np.int64)
+        for i in np.unique(names >> 32).tolist():
+            here = names >> 32 == i
+            out[here] = self.segments[i].row_ids(names[here] & 0xFFFFFFFF)
+        return out
+
+
+def walked(part: Part, sequences: Sequence[Sequence[int]]) -> Iterator[Groups]:
+    """The groups of each sequence of columns; sequences are sorted, and each prefix is split once."""
+    path: list[int] = []
+    levels = [kernel.everything(part.n_rows)]
+    for sequence in sequences:
+        depth = 0
+        while depth < min(len(path), len(sequence)) and path[depth] == sequence[depth]:
+            depth += 1
+        del path[depth:], levels[depth + 1 :]
+        for column in sequence[depth:]:
+            path.append(column)
+            levels.append(part.split(levels[-1], column))
+        yield levels[-1]
+
+
+def measure_part(payload: Payload) -> bytes:
+    """The sums of some dependencies with one pivot; those of columns, where the payload asks for one.
+
+    `sequences`: left-hand sides, the pivot first, sorted. `rhs`: the right-hand side of each, -1 for none.
+    """
+    part = Part.of(payload)
+    if "column" in payload:
+        return _column_counts(part, payload["column"])
+    n = len(payload["sequences"])
+    whole = np.zeros((n, 6), dtype=np.int64)
+    dependence = np.zeros(n, dtype=np.float64)
+    for i, groups in enumerate(walked(part, payload["sequences"])):
+        rhs = payload["rhs"][i]
+        alone = part.n_rows - len(groups.rows)
+        n_groups = alone + groups.n_groups
+        if rhs < 0:
+            sizes = kernel.group_sizes(groups)
+            agreeing = int((sizes * (sizes - 1) // 2).sum())
+            whole[i] = n_groups, part.n_rows, agreeing, agreeing, n_groups, len(groups.rows)
+            dependence[i] = n_groups
+            continue
+        found = kernel.spread(groups, part.numbers(rhs), part.n_values(rhs), part.nulls_distinct)
+        whole[i] = (
+            n_groups,
+            alone + found.n_groups,
+            found.agreeing_pairs,
+            found.agreeing_pairs - found.equal_pairs,
+            alone + found.kept_rows,
+            found.violating_rows,
+        )
+        dependence[i] = alone + found.dependence
+    return pack({"whole": whole, "dependence": dependence}, {})
+
+
+def _column_counts(part: Part, column: int) -> bytes:
+    """(distinct values, NULLs, sum of squared counts, largest count) of the values in the part."""
+    counts = kernel.count_numbers(part.numbers(column), part.n_values(column))
+    values = counts[1:]
+    told = [np.count_nonzero(values), counts[0], (values * values).sum(), values.max(initial=0)]
+    return pack({"counts": np.array(told, dtype=np.int64)}, {})
+
+
+def violating_part(payload: Payload) -> bytes:
+    """The largest groups of X in which the right-hand side varies, by row ids.
+
+    Of each group: its rows, its first row's place, how many values, the most frequent ones with a row and a
+    count each, and sample rows of as many different values as there are. Cost: a pass over the rows, and
+    over those of the told groups.
+    """
+    part = Part.of(payload)
+    rhs, n_samples = payload["rhs"], payload["rows_per_group"]
+    [groups] = walked(part, [payload["sequence"]])
+    numbers = part.numbers(rhs)
+    sizes, first, varied = kernel.inspect(groups, numbers, part.nulls_distinct)
+    found = np.flatnonzero(varied)
+    top = found[np.lexsort((first[found], -sizes[found]))[: payload["limit"]]]
+    rank = np.full(groups.n_groups, len(top), dtype=np.int64)
+    rank[top] = np.arange(len(top))
+    of_row = rank[groups.group]
+    told = np.flatnonzero(of_row < len(top))
+    told = told[np.argsort(of_row[told], kind="stable")]
+    rows = groups.rows[told]
+    ends = np.cumsum(sizes[top])
+    n_values = np.zeros(len(top), dtype=np.int64)
+    values: list[tuple[int, int, int]] = []
+    samples: list[tuple[int, int]] = []
+    for i, mine in enumerate(np.split(rows, ends[:-1]) if len(top) else []):
+        seen = numbers[mine]
+        distinct, at, counts = np.unique(seen, return_index=True, return_counts=True)
+        n_values[i] = len(distinct)
+        if part.nulls_distinct and distinct[0] == 0:
+            n_values[i] += counts[0] - 1
+        order = np.lexsort((at, -counts))[:VALUES_TOLD]
+        values += [(i, int(mine[a]), int(c)) for a, c in zip(at[order], counts[order], strict=True)]
+        # one row of every value, then the next row of each
+        rounds = [mine[np.flatnonzero(seen == v)[:n_samples]] for v in distinct[order][:n_samples]]
+        turns = [int(r[j]) for j in range(n_samples) for r in rounds if j < len(r)]
+        samples += [(i, row) for row in turns[:n_samples]]
+    shown = np.array(values, dtype=np.int64).reshape(-1, 3)
+    picked = np.array(samples, dtype=np.int64).reshape(-1, 2)
+    return pack(
+        {
+            "n_rows": sizes[top],
+            "place": part.names(first[top]),
+            "n_values": n_values,
+            "value_group": shown[:, 0],
+            "value_row": part.row_ids(shown[:, 1]),
+            "value_count": shown[:, 2],
+            "sample_group": picked[:, 0],
+            "sample_row": part.row_ids(picked[:, 1]),
+        },
+        {},
+    )

@@ -1,0 +1,305 @@
+"""Group statistics of dependencies X -> A on the live rows of a relation: one job for any number of them.
+
+All that the measures of a dependency need are a few sums over the groups of X: how many groups there are,
+how many pairs of rows disagree inside one (g1), how many rows have their group's most frequent value (g3),
+how well X predicts A (pdep). They are worked out by splitting groups (`core/evidence/kernels/group_counts.py`), exactly, and
+however many segments the rows lie in.
+
+NULL rule: *equal*: NULL is a value like any other. *distinct*: a row with NULL in X is a group of its own,
+and the NULLs of A are all different.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from holdfast.core.engine.engine import Task
+from holdfast.core.evidence import group_tasks
+from holdfast.core.rows.kernels.masks import positions_of
+from holdfast.core.rows.relation import PART_ROWS, WORTH_THREADS, Payload, Relation
+from holdfast.core.sources.arrow_types import python_rows
+from holdfast.core.store.bundle import Bundle, unpack
+from holdfast.core.words.change import WitnessRow
+
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+Plain = Callable[[pa.Table], list[dict[str, Any]]]
+
+# What is done inline at most, in rows x dependencies: about 20 ns each (starting Spark costs seconds).
+INLINE_GROUPS = 300_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class FdMeasures:
+    """Sums over the groups of X, one entry for each dependency X -> A.
+
+    A key (rhs -1) is measured as if A were different in every row: the pairs that agree on X violate it.
+    """
+
+    n_rows: int
+    n_groups: I64  # of X
+    n_groups_with_rhs: I64  # of X and A together; equal to n_groups iff the dependency holds
+    agreeing_pairs: I64  # pairs of rows that agree on X
+    violations: I64  # ... but not on A
+    kept_rows: I64  # the most rows that can stay if the dependency is to hold
+    dependence: F64  # sum over groups of (sum of squared counts of A's values / rows of the group)
+    violating_rows: I64  # rows of groups in which A varies
+
+    @property
+    def redundant_rows(self) -> I64:
+        """Rows whose A a row before them in the group tells, if the dependency holds."""
+        return self.n_rows - self.n_groups
+
+    @property
+    def g1(self) -> F64:
+        """The share of the unordered pairs of rows that violate it; 0 below two rows."""
+        total = self.n_rows * (self.n_rows - 1) // 2
+        return self.violations / max(1, total)
+
+    @property
+    def g3(self) -> F64:
+        """The smallest share of rows to remove so that it holds."""
+        return (self.n_rows - self.kept_rows) / max(1, self.n_rows)
+
+    @property
+    def pdep(self) -> F64:
+        """The chance that a row and one drawn from its group agree on A; 1 if it holds."""
+        return self.dependence / self.n_rows if self.n_rows else np.ones_like(self.dependence)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStatistics:
+    """How the values of each column are distributed: int64[n_columns] each."""
+
+    n_rows: int
+    n_distinct: I64  # values, NULL not among them
+    n_nulls: I64
+    n_groups: I64  # groups of the column alone, under the NULL rule
+    sum_squares: I64  # of the sizes of these groups
+    largest: I64  # rows of the largest of them
+
+    @property
+    def pdep(self) -> F64:
+        """The chance that two rows, drawn with replacement, agree on the column; 1 for a constant."""
+        if not self.n_rows:
+            return np.ones(len(self.n_distinct), dtype=np.float64)
+        return self.sum_squares / float(self.n_rows) ** 2
+
+
+@dataclass(frozen=True, slots=True)
+class ViolatingGroup:
+    """Rows that agree on X and differ on A."""
+
+    lhs: dict[str, Any]  # the values of X
+    n_rows: int
+    n_values: int  # of A; under the NULL rule `distinct` each NULL is one
+    values: tuple[tuple[Any, int], ...]  # the most frequent ones, with their rows; NULLs in one entry
+    rows: tuple[WitnessRow, ...]  # some rows, of as many different values as there are
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "lhs": dict(self.lhs),
+            "n_rows": self.n_rows,
+            "n_values": self.n_values,
+            "values": [{"value": value, "n_rows": count} for value, count in self.values],
+            "rows": [row.to_dict() for row in self.rows],
+        }
+
+
+def measure_fds(relation: Relation, lhs: U64, rhs: I64) -> FdMeasures:
+    """The sums of dependencies lhs[i] -> rhs[i]; rhs -1 asks for the groups of lhs[i] and its pairs only.
+
+    IN lhs uint64[n, n_words]; IN rhs int64[n]. One job. Cost: each prefix of the left-hand sides (most
+    selective column first) is split once for each pivot, over rows that still share their group, then one
+    pass for each right-hand side: about 20 ns a row at worst.
+    """
+    ranking = relation.ranking()
+    place = {c: i for i, c in enumerate(ranking)}
+    sequences = [sorted(positions_of(mask), key=place.__getitem__) for mask in lhs]
+    by_pivot: dict[int, list[int]] = {}
+    empty: list[int] = []
+    for i, sequence in enumerate(sequences):
+        if sequence:
+            by_pivot.setdefault(sequence[0], []).append(i)
+        else:
+            empty.append(i)
+    members: list[list[int]] = []
+    payloads: list[Payload] = []
+    n_parts = _n_parts(relation, len(by_pivot), len(rhs))
+    for pivot, mine in sorted(by_pivot.items()):
+        mine.sort(key=lambda i: (sequences[i], rhs[i]))
+        asked = {"sequences": [sequences[i] for i in mine], "rhs": [int(rhs[i]) for i in mine]}
+        for p in range(n_parts):
+            payloads.append(_payload(relation, pivot, p, n_parts, **asked))
+            members.append(mine)
+    # Without a left-hand side the table is one group, and the counts of A's values say it all.
+    n_empty_parts = _n_parts(relation, len(empty), len(rhs))
+    constants = sorted({int(rhs[i]) for i in empty if rhs[i] >= 0})
+    for column in constants:
+        payloads += [
+            _payload(relation, column, p, n_empty_parts, column=column) for p in range(n_empty_parts)
+        ]
+    results = _run(relation, group_tasks.measure_part, payloads, relation.n_rows * len(rhs))
+    sums = np.zeros((len(rhs), 6), dtype=np.int64)
+    dependence = np.zeros(len(rhs), dtype=np.float64)
+    for at, result in zip(members, results, strict=False):
+        sums[at] += result.array("whole").reshape(-1, 6)
+        dependence[at] += result.array("dependence")
+    counts = _column_sums(results[len(members) :], len(constants), n_empty_parts)
+    whole = _statistics(relation, counts)
+    for i in empty:
+        sums[i], dependence[i] = _of_one_group(
+            relation.n_rows, whole, constants.index(int(rhs[i])) if rhs[i] >= 0 else -1
+        )
+    return FdMeasures(
+        relation.n_rows,
+        n_groups=sums[:, 0],
+        n_groups_with_rhs=sums[:, 1],
+        agreeing_pairs=sums[:, 2],
+        violations=sums[:, 3],
+        kept_rows=sums[:, 4],
+        dependence=dependence,
+        violating_rows=sums[:, 5],
+    )
+
+
+def _of_one_group(n: int, columns: ColumnStatistics, at: int) -> tuple[tuple[int, ...], float]:
+    """The sums of an empty left-hand side; A is the statistics' column `at` (-1: a key is asked for)."""
+    if n < 2:
+        return (n, n, 0, 0, n, 0), float(n)
+    pairs = n * (n - 1) // 2
+    if at < 0:
+        return (1, n, pairs, pairs, 1, n), 1.0
+    squares, n_values = int(columns.sum_squares[at]), int(columns.n_groups[at])
+    violating = pairs - (squares - n) // 2
+    rows = n if n_values > 1 else 0
+    return (1, n_values, pairs, violating, int(columns.largest[at]), rows), squares / n
+
+
+def column_statistics(relation: Relation, columns: Sequence[int] | None = None) -> ColumnStatistics:
+    """How the values of the columns are distributed (all columns, if none are named). One job.
+
+    Cost: a pass over each column's codes.
+    """
+    asked = list(range(len(relation.schema))) if columns is None else list(columns)
+    n_parts = _n_parts(relation, len(asked), len(asked))
+    payloads = [_payload(relation, c, p, n_parts, column=c) for c in asked for p in range(n_parts)]
+    # A pass over one column is some ten times cheaper than a split.
+    results = _run(relation, group_tasks.measure_part, payloads, relation.n_rows * len(asked) * 0.1)
+    return _statistics(relation, _column_sums(results, len(asked), n_parts))
+
+
+def _column_sums(results: Sequence[Bundle], n_columns: int, n_parts: int) -> I64:
+    """(distinct, NULLs, squares, largest) of each column: int64[n_columns, 4]."""
+    if not results:
+        return np.zeros((n_columns, 4), dtype=np.int64)
+    parts = np.stack([r.array("counts") for r in results]).reshape(n_columns, n_parts, 4)
+    sums: I64 = parts.sum(axis=1)
+    sums[:, 3] = parts[:, :, 3].max(axis=1)
+    return sums
+
+
+def _statistics(relation: Relation, counts: I64) -> ColumnStatistics:
+    distinct, nulls, squares, largest = counts.T
+    if relation.nulls == "distinct":
+        return ColumnStatistics(
+            relation.n_rows, distinct, nulls, distinct + nulls, squares + nulls,
+            np.maximum(largest, nulls > 0),
+        )  # fmt: skip
+    return ColumnStatistics(
+        relation.n_rows, distinct, nulls, distinct + (nulls > 0), squares + nulls * nulls,
+        np.maximum(largest, nulls),
+    )  # fmt: skip
+
+
+def violating_groups(
+    relation: Relation,
+    lhs: U64,
+    rhs: int,
+    limit: int = 10,
+    rows_per_group: int = 4,
+    plain: Plain | None = None,
+) -> list[ViolatingGroup]:
+    """The groups of rows that agree on `lhs`, a mask, and differ on the column `rhs`: the largest ones.
+
+    Of equally large ones the first in the order of the rows come first. None iff the dependency holds.
+    `plain` says how rows become values, for instance such as JSON can carry; as they are, if it is None.
+    One job, and a look at the rows that are told.
+    """
+    if relation.n_rows < 2 or limit < 1:
+        return []
+    columns = positions_of(lhs)
+    place = {c: i for i, c in enumerate(relation.ranking())}
+    sequence = sorted(columns, key=place.__getitem__)
+    pivot = sequence[0] if sequence else group_tasks.NO_PIVOT
+    n_parts = _n_parts(relation, 1, 1) if sequence else 1
+    asked = {"sequence": sequence, "rhs": rhs, "limit": limit, "rows_per_group": max(1, rows_per_group)}
+    payloads = [_payload(relation, pivot, p, n_parts, **asked) for p in range(n_parts)]
+    results = _run(relation, group_tasks.violating_part, payloads, relation.n_rows)
+    found = [
+        (-n_rows, place_, i, j)
+        for i, r in enumerate(results)
+        for j, (n_rows, place_) in enumerate(
+            zip(r.array("n_rows").tolist(), r.array("place").tolist(), strict=True)
+        )
+    ]
+    chosen = [(results[i], j) for _, _, i, j in sorted(found)[:limit]]
+    of_values = [np.flatnonzero(r.array("value_group") == j) for r, j in chosen]
+    of_samples = [np.flatnonzero(r.array("sample_group") == j) for r, j in chosen]
+    value_rows = [r.array("value_row")[at].tolist() for (r, _), at in zip(chosen, of_values, strict=True)]
+    sample_rows = [r.array("sample_row")[at].tolist() for (r, _), at in zip(chosen, of_samples, strict=True)]
+    ids = sorted({i for told in (*value_rows, *sample_rows) for i in told})
+    fetched = relation.fetch(ids)
+    values = dict(zip(ids, (plain or python_rows)(fetched), strict=True))
+    names = relation.schema.names
+    groups = []
+    for (r, j), at, told, shown in zip(chosen, of_values, value_rows, sample_rows, strict=True):
+        counts = r.array("value_count")[at].tolist()
+        groups.append(
+            ViolatingGroup(
+                {names[c]: values[told[0]][names[c]] for c in columns},
+                int(r.array("n_rows")[j]),
+                int(r.array("n_values")[j]),
+                tuple((values[i][names[rhs]], n) for i, n in zip(told, counts, strict=True)),
+                tuple(WitnessRow(i, values[i]) for i in shown[:rows_per_group]),
+            )
+        )
+    return groups
+
+
+def _n_parts(relation: Relation, n_pivots: int, n_asked: int) -> int:
+    """Into how many parts the rows are divided, so that no task is too large and no core idle."""
+    if not n_pivots:
+        return 1
+    n_parts = -(-relation.n_rows // PART_ROWS)
+    work = relation.n_rows * n_asked
+    if relation.engine.choose(work, INLINE_GROUPS) == "spark":
+        n_parts = max(n_parts, -(-2 * relation.engine.cores // n_pivots))
+    elif work > INLINE_GROUPS * WORTH_THREADS:
+        n_parts = max(n_parts, -(-relation.engine.cores // n_pivots))
+    return max(1, n_parts)
+
+
+def _payload(relation: Relation, pivot: int, part: int, n_parts: int, **asked: Any) -> Payload:
+    live = [s.to_dict() for s in relation.segments if s.n_live]
+    return relation._payload(segments=live, pivot=pivot, part=part, n_parts=n_parts, **asked)
+
+
+def _run(relation: Relation, task: Task, payloads: list[Payload], work: float) -> list[Bundle]:
+    if not relation.n_rows:
+        return []
+    results = relation.engine.run(
+        task,
+        payloads,
+        where=relation.engine.choose(work, INLINE_GROUPS),
+        progress=relation.progress,
+        parallel=work > INLINE_GROUPS * WORTH_THREADS,
+    )
+    return [unpack(r) for r in results]

@@ -1,0 +1,1 @@
+"""Comparing rows, refining partitions, counting."""

@@ -1,0 +1,727 @@
+"""Validation of candidate functional dependencies by refining partitions.
+
+X -> A holds iff A is constant on every cluster of X. Three things keep this cheap:
+
+- A cluster carries the columns on which it is not constant. What is constant on a cluster is constant on
+  all its parts, so these sets only shrink, and a cluster on which nothing that is asked for varies is
+  dropped: nothing below it can violate. For a minimal X -> A only the clusters of X - {c} that violate
+  X - {c} -> A are refined by the last column c.
+- All right-hand sides of a left-hand side are checked in one pass, and left-hand sides are walked together:
+  sorted as sequences of columns they form a trie, and each prefix is refined once.
+- A violation is turned into evidence on the spot, and evidence refutes other candidates: whoever lies
+  inside the agree set and asks for a column outside of it is never looked at.
+
+Evidence for (X, A) is found by climbing: columns are added to X while some cluster still holds two values
+of A. When none can be added, a pair that agrees on the set and differs on A agrees on nothing else, so its
+agree set is maximal among those without A, as far as the looked-at rows go.
+
+Rows are rows of a matrix `values` int32[n, n_columns]: equal numbers mean equal values, 0 is NULL. Row after
+row, not column after column: a refinement reads two or three columns of each row, mostly from one line of
+the cache. Under the rule that NULLs are distinct, a NULL differs from everything, so a row with a NULL in X
+is in no cluster, and a NULL in A makes its cluster vary.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.engine.kernels.compiling import njit
+from holdfast.core.evidence.kernels.pairs import WITNESSES
+from holdfast.core.rows.kernels.encode import frozen, mix
+from holdfast.core.rows.kernels.masks import unique_masks, word_lowest
+
+U64 = NDArray[np.uint64]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+# Values of a walk of the trie: they fit into a core's cache.
+CHUNK_VALUES = 1 << 18
+# A climb looks at so many rows of a violated candidate's clusters at most.
+LEAF_ROWS = 1 << 9
+# Climbs for a violation that no evidence explains yet: the first is needed, the others save rounds ...
+N_CLIMBS = 3
+# ... and are left out once a call has found so many agree sets.
+MAX_MASKS = 1 << 12
+# Columns with at most so many different values are refined by direct addressing, others by hashing.
+DIRECT_IDS = 1 << 12
+# Clusters of up to so many rows are refined by comparing their rows with each other.
+FEW_ROWS = 12
+
+_ZERO = np.uint64(0)
+_ONE = np.uint64(1)
+
+
+@njit(cache=True, nogil=True)
+def _note_differences(values, a, b, need, skip, varying, k):  # type: ignore[no-untyped-def]
+    """Add to varying[k] those columns of `need` on which rows a and b differ."""
+    for w in range(need.shape[0]):
+        todo = need[w] & ~varying[k, w]
+        while todo:
+            bit = todo & (~todo + _ONE)
+            todo ^= bit
+            c = (w << 6) + word_lowest(bit)
+            v = values[a, c]
+            if v != values[b, c] or (skip and v == 0):
+                varying[k, w] |= bit
+
+
+@njit(cache=True, nogil=True)
+def _any(varying, k):  # type: ignore[no-untyped-def]
+    word = _ZERO
+    for w in range(varying.shape[1]):
+        word |= varying[k, w]
+    return word != _ZERO
+
+
+@njit(cache=True, nogil=True)
+def _split(  # type: ignore[no-untyped-def]
+    values, rows, offsets, varying, k, column, n_ids, need, skip, top_row, top, table, slot, ids, sizes,
+    leader, differ,
+):  # fmt: skip
+    """Split cluster k by a column; write the parts on which some column of `need` varies.
+
+    Cluster k is rows[offsets[k]:offsets[k + 1]]. Rows are written from top_row on, clusters from number
+    `top` on, with the columns that vary in varying[top]. Returns the new (top_row, top). `table` is -1
+    everywhere before and after.
+    """
+    low = offsets[k]
+    size = offsets[k + 1] - low
+    n_words = need.shape[0]
+    if size == 2:
+        a = rows[low]
+        b = rows[low + 1]
+        v = values[a, column]
+        if v == values[b, column] and not (skip and v == 0):
+            for w in range(n_words):
+                varying[top, w] = _ZERO
+            _note_differences(values, a, b, need, skip, varying, top)
+            if _any(varying, top):
+                rows[top_row] = a
+                rows[top_row + 1] = b
+                top_row += 2
+                top += 1
+                offsets[top] = top_row
+    elif size <= FEW_ROWS:
+        done = np.int64(0)
+        for i in range(size):
+            if done & (np.int64(1) << i):
+                continue
+            a = rows[low + i]
+            v = values[a, column]
+            if skip and v == 0:
+                continue
+            end = top_row
+            for j in range(i + 1, size):
+                b = rows[low + j]
+                if not (done & (np.int64(1) << j)) and values[b, column] == v:
+                    done |= np.int64(1) << j
+                    if end == top_row:
+                        for w in range(n_words):
+                            varying[top, w] = _ZERO
+                        rows[end] = a
+                        end += 1
+                    rows[end] = b
+                    end += 1
+                    _note_differences(values, b, a, need, skip, varying, top)
+            if end > top_row and _any(varying, top):
+                top_row = end
+                top += 1
+                offsets[top] = top_row
+    else:
+        direct = n_ids <= table.shape[0] and n_ids <= DIRECT_IDS
+        capacity = 32
+        while capacity < 2 * size:
+            capacity *= 2
+        n_groups = 0
+        for i in range(size):
+            r = rows[low + i]
+            v = values[r, column]
+            if skip and v == 0:
+                ids[i] = -1
+                continue
+            if direct:
+                s = np.int64(v)
+                g = table[s]
+            else:
+                s = np.int64(mix(np.uint64(v)) & np.uint64(capacity - 1))
+                g = table[s]
+                while g >= 0 and values[leader[g], column] != v:
+                    s = (s + 1) & (capacity - 1)
+                    g = table[s]
+            if g < 0:
+                g = n_groups
+                table[s] = g
+                slot[g] = s
+                leader[g] = r
+                sizes[g] = 1
+                for w in range(n_words):
+                    differ[g, w] = _ZERO
+                n_groups += 1
+            else:
+                sizes[g] += 1
+                _note_differences(values, r, leader[g], need, skip, differ, g)
+            ids[i] = g
+        kept = False
+        for g in range(n_groups):
+            table[slot[g]] = -1
+            if _any(differ, g):
+                # the size becomes a cursor; a group that does not vary gets none
+                n = sizes[g]
+                sizes[g] = top_row
+                for w in range(n_words):
+                    varying[top, w] = differ[g, w]
+                top_row += n
+                top += 1
+                offsets[top] = top_row
+                kept = True
+            else:
+                sizes[g] = -1
+        if kept:
+            for i in range(size):
+                g = ids[i]
+                if g >= 0 and sizes[g] >= 0:
+                    rows[sizes[g]] = rows[low + i]
+                    sizes[g] += 1
+    return top_row, top
+
+
+@njit(cache=True, nogil=True)
+def _leaf(values, rows, offsets, varying, first, last, start, column, skip, leaf_rows, out_rows, out_offsets):  # type: ignore[no-untyped-def]
+    """Copy some rows of the clusters first..last on which a column varies, from cluster `start` on, around.
+
+    Of a large cluster a window is taken around the first rows that differ. Returns the number of clusters.
+    """
+    w = column >> 6
+    bit = _ONE << np.uint64(column & 63)
+    n = 0
+    at = 0
+    out_offsets[0] = 0
+    for step in range(last - first):
+        k = first + (start - first + step) % (last - first)
+        if not varying[k, w] & bit:
+            continue
+        low = offsets[k]
+        size = offsets[k + 1] - low
+        room = min(max(2, leaf_rows // 4), leaf_rows - at)
+        if last - first == 1:
+            room = leaf_rows
+        if room < 2:
+            break
+        begin = 0
+        if size > room:
+            v = values[rows[low], column]
+            second = 1
+            while values[rows[low + second], column] == v and not (skip and v == 0):
+                second += 1
+            # rows second - 1 and second differ
+            begin = max(0, min(second - room // 2, size - room))
+            size = room
+        for i in range(size):
+            out_rows[at + i] = rows[low + begin + i]
+        at += size
+        n += 1
+        out_offsets[n] = at
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _climb(  # type: ignore[no-untyped-def]
+    values, rows, offsets, varying, n_clusters, column, order, mask, n_ids, need, skip, table, slot, ids,
+    sizes, leader, differ, pairs,
+):  # fmt: skip
+    """From clusters on which a column varies to an agree set without it; pairs that have it.
+
+    The clusters are the first third of `rows`, `offsets` and `varying`. INOUT mask: what the clusters agree
+    on, to become the agree set; OUT pairs.
+    """
+    n_words = mask.shape[0]
+    third_rows = rows.shape[0] // 3
+    third = varying.shape[0] // 3
+    for w in range(n_words):
+        need[w] = _ZERO
+    need[column >> 6] = _ONE << np.uint64(column & 63)
+    first = 0
+    last = n_clusters
+    side = 1
+    for i in range(order.shape[0]):
+        c = order[i]
+        bit = _ONE << np.uint64(c & 63)
+        if c == column or mask[c >> 6] & bit:
+            continue
+        start = side * third
+        top = start
+        top_row = side * third_rows
+        offsets[top] = top_row
+        for k in range(first, last):
+            top_row, top = _split(
+                values, rows, offsets, varying, k, c, n_ids[c], need, skip, top_row, top, table, slot, ids,
+                sizes, leader, differ,
+            )  # fmt: skip
+        if top > start:
+            mask[c >> 6] |= bit
+            first = start
+            last = top
+            side = 3 - side
+    # One pair of every cluster, then the next pair of each; only pairs whose agree set is that of the first.
+    n = 0
+    i = 0
+    for j in range(pairs.shape[0]):
+        pairs[j, 0] = -1
+        pairs[j, 1] = -1
+    left = True
+    while left and n < pairs.shape[0]:
+        left = False
+        for k in range(first, last):
+            low = offsets[k]
+            if low + i + 1 >= offsets[k + 1] or n == pairs.shape[0]:
+                continue
+            left = True
+            a = rows[low + i]
+            b = rows[low + i + 1]
+            v = values[a, column]
+            if v == values[b, column] and not (skip and v == 0):
+                continue
+            same = True
+            for w in range(n_words):
+                word = _ZERO
+                for c in range(w << 6, min((w + 1) << 6, order.shape[0])):
+                    v = values[a, c]
+                    if v == values[b, c] and not (skip and v == 0):
+                        word |= _ONE << np.uint64(c & 63)
+                if n == 0:
+                    mask[w] = word
+                elif mask[w] != word:
+                    same = False
+            if same:
+                pairs[n, 0] = a
+                pairs[n, 1] = b
+                n += 1
+        i += 1
+
+
+@njit(cache=True, nogil=True)
+def _shuffle(order, seed, mask, others_first):  # type: ignore[no-untyped-def]
+    """A permutation of the columns; if asked for, columns outside of the mask come first."""
+    n = order.shape[0]
+    for i in range(n):
+        order[i] = i
+    state = seed
+    for i in range(n - 1, 0, -1):
+        state = mix(state + np.uint64(0x9E3779B97F4A7C15))
+        j = np.int64(state % np.uint64(i + 1))
+        order[i], order[j] = order[j], order[i]
+    if others_first:
+        at = 0
+        for i in range(n):
+            c = order[i]
+            if not mask[c >> 6] & (_ONE << np.uint64(c & 63)):
+                order[i], order[at] = order[at], order[i]
+                at += 1
+
+
+@njit(cache=True, nogil=True)
+def _strike(lhs, pending, x, masks, first, last):  # type: ignore[no-untyped-def]
+    """Take from pending[x] what the masks first..last refute; whether anything is left."""
+    n_words = lhs.shape[1]
+    for k in range(first, last):
+        inside = True
+        for w in range(n_words):
+            if lhs[x, w] & ~masks[k, w]:
+                inside = False
+                break
+        if inside:
+            for w in range(n_words):
+                pending[x, w] &= masks[k, w]
+    return _any(pending, x)
+
+
+@njit(cache=True, nogil=True)
+def _strike_all(lhs, pending, masks):  # type: ignore[no-untyped-def]
+    for x in range(lhs.shape[0]):
+        if _any(pending, x):
+            _strike(lhs, pending, x, masks, 0, masks.shape[0])
+
+
+def strike(lhs: U64, pending: U64, masks: U64) -> None:
+    """Take from `pending` what evidence refutes: X -> A, where X is inside an agree set and A is not.
+
+    IN lhs uint64[n, n_words], masks uint64[k, n_words]; INOUT pending uint64[n, n_words]. Cost: n * k
+    word tests.
+    """
+    _strike_all(frozen(lhs), pending, frozen(masks))
+
+
+@njit(cache=True, nogil=True)
+def _refute(  # type: ignore[no-untyped-def]
+    values, bounds, sequences, lhs, pending, n_ids, skip, chunk_rows, leaf_rows, n_climbs, max_masks, keep
+):  # fmt: skip
+    n_candidates = sequences.shape[0]
+    max_depth = sequences.shape[1]
+    n_words = lhs.shape[1]
+    n_columns = values.shape[1]
+    n_clusters = bounds.shape[0] - 1
+    masks = np.empty((64, n_words), dtype=np.uint64)
+    pairs = np.empty((64, keep, 2), dtype=np.int64)
+    n_found = 0
+    seen = np.zeros(n_candidates, dtype=np.int64)  # how much of the evidence a candidate has met
+    # below[x, d]: what candidates from x on that share the first d columns of x ask for
+    levels = max_depth + 1
+    below = np.empty((n_candidates, levels, n_words), dtype=np.uint64)
+    union = np.empty((levels, n_words), dtype=np.uint64)
+    need = np.empty(n_words, dtype=np.uint64)
+    asked = np.empty(n_words, dtype=np.uint64)
+    mask = np.empty(n_words, dtype=np.uint64)
+    last_mask = np.empty(n_words, dtype=np.uint64)
+    pair = np.empty((keep, 2), dtype=np.int64)
+    order = np.empty(n_columns, dtype=np.int64)
+    leaf_clusters = leaf_rows // 2 + 2
+    leaf = np.empty(3 * leaf_rows, dtype=np.int32)
+    leaf_offsets = np.empty(3 * leaf_clusters, dtype=np.int64)
+    leaf_varying = np.empty((3 * leaf_clusters, n_words), dtype=np.uint64)
+    first = np.zeros(levels, dtype=np.int64)
+    last = np.zeros(levels, dtype=np.int64)
+    end_row = np.zeros(levels, dtype=np.int64)
+    path = np.empty(max_depth, dtype=np.int32)
+    done = 0
+    while done < n_clusters:
+        # a chunk: whole clusters, up to chunk_rows rows, at least one cluster
+        end = done + 1
+        while end < n_clusters and bounds[end + 1] - bounds[done] <= chunk_rows:
+            end += 1
+        base = bounds[done]
+        n_rows = bounds[end] - base
+        biggest = np.int64(leaf_rows)
+        for k in range(done, end):
+            biggest = max(biggest, bounds[k + 1] - bounds[k])
+        for x in range(n_candidates - 1, -1, -1):
+            shared = -1
+            if x + 1 < n_candidates:
+                shared = 0
+                while (
+                    shared < max_depth
+                    and sequences[x, shared] >= 0
+                    and sequences[x, shared] == sequences[x + 1, shared]
+                ):
+                    shared += 1
+            for d in range(levels):
+                for w in range(n_words):
+                    below[x, d, w] = pending[x, w]
+                    if d <= shared:
+                        below[x, d, w] |= below[x + 1, d, w]
+        capacity = max(32, DIRECT_IDS)
+        while capacity < 2 * biggest:
+            capacity *= 2
+        table = np.full(capacity, -1, dtype=np.int32)
+        slot = np.empty(biggest, dtype=np.int32)
+        ids = np.empty(biggest, dtype=np.int32)
+        leader = np.empty(biggest, dtype=np.int32)
+        sizes = np.empty(biggest, dtype=np.int64)
+        differ = np.empty((biggest, n_words), dtype=np.uint64)
+        # Levels of the walk: each is at most as large as the one before.
+        rows = np.empty(n_rows * levels + 1, dtype=np.int32)
+        offsets = np.empty((n_rows // 2 + 3) * levels, dtype=np.int64)
+        varying = np.empty((offsets.shape[0], n_words), dtype=np.uint64)
+        for w in range(n_words):
+            asked[w] = below[0, 0, w]
+            union[0, w] = _ZERO
+        top_row = 0
+        top = 0
+        offsets[0] = 0
+        for k in range(done, end):
+            for w in range(n_words):
+                varying[top, w] = _ZERO
+            for r in range(bounds[k] + 1, bounds[k + 1]):
+                _note_differences(values, r, bounds[k], asked, skip, varying, top)
+            if _any(varying, top):
+                for r in range(bounds[k], bounds[k + 1]):
+                    rows[top_row] = r
+                    top_row += 1
+                for w in range(n_words):
+                    union[0, w] |= varying[top, w]
+                top += 1
+                offsets[top] = top_row
+        first[0] = 0
+        last[0] = top
+        end_row[0] = top_row
+        depth = 0  # levels 0..depth are the prefix in `path`
+        for x in range(n_candidates):
+            if not _any(pending, x):
+                continue
+            if seen[x] < n_found:
+                left = _strike(lhs, pending, x, masks, seen[x], n_found)
+                seen[x] = n_found
+                if not left:
+                    continue
+            d = 0
+            while d < depth and sequences[x, d] == path[d]:
+                d += 1
+            depth = d
+            while True:
+                violated = False
+                for w in range(n_words):
+                    if union[depth, w] & pending[x, w]:
+                        violated = True
+                if not violated or depth == max_depth or sequences[x, depth] < 0:
+                    break
+                c = sequences[x, depth]
+                start = last[depth] + 1
+                top = start
+                top_row = end_row[depth]
+                offsets[top] = top_row
+                for w in range(n_words):
+                    union[depth + 1, w] = _ZERO
+                for k in range(first[depth], last[depth]):
+                    wanted = False
+                    for w in range(n_words):
+                        need[w] = varying[k, w] & below[x, depth + 1, w]
+                        if need[w]:
+                            wanted = True
+                    if wanted:
+                        top_row, top = _split(
+                            values, rows, offsets, varying, k, c, n_ids[c], need, skip, top_row, top, table,
+                            slot, ids, sizes, leader, differ,
+                        )  # fmt: skip
+                for k in range(start, top):
+                    for w in range(n_words):
+                        union[depth + 1, w] |= varying[k, w]
+                path[depth] = c
+                depth += 1
+                first[depth] = start
+                last[depth] = top
+                end_row[depth] = top_row
+            if not violated:
+                continue
+            # Each violated column gets evidence; one agree set often serves several.
+            for w in range(n_words):
+                while union[depth, w] & pending[x, w]:
+                    column = (w << 6) + word_lowest(union[depth, w] & pending[x, w])
+                    for turn in range(n_climbs):
+                        if turn and n_found >= max_masks:
+                            break
+                        seed = mix(np.uint64(x * 131 + column) * np.uint64(n_climbs) + np.uint64(turn))
+                        n_here = last[depth] - first[depth]
+                        begin = first[depth] + np.int64(seed % np.uint64(n_here))
+                        n_leaves = _leaf(
+                            values, rows, offsets, varying, first[depth], last[depth], begin, column, skip,
+                            leaf_rows, leaf, leaf_offsets,
+                        )  # fmt: skip
+                        _shuffle(order, seed, last_mask, turn > 0)
+                        for v in range(n_words):
+                            mask[v] = lhs[x, v]
+                        _climb(
+                            values, leaf, leaf_offsets, leaf_varying, n_leaves, column, order, mask, n_ids,
+                            need, skip, table, slot, ids, sizes, leader, differ, pair,
+                        )  # fmt: skip
+                        if n_found == masks.shape[0]:
+                            more_masks = np.empty((2 * n_found, n_words), dtype=np.uint64)
+                            more_pairs = np.empty((2 * n_found, keep, 2), dtype=np.int64)
+                            for k in range(n_found):
+                                for v in range(n_words):
+                                    more_masks[k, v] = masks[k, v]
+                                for j in range(keep):
+                                    more_pairs[k, j, 0] = pairs[k, j, 0]
+                                    more_pairs[k, j, 1] = pairs[k, j, 1]
+                            masks = more_masks
+                            pairs = more_pairs
+                        for v in range(n_words):
+                            last_mask[v] = mask[v]
+                            masks[n_found, v] = mask[v]
+                            pending[x, v] &= mask[v]
+                        for j in range(keep):
+                            pairs[n_found, j, 0] = pair[j, 0]
+                            pairs[n_found, j, 1] = pair[j, 1]
+                        n_found += 1
+        done = end
+    return masks[:n_found].copy(), pairs[:n_found].copy()
+
+
+def refute(
+    values: I32, offsets: I64, sequences: I32, lhs: U64, pending: U64, n_ids: I64, nulls_distinct: bool
+) -> tuple[U64, I64]:
+    """(masks, witnesses): evidence against candidates; what is refuted is taken from `pending`.
+
+    IN values int32[n, n_columns] (see the module); IN offsets int64[*]: clusters of consecutive rows that
+    agree on what all left-hand sides have in common; IN sequences int32[n_candidates, *]: the other columns
+    of each left-hand side, padded with -1, sorted so that equal prefixes are neighbours; IN lhs
+    uint64[n_candidates, n_words]: the whole left-hand sides; INOUT pending uint64[n_candidates, n_words]:
+    the right-hand sides to check, disjoint from lhs; IN n_ids int64[n_columns]: all values of column c are
+    below n_ids[c]. OUT masks uint64[k, n_words], which may repeat, and witnesses int64[k, WITNESSES, 2]:
+    pairs of rows (numbers below n) that have that agree set, -1 for none.
+
+    Law: after the call column A is pending for candidate x iff it was so before, A is constant on each
+    cluster of lhs[x], and no mask contains lhs[x] without A. What is no longer pending is refuted by a mask.
+
+    Cost: each prefix of the trie refines only clusters that violate something below it.
+    """
+    chunk_rows = max(2, CHUNK_VALUES // max(1, values.shape[1]))
+    return _refute(  # type: ignore[no-any-return]
+        frozen(values), frozen(offsets), frozen(sequences), frozen(lhs), pending, frozen(n_ids),
+        nulls_distinct, chunk_rows, LEAF_ROWS, N_CLIMBS, MAX_MASKS, WITNESSES,
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def _unite(group, witnesses, united):  # type: ignore[no-untyped-def]
+    for i in range(group.shape[0]):
+        g = group[i]
+        for j in range(witnesses.shape[1]):
+            a = min(witnesses[i, j, 0], witnesses[i, j, 1])
+            b = max(witnesses[i, j, 0], witnesses[i, j, 1])
+            if a < 0:
+                continue
+            for k in range(united.shape[1]):
+                if united[g, k, 0] == a and united[g, k, 1] == b:
+                    break
+                if united[g, k, 0] < 0:
+                    united[g, k, 0] = a
+                    united[g, k, 1] = b
+                    break
+
+
+def unite(masks: U64, witnesses: I64) -> tuple[U64, I64]:
+    """The different masks in order of their first occurrence, with the first witnesses of all of a kind.
+
+    IN masks uint64[n, n_words], witnesses int64[n, WITNESSES, 2]. A pair (a, b) is the same as (b, a) and
+    comes out with the smaller first. Cost: a hash of each mask.
+    """
+    first, group = unique_masks(masks)
+    united = np.full((len(first), WITNESSES, 2), -1, dtype=np.int64)
+    _unite(frozen(group), frozen(witnesses), united)
+    return np.ascontiguousarray(masks[first]), united
+
+
+@njit(cache=True, nogil=True)
+def _select(codes, live, identity, part, n_parts, skip_null):  # type: ignore[no-untyped-def]
+    wanted = np.empty(identity.shape[0], dtype=np.bool_)
+    for v in range(identity.shape[0]):
+        wanted[v] = n_parts == 1 or mix(np.uint64(identity[v])) % np.uint64(n_parts) == np.uint64(part)
+    if skip_null:
+        wanted[0] = False
+    n = 0
+    for i in range(codes.shape[0]):
+        if wanted[codes[i]] and live[i]:
+            n += 1
+    positions = np.empty(n, dtype=np.int32)
+    ids = np.empty(n, dtype=np.int32)
+    n = 0
+    for i in range(codes.shape[0]):
+        if wanted[codes[i]] and live[i]:
+            positions[n] = i
+            ids[n] = identity[codes[i]]
+            n += 1
+    return positions, ids
+
+
+def select(
+    codes: I32, live: Bool, identity: I32, part: int, n_parts: int, skip_null: bool
+) -> tuple[I32, I32]:
+    """(positions, ids): the live rows of a segment whose value falls into one of n_parts parts of all values.
+
+    IN codes int32[n], live bool[n]: a column; IN identity int32[k]: what its codes stand for in all
+    segments, 0 for the code 0, NULL. Equal values fall into the same part in every segment.
+    """
+    return _select(  # type: ignore[no-any-return]
+        frozen(codes), frozen(live), frozen(identity), part, n_parts, skip_null
+    )
+
+
+@njit(cache=True, nogil=True)
+def _cluster(ids, n_ids):  # type: ignore[no-untyped-def]
+    sizes = np.zeros(n_ids, dtype=np.int32)
+    for i in range(ids.shape[0]):
+        sizes[ids[i]] += 1
+    n_rows = 0
+    n_clusters = 0
+    for v in range(n_ids):
+        if sizes[v] > 1:
+            n_rows += sizes[v]
+            n_clusters += 1
+    rows = np.empty(n_rows, dtype=np.int32)
+    offsets = np.empty(n_clusters + 1, dtype=np.int64)
+    offsets[0] = 0
+    k = 0
+    for v in range(n_ids):
+        # the size becomes a cursor; a value of one row gets none
+        n = sizes[v]
+        sizes[v] = -1
+        if n > 1:
+            sizes[v] = offsets[k]
+            offsets[k + 1] = offsets[k] + n
+            k += 1
+    for i in range(ids.shape[0]):
+        at = sizes[ids[i]]
+        if at >= 0:
+            rows[at] = i
+            sizes[ids[i]] += 1
+    return rows, offsets
+
+
+def cluster(ids: I32, n_ids: int) -> tuple[I32, I64]:
+    """(rows, offsets): the clusters of rows with equal values, at least two rows each, by value.
+
+    IN ids int32[n], all below n_ids. Cluster i is rows[offsets[i]:offsets[i + 1]]. Cost: n + n_ids.
+    """
+    return _cluster(frozen(ids), n_ids)  # type: ignore[no-any-return]
+
+
+@njit(cache=True, nogil=True)
+def _gather(codes, identity, positions, at, column, out):  # type: ignore[no-untyped-def]
+    for i in range(positions.shape[0]):
+        out[at[i], column] = identity[codes[positions[i]]]
+
+
+def gather(codes: I32, identity: I32, positions: I32, at: I64, column: int, out: I32) -> None:
+    """OUT out int32[*, n_columns]: out[at[i], column] gets the value of the row positions[i] of a segment.
+
+    IN codes int32[n], identity int32[k] (see `select`), positions int32[m], at int64[m].
+    """
+    _gather(frozen(codes), frozen(identity), frozen(positions), frozen(at), column, out)
+
+
+@njit(cache=True, nogil=True)
+def _copy_rows(matrix, positions, at, out):  # type: ignore[no-untyped-def]
+    for i in range(positions.shape[0]):
+        p = positions[i]
+        a = at[i]
+        for c in range(out.shape[1]):
+            out[a, c] = matrix[p, c]
+
+
+def copy_rows(matrix: I32, positions: I32, at: I64, out: I32) -> None:
+    """OUT out int32[*, n_columns]: out[at[i]] gets the row positions[i] of IN matrix int32[n, n_columns].
+
+    IN positions int32[m], at int64[m].
+    """
+    _copy_rows(frozen(matrix), frozen(positions), frozen(at), out)
+
+
+@njit(cache=True, nogil=True)
+def _first_other(codes, live, identity, value):  # type: ignore[no-untyped-def]
+    for i in range(codes.shape[0]):
+        if live[i] and identity[codes[i]] != value:
+            return i
+    return -1
+
+
+def first_other(codes: I32, live: Bool, identity: I32, value: int) -> int:
+    """The position of the first live row whose value is another one, or -1; arguments as in `select`."""
+    return int(_first_other(frozen(codes), frozen(live), frozen(identity), value))
+
+
+def warm_up() -> None:
+    codes = np.array([1, 1, 1, 1, 2], dtype=np.int32)
+    live = np.ones(5, dtype=np.bool_)
+    identity = np.arange(3, dtype=np.int32)
+    positions, ids = select(codes, live, identity, 0, 1, False)
+    rows, offsets = cluster(ids, 3)
+    first_other(codes, live, identity, 1)
+    values = np.array([[1, 1, 1], [1, 1, 2], [1, 2, 1], [1, 2, 2]], dtype=np.int32)
+    gather(codes, identity, positions[rows], np.arange(len(rows)), 0, values)
+    copy_rows(values.copy(), positions[rows], np.arange(len(rows)), values)
+    sequences = np.ones((1, 1), dtype=np.int32)
+    lhs, pending = np.array([[3]], dtype=np.uint64), np.array([[4]], dtype=np.uint64)
+    masks, witnesses = refute(values, offsets, sequences, lhs, pending, np.full(3, 3), False)
+    strike(lhs, pending, masks)
+    unite(masks, witnesses)

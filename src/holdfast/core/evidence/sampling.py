@@ -1,0 +1,110 @@
+"""Evidence sampled from one segment: where discovery starts.
+
+Neither part needs to be complete, only cheap: validation finds the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.evidence.kernels import pairs, partitions
+from holdfast.core.evidence.kernels.fd_masks import maximal_for
+from holdfast.core.rows.kernels import encode
+from holdfast.core.rows.kernels.masks import full_mask, maximal_masks, n_words_for, popcounts, unique_masks
+from holdfast.core.rows.segments import Segment, by_row_id
+
+U64 = NDArray[np.uint64]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+
+# Pairs compared per column, and for all columns together; and how many cells that may be.
+SAMPLE_PAIRS = 20_000
+MAX_PAIRS = 400_000
+MAX_CELLS = 400_000_000
+# Of the pairs' agree sets so many are kept, the largest: among random pairs of a wide table nearly all
+# differ, and the maximal ones of a million sets take minutes to find.
+MAX_MASKS = 1 << 13
+# Windows of neighbouring rows in each column's order that are climbed from; and the cells in all of them.
+N_WINDOWS = 64
+WINDOW_ROWS = 512
+MAX_CLIMBED = 1 << 30
+
+
+def sample_evidence(
+    segment: Segment, nulls_distinct: bool, seed: int, *, per_column: bool = False
+) -> tuple[U64, I64]:
+    """Maximal agree sets of sampled rows, with witnesses by row id; `per_column`: maximal for some column.
+
+    Pairs that share a value of some column show what is common; climbs from windows of rows that
+    share one reach what is large.
+    """
+    rng = np.random.default_rng(seed)
+    n_rows, n_columns = segment.ref.n_rows, len(segment.schema)
+    most = min(MAX_PAIRS, MAX_CELLS // n_columns)
+    if n_rows * (n_rows - 1) // 2 <= min(most, n_columns * SAMPLE_PAIRS):
+        # No more pairs than would be sampled: all of them, and nothing is left to climb to.
+        one, other = np.triu_indices(n_rows, 1)
+        masks, witnesses = pairs.pairs_evidence(segment.codes, one, other, nulls_distinct)
+        return _relevant(masks, by_row_id(witnesses, segment, segment), segment, per_column=per_column)
+    left, right, windows = [], [], []
+    n_windows = MAX_CLIMBED // (n_columns * n_columns * min(n_rows, WINDOW_ROWS))
+    columns = np.arange(n_columns)
+    if n_columns > most or not n_windows:
+        # Too wide to begin at every column.
+        n_begun = min(most, n_columns, MAX_CLIMBED // (n_columns * min(n_rows, WINDOW_ROWS)))
+        columns = rng.choice(n_columns, max(1, n_begun), replace=False)
+    n_pairs = min(SAMPLE_PAIRS, most // len(columns))
+    for c in columns.tolist():
+        offsets, positions = encode.postings(segment.codes[c], len(segment.dictionary(c)))
+        a, b = pairs.sample_pairs(segment.codes[c], positions, n_pairs, rng)
+        left.append(a)
+        right.append(b)
+        # NULLs come first in the postings; where they are distinct they share nothing
+        start = int(offsets[1]) if nulls_distinct else 0
+        starts = rng.integers(
+            start, max(start + 1, len(positions) - WINDOW_ROWS), min(N_WINDOWS, max(1, n_windows))
+        )
+        windows += [(c, positions[low : low + WINDOW_ROWS]) for low in np.unique(starts)]
+    masks, witnesses = pairs.pairs_evidence(
+        segment.codes, np.concatenate(left), np.concatenate(right), nulls_distinct
+    )
+    largest = np.argsort(-popcounts(masks), kind="stable")[: MAX_MASKS * (4 if per_column else 1)]
+    masks, witnesses = masks[largest], witnesses[largest]
+    more_masks, more_witnesses = climb_windows(segment, windows, nulls_distinct)
+    masks, witnesses = np.concatenate([masks, more_masks]), np.concatenate([witnesses, more_witnesses])
+    return _relevant(masks, by_row_id(witnesses, segment, segment), segment, per_column=per_column)
+
+
+def _relevant(masks: U64, witnesses: I64, segment: Segment, *, per_column: bool) -> tuple[U64, I64]:
+    """The maximal agree sets; `per_column`: also those that are maximal for some column."""
+    top = maximal_masks(masks)
+    if per_column:
+        first, _ = unique_masks(masks)
+        relevant = maximal_for(masks[first], full_mask(len(segment.schema))).any(axis=1)
+        top = np.union1d(top, first[relevant])  # a pair of equal rows is maximal, but for no column
+    return masks[top], witnesses[top]
+
+
+def climb_windows(
+    segment: Segment, windows: Sequence[tuple[int, I32]], nulls_distinct: bool
+) -> tuple[U64, I64]:
+    """An agree set for each window of rows in which some share a value of the window's column."""
+    n_columns = len(segment.schema)
+    nulls = np.zeros(n_columns, dtype=np.uint64)  # local codes are codes too, and 0 is NULL
+    masks = np.zeros((len(windows), n_words_for(n_columns)), dtype=np.uint64)
+    witnesses = np.full((len(windows), pairs.WITNESSES, 2), -1, dtype=np.int64)
+    for i, (c, positions) in enumerate(windows):
+        values = segment.codes[:, positions].astype(np.uint64)
+        rows, offsets = partitions.cluster(values[c], nulls_distinct, 0)
+        if not len(rows):
+            continue
+        masks[i, c >> 6] |= np.uint64(1) << np.uint64(c & 63)
+        owner = np.full(len(offsets) - 1, i, dtype=np.int64)
+        partitions.climb(values[:, rows], owner, offsets, nulls_distinct, nulls, masks, witnesses)
+        local = witnesses[i]
+        witnesses[i] = np.where(local >= 0, positions[rows[np.maximum(local, 0)]], -1)
+    proven = witnesses[:, 0, 0] >= 0
+    return masks[proven], witnesses[proven]

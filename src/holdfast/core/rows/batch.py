@@ -1,0 +1,242 @@
+"""A batch: which rows go, which rows come.
+
+Deletes name full rows, each removing one occurrence, or values of the declared row key. Updates
+are deletes and inserts: by row key with the new values (columns that are left out keep theirs), or
+as rows before and rows after. Whatever cannot be resolved rejects the whole batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from holdfast.core.rows.encoding import (
+    INLINE_BYTES,
+    Target,
+    check_columns,
+    encode_batch,
+    encode_table,
+    plan,
+    read_rows,
+)
+from holdfast.core.rows.relation import Relation
+from holdfast.core.rows.table_state import SegmentRef
+from holdfast.core.sources import ReadOptions, Source
+from holdfast.core.sources.arrow_types import arrow_schema, python_rows
+from holdfast.errors import NOTHING_APPLIED, AbsentRowError, AmbiguousRowError, UsageError, shorten_row
+
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a user hands in: any source for each part, None for none."""
+
+    inserts: Any = None
+    deletes: Any = None
+    updates: Any = None  # rows by row key with new values
+    before: Any = None  # rows before an update ...
+    after: Any = None  # ... and after it, as many
+
+    def __post_init__(self) -> None:
+        if (self.before is None) != (self.after is None):
+            raise UsageError("an update by rows needs both, the rows before and the rows after.")
+        if all(part is None for part in (self.inserts, self.deletes, self.updates, self.before)):
+            raise UsageError("the batch is empty: give inserts, deletes or updates.")
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A batch on a relation: ids of rows to delete, segments of rows to insert."""
+
+    row_ids: I64
+    segments: tuple[SegmentRef, ...]
+
+    @property
+    def n_inserted(self) -> int:
+        return sum(s.n_rows for s in self.segments)
+
+
+@dataclass(frozen=True)
+class Resolver:
+    """Resolves the parts of one batch against one version of a table."""
+
+    relation: Relation
+    target: Target
+    row_key: tuple[str, ...]
+    options: ReadOptions
+    staging: Path  # absolute
+    query_target: Target  # where query rows go: staging
+
+    def resolve(self, batch: Batch, number: int) -> Resolved:
+        gone: list[I64] = []
+        new_rows: list[pa.Table] = []
+        if batch.deletes is not None:
+            gone.append(self._deleted(self._plan(batch.deletes), "deletes", gone))
+        if batch.before is not None:
+            before, after = self._plan(batch.before), self._plan(batch.after)
+            gone.append(self._deleted(before, "rows before the update", gone))
+            rows = self._full_rows(after, "rows after the update")
+            if len(rows) != len(gone[-1]):
+                raise UsageError(
+                    f"the update of table {self.target.table!r} has {len(gone[-1])} rows before and "
+                    f"{len(rows)} after; it needs as many. {NOTHING_APPLIED}"
+                )
+            new_rows.append(rows)
+        if batch.updates is not None:
+            ids, rows = self._updated(self._plan(batch.updates), gone)
+            gone.append(ids)
+            new_rows.append(rows)
+        row_ids = _all(gone)
+        segments: list[SegmentRef] = []
+        schema, locator = self.relation.schema, list(self.relation.locator)
+        if batch.inserts is not None:
+            source = self._plan(batch.inserts)
+            check_columns(source, schema, self.target, list(schema.names), "the inserts")
+            if source.local_table is None and self._large(source):
+                segments.extend(encode_batch(source, schema, self.target, locator, number).segments)
+                number = max((s.number + 1 for s in segments), default=number)
+            else:
+                new_rows.append(read_rows(source, schema, self.target))
+        if any(len(rows) for rows in new_rows):
+            rows = pa.concat_tables(new_rows)
+            segments.extend(encode_table(rows, schema, self.target, locator, number).segments)
+        return Resolved(row_ids, tuple(segments))
+
+    def _plan(self, source: Any) -> Source:
+        folder = self.staging / f"source-{len(list(self.staging.glob('source-*')))}"
+        return plan(source, self.options, self.target, folder)
+
+    def _large(self, source: Source) -> bool:
+        return self.target.engine.choose(source.n_bytes, INLINE_BYTES) == "spark"
+
+    def _full_rows(self, source: Source, what: str) -> pa.Table:
+        check_columns(
+            source, self.relation.schema, self.target, list(self.relation.schema.names), f"the {what}"
+        )
+        return read_rows(source, self.relation.schema, self.target)
+
+    def _deleted(self, source: Source, what: str, gone: Sequence[I64]) -> I64:
+        """The ids of the rows that a source names: full rows, or values of the row key.
+
+        Rows that another part of the batch has taken (`gone`) are not there any more.
+        """
+        schema = self.relation.schema
+        # A row key of all columns: the rows are named in full, so each removes one occurrence.
+        by_key = set(source.names) == set(self.row_key) != set(schema.names)
+        if not by_key:
+            check_columns(source, schema, self.target, list(schema.names), f"the {what}")
+            if self._large(source):
+                target = self.query_target
+                queries = encode_batch(source, schema, target, list(self.relation.locator), 0).segments
+                return self._matched(queries, range(len(schema)), gone, unique=False)
+        columns = [schema.names.index(c) for c in self.row_key] if by_key else list(range(len(schema)))
+        rows = _with_nulls(read_rows(source, schema, self.target), self.relation)
+        return self._found(rows, columns, gone, unique=by_key)
+
+    def _updated(self, source: Source, gone: Sequence[I64]) -> tuple[I64, pa.Table]:
+        """(ids, new rows) of an update by row key."""
+        schema, table = self.relation.schema, self.target.table
+        if not self.row_key:
+            raise UsageError(
+                f"table {table!r} has no row key, so an update cannot name its rows. {NOTHING_APPLIED} "
+                "Give rows before and after, or track the table with --row-key."
+            )
+        check_columns(source, schema, self.target, list(self.row_key), "the updates")
+        given = read_rows(source, schema, self.target)
+        key = [schema.names.index(c) for c in self.row_key]
+        ids = self._found(_with_nulls(given, self.relation), key, gone, unique=True)
+        old = self.relation.fetch(ids)
+        columns = [given.column(n) if n in source.names else old.column(n) for n in schema.names]
+        return ids, pa.table(columns, schema=arrow_schema(schema))
+
+    def _found(self, rows: pa.Table, columns: Sequence[int], gone: Sequence[I64], *, unique: bool) -> I64:
+        if not len(rows):
+            return np.empty(0, np.int64)
+        return self._matched(self._queries(rows, 0), columns, gone, unique=unique)
+
+    def _queries(self, rows: pa.Table, number: int) -> list[SegmentRef]:
+        """The rows as query segments, in their order."""
+        locator = list(self.relation.locator)
+        found = encode_table(rows, self.relation.schema, self.query_target, locator, number).segments
+        if len(found) == 1:
+            return list(found)
+        # Texts collide, so rows changed places: cut until each part is one segment.
+        half = len(rows) // 2
+        first = self._queries(rows.slice(0, half), number)
+        return [*first, *self._queries(rows.slice(half), first[-1].number + 1)]
+
+    def _matched(
+        self, queries: Sequence[SegmentRef], columns: Sequence[int], gone: Sequence[I64], *, unique: bool
+    ) -> I64:
+        """One row id per query; equal queries take different rows.
+
+        Equal queries match the same rows and different ones none in common, so a query's smallest
+        match names its group, and the k-th query of a group takes the k-th match.
+        """
+        n_queries = sum(q.n_rows for q in queries)
+        query, row_id = self.relation.locate(queries, columns)
+        if gone:
+            left = ~np.isin(row_id, _all(gone))
+            query, row_id = query[left], row_id[left]
+        order = np.lexsort((row_id, query))
+        query, row_id = query[order], row_id[order]
+        starts = np.searchsorted(query, np.arange(n_queries))
+        counts = np.searchsorted(query, np.arange(n_queries), side="right") - starts
+        missing = np.flatnonzero(counts == 0)
+        if len(missing):
+            raise self._absent(queries, int(missing[0]), columns, len(missing))
+        if unique and (counts > 1).any():
+            first = int(np.flatnonzero(counts > 1)[0])
+            raise AmbiguousRowError(
+                f"the row key {self._shown(queries, first, columns)} names {int(counts[first])} rows of "
+                f"table {self.target.table!r} (version {self.target.version}). {NOTHING_APPLIED} "
+                "Name the rows in full, or mend the key first."
+            )
+        group = row_id[starts]
+        by_group = np.lexsort((np.arange(n_queries), group))
+        ordered = group[by_group]
+        rank = np.empty(n_queries, dtype=np.int64)
+        rank[by_group] = np.arange(n_queries) - np.searchsorted(ordered, ordered)
+        short = np.flatnonzero(rank >= counts)
+        if len(short):
+            raise self._absent(queries, int(short[0]), columns, len(short))
+        taken: I64 = row_id[starts + rank]
+        return taken
+
+    def _shown(self, queries: Sequence[SegmentRef], query: int, columns: Sequence[int]) -> str:
+        asked = replace(self.relation, segments=tuple(queries))  # the queries are segments like any other
+        starts = np.cumsum([0, *(q.n_rows for q in queries)])
+        at = int(np.searchsorted(starts, query, side="right")) - 1
+        row_id = (queries[at].number << 32) + query - int(starts[at])
+        [values] = python_rows(asked.fetch([row_id]))
+        names = [self.relation.schema.names[c] for c in columns]
+        return shorten_row(values[n] for n in names)
+
+    def _absent(
+        self, queries: Sequence[SegmentRef], query: int, columns: Sequence[int], n: int
+    ) -> AbsentRowError:
+        more = f" (and {n - 1} more)" if n > 1 else ""
+        return AbsentRowError(
+            f"the batch deletes or updates {self._shown(queries, query, columns)}{more} of table "
+            f"{self.target.table!r}, which has no such row (left) at version {self.target.version}. "
+            f"{NOTHING_APPLIED} Was this batch applied before?"
+        )
+
+
+def _all(ids: Sequence[I64]) -> I64:
+    return np.concatenate(ids) if ids else np.empty(0, np.int64)
+
+
+def _with_nulls(rows: pa.Table, relation: Relation) -> pa.Table:
+    """The rows with all columns of the table, those that the source lacks NULL."""
+    schema = arrow_schema(relation.schema)
+    given = dict(zip(rows.column_names, rows.columns, strict=True))
+    columns = [given[f.name] if f.name in given else pa.nulls(len(rows), f.type) for f in schema]
+    return pa.table(columns, schema=schema)

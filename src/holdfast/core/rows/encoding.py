@@ -1,0 +1,303 @@
+"""From a source to segments: the first step of the pipeline, all or nothing.
+
+A small source is read and encoded inline as one segment; a large one by a job with one task per
+split, each of which writes segments of its own. Segments count only when a commit names them.
+
+Types of text files are guessed from a sample and verified on every value while encoding. A task
+in which a guess fails says which types would survive, and the job is run again with those; that
+is rare, and the result does not depend on the guess.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from holdfast.core.engine.engine import Engine, Progress
+from holdfast.core.evidence.kernels.pairs import WITNESSES
+from holdfast.core.rows import tasks
+from holdfast.core.rows.kernels.masks import n_words_for
+from holdfast.core.rows.table_state import SegmentRef
+from holdfast.core.sources import (
+    ReadOptions,
+    Source,
+    best_type,
+    plan_arrow_files,
+    plan_source,
+    read_local,
+    read_split,
+)
+from holdfast.core.sources.columnar import column_names
+from holdfast.core.store.bundle import Bundle, unpack
+from holdfast.core.store.places import local_path
+from holdfast.core.words.schema import Column, Nulls, Schema, Type
+from holdfast.errors import (
+    NOTHING_APPLIED,
+    SchemaError,
+    SourceError,
+    UnknownColumnError,
+    WorkspaceError,
+    listing,
+    shorten,
+    shorten_path,
+)
+
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+Sample = Literal["no", "keys", "fds"]
+
+# Sources up to this size are read and encoded on the driver: less work than scheduling it.
+INLINE_BYTES = 16 << 20
+MIN_SPLIT_BYTES = 8 << 20
+MAX_SPLIT_BYTES = 384 << 20
+# Further segment numbers of one task: it writes more than one only for colliding or very many rows.
+SPARE_NUMBERS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Segments, their schema, and the evidence sampled on the way."""
+
+    schema: Schema
+    options: ReadOptions
+    segments: tuple[SegmentRef, ...]
+    masks: U64
+    witnesses: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where segments go, and for which table."""
+
+    root: Path
+    folder: str
+    table: str
+    version: int | None
+    nulls: Nulls
+    engine: Engine
+    progress: Progress | None = None
+    compress: bool = False
+
+    def payload(
+        self, schema: Schema, locator: list[int], number: int, spare: int, **fields: Any
+    ) -> dict[str, Any]:
+        """What every encoding task needs: its segment's number, and spare ones should it need more."""
+        return {
+            "root": str(self.root),
+            "folder": self.folder,
+            "table": self.table,
+            "version": self.version,
+            "nulls": self.nulls,
+            "compress": self.compress,
+            "schema": json.dumps(schema.to_dict()),
+            "locator": locator,
+            "number": number,
+            "spare": spare,
+            "n_spare": SPARE_NUMBERS,
+            **fields,
+        }
+
+
+def plan(source: Any, options: ReadOptions, target: Target, staging: Path) -> Source:
+    """Plan any source; a Spark DataFrame is staged as Arrow files by its own job."""
+    staging.mkdir(parents=True, exist_ok=True)
+    if isinstance(source, str | os.PathLike):
+        source = local_path(source, f"source of table {target.table!r}", SourceError)
+    try:
+        if not _is_spark(source):
+            if isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+                # Arrow looks at names even to count bytes.
+                column_names(source.schema, f"the pyarrow {type(source).__name__}", table=target.table)
+            split_bytes = _split_bytes(_size(source), target.engine)
+            return plan_source(
+                source, options=options, table=target.table, staging=staging, split_bytes=split_bytes
+            )
+        return _staged(source, target, staging)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else shorten(str(error), 100)[1:-1]
+        if not isinstance(source, str | Path):  # a table in memory goes to staging if it is large
+            raise WorkspaceError(
+                f"cannot write to the workspace {str(target.root)!r}: {reason}. {NOTHING_APPLIED} "
+                "Check the disk's space and your rights, then run it again."
+            ) from error
+        raise SourceError(
+            f"cannot read {shorten_path(str(source))} for table {target.table!r}: {reason}. "
+            f"{NOTHING_APPLIED} Next step: check the path and your rights."
+        ) from None
+
+
+def _staged(frame: Any, target: Target, staging: Path) -> Source:
+    """The plan of a Spark DataFrame: of exactly the files that its job answered with."""
+    files = target.engine.stage_dataframe(frame, staging)
+    if not files:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        empty = to_arrow_schema(frame.schema).empty_table()
+        return plan_source(
+            empty, options=ReadOptions(), table=target.table, staging=staging, split_bytes=MAX_SPLIT_BYTES
+        )
+    split_bytes = _split_bytes(sum(n_bytes for _, _, n_bytes in files), target.engine)
+    return plan_arrow_files(
+        [path for path, _, _ in files], "Spark DataFrame", table=target.table, split_bytes=split_bytes
+    )
+
+
+def _split_bytes(size: int, engine: Engine) -> int:
+    """How large the splits of a source of some bytes are to be."""
+    if engine.choose(size, INLINE_BYTES) == "inline":
+        return MAX_SPLIT_BYTES
+    smallest = MIN_SPLIT_BYTES if engine.mode == "auto" else 1 << 16
+    return max(smallest, min(MAX_SPLIT_BYTES, -(-size // (2 * engine.cores))))
+
+
+def _is_spark(source: Any) -> bool:
+    return type(source).__module__.startswith("pyspark.sql")
+
+
+def _size(source: Any) -> int:
+    """Bytes of a source, as far as they can be told without reading it."""
+    nbytes = getattr(source, "nbytes", None)
+    if isinstance(nbytes, int):
+        return nbytes
+    if hasattr(source, "memory_usage"):
+        return int(source.memory_usage(index=False).sum())
+    if isinstance(source, str | Path):
+        path = Path(source)
+        if path.is_file():
+            return path.stat().st_size
+        files = (
+            path.rglob("*")
+            if path.is_dir()
+            else Path(path.anchor or ".").glob(str(path.relative_to(path.anchor)))
+        )
+        return sum(f.stat().st_size for f in files if f.is_file())
+    return 0
+
+
+def encode_new(
+    source: Source, target: Target, row_key: list[str], numbers: int, *, locate: bool, sample: Sample
+) -> Encoded:
+    """Encode the rows of a table that is being tracked, settling its types.
+
+    `locate`: rows will have to be found by content. `sample`: what evidence is wanted of it.
+    """
+    types = list(source.types)
+    # Lists of all rounds: a type that failed once is never tried again, so the rounds end.
+    survivors: dict[str, list[list[str]]] = {}
+    while True:
+        schema = Schema(tuple(Column(n, t) for n, t in zip(source.names, types, strict=True)))
+        locator = [schema.names.index(c) for c in row_key] or list(range(len(schema)))
+        locator = locator if locate else []
+        results = _encode(source, schema, target, locator, numbers, guessed=source.guessed, sample=sample)
+        failed = [json.loads(result.meta["failed"]) for result in results]
+        if not any(failed):
+            return _encoded(schema, source.options, results)
+        for name, survived in (item for lists in failed for item in lists.items()):
+            survivors.setdefault(name, []).append(survived)
+        for name, lists in survivors.items():
+            types[source.names.index(name)] = Type.parse(best_type(lists))
+
+
+def encode_batch(source: Source, schema: Schema, target: Target, locator: list[int], number: int) -> Encoded:
+    """Encode rows that must fit an existing table."""
+    results = _encode(source, schema, target, locator, number, guessed=False, sample="no")
+    return _encoded(schema, source.options, results)
+
+
+def encode_table(rows: pa.Table, schema: Schema, target: Target, locator: list[int], number: int) -> Encoded:
+    """Encode typed rows that are in memory, inline."""
+    payload = target.payload(schema, locator, number, number + 1, sample="no")
+    return _encoded(schema, ReadOptions(), [unpack(tasks.write_rows(rows, schema, payload))])
+
+
+def _encode(
+    source: Source,
+    schema: Schema,
+    target: Target,
+    locator: list[int],
+    number: int,
+    *,
+    guessed: bool,
+    sample: Sample,
+) -> list[Bundle]:
+    if source.local_table is not None:
+        rows = read_local(source, schema.names, schema.types, table=target.table, version=target.version)
+        payload = target.payload(schema, locator, number, number + 1, sample=sample)
+        return [unpack(tasks.write_rows(rows, schema, payload))]
+    where = target.engine.choose(source.n_bytes, INLINE_BYTES)
+    groups = [source.splits] if where == "inline" else [[s] for s in source.splits]
+    payloads = [
+        target.payload(
+            schema,
+            locator,
+            number + i,
+            number + len(groups) + SPARE_NUMBERS * i,
+            splits=[s.to_dict() for s in group],
+            options=source.options.to_dict(),
+            textual=source.textual,
+            guessed=guessed,
+            sample=sample,
+        )
+        for i, group in enumerate(groups)
+    ]
+    results = target.engine.run(tasks.encode_part, payloads, where=where, progress=target.progress)
+    return [unpack(r) for r in results]
+
+
+def _encoded(schema: Schema, options: ReadOptions, results: list[Bundle]) -> Encoded:
+    n_words = n_words_for(len(schema))
+    segments = [SegmentRef.from_dict(s) for r in results for s in json.loads(r.meta["segments"])]
+    masks = [r.array("masks").reshape(-1, n_words) for r in results if "masks" in r]
+    witnesses = [r.array("witnesses").reshape(-1, WITNESSES, 2) for r in results if "masks" in r]
+    return Encoded(
+        schema,
+        options,
+        tuple(segments),
+        np.concatenate([np.empty((0, n_words), np.uint64), *masks]),
+        np.concatenate([np.empty((0, WITNESSES, 2), np.int64), *witnesses]),
+    )
+
+
+def read_rows(source: Source, schema: Schema, target: Target) -> pa.Table:
+    """The rows of a batch's source on the driver, with the columns it has, typed as the table's."""
+    there = set(source.names)
+    names = [c for c in schema.names if c in there]
+    types = [t for c, t in zip(schema.names, schema.types, strict=True) if c in there]
+    if source.local_table is not None:
+        return read_local(source, names, types, table=target.table, version=target.version)
+    parts = [
+        read_split(
+            split,
+            names,
+            types,
+            options=source.options,
+            textual=source.textual,
+            table=target.table,
+            version=target.version,
+        )
+        for split in source.splits
+    ]
+    return pa.concat_tables(parts)
+
+
+def check_columns(source: Source, schema: Schema, target: Target, required: list[str], what: str) -> None:
+    """The source has all required columns and none that the table lacks."""
+    for name in source.names:
+        if schema.position(name) is None:
+            unknown = UnknownColumnError.from_missing(target.table, target.version, name, schema.names)
+            raise UnknownColumnError(f"{what} ({source.description}): {unknown} {NOTHING_APPLIED}")
+    there = set(source.names)
+    missing = [c for c in required if c not in there]
+    if missing:
+        raise SchemaError(
+            f"{what} ({source.description}) of table {target.table!r} (version {target.version}) lack the "
+            f"column{'s' if len(missing) > 1 else ''} {listing(missing)}. Expected: {listing(required)}. "
+            f"{NOTHING_APPLIED} Add what is missing, or track the table anew."
+        )

@@ -1,0 +1,1 @@
+"""Codes, masks of columns, hashes and order indexes."""

@@ -1,0 +1,297 @@
+"""Typed sources: Parquet, Arrow files and tables in memory.
+
+Values keep what they are: a cast to the table's type must lose nothing, and values of different type
+families never match. Numbers are one family here (an int fits a float column if the float holds it
+exactly, a float a decimal column if it reads back the same), everything else only fits itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.ipc
+import pyarrow.parquet as pq
+
+from holdfast.core.sources.arrow_types import arrow_type, python_values, type_of
+from holdfast.core.sources.raw_files import cut_short
+from holdfast.core.sources.read_options import Split
+from holdfast.core.words.schema import Type
+from holdfast.errors import (
+    NOTHING_APPLIED,
+    ColumnTypeError,
+    SchemaError,
+    SourceError,
+    listing,
+    shorten,
+    shorten_path,
+)
+
+_pa: Any = pa  # third-party stubs lag behind Arrow
+pc: Any = pa.compute
+
+NUMBERS = ("int", "uint", "float", "decimal")
+
+
+def table_label(table: str, version: int | None) -> str:
+    return f"table {table!r}" + (f" (version {version})" if version is not None else "")
+
+
+def check_columns(
+    found: Sequence[str], names: Sequence[str], *, where: str, table: str, version: int | None
+) -> None:
+    """Raise unless `found` are the wanted columns, in any order."""
+    there, wanted = set(found), set(names)
+    missing = [n for n in names if n not in there]
+    extra = [n for n in found if n not in wanted]
+    if not missing and not extra:
+        return
+    parts = [f"lacks {listing(missing)}"] if missing else []
+    parts += [f"has {listing(extra)} in addition"] if extra else []
+    raise SchemaError(
+        f"{where} does not have the columns of {table_label(table, version)}: it {' and '.join(parts)}. "
+        f"Expected: {listing(names)}. {NOTHING_APPLIED} Next step: rename, add or leave out columns so that "
+        "they match."
+    )
+
+
+def fit_table(
+    found: pa.Table,
+    names: Sequence[str],
+    types: Sequence[Type],
+    *,
+    table: str,
+    where: str,
+    version: int | None = None,
+    first_row: int = 0,
+) -> pa.Table:
+    """The wanted columns in order, each cast to its type without loss, or a ColumnTypeError.
+
+    `first_row` is the number of rows of `where` before this part, for messages.
+    """
+    check_columns(found.column_names, names, where=where, table=table, version=version)
+    columns = [
+        _fit_column(found.column(name), name, t, table, where, version, first_row)
+        for name, t in zip(names, types, strict=True)
+    ]
+    return pa.table(
+        columns, schema=pa.schema([(n, arrow_type(t)) for n, t in zip(names, types, strict=True)])
+    )
+
+
+def _fit_column(
+    values: Any, name: str, t: Type, table: str, where: str, version: int | None, first_row: int
+) -> Any:
+    wanted = arrow_type(t)
+    values = plain(values)
+    if values.type == wanted:
+        return values
+    if pa.types.is_null(values.type):
+        return values.cast(wanted)
+    own = type_of(values.type, table=table, column=name)
+    numeric = own.family in NUMBERS and t.family in NUMBERS
+    if (own.family == t.family and own.utc == t.utc) or numeric:
+        cast = _lossless(values, own, t)
+        if cast is not None:
+            return cast
+        at = _first_lossy(values, own, t)
+        reason = "which would lose something" if own.family != t.family else "which does not fit"
+    else:
+        at = pc.index(values.is_valid(), True).as_py()
+        if at < 0:  # only NULLs: nothing to compare
+            return _pa.chunked_array([_pa.nulls(len(values), wanted)])
+        reason = f"of type {own}, and values of different types never match"
+    raise ColumnTypeError(
+        f"column {shorten(name)} of {table_label(table, version)} is {t}; {where} has "
+        f"{shorten(python_values(values.slice(at, 1))[0])} in row {first_row + at + 1}, {reason}. "
+        f"{NOTHING_APPLIED} Next step: cast the column to {t} in the source, or mend the value."
+    )
+
+
+def plain(values: Any) -> Any:
+    """A column without dictionary, run-end encoding or extension around its values."""
+    if isinstance(values.type, pa.BaseExtensionType):
+        chunks = [chunk.storage for chunk in values.chunks]
+        values = _pa.chunked_array(chunks, values.type.storage_type)
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    elif pa.types.is_run_end_encoded(values.type):
+        chunks = [pc.run_end_decode(chunk) for chunk in values.chunks]
+        values = _pa.chunked_array(chunks, values.type.value_type)
+    return values
+
+
+def _lossless(values: Any, own: Type, t: Type) -> Any | None:
+    """The cast, or None if Arrow calls it lossy or a value would not come back the same."""
+    wanted = arrow_type(t)
+    try:
+        if t.family == "decimal" and own.family in ("int", "uint"):
+            # Arrow asks for room for every int64; what counts is room for these. 20 digits hold uint64.
+            wide = pa.decimal256(20 + t.scale, t.scale)
+            return values.cast(wide).cast(wanted)
+        if {own.family, t.family} == {"decimal", "float"}:
+            cast = values.cast(wanted)
+            back = cast.cast(values.type)
+            same = pc.all(pc.equal(back, values)).as_py() is not False
+            return cast if same else None
+        return values.cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        if t.family == "float" and own.family in ("int", "uint"):
+            # Arrow refuses every integer beyond 2**53, also those that a float holds exactly.
+            exact = all(v is None or int(float(v)) == v for v in values.to_pylist())
+            return values.cast(wanted, safe=False) if exact else None
+        return None
+
+
+def _first_lossy(values: Any, own: Type, t: Type) -> int:
+    low, high = 0, len(values)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _lossless(values.slice(low, middle - low), own, t) is None:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def column_names(schema: pa.Schema, where: str, *, table: str) -> list[str]:
+    """The names of a schema's columns; Arrow does not look whether they are texts."""
+    try:
+        return list(schema.names)
+    except UnicodeDecodeError as error:
+        raise _not_a_name(error, where, table) from None
+
+
+def _not_a_name(error: UnicodeDecodeError, where: str, table: str) -> SchemaError:
+    return SchemaError(
+        f"{where} for table {table!r} has a column name that is not UTF-8: {shorten(error.object)}. "
+        f"{NOTHING_APPLIED} Next step: rename the column."
+    )
+
+
+def declared_types(schema: pa.Schema, *, table: str) -> tuple[Type, ...]:
+    return tuple(type_of(f.type, table=table, column=f.name) for f in schema)
+
+
+def parquet_schema(path: str, *, table: str) -> tuple[pa.Schema, list[tuple[int, int]]]:
+    """The schema and (rows, uncompressed bytes) of every row group."""
+    with _open_parquet(path, table) as file:
+        meta = file.metadata
+        groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
+        return file.schema_arrow, [(g.num_rows, g.total_byte_size) for g in groups]
+
+
+def _open_parquet(path: str, table: str) -> Any:
+    try:
+        return pq.ParquetFile(path, memory_map=False)  # see raw_files
+    except PermissionError:
+        raise  # `plan` says so
+    except UnicodeDecodeError as error:
+        raise _not_a_name(error, shorten_path(path), table) from None
+    except (pa.ArrowInvalid, OSError) as error:
+        raise SourceError(
+            f"{shorten_path(path)} for table {table!r} is not a Parquet file: {first_line(error)}. "
+            f"{NOTHING_APPLIED} "
+            "Next step: check the file, or give its format."
+        ) from None
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an error's text, cut: Arrow quotes cells in its messages."""
+    return shorten(str(error).split("\n")[0], 100).strip("'\"").rstrip(".")
+
+
+def read_parquet(split: Split, names: Sequence[str], *, table: str) -> pa.Table:
+    with _open_parquet(split.path, table) as file:
+        groups, before, skipped = [], 0, 0
+        for g in range(file.metadata.num_row_groups):
+            rows = file.metadata.row_group(g).num_rows
+            if before < split.end and before + rows > split.start:
+                groups.append(g)
+            elif before + rows <= split.start:
+                skipped += rows
+            before += rows
+        wanted = [n for n in names if n in set(file.schema_arrow.names)]
+        if len(wanted) < len(file.schema_arrow.names):
+            wanted = list(file.schema_arrow.names)  # the surplus is reported by `fit_table`
+        try:
+            found: pa.Table = file.read_row_groups(groups, columns=wanted, use_threads=False)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise SourceError(
+                f"{shorten_path(split.path)} for table {table!r} is damaged: {first_line(error)}. "
+                f"{NOTHING_APPLIED} "
+                "Next step: write the file again."
+            ) from None
+    return _rows(found, split.start - skipped, split, table)
+
+
+def open_arrow(path: str, *, table: str, fields: Sequence[int] = ()) -> Any:
+    """A reader of the batches of an Arrow file, or of some columns of them."""
+    try:
+        options = _pa.ipc.IpcReadOptions(included_fields=[*fields], use_threads=False)
+        return pa.ipc.open_file(pa.OSFile(path), options=options)  # not mapped, see raw_files
+    except PermissionError:
+        raise
+    except (pa.ArrowInvalid, OSError) as error:
+        raise SourceError(
+            f"{shorten_path(path)} for table {table!r} is not an Arrow file: {first_line(error)}. "
+            f"{NOTHING_APPLIED} "
+            "Next step: check the file; an Arrow stream must be written as a file."
+        ) from None
+
+
+def arrow_schema(path: str, *, table: str) -> tuple[pa.Schema, list[tuple[int, int]]]:
+    """The schema and (rows, bytes) of every batch, the bytes by those of the first one.
+
+    Reads the first batch, and of the others one column, the narrowest.
+    """
+    reader = open_arrow(path, table=table)
+    schema, numbers = reader.schema, range(reader.num_record_batches)
+    if not schema.names or not numbers:
+        return schema, []
+    first = next(_arrow_batches(reader, numbers, path, table))
+    row_bytes = first.nbytes / max(first.num_rows, 1)
+    narrow = min(range(len(schema)), key=lambda i: _width(schema.field(i).type))
+    counted = _arrow_batches(open_arrow(path, table=table, fields=[narrow]), numbers, path, table)
+    return schema, [(batch.num_rows, int(batch.num_rows * row_bytes)) for batch in counted]
+
+
+def _width(t: pa.DataType) -> int:
+    """About the bytes that Arrow reads for a value."""
+    if isinstance(t, pa.DictionaryType):
+        t = t.index_type
+    try:
+        return int(t.bit_width) // 8
+    except ValueError:
+        return 0 if pa.types.is_null(t) else 1_000
+
+
+def _arrow_batches(reader: Any, numbers: Iterable[int], path: str, table: str) -> Iterator[Any]:
+    try:
+        yield from (reader.get_batch(i) for i in numbers)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise SourceError(
+            f"{shorten_path(path)} for table {table!r} is damaged: {first_line(error)}. {NOTHING_APPLIED} "
+            "Next step: write the file again."
+        ) from None
+
+
+def read_arrow(split: Split, *, table: str) -> pa.Table:
+    reader = open_arrow(split.path, table=table)
+    batches, n_rows = [], 0
+    for batch in _arrow_batches(reader, range(split.batch, reader.num_record_batches), split.path, table):
+        if n_rows >= split.end - split.start:
+            break
+        batches.append(batch)
+        n_rows += batch.num_rows
+    return _rows(pa.Table.from_batches(batches, reader.schema), 0, split, table)
+
+
+def _rows(found: pa.Table, low: int, split: Split, table: str) -> pa.Table:
+    """The rows of a split, from row `low` of what was read."""
+    rows = found.slice(low, split.end - split.start)
+    if rows.num_rows < split.end - split.start:
+        raise cut_short(split.path, table)
+    return rows

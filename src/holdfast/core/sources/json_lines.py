@@ -1,0 +1,373 @@
+"""JSON lines: one object per line, a key per column.
+
+Whole numbers are int, numbers with a fraction or an exponent float, `true` and `false` bool, strings text:
+a string that looks like a date stays text. A missing key is NULL. A column of a declared type that JSON
+lacks (date, timestamp, time, decimal, ...) is spelt as a string, by the rule of `texts`.
+
+The columns are the keys of the first records, and those that the user declares. A key that comes up later
+is an error, never dropped: looking at all keys beforehand would read every file twice, for a rare case with
+a simple cure (declare the key's type).
+
+Arrow reads; where it refuses, the split is read again line by line in Python to say what is wrong and where.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.json
+
+from holdfast.core.sources.arrow_types import arrow_type
+from holdfast.core.sources.columnar import table_label
+from holdfast.core.sources.csv_files import MAX_BLOCK, READ_BLOCK, file_name, heads, lines_until, utf8_bytes
+from holdfast.core.sources.encodings import for_arrow
+from holdfast.core.sources.read_options import ReadOptions, Split
+from holdfast.core.sources.type_rule import TEXT, decode
+from holdfast.core.words.schema import Type
+from holdfast.errors import (
+    NOTHING_APPLIED,
+    ColumnTypeError,
+    HoldfastError,
+    SchemaError,
+    SourceError,
+    listing,
+    shorten,
+)
+
+_json: Any = pa.json  # third-party stubs lag behind Arrow
+pc: Any = pa.compute
+
+# What a JSON value can be a value of, in the order in which a column's type is chosen.
+NATIVE = ("int", "float", "bool", "text")
+_FITS = {"int": ("int", "float"), "float": ("float",), "bool": ("bool",), "text": ("text",)}
+INT64 = range(-(2**63), 2**63)
+EXACT = 2.0**53
+
+
+def cuts(path: str, options: ReadOptions, split_bytes: int) -> list[int]:
+    """Positions behind line ends about `split_bytes` apart; a JSON string has no raw line end in it."""
+    size = os.path.getsize(path)
+    found = [0]
+    with open(path, "rb") as file:
+        while found[-1] + split_bytes < size:
+            file.seek(found[-1] + split_bytes - 1)
+            file.readline()
+            if file.tell() >= size:
+                break
+            found.append(file.tell())
+    return [*found, size] if found[-1] < size or size == 0 else found
+
+
+def _objects(
+    body: Any, split: Split, options: ReadOptions, table: str, limit: int | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line in the file, object) of every line that is not blank."""
+    number = 0
+    reader = pa.BufferReader(body)
+    rest = b""
+    first_line_number: int | None = None
+    while limit is None or limit > 0:
+        chunk = reader.read(1 << 20)
+        lines = (rest + chunk).split(b"\n")
+        rest = lines.pop() if chunk else b""
+        if not chunk and lines == [b""]:
+            return
+        for line in lines:
+            number += 1
+            if not line.strip():
+                continue
+            try:
+                found = json.loads(line.decode(), object_pairs_hook=_unique_keys)
+            except (UnicodeDecodeError, ValueError, RecursionError) as error:
+                first_line_number = lines_until(split) if first_line_number is None else first_line_number
+                _malformed(line, error, first_line_number + number, split, options, table)
+            if not isinstance(found, dict):
+                first_line_number = lines_until(split) if first_line_number is None else first_line_number
+                _malformed(
+                    line, ValueError("not an object"), first_line_number + number, split, options, table
+                )
+            if b"\\u" in line and not _is_text(found):
+                first_line_number = lines_until(split) if first_line_number is None else first_line_number
+                _malformed(
+                    line,
+                    ValueError("an escape of half a surrogate pair"),
+                    first_line_number + number,
+                    split,
+                    options,
+                    table,
+                )
+            yield number, found
+            if limit is not None:
+                limit -= 1
+                if limit == 0:
+                    return
+        if not chunk:
+            return
+
+
+def _is_text(found: dict[str, Any]) -> bool:
+    """Whether all keys and texts of an object can be written as UTF-8: JSON's escapes say more than that."""
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key comes twice")
+    return found
+
+
+def _malformed(
+    line: bytes, error: Exception, number: int, split: Split, options: ReadOptions, table: str
+) -> NoReturn:
+    where = f"line {number} of {file_name(split)} for table {table!r}"
+    if isinstance(error, UnicodeDecodeError):
+        raise SourceError(
+            f"{where} has bytes that are not utf-8: {shorten(line[error.start : error.start + 8])}. "
+            f"{NOTHING_APPLIED} Next step: give the file's encoding, for example latin-1."
+        ) from None
+    reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+    raise SourceError(
+        f"{where} is not one JSON object: {shorten(line[:200].decode(errors='replace'))} "
+        f"({shorten(reason)[1:-1]}). "
+        f"{NOTHING_APPLIED} Next step: write one object per line, without line breaks inside."
+    ) from None
+
+
+def _kind(value: Any) -> str | None:
+    """The family of a JSON value; None for null, "nested" for objects and arrays."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "int"
+    if isinstance(value, float):
+        return "float"
+    return "text" if isinstance(value, str) else "nested"
+
+
+def sample(
+    split: Split, options: ReadOptions, n_rows: int, *, table: str
+) -> tuple[tuple[str, ...], tuple[Type, ...]]:
+    """The columns and guessed types of a file's first records. A column of only NULLs is text."""
+    for head in heads(split, options):
+        whole = head.end == split.end
+        try:
+            n_records, families = _families(head, options, n_rows, table)
+        except HoldfastError:
+            if whole:
+                raise
+            continue
+        if whole or n_records == n_rows:
+            break
+    declared = options.declared
+    families |= {name: None for name in declared if name not in families}
+    if not families:
+        raise SourceError(
+            f"{file_name(split)} for table {table!r} is empty: it has no JSON object with a key. "
+            f"{NOTHING_APPLIED} "
+            "Next step: check how the file was written."
+        )
+    types = [declared.get(name) or (Type(fits[0]) if fits else TEXT) for name, fits in families.items()]  # type: ignore[arg-type]
+    return tuple(families), tuple(types)
+
+
+def _families(
+    split: Split, options: ReadOptions, n_rows: int, table: str
+) -> tuple[int, dict[str, list[str] | None]]:
+    """How many of the first records there are, and what the values of each key can be."""
+    body = utf8_bytes(split, options, table=table)
+    families: dict[str, list[str] | None] = {}
+    n_records = 0
+    for line, found in _objects(body, split, options, table, n_rows):
+        n_records += 1
+        for key, value in found.items():
+            families[key] = _narrow(families.get(key), value, key, line, split, table)
+    return n_records, families
+
+
+def _narrow(
+    fits: list[str] | None, value: Any, key: str, line: int, split: Split, table: str
+) -> list[str] | None:
+    kind = _kind(value)
+    if kind is None:
+        return fits
+    if kind == "nested":
+        where = f"line {lines_until(split) + line} of {file_name(split)}"
+        raise SchemaError(
+            f"column {shorten(key)} of table {table!r} is nested: {where} has "
+            f"{shorten(json.dumps(value)[:200])[1:-1]}. {NOTHING_APPLIED} Next step: flatten it or leave "
+            "it out."
+        )
+    allowed: Sequence[str] = _FITS[kind]
+    if kind == "int" and value not in INT64:
+        allowed = ()
+    left = [f for f in allowed if fits is None or f in fits]
+    if kind == "int" and "float" in left and not _exact(value):
+        left.remove("float")
+    if not left:
+        where = f"line {lines_until(split) + line} of {file_name(split)}"
+        before = f"; values before it are {fits[0]}" if fits else ""
+        what = "mixes types" if fits else "has a number that no 64-bit integer holds"
+        raise ColumnTypeError(
+            f"column {shorten(key)} of table {table!r} {what}: {where} has {shorten(value)} "
+            f"({kind}){before}. {NOTHING_APPLIED} Next step: write all its values as strings, or all as "
+            "numbers."
+        )
+    return left
+
+
+def _exact(value: int) -> bool:
+    try:
+        return int(float(value)) == value
+    except OverflowError:
+        return False
+
+
+def read_objects(
+    split: Split,
+    names: Sequence[str],
+    types: Sequence[Type],
+    options: ReadOptions,
+    *,
+    table: str,
+    version: int | None = None,
+    guessed: bool = False,
+) -> tuple[pa.Table, dict[str, list[str]]]:
+    """The split's rows, and for each column whose guess fails (only if `guessed`) the types it survives.
+
+    A failed column comes back as text without values: it must be read again anyway.
+    """
+    body = utf8_bytes(split, options, table=table)
+    schema = pa.schema([(n, arrow_type(t)) for n, t in zip(names, types, strict=True)])
+    if body.size == 0:
+        return schema.empty_table(), {}
+    # Types that JSON lacks are read as strings and decoded by the rule for texts.
+    raw = {
+        n: (arrow_type(t) if t.family in NATIVE else pa.large_string())
+        for n, t in zip(names, types, strict=True)
+    }
+    by_name = dict(zip(names, types, strict=True))
+    try:
+        found = _read(body, raw)
+        for name, t in by_name.items():
+            if t.family == "float" and _has_large(found.column(name)):
+                _diagnose(body, split, by_name, options, table, version, guessed=False)
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+        fits = _diagnose(body, split, by_name, options, table, version, guessed=guessed)
+        if not fits:
+            raise SourceError(
+                f"{file_name(split)} for table {table!r} cannot be read as JSON lines: "
+                f"{shorten(str(error), 100)[1:-1]}. {NOTHING_APPLIED} Next step: write one object per line."
+            ) from None
+        found = _read(body, {n: dt for n, dt in raw.items() if n not in fits}, ignore=True)
+        columns = [
+            pa.chunked_array([pa.nulls(found.num_rows, pa.large_string())]) if n in fits else found.column(n)
+            for n in names
+        ]
+        return pa.table(columns, names=list(names)), fits
+    columns = []
+    for name, t in by_name.items():
+        column: Any = found.column(name)
+        if t.family not in NATIVE:
+            decoded = decode(column, t)
+            if decoded is None:
+                _diagnose(body, split, by_name, options, table, version, guessed=False)
+            column = decoded
+        columns.append(column)
+    return pa.table(columns, schema=schema), {}
+
+
+def _read(body: Any, columns: Mapping[str, pa.DataType], ignore: bool = False) -> pa.Table:
+    block_size = READ_BLOCK
+    while True:
+        try:
+            found: pa.Table = _json.read_json(
+                pa.BufferReader(for_arrow(body)),
+                read_options=_json.ReadOptions(use_threads=False, block_size=block_size),
+                parse_options=_json.ParseOptions(
+                    explicit_schema=pa.schema(list(columns.items())),
+                    newlines_in_values=False,
+                    unexpected_field_behavior="ignore" if ignore else "error",
+                ),
+            )
+            return found
+        except pa.ArrowInvalid as error:
+            if "straddling" not in str(error) or block_size >= min(body.size, MAX_BLOCK):
+                raise
+            block_size = min(block_size * 8, body.size, MAX_BLOCK)
+
+
+def _has_large(values: Any) -> bool:
+    """Whether a float column has values from 2**53 on, where a JSON integer may have lost digits."""
+    size = pc.max(pc.abs(values.filter(pc.is_finite(values)))).as_py()
+    return size is not None and size >= EXACT
+
+
+def _diagnose(
+    body: Any,
+    split: Split,
+    types: Mapping[str, Type],
+    options: ReadOptions,
+    table: str,
+    version: int | None,
+    *,
+    guessed: bool,
+) -> dict[str, list[str]]:
+    """Read line by line: raise what is wrong, or say which types the columns with failed guesses survive."""
+    fits: dict[str, list[str] | None] = dict.fromkeys(types)
+    failed: set[str] = set()
+    for line, found in _objects(body, split, options, table):
+        for key, value in found.items():
+            if key not in types:
+                raise SchemaError(
+                    f"line {lines_until(split) + line} of {file_name(split)} has the key {shorten(key)}, "
+                    "which "
+                    f"{table_label(table, version)} has no column for. Columns: {listing(list(types))}. "
+                    f"{NOTHING_APPLIED} Next step: declare it when the table is tracked, for example "
+                    f"--types {shorten(key)[1:-1]}=text, or leave it out."
+                )
+            if value is None:
+                continue
+            is_guess = guessed and key not in options.types
+            if is_guess:
+                fits[key] = _narrow(fits[key], value, key, line, split, table)
+            if _fits_type(value, types[key]):
+                continue
+            failed.add(key)
+            if is_guess and types[key] == TEXT:  # narrowed to text by another split, or by the sample
+                raise ColumnTypeError(
+                    f"column {shorten(key)} of table {table!r} mixes types: line "
+                    f"{lines_until(split) + line} of "
+                    f"{file_name(split)} has {shorten(value)} ({_kind(value)}), others have text. "
+                    f"{NOTHING_APPLIED} Next step: write all its values as strings, or all as numbers."
+                )
+            if not is_guess:
+                reason = "" if version is not None else " by declaration" if key in options.types else ""
+                raise ColumnTypeError(
+                    f"column {shorten(key)} of {table_label(table, version)} is {types[key]}{reason}; "
+                    f"line {lines_until(split) + line} of {file_name(split)} has {shorten(value)}. "
+                    f"{NOTHING_APPLIED} Next step: mend the value, or write all values of the column alike."
+                )
+    return {key: [*(f for f in fits[key] or () if f != "text"), "text"] for key in types if key in failed}
+
+
+def _fits_type(value: Any, t: Type) -> bool:
+    kind = _kind(value)
+    if t.family == "int":
+        return kind == "int" and value in INT64
+    if t.family == "float":
+        return kind == "float" or (kind == "int" and _exact(value))
+    if t.family in ("bool", "text"):
+        return kind == t.family
+    return kind == "text" and decode(pa.chunked_array([pa.array([value], pa.large_string())]), t) is not None

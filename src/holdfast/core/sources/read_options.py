@@ -1,0 +1,134 @@
+"""What is known of a source: how to read it, its splits, and the plan as a whole."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from holdfast.core.words.schema import Type
+from holdfast.errors import UsageError, shorten
+
+Format = Literal["auto", "csv", "parquet", "jsonl", "arrow"]
+FORMATS = ("auto", "csv", "parquet", "jsonl", "arrow")
+Kind = Literal["csv", "jsonl", "parquet", "arrow"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How a source is to be read.
+
+    `format` "auto" goes by the file's ending. `delimiter` None is a tab for `.tsv` and a comma
+    otherwise. A doubled quote stands for one; an empty `quote` turns quoting off. A field is NULL if it
+    equals one of `null_values` and is not quoted. `types` maps columns to type texts that the user has
+    declared: they are not guesses, and a value that does not fit one is an error.
+
+    `spellings` is filled by `plan_source`: how a CSV column spells its floats or timestamps (see
+    `texts`), so that all splits hold the column to one spelling.
+    """
+
+    format: Format = "auto"
+    header: bool = True
+    delimiter: str | None = None
+    quote: str = '"'
+    encoding: str = "utf-8"
+    null_values: tuple[str, ...] = ("",)
+    types: Mapping[str, str] = field(default_factory=dict)
+    spellings: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.format not in FORMATS:
+            raise UsageError(f"format {shorten(self.format)} is not known. Formats: {', '.join(FORMATS)}.")
+        for what, text, empty in (("delimiter", self.delimiter, False), ("quote", self.quote, True)):
+            if text is None or (empty and text == ""):
+                continue
+            if len(text) != 1 or not text.isascii() or text in "\r\n":
+                raise UsageError(
+                    f"the {what} must be one ASCII character and no line end, not {shorten(text)}."
+                )
+        if self.quote and self.quote == self.delimiter:
+            raise UsageError(f"delimiter and quote are both {self.quote!r}; they must differ.")
+        try:
+            codecs.lookup(self.encoding)
+        except LookupError:
+            raise UsageError(
+                f"encoding {shorten(self.encoding)} is not known. Next step: try utf-8, latin-1 or cp1252."
+            ) from None
+        for column, text in self.types.items():
+            try:
+                Type.parse(text)
+            except ValueError:
+                raise UsageError(
+                    f"column {shorten(column)} cannot have type {shorten(text)}. Types: int, uint, float, "
+                    "decimal(p,s), bool, date, time, timestamp, text, binary."
+                ) from None
+
+    def to_dict(self) -> dict[str, Any]:
+        found = {name: getattr(self, name) for name in self.__slots__}
+        return found | {
+            "null_values": list(self.null_values),
+            "types": dict(self.types),
+            "spellings": dict(self.spellings),
+        }
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> ReadOptions:
+        return cls(**{**found, "null_values": tuple(found.get("null_values", ("",)))})
+
+    @property
+    def declared(self) -> dict[str, Type]:
+        """The user's types."""
+        return {column: Type.parse(text) for column, text in self.types.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A part of a file that can be read on its own.
+
+    `start` and `end` are bytes of the file for csv and jsonl (always whole records), rows for parquet and
+    arrow. A file that cannot be cut (compressed, or in a multi-byte encoding) is one split. `first` says
+    that it begins with the file, so that it carries a byte order mark and a CSV header. `batch` is the number
+    of the record batch that an arrow split begins with.
+    """
+
+    kind: Kind
+    path: str
+    start: int
+    end: int
+    n_bytes: int
+    first: bool = True
+    batch: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Split:
+        return cls(**found)
+
+
+@dataclass(slots=True)
+class Source:
+    """A planned source.
+
+    `types` are facts for Parquet, Arrow and declared columns and guesses for the rest of a CSV or JSON
+    lines file. `textual` says that values are texts (CSV). `options` are those to read the splits with.
+    A small in-memory table has no splits: it is `local_table`.
+    """
+
+    description: str
+    splits: list[Split]
+    names: tuple[str, ...]
+    types: tuple[Type, ...]
+    textual: bool
+    options: ReadOptions
+    n_bytes: int
+    local_table: pa.Table | None = None
+
+    @property
+    def guessed(self) -> bool:
+        """Whether the types must be verified by `read_split_guessed`."""
+        return any(split.kind in ("csv", "jsonl") for split in self.splits[:1])

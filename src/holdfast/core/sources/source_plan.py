@@ -1,0 +1,385 @@
+"""Planning a source: which files, which columns, which types, which splits."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import glob
+import itertools
+import os
+import stat
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.ipc
+
+from holdfast.core.sources import columnar, csv_files, frames, json_lines
+from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
+from holdfast.core.sources.type_rule import TEXT, likeliest, spelling_of
+from holdfast.core.words.schema import Type
+from holdfast.errors import (
+    NOTHING_APPLIED,
+    SchemaError,
+    SourceError,
+    UnknownColumnError,
+    UsageError,
+    listing,
+    shorten,
+    shorten_path,
+)
+
+SAMPLE_ROWS = 2_000
+# A column that is NULL all through the sample is looked at again at the start of this many other splits.
+MORE_SAMPLES = 15
+STAGED_ROWS = 65_536
+
+ENDINGS: dict[str, Kind] = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".tab": "csv",
+    ".txt": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+}
+
+
+def plan_source(source: Any, *, options: ReadOptions, table: str, staging: Path, split_bytes: int) -> Source:
+    """The plan of a source: a path (file, folder or glob), a pandas DataFrame or a pyarrow table or reader.
+
+    Reads headers, footers and samples; the only pass over whole files is the search for record ends in
+    CSV files larger than `split_bytes`. A table in memory larger than that is written to `staging`.
+    """
+    if isinstance(source, str | os.PathLike):
+        return _plan_files(os.fspath(source), options, table, split_bytes)
+    if options.types:
+        raise UsageError(
+            f"types are declared for table {table!r}, but a table in memory has its own. Next step: cast "
+            "its columns, "
+            "or leave the types out."
+        )
+    if isinstance(source, pa.Table | pa.RecordBatch):
+        whole = pa.Table.from_batches([source]) if isinstance(source, pa.RecordBatch) else source
+        kind = "pyarrow Table" if isinstance(source, pa.Table) else "pyarrow RecordBatch"
+        return _plan_batches(
+            whole.schema, whole.to_batches(STAGED_ROWS), kind, options, table, staging, split_bytes
+        )
+    if isinstance(source, pa.RecordBatchReader):
+        return _plan_batches(
+            source.schema, source, "pyarrow RecordBatchReader", options, table, staging, split_bytes
+        )
+    if type(source).__module__.split(".")[0] == "pandas" and hasattr(source, "columns"):
+        whole = frames.arrow_table(source, table)
+        return _plan_batches(
+            whole.schema,
+            whole.to_batches(STAGED_ROWS),
+            "pandas DataFrame",
+            options,
+            table,
+            staging,
+            split_bytes,
+        )
+    raise UsageError(
+        f"table {table!r} cannot be read from a {type(source).__name__}. Next step: give a path, a pandas "
+        "or Spark "
+        "DataFrame, or a pyarrow Table."
+    )
+
+
+def plan_arrow_files(files: Sequence[str], description: str, *, table: str, split_bytes: int) -> Source:
+    """The plan of Arrow IPC files that are known one by one: a folder may hold others that do not count."""
+    options = ReadOptions(format="arrow")
+    return _plan_columnar(list(files), description, "arrow", options, table, split_bytes)
+
+
+def _plan_batches(
+    schema: pa.Schema,
+    batches: Iterable[Any],
+    description: str,
+    options: ReadOptions,
+    table: str,
+    staging: Path,
+    split_bytes: int,
+) -> Source:
+    """A table in memory: kept as it is if small, written to an Arrow file as it comes if not."""
+    csv_files.check_names(schema.names, f"the {description}", table=table)
+    types = columnar.declared_types(schema, table=table)
+    source = Source(description, [], tuple(schema.names), types, False, options, 0)
+    stream, kept = iter(batches), []
+    for batch in stream:
+        kept.append(batch)
+        source.n_bytes += batch.nbytes
+        if source.n_bytes > split_bytes:
+            break
+    else:
+        source.local_table = pa.Table.from_batches(kept, schema)
+        return source
+    staging.mkdir(parents=True, exist_ok=True)
+    path = staging / f"source-{uuid.uuid4().hex}.arrow"
+    sizes = []
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        for batch, size in _sized(kept, stream):
+            writer.write_batch(batch)
+            sizes.append((batch.num_rows, size))
+    source.splits += _row_splits("arrow", str(path), sizes, split_bytes)
+    source.n_bytes = sum(split.n_bytes for split in source.splits)
+    return source
+
+
+def _sized(kept: list[Any], stream: Iterator[Any]) -> Iterator[tuple[Any, int]]:
+    for batches in (kept, stream):
+        for batch in batches:
+            for low in range(0, batch.num_rows, STAGED_ROWS):
+                part = batch.slice(low, STAGED_ROWS)
+                yield part, part.nbytes
+
+
+def _plan_files(given: str, options: ReadOptions, table: str, split_bytes: int) -> Source:
+    files, description = _files(given, options, table)
+    files = [os.path.abspath(path) for path in files]  # a task's working folder is not ours
+    kinds = {_kind(path, options, table) for path in files}
+    if len(kinds) > 1:
+        raise SourceError(
+            f"{shorten_path(given)} for table {table!r} mixes files of several formats "
+            f"({', '.join(sorted(kinds))}). "
+            f"{NOTHING_APPLIED} Next step: give one format, or a glob that picks its files."
+        )
+    kind = kinds.pop()
+    plan = {"csv": _plan_csv, "jsonl": _plan_jsonl, "parquet": _plan_columnar, "arrow": _plan_columnar}[kind]
+    if options.types and kind in ("parquet", "arrow"):
+        raise UsageError(
+            f"types are declared for table {table!r}, but {kind} files have their own. Next step: leave "
+            "the types out."
+        )
+    source = plan(files, description, kind, options, table, split_bytes)
+    unknown = [name for name in options.types if name not in source.names]
+    if unknown:
+        raise UnknownColumnError.from_missing(table, None, unknown[0], source.names)
+    return source
+
+
+def _files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str]:
+    """The data files of a path, sorted, and how to call the source in messages."""
+    path = Path(given)
+    if path.is_file():
+        return [given], path.name
+    if path.is_dir():
+        if (path / "_delta_log").is_dir():
+            raise SourceError(
+                f"{shorten_path(given)} for table {table!r} is a Delta table; its files alone may hold "
+                "deleted rows. "
+                f"{NOTHING_APPLIED} Next step: read it with deltalake or Spark and give the table."
+            )
+        found = [f for f in sorted(path.rglob("*")) if not f.is_dir() and _visible(f.relative_to(path))]
+        if options.format == "auto":
+            found = [f for f in found if _ending(str(f)) in ENDINGS]
+        for f in found:
+            _refuse_partitions(f.relative_to(path), given, table)
+            _check_regular(f, table)
+        if not found:
+            raise SourceError(
+                f"the folder {shorten_path(given)} for table {table!r} has no data files. {NOTHING_APPLIED} "
+                "Next step: "
+                f"check the folder; files end in {', '.join(sorted(ENDINGS))}, or give the format."
+            )
+        return [str(f) for f in found], f"folder {path.name} ({len(found)} files)"
+    if glob.has_magic(given):
+        matches = sorted(m for m in glob.glob(given, recursive=True) if not os.path.isdir(m))
+        root = Path(*itertools.takewhile(lambda part: not glob.has_magic(part), path.parts))
+        matches = [m for m in matches if _visible(Path(m).relative_to(root))]
+        if not matches:
+            raise SourceError(
+                f"no file matches {shorten_path(given)} for table {table!r}. {NOTHING_APPLIED} Next step: "
+                "check the "
+                f"pattern; the working folder is {shorten(os.getcwd())}."
+            )
+        for match in matches:
+            _check_regular(Path(match), table)
+        return matches, f"{os.path.basename(given)} ({len(matches)} files)"
+    if path.exists() or path.is_symlink():
+        _check_regular(path, table)
+    folder = path.parent
+    names = [f.name for f in folder.iterdir()] if folder.is_dir() else []
+    near = difflib.get_close_matches(path.name, names, n=3)
+    hint = f" Did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
+    if not hint:
+        hint = f" Next step: check the path; the working folder is {shorten(os.getcwd())}."
+    what = "there is no file" if folder.is_dir() else "there is no folder for the file"
+    raise SourceError(f"{what} {shorten_path(given)} for table {table!r}. {NOTHING_APPLIED}{hint}")
+
+
+def _check_regular(path: Path, table: str) -> None:
+    """Raise if a path is no file that can be read twice; looks at it without opening it."""
+    if path.is_file():
+        return
+    if not path.exists():
+        kind, reason = "a symbolic link that leads nowhere", ""
+        cure = "mend the link, or remove it"
+    else:
+        mode = path.stat().st_mode
+        kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+        reason, cure = ", and a source is read more than once", "write it to a file, and give that file"
+    raise SourceError(
+        f"{shorten_path(str(path))} for table {table!r} is {kind}{reason}. {NOTHING_APPLIED} "
+        f"Next step: {cure}."
+    )
+
+
+def _visible(path: Path) -> bool:
+    return not any(part.startswith((".", "_")) for part in path.parts)
+
+
+def _refuse_partitions(path: Path, given: str, table: str) -> None:
+    named = [part for part in path.parts[:-1] if "=" in part]
+    if named:
+        raise SchemaError(
+            f"{shorten_path(given)} for table {table!r} is partitioned: the column "
+            f"{named[0].split('=')[0]!r} stands in "
+            f"folder names ({shorten(named[0])}) and would be lost. {NOTHING_APPLIED} Next step: read the "
+            "folder with "
+            "Spark and give the DataFrame."
+        )
+
+
+def _ending(path: str) -> str:
+    lower = os.path.basename(path).lower()
+    ending = os.path.splitext(lower.removesuffix(".gz"))[1]
+    return ending if not lower.endswith(".gz") or ENDINGS.get(ending) in ("csv", "jsonl") else ".gz"
+
+
+def _kind(path: str, options: ReadOptions, table: str) -> Kind:
+    if options.format != "auto":
+        return options.format
+    kind = ENDINGS.get(_ending(path))
+    if kind is None:
+        raise SourceError(
+            f"the format of {shorten(os.path.basename(path))} for table {table!r} cannot be told from its "
+            "ending. "
+            f"{NOTHING_APPLIED} Next step: give the format: csv, parquet, jsonl or arrow."
+        )
+    return kind
+
+
+def _same_columns(found: Iterable[str], names: tuple[str, ...], path: str, first: str, table: str) -> None:
+    there = dict.fromkeys(found)
+    wanted = set(names)
+    missing, extra = [n for n in names if n not in there], [n for n in there if n not in wanted]
+    if missing or extra:
+        parts = [f"lacks {listing(missing)}"] if missing else []
+        parts += [f"has {listing(extra)} in addition"] if extra else []
+        raise SchemaError(
+            f"the files for table {table!r} differ: {shorten(os.path.basename(path))} "
+            f"{' and '.join(parts)}, compared "
+            f"with {shorten(os.path.basename(first))}. {NOTHING_APPLIED} Next step: give all files the "
+            "same columns."
+        )
+
+
+def _plan_csv(
+    files: list[str], description: str, kind: Kind, options: ReadOptions, table: str, split_bytes: int
+) -> Source:
+    names: tuple[str, ...] = ()
+    splits: list[Split] = []
+    samples: list[pa.Table] = []
+    n_rows = max(SAMPLE_ROWS // min(len(files), 10), 1)
+    for path in files:
+        ends = csv_files.cuts(path, options, split_bytes, table=table)
+        own = [Split("csv", path, low, high, high - low, low == 0) for low, high in itertools.pairwise(ends)]
+        columns = csv_files.columns_of(own[0], options, table=table)
+        names = names or columns
+        _same_columns(columns, names, path, files[0], table)
+        if len(samples) < 10:
+            rows = csv_files.first_rows(own[0], options, n_rows, table=table)
+            samples.append(rows.select(list(names)))
+        splits += own
+    sample = pa.concat_tables(samples)
+    undecided = [n for n in names if sample[n].null_count == len(sample)]
+    others = [s for s in splits if s.path != files[0] or not s.first]
+    if undecided and others:
+        for split in others[:: max(len(others) // MORE_SAMPLES, 1)][:MORE_SAMPLES]:
+            rows = csv_files.first_rows(split, options, n_rows, table=table)
+            samples.append(rows.select(list(names)))
+        sample = pa.concat_tables(samples)
+    declared, spellings, types = options.declared, {}, []
+    for name in names:
+        spelling = spelling_of(sample[name])
+        if spelling is not None:
+            spellings[name] = spelling
+        if name in declared:
+            types.append(declared[name])
+        elif sample[name].null_count == len(sample):
+            types.append(TEXT)
+        else:
+            types.append(likeliest(sample[name], spelling))
+    options = dataclasses.replace(options, spellings=spellings)
+    n_bytes = sum(split.n_bytes for split in splits)
+    return Source(description, splits, names, tuple(types), True, options, n_bytes)
+
+
+def _plan_jsonl(
+    files: list[str], description: str, kind: Kind, options: ReadOptions, table: str, split_bytes: int
+) -> Source:
+    splits: list[Split] = []
+    names: dict[str, Type] = {}
+    for path in files:
+        size = os.path.getsize(path)
+        ends = (
+            json_lines.cuts(path, options, split_bytes) if csv_files.can_split(path, options) else [0, size]
+        )
+        own = [
+            Split("jsonl", path, low, high, high - low, low == 0) for low, high in itertools.pairwise(ends)
+        ]
+        if len(splits) == 0 or len(files) <= 10:
+            found = json_lines.sample(own[0], options, SAMPLE_ROWS, table=table)
+            for name, t in zip(*found, strict=True):
+                names[name] = t if names.get(name, TEXT) == TEXT else names[name]
+        splits += own
+    csv_files.check_names(list(names), os.path.basename(files[0]), table=table)
+    n_bytes = sum(split.n_bytes for split in splits)
+    return Source(description, splits, tuple(names), tuple(names.values()), False, options, n_bytes)
+
+
+def _plan_columnar(
+    files: list[str], description: str, kind: Kind, options: ReadOptions, table: str, split_bytes: int
+) -> Source:
+    splits: list[Split] = []
+    names: tuple[str, ...] = ()
+    fields: dict[str, pa.DataType] = {}
+    for path in files:
+        if kind == "parquet":
+            schema, groups = columnar.parquet_schema(path, table=table)
+        else:
+            schema, groups = columnar.arrow_schema(path, table=table)
+        columns = columnar.column_names(schema, os.path.basename(path), table=table)
+        csv_files.check_names(columns, os.path.basename(path), table=table)
+        names = names or tuple(columns)
+        _same_columns(columns, names, path, files[0], table)
+        for name in names:  # a file without values for a column says nothing about its type
+            if name not in fields or pa.types.is_null(fields[name]):
+                fields[name] = schema.field(name).type
+        splits += _row_splits(kind, path, groups, split_bytes)
+    types = columnar.declared_types(pa.schema([(n, fields[n]) for n in names]), table=table)
+    n_bytes = sum(split.n_bytes for split in splits)
+    return Source(description, splits, names, types, False, options, n_bytes)
+
+
+def _row_splits(kind: Kind, path: str, groups: list[tuple[int, int]], split_bytes: int) -> list[Split]:
+    """The splits of a file by its (rows, bytes) groups: whole groups of at least `split_bytes` together."""
+    splits: list[Split] = []
+    low, high, pending, batch = 0, 0, 0, 0
+    for number, (rows, size) in enumerate(groups, 1):
+        high, pending = high + rows, pending + size
+        if pending >= split_bytes:
+            splits.append(Split(kind, path, low, high, pending, not splits, batch))
+            low, pending, batch = high, 0, number
+    if low < high or not splits:
+        splits.append(Split(kind, path, low, high, pending, not splits, batch))
+    return splits

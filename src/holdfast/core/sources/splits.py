@@ -1,0 +1,119 @@
+"""Reading one split: the same function in a Spark task and inline on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from holdfast.core.sources import columnar, csv_files, json_lines
+from holdfast.core.sources.arrow_types import arrow_type
+from holdfast.core.sources.read_options import ReadOptions, Source, Split
+from holdfast.core.sources.type_rule import candidates, decode, first_unfit, suggestion
+from holdfast.core.words.schema import Type
+from holdfast.errors import NOTHING_APPLIED, ColumnTypeError, shorten
+
+
+def read_split(
+    split: Split,
+    names: Sequence[str],
+    types: Sequence[Type],
+    *,
+    options: ReadOptions,
+    textual: bool,
+    table: str,
+    version: int | None = None,
+) -> pa.Table:
+    """The rows of a split: exactly `names`, in order, of `arrow_type(types)`.
+
+    Every value is held to its column's type without loss; the first that does not fit is a
+    ColumnTypeError, and columns too many or too few are a SchemaError. `version` is that of the table a
+    batch goes to, for messages.
+    """
+    if split.kind == "csv":
+        text = csv_files.open_text(split, options, table=table)
+        found = csv_files.read_texts(text, names, options, table=table, version=version)
+        schema = pa.schema([(n, arrow_type(t)) for n, t in zip(names, types, strict=True)])
+        columns = []
+        for name, t in zip(names, types, strict=True):
+            values = decode(found.column(name), t)
+            if values is None:
+                raise _unfit(found, name, t, split, options, table, version)
+            columns.append(values)
+        return pa.table(columns, schema=schema)
+    if split.kind == "jsonl":
+        return json_lines.read_objects(split, names, types, options, table=table, version=version)[0]
+    if split.kind == "parquet":
+        found = columnar.read_parquet(split, names, table=table)
+    else:
+        found = columnar.read_arrow(split, table=table)
+    return columnar.fit_table(
+        found,
+        names,
+        types,
+        table=table,
+        where=csv_files.file_name(split),
+        version=version,
+        first_row=split.start,
+    )
+
+
+def read_split_guessed(
+    split: Split, names: Sequence[str], types: Sequence[Type], options: ReadOptions, table: str
+) -> tuple[pa.Table, dict[str, list[str]]]:
+    """Like `read_split` for a table that is being tracked, with types that are guesses.
+
+    A column whose guess fails here comes back as text, and the dict lists all types (in the rule's
+    order, "text" last) that its values of this split survive. The caller reads all splits again with the
+    `best_type` of the lists of all rounds until no guess fails. Types that the user declared are no guesses.
+    """
+    if split.kind == "jsonl":
+        return json_lines.read_objects(split, names, types, options, table=table, guessed=True)
+    if split.kind != "csv":
+        return read_split(split, names, types, options=options, textual=False, table=table), {}
+    text = csv_files.open_text(split, options, table=table)
+    found = csv_files.read_texts(text, names, options, table=table)
+    columns, failed = [], {}
+    for name, t in zip(names, types, strict=True):
+        texts = found.column(name)
+        declared = name in options.types
+        values = decode(texts, t, None if declared else options.spellings.get(name, "point"))
+        if values is None and declared:
+            raise _unfit(found, name, t, split, options, table, None)
+        if values is None:
+            failed[name] = [str(c) for c in candidates(texts, options.spellings.get(name))]
+        columns.append(texts if values is None else values)
+    return pa.table(columns, names=list(names)), failed
+
+
+def read_local(
+    source: Source, names: Sequence[str], types: Sequence[Type], *, table: str, version: int | None = None
+) -> pa.Table:
+    """`read_split` for a source that is a small table in memory."""
+    assert source.local_table is not None
+    return columnar.fit_table(
+        source.local_table, names, types, table=table, where=f"the {source.description}", version=version
+    )
+
+
+def _unfit(
+    found: pa.Table,
+    name: str,
+    t: Type,
+    split: Split,
+    options: ReadOptions,
+    table: str,
+    version: int | None,
+) -> ColumnTypeError:
+    texts = found.column(name)
+    at = first_unfit(texts, t)
+    value = texts[at].as_py()
+    what = "the batch" if version is not None else "the file"
+    row = csv_files.row_number(split, options, at)
+    verb = "track the table again with" if version is not None else "declare"
+    return ColumnTypeError(
+        f"column {shorten(name)} of {columnar.table_label(table, version)} is {t}; {what} has "
+        f"{shorten(value)} in "
+        f"row {row} of {csv_files.file_name(split)}. {NOTHING_APPLIED} Next step: {verb} "
+        f"--types {shorten(name)[1:-1]}={suggestion(value)}, or mend the value."
+    )

@@ -1,0 +1,121 @@
+"""A bundle: named arrays of different lengths in one Arrow IPC file, read by memory map.
+
+The file holds one record batch of one row; each column is a list whose only element is the
+array. Any Arrow reader can open it, and an array is a slice of the mapped file: opening costs
+microseconds whatever the size. The same bytes carry the results of tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from holdfast.core.store.files import FileRef, check_file, new_file
+from holdfast.errors import DamagedFileError
+
+Arrays = Mapping[str, "NDArray[Any] | pa.Array"]
+
+
+class Bundle:
+    """The arrays and the metadata of a bundle; NumPy views where the type is a number."""
+
+    def __init__(self, batch: pa.RecordBatch, file: str = "") -> None:
+        self._batch, self._file = batch, file
+        self.meta = {k.decode(): v.decode() for k, v in (batch.schema.metadata or {}).items()}
+
+    def __contains__(self, name: str) -> bool:
+        return bool(self._batch.schema.get_field_index(name) >= 0)
+
+    def array(self, name: str) -> NDArray[Any]:
+        """A read-only view of a numeric array."""
+        # Not `to_numpy`: it imports pandas, which costs a reader of the workspace 0.4 s.
+        values = self.arrow(name)
+        dtype = np.dtype(values.type.to_pandas_dtype())
+        if not len(values):
+            return np.empty(0, dtype)
+        try:
+            view: NDArray[Any] = np.frombuffer(
+                values.buffers()[1], dtype, count=len(values), offset=values.offset * dtype.itemsize
+            )
+        except ValueError as error:
+            raise self._damaged(error) from error
+        return view
+
+    def arrow(self, name: str) -> pa.Array:
+        """An array. Its buffers are as long as it says: Arrow looks at neither when it maps a file."""
+        at = self._batch.schema.get_field_index(name)
+        if at < 0:
+            raise self._damaged(f"it has no {name!r}")
+        try:
+            values = self._batch.column(at).values
+            values.validate()
+        except pa.ArrowInvalid as error:
+            raise self._damaged(error) from error
+        return values
+
+    def _damaged(self, reason: object) -> DamagedFileError:
+        return DamagedFileError(
+            f"the file {self._file!r} of the workspace is damaged: {reason}. Restore it from a backup, or "
+            "rebuild the table with 'holdfast track'."
+        )
+
+
+def _batch(arrays: Arrays, meta: Mapping[str, str]) -> pa.RecordBatch:
+    columns, fields = [], []
+    for name, array in arrays.items():
+        values = array if isinstance(array, pa.Array) else pa.array(np.ascontiguousarray(array).reshape(-1))
+        offsets = pa.array([0, len(values)], type=pa.int64())
+        columns.append(pa.LargeListArray.from_arrays(offsets, values))
+        fields.append(pa.field(name, columns[-1].type))
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata=dict(meta)))
+
+
+def pack(arrays: Arrays, meta: Mapping[str, str]) -> bytes:
+    """The bundle as bytes."""
+    batch = _batch(arrays, meta)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def unpack(data: bytes) -> Bundle:
+    return Bundle(pa.ipc.open_file(pa.py_buffer(data)).get_batch(0))
+
+
+def write_bundle(
+    root: Path, name: str, arrays: Arrays, meta: Mapping[str, str], *, compress: bool = False
+) -> FileRef:
+    """Write a bundle as a new file of the workspace.
+
+    A compressed one is a third of the size, and read into memory instead of mapped.
+    """
+    batch = _batch(arrays, meta)
+    options = pa.ipc.IpcWriteOptions(compression="zstd") if compress else None
+    with new_file(root, name) as file, pa.ipc.new_file(file, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
+    return file.ref
+
+
+def open_bundle(root: Path, ref: FileRef, what: str, *, partly: bool = False) -> Bundle:
+    """Open a file written as bundle `what`; a damaged or foreign one is named in the error.
+
+    `partly`: the reader looks at some pages, so the stamp of a large file will do. What is read whole, and
+    written again as part of something new, is hashed.
+    """
+    path = check_file(root, ref, deep=True, by_stamp=partly)
+    try:
+        bundle = Bundle(pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0), ref.name)
+    except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: its metadata are no text
+        raise DamagedFileError(f"the file {ref.name!r} of the workspace is no bundle: {error}") from error
+    if bundle.meta.get("holdfast") != what:
+        raise DamagedFileError(
+            f"the file {ref.name!r} of the workspace should be a {what}, "
+            f"but is a {bundle.meta.get('holdfast', 'foreign file')}. Restore it from a backup."
+        )
+    return bundle

@@ -1,0 +1,390 @@
+"""What a batch did to the dependencies of tables, and which rows are the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from holdfast.core.words.dependency import Dependency, Fd, Ind, Side
+from holdfast.core.words.predicate import Dc
+from holdfast.core.words.row_rule import RowRule
+from holdfast.errors import shorten
+
+Event = Literal["appeared", "broke", "implied", "within", "beyond", "dropped"]
+ROWS_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessRow:
+    """A row that proves something: its id, and its values as they were."""
+
+    row_id: int
+    values: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For programs: the row's name is that which people are shown."""
+        return {"row": row_name(self.row_id), "values": dict(self.values)}
+
+    def stored(self) -> dict[str, Any]:
+        """For the ledger: the row's id is a number there."""
+        return {"row": self.row_id, "values": dict(self.values)}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> WitnessRow:
+        """Of both forms.
+
+        >>> WitnessRow.from_dict({"row": "1.7", "values": {}}) == WitnessRow((1 << 32) + 7, {})
+        True
+        """
+        row = fields["row"]
+        if isinstance(row, str):
+            segment, _, position = row.partition(".")
+            row = (int(segment) << 32) + int(position)
+        return cls(row, fields.get("values", {}))
+
+
+Pair = tuple[WitnessRow, WitnessRow]
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyChange:
+    """A dependency that entered or left the cover.
+
+    - `appeared`: it is minimal now. For a key: duplicates went, or a narrower one broke. For an inclusion:
+      the last missing value came, or went.
+    - `broke`: it does not hold any more; the witnesses are the rows that broke it: pairs for a key, for an
+      inclusion one row for each of the first missing values, which `values` lists.
+    - `implied`: it holds still, but a narrower one appeared, so it left the cover.
+    - `within`, `beyond`: an approximate one entered or left the minimal ones within the tracked error.
+    - `dropped`: it is not looked for any more, since there are too many of its size; it may hold.
+
+    `held` counts the versions through which a dependency that broke had held.
+    """
+
+    event: Event
+    dependency: Dependency
+    reason: str
+    witnesses: tuple[tuple[WitnessRow, ...], ...] = ()
+    values: tuple[Any, ...] = ()
+    held: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        told: dict[str, Any] = {
+            "change": self.event,
+            "dependency": self.dependency.to_dict(),
+            "reason": self.reason,
+            "witnesses": [[row.to_dict() for row in group] for group in self.witnesses],
+        }
+        if self.dependency.kind == "ind":
+            told["values"] = list(self.values)
+        if self.held:
+            told["held"] = self.held
+        return told
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """What somebody relies on, and whether it holds: a key, an inclusion, or a rule.
+
+    Of a rule `n_violations` counts the ordered pairs of rows against it; the witnesses are a few of them.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    holds: bool
+    referenced: Side | None = None  # of an inclusion
+    rule: Dc | None = None
+    n_violations: int = 0
+    witnesses: tuple[Pair, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        if self.rule is not None:
+            return "dc"
+        return "ucc" if self.referenced is None else "ind"
+
+    def __str__(self) -> str:
+        """The dependency, without its table where that is clear.
+
+        >>> str(Pin("t", ("a", "b"), True)), str(Pin("t", ("a",), True, Side("u", ("b",))))
+        ('[a, b]', 't[a] in u[b]')
+        """
+        if self.rule is not None:
+            return self.rule.formula
+        own = f"[{', '.join(self.columns)}]"
+        return own if self.referenced is None else f"{self.table}{own} in {self.referenced}"
+
+    def to_dict(self) -> dict[str, Any]:
+        told = {"table": self.table, "columns": list(self.columns), "holds": self.holds}
+        if self.rule is not None:
+            pairs = [[row.to_dict() for row in pair] for pair in self.witnesses]
+            rule = {"rule": self.rule.to_dict(), "formula": self.rule.formula}
+            return {**told, **rule, "n_violations": self.n_violations, "witnesses": pairs}
+        return told if self.referenced is None else {**told, "referenced": self.referenced.to_dict()}
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """What a batch did to one table."""
+
+    table: str
+    n_inserted: int
+    n_deleted: int
+    n_rows: int
+    n_keys: int | None  # None: its keys are not tracked
+    max_columns: int = 0
+    n_fds: int | None = None  # None: its functional dependencies are not tracked
+    max_lhs: int = 0
+    evidence: str | None = None  # "counted" or "witnessed": what is kept for them
+    max_error: float = 0.0  # the share of pairs up to which approximate ones are kept
+    n_dcs: int | None = None  # None: its denial constraints are not tracked
+    max_predicates: int = 0
+    dc_evidence: str | None = None
+    n_predicates: int = 0  # of the space, those of two columns counted once
+    n_row_rules: int | None = None
+    unlisted: int = 0  # changes of one sort that are too many to list
+    longest: int = 0  # versions through which one that broke had held at most; of a check, listed or not
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "table": self.table,
+            "n_inserted": self.n_inserted,
+            "n_deleted": self.n_deleted,
+            "n_rows": self.n_rows,
+            "n_keys": self.n_keys,
+            "max_columns": self.max_columns or None,
+            "n_fds": self.n_fds,
+            "max_lhs": self.max_lhs or None,
+            "evidence": self.evidence,
+            "max_error": self.max_error or None,
+            "n_dcs": self.n_dcs,
+            "max_predicates": self.max_predicates or None,
+            "dc_evidence": self.dc_evidence,
+            "n_predicates": self.n_predicates,
+            "n_row_rules": self.n_row_rules,
+            "unlisted": self.unlisted,
+            "longest_held": self.longest,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The net change of one batch (or of tracking tables): one version of the workspace."""
+
+    action: str  # "track", "apply", "check"
+    version: int  # of the workspace, after; for a check, the version it was checked against
+    tables: tuple[TableChange, ...]  # one, unless a batch concerns several tables
+    changes: tuple[DependencyChange, ...]
+    elapsed_s: float
+    batch_id: str | None = None
+    repeated: bool = False  # the batch id was applied before: nothing was done
+    pins: tuple[Pin, ...] = ()
+    n_inds: int | None = None  # in the workspace; None: none of the tables takes part in inclusions
+    accesses: Mapping[str, int] = field(default_factory=dict)  # of the generator: what was read and written
+    notes: tuple[str, ...] = ()  # what is not known, since the search for it met a bound of its own
+
+    @property
+    def table(self) -> str:
+        """The table, or the tables with commas between."""
+        return ", ".join(t.table for t in self.tables)
+
+    @property
+    def n_inserted(self) -> int:
+        return sum(t.n_inserted for t in self.tables)
+
+    @property
+    def n_deleted(self) -> int:
+        return sum(t.n_deleted for t in self.tables)
+
+    @property
+    def n_rows(self) -> int:
+        return sum(t.n_rows for t in self.tables)
+
+    @property
+    def n_keys(self) -> int:
+        return sum(t.n_keys or 0 for t in self.tables)
+
+    @property
+    def broke(self) -> list[DependencyChange]:
+        return [c for c in self.changes if c.event == "broke"]
+
+    @property
+    def appeared(self) -> list[DependencyChange]:
+        return [c for c in self.changes if c.event == "appeared"]
+
+    @property
+    def broken_pins(self) -> list[Pin]:
+        return [p for p in self.pins if not p.holds]
+
+    def to_dict(self) -> dict[str, Any]:
+        one = self.tables[0].to_dict() if len(self.tables) == 1 else {}
+        return {
+            **one,
+            "tables": [t.to_dict() for t in self.tables],
+            "action": self.action,
+            "version": self.version,
+            "batch_id": self.batch_id,
+            "repeated": self.repeated,
+            "n_inds": self.n_inds,
+            "elapsed_s": round(self.elapsed_s, 4),
+            "changes": [c.to_dict() for c in self.changes],
+            "pins": [p.to_dict() for p in self.pins],
+            "accesses": dict(self.accesses),
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self, limit: int = 10) -> Iterator[str]:
+        """The change in words; at most `limit` changes of each sort."""
+        if self.repeated:
+            before = f"was applied before, as version {self.version}; nothing was done"
+            yield f"{self.table}: batch {self.batch_id!r} {before}"
+            return
+        yield from self.headlines()
+        for text in self.notes:
+            yield f"  {text}"
+        for pin in self.broken_pins:
+            n = f" ({pin.n_violations:,} pairs of rows)" if pin.rule is not None else ""
+            yield f"  PINNED, does not hold: {pin}{n}"
+            for pair in pin.witnesses[:1]:
+                for row in pair:
+                    yield f"      {row_text(row, pin.columns)}"
+        if self.action == "track":
+            return
+        for title, changes in (
+            ("would break" if self.action == "check" else "broke", self.broke),
+            ("would appear" if self.action == "check" else "appeared", self.appeared),
+            ("implied by a narrower one", [c for c in self.changes if c.event == "implied"]),
+            ("within the error now", [c for c in self.changes if c.event == "within"]),
+            ("beyond the error now", [c for c in self.changes if c.event == "beyond"]),
+            ("no longer listed", [c for c in self.changes if c.event == "dropped"]),
+        ):
+            yield from _described(title, changes, limit)
+        unlisted = sum(t.unlisted for t in self.tables)
+        if unlisted:
+            yield f"  ... and {unlisted:,} more changes"
+        if not self.changes:
+            yield f"  nothing changed: the same {self.nouns()} hold"
+
+    def nouns(self) -> str:
+        """What is maintained: keys, functional dependencies, inclusions.
+
+        >>> part = TableChange("t", 1, 0, 9, 2, n_fds=3)
+        >>> Change("apply", 2, (part,), (), 0.1, n_inds=4).nouns()
+        'keys, functional dependencies and inclusions'
+        """
+        there = {
+            "keys": any(t.n_keys is not None for t in self.tables),
+            "functional dependencies": any(t.n_fds is not None for t in self.tables),
+            "denial constraints": any(t.n_dcs is not None for t in self.tables),
+            "row rules": any(t.n_row_rules is not None for t in self.tables),
+            "inclusions": self.n_inds is not None,
+        }
+        *first, last = [noun for noun, kept in there.items() if kept] or ["rules"]
+        return f"{', '.join(first)} and {last}" if first else last
+
+    def headlines(self) -> Iterator[str]:
+        """A line for each table; the last one says the version, the inclusions and the time."""
+        for i, part in enumerate(self.tables):
+            yield self._headline(part, last=i == len(self.tables) - 1)
+
+    def _headline(self, part: TableChange, *, last: bool) -> str:
+        found = [f"{part.n_rows:,} row{'' if part.n_rows == 1 else 's'}"]
+        if part.n_keys is not None:
+            columns = f"{part.max_columns} column{'' if part.max_columns == 1 else 's'}"
+            bound = f" of at most {columns}" if part.max_columns else ""
+            found.append(f"{part.n_keys:,} minimal key{'' if part.n_keys == 1 else 's'}{bound}")
+        if part.n_fds is not None:
+            noun = "dependency" if part.n_fds == 1 else "dependencies"
+            bound = f" of at most {part.max_lhs} on the left" if part.max_lhs else ""
+            kept = f" ({part.evidence} evidence{_up_to(part.max_error)})" if self.action == "track" else ""
+            found.append(f"{part.n_fds:,} minimal functional {noun}{bound}{kept}")
+        if part.n_dcs is not None:
+            predicates = f"{part.max_predicates} predicate{'' if part.max_predicates == 1 else 's'}"
+            bound = f" of at most {predicates}" if part.max_predicates else ""
+            kept = ""
+            if self.action == "track":
+                how = f"{part.dc_evidence} evidence{_up_to(part.max_error)}"
+                kept = f" ({part.n_predicates} predicates, {how})"
+            noun = "denial constraint" if part.n_dcs == 1 else "denial constraints"
+            found.append(f"{part.n_dcs:,} minimal {noun}{bound}{kept}")
+        if part.n_row_rules is not None:
+            found.append(f"{part.n_row_rules:,} row rule{'' if part.n_row_rules == 1 else 's'}")
+        if last and self.n_inds is not None:
+            found.append(f"{self.n_inds:,} inclusion{'' if self.n_inds == 1 else 's'} in the workspace")
+        now = ", ".join(found)
+        what = f"+{part.n_inserted:,} -{part.n_deleted:,} rows"
+        if self.action == "check":
+            end = f" ({self.elapsed_s:.2f} s; nothing applied)" if last else ""
+            return f"{part.table}: {what} would leave {now}{end}"
+        end = f" (version {self.version}, {self.elapsed_s:.2f} s)" if last else ""
+        if self.action == "track":
+            return f"{part.table}: {now}{end}"
+        return f"{part.table}: {what}, now {now}{end}"
+
+
+def _up_to(max_error: float) -> str:
+    return f", errors up to {max_error:g}" if max_error else ""
+
+
+def _described(title: str, changes: Sequence[DependencyChange], limit: int) -> Iterator[str]:
+    for change in changes[:limit]:
+        name, columns = told(change.dependency)
+        reason = introducing(
+            change.reason, change.event, change.dependency.kind, shown=bool(change.witnesses)
+        )
+        yield f"  {title}: {name} {reason}"
+        for group in change.witnesses[:1]:
+            for row in group:
+                yield f"      {row_text(row, columns)}"
+    if len(changes) > limit:
+        yield f"  ... and {len(changes) - limit:,} more {title}"
+
+
+def told(dependency: Dependency) -> tuple[str, tuple[str, ...]]:
+    """(name, columns): a dependency without its table, and the columns that it is about.
+
+    >>> told(Fd("t", ("zip",), "city"))
+    ('zip -> city', ('zip', 'city'))
+    """
+    if isinstance(dependency, Ind):
+        return str(dependency), dependency.dependent.columns
+    if isinstance(dependency, Fd):
+        return dependency.arrow, (*dependency.lhs, dependency.rhs)
+    if isinstance(dependency, Dc | RowRule):
+        return dependency.formula, dependency.columns
+    return f"[{', '.join(dependency.columns)}]", dependency.columns
+
+
+def introducing(reason: str, event: str, kind: str, *, shown: bool) -> str:
+    """A reason as it stands above the rows that show it; that of an inclusion has their values in it.
+
+    >>> introducing("is no longer unique", "broke", "ucc", shown=True)
+    'is no longer unique:'
+    """
+    if not shown or kind == "ind":
+        return reason
+    return f"{reason}, such as:" if event == "appeared" else f"{reason}:"
+
+
+def row_name(row_id: int) -> str:
+    """A row id as `segment.position`: which batch brought the row, and its place in it.
+
+    >>> row_name((1 << 32) + 7)
+    '1.7'
+    """
+    return f"{row_id >> 32}.{row_id & 0xFFFFFFFF}"
+
+
+def row_text(row: WitnessRow, first: Sequence[str], limit: int = 8) -> str:
+    """A witness as `row 0.17: name='Lee' | phone=345, age=20`: the dependency's columns first."""
+    own = [f"{c}={shorten(row.values.get(c), 40)}" for c in first if c in row.values]
+    others = [f"{c}={shorten(v, 24)}" for c, v in row.values.items() if c not in first]
+    room = max(0, limit - len(own))
+    shown = others[:room] + (["..."] if len(others) > room else [])
+    text = ", ".join(own) + (" | " if own and shown else "") + ", ".join(shown)
+    name = f"row {row_name(row.row_id)}"
+    return f"{name}: {text}" if row.values else name

@@ -1,0 +1,146 @@
+"""Dependencies: what can hold in tables. One small class per kind, and its JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from holdfast.core.words.predicate import Dc
+from holdfast.core.words.row_rule import RowRule
+
+KINDS = ("ucc", "fd", "ind", "dc", "row")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Ucc:
+    """A unique column combination: no two rows agree on all of its columns.
+
+    Columns are in the order of the schema. The empty combination holds in a table of at most one row.
+    `error` is the share of the pairs of rows that agree on the columns (0 when it is a key).
+
+    >>> str(Ucc("orders", ("customer", "day")))
+    'orders[customer, day]'
+    """
+
+    kind: ClassVar[str] = "ucc"
+    table: str
+    columns: tuple[str, ...]
+    error: float = field(default=0.0, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.table}[{', '.join(self.columns)}]"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "table": self.table, "columns": list(self.columns), "error": self.error}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Ucc:
+        return cls(fields["table"], tuple(fields["columns"]), fields["error"])
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Fd:
+    """A functional dependency: rows that agree on the left-hand side agree on the right-hand side.
+
+    The left-hand side is in the order of the schema; an empty one says that the right-hand side is
+    constant. `error` is the share of the pairs of rows that violate it (g1; 0 when it holds).
+
+    >>> str(Fd("orders", ("zip", "street"), "city")), str(Fd("orders", (), "currency"))
+    ('orders: zip, street -> city', 'orders: [] -> currency')
+    """
+
+    kind: ClassVar[str] = "fd"
+    table: str
+    lhs: tuple[str, ...]
+    rhs: str
+    error: float = field(default=0.0, compare=False)
+
+    @property
+    def arrow(self) -> str:
+        """The dependency without its table."""
+        return f"{', '.join(self.lhs) or '[]'} -> {self.rhs}"
+
+    def __str__(self) -> str:
+        return f"{self.table}: {self.arrow}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "table": self.table,
+            "lhs": list(self.lhs),
+            "rhs": self.rhs,
+            "error": self.error,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Fd:
+        return cls(fields["table"], tuple(fields["lhs"]), fields["rhs"], fields["error"])
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Side:
+    """Columns of one table, as one side of an inclusion dependency."""
+
+    table: str
+    columns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.table}[{', '.join(self.columns)}]"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"table": self.table, "columns": list(self.columns)}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Side:
+        return cls(fields["table"], tuple(fields["columns"]))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Ind:
+    """An inclusion dependency: the values of the dependent side occur in the referenced side.
+
+    Two INDs are equal if their sides are. `error` is the share of the dependent side's distinct values
+    that are missing (0 when it holds), `missing_values` and `missing_rows` count them and the rows that
+    carry them (None where frequencies are not kept). `coverage` is the number of the dependent side's
+    distinct values divided by that of the referenced side's (None with several columns: it is not kept).
+
+    >>> str(Ind(Side("orders", ("customer",)), Side("customers", ("id",))))
+    'orders[customer] in customers[id]'
+    """
+
+    kind: ClassVar[str] = "ind"
+    dependent: Side
+    referenced: Side
+    error: float = field(default=0.0, compare=False)
+    missing_values: int = field(default=0, compare=False)
+    missing_rows: int | None = field(default=0, compare=False)
+    coverage: float | None = field(default=1.0, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.dependent} in {self.referenced}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "dependent": self.dependent.to_dict(),
+            "referenced": self.referenced.to_dict(),
+            "error": self.error,
+            "missing_values": self.missing_values,
+            "missing_rows": self.missing_rows,
+            "coverage": self.coverage,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Ind:
+        return cls(
+            Side.from_dict(fields["dependent"]),
+            Side.from_dict(fields["referenced"]),
+            fields["error"],
+            fields["missing_values"],
+            fields["missing_rows"],
+            fields["coverage"],
+        )
+
+
+Dependency = Ucc | Fd | Ind | Dc | RowRule

@@ -1,0 +1,1 @@
+"""How pairs of rows are found that may violate constraints: which indexes, at what cost."""

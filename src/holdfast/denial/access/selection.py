@@ -1,0 +1,546 @@
+"""Which indexes serve the denial constraints of a cover (IncDC, section 7: SelectIndex, algorithm 4).
+
+What an index does, and that every constraint needs one that serves it: `dc_access.py`.
+
+`select_index` is algorithm 4 as the paper has it, in our terms:
+
+- An order index answers any two operators, also turned round (section 6.2), so what is picked are two groups
+  with whatever operators; which ones are asked is settled after. The direction to build it in follows r.
+- The paper replaces a constraint with `!=` by two, with `<` and with `>`. `fetch` answers `!=` itself, as two
+  ranges, and the constraint stays one.
+- `=` is only looked up in posting lists, `!=` of columns without order only in its own column.
+
+`select` goes past it. The paper's scores know columns, but not what a pair of predicates lets through, nor
+that many indexes may cost more than to compare all rows. Here each access has a cost (`dc_access_costs.py`),
+and accesses of a small total are sought (a weighted set cover, greedy). An index whose selectivity is poor
+serves nobody. The result is never dearer than that of `select_index`, nor than a scan. Both are functions of
+their arguments alone.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, product
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE
+from holdfast.core.words.predicate import OPERATORS, PredicateSpace
+from holdfast.denial.access.access import (
+    Access,
+    Numbers,
+    PairSample,
+    Question,
+    Selection,
+    Statistics,
+    statistics,
+)
+from holdfast.denial.access.costs import (
+    COMPARED_NS,
+    DOWN,
+    SCAN,
+    UP,
+    Bits,
+    Cover,
+    Draft,
+    Folded,
+    Prices,
+    as_bits,
+    flags,
+    selection,
+    size,
+)
+
+__all__ = [
+    "Access",
+    "PairSample",
+    "Question",
+    "Selection",
+    "Statistics",
+    "select",
+    "select_index",
+    "statistics",
+]
+
+U64 = NDArray[np.uint64]
+Bool = NDArray[np.bool_]
+Compares = Literal["equal", "any"]
+
+# The paper's l, l' and alpha.
+MAX_EQUALITY_SCORE = 0.6
+MIN_DISTINCT_RATIO = 0.1
+ALPHA = 0.3
+
+# The search for accesses: so many constraints are looked at; of the sources so many grow, the cheapest for
+# each constraint, by so many predicates, each time in so many ways; all that anew when half of the
+# constraints are served, so many times. Accesses are taken up to so many times the cost of a scan, as they
+# may be pruned to less; one that finds pairs for so large a share of the total may be split.
+CONSTRAINTS_SEEN = 1 << 13
+ROOTS = 32
+GROWTH = 2
+BRANCHES = 3
+ROUNDS = 16
+SPENT = 4.0
+WORTH_SPLITTING = 0.05
+
+# From what says most to what says least.
+_STRICTEST = (EQ, LT, GT, LE, GE, NE)
+
+
+# --- Algorithm 4 -----------------------------------------------------------------------------------------
+
+
+def select_index(cover: U64, space: PredicateSpace, known: Statistics) -> Selection:
+    """SelectIndex (algorithm 4), line by line; ties go to the lower predicate numbers.
+
+    cover IN uint64[k, n_words]. Cost: O(groups ** 2) passes over a bit a constraint.
+    """
+    dcs = Cover(cover, space)
+    return _Paper(dcs, Prices(dcs, known)).selected()
+
+
+class _GroupPair(NamedTuple):
+    """Two groups in which an order index, or two, may serve: (A, B) and (C, D)."""
+
+    groups: tuple[int, int]
+    keys: frozenset[tuple[int, int]]  # columns of the indexes: (A, C) and (B, D), each pair ascending
+    dcs: Bits  # with predicates other than `=` in both
+
+
+class _Paper:
+    """One run of algorithm 4."""
+
+    def __init__(self, cover: Cover, prices: Prices) -> None:
+        self.cover, self.prices, self.space = cover, prices, cover.space
+        self.remaining = cover.everyone.copy()
+        self.served = np.full(cover.n, -1, dtype=np.int32)
+        self.drafts: dict[Draft, int] = {}
+        self.falling: dict[tuple[int, int], bool] = {}
+        first = self.space.first
+        self.group_mirror = [self.space.group_of[self.space.mirror[p]] for p in first]
+
+    def selected(self) -> Selection:
+        own, across = self._equalities()
+        self._equal_below(own)
+        self._equal_below(across)
+        pairs = self._group_pairs()
+        self._orders([pair for pair in pairs if self._many_values(pair)])
+        for p in sorted(own + across, key=lambda p: (self.prices.equality_score(p), p)):
+            self._take(Draft((p,), (p,)), self.cover.serves((p,)))
+        self._orders(pairs)
+        self._single()
+        return selection(self.cover, self.prices, list(self.drafts), self.served, self.falling)
+
+    def _take(self, draft: Draft, dcs: Bits) -> None:
+        """Serve those of the constraints that are still without."""
+        new = dcs & self.remaining
+        if new.any():
+            self.served[flags(new, self.cover.n)] = self.drafts.setdefault(draft, len(self.drafts))
+            self.remaining &= ~new
+
+    def _equalities(self) -> tuple[list[int], list[int]]:
+        """`=` of columns with themselves, and across columns: one of two mirror images."""
+        used = [p for p in range(self.space.n_predicates) if self.space.op_of[p] == EQ]
+        used = sorted({min(p, self.space.mirror[p]) for p in used if self.cover.serves((p,)).any()})
+        own = [p for p in used if self.space.mirror[p] == p]
+        return own, [p for p in used if self.space.mirror[p] != p]
+
+    def _equal_below(self, predicates: Sequence[int]) -> None:
+        """Lines 1 to 8: constraint by constraint, the best of its `=` if its score is below the threshold."""
+        good = [p for p in predicates if self.prices.equality_score(p) < MAX_EQUALITY_SCORE]
+        while True:
+            of = {p: self.cover.serves((p,)) & self.remaining for p in good}
+            first = {p: int(flags(dcs, self.cover.n).argmax()) for p, dcs in of.items() if dcs.any()}
+            if not first:
+                return
+            best = min(first, key=lambda p: (first[p], self.prices.equality_score(p), p))
+            self._take(Draft((best,), (best,)), of[best])
+
+    def _group_pairs(self) -> list[_GroupPair]:
+        """Line 10: all that can serve some constraint, one of two mirror images."""
+        groups = [g for g, group in enumerate(self.space.groups) if group.ordered]
+        unequal = {g: self._having(g, (NE, LT, LE, GT, GE)) for g in groups}
+        found = {}
+        for one, other in combinations(groups, 2):
+            low, high = sorted(self._mirrored((one, other)))
+            canonical = min((one, other), (low, high))
+            dcs = (unequal[one] & unequal[other]) | (unequal[low] & unequal[high])
+            if canonical not in found and dcs.any():
+                p, q = self.space.first[one], self.space.first[other]
+                sides = (self.prices.left, self.prices.right)
+                keys = frozenset((min(s[p], s[q]), max(s[p], s[q])) for s in sides)
+                found[canonical] = _GroupPair(canonical, keys, dcs)
+        return [found[groups] for groups in sorted(found)]
+
+    def _mirrored(self, groups: tuple[int, int]) -> tuple[int, int]:
+        return self.group_mirror[groups[0]], self.group_mirror[groups[1]]
+
+    def _having(self, group: int, ops: Iterable[int]) -> Bits:
+        first = self.space.first[group]
+        found: Bits = np.bitwise_or.reduce([self.cover.own[first + op] for op in ops])
+        return found
+
+    def _many_values(self, pair: _GroupPair) -> bool:
+        """Line 12."""
+        ratios = (self.prices.distinct_ratio(c) for key in pair.keys for c in key)
+        return all(ratio >= MIN_DISTINCT_RATIO for ratio in ratios)
+
+    def _orders(self, pairs: Sequence[_GroupPair]) -> None:
+        """Lines 14 to 19: the least score first, again and again, coverage being that of what remains."""
+        waiting = list(pairs)
+        while waiting:
+            coverage = {pair.groups: size(pair.dcs & self.remaining) for pair in waiting}
+            waiting = [pair for pair in waiting if coverage[pair.groups]]
+            if not waiting:
+                return
+            scores = [((1 - self._strength(p)) / coverage[p.groups], p.groups) for p in waiting]
+            best = waiting[scores.index(min(scores))]
+            for key in sorted(best.keys):
+                self.falling.setdefault(key, self._falls(key, best))
+            self._ask(best)
+            for pair in pairs:  # whatever the new indexes serve as well
+                if all(key in self.falling for key in pair.keys):
+                    self._ask(pair)
+
+    def _strength(self, pair: _GroupPair) -> float:
+        one, other = (self.space.first[g] for g in pair.groups)
+        return self.prices.strength(one, other)
+
+    def _falls(self, key: tuple[int, int], pair: _GroupPair) -> bool:
+        """Line 17: as the correlation says; if it is weak, as most constraints ask."""
+        r = float(self.prices.known.correlation[key])
+        if abs(r) > ALPHA:
+            return r < 0
+        same, opposite = 0, 0
+        for one, other in dict.fromkeys((pair.groups, self._mirrored(pair.groups))):
+            up, down = (self._having(one, ops) & pair.dcs & self.remaining for ops in (UP, DOWN))
+            other_up, other_down = (self._having(other, ops) for ops in (UP, DOWN))
+            same += size((up & other_up) | (down & other_down))
+            opposite += size((up & other_down) | (down & other_up))
+        return key[0] != key[1] and opposite > same
+
+    def _ask(self, pair: _GroupPair) -> None:
+        """The loosest questions that find what the constraints of two groups, still without, need."""
+        wanted = pair.dcs & self.remaining
+        if not wanted.any():
+            return
+        of = {}
+        for one, other in (pair.groups, self._mirrored(pair.groups)):
+            for op, other_op in product(range(NE, GE + 1), repeat=2):
+                p, q = self.space.first[one] + op, self.space.first[other] + other_op
+                if (self.cover.own[p] & self.cover.own[q] & wanted).any():
+                    numbers = self.cover.canonical((p, q))
+                    of[numbers] = self.cover.serves(numbers)
+        # A looser question serves more; whatever it serves needs no other.
+        for numbers in sorted(of, key=lambda n: (-size(of[n] & wanted), n)):
+            self._take(Draft(numbers, numbers), of[numbers] & wanted)
+
+    def _single(self) -> None:
+        """One predicate, not `=`: the most selective that a constraint has. The empty one has none."""
+        used = [p for p in self.cover.predicates_in(self.remaining) if self.space.op_of[p] != EQ]
+        drafts = sorted({self.cover.canonical((p,)) for p in used}, key=lambda n: (self.prices.share(n), n))
+        for numbers in drafts:
+            self._take(Draft(numbers, numbers), self.cover.serves(numbers))
+        self._take(SCAN, self.cover.everyone)
+
+
+# --- The least total cost --------------------------------------------------------------------------------
+
+
+def select(
+    cover: U64,
+    space: PredicateSpace,
+    known: Statistics,
+    folded: Folded | None = None,
+    compares: Compares = "any",
+) -> Selection:
+    """Accesses for all constraints at a small total cost; see the head of this module.
+
+    cover IN uint64[k, n_words]: masks of predicates, each constraint or its mirror image. folded: how many
+    different rows there are on some columns (positions); by default `Statistics.folded`. compares: what the
+    probe compares of the pairs that a source gives: "any" predicates, or only "equal" ones beside one that is
+    (an access is then a set of `=`, two predicates, or one).
+
+    Accesses are taken by cost for each constraint newly served; for each length of that list, what is left is
+    scanned, and the cheapest length stays. Those that are dearer than to scan what they alone serve go again.
+    Last, each access compares all that its constraints have in common. Law: the total is at most that of
+    `select_index`, and at most that of a scan.
+
+    Cost: passes over a bit a constraint, and over one a pair of the sample, for some thousands of candidates:
+    0.3 s for 31 constraints (38 predicates), 1 s for 5,458 (58), 3 s for 468,986 (66); a third with "equal".
+    """
+    dcs = Cover(cover, space)
+    prices = Prices(dcs, known, folded)
+    found = _Greedy(dcs, prices, compares).selected()
+    paper = _Paper(dcs, prices).selected()
+    return paper if paper.cost_ns < found.cost_ns else found
+
+
+class _Grown(NamedTuple):
+    """A draft, with what satisfies it, and its mirror image: constraints, and pairs of the sample."""
+
+    draft: Draft
+    dcs: tuple[Bits, ...]
+    met: tuple[Bits, ...] | None
+
+
+class _Greedy:
+    """A search for accesses of a small total cost."""
+
+    def __init__(self, cover: Cover, prices: Prices, compares: Compares) -> None:
+        self.cover, self.prices, self.space = cover, prices, cover.space
+        self.group_of, self.mirror = np.array(self.space.group_of), np.array(self.space.mirror)
+        self.equal = np.array(self.space.op_of) == EQ
+        self.compares = compares
+        # The predicates of each group, what says most first; n_predicates where it has none.
+        self.strictest = np.full((len(self.space.groups), len(OPERATORS)), self.space.n_predicates)
+        for g, group in enumerate(self.space.groups):
+            ops = [op for op in _STRICTEST if op < len(group.operators)]
+            self.strictest[g, : len(ops)] = [self.space.first[g] + op for op in ops]
+        self._start(cover.everyone, SPENT * prices.scan(cover.everyone), [])
+
+    def _start(self, dcs: Bits, limit: float, given: Sequence[Draft]) -> None:
+        """Begin anew: for some constraints, below a cost, beside accesses that there are anyway."""
+        self.remaining, self.limit = dcs.copy(), limit
+        self.spent = 0.0
+        self.chosen: list[Draft] = []
+        self.asked: dict[Numbers, float] = {}
+        self.met = np.zeros_like(self.prices.met(SCAN))  # pairs of the sample that are found
+        for draft in given:
+            self.asked |= self.prices.asked(draft)
+            self.met |= self.prices.met(draft)
+        # The cheapest beginning of the list, if what it leaves is scanned.
+        self.best, self.n_best = self.prices.scan(self.remaining), 0
+
+    def selected(self) -> Selection:
+        self._search()
+        chosen, lengths = self.chosen, {self.n_best, len(self.chosen)}
+        lists = [self._split(self._pruned(chosen[:n])) for n in sorted(lengths - {0})]
+        return min((self._refined(drafts) for drafts in ([], *lists)), key=lambda found: found.cost_ns)
+
+    def _search(self) -> None:
+        for _ in range(ROUNDS):
+            before = len(self.chosen)
+            self._take(self._candidates())
+            if len(self.chosen) == before or not self.remaining.any():
+                return
+
+    # -- candidates
+
+    def _candidates(self) -> list[Draft]:
+        """Accesses for the remaining constraints: sources, and what grows from them predicate by predicate.
+
+        What is looked at is an even choice of CONSTRAINTS_SEEN of them. Each set of predicates also takes in
+        whatever all of these have that it serves: it then finds less and serves as many.
+        """
+        at = np.flatnonzero(flags(self.remaining, self.cover.n))
+        seen = self.cover.chosen(at[:: max(1, -(-len(at) // CONSTRAINTS_SEEN))])
+        found: dict[Draft, None] = {}
+        for root in self._roots(seen):
+            level = [root]
+            for depth in range(GROWTH + 1):
+                for draft in level:
+                    found[draft] = None
+                    found[self._closed(seen, draft)] = None
+                if depth < GROWTH:
+                    wider = {w for draft in level for w in self._wider(seen, self._grown(seen, draft))}
+                    level = [draft for _, draft in sorted(wider)[:BRANCHES]]
+        return [draft for draft in found if self.spent + self.prices.compare_cost(draft) < self.limit]
+
+    def _roots(self, seen: Cover) -> list[Draft]:
+        """Sources that serve some of the constraints and pay if they serve alone: the cheapest for each."""
+        space, prices = self.space, self.prices
+        used = [p for p in range(space.n_predicates) if seen.closed[p].any()]
+        unequal = [p for p in used if space.op_of[p] != EQ and space.groups[space.group_of[p]].ordered]
+        sources = {seen.canonical((p,)) for p in used}
+        for p in unequal:
+            together = (seen.closed[unequal] & seen.closed[p]).any(axis=1)
+            sources |= {
+                seen.canonical((p, q))
+                for q, both in zip(unequal, together, strict=True)
+                if both and p < q and space.group_of[p] != space.group_of[q]
+            }
+        priced = []
+        for source in sources:
+            asked = prices.asked(Draft(source, source))
+            cost = sum(ns for s, ns in asked.items() if s not in self.asked)
+            if self.spent + cost < self.limit:
+                priced.append((cost / size(seen.serves(source)), source))
+        return [Draft(source, source) for _, source in sorted(priced)[:ROOTS]]
+
+    def _grown(self, seen: Cover, draft: Draft) -> _Grown:
+        both = (draft.predicates, seen.mirrored(draft.predicates))
+        dcs = tuple(seen.having(seen.closed, numbers) for numbers in both)
+        pairs = self.prices.pairs
+        met = None if pairs is None else tuple(pairs.having(pairs.own, numbers) for numbers in both)
+        return _Grown(draft, dcs, met)
+
+    def _wider(self, seen: Cover, grown: _Grown) -> Iterator[tuple[float, Draft]]:
+        """With one more predicate: the BRANCHES that cost least for each constraint that they serve.
+
+        What the source costs is left out: all of them have it. One predicate a group is enough: two of them
+        say no more than a third.
+        """
+        taken = np.isin(self.group_of, self.group_of[list(grown.draft.predicates)])
+        more = np.flatnonzero(~taken & self._comparable(grown.draft.source))
+        if not len(more):
+            return
+        turned = self.mirror[more]
+        served = (grown.dcs[0] & seen.closed[more]) | (grown.dcs[1] & seen.closed[turned])
+        coverage = np.bitwise_count(served).sum(axis=1, dtype=np.int64)
+        if self.prices.pairs is not None and grown.met is not None:
+            own = self.prices.pairs.own
+            met = np.bitwise_count(own[more] & grown.met[0]).sum(axis=1, dtype=np.int64)
+            met += np.bitwise_count(own[turned] & grown.met[1]).sum(axis=1, dtype=np.int64)
+            shares = np.maximum(met, 1) / (2 * self.prices.pairs.n)
+        else:
+            shares = np.array([self.prices.share((*grown.draft.predicates, int(p))) for p in more])
+        cost = self.prices.found_ns * shares + COMPARED_NS * self.prices.share(grown.draft.source)
+        ratio = np.where(coverage, cost / np.maximum(coverage, 1), np.inf)
+        for i in np.argsort(ratio, kind="stable")[:BRANCHES].tolist():
+            if coverage[i]:
+                wider = tuple(sorted((*grown.draft.predicates, int(more[i]))))
+                yield float(ratio[i]), Draft(grown.draft.source, wider)
+
+    def _comparable(self, source: Numbers) -> Bool:
+        """The predicates that may be compared beside a source: bool[n_predicates]."""
+        if self.compares == "any":
+            return np.ones_like(self.equal)
+        comparable: Bool = self.equal & self.equal[source[0]]
+        return comparable
+
+    def _closed(self, cover: Cover, draft: Draft, among: Bits | None = None) -> Draft:
+        """With all that the constraints have in common which it serves: of each group that which says most.
+
+        Where a constraint has only the mirror images, it is turned round. The source stays, but predicates
+        of it may become stricter (`=` in place of `<=` would be another kind of source).
+        """
+        dcs = cover.everyone if among is None else among
+        straight = cover.having(cover.closed, draft.predicates) & dcs
+        turned = cover.having(cover.closed, cover.mirrored(draft.predicates)) & dcs & ~straight
+        common = ~(straight & ~cover.closed).any(axis=1) & ~(turned & ~cover.closed[self.mirror]).any(axis=1)
+        told = np.append(common, False)[self.strictest]
+        if self.space.op_of[draft.source[0]] != EQ:
+            told[[self.space.group_of[p] for p in draft.source], 0] = False
+        best = self.strictest[np.arange(len(told)), told.argmax(axis=1)]
+        source = tuple(int(best[self.space.group_of[p]]) for p in draft.source)
+        kept = best[told.any(axis=1)]
+        kept = kept[self._comparable(source)[kept] | np.isin(kept, source)]
+        return Draft(source, tuple(kept.tolist()))
+
+    # -- the greedy list
+
+    def _take(self, drafts: list[Draft]) -> None:
+        """Take accesses by their cost for each constraint that is still without.
+
+        Coverage only falls, so a draft is looked at again when it comes first. Costs fall, too, when others
+        ask or find the same: all are sorted anew when a source comes to be asked.
+        """
+        compared = [self.prices.compare_cost(draft) for draft in drafts]
+        asked = [self.prices.asked(draft) for draft in drafts]
+        met = [self.prices.met(draft) for draft in drafts]
+        serves = [self.cover.serves(draft.predicates) for draft in drafts]
+        coverage = [size(bits & self.remaining) for bits in serves]
+        enough = size(self.remaining) // 2
+
+        def cost(i: int) -> float:
+            found = self.prices.newly_found(drafts[i], met[i], self.met)
+            new = sum(ns for source, ns in asked[i].items() if source not in self.asked)
+            return compared[i] + new + self.prices.found_cost(found)
+
+        def entry(i: int) -> tuple[float, int, Draft, int]:
+            return cost(i) / coverage[i], -coverage[i], drafts[i], i
+
+        heap = [entry(i) for i in range(len(drafts)) if coverage[i]]
+        heapq.heapify(heap)
+        while heap and size(self.remaining) > enough:
+            *_, i = heapq.heappop(heap)
+            now = size(serves[i] & self.remaining)
+            if now < coverage[i]:
+                coverage[i] = now
+                if now:
+                    heapq.heappush(heap, entry(i))
+                continue
+            if self.spent + cost(i) >= self.limit:
+                return
+            self.spent += cost(i)
+            self.met |= met[i]
+            if any(source not in self.asked for source in asked[i]):
+                self.asked |= asked[i]
+                heap = [entry(j) for *_, j in heap]
+                heapq.heapify(heap)
+            self.chosen.append(drafts[i])
+            self.remaining &= ~serves[i]
+            total = self.spent + self.prices.scan(self.remaining)
+            if total < self.best:
+                self.best, self.n_best = total, len(self.chosen)
+
+    # -- what is taken back, and made sharper
+
+    def _pruned(self, drafts: list[Draft]) -> list[Draft]:
+        """Without accesses that cost more than to scan for what they alone serve; the dearest first."""
+        serves = {draft: self.cover.serves(draft.predicates) for draft in drafts}
+        by = np.zeros(self.cover.n, dtype=np.int32)  # how many accesses serve each constraint
+        for bits in serves.values():
+            by += flags(bits, self.cover.n)
+        kept, scanned = list(drafts), as_bits(by == 0)
+        total = self.prices.total(kept, scanned)
+        for draft in sorted(drafts, key=lambda d: (-self.prices.cost(d), d)) * 2:
+            if draft not in kept:
+                continue
+            without = [d for d in kept if d != draft]
+            mine = flags(serves[draft], self.cover.n)
+            alone = scanned | as_bits(mine & (by == 1))
+            cheaper = self.prices.total(without, alone)
+            if cheaper <= total:
+                kept, total, scanned = without, cheaper, alone
+                by -= mine
+        return kept
+
+    def _split(self, drafts: list[Draft]) -> list[Draft]:
+        """Each access that finds much in favour of several that compare more, where these cost less.
+
+        The search misses them: the first of several bears what the source costs.
+        """
+        kept = drafts
+        for draft in sorted(drafts, key=lambda d: (-self.prices.found(d), d)):
+            others = [d for d in kept if d != draft]
+            scanned, mine = self._unserved(kept), self._unserved(others) & self.cover.serves(draft.predicates)
+            total = self.prices.total(kept, scanned)
+            if self.prices.found_cost(self.prices.found(draft)) < WORTH_SPLITTING * total:
+                break
+            self._start(mine, total - self.prices.total(others, scanned), others)
+            self._search()
+            parts = others + [d for d in self.chosen if d not in others]
+            if not self.remaining.any() and self.prices.total(parts, scanned) < total:
+                kept = parts
+        return kept
+
+    def _unserved(self, drafts: Iterable[Draft]) -> Bits:
+        left = self.cover.everyone.copy()
+        for draft in drafts:
+            left &= ~self.cover.serves(draft.predicates)
+        return left
+
+    def _refined(self, drafts: list[Draft]) -> Selection:
+        """Each constraint with the most selective access that serves it; each access then compares all that
+        its constraints have in common, if it is the cheaper for it: it finds fewer pairs for the same."""
+        remaining = self.cover.everyone.copy()
+        finals: dict[Draft, Bits] = {}
+        for draft in sorted(drafts, key=lambda d: (self.prices.share(d.predicates), d)):
+            mine = self.cover.serves(draft.predicates) & remaining
+            remaining &= ~mine
+            if mine.any():
+                sharper = self._closed(self.cover, draft, mine)
+                final = sharper if self.prices.cost(sharper) < self.prices.cost(draft) else draft
+                finals[final] = finals.get(final, np.zeros_like(mine)) | mine
+        served = np.full(self.cover.n, -1, dtype=np.int32)
+        for i, mine in enumerate(finals.values()):
+            served[flags(mine, self.cover.n)] = i
+        if remaining.any():
+            served[flags(remaining, self.cover.n)] = len(finals)
+            finals[SCAN] = remaining
+        return selection(self.cover, self.prices, list(finals), served, {})

@@ -1,0 +1,182 @@
+"""What a commit says of a table's denial constraints: how they are kept, where they lie, which are pinned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.store.bundle import open_bundle
+from holdfast.core.store.files import FileRef
+from holdfast.core.words.predicate import Dc, Operator, Predicate, PredicateSpace
+
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAccess:
+    """How constraints are looked for: an index answers `source`, what it gives is compared on the rest.
+
+    It serves all constraints that have the predicates.
+    """
+
+    kind: str  # "equality", "order" or "column"
+    source: tuple[int, ...]  # of the predicates
+    predicates: tuple[int, ...]  # numbers in the space, ascending
+    orders: tuple[tuple[int, int, bool], ...] = ()  # order indexes, see `tables.OrderKey`
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "source": list(self.source),
+            "predicates": list(self.predicates),
+            "orders": [list(o) for o in self.orders],
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> KeptAccess:
+        orders = tuple((a, b, falling) for a, b, falling in fields["orders"])
+        return cls(fields["kind"], tuple(fields["source"]), tuple(fields["predicates"]), orders)
+
+
+@dataclass(frozen=True, slots=True)
+class DcLimits:
+    """What the search for the denial constraints of a table may cost, then and at every batch."""
+
+    seconds: float = 60.0
+    max_dcs: int = 1_000_000
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"seconds": self.seconds, "max_dcs": self.max_dcs}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> DcLimits:
+        return cls(fields["seconds"], fields["max_dcs"])
+
+    def __str__(self) -> str:
+        """
+        >>> str(DcLimits())
+        '60 s or 1,000,000 constraints'
+        """
+        return f"{self.seconds:g} s or {self.max_dcs:,} constraints"
+
+
+# What suits somebody who waits at a terminal.
+DEFAULT_LIMITS = DcLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class DcRef:
+    """How the denial constraints of a table are kept, and where they lie."""
+
+    evidence_kind: str  # "counted" or "witnessed"
+    space: PredicateSpace  # decided when the table was tracked, and fixed
+    max_predicates: int  # 0: constraints of any size
+    max_error: float  # 0: only those that hold exactly
+    operators: tuple[Operator, ...]  # () for all; those that constraints are listed with
+    chosen: bool  # whether only some columns take part
+    cover: FileRef
+    evidence: FileRef
+    approximate: FileRef | None = None  # the minimal ones within max_error
+    deltas: tuple[FileRef, ...] = ()  # what batches have added to counted evidence since, oldest first
+    accesses: tuple[KeptAccess, ...] = ()  # of witnessed evidence
+    chosen_for: tuple[int, int] = (0, 0)  # rows, and constraints to scan for, when accesses were chosen
+    within_columns: bool = False  # whether columns are compared with themselves only, as was asked for
+    limits: DcLimits = DEFAULT_LIMITS
+    stopped: bool = False  # max_predicates is what the limits left
+
+    @property
+    def n_words(self) -> int:
+        return max(1, -(-self.space.n_predicates // 64))
+
+    def files(self) -> list[FileRef]:
+        near = [self.approximate] if self.approximate else []
+        return [self.cover, self.evidence, *self.deltas, *near]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "evidence_kind": self.evidence_kind,
+            "space": self.space.to_dict(),
+            "max_predicates": self.max_predicates,
+            "max_error": self.max_error,
+            "operators": list(self.operators),
+            "chosen": self.chosen,
+            "cover": self.cover.to_dict(),
+            "evidence": self.evidence.to_dict(),
+            "approximate": self.approximate.to_dict() if self.approximate else None,
+            "deltas": [d.to_dict() for d in self.deltas],
+            "accesses": [a.to_dict() for a in self.accesses],
+            "chosen_for": list(self.chosen_for),
+            "within_columns": self.within_columns,
+            "limits": self.limits.to_dict(),
+            "stopped": self.stopped,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> DcRef:
+        return cls(
+            evidence_kind=fields["evidence_kind"],
+            space=PredicateSpace.from_dict(fields["space"]),
+            max_predicates=fields["max_predicates"],
+            max_error=fields["max_error"],
+            operators=tuple(fields["operators"]),
+            chosen=fields["chosen"],
+            cover=FileRef.from_dict(fields["cover"]),
+            evidence=FileRef.from_dict(fields["evidence"]),
+            approximate=FileRef.from_dict(fields["approximate"]) if fields["approximate"] else None,
+            deltas=tuple(FileRef.from_dict(d) for d in fields["deltas"]),
+            accesses=tuple(KeptAccess.from_dict(a) for a in fields["accesses"]),
+            chosen_for=(fields["chosen_for"][0], fields["chosen_for"][1]),
+            within_columns=fields.get("within_columns", False),
+            limits=DcLimits.from_dict(fields["limits"]) if "limits" in fields else DEFAULT_LIMITS,
+            stopped=fields.get("stopped", False),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedRule:
+    """A rule that somebody relies on: how many ordered pairs of rows violate it, and a few of them."""
+
+    predicates: tuple[Predicate, ...]
+    n_violations: int
+    pairs: tuple[tuple[int, int], ...]  # row ids
+
+    @property
+    def holds(self) -> bool:
+        return self.n_violations == 0
+
+    def dc(self, table: str, n_rows: int) -> Dc:
+        return Dc(table, self.predicates, self.n_violations / max(1, n_rows * (n_rows - 1)))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "predicates": [p.to_dict() for p in self.predicates],
+            "n_violations": self.n_violations,
+            "pairs": [list(p) for p in self.pairs],
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> PinnedRule:
+        return cls(
+            tuple(Predicate.from_dict(p) for p in fields["predicates"]),
+            fields["n_violations"],
+            tuple((t, s) for t, s in fields["pairs"]),
+        )
+
+
+def read_dcs(root: Path, ref: DcRef) -> U64:
+    """The minimal denial constraints as masks of predicates, uint64[n, n_words]."""
+    masks: U64 = open_bundle(root, ref.cover, "dcs").array("masks").reshape(-1, ref.n_words)
+    return masks
+
+
+def read_near_dcs(root: Path, ref: DcRef) -> tuple[U64, I64]:
+    """(masks, violations) of the minimal constraints within the error that is kept."""
+    assert ref.approximate is not None
+    bundle = open_bundle(root, ref.approximate, "nearly")
+    return bundle.array("masks").reshape(-1, ref.n_words), bundle.array("violations")

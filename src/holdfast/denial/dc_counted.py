@@ -1,0 +1,115 @@
+"""Denial constraints on counted evidence: the predicates that all pairs satisfy, under deltas.
+
+    discover: all pairs of rows             -> evidence -> cover
+    change:   inserted x all, deleted x all -> evidence +/- -> what came or went -> cover repaired
+
+No row is looked at to decide whether a constraint holds: evidence that contains it is there, or it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.engine.engine import Progress
+from holdfast.core.evidence.comparison import Compared, compare_all, compare_deletes, compare_inserts
+from holdfast.core.evidence.counted import CountedEvidence
+from holdfast.core.evidence.proofs import Proofs
+from holdfast.core.rows.relation import Relation
+from holdfast.core.rows.table_state import SegmentRef
+from holdfast.core.words.predicate import PredicateSpace
+from holdfast.denial.budget import Search, searched
+from holdfast.denial.dc_cover import DcCover
+from holdfast.denial.dc_state import DcOptions, DcState, kernel_space, near_cover
+from holdfast.errors import NOTHING_APPLIED, DamagedFileError
+
+I64 = NDArray[np.int64]
+
+
+def discover(
+    relation: Relation,
+    space: PredicateSpace,
+    options: DcOptions,
+    progress: Progress | None = None,
+    *,
+    chosen: bool,
+) -> DcState:
+    """The constraints of a new relation, from all of its pairs."""
+    compared = compare_all(relation, space)
+    evidence, _, _ = CountedEvidence.empty(space.n_predicates).changed(compared.masks, compared.counts)
+    kernel = kernel_space(space)
+
+    def attempt(bound: int, search: Search) -> DcState:
+        cover = search.within(lambda watch: DcCover.of(evidence.masks, kernel, bound, watch))
+        found = DcState(
+            space,
+            evidence,
+            cover,
+            options.max_error,
+            operators=options.operators,
+            chosen=chosen,
+            within_columns=options.within_columns,
+            limits=options.limits,
+        )
+        return _with_errors(found, relation.n_rows, search)
+
+    return searched(options.limits, options.max_predicates, len(space.groups), progress, attempt)
+
+
+def change(
+    state: DcState,
+    before: Relation,
+    remaining: Relation,
+    relation: Relation,
+    row_ids: I64,
+    added: Sequence[SegmentRef],
+    progress: Progress | None = None,
+) -> DcState:
+    """The constraints after a batch: `before` it, `remaining` without the deleted rows, `relation` after it.
+
+    Cost: comparing the batch with all rows; then only what came or went.
+    """
+    assert isinstance(state.evidence, CountedEvidence)
+    nothing = Compared.none(state.n_words)
+    gone = compare_deletes(before, remaining, row_ids, state.space) if len(row_ids) else nothing
+    come = compare_inserts(relation, added, state.space) if added else nothing
+    delta = np.concatenate([come.masks, gone.masks]), np.concatenate([come.counts, -gone.counts])
+    try:
+        evidence, new, old = state.evidence.changed(*delta)
+    except ValueError as error:
+        raise DamagedFileError(
+            f"the evidence kept in {before.folder!r} is not that of its rows: {error}. {NOTHING_APPLIED} "
+            "Restore the workspace from a backup, or rebuild the table with 'holdfast track'."
+        ) from error
+    changed = replace(
+        state,
+        evidence=evidence,
+        rounds=0,
+        delta=delta,
+        came=Proofs.among(come, new),
+        went=Proofs.among(gone, old),
+    )
+
+    def attempt(bound: int, search: Search) -> DcState:
+        known = state.cover.bounded(bound)
+        cover = search.within(lambda watch: known.repaired(evidence.masks, new, old, watch))
+        return _with_errors(replace(changed, cover=cover), relation.n_rows, search)
+
+    return searched(state.limits, state.cover.max_size, len(state.space.groups), progress, attempt)
+
+
+def _with_errors(found: DcState, n_rows: int, search: Search) -> DcState:
+    """With the approximate cover, if one is kept."""
+    if not found.max_error:
+        return found
+    evidence, space = found.evidence, found.space
+    assert isinstance(evidence, CountedEvidence)
+    near = search.within(
+        lambda watch: near_cover(
+            evidence, space, found.operators, n_rows, found.max_error, found.cover.max_size, watch
+        )
+    )
+    return replace(found, approximate=near)

@@ -1,0 +1,52 @@
+"""Denial constraints as they are listed: with other operators than the cover has, or within an error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.evidence.counted_files import load_counted
+from holdfast.core.rows.table_state import TableState
+from holdfast.core.words.predicate import Dc
+from holdfast.denial.constraints import DcRef, read_dcs, read_near_dcs
+from holdfast.denial.dc_state import dcs_of, in_operators, near_cover
+from holdfast.errors import UsageError
+
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+
+
+def listed_masks(root: Path, ref: DcRef) -> U64:
+    """The constraints that hold, written with the operators that the table is tracked with."""
+    return in_operators(read_dcs(root, ref), ref.space, ref.operators)
+
+
+def near_dcs(root: Path, state: TableState, max_error: float, *, newest: bool) -> list[Dc]:
+    """The minimal constraints within an error: at the newest version any, at others the one that is kept."""
+    ref = state.dcs
+    assert ref is not None
+    if ref.evidence_kind != "counted":
+        raise UsageError(
+            f"table {state.table!r} keeps witnessed evidence of its denial constraints, which tells what "
+            "holds but not what almost holds. Track it anew with --evidence counted to list them with errors."
+        )
+    if max_error == ref.max_error:
+        masks, violations = read_near_dcs(root, ref)
+    elif newest:
+        evidence = load_counted(root, "comparisons", ref.evidence, ref.deltas, ref.space.n_predicates)
+        near = near_cover(evidence, ref.space, ref.operators, state.n_rows, max_error, ref.max_predicates)
+        masks, violations = near.masks, near.violations
+    else:
+        kept = f"{ref.max_error:g} is" if ref.max_error else "none is"
+        raise UsageError(
+            "errors of denial constraints of older versions are known only for the error that a table is "
+            f"tracked with; of {state.table!r} {kept}. Ask for that, or leave out the version."
+        )
+    total = max(1, state.n_rows * (state.n_rows - 1))
+    return [
+        replace(dc, error=n / total)
+        for dc, n in zip(dcs_of(state.table, ref.space, masks), violations.tolist(), strict=True)
+    ]

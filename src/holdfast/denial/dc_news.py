@@ -1,0 +1,170 @@
+"""The net change of a batch for denial constraints: what left and entered the cover, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.cover.cover import without
+from holdfast.core.cover.kernels.dc_hitting_sets import Space
+from holdfast.core.cover.news import witness_pairs
+from holdfast.core.evidence.counted import CountedEvidence
+from holdfast.core.evidence.proofs import Proofs
+from holdfast.core.rows.kernels.masks import first_contained, first_container
+from holdfast.core.rows.relation import Relation
+from holdfast.core.words.change import DependencyChange, Event
+from holdfast.denial.approximate_dcs import ApproximateDcs
+from holdfast.denial.dc_cover import closures, mirrored
+from holdfast.denial.dc_state import DcState, dcs_of
+from holdfast.functional.fd_news import MAX_LISTED, Kind
+
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class DcNews:
+    """What a batch changed: the changes that are listed, and how many are not."""
+
+    changes: tuple[DependencyChange, ...] = ()
+    unlisted: int = 0
+
+
+def dc_news(table: str, before: DcState, after: DcState, old: Relation, new: Relation, kind: Kind) -> DcNews:
+    """What a batch changed. `old` and `new` hold the rows of the witnesses."""
+    bounded = before.bounded(after.cover.max_size)
+    exact = _exact(table, bounded, after, old, new, kind)
+    if bounded is not before:
+        longer = before.listed[without(before.listed, bounded.listed)]
+        why = f"has more predicates than are known now, {after.cover.max_size}; it may hold"
+        dropped = [
+            DependencyChange("dropped", d, why) for d in dcs_of(table, after.space, longer[:MAX_LISTED])
+        ]
+        unlisted = exact.unlisted + max(0, len(longer) - MAX_LISTED)
+        exact, before = DcNews((*exact.changes, *dropped), unlisted), bounded
+    if before.approximate is None or after.approximate is None:
+        return exact
+    near, more = _approximate(table, before, after, new)
+    return DcNews((*exact.changes, *near), exact.unlisted + more)
+
+
+def _exact(table: str, before: DcState, after: DcState, old: Relation, new: Relation, kind: Kind) -> DcNews:
+    if before.cover is after.cover:
+        return DcNews()
+    space, kernel = after.space, after.cover.space
+    was, now = before.listed, after.listed
+    left, entered = was[without(was, now)], now[without(now, was)]
+    # Inserts only ever break constraints, deletes only ever bring some; only both together need a look.
+    nothing = np.empty(0, np.int64)
+    if kind == "inserts":
+        refuted, kept, fresh, tightened = np.arange(len(left)), nothing, nothing, np.arange(len(entered))
+    elif kind == "deletes":
+        refuted, kept, fresh, tightened = nothing, np.arange(len(left)), np.arange(len(entered)), nothing
+    else:
+        still, from_broken = _implied_by(left, now, kernel), _implied_by(entered, was, kernel)
+        refuted, kept = np.flatnonzero(still < 0), np.flatnonzero(still >= 0)
+        fresh, tightened = np.flatnonzero(from_broken < 0), np.flatnonzero(from_broken >= 0)
+    unlisted = sum(max(0, len(part) - MAX_LISTED) for part in (refuted, kept, fresh, tightened))
+    refuted, kept, fresh, tightened = (part[:MAX_LISTED] for part in (refuted, kept, fresh, tightened))
+
+    broken = dcs_of(table, space, left[refuted])
+    shown = witness_pairs(_proving(left[refuted], after.came), new, [d.columns for d in broken])
+    errors = _errors(after, left[refuted], new.n_rows)
+    changes = [
+        DependencyChange("broke", replace(d, error=e), _broken_text(e, after), w)
+        for d, e, w in zip(broken, errors, shown, strict=True)
+    ]
+    named = dcs_of(table, space, entered[fresh])
+    shown = witness_pairs(_proving(entered[fresh], after.went), old, [d.columns for d in named])
+    gone = "holds now; rows that violated it are gone"
+    changes += [
+        DependencyChange("appeared", d, gone if w else "holds now", w)
+        for d, w in zip(named, shown, strict=True)
+    ]
+    inner = was[_implied_by(entered[tightened], was, kernel)]
+    changes += [
+        DependencyChange("appeared", d, f"is minimal now that {i.formula} broke")
+        for d, i in zip(dcs_of(table, space, entered[tightened]), dcs_of(table, space, inner), strict=True)
+    ]
+    inner = now[_implied_by(left[kept], now, kernel)]
+    changes += [
+        DependencyChange("implied", d, f"still holds, but {i.formula} does now, which says more")
+        for d, i in zip(dcs_of(table, space, left[kept]), dcs_of(table, space, inner), strict=True)
+    ]
+    return DcNews(tuple(changes), unlisted)
+
+
+def _implied_by(masks: U64, others: U64, space: Space) -> I64:
+    """For each constraint the position of another one that says as much or more, or -1."""
+    if not len(masks) or not len(others):
+        return np.full(len(masks), -1, dtype=np.int64)
+    whole = closures(masks, space)
+    found = first_contained(whole, others)
+    other = first_contained(mirrored(whole, space), others)
+    return np.where(found >= 0, found, other)
+
+
+def _proving(masks: U64, proofs: Proofs) -> I64:
+    """For each constraint a pair of rows that violates it, int64[n, 1, 2]; -1 for none."""
+    pairs = np.full((len(masks), 1, 2), -1, dtype=np.int64)
+    if len(proofs.masks) and len(masks):
+        proof = first_container(masks, proofs.masks)
+        pairs[proof >= 0, 0] = proofs.pairs[proof[proof >= 0]]
+    return pairs
+
+
+def ordered_pairs(n_rows: int) -> int:
+    """The pairs (t, s) of different rows."""
+    return n_rows * (n_rows - 1)
+
+
+def _errors(after: DcState, masks: U64, n_rows: int) -> list[float]:
+    """The errors of constraints now, where errors are kept; else 0, which says nothing."""
+    if after.approximate is None or not isinstance(after.evidence, CountedEvidence):
+        return [0.0] * len(masks)
+    found: list[float] = (after.evidence.agreeing(masks) / max(1, ordered_pairs(n_rows))).tolist()
+    return found
+
+
+def _broken_text(error: float, after: DcState) -> str:
+    if not error:
+        return "does not hold any more"
+    place = "within" if error <= after.max_error else "beyond"
+    return f"does not hold any more (error {error:.4g}, {place} {after.max_error:g})"
+
+
+def _approximate(
+    table: str, before: DcState, after: DcState, new: Relation
+) -> tuple[list[DependencyChange], int]:
+    """Approximate constraints that entered or left the minimal ones within the error.
+
+    Those that are exact and minimal before or after are told as such.
+    """
+    was, now = before.approximate, after.approximate
+    assert was is not None
+    assert now is not None
+    assert isinstance(after.evidence, CountedEvidence)
+    changes: list[DependencyChange] = []
+    unlisted, total, limit = 0, max(1, ordered_pairs(new.n_rows)), f"{after.max_error:g}"
+    sorts: tuple[tuple[Event, ApproximateDcs, ApproximateDcs, U64], ...] = (
+        ("within", now, was, after.listed),
+        ("beyond", was, now, before.listed),
+    )
+    for event, here, there, exact in sorts:
+        fresh = without(here.masks, there.masks) & without(here.masks, exact)
+        masks = here.masks[fresh]
+        unlisted += max(0, len(masks) - MAX_LISTED)
+        masks = masks[:MAX_LISTED]
+        violations = after.evidence.agreeing(masks).tolist()
+        for dc, n in zip(dcs_of(table, after.space, masks), violations, strict=True):
+            error = n / total
+            if event == "within":
+                reason = f"error {error:.4g}, within {limit}"
+            elif error <= after.max_error:
+                reason = f"error {error:.4g}; a more general one is within {limit} now"
+            else:
+                reason = f"error {error:.4g}, beyond {limit}"
+            changes.append(DependencyChange(event, replace(dc, error=error), reason))
+    return changes, unlisted

@@ -1,0 +1,342 @@
+"""Denial constraints on witnessed evidence: cover, probe, validate (IncDC, sections 4 and 8; and deletes).
+
+    propose a cover from the evidence -> look for pairs that violate it -> what is found is evidence
+
+- `discover` starts the loop from a sample's evidence, and looks at the whole table.
+- `insert` looks for pairs of the batch with all rows that violate the cover. Their evidence alone repairs
+  it: a new constraint contains a broken one, so a pair that violates it has been found (Proposition 1).
+- `delete` drops the witnesses of deleted rows. Evidence left without one is looked for: all evidence is
+  known, so a constraint that only the lost evidence violates tells whether any pair of rows still has it.
+
+No pass over all pairs of rows is ever made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.cover.cover import without
+from holdfast.core.engine.engine import Progress
+from holdfast.core.evidence.dc_evidence import DcEvidence
+from holdfast.core.evidence.kernels.pairs import WITNESSES
+from holdfast.core.evidence.probe import Access, Found, Plan, evidence_of, probe
+from holdfast.core.evidence.proofs import Proofs
+from holdfast.core.rows.kernels.masks import contained_in_any, contains_any
+from holdfast.core.rows.kernels.order_index import EQ
+from holdfast.core.rows.relation import Relation
+from holdfast.core.rows.row_sample import sample_rows
+from holdfast.core.rows.segments import open_segment
+from holdfast.core.rows.table_state import OrderKey, SegmentRef
+from holdfast.core.words.predicate import PredicateSpace
+from holdfast.core.words.schema import Schema
+from holdfast.denial.access.plan import (
+    WholePlan,
+    cheapest_first,
+    for_whole_table,
+    indexes_of,
+    kept,
+    plan,
+    sampled_evidence,
+    statistics_of,
+)
+from holdfast.denial.access.selection import Statistics, select
+from holdfast.denial.budget import Search, searched
+from holdfast.denial.constraints import KeptAccess
+from holdfast.denial.dc_cover import DcCover, both_ways, closures
+from holdfast.denial.dc_state import DcOptions, DcState, dcs_of, kernel_space, n_words_of
+from holdfast.denial.violations import verify
+from holdfast.denial.written_rules import as_rule
+
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+# Rows whose pairs are the first evidence: 7e7 pairs, half a second.
+SAMPLE_ROWS = 12_000
+# Pairs that share a value, looked at for each column to begin with; pairs of an access in the first round.
+SAMPLED_PAIRS = 50_000
+ROUND_PAIRS = 200_000
+LIMITED_ROUNDS = 1
+# Up to so many rows everything is scanned for: faster than to choose accesses.
+SCANNED_ROWS = 5_000
+# Constraints that no kept access serves: if they grow by this factor, and this share of all, accesses are
+# chosen anew.
+UNSERVED_SHARE = 0.05
+SCANNED_GROWTH = 1.5
+
+
+def discover(
+    relation: Relation,
+    space: PredicateSpace,
+    options: DcOptions,
+    progress: Progress | None = None,
+    *,
+    chosen: bool,
+) -> DcState:
+    """The constraints of a relation from scratch, starting from a sample's evidence."""
+    kernel = kernel_space(space)
+    n_words = n_words_of(space)
+    evidence = DcEvidence.empty(n_words, WITNESSES)
+    if relation.n_rows > 1:
+        masks, _, pairs = sampled_evidence(relation, space, sample_rows(relation, SAMPLE_ROWS))
+        evidence = evidence.merged(masks, _padded(pairs))
+        found = probe(relation, _equal_values(space, n_words), limit=SAMPLED_PAIRS, apart=True)
+        evidence = evidence.merged(found.masks, found.witnesses)
+
+    def attempt(bound: int, search: Search) -> DcState:
+        cover = search.within(lambda watch: DcCover.of(evidence.masks, kernel, bound, watch))
+        state = DcState(
+            space,
+            evidence,
+            cover,
+            operators=options.operators,
+            chosen=chosen,
+            within_columns=options.within_columns,
+            limits=options.limits,
+        )
+        return settle(relation, state, cover.masks[:0], search)
+
+    state = searched(options.limits, options.max_predicates, len(space.groups), progress, attempt)
+    return with_accesses(relation, state)
+
+
+def settle(relation: Relation, state: DcState, known: U64, search: Search) -> DcState:
+    """Look for violations of the constraints that are not `known` to hold, until there are none.
+
+    The first rounds look at so many pairs of each access; what they find refutes constraints for good. Of a
+    constraint whose violating pairs were all looked at, those that take its place need no look any more:
+    Proposition 1.
+    """
+    evidence, cover, rounds, limit = state.evidence, state.cover, 0, ROUND_PAIRS
+    assert isinstance(evidence, DcEvidence)
+    statistics: Statistics | None = None
+    seen = known  # all pairs that violate one of these are in the evidence
+    while relation.n_rows > 1:
+        fresh = cover.masks[_unseen(cover, seen)]
+        if not len(fresh):
+            break
+        statistics = statistics or statistics_of(relation, state.space)
+        found, done = _looked(relation, state, fresh, statistics, limit)
+        rounds += 1
+        seen = np.concatenate([seen, done])
+        came = found.masks[without(found.masks, evidence.masks)]
+        if len(came):
+            evidence = evidence.merged(found.masks, found.witnesses)
+            cover = _repaired(search, cover, evidence, came, came[:0])
+        limit = 4 * limit if rounds < LIMITED_ROUNDS and limit and len(came) else 0
+    return replace(state, evidence=evidence, cover=cover, rounds=rounds)
+
+
+def _repaired(search: Search, cover: DcCover, evidence: DcEvidence, came: U64, went: U64) -> DcCover:
+    return search.within(lambda watch: cover.repaired(evidence.masks, came, went, watch))
+
+
+def _unseen(cover: DcCover, seen: U64) -> Bool:
+    """Which constraints of a cover have no one inside of which all violating pairs are known: bool[n]."""
+    unknown = without(cover.masks, seen)
+    if len(seen) and unknown.any():
+        whole = closures(cover.masks[unknown], cover.space)
+        unknown[unknown] = ~contains_any(whole, both_ways(seen, cover.space))
+    return unknown
+
+
+def insert(
+    relation: Relation, state: DcState, batch: Sequence[SegmentRef], progress: Progress | None = None
+) -> DcState:
+    """The constraints after the batch's segments were added; `relation` has them already.
+
+    All evidence is known of pairs that violate a constraint of the cover, so it is under a smaller bound.
+    """
+    before = state.evidence
+    assert isinstance(before, DcEvidence)
+    if not len(state.cover) or relation.n_rows < 2:
+        return state  # nothing left to break
+    found = probe(relation, _plan(relation, state, state.cover.masks, state.accesses), batch)
+    if not len(found.masks):
+        return replace(state, came=Proofs.none(state.n_words))
+    came = found.masks[without(found.masks, before.masks)]
+    evidence = before.merged(found.masks, found.witnesses)
+    changed = replace(state, evidence=evidence, came=Proofs(found.masks, found.witnesses[:, 0]))
+
+    def attempt(bound: int, search: Search) -> DcState:
+        cover = _repaired(search, state.cover.bounded(bound), evidence, came, came[:0])
+        return replace(changed, cover=cover)
+
+    return searched(state.limits, state.cover.max_size, len(state.space.groups), progress, attempt)
+
+
+def delete(relation: Relation, state: DcState, row_ids: I64, progress: Progress | None = None) -> DcState:
+    """The constraints after rows were deleted; `relation` is without them already.
+
+    Cost: a lookup of each witness; and only if evidence lost its last one, a look at the whole table for
+    one constraint of each, the cheapest.
+    """
+
+    def attempt(bound: int, search: Search) -> DcState:
+        return _without_rows(relation, state.bounded(bound), row_ids, search)
+
+    return searched(state.limits, state.cover.max_size, len(state.space.groups), progress, attempt)
+
+
+def _without_rows(relation: Relation, state: DcState, row_ids: I64, search: Search) -> DcState:
+    before = state.evidence
+    assert isinstance(before, DcEvidence)
+    none = Proofs.none(state.n_words)
+    evidence, orphans = before.without_rows(row_ids)
+    state = replace(state, rounds=0, came=none, went=none)
+    if not len(orphans):
+        return replace(state, evidence=evidence)
+    relaxed = _repaired(search, state.cover, evidence, orphans.masks[:0], orphans.masks)
+    if relaxed is state.cover:
+        # All that the orphans forbid is forbidden by others (a NULL on one side).
+        return replace(state, evidence=evidence)
+    if _all_known(relation, state):
+        evidence, rounds = _found_again(relation, state, evidence, orphans, relaxed)
+        gone = orphans.masks[without(orphans.masks, evidence.masks)]
+        cover = _repaired(search, state.cover, evidence, gone[:0], gone)
+        settled = replace(state, evidence=evidence, cover=cover, rounds=rounds)
+    else:
+        # What held holds still: only what is new to the cover needs a look.
+        loose = replace(state, evidence=evidence, cover=relaxed)
+        settled = settle(relation, loose, state.cover.masks, search)
+        assert isinstance(settled.evidence, DcEvidence)
+        gone = orphans.masks[without(orphans.masks, settled.evidence.masks)]
+    at = np.flatnonzero(~without(orphans.masks, gone)) if len(gone) else np.empty(0, np.int64)
+    went = Proofs(orphans.masks[at], orphans.witnesses[at, 0])
+    if (
+        settled.cover.masks.shape == state.cover.masks.shape
+        and (settled.cover.masks == state.cover.masks).all()
+    ):
+        settled = replace(settled, cover=state.cover)
+    return replace(settled, went=went)
+
+
+def _all_known(relation: Relation, state: DcState) -> bool:
+    """Whether the evidence is all that the table has.
+
+    It is not if constraints are bounded, or if a NULL on one side hides evidence inside other evidence.
+    """
+    if state.cover.max_size:
+        return False
+    at = relation.schema.position
+    ordered = {at(name) for g in state.space.groups if g.ordered for name in (g.left, g.right)}
+    columns = tuple(sorted(c for c in ordered if c is not None))
+    return not any(
+        _has_nulls(relation.root, s, relation.schema, columns) for s in relation.segments if s.n_live
+    )
+
+
+@lru_cache(maxsize=1024)
+def _has_nulls(root: Path, ref: SegmentRef, schema: Schema, columns: tuple[int, ...]) -> bool:
+    codes = open_segment(root, ref, schema).codes
+    return any(bool((codes[c] == 0).any()) for c in columns)
+
+
+def _found_again(
+    relation: Relation, state: DcState, evidence: DcEvidence, orphans: DcEvidence, relaxed: DcCover
+) -> tuple[DcEvidence, int]:
+    """(evidence with the orphans that some pair still has, jobs).
+
+    Law: a pair that violates a constraint of the relaxed cover has evidence that is an orphan. So one such
+    constraint inside each orphan tells whether it still is the evidence of a pair.
+    """
+    if relation.n_rows < 2:
+        return evidence, 0
+    fresh = relaxed.masks[without(relaxed.masks, state.cover.masks)]
+    both = both_ways(fresh, state.cover.space)
+    statistics = statistics_of(relation, state.space)
+    order = cheapest_first(state.space, both, statistics)
+    tried = []
+    for mask in orphans.masks:
+        inside = order[((both[order] & ~mask) == 0).all(axis=1)]
+        tried.append(both[inside[:1]])
+    told = np.unique(np.concatenate(tried), axis=0)
+    rounds, limit = 0, ROUND_PAIRS
+    while len(told):
+        found, _ = _looked(relation, state, told, statistics, limit)
+        rounds += 1
+        before = len(evidence)
+        evidence = evidence.merged(found.masks, found.witnesses)
+        lost = orphans.masks[without(orphans.masks, evidence.masks)]
+        if not limit and len(evidence) == before:
+            break
+        # Looked at in part, or a few of the violating pairs are known: what has none yet is looked for again.
+        told = told[contained_in_any(told, lost)] if len(lost) else told[:0]
+        limit = 0
+    return evidence, rounds
+
+
+def _looked(
+    relation: Relation, state: DcState, dcs: U64, statistics: Statistics, limit: int
+) -> tuple[Found, U64]:
+    """(evidence, done): a look at the whole table for pairs that violate some constraints.
+
+    `done` are those of which every violating pair was looked at, or that none violates. With a limit only a
+    part is looked at, and constraints that are verified one by one wait.
+    """
+    names = relation.schema.names
+    how = WholePlan((), np.zeros(len(dcs), np.bool_), scanned=True)
+    if relation.n_rows > SCANNED_ROWS:
+        how = for_whole_table(state.space, dcs, statistics)
+    together = np.ones(len(dcs), np.bool_) if how.scanned else how.by_join
+    asked = plan(state.space, state.cover.space, dcs[together], how.joined, names)
+    found = probe(relation, asked, limit=limit)
+    done = dcs[together] if found.complete else dcs[:0]
+    if together.all() or limit:
+        return found, done
+    rest = dcs[~together]
+    named = dcs_of("", state.space, rest)
+    counted = verify(relation, [as_rule(d.predicates, relation.schema) for d in named])
+    holds = np.array([not f.n_violations for f in counted])
+    pairs = np.concatenate([f.pairs for f in counted])
+    masks, witnesses = evidence_of(relation, state.space, pairs)
+    found = Found(
+        np.concatenate([found.masks, masks]), np.concatenate([found.witnesses, _padded(witnesses)]), False
+    )
+    return found, np.concatenate([done, rest[holds]])
+
+
+def _plan(relation: Relation, state: DcState, dcs: U64, accesses: Sequence[KeptAccess]) -> Plan:
+    return plan(state.space, state.cover.space, dcs, accesses, relation.schema.names)
+
+
+def _equal_values(space: PredicateSpace, n_words: int) -> Plan:
+    """Pairs that share a value of some column: rare evidence is among them."""
+    own = [g for g, group in enumerate(space.groups) if group.left == group.right]
+    anything = np.zeros((1, n_words), dtype=np.uint64)
+    return Plan(space, anything, tuple(Access("equality", ((g, EQ),)) for g in own), anything[:0])
+
+
+def _padded(pairs: I64) -> I64:
+    witnesses = np.full((len(pairs), WITNESSES, 2), -1, dtype=np.int64)
+    witnesses[:, 0] = pairs
+    return witnesses
+
+
+def with_accesses(relation: Relation, state: DcState) -> DcState:
+    """With accesses for the batches to come: those that there are, unless the table or the cover has changed.
+
+    Chosen anew when the table has doubled, or when far more constraints would be scanned for than at first.
+    """
+    if state.evidence_kind == "counted" or relation.n_rows <= SCANNED_ROWS or not len(state.cover):
+        return state
+    n_rows, n_scanned = state.chosen_for
+    if n_rows:
+        served = _plan(relation, state, state.cover.masks, state.accesses)
+        bearable = SCANNED_GROWTH * n_scanned + UNSERVED_SHARE * len(served.dcs)
+        if relation.n_rows <= 2 * n_rows and len(served.scanned) <= bearable:
+            return state
+    accesses = kept(select(state.cover.masks, state.space, statistics_of(relation, state.space)))
+    scanned = _plan(relation, state, state.cover.masks, accesses).scanned
+    return replace(state, accesses=accesses, chosen_for=(relation.n_rows, len(scanned)))
+
+
+def wanted_indexes(relation: Relation, state: DcState) -> tuple[list[int], list[OrderKey]]:
+    """(columns, orders) that the kept accesses look up."""
+    return indexes_of(state.space, state.accesses, relation.schema.names)

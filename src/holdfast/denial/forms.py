@@ -1,0 +1,177 @@
+"""The denial constraints of a table in other forms than the general cover (decision 0012).
+
+The general DCs (nothing in them can be dropped or loosened) imply all others within groups. So every other
+form follows from them alone, without rows and without evidence:
+
+- `set_minimal`: all sets of predicates that hold and of which none can be dropped, as papers count them;
+- `restricted`: the general DCs over some of the operators;
+- `concise`: fewer DCs that still say all of it, each of the others following from several together.
+
+DCs are masks of the predicates of a space, uint64[k, n_words], one of each mirrored pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.rows.kernels.masks import popcounts, unique_masks
+from holdfast.core.words.predicate import OPERATORS, SYMMETRIC, Operator, PredicateSpace
+from holdfast.denial.kernels import rewriting as kernel
+from holdfast.denial.kernels.implication import contradictory, not_implied
+
+U64 = NDArray[np.uint64]
+U8 = NDArray[np.uint8]
+I64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """DCs of some form, sorted by size, then by words; not all of them if there are more than a limit."""
+
+    masks: U64
+    complete: bool
+
+
+def set_minimal(masks: U64, space: PredicateSpace, limit: int | None = None, max_size: int = 0) -> Listed:
+    """All DCs that hold, are not trivial, and hold no longer without any of their predicates.
+
+    IN masks: the general cover, perhaps bounded to `max_size` predicates (0: any number). Law: equal to
+    `kernels.dc_hitting_sets.minimal_dcs` without `general`, on the same evidence and under the same bound. A
+    set holds iff some general DC, or its mirror image, follows from it in each group.
+
+    They are many: 903,259 for the 67,904 general ones of 1,000 rows of adult. With a `limit` no more are
+    listed, those of the shortest general ones, and `complete` says whether that is all.
+    Cost: see `kernels.dc_forms.sentences`.
+    """
+    return _rewritten(masks, space, kernel.sets_of_operators(), limit, max_size)
+
+
+def restricted(masks: U64, space: PredicateSpace, operators: Collection[Operator]) -> U64:
+    """The general DCs over some operators: those that hold and can be written with one predicate a group.
+
+    IN masks: the general cover; operators: which ones may be used. Where `<` may be, `>` may be too, and so
+    with `<=` and `>=`: they are the same comparison, of t with s or of s with t. Law: each DC in the result
+    has these operators only and is implied by one in the cover, and no predicate in it can be dropped, or
+    replaced by a looser one that is allowed, without it being implied by none. All such DCs are there. (With
+    all operators that is the cover itself.) With = and != alone these are keys, FDs, and their kin.
+
+    Not all that is implied by the cover is implied by these: not(t.a < s.a) cannot be written with = and !=.
+    Cost: see `kernels.dc_forms.sentences`.
+    """
+    allowed = {*operators, *(SYMMETRIC[op] for op in operators)}
+    bits = sum(1 << i for i, op in enumerate(OPERATORS) if op in allowed)
+    return _rewritten(masks, space, kernel.single_operators(bits), None, 0).masks
+
+
+def concise(masks: U64, space: PredicateSpace, order: I64 | None = None) -> I64:
+    """The positions of the DCs that stay when those that others imply are dropped, ascending: int64[n].
+
+    IN masks: any DCs of the space; order int64[k]: their positions, the most interesting first (the order
+    given, if it is None). Law: a table in which those that stay hold cannot violate any of the rest, whatever
+    its rows, with NULLs or without. The least interesting is tried first and dropped if what is left implies
+    it; then the next one. So none that stays is implied by the others that stay, as far as propagation
+    (`kernels.dc_implication`) can see: `<` where `<=` holds, transitivity of FDs, DCs with a key
+    inside, columns that stand for each other. `tautologies` go, too.
+    """
+    frame = _Frame(space)
+    states = frame.states_of(masks)
+    ranks = np.arange(len(masks), dtype=np.int64) if order is None else np.asarray(order, dtype=np.int64)
+    return np.flatnonzero(not_implied(states, frame.images_of(states), ranks, tautologies(masks, space)))
+
+
+def tautologies(masks: U64, space: PredicateSpace) -> Bool:
+    """Which DCs no table can violate, for a reason across groups: bool[k].
+
+    Such as not(t.a = s.a and t.b = s.b and t.a = s.b and t.b != s.a): comparisons that run in a circle. The
+    cover has them where columns are compared with each other: each group on its own could be satisfied, so
+    they are not trivial as `PredicateSpace.trivial` has it. With 66 predicates of adult they are 7 of
+    468,986, the shortest across columns. Cost: see `kernels.dc_implication.contradictory`.
+    """
+    numbers = {name: i for i, name in enumerate(dict.fromkeys(g.left for g in space.groups))}
+    across = np.zeros(masks.shape[1], dtype=np.uint64)
+    for i, p in enumerate(space.predicates):
+        if p.left != p.right:
+            across[i // 64] |= np.uint64(1 << i % 64)
+    found = np.zeros(len(masks), dtype=np.bool_)
+    # Within a group, DCs of a cover are satisfiable: only what compares different columns can be circular.
+    asked = np.flatnonzero((masks & across).any(axis=1))
+    found[asked] = contradictory(
+        masks[asked],
+        np.array([2 * numbers[p.left] for p in space.predicates]),
+        np.array([2 * numbers[p.right] + 1 for p in space.predicates]),
+        np.array(space.op_of),
+    )
+    return found
+
+
+def _rewritten(
+    masks: U64, space: PredicateSpace, language: kernel.Language, limit: int | None, max_size: int
+) -> Listed:
+    frame = _Frame(space)
+    by_size = np.argsort(popcounts(masks), kind="stable")
+    states = frame.states_of(masks[by_size])
+    told = kernel.sentences(states, frame.images_of(states), frame.ordered, language, max_size, limit)
+    found = frame.canonical(told.operators, masks.shape[1])
+    if limit is not None and len(found) > limit:
+        # Not even all that were found: the first ones, which come from the shortest.
+        found = found[:limit]
+        return Listed(_sorted(found), False)
+    return Listed(_sorted(found), told.complete)
+
+
+def _sorted(masks: U64) -> U64:
+    return masks[np.lexsort((*masks.T[::-1], popcounts(masks)))]
+
+
+class _Frame:
+    """Between masks of predicates and what the kernels want: states, or operators, of each group."""
+
+    def __init__(self, space: PredicateSpace) -> None:
+        self.space = space
+        self.ordered: Bool = np.array([g.ordered for g in space.groups], dtype=np.bool_)
+
+    @cached_property
+    def group_mirror(self) -> I64:
+        """int64[n_groups]: the group (B, A) of each group (A, B)."""
+        return np.array([self.space.group_of[self.space.mirror[f]] for f in self.space.first], dtype=np.int64)
+
+    def states_of(self, masks: U64) -> U8:
+        """uint8[k, n_groups]: what each DC demands of each group (`kernels.dc_forms`)."""
+        states = np.zeros((len(masks), len(self.space.groups)), dtype=np.uint8)
+        for i, (group, op) in enumerate(zip(self.space.group_of, self.space.op_of, strict=True)):
+            states[_has(masks, i), group] |= kernel.STATE_OF[op]
+        return states
+
+    def images_of(self, states: U8) -> U8:
+        """The states of the mirror images: groups are exchanged, and `<=` with `>=`."""
+        turned = np.array([s & 1 | (s & 2) << 1 | (s & 4) >> 1 for s in range(8)], dtype=np.uint8)
+        return turned[states[:, self.group_mirror]]
+
+    def canonical(self, operators: U8, n_words: int) -> U64:
+        """The masks of operators uint8[n, n_groups]: of each mirrored pair one, distinct, in this order.
+
+        It is the one with the lowest number that is not in both (`PredicateSpace.canonical`).
+        """
+        masks = np.zeros((len(operators), n_words), dtype=np.uint64)
+        images = np.zeros_like(masks)
+        chosen = np.zeros(len(operators), dtype=np.int8)  # 1: the mask, -1: its image
+        for i, (group, op) in enumerate(zip(self.space.group_of, self.space.op_of, strict=True)):
+            m = self.space.mirror[i]
+            mine = operators[:, group] >> op & 1
+            other = operators[:, self.space.group_of[m]] >> self.space.op_of[m] & 1
+            for target, flags in ((masks, mine), (images, other)):
+                target[:, i // 64] |= flags.astype(np.uint64) << np.uint64(i % 64)
+            chosen = np.where(chosen == 0, mine.astype(np.int8) - other.astype(np.int8), chosen)
+        found: U64 = np.where(chosen[:, None] < 0, images, masks)
+        return found[unique_masks(found)[0]]
+
+
+def _has(masks: U64, predicate: int) -> Bool:
+    held: Bool = masks[:, predicate // 64] >> np.uint64(predicate % 64) & np.uint64(1) == 1
+    return held

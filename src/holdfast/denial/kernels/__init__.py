@@ -1,0 +1,1 @@
+"""Rewriting, implication, support and violations of constraints."""

@@ -1,0 +1,118 @@
+"""Rules that people write: read, checked against the columns' types, verified and watched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.cover.news import witness_pairs
+from holdfast.core.evidence.predicate_space import ordered
+from holdfast.core.rows.relation import Relation
+from holdfast.core.rows.table_state import OrderKey, SegmentRef
+from holdfast.core.words.change import Pair, Pin
+from holdfast.core.words.predicate import OPERATORS, Dc, Predicate
+from holdfast.core.words.rule_text import located, rule_error
+from holdfast.core.words.schema import Schema
+from holdfast.denial.constraints import PinnedRule
+from holdfast.denial.violations import Found, Rule, changed, verify, wanted_indexes
+from holdfast.errors import UsageError
+
+I64 = NDArray[np.int64]
+
+
+def read_rule(text: str, schema: Schema, table: str, version: int | None) -> tuple[Predicate, ...]:
+    """The predicates of a rule about two rows of a table, in the order written, each once.
+
+    An error that points at its place where the text is no rule, names a column that the table has not, or
+    compares what cannot be compared.
+    """
+    types = dict(zip(schema.names, schema.types, strict=True))
+    found = located(text, schema.names, table=table, version=version)
+    for predicate, at in found:
+        left, right = types[predicate.left], types[predicate.right]
+        if left != right:
+            raise rule_error(
+                text,
+                at,
+                f"{predicate.left!r} is of type {left} and {predicate.right!r} of type {right}; only columns "
+                "of one type are compared across rows",
+            )
+        if predicate.op not in ("=", "!=") and not ordered(left):
+            raise rule_error(
+                text,
+                at,
+                f"{predicate.left!r} is of type {left}, whose values have no order; compare it by = or !=",
+            )
+    return tuple(dict.fromkeys(p for p, _ in found))
+
+
+def as_rule(predicates: Sequence[Predicate], schema: Schema) -> Rule:
+    """A rule in positions of columns and numbers of operators."""
+    at = {name: i for i, name in enumerate(schema.names)}
+    return Rule(tuple((at[p.left], OPERATORS.index(p.op), at[p.right]) for p in predicates))
+
+
+def pinned(relation: Relation, predicates: tuple[Predicate, ...]) -> PinnedRule:
+    """A rule with the pairs of rows that violate it now. One job."""
+    [found] = verify(relation, [as_rule(predicates, relation.schema)])
+    return _kept(predicates, found)
+
+
+def watched(
+    before: Relation,
+    remaining: Relation,
+    after: Relation,
+    row_ids: I64,
+    added: Sequence[SegmentRef],
+    rules: Sequence[PinnedRule],
+) -> tuple[PinnedRule, ...]:
+    """Pinned rules after a batch, at a cost that follows the batch; see `pipeline/rules.changed`."""
+    if not rules:
+        return ()
+    known = [Found(r.n_violations, np.array(r.pairs, dtype=np.int64).reshape(-1, 2)) for r in rules]
+    asked = [as_rule(r.predicates, after.schema) for r in rules]
+    found = changed(before, remaining, after, row_ids, added, asked, known)
+    return tuple(_kept(r.predicates, f) for r, f in zip(rules, found, strict=True))
+
+
+def indexes_for(relation: Relation, rules: Sequence[PinnedRule]) -> tuple[list[int], list[OrderKey]]:
+    """(columns, orders) with which batches are cheap to check."""
+    asked = [as_rule(r.predicates, relation.schema) for r in rules]
+    columns, orders = wanted_indexes(asked, relation.schema, relation.distinct())
+    return list(columns), list(orders)
+
+
+def as_pins(table: str, rules: Sequence[PinnedRule], relation: Relation) -> tuple[Pin, ...]:
+    """Pinned rules with the rows of a few pairs that violate them."""
+    return tuple(replace(pin_of(table, r, relation.n_rows), witnesses=_shown(r, relation)) for r in rules)
+
+
+def pin_of(table: str, rule: PinnedRule, n_rows: int) -> Pin:
+    dc = rule.dc(table, n_rows)
+    return Pin(table, dc.columns, rule.holds, rule=dc, n_violations=rule.n_violations)
+
+
+def _shown(rule: PinnedRule, relation: Relation) -> tuple[Pair, ...]:
+    pairs = np.array(rule.pairs, dtype=np.int64).reshape(-1, 1, 2)
+    columns = Dc("", rule.predicates).columns
+    return tuple(p for found in witness_pairs(pairs, relation, [columns] * len(pairs)) for p in found)
+
+
+def _kept(predicates: tuple[Predicate, ...], found: Found) -> PinnedRule:
+    pairs = tuple((int(t), int(s)) for t, s in found.pairs.tolist())
+    return PinnedRule(predicates, found.n_violations, pairs)
+
+
+def only_table(tables: Sequence[str], text: str) -> str:
+    """The table that a rule is about, where it is not named and there is only one."""
+    if len(tables) == 1:
+        return tables[0]
+    if not tables:
+        raise UsageError("no table is tracked. Start with 'holdfast track'.")
+    raise UsageError(
+        f"the workspace has {len(tables)} tables: say which one the rule {text!r} is about, such as "
+        f"'holdfast pin {tables[0]} ...'."
+    )

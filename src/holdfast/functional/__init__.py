@@ -1,0 +1,5 @@
+"""Keys and functional dependencies; a key is a dependency onto the row.
+
+Read `keys.py` (SWAN), then `fd_state.py` and the two kinds of evidence, `fd_counted.py` (DynASt) and
+`fd_witnessed.py`; `fd_ranking.py` says which deserve a look.
+"""

@@ -1,0 +1,231 @@
+"""The net change of a batch for functional dependencies: what left and entered the cover, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.cover.approximate import ApproximateCover, all_pairs
+from holdfast.core.cover.cover import without
+from holdfast.core.cover.news import witness_pairs
+from holdfast.core.evidence.proofs import Proofs
+from holdfast.core.rows.kernels.masks import first_contained, first_container, popcounts
+from holdfast.core.rows.relation import Relation
+from holdfast.core.rows.table_state import columns_of
+from holdfast.core.words.change import DependencyChange, Event
+from holdfast.core.words.dependency import Dependency, Fd, Ucc
+from holdfast.functional.fd_cover import FdCover, has_column, keyed
+from holdfast.functional.fd_evidence import FdEvidence
+from holdfast.functional.fd_state import FdState
+
+U64 = NDArray[np.uint64]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+
+# Changes of one sort beyond this many are counted, not listed: the covers before and after tell them all.
+MAX_LISTED = 1000
+Kind = Literal["inserts", "deletes", "both"]  # what a batch has
+
+
+@dataclass(frozen=True, slots=True)
+class FdNews:
+    """What a batch changed: the changes that are listed, how many are not, and all that broke."""
+
+    changes: tuple[DependencyChange, ...]
+    unlisted: int
+    broken: U64  # left-hand sides; the listed ones come first
+    broken_rhs: I32
+
+    @classmethod
+    def none(cls, n_words: int) -> FdNews:
+        return cls((), 0, np.empty((0, n_words), np.uint64), np.empty(0, np.int32))
+
+
+def fd_news(table: str, before: FdState, after: FdState, old: Relation, new: Relation, kind: Kind) -> FdNews:
+    """What a batch changed. `old` and `new` hold the rows of the witnesses."""
+    exact = _exact(table, before, after, old, new, kind)
+    if after.approximate is None or before.approximate is None:
+        return exact
+    near, more = _approximate(table, before, after, new)
+    return replace(exact, changes=(*exact.changes, *near), unlisted=exact.unlisted + more)
+
+
+def _exact(table: str, before: FdState, after: FdState, old: Relation, new: Relation, kind: Kind) -> FdNews:
+    if before.cover is after.cover:
+        return FdNews.none(new.n_words)
+    names = new.schema.names
+    left, left_rhs = _difference(before.cover, after.cover)
+    entered, entered_rhs = _difference(after.cover, before.cover)
+    # Inserts only ever break dependencies, deletes only ever bring some; only both together need a look.
+    everything, nothing = np.arange(len(left)), np.empty(0, np.int64)
+    if kind == "inserts":
+        refuted, kept = everything, nothing
+        fresh, widened = nothing, np.arange(len(entered))
+    elif kind == "deletes":
+        refuted, kept = nothing, everything
+        fresh, widened = np.arange(len(entered)), nothing
+    else:
+        implied_by, from_broken = (
+            _inside(left, left_rhs, after.cover),
+            _inside(entered, entered_rhs, before.cover),
+        )
+        refuted, kept = np.flatnonzero(implied_by < 0), np.flatnonzero(implied_by >= 0)
+        fresh, widened = np.flatnonzero(from_broken < 0), np.flatnonzero(from_broken >= 0)
+    broken, broken_rhs = left[refuted], left_rhs[refuted]
+    unlisted = sum(max(0, len(part) - MAX_LISTED) for part in (refuted, kept, fresh, widened))
+    refuted, kept, fresh, widened = (part[:MAX_LISTED] for part in (refuted, kept, fresh, widened))
+    narrower = _inside(left[kept], left_rhs[kept], after.cover)
+    wider = _inside(entered[widened], entered_rhs[widened], before.cover)
+    came = _evidence(after.evidence, after.came)
+    pairs = _proving(left[refuted], left_rhs[refuted], came)
+    errors = _errors(after, left[refuted], left_rhs[refuted], new.n_rows)
+    named = _named(table, names, left[refuted], left_rhs[refuted])
+    shown = witness_pairs(pairs, new, [(*d.lhs, d.rhs) for d in named])
+    broke = [
+        DependencyChange("broke", replace(d, error=e), _broken_text(e, after), w)
+        for d, e, w in zip(named, errors, shown, strict=True)
+    ]
+    inner = _named(table, names, after.cover.masks[narrower], left_rhs[kept])
+    implied = [
+        DependencyChange("implied", d, f"still holds, but {i.arrow} alone does now")
+        for d, i in zip(_named(table, names, left[kept], left_rhs[kept]), inner, strict=True)
+    ]
+    inner = _named(table, names, before.cover.masks[wider], entered_rhs[widened])
+    minimal = [
+        DependencyChange("appeared", d, f"is minimal now that {i.arrow} broke")
+        for d, i in zip(_named(table, names, entered[widened], entered_rhs[widened]), inner, strict=True)
+    ]
+    pairs = _proving(entered[fresh], entered_rhs[fresh], after.went)
+    named = _named(table, names, entered[fresh], entered_rhs[fresh])
+    shown = witness_pairs(pairs, old, [(*d.lhs, d.rhs) for d in named])
+    gone = "holds now; rows that violated it are gone"
+    appeared = [
+        DependencyChange("appeared", d, gone if w else "holds now", w)
+        for d, w in zip(named, shown, strict=True)
+    ]
+    return FdNews((*broke, *appeared, *minimal, *implied), unlisted, broken, broken_rhs)
+
+
+def _errors(after: FdState, masks: U64, rhs: I32, n_rows: int) -> list[float]:
+    """The errors of dependencies now, where errors are kept; else 0, which says nothing."""
+    if after.approximate is None or isinstance(after.evidence, FdEvidence):
+        return [0.0] * len(masks)
+    violations = after.evidence.violations(masks, rhs.astype(np.int64))
+    return (violations / max(1, all_pairs(n_rows))).tolist()  # type: ignore[no-any-return]
+
+
+def _broken_text(error: float, after: FdState) -> str:
+    if not error:
+        return "does not hold any more"
+    place = "within" if error <= after.max_error else "beyond"
+    return f"does not hold any more (error {error:.4g}, {place} {after.max_error:g})"
+
+
+def _approximate(
+    table: str, before: FdState, after: FdState, new: Relation
+) -> tuple[list[DependencyChange], int]:
+    """Approximate dependencies that entered or left the minimal ones within the error.
+
+    Those that are exact and minimal before or after are told as such.
+    """
+    was, now = before.approximate, after.approximate
+    assert was is not None
+    assert now is not None
+    names, limit = new.schema.names, f"{after.max_error:g}"
+    changes: list[DependencyChange] = []
+    unlisted = 0
+    sorts: tuple[tuple[Event, ApproximateCover, ApproximateCover, FdCover], ...] = (
+        ("within", now, was, after.cover),
+        ("beyond", was, now, before.cover),
+    )
+    for event, here, there, exact in sorts:
+        fresh = without(keyed(here.masks, here.rhs), keyed(there.masks, there.rhs))
+        fresh &= without(keyed(here.masks, here.rhs), exact.keyed)
+        chosen = np.flatnonzero(fresh)
+        unlisted += max(0, len(chosen) - MAX_LISTED)
+        chosen = chosen[:MAX_LISTED]
+        violations = here.violations[chosen] if event == "within" else _now(after, here, chosen)
+        total = max(1, all_pairs(new.n_rows))
+        for (columns, a), n in zip(
+            zip(columns_of(here.masks[chosen]), here.rhs[chosen].tolist(), strict=True),
+            violations.tolist(),
+            strict=True,
+        ):
+            side, error = tuple(names[c] for c in columns), n / total
+            named: Dependency = Ucc(table, side, error) if a < 0 else Fd(table, side, names[a], error)
+            near = error <= after.max_error
+            if event == "within":
+                reason = f"error {error:.4g}, within {limit}"
+            elif near:
+                reason = f"error {error:.4g}; a smaller one is within {limit} now"
+            else:
+                reason = f"error {error:.4g}, beyond {limit}"
+            changes.append(DependencyChange(event, named, reason))
+    return changes, unlisted
+
+
+def _now(after: FdState, cover: ApproximateCover, chosen: I64) -> I64:
+    """The violations, after the batch, of dependencies that were approximate before it."""
+    assert not isinstance(after.evidence, FdEvidence)
+    rhs = cover.rhs[chosen].astype(np.int64)
+    counts = after.evidence.agreeing(cover.masks[chosen])
+    fds = np.flatnonzero(rhs >= 0)
+    counts[fds] = after.evidence.violations(cover.masks[chosen][fds], rhs[fds])
+    return counts
+
+
+def _difference(cover: FdCover, other: FdCover) -> tuple[U64, I32]:
+    """(masks, rhs) of the dependencies of one cover that are not in another, small left-hand sides first."""
+    masks, rhs = [], []
+    for a, (mine, theirs) in enumerate(zip(cover.covers, other.covers, strict=True)):
+        if mine is not theirs:
+            masks.append(mine.masks[without(mine.masks, theirs.masks)])
+            rhs.append(np.full(len(masks[-1]), a, np.int32))
+    if not masks:
+        return cover.masks[:0], cover.rhs[:0]
+    together, columns = np.concatenate(masks), np.concatenate(rhs)
+    order = np.argsort(popcounts(together), kind="stable")
+    return together[order], columns[order]
+
+
+def _inside(masks: U64, rhs: I32, cover: FdCover) -> I64:
+    """For each X -> A the position of a dependency X' -> A of the cover with X' inside X, or -1."""
+    starts = np.cumsum([0, *(len(c) for c in cover.covers)])
+    found = np.full(len(masks), -1, dtype=np.int64)
+    for a in np.unique(rhs).tolist():
+        at = np.flatnonzero(rhs == a)
+        inner = first_contained(masks[at], cover.covers[a].masks)
+        found[at] = np.where(inner >= 0, starts[a] + inner, -1)
+    return found
+
+
+def _evidence(evidence: object, came: Proofs) -> Proofs:
+    if isinstance(evidence, FdEvidence):
+        return Proofs(evidence.masks, evidence.witnesses[:, 0])
+    return came
+
+
+def _proving(masks: U64, rhs: I32, proofs: Proofs) -> I64:
+    """For each X -> A a pair of rows with an agree set that violates it, int64[n, 1, 2]; -1 for none."""
+    pairs = np.full((len(masks), 1, 2), -1, dtype=np.int64)
+    if not len(proofs.masks):
+        return pairs
+    for a in np.unique(rhs).tolist():
+        at = np.flatnonzero(rhs == a)
+        lacking = np.flatnonzero(~has_column(proofs.masks, np.full(len(proofs.masks), a, np.int32)))
+        if len(lacking):
+            proof = first_container(masks[at], proofs.masks[lacking])
+            hit = proof >= 0
+            pairs[at[hit], 0] = proofs.pairs[lacking[proof[hit]]]
+    return pairs
+
+
+def _named(table: str, names: Sequence[str], masks: U64, rhs: I32) -> list[Fd]:
+    return [
+        Fd(table, tuple(names[c] for c in columns), names[a])
+        for columns, a in zip(columns_of(masks), rhs.tolist(), strict=True)
+    ]

@@ -1,0 +1,220 @@
+"""The past of functional dependencies, as covers tell it: runs of versions, spells, histories.
+
+Versions between two changes of the cover are one *run*, looked at once. A *spell* is a stretch of versions at
+which a dependency held; it held in a run iff the run's cover has an X' -> A with X' inside X.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.rows.table_state import FdRef, TableState, columns_of
+from holdfast.core.store.files import FileRef
+from holdfast.core.store.ledger_rows import CommitRow
+from holdfast.core.words.dependency import Fd
+from holdfast.history import I32, I64, U64
+
+Bool = NDArray[np.bool_]
+
+# What a table does to its rows; pins and merges are versions, too, but nothing is put to the test by them.
+BATCHES = ("track", "apply")
+
+
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """Versions of the workspace, without a gap, at which a dependency held."""
+
+    first: int
+    last: int | None  # None: it holds still
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"first": self.first, "last": self.last}
+
+
+@dataclass(frozen=True, slots=True)
+class FdHistory:
+    """When a dependency held, since its table was tracked.
+
+    A version of the table counts if it tracked the table or applied a batch. Rows count as outlived if
+    their batch found the dependency holding and left it so.
+    """
+
+    fd: Fd
+    spells: tuple[Spell, ...]  # oldest first
+    n_versions: int  # of the table
+    n_held: int  # versions of the table at which it held
+    n_current: int  # of these, in the spell that lasts; 0: it does not hold now
+    n_inserted: int  # rows outlived
+    n_deleted: int
+    minimal: bool  # it is in the cover now
+    max_lhs: int | None  # the bound of the table: there is no history of wider left-hand sides
+
+    @property
+    def holds(self) -> bool:
+        return self.spells[-1].last is None
+
+    @property
+    def breaks(self) -> tuple[int, ...]:
+        """The versions that ended a spell."""
+        return tuple(spell.last + 1 for spell in self.spells if spell.last is not None)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **self.fd.to_dict(),
+            "holds": self.holds,
+            "minimal": self.minimal,
+            "spells": [spell.to_dict() for spell in self.spells],
+            "breaks": list(self.breaks),
+            "n_versions": self.n_versions,
+            "n_held": self.n_held,
+            "n_current": self.n_current,
+            "n_inserted": self.n_inserted,
+            "n_deleted": self.n_deleted,
+            "max_lhs": self.max_lhs,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FdCommit:
+    """A commit to a table, as far as the history of its dependencies needs it."""
+
+    version: int
+    is_batch: bool
+    n_inserted: int
+    n_deleted: int
+    fds: FdRef
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Commits in a row that share one cover."""
+
+    commits: tuple[FdCommit, ...]
+
+    @property
+    def first(self) -> int:
+        return self.commits[0].version
+
+    @property
+    def cover(self) -> FileRef:
+        return self.commits[0].fds.cover
+
+    @property
+    def n_versions(self) -> int:
+        return sum(c.is_batch for c in self.commits)
+
+
+def inside(masks: U64, rhs: I32, mask: U64, column: int) -> Bool:
+    """Which dependencies of a cover imply `mask -> column`: bool[n]."""
+    chosen: Bool = (rhs == column) & ~(masks & ~mask).any(axis=1)
+    return chosen
+
+
+def held_in(masks: U64, rhs: I32 | I64, cover_masks: U64, cover_rhs: I32) -> Bool:
+    """Which dependencies hold according to a cover: bool[n].
+
+    masks IN uint64[n, n_words], rhs IN [n]; the cover likewise. Cost: a hash of each; for those that are not
+    in the cover themselves, per right-hand side at most the product of their numbers.
+    """
+    from holdfast.core.rows.kernels.masks import contains_any
+
+    held = in_cover(masks, rhs, cover_masks, cover_rhs)
+    rest = np.flatnonzero(~held)
+    if len(rest):
+        parts = _by_rhs(cover_rhs)
+        for column, asked in _by_rhs(rhs[rest]).items():
+            if column in parts:
+                held[rest[asked]] = contains_any(masks[rest[asked]], cover_masks[parts[column]])
+    return held
+
+
+def _by_rhs(rhs: I32 | I64) -> dict[int, I64]:
+    """Indices by right-hand side."""
+    if not len(rhs):
+        return {}
+    order = np.argsort(rhs, kind="stable")
+    columns, starts = np.unique(rhs[order], return_index=True)
+    return dict(zip(columns.tolist(), np.split(order, starts[1:]), strict=True))
+
+
+def in_cover(masks: U64, rhs: I32 | I64, cover_masks: U64, cover_rhs: I32) -> Bool:
+    """Which dependencies are in a cover: bool[n]."""
+    from holdfast.core.cover.cover import without
+    from holdfast.functional.fd_cover import keyed
+
+    return ~without(keyed(masks, rhs), keyed(cover_masks, cover_rhs))
+
+
+def fd_commit(commit: CommitRow, fds: FdRef) -> FdCommit:
+    detail, is_batch = commit.detail or {}, commit.action in BATCHES
+    changed = [int(detail.get(name) or 0) if is_batch else 0 for name in ("n_inserted", "n_deleted")]
+    return FdCommit(commit.version, is_batch, changed[0], changed[1], fds)
+
+
+def runs_of(past: Sequence[FdCommit]) -> list[Run]:
+    found: list[list[FdCommit]] = []
+    for commit in past:
+        if found and found[-1][-1].fds.cover == commit.fds.cover:
+            found[-1].append(commit)
+        else:
+            found.append([commit])
+    return [Run(tuple(commits)) for commits in found]
+
+
+def histories_of(
+    state: TableState, runs: Sequence[Run], masks: U64, rhs: I32, held: Bool, minimal: Bool, bound: int | None
+) -> list[FdHistory]:
+    """Histories from which dependency held in which run: held bool[n, n_runs], each in one at least."""
+    names = state.schema.names
+    versions = np.array([run.n_versions for run in runs], dtype=np.int64)
+    # The first batch of a run found what the run before says; the others found what it says itself.
+    outlived = held[:, 1:] & held[:, :-1]
+    first = _rows_changed([run.commits[:1] for run in runs])
+    later = _rows_changed([run.commits[1:] for run in runs])
+    rows = held @ later + outlived @ first[1:]
+    edges = np.diff(np.pad(held.astype(np.int8), ((0, 0), (1, 1))), axis=1)
+    who, begun = np.nonzero(edges == 1)
+    _, ended = np.nonzero(edges == -1)
+    lasting = ended == len(runs)
+    current = np.zeros(len(masks), dtype=np.int64)
+    current[who[lasting]] = versions[::-1].cumsum()[::-1][begun[lasting]]
+    firsts = [run.first for run in runs]
+    lasts = [*(version - 1 for version in firsts), None]
+    spells: list[list[Spell]] = [[] for _ in masks]
+    for i, start, end in zip(who.tolist(), begun.tolist(), ended.tolist(), strict=True):
+        spells[i].append(Spell(firsts[start], lasts[end]))
+    return [
+        FdHistory(
+            fd=Fd(state.table, tuple(names[c] for c in lhs), names[a]),
+            spells=tuple(spells[i]),
+            n_versions=int(versions.sum()),
+            n_held=n_held,
+            n_current=n_current,
+            n_inserted=n_inserted,
+            n_deleted=n_deleted,
+            minimal=is_minimal,
+            max_lhs=bound,
+        )
+        for i, (lhs, a, n_held, n_current, (n_inserted, n_deleted), is_minimal) in enumerate(
+            zip(
+                columns_of(masks),
+                rhs.tolist(),
+                (held @ versions).tolist(),
+                current.tolist(),
+                rows.tolist(),
+                minimal.tolist(),
+                strict=True,
+            )
+        )
+    ]
+
+
+def _rows_changed(parts: Sequence[Sequence[FdCommit]]) -> I64:
+    """(inserted, deleted) rows of commits: int64[n, 2]."""
+    sums = [(sum(c.n_inserted for c in part), sum(c.n_deleted for c in part)) for part in parts]
+    return np.array(sums, dtype=np.int64).reshape(-1, 2)

@@ -1,0 +1,154 @@
+"""Functional dependencies on witnessed evidence: cover, probe, validate.
+
+    propose a cover from the evidence -> validate what is new in it -> what refutes it is evidence
+
+- `discover` starts the loop from a sample's evidence.
+- `delete` drops the witnesses of deleted rows. Relevant agree sets left without one are checked together;
+  those that are gone relax the cover, and the loop validates the smaller left-hand sides.
+- `insert` probes the old rows with the batch: all pairs that agree on a left-hand side and differ on its
+  right-hand side. Their evidence alone repairs the cover: a pair that violates a new, larger left-hand side
+  violates the old one inside it. Left-hand sides that no index makes selective are validated instead.
+
+No pass over all pairs is ever made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.cover.cover import without
+from holdfast.core.evidence.kernels.pairs import WITNESSES
+from holdfast.core.evidence.proofs import Proofs
+from holdfast.core.rows.kernels.masks import contains_any
+from holdfast.core.rows.relation import Relation
+from holdfast.core.rows.table_state import SegmentRef
+from holdfast.functional.fd_cover import FdCover, by_lhs, has_column, keyed
+from holdfast.functional.fd_evidence import FdEvidence
+from holdfast.functional.fd_state import FdState
+
+U64 = NDArray[np.uint64]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+# A left-hand side is probed if that looks at no more pairs than so many times the rows: then validating
+# it on the rows is cheaper. Below the second number it is probed anyway.
+PROBED_PER_ROW = 20
+PROBED_ALWAYS = 2_000_000
+
+
+def discover(relation: Relation, masks: U64, witnesses: I64, max_lhs: int) -> FdState:
+    """The dependencies of a relation from scratch, starting from a sample's evidence."""
+    evidence = FdEvidence.empty(len(relation.schema), WITNESSES).merged(masks, witnesses)
+    cover = FdCover.of(evidence.relevant, max_lhs)
+    return settle(relation, evidence, cover, known=cover.keyed[:0])
+
+
+def settle(relation: Relation, evidence: FdEvidence, cover: FdCover, known: U64) -> FdState:
+    """Validate the dependencies of the cover that are not `known` to hold, until all of them do.
+
+    Every round's evidence refutes at least one proposed dependency for good, so the loop ends.
+    """
+    rounds = 0
+    while True:
+        fresh = without(cover.keyed, known)
+        if not fresh.any():
+            return FdState(evidence, cover, None, rounds=rounds)
+        masks, rhs = cover.masks[fresh], cover.rhs[fresh]
+        lhs, together, group = by_lhs(masks, rhs)
+        result = relation.validate_fds(lhs, together)
+        rounds += 1
+        refuted = has_column(result.refuted[group], rhs)
+        known = np.concatenate([known, keyed(masks[~refuted], rhs[~refuted])])
+        if not refuted.any():
+            return FdState(evidence, cover, None, rounds=rounds)
+        merged = evidence.merged(result.masks, result.witnesses)
+        cover = cover.repaired(evidence.relevant, merged.relevant)
+        evidence = merged
+
+
+def delete(relation: Relation, state: FdState, row_ids: I64) -> FdState:
+    """The dependencies after rows were deleted; `relation` is without them already.
+
+    Cost: a lookup of each witness; and only if a relevant agree set lost its last one, a validation of those
+    and of the smaller left-hand sides that their end allows.
+    """
+    before = state.evidence
+    assert isinstance(before, FdEvidence)
+    evidence, orphans, columns = before.without_rows(row_ids)
+    if not len(orphans):
+        return FdState(evidence, state.cover, None)
+    check = relation.validate_fds(orphans, columns)
+    evidence = evidence.merged(check.masks, check.witnesses)
+    cover = state.cover.repaired(before.relevant, evidence.relevant)
+    # What held holds still: only what is new to the cover needs a look.
+    after = settle(relation, evidence, cover, known=state.cover.keyed)
+    gone = ~check.refuted.any(axis=1)
+    at = _positions(before.masks, orphans[gone])
+    went = Proofs(before.masks[at], before.witnesses[at, 0])
+    return FdState(after.evidence, after.cover, None, rounds=after.rounds + 1, went=went)
+
+
+def insert(
+    relation: Relation, state: FdState, batch: Sequence[SegmentRef], index_columns: Sequence[int]
+) -> FdState:
+    """The dependencies after the batch's segments were added; `relation` has them already."""
+    cover, before = state.cover, state.evidence
+    assert isinstance(before, FdEvidence)
+    if not len(cover) or not sum(s.n_rows for s in batch):
+        return FdState(before, cover, None, went=state.went)  # nothing left to break
+    lhs, together, group = by_lhs(cover.masks, cover.rhs)
+    probed = selective(relation, lhs, index_columns, sum(s.n_rows for s in batch))
+    evidence = before
+    if probed.any():
+        masks, witnesses = relation.probe(batch, lhs[probed], index_columns, together[probed])
+        evidence = evidence.merged(masks, witnesses)
+    rounds, holding = 0, probed[group]
+    if not probed.all():
+        check = relation.validate_fds(lhs[~probed], together[~probed])
+        evidence = evidence.merged(check.masks, check.witnesses)
+        rounds = 1
+        refuted = np.zeros_like(together)
+        refuted[~probed] = check.refuted
+        holding = holding | ~has_column(refuted[group], cover.rhs)
+    if evidence is before:
+        return FdState(before, cover, None, rounds=rounds, went=state.went)
+    after = cover.repaired(before.relevant, evidence.relevant)
+    proven = _proven(after, cover, holding)
+    settled = settle(relation, evidence, after, known=keyed(after.masks[proven], after.rhs[proven]))
+    return FdState(settled.evidence, settled.cover, None, rounds=rounds + settled.rounds, went=state.went)
+
+
+def selective(relation: Relation, lhs: U64, index_columns: Sequence[int], n_batch: int) -> Bool:
+    """Which left-hand sides an index makes cheap to probe: bool[n]. The empty one never is."""
+    distinct = relation.distinct()
+    bits = np.unpackbits(np.ascontiguousarray(lhs).view(np.uint8), axis=1, bitorder="little").astype(np.bool_)
+    indexed = bits[:, list(index_columns)]
+    lengths = np.array([relation.n_rows / max(1, distinct[c]) for c in index_columns])
+    shortest = np.where(indexed, lengths, np.inf).min(axis=1, initial=np.inf)
+    cheap = n_batch * shortest <= max(PROBED_ALWAYS, PROBED_PER_ROW * relation.n_rows)
+    # Of a single column one old row of each value answers, however many there are.
+    found: Bool = cheap | (np.isfinite(shortest) & (bits.sum(axis=1) == 1))
+    return found
+
+
+def _proven(after: FdCover, before: FdCover, holding: Bool) -> Bool:
+    """Which dependencies of `after` need no validation: bool[n].
+
+    All pairs that violate a probed left-hand side, or one that was validated, are in the evidence; so are
+    all that violate a larger one.
+    """
+    ends = np.cumsum([0, *(len(c) for c in before.covers)])
+    parts = []
+    for a, cover in enumerate(after.covers):
+        known = before.covers[a].masks[holding[ends[a] : ends[a + 1]]]
+        parts.append(contains_any(cover.masks, known) if len(known) else np.zeros(len(cover), np.bool_))
+    return np.concatenate(parts)
+
+
+def _positions(masks: U64, wanted: U64) -> I64:
+    """Where the wanted masks are among others."""
+    return np.flatnonzero(~without(masks, wanted)) if len(wanted) else np.empty(0, np.int64)

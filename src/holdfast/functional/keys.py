@@ -1,0 +1,125 @@
+"""Candidate keys: minimal uniques and maximal non-uniques, discovered and maintained (SWAN).
+
+The evidence of a pair of rows is its agree set; the cover is the minimal hitting sets of the
+complements; both live in `state/`. This module is the loop around them:
+
+    propose a cover from the evidence -> validate what is new in it -> what refutes it is evidence
+
+- `discover` starts the loop from a sample's evidence.
+- `delete` drops the witnesses of deleted rows. Agree sets left without one are checked together;
+  those that are gone relax the cover, and the loop validates the smaller keys.
+- `insert` probes the old rows with the batch (SWAN alg. 1-2): all pairs that agree on a key. Their
+  evidence alone repairs the cover: a pair that agrees on no key refutes none, and every new
+  minimal unique is a superset of an old one. No further look at the data.
+
+Departures from the paper: duplicate groups and PLIs are replaced by agree sets with witnesses
+(a maximal non-unique is a maximal agree set, and a delete concerns it only if it hits every
+witness); uniqueness is checked by partition refinement over all candidates at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.cover.cover import Cover, without
+from holdfast.core.evidence.kernels.pairs import WITNESSES
+from holdfast.core.evidence.witnessed import WitnessedEvidence
+from holdfast.core.rows.index_columns import choose_index_columns
+from holdfast.core.rows.kernels.masks import mask_of
+from holdfast.core.rows.relation import Relation
+from holdfast.core.rows.table_state import SegmentRef
+
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyState:
+    """What is known of a table's keys; exact for the relation it was computed on."""
+
+    evidence: WitnessedEvidence
+    cover: Cover
+    rounds: int = 0  # validation jobs of the last step
+
+    @property
+    def non_uniques(self) -> U64:
+        """The maximal non-uniques. With a bound on the size of keys they are not determined."""
+        return self.evidence.maximal
+
+
+def discover(relation: Relation, masks: U64, witnesses: I64, max_columns: int) -> KeyState:
+    """The keys of a relation from scratch, starting from a sample's evidence."""
+    evidence = WitnessedEvidence.empty(relation.n_words, WITNESSES).merged(masks, witnesses)
+    cover = Cover.of(evidence.maximal, len(relation.schema), max_columns)
+    return settle(relation, evidence, cover, known=cover.masks[:0])
+
+
+def settle(relation: Relation, evidence: WitnessedEvidence, cover: Cover, known: U64) -> KeyState:
+    """Validate the cover's sets that are not `known` to be unique, until all of them are.
+
+    Every round's evidence refutes at least one proposed set for good, so the loop ends.
+    """
+    rounds = 0
+    while True:
+        proposed = cover.masks[without(cover.masks, known)]
+        if not len(proposed):
+            return KeyState(evidence, cover, rounds)
+        result = relation.validate(proposed)
+        rounds += 1
+        known = np.concatenate([known, proposed[~result.refuted]])
+        if not result.refuted.any():
+            return KeyState(evidence, cover, rounds)
+        evidence = evidence.merged(result.masks, result.witnesses)
+        cover = cover.repaired(result.masks, evidence.maximal)
+
+
+def delete(relation: Relation, state: KeyState, row_ids: I64) -> KeyState:
+    """The keys after rows were deleted; `relation` is without them already.
+
+    Cost: a lookup of each witness; and only if one of the maximal non-uniques lost its last one,
+    a validation of those, and of the smaller keys that their end allows.
+    """
+    evidence, orphans = state.evidence.without_rows(row_ids)
+    if not len(orphans):
+        return replace(state, evidence=evidence, rounds=0)
+    check = relation.validate(orphans)
+    evidence = evidence.merged(check.masks, check.witnesses)
+    gone = orphans[~check.refuted]
+    cover = state.cover.relaxed(gone, evidence.maximal)
+    # What was unique stays unique: only sets that are new to the cover need a look.
+    after = settle(relation, evidence, cover, known=state.cover.masks)
+    return replace(after, rounds=after.rounds + 1)
+
+
+def insert(
+    relation: Relation, state: KeyState, batch: Sequence[SegmentRef], index_columns: Sequence[int]
+) -> KeyState:
+    """The keys after the batch's segments were added; `relation` has them already."""
+    cover = state.cover
+    if not len(cover) or not sum(s.n_rows for s in batch):
+        return replace(state, rounds=0)  # no key left to break
+    if not cover.masks.any(axis=1).all():
+        # The empty key: there was one row at most, so the batch is the table.
+        return settle(relation, state.evidence, cover, known=cover.masks[:0])
+    masks, witnesses = relation.probe(batch, cover.masks, index_columns)
+    if not len(masks):
+        return replace(state, rounds=0)
+    evidence = state.evidence.merged(masks, witnesses)
+    return KeyState(evidence, cover.repaired(masks, evidence.maximal), 0)
+
+
+def index_columns_for(relation: Relation, probed: U64, current: Sequence[int]) -> list[int]:
+    """The columns to index now: the current ones while they cover every key, else chosen anew.
+
+    `probed` are the keys, and the left-hand sides of functional dependencies that are probed like them.
+    Keys only grow under inserts, so their indexes stay good; deletes can shrink a key past its
+    indexed columns (SWAN III-D).
+    """
+    keys = probed[probed.any(axis=1)]
+    if current and len(keys) and (keys & mask_of(current, keys.shape[1])).any(axis=1).all():
+        return list(current)
+    return choose_index_columns(keys, relation.distinct(), relation.n_rows) if len(keys) else list(current)

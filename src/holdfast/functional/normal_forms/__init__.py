@@ -1,0 +1,1 @@
+"""Tables that say once what a functional dependency says: BCNF and 3NF."""

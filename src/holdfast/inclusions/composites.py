@@ -1,0 +1,378 @@
+"""Composite inclusion dependencies, discovered level by level and maintained batch by batch.
+
+(A1..Ak) of T is included in (B1..Bk) of U if what is not NULL in the A's of each row of T occurs in the
+B's of some row of U (SQL's MATCH PARTIAL). So every part of an inclusion is one, too; and if all parts of a
+set of pairs hold, only rows without NULL in the A's can refute it. Listed are those whose B's contain
+a minimal key of U; other sets are looked at only where those depend on them.
+
+A batch has no need to look at everything again. A set that
+
+    held         has T's new rows looked up in U, and U's deleted rows in T, if U has no other such row
+    was refuted  still is while the row that refutes it is live, and U got no row with its tuple
+    is unknown   has all rows of T looked up in U, unless some of the first few refute it
+
+Where the sets of one size are too many, those of two tables are complete up to the size below, and
+`Composites.stopped` says so. Whether that is so follows from the rows alone: a batch on which sets become few
+again brings them back.
+
+Cost: one job a level at most, whatever the number of tables and sets. Pairs of tables neither of which a
+batch changes are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+
+from holdfast.core.words.dependency import Side
+from holdfast.inclusions import composite_state as stored
+from holdfast.inclusions.composite_state import Composite, Composites
+from holdfast.inclusions.tuples import Look, TableRows, refuting_rows, still_missing
+
+MAX_ARITY = 4
+
+Pair = tuple[int, int]  # positions of a dependent and of a referenced column
+Node = tuple[Pair, ...]  # ascending: in the order of the dependent table's schema
+Tables = Mapping[str, TableRows]
+
+
+@dataclass(frozen=True)
+class CompositeStep:
+    """The composite inclusions after a batch, and what it changed among those that are listed."""
+
+    after: Composites
+    # With ids of rows that carry missing tuples; none if a part of one column, or the key, is gone.
+    broke: list[tuple[Composite, list[int]]]
+    appeared: list[Composite]
+    dropped: list[Composite]  # were listed; now there are too many of their size to know
+    pinned: Mapping[Composite, bool]  # whether pinned ones of more columns than are listed hold
+    n_checked: int  # sets of columns for which rows were looked at
+
+
+def maintain(
+    known: Composites,
+    unary: Collection[tuple[tuple[str, str], tuple[str, str]]],
+    tables: Tables,
+    max_arity: int = MAX_ARITY,
+    pinned: Collection[Composite] = (),
+) -> CompositeStep:
+    """The composite inclusions after a batch, from those before it.
+
+    `unary` are the inclusions of single columns that hold after it, as ((table, column), (table, column)).
+    `tables` are all tables that take part in any; those of which nothing was added or deleted are as they
+    were. With `Composites.empty()` everything is found from scratch. `pinned` are looked at one by one where
+    they have more columns than are listed.
+    """
+    whole = known.max_arity != max_arity
+    before: dict[tuple[str, str], dict[Composite, int | None]] = {}
+    for node in known.valid:
+        before.setdefault((node.dependent.table, node.referenced.table), {})[node] = None
+    for node, witness in known.refuted.items():
+        before.setdefault((node.dependent.table, node.referenced.table), {})[node] = witness
+    pairs: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for (t, a), (u, b) in unary:
+        if t in tables and u in tables and tables[u].keys is not None:
+            pairs.setdefault((t, u), []).append((a, b))
+    valid: set[Composite] = set()
+    refuted: dict[Composite, int] = {}
+    listed: set[Composite] = set()
+    stopped: dict[tuple[str, str], int] = {}
+    lattices = []
+    untouched: set[tuple[str, str]] = set()
+    for (t, u), columns in sorted(pairs.items()):
+        if not whole and not tables[t].changed and not tables[u].changed:
+            for node, row_id in before.get((t, u), {}).items():
+                if row_id is None:
+                    valid.add(node)
+                else:
+                    refuted[node] = row_id
+            untouched.add((t, u))
+            stopped |= {(t, u): known.stopped[t, u]} if (t, u) in known.stopped else {}
+            continue
+        lattices.append(Lattice.of(tables, t, u, columns, before.get((t, u), {}), max_arity))
+    listed |= {node for node in known.listed if node in valid}
+    n_checked = sum(_settle_level(tables, lattices, arity) for arity in range(2, max_arity + 1))
+    rows: dict[Composite, list[int]] = {}
+    dropped: set[Composite] = set()
+    for lattice in lattices:
+        if lattice.complete < max_arity:
+            stopped[lattice.dependent, lattice.referenced] = lattice.complete
+            dropped |= {node for found, node in lattice.were_listed(known.listed) if lattice.is_open(found)}
+        for found in lattice.valid:
+            node = lattice.named(found)
+            valid.add(node)
+            if lattice.has_key(found):
+                listed.add(node)
+        refuted |= {lattice.named(found): row_id for found, row_id in lattice.refuted.items()}
+        rows |= {node: lattice.rows_against(found) for found, node in lattice.were_listed(known.listed)}
+    return CompositeStep(
+        Composites(frozenset(valid), refuted, frozenset(listed), max_arity, stopped),
+        [(node, rows.get(node, [])) for node in sorted(known.listed - listed - dropped)],
+        sorted(listed - known.listed),
+        sorted(dropped),
+        _pinned_hold(
+            tables,
+            lattices,
+            [p for p in pinned if (p.dependent.table, p.referenced.table) not in untouched],
+            max_arity,
+        ),
+        n_checked,
+    )
+
+
+@dataclass
+class Lattice:
+    """The sets of pairs of columns of two tables, as far as they are settled."""
+
+    dependent: str
+    referenced: str
+    mine: tuple[str, ...]  # names of all columns
+    theirs: tuple[str, ...]
+    pairs: list[Pair]
+    all_keys: list[int]  # of the referenced table, as masks
+    max_arity: int
+    known: dict[Node, int | None]  # before the batch: None where it held, else the row against it
+    valid: set[Node] = field(default_factory=set)
+    refuted: dict[Node, int] = field(default_factory=dict)
+    broken: dict[Node, list[int]] = field(default_factory=dict)  # held before: rows against it now
+    keys: list[int] = field(default_factory=list)  # those that the paired columns contain and a set can have
+    complete: int = 0  # the size up to which all sets are settled: less than max_arity if there are too many
+    _level: list[Node] = field(default_factory=list)
+    _beside: list[Node] = field(default_factory=list)  # with what it depends on, short ones first
+    _inside: set[int] = field(default_factory=set)  # parts of keys, as masks
+    _keyed: dict[int, bool] = field(default_factory=dict)  # columns, as a mask -> whether a key is inside
+
+    def __post_init__(self) -> None:
+        self.complete = self.max_arity
+        paired = sum(1 << b for b in {b for _, b in self.pairs})
+        self.keys = [m for m in self.all_keys if m & ~paired == 0 and m.bit_count() <= self.max_arity]
+        for key in self.keys:
+            columns = list(_bits(key))
+            for n in range(1, len(columns) + 1):
+                self._inside |= {sum(1 << c for c in part) for part in combinations(columns, n)}
+
+    @classmethod
+    def of(
+        cls,
+        tables: Tables,
+        dependent: str,
+        referenced: str,
+        columns: Sequence[tuple[str, str]],
+        known: Mapping[Composite, int | None],
+        max_arity: int,
+    ) -> Lattice:
+        mine, theirs = (tables[t].relation.schema for t in (dependent, referenced))
+        at, there = ({name: i for i, name in enumerate(s.names)} for s in (mine, theirs))
+        pairs = sorted((at[a], there[b]) for a, b in columns)
+        keys = [sum(1 << there[c] for c in key) for key in tables[referenced].keys or ()]
+        lattice = cls(dependent, referenced, mine.names, theirs.names, pairs, keys, max_arity, {})
+        lattice.known = {lattice.node_of(node): row_id for node, row_id in known.items()}
+        return lattice
+
+    @cached_property
+    def _positions(self) -> tuple[dict[str, int], dict[str, int]]:
+        mine, theirs = ({name: i for i, name in enumerate(names)} for names in (self.mine, self.theirs))
+        return mine, theirs
+
+    def node_of(self, composite: Composite) -> Node:
+        at, there = self._positions
+        sides = zip(composite.dependent.columns, composite.referenced.columns, strict=True)
+        return tuple((at[a], there[b]) for a, b in sides)
+
+    def named(self, node: Node) -> Composite:
+        return Composite(
+            Side(self.dependent, tuple(self.mine[a] for a, _ in node)),
+            Side(self.referenced, tuple(self.theirs[b] for _, b in node)),
+        )
+
+    def look(self, node: Node, *, everything: bool) -> Look:
+        left, right = zip(*node, strict=True)
+        return Look(self.dependent, self.referenced, left, right, everything)
+
+    def has_key(self, node: Node) -> bool:
+        columns = sum(1 << b for _, b in node)
+        keyed = self._keyed.get(columns)
+        if keyed is None:  # asked of many sets of pairs with the same referenced columns
+            keyed = self._keyed[columns] = any(key & ~columns == 0 for key in self.keys)
+        return keyed
+
+    def candidates(self, arity: int) -> list[Node]:
+        """The sets that may hold at this level, and sets of fewer pairs that they depend on.
+
+        None if they are too many: then the level below is the last one, which `complete` says.
+
+        A set whose referenced columns contain a key is looked at if those of its parts that contain one
+        hold. Without a key it is looked at as a part of a key, or because a set with a key depends on it: so
+        columns that have their few values in common with all others, such as flags, do not multiply.
+        """
+        if arity > self.complete:
+            return []
+        found: dict[Node, None] = {}
+        for base in [(p,) for p in self.pairs] if arity == 2 else self._level:
+            keyed, columns = self.has_key(base), sum(1 << b for _, b in base)
+            for pair in self.pairs:
+                if any(a == pair[0] or b == pair[1] for a, b in base):
+                    continue
+                if not keyed and columns | 1 << pair[1] not in self._inside:
+                    continue
+                node = tuple(sorted((*base, pair)))
+                if node not in found and self._may_hold(node):
+                    found[node] = None
+            if len(found) > stored.MAX_NODES:
+                return self._stop_below(arity)
+        self._level = list(found)
+        for node in self._level:
+            if self.has_key(node):
+                found |= dict.fromkeys(part for part in _all_parts(node) if part not in self.valid)
+            if len(found) > stored.MAX_NODES:
+                return self._stop_below(arity)
+        self._beside = sorted(found, key=len)
+        return list(found)
+
+    def _stop_below(self, arity: int) -> list[Node]:
+        self.complete = arity - 1
+        self._level, self._beside = [], []
+        return []
+
+    def is_open(self, node: Node) -> bool:
+        """Whether a set of too many pairs to be looked at may hold, and would be listed."""
+        columns = sum(1 << b for _, b in node)
+        return (
+            len(node) > self.complete
+            and any(key & ~columns == 0 for key in self.all_keys)
+            and all(pair in self.pairs for pair in node)
+            and not any(part in self.refuted for part in _all_parts(node))
+        )
+
+    def _may_hold(self, node: Node) -> bool:
+        """Whether no part of it is known to fail; parts without a key may be unknown if it has one."""
+        if not self.has_key(node):
+            return len(node) == 2 or all(part in self.valid for part in _parts(node))
+        return all(
+            part in self.valid or not (part in self.refuted or self.has_key(part))
+            for part in _all_parts(node)
+        )
+
+    def settle(self, node: Node, rows: Sequence[int]) -> None:
+        """What the rows say: they are against it, or there are none."""
+        if not rows:
+            self.valid.add(node)
+            return
+        self.refuted[node] = rows[0]
+        if self.known.get(node, rows[0]) is None:
+            self.broken[node] = list(rows)
+
+    def close_level(self) -> None:
+        """A set holds only if all of its parts do, which may have been settled beside it."""
+        for node in self._beside:
+            if len(node) > 2 and any(part not in self.valid for part in _parts(node)):
+                self.valid.discard(node)
+        self._level = [node for node in self._level if node in self.valid]
+
+    def were_listed(self, listed: Collection[Composite]) -> Iterator[tuple[Node, Composite]]:
+        """What held before and does not hold now, of what was listed."""
+        for node, row_id in self.known.items():
+            if row_id is None and node not in self.valid:
+                name = self.named(node)
+                if name in listed:
+                    yield node, name
+
+    def rows_against(self, node: Node) -> list[int]:
+        """Rows that miss a tuple of a set that held: its own, or those of a part that broke."""
+        if node in self.broken:
+            return self.broken[node]
+        if len(node) > 2:
+            for part in _parts(node):
+                if part not in self.valid and (rows := self.rows_against(part)):
+                    return rows
+        return []
+
+
+def _settle_level(tables: Tables, lattices: Sequence[Lattice], arity: int) -> int:
+    """Settle all sets of one size with one job; for how many rows were looked at."""
+    looks: list[Look] = []
+    asked: list[tuple[Lattice, Node]] = []
+    for lattice in lattices:
+        left, right = tables[lattice.dependent], tables[lattice.referenced]
+        doubtful = []
+        for node in lattice.candidates(arity) if lattice.keys else ():
+            row_id = lattice.known.get(node, -1)
+            if row_id is None:
+                if left.added or right.deleted:
+                    looks.append(lattice.look(node, everything=False))
+                    asked.append((lattice, node))
+                else:
+                    lattice.settle(node, ())
+            elif row_id >= 0 and not (left.deleted or right.added):
+                lattice.settle(node, (row_id,))
+            else:
+                doubtful.append((node, row_id))
+        for node in _unknown(tables, lattice, doubtful):
+            looks.append(lattice.look(node, everything=True))
+            asked.append((lattice, node))
+    for (lattice, node), rows in zip(asked, refuting_rows(tables, looks), strict=True):
+        lattice.settle(node, rows)
+    for lattice in lattices:
+        lattice.close_level()
+    return len(looks)
+
+
+def _pinned_hold(
+    tables: Tables, lattices: Sequence[Lattice], pinned: Collection[Composite], max_arity: int
+) -> dict[Composite, bool]:
+    """Whether pinned sets hold that have more columns than are settled: one job for all of them."""
+    holds: dict[Composite, bool] = {}
+    asked: list[tuple[Composite, Look]] = []
+    by_tables = {(lattice.dependent, lattice.referenced): lattice for lattice in lattices}
+    for composite in pinned:
+        lattice = by_tables.get((composite.dependent.table, composite.referenced.table))
+        if len(composite.dependent.columns) <= (max_arity if lattice is None else lattice.complete):
+            continue
+        if lattice is None:  # no column of the one table is included in one of the other
+            holds[composite] = False
+            continue
+        node = lattice.node_of(composite)
+        holds[composite] = lattice.is_open(node)
+        if holds[composite]:
+            parts = [part for part in (*_all_parts(node), node) if part not in lattice.valid]
+            asked += [(composite, lattice.look(part, everything=True)) for part in parts]
+    for (composite, _), rows in zip(asked, refuting_rows(tables, [a for _, a in asked]), strict=True):
+        holds[composite] &= not rows
+    return holds
+
+
+def _unknown(tables: Tables, lattice: Lattice, nodes: Sequence[tuple[Node, int]]) -> list[Node]:
+    """Those of the sets that no known row refutes any more; the others are settled."""
+    unknown = [node for node, row_id in nodes if row_id < 0]
+    refuted = [(node, row_id) for node, row_id in nodes if row_id >= 0]
+    if not refuted:
+        return unknown
+    looks = [lattice.look(node, everything=True) for node, _ in refuted]
+    missing = still_missing(tables, looks, [row_id for _, row_id in refuted])
+    for (node, row_id), still in zip(refuted, missing.tolist(), strict=True):
+        if still:
+            lattice.settle(node, (row_id,))
+        else:
+            unknown.append(node)
+    return unknown
+
+
+def _parts(node: Node) -> Iterator[Node]:
+    """The sets with one pair less."""
+    for i in range(len(node)):
+        yield node[:i] + node[i + 1 :]
+
+
+def _all_parts(node: Node) -> Iterator[Node]:
+    """The sets of at least two of its pairs, but not all."""
+    for n in range(2, len(node)):
+        yield from combinations(node, n)
+
+
+def _bits(mask: int) -> Iterator[int]:
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low

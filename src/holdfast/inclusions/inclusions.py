@@ -1,0 +1,195 @@
+"""The inclusions of a workspace, of one column and of several, from before a batch to after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from holdfast.core.cover.news import plain_rows
+from holdfast.core.rows.relation import Relation
+from holdfast.core.rows.table_state import TableState
+from holdfast.core.words.change import DependencyChange, WitnessRow
+from holdfast.core.words.dependency import Side
+from holdfast.inclusions import composites, inds
+from holdfast.inclusions.composite_state import (
+    Composite,
+    Composites,
+    read_composites,
+    stopped_texts,
+    write_composites,
+)
+from holdfast.inclusions.composites import CompositeStep
+from holdfast.inclusions.generator import GeneratorState, PinnedInd, ValueTable
+from holdfast.inclusions.inds import Inclusions, IndStep
+from holdfast.inclusions.missing import ind_changes
+from holdfast.inclusions.tuples import TableRows
+from holdfast.inclusions.values import Values
+from holdfast.step import Context, Step
+
+Keys = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What holds at a version: unary inclusions with their counts, and composite ones."""
+
+    unary: Inclusions
+    composites: Composites
+
+    @property
+    def state(self) -> GeneratorState:
+        return self.unary.state
+
+    @property
+    def n_inds(self) -> int:
+        return len(self.unary.holding) + len(self.composites.listed)
+
+    def holds(self, dependent: Side, referenced: Side) -> bool:
+        """Whether an inclusion holds; one of several columns only if it is listed."""
+        if len(dependent.columns) > 1:
+            return Composite(dependent, referenced) in self.composites.listed
+        ids = {name: i for i, name in self.state.names().items()}
+        pair = ids[dependent.table, dependent.columns[0]] << 32 | ids[referenced.table, referenced.columns[0]]
+        at = int(np.searchsorted(self.unary.holding, np.uint64(pair)))
+        return at < len(self.unary.holding) and int(self.unary.holding[at]) == pair
+
+    @classmethod
+    def load(cls, root: Path, state: GeneratorState) -> Known:
+        return cls(Inclusions.load(root, state), read_composites(root, state.composites))
+
+
+@dataclass(frozen=True)
+class InclusionStep:
+    """The inclusions after a batch, and what it changed among them."""
+
+    after: Known
+    changes: tuple[DependencyChange, ...]
+    accesses: Mapping[str, int]
+    notes: tuple[str, ...]  # what is not known of the inclusions of its tables, in words
+
+
+@dataclass(frozen=True)
+class OtherTables:
+    """The tables of the workspace that a batch leaves alone."""
+
+    state: Callable[[str], TableState]
+    keys: Callable[[TableState], Keys | None]
+
+
+def take_in(
+    context: Context, values: Values, known: Known, done: Sequence[Step], others: OtherTables, *, commit: bool
+) -> InclusionStep:
+    """Unary inclusions first; composite ones are built from them and from the keys.
+
+    `values.state` has the tables that are being tracked already.
+    """
+    unary = inds.absorb(values, known.unary, done)
+    relations = {step.table: step.rows for step in done}
+
+    def relation(table: str) -> Relation:
+        if table not in relations:
+            relations[table] = context.relation(others.state(table), context.staging, "looking up")
+        return relations[table]
+
+    names = unary.after.state.names()
+    for pair in unary.broke.tolist():
+        relation(names[pair >> 32][0])
+    tracked = all(step.before is None for step in done)
+    changes = ind_changes(unary, relations, tracked=tracked)
+    wide = _composite_step(values, unary, known.composites, done, others, relation)
+    changes += _composite_changes(wide, relation, tracked=tracked)
+    state = unary.after.state
+    if wide.after != known.composites:
+        state = replace(state, composites=write_composites(values.root, values.folder, wide.after))
+    after = Known(unary.after.with_state(state), wide.after)
+    pins = tuple(replace(p, holds=_pin_holds(after, wide, p)) for p in state.pins)
+    state = replace(state, pins=pins)
+    if commit:
+        state = replace(values, state=state).tidied()
+    accesses = {**unary.accesses, "composites_checked": wide.n_checked}
+    notes = stopped_texts(wide.after, [step.table for step in done])
+    return InclusionStep(replace(after, unary=unary.after.with_state(state)), changes, accesses, notes)
+
+
+def without_table(values: Values, known: Known, table: str) -> Known:
+    """What holds without the columns of a table that is dropped; no row or value is looked at."""
+    unary = inds.dropped(values, known.unary, table)
+    kept = known.composites.without_table(table)
+    pins = tuple(p for p in unary.state.pins if table not in (p.dependent.table, p.referenced.table))
+    state = replace(unary.state, pins=pins)
+    if kept != known.composites:
+        state = replace(state, composites=write_composites(values.root, values.folder, kept))
+    return Known(unary.with_state(state), kept)
+
+
+def _composite_step(
+    values: Values,
+    unary: IndStep,
+    known: Composites,
+    done: Sequence[Step],
+    others: OtherTables,
+    relation: Callable[[str], Relation],
+) -> CompositeStep:
+    state = unary.after.state
+    steps = {step.table: step for step in done}
+    tables: dict[str, TableRows] = {}
+    for table in state.tables:
+        step = steps.get(table.table)
+        tables[table.table] = _untouched(table, others, relation) if step is None else _touched(table, step)
+    names = state.names()
+    with_keys = {t for t, rows in tables.items() if rows.keys is not None}
+    pairs = unary.after.holding if with_keys else np.empty(0, np.uint64)
+    held = ((names[p >> 32], names[p & 0xFFFFFFFF]) for p in pairs.tolist())
+    pinned = [Composite(p.dependent, p.referenced) for p in state.pins if len(p.dependent.columns) > 1]
+    included = [p for p in held if p[1][0] in with_keys]
+    return composites.maintain(known, included, tables, state.max_arity, pinned)
+
+
+def _pin_holds(after: Known, wide: CompositeStep, pin: PinnedInd) -> bool:
+    """Whether a pinned inclusion holds; of more columns than are listed, as its rows say or said before."""
+    node = Composite(pin.dependent, pin.referenced)
+    if len(pin.dependent.columns) == 1 or wide.after.decides(node):
+        return after.holds(pin.dependent, pin.referenced)
+    return wide.pinned.get(node, pin.holds)
+
+
+def _touched(table: ValueTable, step: Step) -> TableRows:
+    keys: Keys | None = None
+    if step.found.keys is not None:
+        names = step.state.schema.names
+        keys = tuple(tuple(names[c] for c in columns) for columns in step.key_columns())
+    return TableRows(step.rows, step.added, step.deleted, keys, table.as_text)
+
+
+def _untouched(table: ValueTable, others: OtherTables, relation: Callable[[str], Relation]) -> TableRows:
+    keys = others.keys(others.state(table.table))
+    return TableRows(relation(table.table), (), (), keys, table.as_text)
+
+
+def _composite_changes(
+    step: CompositeStep, relation: Callable[[str], Relation], *, tracked: bool
+) -> tuple[DependencyChange, ...]:
+    changes = []
+    for composite, row_ids in step.broke:
+        ind = composite.as_ind()
+        if not row_ids:
+            why = "is not listed any more: one of its columns is no longer included, or the key is gone"
+            changes.append(DependencyChange("broke", ind, why))
+            continue
+        rows = plain_rows(relation(composite.dependent.table).fetch(row_ids))
+        missing = tuple([row[c] for c in composite.dependent.columns] for row in rows)
+        told = ", ".join(f"({', '.join(map(repr, values))})" for values in missing)
+        witnesses = tuple((WitnessRow(i, v),) for i, v in zip(row_ids, rows, strict=True))
+        changes.append(
+            DependencyChange("broke", ind, f"misses combinations such as {told}", witnesses, missing)
+        )
+    for composite in step.dropped:
+        arity = step.after.stopped[composite.dependent.table, composite.referenced.table]
+        why = f"has more columns than are listed now: there are too many combinations of {arity + 1}"
+        changes.append(DependencyChange("dropped", composite.as_ind(), why))
+    reason = "holds in the tables as tracked" if tracked else "holds since this batch"
+    changes += [DependencyChange("appeared", c.as_ind(), reason) for c in step.appeared]
+    return tuple(changes)

@@ -1,0 +1,1 @@
+"""Identities of values, sorted runs, attribute clusters, tuples."""

@@ -1,0 +1,1 @@
+"""Foreign keys among inclusion dependencies: names, evidence, and one consistent choice."""

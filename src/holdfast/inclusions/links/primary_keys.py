@@ -1,0 +1,118 @@
+"""The primary key among the minimal keys of a table: what a designer would have declared.
+
+Many keys are accidents of the rows at hand: a comment, a price together with a date. A key that was meant
+to be one is short, made of leading columns, named like a key, never NULL, of integers or short texts, and
+other tables refer to it; in a composite one, columns refer elsewhere or number the rows of a parent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from holdfast.core.words.dependency import Ind, Side
+from holdfast.inclusions.links.link_evidence import ColumnFacts
+from holdfast.inclusions.links.name_similarity import Names
+
+# Points of what speaks for a key; see `Keys.choose`.
+REFERRED = 2.0
+MAX_REFERRED = 4.0
+FURTHER_COLUMN = -0.8
+REFERRING_PART = 0.5
+COUNTING_PART = 0.4
+NAMED = 2.0
+LATE = -1.0
+NULLS = -2.0
+SEQUENCE = 0.5
+LONG_TEXT = 24.0  # characters; longer ones are descriptions
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The minimal keys of all tables, and how much each looks like a primary key by itself."""
+
+    minimal_keys: Mapping[str, Sequence[frozenset[str]]]
+    intrinsic: Mapping[tuple[str, frozenset[str]], float]
+    ordered: Mapping[tuple[str, frozenset[str]], tuple[str, ...]]
+    counters: frozenset[tuple[str, str]]
+
+    @classmethod
+    def of(
+        cls,
+        facts: Mapping[tuple[str, str], ColumnFacts],
+        keys: Mapping[str, Sequence[tuple[str, ...]]],
+        names: Names,
+    ) -> Keys:
+        """Keys as they are known: maintained ones, else single columns by their counts."""
+        widths: dict[str, int] = {}
+        for f in facts.values():
+            widths[f.table] = max(widths.get(f.table, 0), f.position + 1)
+        tables: dict[str, list[tuple[str, ...]]] = {}
+        for table in sorted({*widths, *keys}):
+            known = [k for k in keys.get(table, ()) if k]
+            if not known:  # not maintained, or at most one row: then the empty set is the minimal key
+                known = [(f.column,) for f in facts.values() if f.table == table and f.is_unique]
+            tables[table] = known
+        minimal = {t: [frozenset(k) for k in ks] for t, ks in tables.items()}
+        ordered = {(t, frozenset(k)): k for t, ks in tables.items() for k in ks}
+        intrinsic = {
+            (t, key): sum(_column(facts.get((t, c)), t, c, names, widths.get(t, 1)) for c in k) / len(k)
+            + FURTHER_COLUMN * (len(k) - 1)
+            for (t, key), k in ordered.items()
+        }
+        counters = frozenset(c for c, f in facts.items() if f.is_sequence)
+        return cls(minimal, intrinsic, ordered, counters)
+
+    def minimal(self, side: Side) -> bool | None:
+        """Whether the columns are a minimal key (True), contain one (False), or do not (None)."""
+        columns = frozenset(side.columns)
+        if (side.table, columns) in self.intrinsic:
+            return True
+        return False if self.contains_key(side) else None
+
+    def contains_key(self, side: Side) -> bool:
+        columns = frozenset(side.columns)
+        if len(columns) == 1:
+            return (side.table, columns) in self.intrinsic
+        return any(key <= columns for key in self.minimal_keys.get(side.table, ()))
+
+    def choose(self, links: Sequence[Ind]) -> dict[str, tuple[str, ...]]:
+        """The primary key of each table, given the links that are chosen."""
+        referred: dict[tuple[str, frozenset[str]], float] = {}
+        referring: set[tuple[str, str]] = set()
+        for ind in links:
+            target = (ind.referenced.table, frozenset(ind.referenced.columns))
+            referred[target] = min(MAX_REFERRED, referred.get(target, 0.0) + REFERRED)
+            referring.update((ind.dependent.table, c) for c in ind.dependent.columns)
+        chosen: dict[str, tuple[str, ...]] = {}
+        for table, keys in self.minimal_keys.items():
+            points = {}
+            for key in keys:
+                points[key] = self.intrinsic[table, key] + referred.get((table, key), 0.0)
+                if len(key) > 1:
+                    for c in self.ordered[table, key]:  # sums of floats depend on the order
+                        if (table, c) in referring:
+                            points[key] += REFERRING_PART
+                        elif (table, c) in self.counters:
+                            points[key] += COUNTING_PART
+            if points:
+                best = min(keys, key=lambda k: (-points[k], len(k), self.ordered[table, k]))
+                chosen[table] = self.ordered[table, best]
+        return chosen
+
+
+def _column(facts: ColumnFacts | None, table: str, column: str, names: Names, width: int) -> float:
+    """How much a column looks like (a part of) a primary key."""
+    if facts is None:
+        return 0.0
+    points = NAMED * names.of_key(table, column) + LATE * facts.position / max(1, width)
+    if facts.has_nulls:
+        points += NULLS
+    if facts.domain == "number":
+        points += (SEQUENCE if facts.is_sequence else 0.0) if facts.integers else -2.0
+    elif facts.domain == "text":
+        long = facts.mean_length is not None and facts.mean_length > LONG_TEXT
+        points += -1.5 if long else -0.25
+    elif facts.domain != "binary":
+        points -= 1.0
+    return points

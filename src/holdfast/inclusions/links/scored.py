@@ -1,0 +1,199 @@
+"""Foreign keys among inclusion dependencies: every candidate scored, and one consistent set of them chosen.
+
+A candidate is an inclusion dependency whose referenced side is a key. Its reasons (`link_evidence`) add up to
+points, log-odds: score = 1 / (1 + exp(-points)). A link is *chosen*, proposed as a foreign key, iff its score
+is over one half.
+
+Keys and links are chosen together. A key that others refer to is more likely the primary key of its table
+(`primary_keys`), and a link is more likely if it refers to a primary key and does not start from one
+(`link_choice`). The two choices are repeated, each with the other one fixed, until neither changes.
+
+Cost: some ten arithmetic features per candidate and a few rounds over all candidates, 0.15 ms for each; no
+data is read. The result is a function of the arguments as sets: their order does not matter.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp
+from typing import Any
+
+from holdfast.core.words.dependency import Ind, Side
+from holdfast.inclusions.links import link_evidence as evidence
+from holdfast.inclusions.links.link_choice import Candidate, Choice, Column, Rules, column_pairs, written
+from holdfast.inclusions.links.link_evidence import ColumnFacts, Reason
+from holdfast.inclusions.links.name_similarity import SAME, NameMatch, Names
+from holdfast.inclusions.links.primary_keys import Keys
+
+__all__ = ["ColumnFacts", "Link", "Linkage", "Reason", "rank_links"]
+
+# Rounds settle after two or three; a choice that flips back and forth ends here.
+MAX_ROUNDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A foreign-key candidate: the dependent columns may refer to the key of another (or the same) table."""
+
+    dependent: Side
+    referenced: Side
+    score: float  # 0 to 1; over one half iff chosen
+    reasons: tuple[Reason, ...]
+    chosen: bool
+    error: float
+    missing_values: int
+
+    def __str__(self) -> str:
+        return f"{self.dependent} -> {self.referenced}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "dependent": self.dependent.to_dict(),
+            "referenced": self.referenced.to_dict(),
+            "score": self.score,
+            "chosen": self.chosen,
+            "error": self.error,
+            "missing_values": self.missing_values,
+            "reasons": [reason.to_dict() for reason in self.reasons],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Linkage:
+    """All candidates, best first, and the primary key that was chosen for each table that has a key."""
+
+    links: tuple[Link, ...]
+    primary_keys: Mapping[str, tuple[str, ...]]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "links": [link.to_dict() for link in self.links],
+            "primary_keys": {table: list(columns) for table, columns in self.primary_keys.items()},
+        }
+
+
+def rank_links(
+    columns: Sequence[ColumnFacts], keys: Mapping[str, Sequence[tuple[str, ...]]], inds: Sequence[Ind]
+) -> Linkage:
+    """Score inclusion dependencies as foreign keys, and choose some of them.
+
+    `keys` are the minimal keys of the tables whose keys are known; in other tables a single column is known
+    to be a key if all of its values are there and distinct. Columns that have no facts take part in nothing.
+
+    >>> def integers(table, column, position, n_rows, n_distinct, high):
+    ...     counts = (n_rows, n_rows, n_distinct)
+    ...     return ColumnFacts(table, column, position, "number", *counts, 1, high, True, None)
+    >>> facts = [integers("customers", "id", 0, 100, 100, 100), integers("orders", "id", 0, 900, 900, 900),
+    ...          integers("orders", "customer_id", 1, 900, 90, 99), integers("orders", "items", 2, 900, 7, 7)]
+    >>> inds = [Ind(Side("orders", (c,)), Side("customers", ("id",))) for c in ("customer_id", "items")]
+    >>> [(str(link), link.chosen) for link in rank_links(facts, {}, inds).links]
+    [('orders[customer_id] -> customers[id]', True), ('orders[items] -> customers[id]', False)]
+    """
+    facts = {(c.table, c.column): c for c in sorted(columns, key=lambda c: (c.table, c.position, c.column))}
+    by_table: dict[str, list[str]] = defaultdict(list)
+    for c in facts.values():
+        by_table[c.table].append(c.column)
+    names = Names(by_table)
+    known = Keys.of(facts, keys, names)
+    candidates = _candidates(facts, known, names, sorted(set(inds)))
+    choice = Choice(facts, names, candidates)
+    chosen: list[Candidate] = []
+    primary = known.choose([])
+    seen: set[tuple[frozenset[Ind], frozenset[tuple[str, tuple[str, ...]]]]] = set()
+    while True:
+        chosen = choice.choose(primary, chosen)
+        state = (frozenset(c.ind for c in chosen), frozenset(primary.items()))
+        if state in seen or len(seen) == MAX_ROUNDS:
+            return Linkage(tuple(_links(candidates, chosen)), primary)
+        seen.add(state)
+        primary = known.choose([c.ind for c in chosen])
+
+
+def _candidates(
+    facts: Mapping[Column, ColumnFacts], keys: Keys, names: Names, inds: Sequence[Ind]
+) -> list[Candidate]:
+    usable: list[tuple[Ind, bool, list[tuple[ColumnFacts, ColumnFacts]], list[NameMatch]]] = []
+    for ind in inds:
+        minimal = keys.minimal(ind.referenced)
+        if minimal is None or not all(a in facts and b in facts for a, b in column_pairs(ind)):
+            continue
+        pairs = [(facts[a], facts[b]) for a, b in column_pairs(ind)]
+        if any(a.n_distinct == 0 or b.n_distinct == 0 for a, b in pairs):
+            continue  # an empty column is in everything and refers to nothing
+        matches = [names.match(a.table, a.column, b.table, b.column, part=len(pairs) > 1) for a, b in pairs]
+        usable.append((ind, minimal, pairs, matches))
+    names_help = _names_help((ind, matches) for ind, _, _, matches in usable)
+    return [_candidate(order, *known, names_help, keys) for order, known in enumerate(usable)]
+
+
+def _names_help(matches: Iterable[tuple[Ind, Sequence[NameMatch]]]) -> float:
+    """Whether names mean something here, 0 to 1: by the number of columns that are named after a parent."""
+    named = {ind.dependent for ind, (match, *more) in matches if not more and match.value >= SAME}
+    return len(named) / (len(named) + 2)
+
+
+def _candidate(
+    order: int,
+    ind: Ind,
+    minimal: bool,
+    pairs: Sequence[tuple[ColumnFacts, ColumnFacts]],
+    matches: Sequence[NameMatch],
+    names_help: float,
+    keys: Keys,
+) -> Candidate:
+    child, parent = written(ind.dependent), written(ind.referenced)
+    children = [a for a, _ in pairs]
+    coverage = children[0].n_distinct / pairs[0][1].n_distinct if len(pairs) == 1 else ind.coverage
+    if coverage is not None:
+        coverage *= 1 - ind.error  # of the values that occur in the parent
+    named = min(m.value for m in matches)
+    reasons = [
+        evidence.prior_reason(),
+        evidence.name_reason(matches, names_help),
+        evidence.coverage_reason(child, parent, coverage) if coverage is not None else None,
+        evidence.range_reason(pairs),
+        evidence.length_reason(pairs),
+        evidence.chance_reason(child, parent, pairs, pairs[0][1].n_rows, coverage, ind.error),
+        evidence.sequence_reason(pairs, named),
+        evidence.few_values_reason(children),
+        evidence.repetition_reason(children[0]) if len(pairs) == 1 else None,
+        evidence.type_reason(children),
+        evidence.error_reason(child, parent, ind.error, ind.missing_values),
+    ]
+    return Candidate(
+        ind,
+        order,
+        pairs,
+        minimal,
+        unique=keys.contains_key(ind.dependent),
+        named=named,
+        reasons=[r for r in reasons if r is not None],
+    )
+
+
+def _links(candidates: Sequence[Candidate], chosen: Sequence[Candidate]) -> list[Link]:
+    rules = Rules(candidates)
+    for c in chosen:
+        rules.accept(c)
+    accepted = {c.ind for c in chosen}
+    scored: list[tuple[float, int, Link]] = []
+    for c in candidates:
+        reasons = sorted([*c.joint, *c.reasons], key=lambda r: (r.name == "prior", -abs(r.points)))
+        points = c.points
+        objection = None if c.ind in accepted else rules.objection(c)
+        if objection is not None:
+            reasons.append(objection)
+            points += objection.points
+        link = Link(
+            c.child,
+            c.parent,
+            1 / (1 + exp(-points)),
+            tuple(reasons),
+            c.ind in accepted,
+            c.ind.error,
+            c.ind.missing_values,
+        )
+        scored.append((-points, c.order, link))
+    return [link for _, _, link in sorted(scored, key=lambda s: s[:2])]

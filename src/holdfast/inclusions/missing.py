@@ -1,0 +1,168 @@
+"""The values that break an inclusion, and rows that carry them; what a batch changed, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from holdfast.core.cover.news import plain, plain_rows
+from holdfast.core.rows.relation import Relation
+from holdfast.core.rows.segments import Segment, open_segment
+from holdfast.core.words.change import DependencyChange, WitnessRow
+from holdfast.core.words.dependency import Ind
+from holdfast.inclusions.generator import GeneratorState, ValueTable
+from holdfast.inclusions.identity import codes_of, identities
+from holdfast.inclusions.ind_list import inds_of
+from holdfast.inclusions.inds import IndStep
+from holdfast.inclusions.value_tasks import looked_up
+
+U64 = NDArray[np.uint64]
+U32 = NDArray[np.uint32]
+I64 = NDArray[np.int64]
+
+# Broken inclusions beyond this many come without values and rows.
+MAX_SHOWN = 200
+# Values that are looked up at a time when all missing ones are searched for.
+LOOKUP_CHUNK = 1 << 16
+
+
+def rows_with(relation: Relation, table: ValueTable, column: str, keys: U64, checks: U32) -> list[int | None]:
+    """For each identity the id of a live row that carries it in a column; the newest segment's first.
+
+    Cost: a lookup in each segment's dictionary; where it is found, a pass over one column's codes.
+    """
+    found: list[int | None] = [None] * len(keys)
+    c = relation.schema.names.index(column)
+    for ref in reversed([s for s in relation.segments if s.n_live]):
+        open_ones = [i for i, row in enumerate(found) if row is None]
+        if not open_ones:
+            break
+        segment = open_segment(relation.root, ref, relation.schema)
+        local = _local_codes(segment, c, table.as_text, keys[open_ones], checks[open_ones])
+        for i, code in zip(open_ones, local, strict=True):
+            if code:
+                at = np.flatnonzero(segment.codes[c] == code)
+                at = at[segment.live[at]]
+                if len(at):
+                    found[i] = int(segment.row_ids(at[:1])[0])
+    return found
+
+
+def _local_codes(segment: Segment, c: int, as_text: bool, keys: U64, checks: U32) -> list[int]:
+    """The local code of each identity in a segment's column, 0 where it has none."""
+    dictionary, texts, type_ = segment.dictionary(c), segment.texts(c), segment.schema.types[c]
+    told = codes_of(keys, checks, type_, as_text)
+    if told is None:
+        own_keys, own_checks = identities(dictionary, texts, type_, as_text, segment.key)
+        known = {
+            identity: i + 1
+            for i, identity in enumerate(zip(own_keys.tolist(), own_checks.tolist(), strict=True))
+        }
+        return [known.get(identity, 0) for identity in zip(keys.tolist(), checks.tolist(), strict=True)]
+    codes, possible = told
+    at = np.searchsorted(dictionary, codes)
+    at[at == len(dictionary)] = 0
+    hit = possible & (dictionary[at] == codes) if len(dictionary) else np.zeros(len(codes), np.bool_)
+    if texts is not None and hit.any():
+        _, own = identities(dictionary[at[hit]], texts.take(at[hit]), type_, as_text, segment.key)
+        hit[hit] = own == checks[hit]
+    return [int(i) + 1 if h else 0 for i, h in zip(at, hit, strict=True)]
+
+
+def ind_changes(
+    step: IndStep, relations: Mapping[str, Relation], *, tracked: bool
+) -> tuple[DependencyChange, ...]:
+    """What a batch changed among the inclusions. `relations` are the tables after it."""
+    after = step.after
+    distinct, _ = step.after.pairs.of_columns(step.after.state.next_id)
+    before_distinct, _ = step.before.pairs.of_columns(step.after.state.next_id)
+    changes = []
+    broke = inds_of(after.state, after.pairs, step.broke)
+    for n, (pair, ind) in enumerate(zip(step.broke.tolist(), broke, strict=True)):
+        if not distinct[pair >> 32]:
+            changes.append(DependencyChange("broke", ind, "has no value left to be included"))
+            continue
+        changes.append(_broken(step, pair, ind, relations, shown=n < MAX_SHOWN))
+    shared, _ = step.before.pairs.at(step.appeared)
+    appeared = inds_of(after.state, after.pairs, step.appeared)
+    for pair, ind, n_shared in zip(step.appeared.tolist(), appeared, shared.tolist(), strict=True):
+        had = int(before_distinct[pair >> 32])
+        if tracked:
+            reason = "holds in the tables as tracked"
+        elif not had:
+            reason = "holds: this batch brought its first values"
+        else:
+            missing = had - n_shared
+            what = f"the last {missing:,} missing values are" if missing > 1 else "the last missing value is"
+            reason = f"holds: {what} healed by this batch"
+        changes.append(DependencyChange("appeared", ind, reason))
+    return tuple(sorted(changes, key=lambda c: (c.event != "broke", c.dependency)))
+
+
+def _broken(
+    step: IndStep, pair: int, ind: Ind, relations: Mapping[str, Relation], *, shown: bool
+) -> DependencyChange:
+    n_missing = ind.missing_values
+    of_rows = "" if ind.missing_rows is None else f" in {_plural(ind.missing_rows, 'row')}"
+    what = f"misses {_plural(n_missing, 'value')}{of_rows}"
+    relation = relations.get(ind.dependent.table)
+    if not shown or relation is None:
+        return DependencyChange("broke", ind, what)
+    [column] = ind.dependent.columns
+    table = step.after.state.table(ind.dependent.table)
+    assert table is not None
+    row_ids = rows_with(relation, table, column, step.keys[pair], step.checks[pair])
+    there = [r for r in row_ids if r is not None]
+    rows = plain_rows(relation.fetch(there))
+    witnesses = tuple((WitnessRow(r, v),) for r, v in zip(there, rows, strict=True))
+    missing: Sequence[Any] = [plain(v[column]) for v in rows]
+    told = ", ".join(map(repr, missing))
+    more = f" and {n_missing - len(missing):,} more" if n_missing > len(missing) else ""
+    return DependencyChange("broke", ind, f"{what}: {told}{more}", witnesses, tuple(missing))
+
+
+def _plural(n: int, word: str) -> str:
+    return f"{n:,} {word}{'' if n == 1 else 's'}"
+
+
+def missing_now(
+    state: GeneratorState, relation: Relation, table: ValueTable, column: str, referenced: int, limit: int
+) -> tuple[tuple[Any, WitnessRow], ...]:
+    """Some values of a column that another column (by id) lacks, each with a row that carries it.
+
+    Cost: a lookup of the column's values in the runs, until enough are found.
+    """
+    c = relation.schema.names.index(column)
+    only = np.zeros(state.next_id, dtype=np.bool_)
+    only[referenced] = True
+    found: list[tuple[Any, WitnessRow]] = []
+    seen: set[tuple[int, int]] = set()
+    for ref in relation.segments:
+        segment = open_segment(relation.root, ref, relation.schema)
+        used = np.unique(segment.codes[c][segment.live])
+        used = used[used > 0] - 1
+        for start in range(0, len(used), LOOKUP_CHUNK):
+            part = used[start : start + LOOKUP_CHUNK]
+            texts = segment.texts(c)
+            texts = None if texts is None else texts.take(pa.array(part))
+            keys, checks = identities(
+                segment.dictionary(c)[part], texts, segment.schema.types[c], table.as_text, segment.key
+            )
+            order = np.lexsort((checks, keys))
+            there = looked_up(relation.root, keys[order], checks[order], state.runs, only)[0]
+            lacking = order[np.setdiff1d(np.arange(len(order)), there)]
+            for i in lacking.tolist():
+                identity = (int(keys[i]), int(checks[i]))
+                if identity in seen:
+                    continue
+                seen.add(identity)
+                at = np.flatnonzero((segment.codes[c] == part[i] + 1) & segment.live)[:1]
+                [values] = plain_rows(segment.rows(at))
+                found.append((values[column], WitnessRow(int(segment.row_ids(at)[0]), values)))
+                if len(found) == limit:
+                    return tuple(found)
+    return tuple(found)

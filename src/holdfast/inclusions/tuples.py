@@ -1,0 +1,185 @@
+"""Composite inclusions looked up in rows: one job for any number of them.
+
+A *look* asks about one inclusion: in all rows of the dependent table, or only in what a batch changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.rows.relation import WORTH_THREADS, Relation
+from holdfast.core.rows.segments import open_segment
+from holdfast.core.rows.table_state import SegmentRef
+from holdfast.core.store.bundle import unpack, write_bundle
+from holdfast.core.store.files import unique_name
+from holdfast.inclusions import tuple_tasks
+from holdfast.inclusions.kernels.tuple_lookup import OPEN
+from holdfast.inclusions.tuple_tasks import Finder, Opened, Rows
+
+I64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+Payload = dict[str, Any]
+
+# What is done inline at most, in rows x inclusions (a Spark job costs 0.2 s, its first one many times that).
+INLINE_TUPLES = 40_000_000
+# Of inclusions about which nothing is known few hold, and the others are refuted by a few rows.
+HOLDING_SHARE = 0.05
+# Rows that show that an inclusion which held does so no more.
+WITNESSES = 4
+# Inclusions of one task: they share translated values, so not too few.
+TASK_NODES = 64
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """A table after a batch, and what the batch changed in it."""
+
+    relation: Relation  # after: live segments
+    added: tuple[SegmentRef, ...]  # inserted by this batch; all segments when the table is being tracked
+    deleted: tuple[tuple[SegmentRef, I64], ...]  # positions in segments as they were before
+    keys: tuple[tuple[str, ...], ...] | None  # the minimal keys; None: not tracked
+    as_text: bool
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.added or self.deleted)
+
+    @property
+    def n_added(self) -> int:
+        return sum(s.n_rows for s in self.added)
+
+    @property
+    def n_deleted(self) -> int:
+        return sum(len(at) for _, at in self.deleted)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One inclusion, by positions of columns, and whether all rows are to be looked at or the batch's."""
+
+    dependent: str
+    referenced: str
+    columns: tuple[int, ...]
+    theirs: tuple[int, ...]
+    everything: bool
+
+
+def refuting_rows(tables: Mapping[str, TableRows], looks: Sequence[Look]) -> list[list[int]]:
+    """For each look the ids of rows of the dependent table that miss their tuple; none where it holds.
+
+    One job, inline where there is little to do. Cost of what a batch changed: a lookup for each added row
+    of the dependent table, and for each deleted row of the referenced one. Cost of everything: the rows of
+    the dependent table, unless some hundred of them refute it.
+    """
+    found: list[list[int]] = [[] for _ in looks]
+    grouped: dict[tuple[str, str, bool], list[int]] = {}
+    for i, look in enumerate(looks):
+        grouped.setdefault((look.dependent, look.referenced, look.everything), []).append(i)
+    payloads: list[Payload] = []
+    members: list[list[int]] = []
+    positions: dict[tuple[str, int], dict[str, Any]] = {}
+    work = 0.0
+    for (dependent, referenced, everything), mine in grouped.items():
+        left, right = tables[dependent], tables[referenced]
+        wanted = 1 if everything else WITNESSES
+        share = HOLDING_SHARE if everything else 1.0
+        nodes = [(list(looks[i].columns), list(looks[i].theirs), wanted) for i in mine]
+        parts: list[tuple[Payload, int]] = []
+        for ref in left.relation.segments if everything else left.added:
+            if ref.n_live:
+                parts.append(
+                    ({"lost": False, "dependent": _side(left, [ref]), "referenced": _side(right)}, ref.n_live)
+                )
+        for n, (ref, at) in enumerate(() if everything else right.deleted):
+            if (referenced, n) not in positions:
+                positions[referenced, n] = _staged(right.relation, at)
+            sides = {"dependent": _side(left), "referenced": _side(right), "gone": _side(right, [ref])}
+            parts.append(({"lost": True, "positions": positions[referenced, n], **sides}, len(at)))
+        for payload, n_rows in parts:
+            work += n_rows * len(mine) * share
+            for start in range(0, len(mine), TASK_NODES):
+                payloads.append(
+                    {
+                        "root": str(left.relation.root),
+                        "nodes": nodes[start : start + TASK_NODES],
+                        **payload,
+                    }
+                )
+                members.append(mine[start : start + TASK_NODES])
+    if not payloads:
+        return found
+    relation = tables[looks[0].dependent].relation
+    results = relation.engine.run(
+        tuple_tasks.check_tuples,
+        payloads,
+        where=relation.engine.choose(work, INLINE_TUPLES),
+        progress=relation.progress,
+        parallel=work > INLINE_TUPLES * WORTH_THREADS,
+    )
+    for mine, packed in zip(members, results, strict=True):
+        result = unpack(packed)
+        for node, row_id in zip(result.array("node").tolist(), result.array("row_id").tolist(), strict=True):
+            found[mine[node]].append(row_id)
+    # A row may miss its tuple as an added one and by a deletion.
+    return [list(dict.fromkeys(ids))[:WITNESSES] for ids in found]
+
+
+def _side(table: TableRows, segments: Sequence[SegmentRef] | None = None) -> dict[str, Any]:
+    relation = table.relation
+    chosen = [s for s in relation.segments if s.n_live] if segments is None else segments
+    return {
+        "schema": json.dumps(relation.schema.to_dict()),
+        "segments": [s.to_dict() for s in chosen],
+        "as_text": table.as_text,
+    }
+
+
+def _staged(relation: Relation, positions: I64) -> dict[str, Any]:
+    name = unique_name(relation.staging, "positions", ".arrow")
+    arrays = {"positions": positions.astype(np.int64)}
+    return write_bundle(relation.root, name, arrays, {"holdfast": "positions"}).to_dict()
+
+
+def still_missing(tables: Mapping[str, TableRows], looks: Sequence[Look], row_ids: Sequence[int]) -> Bool:
+    """Whether each inclusion's row is still live, and still misses its tuple after what the batch added.
+
+    All of one pair of tables. On the driver: one row each. Cost: a binary search for each value; where all
+    of a tuple's values are among the added ones, a lookup there.
+    """
+    left, right = tables[looks[0].dependent], tables[looks[0].referenced]
+    ids = np.array(row_ids, dtype=np.int64)
+    missing = np.zeros(len(looks), dtype=np.bool_)
+    added = [_opened(right, ref) for ref in right.added if ref.n_live]
+    for ref in left.relation.segments:
+        here = _opened(left, ref)
+        at = here.segment.positions(ids)
+        mine = np.flatnonzero(at >= 0)
+        mine = mine[here.segment.live[at[mine]]]
+        if not len(mine):
+            continue
+        missing[mine] = True
+        if added:
+            rows = Rows(here, at[mine].astype(np.int64))
+            for i, n in enumerate(mine.tolist()):
+                missing[n] = not any(_has(rows, i, looks[n], there) for there in added)
+    return missing
+
+
+def _has(rows: Rows, i: int, look: Look, there: Opened) -> bool:
+    """Whether a segment has the tuple of one row."""
+    at = np.array([i])
+    if (rows.wanted(look.columns, there, look.theirs, at) <= 0).any():
+        return False
+    found = np.full(1, OPEN, dtype=np.int64)
+    Finder(there, look.theirs, 1, rows_wanted=True).find(rows, look.columns, at, found, 0)
+    return bool(found[0] >= 0)
+
+
+def _opened(table: TableRows, ref: SegmentRef) -> Opened:
+    return Opened(open_segment(table.relation.root, ref, table.relation.schema), table.as_text)

@@ -1,0 +1,324 @@
+"""The task functions of the generator: what one Spark task (or the driver, inline) does.
+
+- `collect_part`: the cells of some rows of one segment as sorted entries (value, column, +-count).
+- `absorb_part`: one range of values: look the delta's values up in the runs, say what becomes of their
+  clusters, write the delta as a run.
+- `merge_part`: one range of values of several runs as one.
+
+`collect_part` and `absorb_part` are the two sides of the exchange by value: the first writes entries
+sorted by key, and each of the second reads its range of all those files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from holdfast.core.rows.segments import Segment
+from holdfast.core.rows.tasks import Payload, opened, parsed_schema, staged
+from holdfast.core.store.bundle import Bundle, pack
+from holdfast.core.store.files import FileRef
+from holdfast.errors import DamagedFileError
+from holdfast.inclusions.generator import RunRef, ValueTable
+from holdfast.inclusions.identity import identities
+from holdfast.inclusions.kernels import clusters
+from holdfast.inclusions.kernels import sorted_runs as runs
+from holdfast.inclusions.kernels.clusters import WITNESSES, Clusters
+from holdfast.inclusions.kernels.sorted_runs import Entries
+from holdfast.inclusions.runs import entries_in_range, key_range, open_part, write_part
+
+U64 = NDArray[np.uint64]
+U32 = NDArray[np.uint32]
+I64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+
+# -- collect -----------------------------------------------------------------------------------
+
+
+def segment_entries(segment: Segment, table: ValueTable, positions: I64 | None, sign: int) -> Entries:
+    """The cells of some rows (None: all live ones) as entries; not consolidated across columns.
+
+    Cost: a count of the rows' codes, and the identity of each distinct value among them.
+    """
+    if positions is None and segment.ref.n_deleted:
+        positions = np.flatnonzero(segment.live)
+    parts = []
+    for column_id, name in zip(table.ids, table.columns, strict=True):
+        c = segment.schema.names.index(name)
+        dictionary, texts, codes = segment.dictionary(c), segment.texts(c), segment.codes[c]
+        if positions is None:
+            counts = np.bincount(codes, minlength=len(dictionary) + 1)[1:]
+            used = np.flatnonzero(counts)
+            counts = counts[used]
+        else:
+            local, counts = np.unique(codes[positions], return_counts=True)
+            used, counts = local[local > 0] - 1, counts[local > 0]
+        if len(used) < len(dictionary):
+            dictionary = dictionary[used]
+            texts = None if texts is None else texts.take(pa.array(used))
+        keys, checks = identities(dictionary, texts, segment.schema.types[c], table.as_text, segment.key)
+        amount = np.ones(len(keys), np.int64) if table.append_only else counts.astype(np.int64)
+        parts.append(Entries(keys, checks, np.full(len(keys), column_id, np.uint32), sign * amount))
+    return runs.joined(parts)
+
+
+def collect_part(payload: Payload) -> bytes:
+    """Entries of one segment, consolidated, into a staged file."""
+    segment = opened(payload, "segment", parsed_schema(payload["schema"]))
+    positions = None
+    if payload["positions"] is not None:
+        positions = staged(payload, "positions").array("positions")
+    table = ValueTable.from_dict(payload["table"])
+    entries = runs.consolidate(segment_entries(segment, table, positions, payload["sign"]))
+    ref = write_part(Path(payload["root"]), payload["staging"], entries)
+    return pack({}, {"file": "" if ref is None else ref.name, "n": str(len(entries)), **_named(ref)})
+
+
+def _named(ref: FileRef | None) -> dict[str, str]:
+    return {} if ref is None else {"length": str(ref.length), "checksum": ref.checksum}
+
+
+def part_ref(meta: dict[str, str], prefix: str = "") -> FileRef | None:
+    """The file that a task says it has written."""
+    if not meta[f"{prefix}file"]:
+        return None
+    return FileRef(meta[f"{prefix}file"], int(meta[f"{prefix}length"]), meta[f"{prefix}checksum"])
+
+
+# -- absorb ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all tasks of an absorption know: the columns, and the inclusions that hold before it."""
+
+    live: Bool  # [n_ids]
+    append_only: Bool  # [n_ids]
+    hold_offsets: I64  # [n_ids + 1]
+    hold_columns: U32
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle) -> Setting:
+        return cls(
+            bundle.array("live").astype(np.bool_),
+            bundle.array("append_only").astype(np.bool_),
+            bundle.array("hold_offsets"),
+            bundle.array("hold_columns"),
+        )
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            "live": self.live.astype(np.uint8),
+            "append_only": self.append_only.astype(np.uint8),
+            "hold_offsets": self.hold_offsets,
+            "hold_columns": self.hold_columns,
+        }
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the values of one range made of a delta."""
+
+    clusters: Clusters  # the change of the clusters
+    broken: I64  # [n_holding]: how many values break each inclusion
+    keys: U64  # [n_holding, WITNESSES]: the identities of the first of them
+    checks: U32
+    entries: Entries  # what the run of this delta holds: without what append-only tables had already
+    n_values: int  # looked up
+    n_reads: int  # keys read while looking them up
+    n_found: int  # entries read
+
+
+def absorb_entries(root: Path, delta: Entries, live_runs: Sequence[RunRef], setting: Setting) -> Outcome:
+    """Merge or extract the values of a consolidated delta: look each of them up once.
+
+    Cost: follows the delta. Of the runs only what stands around its values is read.
+    """
+    starts = runs.value_starts(delta)
+    keys, checks = delta.keys[starts[:-1]], delta.checks[starts[:-1]]
+    value, column, count, n_reads = looked_up(root, keys, checks, live_runs, setting.live)
+    old_starts = np.searchsorted(value, np.arange(len(keys) + 1)).astype(np.int64)
+    found = clusters.absorb(
+        starts,
+        delta.columns,
+        delta.counts,
+        old_starts,
+        column,
+        count,
+        setting.append_only,
+        setting.hold_offsets,
+        setting.hold_columns,
+    )
+    if found.negative >= 0:
+        raise DamagedFileError(
+            f"the value runs of the workspace {str(root)!r} do not agree with its tables: a value of column "
+            f"{int(delta.columns[found.negative])} would occur less than never. Nothing was applied. "
+            "Restore the workspace from a backup, or track its tables anew."
+        )
+    chosen = np.maximum(found.witnesses, 0)
+    empty = not len(keys)
+    written = found.fresh | ~setting.append_only[delta.columns]
+    if not written.all():
+        delta = Entries(*(a[written] for a in delta.arrays()))
+    return Outcome(
+        clusters.tally(found.events),
+        found.broken,
+        np.zeros(chosen.shape, np.uint64) if empty else keys[chosen],
+        np.zeros(chosen.shape, np.uint32) if empty else checks[chosen],
+        delta,
+        len(keys),
+        n_reads,
+        len(value),
+    )
+
+
+def looked_up(
+    root: Path, keys: U64, checks: U32, live_runs: Sequence[RunRef], live: Bool
+) -> tuple[I64, U32, I64, int]:
+    """(value, column, count, reads): what all runs say of some values, by value and column."""
+    values, columns, counts, n_reads = [], [], [], 0
+    for run in live_runs:
+        bounds = [key_range(run.bits, i)[0] for i in range(len(run.parts))]
+        firsts = np.append(np.searchsorted(keys, np.array(bounds, np.uint64)), len(keys))
+        for i, ref in enumerate(run.parts):
+            low, high = int(firsts[i]), int(firsts[i + 1])
+            if ref is None or low == high:
+                continue
+            part = open_part(root, ref)
+            start, end, reads = part.find(keys[low:high], checks[low:high])
+            n_reads += reads
+            lengths = end - start
+            total = int(lengths.sum())
+            if not total:
+                continue
+            at = np.arange(total) + np.repeat(start - (np.cumsum(lengths) - lengths), lengths)
+            values.append(low + np.repeat(np.arange(high - low), lengths))
+            columns.append(part.columns(at))
+            counts.append(part.counts(at))
+    if not values:
+        return np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.int64), n_reads
+    value, column, count = (np.concatenate(a) for a in (values, columns, counts))
+    alive = live[column]
+    value, column, count = value[alive], column[alive], count[alive]
+    place = (value.astype(np.uint64) << np.uint64(32)) | column
+    order = np.argsort(place, kind="stable")
+    place, count = place[order], count[order]
+    first = np.flatnonzero(np.append(True, place[1:] != place[:-1])) if len(place) else np.empty(0, np.int64)
+    total_counts = np.add.reduceat(count, first) if len(first) else count
+    place = place[first]
+    there = total_counts != 0
+    place = place[there]
+    return (
+        (place >> np.uint64(32)).astype(np.int64),
+        (place & np.uint64(0xFFFFFFFF)).astype(np.uint32),
+        total_counts[there],
+        n_reads,
+    )
+
+
+def counted_once(entries: Entries, append_only: Bool) -> Entries:
+    """Entries of tables without frequencies count once, however many segments or runs bring the value."""
+    marked = append_only[entries.columns]
+    return replace(entries, counts=np.where(marked, 1, entries.counts)) if marked.any() else entries
+
+
+def divided(entries: Entries, append_only: Bool) -> tuple[Entries, Entries]:
+    """(counted, append-only): entries of tables with frequencies, and of those without."""
+    marked = append_only[entries.columns]
+    if not marked.any():
+        return entries, runs.no_entries()
+    if marked.all():
+        return runs.no_entries(), entries
+    return (
+        Entries(*(a[~marked] for a in entries.arrays())),
+        Entries(*(a[marked] for a in entries.arrays())),
+    )
+
+
+def absorb_part(payload: Payload) -> bytes:
+    """One range of values of a delta that lies in staged files."""
+    root = Path(payload["root"])
+    setting = _setting(root, payload)
+    first, last = key_range(payload["bits"], payload["part"])
+    parts = []
+    for fields in payload["entries"]:
+        whole = RunRef(0, 0, (FileRef.from_dict(fields),), append_only=False)
+        parts.append(entries_in_range(root, whole, first, last))
+    delta = runs.merge([p for p in parts if len(p)])
+    delta = counted_once(delta, setting.append_only)
+    outcome = absorb_entries(root, delta, [RunRef.from_dict(r) for r in payload["runs"]], setting)
+    meta = {"n_values": outcome.n_values, "n_reads": outcome.n_reads, "n_found": outcome.n_found}
+    told = {k: str(v) for k, v in meta.items()}
+    for prefix, entries in zip(
+        ("counted.", "appended."), divided(outcome.entries, setting.append_only), strict=True
+    ):
+        ref = write_part(root, payload["folder"], entries, payload["bits"], payload["part"])
+        told |= {f"{prefix}file": "" if ref is None else ref.name, f"{prefix}n": str(len(entries))}
+        told |= {prefix + k: v for k, v in _named(ref).items()}
+    hit = np.flatnonzero(outcome.broken)
+    return pack(
+        {
+            **outcome.clusters._asdict(),
+            "hit": hit,
+            "broken": outcome.broken[hit],
+            "keys": outcome.keys[hit],
+            "checks": outcome.checks[hit],
+        },
+        told,
+    )
+
+
+def unpacked_outcome(result: Bundle, n_holding: int) -> Outcome:
+    """The outcome that `absorb_part` has packed; its entries stay in the files it has written."""
+    broken = np.zeros(n_holding, np.int64)
+    keys = np.zeros((n_holding, WITNESSES), np.uint64)
+    checks = np.zeros((n_holding, WITNESSES), np.uint32)
+    hit = result.array("hit")
+    broken[hit] = result.array("broken")
+    keys[hit] = result.array("keys").reshape(-1, WITNESSES)
+    checks[hit] = result.array("checks").reshape(-1, WITNESSES)
+    told = {name: int(result.meta[name]) for name in ("n_values", "n_reads", "n_found")}
+    change = Clusters(*(result.array(name) for name in Clusters._fields))
+    return Outcome(change, broken, keys, checks, runs.no_entries(), **told)
+
+
+def _setting(root: Path, payload: Payload) -> Setting:
+    return _opened_setting(root, FileRef.from_dict(payload["setting"]))
+
+
+@lru_cache(maxsize=4)
+def _opened_setting(root: Path, ref: FileRef) -> Setting:
+    return Setting.from_bundle(staged({"root": str(root), "setting": ref.to_dict()}, "setting"))
+
+
+# -- merge -------------------------------------------------------------------------------------
+
+
+def merged_range(
+    root: Path, live_runs: Sequence[RunRef], live: Bool, append_only: Bool, first: int, last: int
+) -> Entries:
+    """One range of values of several runs as one; the entries of dropped columns are gone."""
+    entries = runs.merge([e for r in live_runs if len(e := entries_in_range(root, r, first, last))])
+    if len(entries):
+        alive = live[entries.columns]
+        if not alive.all():
+            entries = Entries(*(a[alive] for a in entries.arrays()))
+    return counted_once(entries, append_only)
+
+
+def merge_part(payload: Payload) -> bytes:
+    root = Path(payload["root"])
+    setting = _setting(root, payload)
+    first, last = key_range(payload["bits"], payload["part"])
+    live_runs = [RunRef.from_dict(r) for r in payload["runs"]]
+    entries = merged_range(root, live_runs, setting.live, setting.append_only, first, last)
+    ref = write_part(root, payload["folder"], entries, payload["bits"], payload["part"])
+    return pack({}, {"file": "" if ref is None else ref.name, "n": str(len(entries)), **_named(ref)})

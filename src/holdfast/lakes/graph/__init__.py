@@ -1,0 +1,1 @@
+"""The join graph of a lake: components, places, edges."""

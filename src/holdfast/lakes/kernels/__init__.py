@@ -1,0 +1,1 @@
+"""Signatures, inverted indexes, value sets; components and places of graphs."""

@@ -1,0 +1,273 @@
+"""A lake in a workspace: link very many tables, keep the inclusions among them, read them.
+
+A lake lies beside the tables that are tracked. It is one more state in the ledger, and what holds for tables
+holds for it: files are written first and named by one commit, so a step is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.core.store.ledger_rows import LAKE, CommitRow
+from holdfast.core.store.places import local_path
+from holdfast.errors import NOTHING_APPLIED, ConflictError, SourceError, UsageError, WorkspaceError, shorten
+from holdfast.lakes.answers import LakeChange
+from holdfast.lakes.state import FILTERS, NORMALISATIONS, LakeOptions, LakeState
+from holdfast.pinning import Pinner
+
+if TYPE_CHECKING:
+    from holdfast.lakes.linker import LakeStep, LakeWork
+    from holdfast.lakes.reader.lake_reader import LakeReader
+
+PROPOSERS = ("auto", "signatures", "index")
+STRATEGIES = ("dep2refs", "ref2deps")
+# Of a signature: a block of 4,096 columns is 32 MB then.
+MOST_BITS = 1 << 16
+# What the log says of a step.
+TOLD = ("n_tables", "n_columns", "n_inds", "n_components", "added", "replaced", "dropped", "n_bad")
+
+
+class Linker(Pinner):
+    """The part of a workspace that keeps a lake."""
+
+    def link(
+        self,
+        *sources: str | Path,
+        add: bool = False,
+        replace: bool = False,
+        anew: bool = False,
+        filters: Sequence[str] | None = None,
+        tau: float | None = None,
+        null_values: Sequence[str] | None = None,
+        normalise: Sequence[str] | None = None,
+        m: int | None = None,
+        k: int | None = None,
+        p: int | None = None,
+        max_error: float | None = None,
+        min_values: int | None = None,
+        proposer: str = "auto",
+        strategy: str = "dep2refs",
+        **reading: Any,
+    ) -> LakeChange:
+        """Link the tables of folders, archives and files: find all inclusions among their columns.
+
+        `add` takes further tables in, `replace` also replaces those of the same name, `anew` forgets the lake
+        that is there. What decides which inclusions are listed (`filters` to `min_values`) is fixed by the
+        first link. `proposer` and `strategy` change the time, never the result. `reading` says how files
+        are read: header, delimiter, encoding, json_name, json_headers, json_rows, json_columns, json_text,
+        follow_symlinks, max_file_bytes.
+
+        Cost: linear in what is read, and then in the inclusions; of `add`, in what is added and in the
+        inclusions that concern it.
+        """
+        from holdfast.lakes.files import LakeReadOptions
+        from holdfast.lakes.linker import Matching
+
+        if not sources or not all(map(str, sources)):
+            raise UsageError("no source is named: give folders, archives or files of tables.")
+        if add + replace + anew > 1:
+            raise UsageError("give one of add, replace and anew, not several.")
+        if proposer not in PROPOSERS:
+            raise UsageError(f"unknown proposer {shorten(proposer)}. Expected {', '.join(PROPOSERS)}.")
+        if strategy not in STRATEGIES:
+            raise UsageError(f"unknown strategy {shorten(strategy)}. Expected {' or '.join(STRATEGIES)}.")
+        given = {
+            "filters": filters,
+            "tau": tau,
+            "null_values": null_values,
+            "normalise": normalise,
+            "m": m,
+            "k": k,
+            "p": p,
+            "max_error": max_error,
+            "min_values": min_values,
+        }
+        base, before = self._lake_before(given, more=add or replace, anew=anew)
+        try:
+            read = LakeReadOptions(**reading)
+        except TypeError as error:
+            raise UsageError(f"how are the files to be read? {error}.") from None
+        matching = Matching(None if proposer == "auto" else proposer, strategy)  # type: ignore[arg-type]
+        names = [local_path(s, "source", SourceError) for s in sources]
+        action = "replace" if replace else "add" if add else "link"
+
+        def step(work: LakeWork) -> LakeStep:
+            return work.link(before, names, read, matching, "replace" if replace else "add")
+
+        return self._lake_step(base, before, action, step)
+
+    def unlink(self, *tables: str) -> LakeChange:
+        """Take tables out of the lake, by name, with all inclusions that concern them.
+
+        A name is the table's own, or the end of one that only one table has.
+        """
+        if not tables:
+            raise UsageError("no table is named: say which ones to drop.")
+        base, lake = self.ledger.version, self.lake()
+        if lake is None:
+            raise _no_lake(self.root)
+        numbers = set()
+        for name in tables:
+            found = lake.resolve(name)
+            if not isinstance(found, int):
+                raise UsageError(f"{shorten(name)} is a column: only whole tables are dropped.")
+            numbers.add(found)
+        return self._lake_step(base, lake.state, "drop", lambda work: work.drop(lake.state, sorted(numbers)))
+
+    def lake(self) -> LakeReader | None:
+        """The lake, to read; None if there is none. Needs neither Spark nor kernels."""
+        from holdfast.lakes.reader.lake_reader import LakeReader
+
+        version = self.ledger.version
+        state = self._lake_state(version)
+        return None if state is None else LakeReader(self.root, state, version)
+
+    # -- inside -------------------------------------------------------------------------------
+
+    def _lake_state(self, at: int | None = None) -> LakeState | None:
+        version = self.ledger.heads(at).get(LAKE)
+        if version is None:
+            return None
+        state = self.ledger.commit_row(version, LAKE).state
+        assert state is not None
+        return LakeState.from_dict(state)
+
+    def _lake_before(self, given: Mapping[str, Any], *, more: bool, anew: bool) -> tuple[int, LakeState]:
+        """(version, state) that a link starts from; its options are checked."""
+        base = self.ledger.version
+        state = self._lake_state(base)
+        if more:
+            if state is None:
+                raise _no_lake(self.root)
+            for name, value in given.items():
+                known = getattr(state.options, name)
+                if value is not None and _plain(name, value) != _plain(name, known):
+                    raise UsageError(
+                        f"the lake was linked with {name} = {known!r}, not {_shown(value)}: that is "
+                        "fixed by the first link. Leave it out, or link the lake anew (--anew)."
+                    )
+            return base, state
+        if state is not None and not anew:
+            raise UsageError(
+                f"the workspace {str(self.root)!r} has a lake of {state.n_tables:,} tables: add to it "
+                "(--add), replace some of its tables (--replace), or link it anew (--anew)."
+            )
+        return base, LakeState(checked_options(given))
+
+    def _lake_step(self, base: int, before: LakeState, action: str, step: Any) -> LakeChange:
+        """Do a step and commit it. If the lake has moved meanwhile, it is a conflict."""
+        with self._staging(base) as staging:
+            return self._lake_committed(staging, base, before, action, step)
+
+    def _lake_committed(
+        self, staging: str, base: int, before: LakeState, action: str, step: Any
+    ) -> LakeChange:
+        from holdfast.lakes.linker import LakeWork
+
+        started = time.perf_counter()
+        work = LakeWork(self.root, staging, self.engine, self._progress)
+        try:
+            done: LakeStep = step(work)
+        finally:
+            work.close()
+        state = done.state
+        graph = state.graph
+        change = LakeChange(
+            action=action,
+            version=base + 1,
+            n_tables=state.n_tables,
+            n_columns=state.n_columns,
+            n_inds=state.n_inds,
+            n_components=graph.n_components if graph else 0,
+            n_isolated=graph.n_isolated if graph else state.n_tables,
+            added=done.added,
+            replaced=done.replaced,
+            dropped=done.dropped,
+            known=done.known,
+            n_bad=done.n_bad,
+            bad=done.bad,
+            removed=state.removed,
+            phases=done.phases,
+            proposer=done.proposer,
+            filters=state.options.filters,
+        )
+        if done.state is before:  # all there was to add is there: no new version
+            return replace(change, version=base, elapsed_s=time.perf_counter() - started)
+        detail = {name: getattr(change, name) for name in TOLD}
+        try:
+            # Not "drop": with that action the ledger would forget the whole lake.
+            told = "link" if action == "link" else f"link --{action}"
+            version = self._append(base, [CommitRow(LAKE, told, state.to_dict(), detail)], [])
+        except ConflictError as error:
+            raise ConflictError(
+                f"the lake of the workspace {str(self.root)!r} was changed meanwhile. {NOTHING_APPLIED} "
+                "Run it again."
+            ) from error
+        self._tidy_when_due()
+        return replace(change, version=version, elapsed_s=time.perf_counter() - started)
+
+
+def checked_options(given: Mapping[str, Any]) -> LakeOptions:
+    """The options of a new lake, or a UsageError that names the wrong one.
+
+    >>> checked_options({"filters": ["coverage"], "tau": None}).filters
+    ('coverage',)
+    """
+    chosen = {name: value for name, value in given.items() if value is not None}
+    for name in ("filters", "normalise", "null_values"):
+        if name in chosen:
+            chosen[name] = _texts(name, chosen[name])
+    for name, known in (("filters", FILTERS), ("normalise", NORMALISATIONS)):
+        for value in chosen.get(name, ()):
+            if value not in known:
+                raise UsageError(f"unknown {name} {shorten(value)}. Expected {', '.join(known)}.")
+        if name in chosen:
+            chosen[name] = tuple(v for v in known if v in chosen[name])
+    for name, most in (("m", MOST_BITS), ("k", 64), ("p", 64), ("min_values", 2**31 - 1)):
+        value = chosen.get(name, 1)
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+            raise UsageError(f"{name} is {_shown(value)}; expected a whole number from 1 to {most:,}.")
+    for name, most_share in (("tau", "to 1"), ("max_error", "below 1")):
+        value = chosen.get(name, 0.0)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise UsageError(f"{name} is {_shown(value)}; expected a share from 0 {most_share}.")
+        if name == "max_error" and value == 1:
+            raise UsageError(f"max_error is 1; expected a share from 0 {most_share}.")
+    options = LakeOptions(**chosen)
+    if options.n_bits > MOST_BITS:
+        raise UsageError(
+            f"signatures of m * p = {options.n_bits:,} bits are too long; expected at most {MOST_BITS:,}."
+        )
+    return options
+
+
+def _texts(name: str, values: Any) -> tuple[str, ...]:
+    """A list of texts, each once."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise UsageError(f"{name} is {_shown(values)}; expected a list of texts.")
+    found = tuple(dict.fromkeys(map(str, values)))
+    for text in found:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"{name} has {text!r}, which is no Unicode text.") from None
+    return found
+
+
+def _plain(name: str, value: Any) -> Any:
+    lists = ("filters", "normalise", "null_values")
+    return sorted(_texts(name, value)) if name in lists else value
+
+
+def _shown(value: Any) -> str:
+    return str(value) if isinstance(value, int | float) else shorten(str(value))
+
+
+def _no_lake(root: Path) -> WorkspaceError:
+    return WorkspaceError(
+        f"the workspace {str(root)!r} has no lake: link one first, with 'holdfast link SOURCE'."
+    )

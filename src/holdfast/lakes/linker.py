@@ -1,0 +1,499 @@
+"""Inclusions among very many small tables: link them, and keep them right while tables come and go.
+
+A lake is worked out part by part. New tables make a new part, whose columns are matched with all columns in
+both directions; old columns are never matched with each other again. Dropped tables are only listed, and what
+concerns them is skipped. So the inclusions after any sequence of steps are those that the tables that are
+left would give from scratch (a state machine proves it). What the filters keep out is a sum over pairs of
+columns, so it is maintained by adding and subtracting the pairs that a step concerns.
+
+Everything that grows with the lake stays in files; the driver sees counts, file names and table names.
+A step is a constant number of Spark jobs: reading, putting together, matching, counting, and the graph's.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from holdfast.core.engine.engine import Engine, Progress
+from holdfast.core.store.files import FileRef, check_file, unique_name, write_file
+from holdfast.errors import NOTHING_APPLIED, SourceError, shorten, shorten_path
+from holdfast.lakes.answers import BAD_LISTED
+from holdfast.lakes.files import LakeReadOptions, plan_lake
+from holdfast.lakes.graph.drawing import draw
+from holdfast.lakes.index import Block, described, piece_folder, put_together
+from holdfast.lakes.kernels.signatures import BLOCK
+from holdfast.lakes.match import Found, count_dropped, gather_pairs, link_tables, match_columns
+from holdfast.lakes.propose import Proposer, Strategy
+from holdfast.lakes.read_task import name_digest, read_lake_unit
+from holdfast.lakes.sides import let_go
+from holdfast.lakes.state import (
+    FILTERS,
+    FOLDER,
+    TABLES_SCHEMA,
+    LakeOptions,
+    LakeState,
+    Part,
+    PartRef,
+    open_array,
+    read_parquet,
+    write_array,
+)
+
+I32 = NDArray[np.int32]
+
+REPEATED = "another table of this name was read before it: "
+# Bytes of the sources that one task reads, and values that one matching task looks up.
+UNIT_BYTES = 4 << 20
+ENTRIES_PER_TASK = 250_000
+# What the steps take on one core, in ns. Reading: 120 to 160 for a byte, a file counted as 1,000 more (2,108
+# CSV files of 9 MB: 1.8 s). Matching: 270 to 430 for a value (1.5 M: 0.63 s). Where integers are matched, one
+# of thirty pairs of columns is an inclusion, and every pair costs 2.8 (32,009 columns: 2.8 s). Links and
+# inclusions that are read again: 85 for a byte.
+NS_READ, NS_MATCH, NS_PAIR, NS_LINK = 130, 400, 3, 100
+# So many parts of about one size become one, and so many small files of inclusions.
+MERGE_AT = 4
+GATHER_AT = 64
+GATHERED_BELOW = 1 << 20
+# What proposing takes, in ns for each column: to order the rows of its signature, and for each block; to
+# intersect its postings. Its values are looked up in any case, to describe it (docs/decisions/0014).
+NS_SIGNATURE, NS_BLOCK, NS_POSTINGS = 700, 600, 600
+
+
+@dataclass(frozen=True, slots=True)
+class LakeStep:
+    """What a step leaves: the state to commit, and what there is to tell."""
+
+    state: LakeState
+    added: int = 0
+    replaced: int = 0
+    dropped: int = 0
+    known: int = 0  # tables that were left out, since the lake has tables of their names
+    n_bad: int = 0
+    bad: tuple[tuple[str, str], ...] = ()
+    phases: tuple[tuple[str, float], ...] = ()
+    proposer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """How columns are matched: by which proposer (None: whichever is cheaper), by which strategy."""
+
+    proposer: Proposer | None = None
+    strategy: Strategy = "dep2refs"
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What the reading tasks wrote, and what they left out."""
+
+    blocks: tuple[Block, ...]
+    tables: tuple[FileRef, ...]
+    columns: tuple[FileRef, ...]
+    n_known: int
+    n_bad: int
+    bad: tuple[tuple[str, str], ...]
+
+
+class LakeWork:
+    """One step on a lake: where it works, and how long each phase took."""
+
+    def __init__(
+        self, root: Path, staging: str, engine: Engine, progress: Callable[[str], Progress | None]
+    ) -> None:
+        self.root, self.staging, self.engine = root, staging, engine
+        self._progress = progress
+        self.phases: list[tuple[str, float]] = []
+
+    def close(self) -> None:
+        """Let go of what tasks in this process have open."""
+        let_go()
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[Progress | None]:
+        started = time.perf_counter()
+        yield self._progress(name)
+        self.phases.append((name, time.perf_counter() - started))
+
+    # -- steps ---------------------------------------------------------------------------------
+
+    def link(
+        self,
+        before: LakeState,
+        sources: Sequence[str],
+        reading: LakeReadOptions,
+        matching: Matching,
+        mode: Literal["add", "replace"],
+    ) -> LakeStep:
+        """Read the sources and take their tables in; those that the lake has are skipped, or replaced."""
+        with self._phase("reading tables") as progress:
+            names, numbers = self._live_names(before)
+            read = self._read(sources, reading, before.options, names if mode == "add" else None, progress)
+        if not read.blocks:
+            phases = tuple(self.phases)
+            return LakeStep(before, known=read.n_known, n_bad=read.n_bad, bad=read.bad, phases=phases)
+        with self._phase("indexing values") as progress:
+            new = read_parquet(self.root, read.tables, TABLES_SCHEMA, ["name", "source"])
+            again, first = _repeated(new["name"])
+            later, earlier = (new["source"].take(pa.array(rows[:BAD_LISTED])) for rows in (again, first))
+            pairs = zip(later.to_pylist(), earlier.to_pylist(), strict=True)
+            bad = [(source, REPEATED + before) for source, before in pairs]
+            skipped = (again + before.next_table).astype(np.int32)
+            replaced = np.empty(0, np.int32)
+            if mode == "replace":
+                replaced = numbers[np.asarray(pc.is_in(names, value_set=new["name"].combine_chunks()))]
+            part = self._new_part(before, read, progress)
+        removed = np.array([before.removed.get(name, 0) for name in FILTERS], np.int64)
+        if len(replaced) and before.options.filters:
+            with self._phase("counting what goes") as progress:
+                removed -= self._count_dropped(before, replaced, progress)
+        gone = np.union1d(self._dropped(before), np.union1d(skipped, replaced)).astype(np.int32)
+        dropped = write_array(self.root, FOLDER, "dropped", gone) if len(gone) else None
+        with self._phase("matching columns") as progress:
+            proposer, part, found = self._match(before, part, dropped, matching, progress)
+        removed += np.sum([f.removed[1:] for f in found], axis=0, dtype=np.int64)
+        state = replace(
+            before,
+            parts=(*before.parts, part),
+            inds=(*before.inds, *(f.inds for f in found if f.inds)),
+            links=(*before.links, *(f.links for f in found if f.links)),
+            dropped=dropped,
+            n_tables=before.n_tables + part.n_tables - len(skipped) - len(replaced),
+            n_columns=before.n_columns + self._n_columns(part, skipped) - self._columns_of(before, replaced),
+            n_inds=before.n_inds + sum(f.n_inds for f in found),
+            removed=_by_filter(removed, before.options),
+        )
+        return replace(
+            self._drawn(state, relink=bool(len(replaced))),
+            added=part.n_tables - len(skipped) - len(replaced),
+            replaced=len(replaced),
+            known=read.n_known,
+            n_bad=read.n_bad + len(skipped),
+            bad=(*read.bad, *bad)[:BAD_LISTED],
+            proposer=proposer,
+        )
+
+    def drop(self, before: LakeState, tables: Sequence[int]) -> LakeStep:
+        """Take tables out, by their numbers, ascending."""
+        gone = np.array(tables, np.int32)
+        removed = np.array([before.removed.get(name, 0) for name in FILTERS], np.int64)
+        if before.options.filters:
+            with self._phase("counting what goes") as progress:
+                removed -= self._count_dropped(before, gone, progress)
+        dropped = np.union1d(self._dropped(before), gone).astype(np.int32)
+        state = replace(
+            before,
+            dropped=write_array(self.root, FOLDER, "dropped", dropped),
+            n_tables=before.n_tables - len(gone),
+            n_columns=before.n_columns - self._columns_of(before, gone),
+            removed=_by_filter(removed, before.options),
+        )
+        return replace(self._drawn(state, relink=True), dropped=len(gone))
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def _read(
+        self,
+        sources: Sequence[str],
+        reading: LakeReadOptions,
+        options: LakeOptions,
+        taken: pa.Array | None,
+        progress: Progress | None,
+    ) -> _Read:
+        """Read all sources, but for tables whose names are `taken`."""
+        units = plan_lake(sources, reading, UNIT_BYTES)
+        digests = [name_digest(name) for name in (taken.to_pylist() if taken is not None else ())]
+        listed = unique_name(self.staging, "names", ".raw")
+        names = write_file(self.root, listed, digests) if digests else None
+        shared = {
+            "root": str(self.root),
+            "staging": self.staging,
+            "reading": reading.to_dict(),
+            "options": options.to_dict(),
+            "taken": names.to_dict() if names else None,
+        }
+        where = self.engine.choose_sooner(sum(u.n_bytes for u in units) * NS_READ / 1e9)
+        # In files: a unit may name 2,000 files, and Spark sends every payload to every worker.
+        payloads = [{**shared, "unit": self._staged(u.to_dict()).to_dict()} for u in units]
+        results = self.engine.run(read_lake_unit, payloads, where=where, progress=progress)
+        told = [json.loads(r) for r in results]
+        bad = [(source, reason) for t in told for source, reason in t["bad"]][:BAD_LISTED]
+        n_bad, n_known = (sum(t[name] for t in told) for name in ("n_bad", "n_known"))
+        whole = [block for t in told for block in t["blocks"]]
+        if not whole and not n_known:
+            raise _nothing_read(sources, bad, n_bad)
+        tables, columns = (tuple(FileRef.from_dict(t[n]) for t in whole) for n in ("tables", "columns"))
+        return _Read(tuple(map(Block.from_dict, whole)), tables, columns, n_known, n_bad, tuple(bad))
+
+    def _staged(self, document: dict[str, Any]) -> FileRef:
+        name = unique_name(self.staging, "unit", ".json")
+        return write_file(self.root, name, [json.dumps(document).encode()])
+
+    def _live_names(self, state: LakeState) -> tuple[pa.Array, I32]:
+        """(names, numbers) of the tables that a lake has."""
+        names = [Part(self.root, part).tables(["name"])["name"] for part in state.parts]
+        whole = pa.chunked_array([c for n in names for c in n.chunks], pa.string()).combine_chunks()
+        live = np.ones(state.next_table, np.bool_)
+        live[self._dropped(state)] = False
+        numbers = np.flatnonzero(live).astype(np.int32)
+        return whole.take(pa.array(numbers)), numbers
+
+    def _dropped(self, state: LakeState) -> I32:
+        return open_array(self.root, state.dropped) if state.dropped else np.empty(0, np.int32)
+
+    def _n_columns(self, part: PartRef, tables: I32) -> int:
+        """Columns of a part without those of some tables."""
+        there = np.isin(Part(self.root, part).array("table_of") + part.first_table, tables)
+        return part.n_columns - int(np.count_nonzero(there))
+
+    def _columns_of(self, state: LakeState, tables: I32) -> int:
+        return sum(part.n_columns - self._n_columns(part, tables) for part in state.parts)
+
+    # -- parts ---------------------------------------------------------------------------------
+
+    def _new_part(self, before: LakeState, read: _Read, progress: Progress | None) -> PartRef:
+        n_columns = sum(b.n_columns for b in read.blocks)
+        if before.next_column + n_columns >= 2**31:
+            raise SourceError(f"a lake has at most 2,147,483,647 columns. {NOTHING_APPLIED}")
+        return put_together(
+            self.engine,
+            self.root,
+            self.staging,
+            read.blocks,
+            before.next_table,
+            before.next_column,
+            before.options,
+            (read.tables, read.columns),
+            progress,
+        )
+
+    def _described(self, part: PartRef, found: Sequence[Found], progress: Progress | None) -> PartRef:
+        pieces = [f.described for f in found if f.described]
+        return described(self.engine, self.root, part, pieces, progress)
+
+    def _merged(self, state: LakeState) -> LakeState:
+        """With parts of about one size put together, so that there are few of them, however many steps."""
+        parts = list(state.parts)
+        total, n = 0, 0
+        for part in reversed(parts):
+            if n and part.n_entries > MERGE_AT * total:
+                break
+            total, n = total + part.n_entries, n + 1
+        if n < MERGE_AT:
+            return state
+        with self._phase("merging parts") as progress:
+            old = parts[-n:]
+            for ref in (ref for part in old for ref in part.arrays.values()):
+                # What is wrong with them would be right in the new part.
+                check_file(self.root, ref, deep=True, fresh=True)
+            files = tuple(f for p in old for f in p.tables), tuple(f for p in old for f in p.columns)
+            one = put_together(
+                self.engine,
+                self.root,
+                self.staging,
+                [Block.of_part(self.root, p) for p in old],
+                old[0].first_table,
+                old[0].first_column,
+                state.options,
+                files,
+                progress,
+            )
+        return replace(state, parts=(*parts[:-n], one))
+
+    def _gathered(self, state: LakeState) -> LakeState:
+        """With small files of inclusions and of links put together once they are many."""
+        shared = {**self._shared(state), "parts": [p.for_tasks() for p in state.parts]}
+        wanted = []
+        for what, files in (("inds", state.inds), ("links", state.links)):
+            small = [f for f in files if f.length < GATHERED_BELOW]
+            if len(small) > GATHER_AT:
+                wanted.append({**shared, "what": what, "files": [f.to_dict() for f in small]})
+        if not wanted:
+            return state
+        with self._phase("gathering files") as progress:
+            n_bytes = sum(f["length"] for payload in wanted for f in payload["files"])
+            where = self.engine.choose_sooner(n_bytes * NS_LINK / 1e9)
+            results = self.engine.run(gather_pairs, wanted, where=where, progress=progress)
+        for payload, result in zip(wanted, results, strict=True):
+            what = payload["what"]
+            rest = tuple(f for f in getattr(state, what) if f.length >= GATHERED_BELOW)
+            gathered: dict[str, Any] = {what: (*rest, FileRef.from_dict(json.loads(result)))}
+            state = replace(state, **gathered)
+        return state
+
+    def _shared(self, state: LakeState) -> dict[str, Any]:
+        """What the payloads of all tasks say of a lake."""
+        return {
+            "root": str(self.root),
+            "options": state.options.to_dict(),
+            "dropped": state.dropped.to_dict() if state.dropped else None,
+            "n_tables": state.next_table,
+        }
+
+    # -- matching ------------------------------------------------------------------------------
+
+    def _match(
+        self,
+        before: LakeState,
+        part: PartRef,
+        dropped: FileRef | None,
+        matching: Matching,
+        progress: Progress | None,
+    ) -> tuple[str, PartRef, list[Found]]:
+        """Match the columns of a new part with all, in both directions: by what, the part described, what."""
+        options = before.options
+        n_active = sum(p.n_active for p in (*before.parts, part))
+        proposer = matching.proposer or chosen_proposer(part, n_active, options)
+        old, new = [p.for_tasks() for p in before.parts], part.for_tasks()
+        shared: dict[str, Any] = {
+            "root": str(self.root),
+            "options": options.to_dict(),
+            "dropped": dropped.to_dict() if dropped else None,
+            "n_tables": part.first_table + part.n_tables,
+            "proposer": proposer,
+            "strategy": "dep2refs",
+            "touching": False,
+        }
+        # New columns in old and new ones; given ref2deps, new ones are asked what they contain of new ones.
+        inverse = proposer == "signatures" and matching.strategy == "ref2deps" and not options.max_error
+        ranges = self._ranges(part)
+        first = {**shared, "probe": new, "against": [*old, new], "folder": piece_folder(ranges, self.staging)}
+        found: list[Found] = []
+        if inverse:
+            alone = [{**first, "do": ["describe", "count"], **r} for r in ranges]
+            found = self._run(alone, part.n_entries * NS_MATCH / 1e9, progress)
+            part = self._described(part, found, progress)
+            new = part.for_tasks()
+            first |= {"do": ["match"], "probe": new, "against": old}
+            payloads = [{**first, **r} for r in ranges] if old else []
+            among = {**shared, "probe": new, "against": [new], "do": ["match"], "strategy": "ref2deps"}
+            payloads += [{**among, **r} for r in ranges]
+        else:
+            payloads = [{**first, "do": ["describe", "count", "match"], **r} for r in ranges]
+        # Old columns in new ones: by what the new ones contain, or by the pivots of the old ones.
+        contained = proposer == "signatures" and not options.max_error
+        for ref, fields in zip(before.parts, old, strict=True):
+            both = {**shared, "probe": fields, "against": [new], "touching": True}
+            if contained:
+                payloads += [{**both, "do": ["count"], **r} for r in self._ranges(ref)]
+                asked = {**shared, "probe": new, "against": [fields], "strategy": "ref2deps", "do": ["match"]}
+                payloads += [{**asked, **r} for r in ranges]
+            else:
+                payloads += [{**both, "do": ["count", "match"], **r} for r in self._ranges(ref)]
+        seconds = part.n_entries * (1 + len(old)) * NS_MATCH / 1e9
+        if "integer" not in options.filters:
+            seconds += part.n_active * n_active * NS_PAIR / 1e9
+        found += self._run(payloads, seconds, progress)
+        return proposer, part if inverse else self._described(part, found, progress), found
+
+    def _run(self, payloads: list[dict[str, Any]], seconds: float, progress: Progress | None) -> list[Found]:
+        where = self.engine.choose_sooner(seconds, parallel=True)
+        results = self.engine.run(match_columns, payloads, where=where, progress=progress, parallel=True)
+        return [Found.from_dict(json.loads(r)) for r in results]
+
+    def _ranges(self, part: PartRef) -> list[dict[str, int]]:
+        """Ranges of columns with about equally many values."""
+        n_tasks = max(1, min(part.n_columns, -(-part.n_entries // ENTRIES_PER_TASK)))
+        offsets = open_array(self.root, part.arrays["offsets"])
+        wanted = (np.arange(1, n_tasks) * part.n_entries) // n_tasks
+        cuts = np.unique([0, *np.searchsorted(offsets, wanted).tolist(), part.n_columns]).tolist()
+        return [{"low": a, "high": b} for a, b in itertools.pairwise(cuts)]
+
+    def _count_dropped(self, state: LakeState, gone: I32, progress: Progress | None) -> NDArray[np.int64]:
+        """What the filters keep out that concerns these tables."""
+        against = [p.for_tasks() for p in state.parts]
+        shared = {**self._shared(state), "gone": gone.tolist(), "against": against}
+        payloads = [{**shared, "probe": p.for_tasks(), **r} for p in state.parts for r in self._ranges(p)]
+        n_entries = sum(p.n_entries for p in state.parts)
+        where = self.engine.choose_sooner(n_entries * NS_MATCH / 1e9, parallel=True)
+        results = self.engine.run(count_dropped, payloads, where=where, progress=progress, parallel=True)
+        counts: NDArray[np.int64] = np.sum([json.loads(r)[1:] for r in results], axis=0, dtype=np.int64)
+        return counts
+
+    # -- the graph -----------------------------------------------------------------------------
+
+    def _drawn(self, state: LakeState, *, relink: bool) -> LakeStep:
+        """The step with its graph drawn. `relink`: tables went, so the links are worked out anew."""
+        if relink:
+            with self._phase("linking tables") as progress:
+                state = self._relinked(state, progress)
+        state = self._gathered(self._merged(state))
+        with self._phase("drawing the graph") as progress:
+            dead = np.zeros(state.next_table, np.bool_)
+            dead[self._dropped(state)] = True
+            graph = draw(
+                self.engine,
+                self.root,
+                FOLDER,
+                self.staging,
+                state.links,
+                state.next_table,
+                dead,
+                progress,
+            )
+        return LakeStep(replace(state, graph=graph), phases=tuple(self.phases))
+
+    def _relinked(self, state: LakeState, progress: Progress | None) -> LakeState:
+        shared = {**self._shared(state), "parts": [p.for_tasks() for p in state.parts]}
+        payloads = [{**shared, "inds": f.to_dict()} for f in state.inds]
+        n_bytes = sum(f.length for f in state.inds)
+        where = self.engine.choose_sooner(n_bytes * NS_LINK / 1e9, parallel=True)
+        results = self.engine.run(link_tables, payloads, where=where, progress=progress, parallel=True)
+        found = [Found.from_dict(json.loads(r)) for r in results]
+        links = tuple(f.links for f in found if f.links)
+        return replace(state, links=links, n_inds=sum(f.n_inds for f in found))
+
+
+def _repeated(names: pa.ChunkedArray) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The positions of names that an earlier one equals, and of the first one that each equals."""
+    codes = np.asarray(names.combine_chunks().dictionary_encode().indices)
+    first = np.unique(codes, return_index=True)[1][codes]
+    again = np.flatnonzero(first < np.arange(len(codes)))
+    return again, first[again]
+
+
+def _nothing_read(sources: Sequence[str], bad: Sequence[tuple[str, str]], n_bad: int) -> SourceError:
+    if not n_bad:
+        listed = ", ".join(shorten(s) for s in sources)
+        return SourceError(
+            f"there is no table in {listed}: expected CSV, TSV, Parquet or JSON lines of tables, in folders "
+            f"or archives. {NOTHING_APPLIED}"
+        )
+    source, reason = bad[0]
+    more = f" (the first of {n_bad:,} such files)" if n_bad > 1 else ""
+    return SourceError(
+        f"no table could be read: {shorten_path(source)} {reason}{more}. {NOTHING_APPLIED} Mend or leave out "
+        "such files."
+    )
+
+
+def chosen_proposer(part: PartRef, n_active: int, options: LakeOptions) -> Proposer:
+    """The cheaper proposer for the columns of a new part among so many matched ones.
+
+    Signatures pay for each column and block of 4,096 columns, the index for each column. Where integers are
+    matched, nearly every inclusion is of them, and what each costs decides: 100 ns by signatures, which are
+    validated one by one, 20 ns by the index. Partial inclusions need the index anyway. With the costs of the
+    machines measured so far the index wins at every size.
+    """
+    if "integer" not in options.filters or options.max_error:
+        return "index"
+    blocks = -(-n_active // BLOCK)
+    by_signatures = part.n_active * (NS_SIGNATURE + NS_BLOCK * blocks)
+    by_index = part.n_active * NS_POSTINGS
+    return "signatures" if by_signatures < by_index else "index"
+
+
+def _by_filter(counts: NDArray[np.int64], options: LakeOptions) -> dict[str, int]:
+    named = zip(FILTERS, counts.tolist(), strict=True)
+    return {name: count for name, count in named if name in options.filters}

@@ -1,0 +1,1 @@
+"""A lake, open for questions. Needs neither Spark nor kernels."""

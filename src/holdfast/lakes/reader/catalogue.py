@@ -1,0 +1,154 @@
+"""What all questions to a lake need: its names, the numbers of its columns, its texts. Needs no kernels.
+
+Everything is read when it is first asked for, and no more of it than that: flat arrays are memory maps, names
+are Arrow arrays (never Python lists of all of them), texts and rows are read by row group. Tables and columns
+are numbered through all parts in the order of their files, so a number is also the number of a row in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from holdfast.errors import UnknownColumnError, UnknownTableError
+from holdfast.lakes.answers import NULL_LIKE, FoundColumn, LakeSide, normalised
+from holdfast.lakes.reader.pages import RowGroups, arrow
+from holdfast.lakes.state import LakeState, Part, open_array
+
+I32 = NDArray[np.int32]
+U64 = NDArray[np.uint64]
+Bool = NDArray[np.bool_]
+
+
+class LakeCatalogue:
+    """The tables and columns of a lake at a version. Dropped tables keep their numbers; they are not live."""
+
+    def __init__(self, root: Path, state: LakeState, version: int) -> None:
+        self.root, self.state, self.version = root, state, version
+        self.parts = [Part(root, ref) for ref in state.parts]
+        self.table_rows = RowGroups(root, [f for part in state.parts for f in part.tables])
+        self.column_rows = RowGroups(root, [f for part in state.parts for f in part.columns])
+
+    # -- tables ------------------------------------------------------------------------------
+
+    @cached_property
+    def live(self) -> Bool:
+        """Which tables are not dropped, bool[next_table]."""
+        live = np.ones(self.state.next_table, np.bool_)
+        if self.state.dropped is not None:
+            live[open_array(self.root, self.state.dropped)] = False
+        return live
+
+    @cached_property
+    def table_names(self) -> pa.LargeStringArray:
+        return self.table_rows.texts("name")
+
+    def names_of(self, tables: NDArray[Any]) -> pa.LargeStringArray:
+        return self.table_names.take(arrow(tables))
+
+    def table_name(self, table: int) -> str:
+        return str(self.table_names[table].as_py())
+
+    def check_table(self, table: int) -> None:
+        """UnknownTableError unless it is the number of a live table."""
+        if not 0 <= table < self.state.next_table:
+            raise UnknownTableError(
+                f"the lake (version {self.version}) has no table number {table}: "
+                f"numbers go from 0 to {self.state.next_table - 1}."
+            )
+        if not self.live[table]:
+            raise UnknownTableError(
+                f"the table {self.table_name(table)!r} (number {table}) was dropped from the lake "
+                f"(version {self.version})."
+            )
+
+    def columns_of(self, table: int) -> range:
+        """The numbers of a table's columns."""
+        bounds = np.searchsorted(self.table_of, np.array([table, table + 1], np.int32))
+        return range(int(bounds[0]), int(bounds[1]))
+
+    # -- columns -----------------------------------------------------------------------------
+
+    @cached_property
+    def column_names(self) -> pa.LargeStringArray:
+        return self.column_rows.texts("name")
+
+    @cached_property
+    def table_of(self) -> I32:
+        """The table of each column, ascending, int32[next_column]."""
+        found = [part.array("table_of") + np.int32(part.ref.first_table) for part in self.parts]
+        return np.concatenate([np.empty(0, np.int32), *found])
+
+    @cached_property
+    def sizes(self) -> I32:
+        """How many values each column has."""
+        return np.concatenate([np.empty(0, np.int32), *(part.sizes for part in self.parts)])
+
+    @cached_property
+    def n_rows(self) -> I32:
+        return self._joined("n_rows", np.int32)
+
+    @cached_property
+    def flags(self) -> NDArray[np.uint8]:
+        return self._joined("flags", np.uint8)
+
+    @cached_property
+    def rarity(self) -> NDArray[np.float32]:
+        return self._joined("rarity", np.float32)
+
+    def _joined(self, name: str, dtype: Any) -> NDArray[Any]:
+        if len(self.parts) == 1:
+            return self.parts[0].array(name)
+        return np.concatenate([np.empty(0, dtype), *(part.array(name) for part in self.parts)])
+
+    def check_column(self, column: int) -> None:
+        """UnknownColumnError unless it is the number of a column of a live table."""
+        if not 0 <= column < self.state.next_column:
+            raise UnknownColumnError(
+                f"the lake (version {self.version}) has no column number {column}: "
+                f"numbers go from 0 to {self.state.next_column - 1}."
+            )
+        self.check_table(int(self.table_of[column]))
+
+    def values(self, column: int) -> tuple[U64, U64]:
+        """The value set of a column: (h1, h2), sorted."""
+        part = next(p for p in reversed(self.parts) if p.ref.first_column <= column)
+        offsets = part.array("offsets")
+        own = slice(*(int(x) for x in offsets[column - part.ref.first_column :][:2]))
+        return part.array("values")[own], part.array("checks")[own]
+
+    def texts(self, column: int) -> pa.StringArray:
+        """The texts of a column's values, in the order of `values`. Cost: the row group they lie in."""
+        found = self.column_rows.rows(np.array([column], np.int64), ("texts",))
+        return found.column("texts").combine_chunks().flatten()
+
+    def sides(self, columns: NDArray[Any]) -> list[LakeSide]:
+        """Columns with their names."""
+        tables = self.table_of[columns]
+        names = self.column_names.take(arrow(columns)).to_pylist()
+        return [
+            LakeSide(*side)
+            for side in zip(
+                columns.tolist(), tables.tolist(), self.names_of(tables).to_pylist(), names, strict=True
+            )
+        ]
+
+    def found_columns(self, columns: NDArray[Any]) -> tuple[FoundColumn, ...]:
+        return tuple(FoundColumn(s.id, s.column, s.table_id, s.table) for s in self.sides(columns))
+
+    # -- texts -------------------------------------------------------------------------------
+
+    @cached_property
+    def null_like(self) -> frozenset[str]:
+        options = self.state.options
+        return frozenset(normalised(text, options) for text in (*NULL_LIKE, *options.null_values))
+
+    def telling(self, texts: Sequence[str], n: int) -> tuple[str, ...]:
+        """The first `n` texts, those that say nothing (empty, "n/a" and the like) last."""
+        return tuple(sorted(texts[: 4 * n], key=self.null_like.__contains__)[:n])

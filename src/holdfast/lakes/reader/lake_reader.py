@@ -1,0 +1,244 @@
+"""A lake, open for questions: what it holds, what joins, where a value is. Neither Spark nor kernels.
+
+Opening reads nothing: every answer reads what it needs, and keeps the names and flat arrays for the next one.
+Methods take the numbers that the page links with, or, where a person asks, the names that `resolve` knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from holdfast.errors import UsageError, shorten
+from holdfast.lakes.answers import (
+    LakeClusters,
+    LakeColumn,
+    LakeComponents,
+    LakeGraph,
+    LakeInd,
+    LakeSummary,
+    LakeTable,
+    Matches,
+    SearchResult,
+)
+from holdfast.lakes.reader import joins as lake_joins
+from holdfast.lakes.reader import value_search as lake_search
+from holdfast.lakes.reader.catalogue import LakeCatalogue
+from holdfast.lakes.reader.graph_views import GraphViews
+from holdfast.lakes.reader.joins import SAMPLES, Direction
+from holdfast.lakes.reader.pages import ROWS_AT_ONCE, RowGroups, arrow, numbers
+from holdfast.lakes.state import INDS_SCHEMA, INTEGER_COLUMN, NULL_COLUMN, UNIQUE_COLUMN, LakeState
+
+INDS_OF_A_TABLE = 500
+_NODES_AT_ONCE = 100_000
+_INDS_AT_ONCE = 10_000
+
+Names = tuple[str, str]  # table, column
+
+
+class LakeReader:
+    """A lake at one version of the workspace. Several threads may ask at the same time."""
+
+    def __init__(self, root: Path, state: LakeState, version: int) -> None:
+        self.state, self.version = state, version
+        self.catalogue = LakeCatalogue(root, state, version)
+        self._graph = GraphViews(self.catalogue)
+        self._inds = RowGroups(root, state.inds, at_once=ROWS_AT_ONCE)
+
+    def summary(self) -> LakeSummary:
+        state, graph = self.state, self.state.graph
+        return LakeSummary(
+            self.version,
+            state.n_tables,
+            state.n_columns,
+            state.n_inds,
+            graph.n_components if graph else 0,
+            graph.n_isolated if graph else state.n_tables,
+            state.options.filters,
+            state.removed,
+        )
+
+    # -- the join graph ----------------------------------------------------------------------
+
+    def components(self, limit: int = 2_000) -> LakeComponents:
+        """The largest components of the join graph."""
+        return self._graph.components(limit)
+
+    def component(self, component: int, max_edges: int = 30_000) -> LakeGraph | LakeClusters:
+        """A component's tables and best links; if it is too large to draw, its clusters and theirs."""
+        return self._graph.component(component, max_edges)
+
+    def cluster(self, component: int, cluster: int, max_edges: int = 30_000) -> LakeGraph:
+        """The tables of a cluster of a large component, and their best links."""
+        return self._graph.cluster(component, cluster, max_edges)
+
+    def nodes(self) -> Iterator[pa.RecordBatch]:
+        """The live tables: number, name, source, n_rows, n_columns, component (-1: none)."""
+        fields = ("name", "source", "n_rows", "n_columns")
+        tables = np.flatnonzero(self.catalogue.live)
+        for start in range(0, len(tables), _NODES_AT_ONCE):
+            some = tables[start : start + _NODES_AT_ONCE]
+            rows = self.catalogue.table_rows.rows(some, fields)
+            rows = rows.add_column(0, "table", arrow(some.astype(np.int32)))
+            components = arrow(self._graph.component_of[some])
+            yield from rows.append_column("component", components).to_batches()
+
+    def edges(self) -> Iterator[pa.RecordBatch]:
+        """The links between tables: dep_table, ref_table (numbers), dependent, referenced (names), n_inds,
+        score."""
+        return self._graph.edges()
+
+    # -- tables and columns ------------------------------------------------------------------
+
+    def table(self, table: int, limit: int = INDS_OF_A_TABLE) -> LakeTable:
+        """A table: its columns, first rows, and its `limit` best inclusions."""
+        catalogue = self.catalogue
+        catalogue.check_table(table)
+        row = catalogue.table_rows.rows(np.array([table]), ("name", "source", "n_rows", "rows")).to_pylist()[
+            0
+        ]
+        own = catalogue.columns_of(table)
+        inds, n_inds = lake_joins.best(catalogue, lake_joins.pieces(catalogue, self._inds, own), limit)
+        return LakeTable(
+            table,
+            row["name"],
+            row["source"],
+            row["n_rows"],
+            int(self._graph.component_of[table]),
+            self._graph.cluster_of(table),
+            self._columns(own),
+            tuple(map(tuple, row["rows"] or ())),
+            tuple(lake_joins.told(catalogue, inds)),
+            n_inds,
+        )
+
+    def _columns(self, own: range) -> tuple[LakeColumn, ...]:
+        if not own:
+            return ()
+        fields = ("name", "n_values", "n_rows", "n_missing", "texts")
+        rows = self.catalogue.column_rows.rows(np.arange(own.start, own.stop), fields)
+        counts = (rows.column(name).to_pylist() for name in fields[:-1])
+        flags = self.catalogue.flags[own.start : own.stop].tolist()
+        texts = rows.column("texts")
+        return tuple(
+            LakeColumn(
+                own[i],
+                name,
+                n_values,
+                n_rows,
+                n_missing,
+                bool(flags[i] & UNIQUE_COLUMN),
+                bool(flags[i] & INTEGER_COLUMN),
+                bool(flags[i] & NULL_COLUMN),
+                self.catalogue.telling(texts[i].values[: 4 * SAMPLES].to_pylist(), SAMPLES),
+            )
+            for i, (name, n_values, n_rows, n_missing) in enumerate(zip(*counts, strict=True))
+        )
+
+    def ind(self, dependent: int, referenced: int, limit: int = 100) -> Matches:
+        """Two columns side by side: the values that both have, and those that only one has."""
+        for column in (dependent, referenced):
+            self.catalogue.check_column(column)
+        return lake_joins.side_by_side(self.catalogue, dependent, referenced, limit)
+
+    # -- questions of people -----------------------------------------------------------------
+
+    def search(self, text: str, what: str = "all", limit: int = 50) -> SearchResult:
+        """Names that contain a text, and the columns that have it as a value."""
+        return lake_search.search(self.catalogue, text, what, limit)
+
+    def resolve(self, text: str) -> int | tuple[int, int]:
+        """The table that a text names, or the table and the position of a column (TABLE.COLUMN)."""
+        return lake_search.resolve(self.catalogue, text)
+
+    def joins(
+        self,
+        text: str,
+        limit: int = 20,
+        min_score: float = 0.0,
+        direction: Direction = "both",
+        samples: int = SAMPLES,
+    ) -> list[LakeInd]:
+        """The inclusions of a table or column, those first that are likeliest to be meaningful joins.
+
+        `out`: it is the dependent side, its values occur elsewhere; `in`: others' values occur in it. Each
+        comes with a few shared values.
+        """
+        found, _ = self.ranked_joins(text, limit, min_score, direction, samples)
+        return found
+
+    def ranked_joins(
+        self,
+        text: str,
+        limit: int = 20,
+        min_score: float = 0.0,
+        direction: Direction = "both",
+        samples: int = SAMPLES,
+    ) -> tuple[list[LakeInd], int]:
+        """`joins`, and how many there are without the limit."""
+        if direction not in ("both", "out", "in"):
+            raise UsageError(f"{shorten(direction)} is no direction. Expected one of: both, out, in.")
+        if limit < 1:
+            raise UsageError(f"a limit of {limit} shows nothing. Expected 1 or more.")
+        own = self.columns(text)
+        pieces = lake_joins.pieces(self.catalogue, self._inds, own, direction)
+        inds, n = lake_joins.best(self.catalogue, pieces, limit, min_score)
+        return lake_joins.told(self.catalogue, inds, own, samples), n
+
+    def subject(self, text: str) -> tuple[int, str, str | None]:
+        """What a text names, in full: the number and name of a table, and the name of a column or None."""
+        found = self.resolve(text)
+        table = found if isinstance(found, int) else found[0]
+        name = self.catalogue.table_name(table)
+        if isinstance(found, int):
+            return table, name, None
+        column = self.catalogue.columns_of(table)[found[1]]
+        return table, name, str(self.catalogue.column_names[column].as_py())
+
+    def columns(self, text: str) -> range:
+        """The numbers of the columns that a text names: all of a table, or one."""
+        found = self.resolve(text)
+        if isinstance(found, int):
+            return self.catalogue.columns_of(found)
+        column = self.catalogue.columns_of(found[0])[found[1]]
+        return range(column, column + 1)
+
+    # -- all inclusions ----------------------------------------------------------------------
+
+    def inds(self, text: str | None = None) -> Iterator[pa.RecordBatch]:
+        """The inclusions of the lake, or of a table or column, by the numbers of their columns: dependent,
+        referenced, shared."""
+        own = None if text is None else self.columns(text)
+        for piece in lake_joins.pieces(self.catalogue, self._inds, own):
+            columns = [arrow(x) for x in (piece.dependent, piece.referenced, piece.shared)]
+            yield pa.record_batch(columns, schema=INDS_SCHEMA)
+
+    def named_inds(self, text: str | None = None) -> Iterator[pa.RecordBatch]:
+        """The same with names: dep_table, dep_column, ref_table, ref_column, shared."""
+        for batch in self.inds(text):
+            columns = []
+            for side in ("dependent", "referenced"):
+                own = batch.column(side)
+                tables = self.catalogue.table_of[numbers(own)]
+                columns += [self.catalogue.names_of(tables), self.catalogue.column_names.take(own)]
+            names = ["dep_table", "dep_column", "ref_table", "ref_column", "shared"]
+            yield pa.record_batch([*columns, batch.column("shared")], names=names)
+
+    def ind_names(self, text: str | None = None) -> Iterator[tuple[Names, Names, int]]:
+        """The same as Python texts: ((table, column), (table, column), shared)."""
+        for batch in self.named_inds(text):
+            for start in range(0, len(batch), _INDS_AT_ONCE):
+                columns = (x.to_pylist() for x in batch.slice(start, _INDS_AT_ONCE).columns)
+                for a, b, c, d, shared in zip(*columns, strict=True):
+                    yield (a, b), (c, d), shared
+
+    def each_ind(self, text: str | None = None) -> Iterator[LakeInd]:
+        """The same with all measures, in the order of the files."""
+        own = None if text is None else self.columns(text)
+        for piece in lake_joins.pieces(self.catalogue, self._inds, own):
+            for start in range(0, len(piece), _INDS_AT_ONCE):
+                some = piece.at(np.arange(start, min(start + _INDS_AT_ONCE, len(piece))))
+                yield from lake_joins.told(self.catalogue, some)

@@ -1,0 +1,126 @@
+"""A part of a lake as one side of the matching: its arrays, and which of its columns are wanted."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.store.files import FileRef
+from holdfast.lakes.kernels.value_index import bitmaps
+from holdfast.lakes.read_task import matched_columns
+from holdfast.lakes.state import UNIQUE_COLUMN, LakeOptions, Part, PartRef, open_array
+
+Payload = dict[str, Any]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+U64 = NDArray[np.uint64]
+Bool = NDArray[np.bool_]
+
+
+class Side:
+    """A part as one side of the matching: its columns, and which of them are alive and wanted."""
+
+    def __init__(self, root: Path, ref: PartRef, options: LakeOptions, dropped: FileRef | None) -> None:
+        self.part, self.ref, self.options = Part(root, ref), ref, options
+        self.dropped: I32 = open_array(root, dropped) if dropped is not None else np.empty(0, np.int32)
+
+    def same_part(self, other: Side) -> bool:
+        """Not `is`: two threads may both have opened it."""
+        return self.ref.first_table == other.ref.first_table
+
+    def array(self, name: str) -> NDArray[Any]:
+        return self.part.array(name)
+
+    @cached_property
+    def tables(self) -> I32:
+        """The table of each column, numbered through the lake."""
+        return self.array("table_of") + np.int32(self.ref.first_table)
+
+    @cached_property
+    def sizes(self) -> I32:
+        return self.part.sizes
+
+    @cached_property
+    def alive(self) -> Bool:
+        gone: Bool = np.isin(self.tables, self.dropped)
+        return ~gone
+
+    @cached_property
+    def dependents(self) -> Bool:
+        return self.alive & matched_columns(self.sizes, self.array("flags"), self.options)
+
+    @cached_property
+    def references(self) -> Bool:
+        if "non-unique" not in self.options.filters:
+            return self.dependents
+        found: Bool = self.dependents & ((self.array("flags") & UNIQUE_COLUMN) != 0)
+        return found
+
+    @cached_property
+    def uniqueness(self) -> NDArray[np.float32]:
+        rows = np.maximum(self.array("n_rows"), 1)
+        shares: NDArray[np.float32] = np.minimum(self.sizes / rows, 1).astype(np.float32)
+        return shares
+
+    @cached_property
+    def maps(self) -> U64:
+        """Bitmaps over the columns of the most frequent values."""
+        frequent = self.array("frequent")
+        lengths = frequent[:, 1].astype(np.int32)
+        return bitmaps(self.array("postings"), frequent[:, 0].copy(), lengths, self.ref.n_columns)
+
+    def slots(self, starts: I64, lengths: I32) -> I32:
+        """Which bitmap each posting has; -1 where it has none."""
+        frequent = self.array("frequent")[:, 0]
+        if not len(frequent):
+            return np.full(len(starts), -1, np.int32)
+        at = np.minimum(np.searchsorted(frequent, starts), len(frequent) - 1)
+        return np.where((frequent[at] == starts) & (lengths > 0), at, -1).astype(np.int32)
+
+    def values_of(self, columns: NDArray[Any]) -> tuple[I64, U64, U64]:
+        """(offsets, values, checks) of some columns, behind each other."""
+        offsets = self.array("offsets")
+        if len(columns) and columns[-1] - columns[0] == len(columns) - 1:
+            a, b = offsets[columns[0]], offsets[columns[-1] + 1]
+            ends = offsets[columns[0] : columns[-1] + 2] - a
+            return ends, self.array("values")[a:b], self.array("checks")[a:b]
+        sizes = self.sizes[columns].astype(np.int64)
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        at = np.arange(ends[-1]) + np.repeat(offsets[columns] - ends[:-1], sizes)
+        return ends, self.array("values")[at], self.array("checks")[at]
+
+
+def bit_words(marked: Bool) -> U64:
+    """Bits as words: bit i % 64 of word i // 64."""
+    packed = np.packbits(marked, bitorder="little")
+    words = np.zeros(-(-len(marked) // 64) * 8, np.uint8)
+    words[: len(packed)] = packed
+    return words.view(np.uint64)
+
+
+def opened(payload: Payload, part: Any) -> Side:
+    """A part that a payload names; opened once for all tasks of a process."""
+    return _opened(
+        payload["root"], json.dumps(part), json.dumps(payload["options"]), json.dumps(payload["dropped"])
+    )
+
+
+def let_go() -> None:
+    """Forget the parts that this process has open, with their maps and bitmaps."""
+    _opened.cache_clear()
+
+
+@lru_cache(maxsize=8)
+def _opened(root: str, part: str, options: str, dropped: str) -> Side:
+    gone = json.loads(dropped)
+    return Side(
+        Path(root),
+        PartRef.from_dict(json.loads(part)),
+        LakeOptions.from_dict(json.loads(options)),
+        FileRef.from_dict(gone) if gone else None,
+    )

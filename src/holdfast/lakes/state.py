@@ -1,0 +1,372 @@
+"""What a commit says of a lake: how it was read, its parts, and where their arrays lie.
+
+A lake is a set of very many small tables without schema. Each `link` adds one *part*: flat arrays over the
+part's columns (`.npy`, memory-mapped) and Parquet files that other tools can query. Tables and columns are
+numbered through all parts, in order, and a number is never used again; so the inclusions that are written
+once stay right when tables come and go. Dropped tables are listed, and what names them is skipped on reading.
+
+State as a whole is plain data, JSON in a ledger row of its own; reading it needs neither kernels nor Spark.
+"""
+
+from __future__ import annotations
+
+import threading
+import tokenize
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import DTypeLike, NDArray
+
+from holdfast.core.store.files import FileRef, check_file, new_file, unique_name
+from holdfast.errors import DamagedFileError
+
+FOLDER = "lake"
+_HEADERS = threading.Lock()
+_HEADER_BYTES = 1024  # what NumPy writes before the items takes 128
+_REPAIR = "Restore it from a backup, or link the lake anew."
+
+FILTERS = ("null", "integer", "non-unique", "coverage")
+NORMALISATIONS = ("unicode", "trim", "fold")
+# Bits of `flags`.
+NULL_COLUMN, INTEGER_COLUMN, UNIQUE_COLUMN = 1, 2, 4
+
+TABLES_SCHEMA = pa.schema(
+    [
+        ("name", pa.string()),
+        ("source", pa.string()),
+        ("n_rows", pa.int64()),
+        ("n_columns", pa.int32()),
+        ("rows", pa.list_(pa.list_(pa.string()))),
+    ]
+)
+COLUMNS_SCHEMA = pa.schema(
+    [
+        ("table", pa.int32()),
+        ("position", pa.int32()),
+        ("name", pa.string()),
+        ("n_rows", pa.int64()),
+        ("n_values", pa.int64()),
+        ("n_missing", pa.int64()),
+        ("n_null_like", pa.int64()),
+        ("texts", pa.list_(pa.string())),
+    ]
+)
+INDS_SCHEMA = pa.schema([("dependent", pa.int32()), ("referenced", pa.int32()), ("shared", pa.int32())])
+LINKS_SCHEMA = pa.schema(
+    [("dep_table", pa.int32()), ("ref_table", pa.int32()), ("n_inds", pa.int32()), ("score", pa.float32())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LakeOptions:
+    """What decides which inclusions a lake lists; fixed when it is linked.
+
+    >>> LakeOptions.from_dict(LakeOptions(filters=("null",)).to_dict()) == LakeOptions(filters=("null",))
+    True
+    """
+
+    filters: tuple[str, ...] = FILTERS
+    tau: float = 0.2  # least coverage of the referenced column
+    null_values: tuple[str, ...] = ()  # beside the usual ones
+    normalise: tuple[str, ...] = ()
+    m: int = 650  # bits of a signature in each pass
+    k: int = 6  # hash functions of each pass
+    p: int = 2  # passes
+    max_error: float = 0.0  # share of its values that a dependent column may lack in the referenced one
+    min_values: int = 5  # smaller columns must be contained whole
+
+    @property
+    def filter_bits(self) -> int:
+        """Bit i is set if filter i is on."""
+        return sum(1 << i for i, name in enumerate(FILTERS) if name in self.filters)
+
+    @property
+    def n_bits(self) -> int:
+        """The length of a signature."""
+        return self.m * self.p
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "filters": list(self.filters),
+            "tau": self.tau,
+            "null_values": list(self.null_values),
+            "normalise": list(self.normalise),
+            "m": self.m,
+            "k": self.k,
+            "p": self.p,
+            "max_error": self.max_error,
+            "min_values": self.min_values,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> LakeOptions:
+        lists = {name: tuple(fields[name]) for name in ("filters", "null_values", "normalise")}
+        return cls(**{**fields, **lists})
+
+
+@dataclass(frozen=True, slots=True)
+class PartRef:
+    """Tables and columns that were linked together, or merged later."""
+
+    first_table: int
+    n_tables: int
+    first_column: int
+    n_columns: int
+    n_entries: int  # values of all columns
+    n_active: int  # columns that are matched
+    arrays: dict[str, FileRef]
+    tables: tuple[FileRef, ...]
+    columns: tuple[FileRef, ...]
+
+    def files(self) -> list[FileRef]:
+        return [*self.arrays.values(), *self.tables, *self.columns]
+
+    def for_tasks(self) -> dict[str, Any]:
+        """What tasks that match are told: without the files of tables and columns, which may be many."""
+        return replace(self, tables=(), columns=()).to_dict()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "first_table": self.first_table,
+            "n_tables": self.n_tables,
+            "first_column": self.first_column,
+            "n_columns": self.n_columns,
+            "n_entries": self.n_entries,
+            "n_active": self.n_active,
+            "arrays": {name: f.to_dict() for name, f in self.arrays.items()},
+            "tables": _dicts(self.tables),
+            "columns": _dicts(self.columns),
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> PartRef:
+        return cls(
+            first_table=fields["first_table"],
+            n_tables=fields["n_tables"],
+            first_column=fields["first_column"],
+            n_columns=fields["n_columns"],
+            n_entries=fields["n_entries"],
+            n_active=fields["n_active"],
+            arrays={name: FileRef.from_dict(f) for name, f in fields["arrays"].items()},
+            tables=_refs(fields["tables"]),
+            columns=_refs(fields["columns"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GraphRef:
+    """The join graph of the whole lake: components, layout, edges."""
+
+    files: dict[str, tuple[FileRef, ...]]
+    n_components: int
+    n_isolated: int  # live tables without a link to another one
+    n_edges: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "files": {name: _dicts(refs) for name, refs in self.files.items()},
+            "n_components": self.n_components,
+            "n_isolated": self.n_isolated,
+            "n_edges": self.n_edges,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> GraphRef:
+        files = {name: _refs(refs) for name, refs in fields["files"].items()}
+        return cls(files, fields["n_components"], fields["n_isolated"], fields["n_edges"])
+
+
+@dataclass(frozen=True, slots=True)
+class LakeState:
+    """A lake at one version of the workspace."""
+
+    options: LakeOptions
+    parts: tuple[PartRef, ...] = ()
+    inds: tuple[FileRef, ...] = ()  # all that were ever written; those of dropped tables are skipped
+    links: tuple[FileRef, ...] = ()  # the same by pairs of tables
+    dropped: FileRef | None = None  # int32, ascending: the numbers of dropped tables
+    n_tables: int = 0  # live ones
+    n_columns: int = 0
+    n_inds: int = 0
+    removed: dict[str, int] = field(default_factory=dict)  # filter -> inclusions that it keeps out
+    graph: GraphRef | None = None
+
+    @property
+    def next_table(self) -> int:
+        return self.parts[-1].first_table + self.parts[-1].n_tables if self.parts else 0
+
+    @property
+    def next_column(self) -> int:
+        return self.parts[-1].first_column + self.parts[-1].n_columns if self.parts else 0
+
+    def files(self) -> list[FileRef]:
+        own = [*self.inds, *self.links, *([self.dropped] if self.dropped else [])]
+        graph = [f for refs in self.graph.files.values() for f in refs] if self.graph else []
+        return [*own, *graph, *(f for part in self.parts for f in part.files())]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "options": self.options.to_dict(),
+            "parts": [part.to_dict() for part in self.parts],
+            "inds": _dicts(self.inds),
+            "links": _dicts(self.links),
+            "dropped": self.dropped.to_dict() if self.dropped else None,
+            "n_tables": self.n_tables,
+            "n_columns": self.n_columns,
+            "n_inds": self.n_inds,
+            "removed": self.removed,
+            "graph": self.graph.to_dict() if self.graph else None,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> LakeState:
+        return cls(
+            options=LakeOptions.from_dict(fields["options"]),
+            parts=tuple(map(PartRef.from_dict, fields["parts"])),
+            inds=_refs(fields["inds"]),
+            links=_refs(fields["links"]),
+            dropped=FileRef.from_dict(fields["dropped"]) if fields["dropped"] else None,
+            n_tables=fields["n_tables"],
+            n_columns=fields["n_columns"],
+            n_inds=fields["n_inds"],
+            removed=dict(fields["removed"]),
+            graph=GraphRef.from_dict(fields["graph"]) if fields["graph"] else None,
+        )
+
+
+class Part:
+    """A part, open: its arrays are memory maps, read when they are asked for."""
+
+    def __init__(self, root: Path, ref: PartRef) -> None:
+        self.root, self.ref = root, ref
+        self._open: dict[str, NDArray[Any]] = {}
+
+    def array(self, name: str) -> NDArray[Any]:
+        found = self._open.get(name)
+        if found is None:
+            found = self._open[name] = open_array(self.root, self.ref.arrays[name])
+        return found
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int32]:
+        """How many values each column has, int32[n]."""
+        return np.diff(self.array("offsets")).astype(np.int32)
+
+    def tables(self, columns: Sequence[str] | None = None) -> pa.Table:
+        return read_parquet(self.root, self.ref.tables, TABLES_SCHEMA, columns)
+
+    def columns(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """What is known of the columns. A file numbers its tables from 0: here they are those of the part."""
+        found = read_parquet(self.root, self.ref.columns, COLUMNS_SCHEMA, columns)
+        if "table" not in found.column_names:
+            return found
+        numbers = pa.array(self.array("table_of"), pa.int32())
+        return found.set_column(found.column_names.index("table"), "table", numbers)
+
+
+# -- arrays ------------------------------------------------------------------------------------
+
+
+def write_array(root: Path, folder: str, stem: str, array: NDArray[Any]) -> FileRef:
+    """A whole array as a new file."""
+    return join_arrays(root, folder, stem, array.shape, array.dtype, [array])
+
+
+def join_arrays(
+    root: Path,
+    folder: str,
+    stem: str,
+    shape: tuple[int, ...],
+    dtype: DTypeLike,
+    pieces: Iterable[NDArray[Any]],
+) -> FileRef:
+    """An array of some pieces behind each other as a new file. One piece at a time is asked for."""
+    dtype = np.dtype(dtype)
+    described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    length = 0
+    with new_file(root, unique_name(folder, stem, ".npy")) as file:
+        np.lib.format.write_array_header_1_0(file, described)
+        for piece in pieces:
+            if piece.dtype != dtype or piece.shape[1:] != shape[1:]:
+                raise AssertionError(f"{piece.dtype}{piece.shape} is no piece of {dtype}{shape}")
+            if piece.size:
+                file.write(np.ascontiguousarray(piece))
+            length += len(piece)
+        if length != shape[0]:
+            raise AssertionError(f"{length:,} items of {shape[0]:,} in {file.name!r}")
+    return file.ref
+
+
+def open_array(root: Path, ref: FileRef) -> NDArray[Any]:
+    """The array of a file as a read-only memory map; it is hashed once in a process, or has its stamp."""
+    path = check_file(root, ref, deep=True, by_stamp=True)
+    try:
+        found = np.asarray(_loaded(path))  # a plain array over the map: a memmap is slow to slice
+        if not 0 <= ref.length - found.nbytes < _HEADER_BYTES:
+            raise ValueError(f"it holds {found.nbytes:,} bytes of items")
+        return found
+    except (OSError, ValueError, SyntaxError, tokenize.TokenError) as error:  # NumPy's parser of the header
+        raise DamagedFileError(
+            f"the file {ref.name!r} of the workspace {str(root)!r} is no array: {error}. {_REPAIR}"
+        ) from error
+
+
+def _loaded(path: Path) -> NDArray[Any]:
+    # NumPy parses the header with `ast.literal_eval`, which threads of CPython 3.11 must not run at once.
+    with _HEADERS, open(path, "rb") as file:
+        np.lib.format.read_magic(file)
+        shape, _, _ = np.lib.format.read_array_header_1_0(file)
+        # An empty array cannot be mapped.
+        found: NDArray[Any] = np.load(path, mmap_mode="r" if np.prod(shape) else None, allow_pickle=False)
+    return found
+
+
+# -- Parquet -----------------------------------------------------------------------------------
+
+
+def read_parquet(
+    root: Path, refs: Sequence[FileRef], schema: pa.Schema, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """The rows of some files, in their order; perhaps only some columns."""
+    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+    found = [wanted.empty_table()]
+    for ref in refs:
+        with _opened_parquet(root, ref) as file:
+            found.append(file.read(columns=wanted.names).select(wanted.names).cast(wanted))
+    return pa.concat_tables(found)
+
+
+def parquet_batches(
+    root: Path, refs: Sequence[FileRef], columns: Sequence[str], rows: int = 1 << 20
+) -> Iterator[pa.RecordBatch]:
+    """The rows of some files piece by piece."""
+    for ref in refs:
+        with _opened_parquet(root, ref) as file:
+            yield from file.iter_batches(batch_size=rows, columns=list(columns))
+
+
+@contextmanager
+def _opened_parquet(root: Path, ref: FileRef) -> Iterator[Any]:
+    path = check_file(root, ref, deep=True, by_stamp=True)
+    try:
+        with pq.ParquetFile(path) as file:
+            yield file
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise DamagedFileError(
+            f"the file {ref.name!r} of the workspace {str(root)!r} is damaged: {error}. {_REPAIR}"
+        ) from error
+
+
+def _dicts(refs: Sequence[FileRef]) -> list[dict[str, Any]]:
+    return [f.to_dict() for f in refs]
+
+
+def _refs(fields: Sequence[Mapping[str, Any]]) -> tuple[FileRef, ...]:
+    return tuple(FileRef.from_dict(dict(f)) for f in fields)

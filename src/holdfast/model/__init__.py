@@ -1,1 +1,0 @@
-"""The words: schema, dependency, change. Standard library only; no state, no data."""
