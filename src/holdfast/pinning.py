@@ -52,27 +52,27 @@ class Pinner(Writer):
         It is verified now, and after every batch, at a cost that follows the batch: how many pairs of rows
         violate it, and a few of them. No kind of dependency need be tracked for it.
         """
-        from holdfast.denial import written_rules as rules
+        from holdfast.denial import written_rules
 
         if table is None:
-            table = rules.only_table(self.tables(), rule)
+            table = written_rules.only_table(self.tables(), rule)
         base, state = self._current(table)
-        predicates = rules.read_rule(rule, state.schema, table, base)
+        predicates = written_rules.read_rule(rule, state.schema, table, base)
         rest = tuple(r for r in state.rules if not same_rule(r.predicates, predicates))
         if remove:
             if len(rest) == len(state.rules):
                 raise UsageError(f"the rule {rule!r} of table {table!r} is not pinned.")
             [gone] = [r for r in state.rules if same_rule(r.predicates, predicates)]
             state = replace(state, rules=rest)
-            return self._pinned(base, state, "unpin", rules.pin_of(table, gone, state.n_rows))
+            return self._pinned(base, state, "unpin", written_rules.pin_of(table, gone, state.n_rows))
         with self._context(base) as context:
             relation = context.relation(state, state.folder, "verifying the rule")
-            found = rules.pinned(relation, predicates)
-            columns, orders = rules.indexes_for(relation, [found])
+            found = written_rules.pinned(relation, predicates)
+            columns, orders = written_rules.indexes_for(relation, [found])
             columns = list(dict.fromkeys([*state.rule_columns, *columns]))
             orders = list(dict.fromkeys([*state.orders, *orders]))
             relation = relation.indexed(columns, orders)
-            [pin] = rules.as_pins(table, [found], relation)
+            [pin] = written_rules.as_pins(table, [found], relation)
             state = replace(
                 state,
                 rules=(*rest, found),

@@ -144,12 +144,12 @@ class Workspace(Linker):
                     f"table {table!r} is tracked already (version {base}). Nothing was changed. Feed it "
                     "batches with 'holdfast apply', or drop it first with 'holdfast drop'."
                 )
-        from holdfast import step as steps
+        from holdfast import step
         from holdfast.inclusions import inds
 
         if "dc" in kinds and "row" not in kinds:
             kinds = (*kinds, "row")  # they go together: rules about two rows, and about one
-        wanted = steps.TableOptions(
+        wanted = step.TableOptions(
             tuple(kinds),
             nulls,
             tuple(row_key),
@@ -161,8 +161,8 @@ class Workspace(Linker):
             max_error or 0.0,
         )
         with self._context(base) as context:
-            tracked = [steps.track(context, table, source, wanted) for table, source in sources.items()]
-            steps.check_patterns([step.state for step in tracked], (*(columns or ()), *exclude))
+            tracked = [step.track(context, table, source, wanted) for table, source in sources.items()]
+            step.check_patterns([step.state for step in tracked], (*(columns or ()), *exclude))
 
             def join(generator: GeneratorState) -> GeneratorState:
                 generator = replace(generator, max_arity=max_arity or generator.max_arity)
@@ -242,7 +242,7 @@ class Workspace(Linker):
         *,
         commit: bool,
     ) -> Change:
-        from holdfast import step as steps
+        from holdfast import step
 
         started = time.perf_counter()
         base = self.ledger.version
@@ -251,7 +251,7 @@ class Workspace(Linker):
             return self._repeated(list(states.values()), earlier)
         with self._context(base, commit=commit) as context:
             done = [
-                steps.apply(
+                step.apply(
                     context,
                     states[table],
                     base,

@@ -482,7 +482,7 @@ def test_compiling_is_told_whatever_the_stage(
     def doubled(x: int) -> int:
         return 2 * x
 
-    doubled.py_func.__module__ = "holdfast.kernels.of_a_test"
+    doubled.py_func.__module__ = "holdfast.lakes.kernels.of_a_test"
     with report.progress_on(Paper(lines, width=80, terminal=terminal)) as hook:
         assert hook is not None
         hook("reading", 0, 1)

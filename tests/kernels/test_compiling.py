@@ -17,12 +17,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core.engine.kernels import activity, compiling, warming
-from holdfast.core.engine.kernels import cache_folders as places
+from holdfast.core.engine.kernels import activity, cache_folders, compiling, warming
 
 KERNELS = Path(compiling.__file__).parent
-MACHINERY = ("__init__", "__main__", "activity", "compiling", "places", "warming")
-TOLD = "\nfrom holdfast.kernels import activity\nprint(activity._n_compiled)"
+PACKAGE = KERNELS.parents[2]
+MODULES = sorted(PACKAGE.rglob("kernels/*.py"))
+MACHINERY = ("__init__", "activity", "cache_folders", "compiling", "warming")
+OF_COPY = "holdfast.core.engine.kernels"
+TOLD = "\nfrom holdfast.core.engine.kernels import activity\nprint(activity._n_compiled)"
 
 CALLEE = """
 from holdfast.core.engine.kernels.compiling import njit
@@ -34,7 +36,7 @@ def stepped(x):
     return x + STEP
 """
 CALLER = """
-from holdfast.kernels.callee import stepped
+from holdfast.core.engine.kernels.callee import stepped
 from holdfast.core.engine.kernels.compiling import njit
 
 @njit(cache=True)
@@ -55,7 +57,8 @@ class Copy:
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "site-packages"
-        self.kernels = self.root / "holdfast" / "kernels"
+        self.package = self.root / "holdfast"
+        self.kernels = self.package / "core" / "engine" / "kernels"
         self.temporary = folder / "tmp"
         self.kernels.mkdir(parents=True)
         self.temporary.mkdir()
@@ -70,11 +73,11 @@ class Copy:
         if os.geteuid() == 0 and not ORDINARY:
             pytest.skip("root can write everywhere, and there is no setpriv")
         (self.kernels / "__pycache__").mkdir(exist_ok=True)
-        for folder in (self.kernels / "__pycache__", self.kernels, self.kernels.parent, self.root):
+        for folder in (self.kernels / "__pycache__", self.kernels, *self.kernels.parents[:4]):
             folder.chmod(0o555)
 
     def open(self) -> None:
-        for folder in (self.root, self.kernels.parent, self.kernels, self.kernels / "__pycache__"):
+        for folder in (*self.kernels.parents[3::-1], self.kernels, self.kernels / "__pycache__"):
             if folder.exists():
                 folder.chmod(0o755)
 
@@ -101,13 +104,15 @@ class Copy:
 def copy(tmp_path: Path) -> Iterator[Copy]:
     copy = Copy(tmp_path)
     copy.write(**{name: (KERNELS / f"{name}.py").read_text() for name in MACHINERY})
-    (copy.kernels.parent / "__init__.py").write_text("")
+    for folder in (copy.package, copy.package / "core", copy.package / "core" / "engine"):
+        (folder / "__init__.py").write_text("")
+    (copy.package / "kernels.py").write_text((PACKAGE / "kernels.py").read_text())
     copy.write(callee=CALLEE, caller=CALLER)
     yield copy
     copy.open()
 
 
-TWICE = "from holdfast.kernels.caller import twice; print(twice(40))" + TOLD
+TWICE = "from holdfast.core.engine.kernels.caller import twice; print(twice(40))" + TOLD
 
 
 def test_what_is_compiled_in_is_compiled_again_when_it_changes(copy: Copy) -> None:
@@ -116,7 +121,10 @@ def test_what_is_compiled_in_is_compiled_again_when_it_changes(copy: Copy) -> No
     assert copy.run("-c", TWICE).stdout == "44\n2\n"
     assert copy.run("-c", TWICE).stdout == "44\n0\n"
     names = [path.name for path in (copy.kernels / "__pycache__").glob("*.nbc")]
-    assert sorted(name.split(".cpython")[0] for name in names) == ["callee.stepped", "caller.twice"]
+    assert sorted(name.split(".cpython")[0] for name in names) == [
+        f"{OF_COPY}.callee.stepped",
+        f"{OF_COPY}.caller.twice",
+    ]
 
 
 def test_times_of_files_do_not_matter(copy: Copy) -> None:
@@ -127,10 +135,10 @@ def test_times_of_files_do_not_matter(copy: Copy) -> None:
 
 
 def test_without_a_home_and_with_sources_that_are_only_read(copy: Copy) -> None:
-    copy.write(masks=(KERNELS / "masks.py").read_text())
+    copy.write(masks=(PACKAGE / "core" / "rows" / "kernels" / "masks.py").read_text())
     copy.close()
     code = (
-        "import numpy as np; from holdfast.core.rows.kernels.masks import popcounts\n"
+        f"import numpy as np; from {OF_COPY}.masks import popcounts\n"
         "print(popcounts(np.array([[7], [8]], np.uint64)))"
     )
     done = copy.run("-c", code + TOLD)
@@ -154,7 +162,9 @@ def test_what_the_administrator_compiled_serves_all(copy: Copy) -> None:
 
 
 def test_nowhere_to_write(copy: Copy) -> None:
-    nowhere = "from holdfast.kernels import places; places._candidates = lambda: []\n"
+    nowhere = (
+        "from holdfast.core.engine.kernels import cache_folders; cache_folders._candidates = lambda: []\n"
+    )
     done = copy.run("-c", nowhere + TWICE)
     assert done.stdout == "42\n2\n"
     assert done.stderr == (
@@ -188,14 +198,14 @@ def test_a_damaged_entry_is_none(copy: Copy) -> None:
 
 
 def test_what_the_cache_has_is_loaded_and_nothing_compiled(copy: Copy) -> None:
-    load = "from holdfast.kernels import caller, compiling; print(compiling.load_entries())\n"
+    load = "from holdfast.core.engine.kernels import caller, compiling; print(compiling.load_entries())\n"
     assert copy.run("-c", load + TWICE).stdout == "0\n42\n2\n"
     seen = "print(sum(caller.twice.stats.cache_hits.values()))\n"
     assert copy.run("-c", load + seen + TWICE).stdout == "2\n1\n42\n0\n"
 
 
 def test_warming_tells_how_far_it_is_in_a_pipe(copy: Copy) -> None:
-    code = "from holdfast.kernels import warming; warming.SAY_AFTER_S = 0; warming.main()"
+    code = "from holdfast.core.engine.kernels import warming; warming.SAY_AFTER_S = 0; warming.main()"
     done = copy.run("-c", code)
     assert "compiling kernels, once: 0 so far, 0 of 1 modules ready\n" in done.stderr
     assert done.stderr.splitlines()[-1].endswith("1 of 1 modules ready")
@@ -203,7 +213,7 @@ def test_warming_tells_how_far_it_is_in_a_pipe(copy: Copy) -> None:
 
 
 def test_warming_with_nowhere_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warming, "places", lambda: places.Places((), None))
+    monkeypatch.setattr(warming, "places", lambda: cache_folders.Places((), None))
     with pytest.raises(SystemExit, match="no folder can be written"):
         warming.main()
 
@@ -213,25 +223,25 @@ def test_warming_with_nowhere_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_private_folder_is_made(tmp_path: Path) -> None:
     folder = tmp_path / "holdfast" / "kernels-1"
-    assert places._made_private(folder)
+    assert cache_folders._made_private(folder)
     assert stat.S_IMODE(folder.stat().st_mode) == stat.S_IMODE(folder.parent.stat().st_mode) == 0o700
-    assert places._made_private(folder)
+    assert cache_folders._made_private(folder)
 
 
 def test_folders_that_others_may_have_filled(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    assert not places._made_private(tmp_path / "link" / "kernels-1")
+    assert not cache_folders._made_private(tmp_path / "link" / "kernels-1")
     (tmp_path / "open" / "kernels-1").mkdir(parents=True)
     (tmp_path / "open").chmod(0o777)
-    assert not places._made_private(tmp_path / "open" / "kernels-1")
+    assert not cache_folders._made_private(tmp_path / "open" / "kernels-1")
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared").chmod(0o777)  # without the bit that keeps others from renaming
-    assert not places._made_private(tmp_path / "shared" / "holdfast" / "kernels-1")
+    assert not cache_folders._made_private(tmp_path / "shared" / "holdfast" / "kernels-1")
     (tmp_path / "shared").chmod(0o1777)
-    assert places._made_private(tmp_path / "shared" / "holdfast" / "kernels-1")
+    assert cache_folders._made_private(tmp_path / "shared" / "holdfast" / "kernels-1")
     (tmp_path / "file").write_text("")
-    assert not places._made_private(tmp_path / "file" / "kernels-1")
+    assert not cache_folders._made_private(tmp_path / "file" / "kernels-1")
 
 
 def test_the_folder_of_another_user(copy: Copy) -> None:
@@ -249,30 +259,30 @@ def test_the_folder_of_another_user(copy: Copy) -> None:
 
 
 def test_imports_are_seen_in_the_text() -> None:
-    for path in KERNELS.glob("*.py"):
+    for path in MODULES:
         names = set()
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom):
-                module = f"{'holdfast.kernels.' * node.level}{node.module or ''}".rstrip(".")
-                if module == "holdfast.kernels":
-                    names |= {alias.name for alias in node.names}
-                elif module.startswith("holdfast.kernels."):
-                    names.add(module.split(".")[2])
+                assert not node.level, f"{path}: by its full name, so that it is seen"
+                parts = (node.module or "").split(".")
+                if parts[0] == "holdfast" and parts[-1] == "kernels":
+                    names |= {f"{node.module}.{alias.name}" for alias in node.names}
+                elif parts[0] == "holdfast" and "kernels" in parts:
+                    names.add(str(node.module))
             elif isinstance(node, ast.Import):
-                names |= {n.name.split(".")[2] for n in node.names if n.name.startswith("holdfast.kernels.")}
+                names |= {n.name for n in node.names if n.name.startswith("holdfast.")}
         assert compiling.imported(path.read_text()) == names, path.name
 
 
 def test_all_kernels_are_kept_like_this() -> None:
-    modules = {name.rpartition(".")[2] for name in warming.kernel_modules()}
-    assert modules
-    for path in KERNELS.glob("*.py"):
+    modules = warming.kernel_modules()
+    assert len(set(modules)) == len(modules) > 30
+    for path in MODULES:
         source = path.read_text()
-        if path.stem not in MACHINERY:
-            assert "import njit" not in source.replace(
-                "from holdfast.core.engine.kernels.compiling import njit", ""
-            )
-            assert ("@njit" in source) <= (path.stem in modules)
+        if path.parent != KERNELS:
+            assert "import njit" not in source.replace(f"from {OF_COPY}.compiling import njit", "")
+            name = ".".join(("holdfast", *path.relative_to(PACKAGE).with_suffix("").parts))
+            assert ("@njit" in source) <= (name in modules)
 
 
 def test_a_closure_is_refused() -> None:
@@ -314,7 +324,7 @@ def test_compiling_is_told_after_a_second(clock: list[float]) -> None:
 def test_what_workers_compile_is_seen(
     clock: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(activity, "places", lambda: places.Places((tmp_path,), tmp_path))
+    monkeypatch.setattr(activity, "places", lambda: cache_folders.Places((tmp_path,), tmp_path))
     (tmp_path / "old.nbc").touch()
     activity.watch_workers()
     (tmp_path / "ours.nbc").touch()

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.core.rows.kernels import encode
-from holdfast.inclusions.kernels import identities as kernel
+from holdfast.inclusions.kernels import value_identities as kernel
 from reference import encode as encode_reference
 from reference import identity as reference
 

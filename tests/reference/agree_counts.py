@@ -1,4 +1,4 @@
-"""Counted agree sets in plain Python: the slow reference of core/evidence/kernels/agree_counts.py; masks are ints."""
+"""Counted agree sets in plain Python: the slow reference of agree_counts.py; masks are ints."""
 
 from __future__ import annotations
 

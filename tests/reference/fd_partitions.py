@@ -1,4 +1,4 @@
-"""Violations of functional dependencies in plain Python: the slow reference of core/evidence/kernels/fd_partitions.py.
+"""Violations of functional dependencies in plain Python: the slow reference of fd_partitions.py.
 
 Rows are sequences of values, None is NULL.
 """

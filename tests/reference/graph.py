@@ -1,4 +1,4 @@
-"""Graphs in plain Python: the slow reference of lakes/kernels/graph_parts.py and lakes/kernels/graph_layout.py."""
+"""Graphs in plain Python: the slow reference of graph_parts.py and graph_layout.py."""
 
 from __future__ import annotations
 

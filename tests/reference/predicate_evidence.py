@@ -1,4 +1,4 @@
-"""Evidence over predicates in plain Python: the slow reference of core/evidence/kernels/predicate_evidence.py.
+"""Evidence over predicates in plain Python: the slow reference of predicate_evidence.py.
 
 Values are compared as they are, None is NULL, and every operator is asked on its own; masks are ints. A row
 is a list of values, a group is (left, right, ordered, first).

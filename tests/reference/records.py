@@ -1,4 +1,4 @@
-"""Record ends of delimited text, one character at a time: the slow reference of core/sources/kernels/records.py."""
+"""Record ends of delimited text, one character at a time: the slow reference of records.py."""
 
 from __future__ import annotations
 

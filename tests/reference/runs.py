@@ -1,4 +1,4 @@
-"""Runs of (key, check, column, count) in plain Python: the slow reference of inclusions/kernels/sorted_runs.py.
+"""Runs of (key, check, column, count) in plain Python: the slow reference of sorted_runs.py.
 
 An entry is a tuple; a value is its (key, check). Nothing here is clever: sums are Counters, places are
 found by looking at every entry.

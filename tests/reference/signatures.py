@@ -1,4 +1,4 @@
-"""Bloom signatures, proposers and the validator in plain Python: the slow reference of lakes/kernels/signatures.py
+"""Bloom signatures, proposers and the validator in plain Python: the slow reference of signatures.py
 and lakes/kernels/value_sets.py.
 
 A value is its (h1, h2), a column a set of values, a signature a big int. A pair is tested by looking at it.

@@ -80,7 +80,7 @@ def approximate_dcs(
 
     Evidence is over the predicates of the space, of ordered pairs: both directions are counted. With max_size
     exactly those constraints that have at most so many predicates (0: any number). Cost: microseconds per
-    constraint (`holdfast.core.cover.kernels.hitting_sets_within.minimal_dcs_within`), of which there may be many more
+    constraint (`hitting_sets_within.minimal_dcs_within`), of which there may be many more
     than hold exactly: without a bound, a million on adult.
 
     >>> alone = np.zeros(2, dtype=np.int32)

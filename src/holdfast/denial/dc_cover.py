@@ -2,7 +2,7 @@
 
 Kind of state: derived. Law: cover(E) = the minimal sets of predicates that are part of no evidence in E,
 that are not trivial, in which no predicate can be dropped or loosened; one of each mirrored pair
-(`core/cover/kernels/dc_hitting_sets.py`, `core/cover/kernels/dc_repairs.py`). Evidence that comes makes them longer or stricter,
+(`dc_hitting_sets.py`, `dc_repairs.py`). Evidence that comes makes them longer or stricter,
 evidence that goes shorter or looser, and both repairs equal the cover computed anew (tests/laws).
 """
 

@@ -174,11 +174,11 @@ class DcReader(FdAdviser):
 
     def explain_dc(self, table: str, text: str) -> DcExplanation:
         """Whether a rule about two rows holds now, since when, and the pairs of rows against it."""
-        from holdfast.denial import written_rules as rules
+        from holdfast.denial import written_rules
         from holdfast.denial.dc_state import dcs_of, in_operators
 
         base, state = self._current(table)
-        predicates = rules.read_rule(text, state.schema, table, base)
+        predicates = written_rules.read_rule(text, state.schema, table, base)
         pinned = any(same_rule(r.predicates, predicates) for r in state.rules)
         ref = state.dcs
         within = ref is not None and all(p in ref.space for p in predicates)
@@ -190,9 +190,9 @@ class DcReader(FdAdviser):
         pairs: tuple[Pair, ...] = ()
         if not trivial and not len(inside):
             with self._opened(state) as relation:
-                found = rules.pinned(relation, predicates)
+                found = written_rules.pinned(relation, predicates)
                 n_violations = found.n_violations
-                pairs = rules.as_pins(table, [found], relation)[0].witnesses
+                pairs = written_rules.as_pins(table, [found], relation)[0].witnesses
         holds = n_violations == 0
         dc = Dc(table, predicates, n_violations / max(1, state.n_rows * (state.n_rows - 1)))
         implied_by: tuple[Dc, ...] = ()

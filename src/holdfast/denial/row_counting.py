@@ -2,7 +2,7 @@
 
 A task looks at some rows of one segment: its live ones, those that a batch added, or those that it deleted.
 Dictionaries are per column and segment, so values are compared as *words* made from their codes
-(`denial/kernels/row_outcomes.py`); equal codes of texts are compared on the texts themselves. What leaves a task are
+(`row_outcomes.py`); equal codes of texts are compared on the texts themselves. What leaves a task are
 four counts for each pair of columns, or a few row ids. One job for all of it.
 """
 

@@ -1,7 +1,7 @@
 """Functional dependencies, discovered and maintained: on counted evidence (DynASt) or on witnessed evidence.
 
 The evidence of a pair of rows is its agree set; the cover is, for each right-hand side, the minimal hitting
-sets of the complements of the agree sets that lack it (`functional/fd_cover.py`). What differs is the evidence:
+sets of the complements of the agree sets that lack it (`fd_cover.py`). What differs is the evidence:
 
 - *counted* (`fd_counted.py`): every agree set with its number of pairs. A batch is compared with all rows,
   so its cost is rows x batch; nothing is ever validated, and every error is known exactly.

@@ -40,7 +40,7 @@ from holdfast.core.rows.kernels.siphash import siphashes
 from holdfast.core.sources.arrow_types import arrow_type
 from holdfast.core.store.format import Key
 from holdfast.core.words.schema import Type
-from holdfast.inclusions.kernels import identities as identity
+from holdfast.inclusions.kernels import value_identities
 
 _pa: Any = pa  # third-party stubs lag behind Arrow
 pc: Any = pa.compute
@@ -81,23 +81,27 @@ def identities(
         return np.empty(0, np.uint64), np.empty(0, np.uint32)
     family = type_.family
     if family in ("text", "binary"):
-        tag = identity.BINARY if family == "binary" and not as_text else identity.TEXT
-        return identity.mixed(dictionary), _checks_of_bytes(texts, tag, key)
+        tag = value_identities.BINARY if family == "binary" and not as_text else value_identities.TEXT
+        return value_identities.mixed(dictionary), _checks_of_bytes(texts, tag, key)
     if as_text:
         written = _texts_of(dictionary, texts, type_).cast(pa.large_binary())
         # By way of the module: a hash that is replaced there is replaced here, and texts still meet.
         hashes = codes.hash_texts(written, key)
-        return identity.mixed(hashes), _checks_of_bytes(written, identity.TEXT, key)
+        return value_identities.mixed(hashes), _checks_of_bytes(written, value_identities.TEXT, key)
     if type_.hashed:
-        return identity.wide_identities(_limbs(texts, type_), _scale(type_), key)
+        return value_identities.wide_identities(_limbs(texts, type_), _scale(type_), key)
     if family == "float":
-        return identity.float_identities(dictionary)
+        return value_identities.float_identities(dictionary)
     if family == "uint":
         big = dictionary >> np.uint64(63) != 0
-        return identity.mixed(dictionary), np.where(big, identity.BIG, identity.NUMBER).astype(np.uint32)
+        return value_identities.mixed(dictionary), np.where(
+            big, value_identities.BIG, value_identities.NUMBER
+        ).astype(np.uint32)
     if family == "bool":
-        return identity.mixed(dictionary), np.full(len(dictionary), identity.BOOL, dtype=np.uint32)
-    return identity.scaled_identities(dictionary, _scale(type_), _tag(type_))
+        return value_identities.mixed(dictionary), np.full(
+            len(dictionary), value_identities.BOOL, dtype=np.uint32
+        )
+    return value_identities.scaled_identities(dictionary, _scale(type_), _tag(type_))
 
 
 def codes_of(keys: U64, checks: U32, type_: Type, as_text: bool) -> tuple[U64, Bool] | None:
@@ -109,31 +113,35 @@ def codes_of(keys: U64, checks: U32, type_: Type, as_text: bool) -> tuple[U64, B
     """
     family = type_.family
     if family in ("text", "binary"):
-        tag = identity.BINARY if family == "binary" and not as_text else identity.TEXT
-        return identity.unmixed(keys), (checks & np.uint32(identity.HASHED)) == tag
+        tag = value_identities.BINARY if family == "binary" and not as_text else value_identities.TEXT
+        return value_identities.unmixed(keys), (checks & np.uint32(value_identities.HASHED)) == tag
     if as_text or type_.hashed:
         return None
     if family == "float":
-        return identity.codes_of_floats(keys, checks)
+        return value_identities.codes_of_floats(keys, checks)
     if family in ("uint", "bool"):
-        words = identity.unmixed(keys)
+        words = value_identities.unmixed(keys)
         if family == "bool":
-            return words, (checks == identity.BOOL) & (words <= 1)
-        return words, checks == np.where(words >> np.uint64(63) != 0, identity.BIG, identity.NUMBER)
-    return identity.scaled_codes(keys, checks, _scale(type_), _tag(type_))
+            return words, (checks == value_identities.BOOL) & (words <= 1)
+        return words, checks == np.where(
+            words >> np.uint64(63) != 0, value_identities.BIG, value_identities.NUMBER
+        )
+    return value_identities.scaled_codes(keys, checks, _scale(type_), _tag(type_))
 
 
 def _tag(type_: Type) -> int:
     """The tag of types whose codes are integers."""
     if type_.family == "timestamp":
-        return identity.INSTANT if type_.utc else identity.TIMESTAMP
-    return {"date": identity.DATE, "time": identity.TIME}.get(type_.family, identity.NUMBER)
+        return value_identities.INSTANT if type_.utc else value_identities.TIMESTAMP
+    return {"date": value_identities.DATE, "time": value_identities.TIME}.get(
+        type_.family, value_identities.NUMBER
+    )
 
 
 def _scale(type_: Type) -> int:
     """How many digits of the integers behind the values are a fraction."""
-    if type_.scale > identity.SCALES:
-        raise ValueError(f"{type_} has more than {identity.SCALES} digits behind the point")
+    if type_.scale > value_identities.SCALES:
+        raise ValueError(f"{type_} has more than {value_identities.SCALES} digits behind the point")
     return _FRACTION_DIGITS[type_.unit] if type_.unit else type_.scale
 
 
@@ -143,10 +151,10 @@ def _checks_of_bytes(texts: Any, tag: int, key: Key | None) -> U32:
     if offsets[0] < 0 or offsets[-1] > len(data) or (offsets[1:] < offsets[:-1]).any():
         raise ValueError("a text leads out of its array")
     if key is None:
-        hashes = encode.bytes_codes(offsets, data, seed=identity.OTHER_SEED)
+        hashes = encode.bytes_codes(offsets, data, seed=value_identities.OTHER_SEED)
     else:
         hashes = siphashes(offsets, data, key)[1]
-    return (hashes & np.uint64(identity.OTHER_HASH)).astype(np.uint32) | np.uint32(tag)
+    return (hashes & np.uint64(value_identities.OTHER_HASH)).astype(np.uint32) | np.uint32(tag)
 
 
 def _limbs(texts: Any, type_: Type) -> U64:

@@ -28,7 +28,7 @@ from holdfast.core.rows.tasks import Payload, parsed_schema, staged
 from holdfast.core.store.bundle import pack
 from holdfast.core.words.schema import Schema
 from holdfast.inclusions.identity import codes_of, identities
-from holdfast.inclusions.kernels import tuple_lookup as tuples
+from holdfast.inclusions.kernels import tuple_lookup
 from holdfast.inclusions.kernels.tuple_lookup import OPEN
 
 U64 = NDArray[np.uint64]
@@ -95,7 +95,7 @@ def local_codes(there: Opened, c: int, keys: U64, checks: U32) -> I32:
         own_keys, own_checks, order = _sorted_identities(
             segment.root, _bare(segment.ref), segment.schema, c, as_text
         )
-        at = tuples.look_up(own_keys, own_checks, keys, checks)
+        at = tuple_lookup.look_up(own_keys, own_checks, keys, checks)
         return np.where(at >= 0, order[at] + 1, -1).astype(np.int32)
     codes, possible = told
     at = np.searchsorted(dictionary, codes)
@@ -238,7 +238,7 @@ class Finder:
         n_cells = float(np.prod(self._sizes.astype(np.float64)))
         affordable = 0 < n_cells <= CELLS_PER_ROW * segment.ref.n_rows
         if not rows_wanted and affordable and n_expected * self.list_length > 4 * segment.ref.n_rows:
-            self._seen = tuples.mark(segment.codes, self._at, self._sizes, segment.live)
+            self._seen = tuple_lookup.mark(segment.codes, self._at, self._sizes, segment.live)
 
     @property
     def walks(self) -> bool:
@@ -249,10 +249,10 @@ class Finder:
         """Look for the open tuples among some of the rows; see `kernels.tuples.find`."""
         wanted = rows.wanted([columns[i] for i in self.order], self.there, self.columns, part)
         if self._seen is not None:
-            return tuples.find_marked(wanted, found, self._seen, self._sizes, stop)
+            return tuple_lookup.find_marked(wanted, found, self._seen, self._sizes, stop)
         segment = self.there.segment
         offsets, positions = _lists(segment, self.columns[0], wanted[0])
-        return tuples.find(
+        return tuple_lookup.find(
             wanted, found, segment.codes, self._at, segment.live, offsets, positions, stop=stop
         )
 
@@ -269,7 +269,7 @@ def missing(rows: Rows, columns: Columns, there: Sequence[Opened], theirs: Colum
         if not finders:
             finders = [Finder(o, theirs, len(rows), rows_wanted=False) for o in there]
         if n > LOOK_AT and any(f.walks for f in finders):
-            distinct = part.start + tuples.distinct_tuples(rows.codes(columns, part))
+            distinct = part.start + tuple_lookup.distinct_tuples(rows.codes(columns, part))
             look, n = distinct, len(distinct)
         found, end = np.full(n, OPEN, dtype=np.int64), n
         for i, finder in enumerate(finders):
@@ -336,7 +336,7 @@ def _refuted(payload: Payload, nodes: Sequence[Any]) -> list[I64]:
         for block in blocks:
             gone = missing(block, columns, there, theirs, 1 if wanted == 1 else LOOK_AT)
             if len(gone):
-                gone = gone[np.sort(tuples.distinct_tuples(block.codes(columns, gone)))[:wanted]]
+                gone = gone[np.sort(tuple_lookup.distinct_tuples(block.codes(columns, gone)))[:wanted]]
                 ids = segment.row_ids(block.at(gone))
                 break
         out.append(ids)
@@ -355,7 +355,7 @@ def _lost(payload: Payload, nodes: Sequence[Any]) -> list[I64]:
     referenced, dependents = _opened(payload, "referenced"), _opened(payload, "dependent")
     out = []
     for columns, theirs, wanted in nodes:
-        look = tuples.distinct_tuples(rows.codes(theirs, slice(0, len(rows))))
+        look = tuple_lookup.distinct_tuples(rows.codes(theirs, slice(0, len(rows))))
         found = np.full(len(look), OPEN, dtype=np.int64)
         for there in referenced:
             if (found == OPEN).any():

@@ -28,8 +28,7 @@ from holdfast.core.store.files import FileRef
 from holdfast.errors import DamagedFileError
 from holdfast.inclusions.generator import RunRef, ValueTable
 from holdfast.inclusions.identity import identities
-from holdfast.inclusions.kernels import clusters
-from holdfast.inclusions.kernels import sorted_runs as runs
+from holdfast.inclusions.kernels import clusters, sorted_runs
 from holdfast.inclusions.kernels.clusters import WITNESSES, Clusters
 from holdfast.inclusions.kernels.sorted_runs import Entries
 from holdfast.inclusions.runs import entries_in_range, key_range, open_part, write_part
@@ -67,7 +66,7 @@ def segment_entries(segment: Segment, table: ValueTable, positions: I64 | None, 
         keys, checks = identities(dictionary, texts, segment.schema.types[c], table.as_text, segment.key)
         amount = np.ones(len(keys), np.int64) if table.append_only else counts.astype(np.int64)
         parts.append(Entries(keys, checks, np.full(len(keys), column_id, np.uint32), sign * amount))
-    return runs.joined(parts)
+    return sorted_runs.joined(parts)
 
 
 def collect_part(payload: Payload) -> bytes:
@@ -77,7 +76,7 @@ def collect_part(payload: Payload) -> bytes:
     if payload["positions"] is not None:
         positions = staged(payload, "positions").array("positions")
     table = ValueTable.from_dict(payload["table"])
-    entries = runs.consolidate(segment_entries(segment, table, positions, payload["sign"]))
+    entries = sorted_runs.consolidate(segment_entries(segment, table, positions, payload["sign"]))
     ref = write_part(Path(payload["root"]), payload["staging"], entries)
     return pack({}, {"file": "" if ref is None else ref.name, "n": str(len(entries)), **_named(ref)})
 
@@ -142,7 +141,7 @@ def absorb_entries(root: Path, delta: Entries, live_runs: Sequence[RunRef], sett
 
     Cost: follows the delta. Of the runs only what stands around its values is read.
     """
-    starts = runs.value_starts(delta)
+    starts = sorted_runs.value_starts(delta)
     keys, checks = delta.keys[starts[:-1]], delta.checks[starts[:-1]]
     value, column, count, n_reads = looked_up(root, keys, checks, live_runs, setting.live)
     old_starts = np.searchsorted(value, np.arange(len(keys) + 1)).astype(np.int64)
@@ -234,9 +233,9 @@ def divided(entries: Entries, append_only: Bool) -> tuple[Entries, Entries]:
     """(counted, append-only): entries of tables with frequencies, and of those without."""
     marked = append_only[entries.columns]
     if not marked.any():
-        return entries, runs.no_entries()
+        return entries, sorted_runs.no_entries()
     if marked.all():
-        return runs.no_entries(), entries
+        return sorted_runs.no_entries(), entries
     return (
         Entries(*(a[~marked] for a in entries.arrays())),
         Entries(*(a[marked] for a in entries.arrays())),
@@ -252,7 +251,7 @@ def absorb_part(payload: Payload) -> bytes:
     for fields in payload["entries"]:
         whole = RunRef(0, 0, (FileRef.from_dict(fields),), append_only=False)
         parts.append(entries_in_range(root, whole, first, last))
-    delta = runs.merge([p for p in parts if len(p)])
+    delta = sorted_runs.merge([p for p in parts if len(p)])
     delta = counted_once(delta, setting.append_only)
     outcome = absorb_entries(root, delta, [RunRef.from_dict(r) for r in payload["runs"]], setting)
     meta = {"n_values": outcome.n_values, "n_reads": outcome.n_reads, "n_found": outcome.n_found}
@@ -287,7 +286,7 @@ def unpacked_outcome(result: Bundle, n_holding: int) -> Outcome:
     checks[hit] = result.array("checks").reshape(-1, WITNESSES)
     told = {name: int(result.meta[name]) for name in ("n_values", "n_reads", "n_found")}
     change = Clusters(*(result.array(name) for name in Clusters._fields))
-    return Outcome(change, broken, keys, checks, runs.no_entries(), **told)
+    return Outcome(change, broken, keys, checks, sorted_runs.no_entries(), **told)
 
 
 def _setting(root: Path, payload: Payload) -> Setting:
@@ -306,7 +305,7 @@ def merged_range(
     root: Path, live_runs: Sequence[RunRef], live: Bool, append_only: Bool, first: int, last: int
 ) -> Entries:
     """One range of values of several runs as one; the entries of dropped columns are gone."""
-    entries = runs.merge([e for r in live_runs if len(e := entries_in_range(root, r, first, last))])
+    entries = sorted_runs.merge([e for r in live_runs if len(e := entries_in_range(root, r, first, last))])
     if len(entries):
         alive = live[entries.columns]
         if not alive.all():

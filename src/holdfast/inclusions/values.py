@@ -27,7 +27,7 @@ from holdfast.core.store.files import FileRef, check_file, unique_name
 from holdfast.core.words.schema import Schema
 from holdfast.inclusions import value_tasks
 from holdfast.inclusions.generator import GeneratorState, RunRef, ValueTable
-from holdfast.inclusions.kernels import sorted_runs as runs
+from holdfast.inclusions.kernels import sorted_runs
 from holdfast.inclusions.kernels.clusters import WITNESSES, Clusters, joined_clusters, tally
 from holdfast.inclusions.runs import ENTRY_BYTES, key_range, write_part
 from holdfast.inclusions.value_tasks import Outcome, Setting, part_ref
@@ -106,7 +106,9 @@ class Values:
             )
             for c in cells
         ]
-        delta = value_tasks.counted_once(runs.consolidate(runs.joined(parts)), setting.append_only)
+        delta = value_tasks.counted_once(
+            sorted_runs.consolidate(sorted_runs.joined(parts)), setting.append_only
+        )
         outcome = value_tasks.absorb_entries(self.root, delta, self.state.runs, setting)
         written = []
         for append_only, entries in enumerate(value_tasks.divided(outcome.entries, setting.append_only)):
@@ -114,7 +116,7 @@ class Values:
                 written.append(self._written(entries, append_only=bool(append_only)))
         return self._absorption([outcome], written)
 
-    def _written(self, entries: runs.Entries, *, append_only: bool) -> RunRef:
+    def _written(self, entries: sorted_runs.Entries, *, append_only: bool) -> RunRef:
         """Entries as a run of parts of a size that suits tasks."""
         bits = _bits(len(entries))
         bounds = [key_range(bits, i)[0] for i in range(1 << bits)]

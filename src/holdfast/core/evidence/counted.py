@@ -5,7 +5,7 @@ that go: a signed multiset of masks (DynASt, property 1). The counts sum to n (n
 holds as long as its count is not 0, so no row is ever looked at again to decide whether it does.
 
 Any set of columns X and any dependency X -> A can be asked for its exact number of pairs (DynASt, sec. 6);
-the index behind that is `core/evidence/kernels/agree_index.py`. It is built when first asked, and from then on handed
+the index behind that is `agree_index.py`. It is built when first asked, and from then on handed
 down from one state to the next: a change touches only the blocks of slots in which something changed.
 """
 

@@ -2,7 +2,7 @@
 
 All that the measures of a dependency need are a few sums over the groups of X: how many groups there are,
 how many pairs of rows disagree inside one (g1), how many rows have their group's most frequent value (g3),
-how well X predicts A (pdep). They are worked out by splitting groups (`core/evidence/kernels/group_counts.py`), exactly, and
+how well X predicts A (pdep). They are worked out by splitting groups (`group_counts.py`), exactly, and
 however many segments the rows lie in.
 
 NULL rule: *equal*: NULL is a value like any other. *distinct*: a row with NULL in X is a group of its own,

@@ -2,7 +2,7 @@
 
 A task looks at one pivot column, which all its candidates contain, and at one part of the pivot's
 values. Rows are clustered by the pivot, clusters refined column by column along the trie of
-the candidates (`core/evidence/kernels/partitions.py`). Codes are gathered late: deeper columns only for rows that
+the candidates (`partitions.py`). Codes are gathered late: deeper columns only for rows that
 still have a partner.
 
 Exactness: equal codes of two segments can be a collision of hashes. Every witness is compared on

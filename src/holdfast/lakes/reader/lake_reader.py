@@ -25,7 +25,7 @@ from holdfast.lakes.answers import (
     SearchResult,
 )
 from holdfast.lakes.reader import joins as lake_joins
-from holdfast.lakes.reader import value_search as lake_search
+from holdfast.lakes.reader import value_search
 from holdfast.lakes.reader.catalogue import LakeCatalogue
 from holdfast.lakes.reader.graph_views import GraphViews
 from holdfast.lakes.reader.joins import SAMPLES, Direction
@@ -148,11 +148,11 @@ class LakeReader:
 
     def search(self, text: str, what: str = "all", limit: int = 50) -> SearchResult:
         """Names that contain a text, and the columns that have it as a value."""
-        return lake_search.search(self.catalogue, text, what, limit)
+        return value_search.search(self.catalogue, text, what, limit)
 
     def resolve(self, text: str) -> int | tuple[int, int]:
         """The table that a text names, or the table and the position of a column (TABLE.COLUMN)."""
-        return lake_search.resolve(self.catalogue, text)
+        return value_search.resolve(self.catalogue, text)
 
     def joins(
         self,

@@ -21,7 +21,7 @@ Every set-minimal DC is a general one made stricter, so the general ones lose no
 Evidence is closed under exchange of the two rows: callers give evidence of one direction, and the other is
 added here. Of a DC and its mirror image one is listed: the one whose ascending numbers come first.
 
-The search is MMCS (see `holdfast.core.cover.kernels.hitting_sets`), with these departures, for hundreds of thousands of
+The search is MMCS (see `kernels.hitting_sets`), with these departures, for hundreds of thousands of
 edges of which a branch soon needs few:
 
 - The edges that are still open are a list per level, not a bitset, and so are the *critical* edges of each

@@ -1,6 +1,6 @@
 """Covers of denial constraints, repaired: what evidence that comes or goes does to them.
 
-Beside the search (`holdfast.core.cover.kernels.dc_hitting_sets`), made for all edges at once: few DCs of a cover
+Beside the search (`kernels.dc_hitting_sets`), made for all edges at once: few DCs of a cover
 break, most of these miss a single new edge, and each edge that goes leaves little to search.
 """
 
@@ -104,7 +104,7 @@ def remove_evidences(
     cover IN `uint64[k, n_words]`, exact under the same space and bound; remaining and removed IN
     `uint64[m, n_words]`.
 
-    Law: as of `holdfast.core.cover.kernels.hitting_sets.remove_edges`: a new DC is part of a removed evidence; an old
+    Law: as of `hitting_sets.remove_edges`: a new DC is part of a removed evidence; an old
     one stays iff it contains no new one (in either direction). The new sets that miss a removed edge a are
     the minimal hitting sets of what is left of the others without the vertices of a; of these only the
     minimal ones count, a few dozen. An old set goes iff it has one vertex of a, and hits them without it.

@@ -3,7 +3,7 @@
 Evidence is counted in both directions: masks of predicates, each with its number of ordered pairs. The pairs
 that violate a DC are those of the evidence that contains it: its *support*, which only falls when predicates
 join. A DC is *within* the allowance iff its support is at most that. As for the exact ones
-(`holdfast.core.cover.kernels.dc_hitting_sets`), a DC is general iff none of its predicates can be dropped or loosened
+(`kernels.dc_hitting_sets`), a DC is general iff none of its predicates can be dropped or loosened
 without leaving the allowance. Trivial DCs have support 0 in any table and are not listed.
 
 Law: written with loose predicates alone, the general DCs are the minimal sets of loose predicates that are

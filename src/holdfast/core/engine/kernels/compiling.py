@@ -12,7 +12,7 @@ Here an entry is one file, named by everything that its machine code depends on:
 module and of the kernel modules that it imports, Python, Numba, the processor, the types of the arguments.
 It appears whole, under its final name, and does not change afterwards, so there is nothing to lock. Its
 content begins with a checksum; one that does not fit is an entry that is not there. Times of files do not
-matter: what an administrator compiled, or what came with an image, is valid for everybody (`cache_folders.py`).
+matter: what an administrator compiled, or what came with an image, is valid for all (`cache_folders.py`).
 """
 
 from __future__ import annotations
@@ -183,8 +183,8 @@ _IMPORT = re.compile(
 def imported(source: str) -> set[str]:
     """The kernel modules that a module imports. By their text: parsing all would take half a second.
 
-    >>> text = "from holdfast.core.rows.kernels.masks import mask_of\\nfrom holdfast.lakes.kernels import a, b as c"
-    >>> sorted(imported(text))
+    >>> text = "from holdfast.core.rows.kernels.masks import mask_of"
+    >>> sorted(imported(f"{text}\\nfrom holdfast.lakes.kernels import a, b as c"))
     ['holdfast.core.rows.kernels.masks', 'holdfast.lakes.kernels.a', 'holdfast.lakes.kernels.b']
     """
     names = set()

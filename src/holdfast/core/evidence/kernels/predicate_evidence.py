@@ -21,7 +21,7 @@ What makes it fast:
   round. An unordered pair of rows is compared once per group; the other evidence is read from the same key.
 - *Keys.* A pair is counted by its outcomes, 2 bits for an ordered group and 1 for another: up to 32 groups
   in one word, any number in several. Only different keys are expanded to masks of predicates, at the end.
-- *Blocks and prefixes*, as in `holdfast.core.evidence.kernels.agree_counts`: the keys of a batch row with a block of old
+- *Blocks and prefixes*, as in `kernels.agree_counts`: the keys of a batch row with a block of old
   rows are built group by group, one vector loop each, in pieces of 16 bits; batch rows are sorted, and
   start from the first group in which they differ from the row before.
 """

@@ -4,7 +4,7 @@ A pair that satisfies a constraint's predicates satisfies any of them. An index 
 one or two, and they are compared on others. Where no index helps all rows are compared, and those pairs are
 listed that have certain outcomes.
 
-Values are as in `holdfast.core.evidence.kernels.predicate_evidence`: an old row's is 2 * its local code, a batch row's is
+Values are as in `kernels.predicate_evidence`: an old row's is 2 * its local code, a batch row's is
 its half rank, for each group (A, B) that of the batch row's A among the values of the old column B. Operators
 are `EQ` to `GE` of `holdfast.core.rows.kernels.order_index`.
 """
