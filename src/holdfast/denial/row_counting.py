@@ -76,7 +76,7 @@ def _chosen(relation: Relation, row_ids: I64) -> list[Payload]:
         at = open_segment(relation.root, ref, relation.schema).positions(row_ids)
         at = np.sort(at[at >= 0])
         if len(at):
-            positions = relation._stage("positions", positions=at.astype(np.int64))
+            positions = relation.stage("positions", positions=at.astype(np.int64))
             parts.append({"segment": ref.to_dict(), "positions": positions, "n_rows": len(at)})
     return parts
 
@@ -87,10 +87,10 @@ def _counted(relation: Relation, pairs: I32, sets: Sequence[Sequence[Payload]]) 
     n_rows = sum(part["n_rows"] for parts in sets for part in parts)
     if not len(pairs) or not n_rows:
         return totals
-    columns = relation._stage("row-pairs", pairs=pairs.astype(np.int32))
+    columns = relation.stage("row-pairs", pairs=pairs.astype(np.int32))
     tasks = [(i, part) for i, parts in enumerate(sets) for part in _divided(parts)]
-    payloads = [relation._payload(**part, pairs=columns) for _, part in tasks]
-    results = relation._run(count_part, payloads, float(n_rows) * len(pairs), INLINE_COUNT)
+    payloads = [relation.payload(**part, pairs=columns) for _, part in tasks]
+    results = relation.run(count_part, payloads, float(n_rows) * len(pairs), INLINE_COUNT)
     for (i, _), result in zip(tasks, results, strict=True):
         totals[i] += result.array("counts").reshape(-1, 4)
     return totals
@@ -159,10 +159,10 @@ def exceptions_of(
     else:
         parts = _live(relation.segments if segments is None else segments)
     asked = [[_position(relation.schema, c) for c in r.columns] + [_violating(r)] for r in rules]
-    payloads = [relation._payload(**part, rules=asked, limit=limit) for part in _divided(parts)]
+    payloads = [relation.payload(**part, rules=asked, limit=limit) for part in _divided(parts)]
     work = float(sum(part["n_rows"] for part in parts)) * len(rules) * 10  # whole arrays, several times
     found: list[list[I64]] = [[] for _ in rules]
-    for result in relation._run(except_part, payloads if rules else [], work, INLINE_COUNT):
+    for result in relation.run(except_part, payloads if rules else [], work, INLINE_COUNT):
         ids, bounds = result.array("row_ids"), result.array("bounds")
         for i in range(len(rules)):
             found[i].append(ids[bounds[i] : bounds[i + 1]])

@@ -165,7 +165,7 @@ def _verified(relation: Relation, rules: Sequence[Rule], sample: int) -> list[Fo
                     fields.append({"segments": segments, "n_left": len(left), "sample": sample})
                     n_left = sample or sum(s.n_live for s in left)
                     work += expected_cost(n_left, sum(s.n_live for s in right), reduced.ops)
-        payloads += [relation._payload(**f, rule=reduced.predicates) for f in fields]
+        payloads += [relation.payload(**f, rule=reduced.predicates) for f in fields]
         of_rule += [i] * len(fields)
     totals, pairs = [0] * len(rules), [NOTHING.pairs for _ in rules]
     for i, result in zip(of_rule, _run(relation, count_part, payloads, work), strict=True):
@@ -323,7 +323,7 @@ def changed(
         for some, cost in _bundled(compared, each):
             n_parts = max(1, min(MAX_PARTS, int(cost / TASK_NS), each.n_left // TASK_ROWS))
             asked = [(i, r.predicates, each.sign > 0 and len(kept[i]) < SAMPLES) for i, r in some]
-            payload = after._payload(**each.fields, rules=asked, n_parts=n_parts)
+            payload = after.payload(**each.fields, rules=asked, n_parts=n_parts)
             payloads += [{**payload, "part": p} for p in range(n_parts)]
             signs += [each.sign] * n_parts
             total += cost
@@ -385,7 +385,7 @@ def _deleted(before: Relation, remaining: Relation, row_ids: I64) -> list[_Work]
         at = open_segment(before.root, ref, before.schema).positions(row_ids)
         at = np.sort(at[at >= 0])
         if len(at):
-            gone.append((ref, remaining._stage("positions", positions=at.astype(np.int64)), len(at)))
+            gone.append((ref, remaining.stage("positions", positions=at.astype(np.int64)), len(at)))
     work: list[_Work] = []
     for i, (ref, mine, n) in enumerate(gone):
         source: Payload = {"source": ref.to_dict(), "positions": mine}

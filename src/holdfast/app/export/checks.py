@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from holdfast.app.export.model import ExportTable, Model, header
 from holdfast.app.export.sql import (
-    _DIALECTS,
     DIALECTS,
+    SPELLINGS,
     DialectName,
-    _Constraint,
+    SqlConstraint,
     _Script,
     _type_of,
     commented,
@@ -75,9 +75,9 @@ class _CheckScript:
     """One run: what is decided once and needed all over."""
 
     def __init__(self, model: Model, rules: Sequence[RowRule], dialect: DialectName, all_rules: bool) -> None:
-        if dialect not in _DIALECTS:
+        if dialect not in SPELLINGS:
             raise ValueError(f"unknown SQL dialect {dialect!r}; known are {', '.join(DIALECTS)}")
-        self.dialect = _DIALECTS[dialect]
+        self.dialect = SPELLINGS[dialect]
         self.all_rules = all_rules
         names = _Script(model, self.dialect, all_keys=False)
         self.table_names, self.column_names = names.table_names, names.column_names
@@ -87,7 +87,7 @@ class _CheckScript:
                 self.rules[rule.table].append(rule)
         # The operator is part of what a name depends on: there may be two rules about the same columns.
         constraints = {
-            r: _Constraint("ck", r.table, r.columns, referenced=(r.op,))
+            r: SqlConstraint("ck", r.table, r.columns, referenced=(r.op,))
             for of_table in self.rules.values()
             for r in of_table
         }

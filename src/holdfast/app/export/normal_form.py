@@ -12,7 +12,7 @@ from graphlib import TopologicalSorter
 
 from holdfast.app.export.model import ExportTable
 from holdfast.app.export.names import fit
-from holdfast.app.export.sql import _DIALECTS, DIALECTS, DialectName, commented, listed, quoted, sql_type
+from holdfast.app.export.sql import DIALECTS, SPELLINGS, DialectName, commented, listed, quoted, sql_type
 from holdfast.app.report.texts import columns_text, name_text
 from holdfast.functional.normal_forms.proposal import Decomposition, Part
 
@@ -32,7 +32,7 @@ def normal_form_sql(
     Declared are also the keys that foreign keys refer to and, where there are rows enough, those of a single
     column; the others only if asked for, as they may be accidents.
     """
-    if dialect not in _DIALECTS:
+    if dialect not in SPELLINGS:
         raise ValueError(f"unknown SQL dialect {dialect!r}; known are {', '.join(DIALECTS)}")
     return _Script(proposed, source, dialect, version, all_keys).text()
 
@@ -44,7 +44,7 @@ class _Script:
         self, proposed: Decomposition, source: ExportTable, dialect: DialectName, version: int, all_keys: bool
     ) -> None:
         self.proposed, self.source, self.version, self.all_keys = proposed, source, version, all_keys
-        self.dialect = _DIALECTS[dialect]
+        self.dialect = SPELLINGS[dialect]
         self.columns = self._fit(source.schema.names)
         self.tables = self._fit([source.name, *(part.name for part in proposed.parts)])
         self.referenced = {(r.table, r.columns) for part in proposed.parts for r in part.references}

@@ -55,7 +55,7 @@ class _Dialect:
         return ""
 
 
-_DIALECTS = {
+SPELLINGS = {
     "ansi": _Dialect("ansi", "SQL", 128, False, None, None, True),
     "postgres": _Dialect("postgres", "PostgreSQL", 63, False, 32, 2704, True),  # a third of a page
     "duckdb": _Dialect("duckdb", "DuckDB", None, True, None, None, False),
@@ -75,9 +75,9 @@ def to_sql(
     hold and refer to a key, and `checks`; the others are comments. Linear in the text, after
     `creation_order`.
     """
-    if dialect not in _DIALECTS:
+    if dialect not in SPELLINGS:
         raise ValueError(f"unknown SQL dialect {dialect!r}; known are {', '.join(DIALECTS)}")
-    return _Script(model, _DIALECTS[dialect], all_keys, checks).text()
+    return _Script(model, SPELLINGS[dialect], all_keys, checks).text()
 
 
 # --- Names and types --------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def _comparable(child: Type, parent: Type, dialect: DialectName) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Constraint:
+class SqlConstraint:
     """A key (`pk`, `uq`) of the first columns, a foreign key (`fk`) from them to those of `parent`, or a
     condition on them (`ck`)."""
 
@@ -170,21 +170,21 @@ class _Constraint:
     referenced: tuple[str, ...] = ()
 
 
-def constraint_names(constraints: Sequence[_Constraint], tables: Iterable[str]) -> dict[_Constraint, str]:
+def constraint_names(constraints: Sequence[SqlConstraint], tables: Iterable[str]) -> dict[SqlConstraint, str]:
     """A short name for each, such as `orders_customer_fk`.
 
     A name depends on its constraint alone. Where two would get the same one, or that of a table (whose name
     an index must not have), or where it is too long, a digest of the whole constraint is part of it.
     """
 
-    def plain(c: _Constraint) -> str:
+    def plain(c: SqlConstraint) -> str:
         words = "_".join((c.table,) if c.kind == "pk" else (c.table, *c.columns))
         return re.sub(r"[^a-z0-9]+", "_", lower_ascii(words)).strip("_")
 
     wanted = {c: f"{plain(c)}_{c.kind}" for c in constraints}
     often = Counter(wanted.values())
     taken = {lower_ascii(t) for t in tables}
-    names: dict[_Constraint, str] = {}
+    names: dict[SqlConstraint, str] = {}
     for c, name in wanted.items():
         if plain(c) and often[name] == 1 and name not in taken and len(name) <= CONSTRAINT_NAME_LENGTH:
             names[c] = name
@@ -274,19 +274,19 @@ class _Script:
                 return f"{name_text(a)} is {ours}, and {name_text(b)} is {theirs}"
         return ""
 
-    def _constraint(self, foreign_key: ForeignKey) -> _Constraint:
+    def _constraint(self, foreign_key: ForeignKey) -> SqlConstraint:
         """The foreign key with its pairs of columns in the order of the key that it refers to."""
         pairs = list(foreign_key.pairs)
         parent = foreign_key.referenced
         if parent.table in self.keys and (key := self.keys[parent.table].declared(parent.columns)):
             pairs.sort(key=lambda pair: key.index(pair[1]))
         columns, referenced = zip(*pairs, strict=True)
-        return _Constraint("fk", foreign_key.dependent.table, columns, parent.table, referenced)
+        return SqlConstraint("fk", foreign_key.dependent.table, columns, parent.table, referenced)
 
-    def _key_constraints(self, table: ExportTable) -> list[_Constraint]:
+    def _key_constraints(self, table: ExportTable) -> list[SqlConstraint]:
         chosen = self.keys[table.name]
-        primary = [_Constraint("pk", table.name, chosen.primary)] if chosen.primary else []
-        return primary + [_Constraint("uq", table.name, columns) for columns in chosen.unique]
+        primary = [SqlConstraint("pk", table.name, chosen.primary)] if chosen.primary else []
+        return primary + [SqlConstraint("uq", table.name, columns) for columns in chosen.unique]
 
     # --- Text ---
 
@@ -305,7 +305,7 @@ class _Script:
     def _columns(self, table: str, columns: Iterable[str]) -> str:
         return listed(self.column_names[table][c] for c in columns)
 
-    def _clause(self, constraint: _Constraint) -> str:
+    def _clause(self, constraint: SqlConstraint) -> str:
         words = {"pk": "PRIMARY KEY", "uq": "UNIQUE", "fk": "FOREIGN KEY"}[constraint.kind]
         clause = f"CONSTRAINT {quoted(self.names[constraint])} {words} "
         clause += self._columns(constraint.table, constraint.columns)

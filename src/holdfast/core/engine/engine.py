@@ -201,6 +201,13 @@ class Engine:
             )
         self._unseen_root = None
 
+    @staticmethod
+    def empty_table(df: DataFrame) -> pa.Table:
+        """A table without rows, of the columns and types that Spark gives."""
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        return to_arrow_schema(df.schema).empty_table()
+
     def stage_dataframe(self, df: DataFrame, folder: Path) -> list[tuple[str, int, int]]:
         """Write the DataFrame's partitions as Arrow IPC files into a folder that the workers reach too.
 

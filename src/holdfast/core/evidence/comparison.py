@@ -90,7 +90,7 @@ def compare_deletes(
         at = open_segment(before.root, ref, before.schema).positions(row_ids)
         at = np.sort(at[at >= 0])
         if len(at):
-            gone.append((ref, after._stage("positions", positions=at.astype(np.int64)), len(at)))
+            gone.append((ref, after.stage("positions", positions=at.astype(np.int64)), len(at)))
     work: list[tuple[Payload, int]] = []
     for i, (ref, mine, n) in enumerate(gone):
         source = {"source": ref.to_dict(), "positions": mine}
@@ -115,9 +115,9 @@ def _compared(
     for fields, n_pairs in work:
         if n_pairs:
             n_parts = min(MAX_PARTS, 1 + int(n_pairs * n_columns / TASK_COMPARE))
-            payloads += [relation._payload(**fields, **more, part=i, n_parts=n_parts) for i in range(n_parts)]
+            payloads += [relation.payload(**fields, **more, part=i, n_parts=n_parts) for i in range(n_parts)]
     total = float(sum(n for _, n in work)) * n_columns
-    results = relation._run(task, payloads, total, INLINE_COMPARE)
+    results = relation.run(task, payloads, total, INLINE_COMPARE)
     masks = [r.array("masks").reshape(-1, n_words) for r in results] or [np.empty((0, n_words), np.uint64)]
     counts = [r.array("counts") for r in results] or [np.empty(0, np.int64)]
     pairs = [r.array("witnesses").reshape(-1, 2) for r in results] or [np.empty((0, 2), np.int64)]

@@ -289,7 +289,7 @@ def _n_parts(relation: Relation, n_pivots: int, n_asked: int) -> int:
 
 def _payload(relation: Relation, pivot: int, part: int, n_parts: int, **asked: Any) -> Payload:
     live = [s.to_dict() for s in relation.segments if s.n_live]
-    return relation._payload(segments=live, pivot=pivot, part=part, n_parts=n_parts, **asked)
+    return relation.payload(segments=live, pivot=pivot, part=part, n_parts=n_parts, **asked)
 
 
 def _run(relation: Relation, task: Task, payloads: list[Payload], work: float) -> list[Bundle]:

@@ -67,9 +67,9 @@ def _sharing(relation: Relation, columns: Sequence[int]) -> list[tuple[int, int]
         and min(most[a], most[b]) > 0
     ]
     live = [s.to_dict() for s in segments]
-    payloads = [relation._payload(segments=live, left=a, right=b) for a, b in pairs]
+    payloads = [relation.payload(segments=live, left=a, right=b) for a, b in pairs]
     work = float(sum(most[a] + most[b] for a, b in pairs))
-    results = relation._run(count_shared, payloads, work, INLINE_SHARED)
+    results = relation.run(count_shared, payloads, work, INLINE_SHARED)
     found = []
     for pair, result in zip(pairs, results, strict=True):
         n_left, n_right, n_both = result.array("counts").tolist()

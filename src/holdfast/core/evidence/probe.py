@@ -141,7 +141,7 @@ def probe(
     accesses = plan.accesses
     shared = {
         "space": json.dumps(plan.space.to_dict()),
-        "dcs": relation._stage("constraints", masks=plan.dcs, scanned=plan.scanned),
+        "dcs": relation.stage("constraints", masks=plan.dcs, scanned=plan.scanned),
         "limit": limit,
         "whole": batch is None,
     }
@@ -165,7 +165,7 @@ def probe(
                 n_lots = 1 if batch is not None else min(len(listed), 1 + int(ns / TASK_NS))
                 for lot in range(n_lots):
                     payloads.append(
-                        relation._payload(**fields, accesses=listed[lot::n_lots], part=0, n_parts=1)
+                        relation.payload(**fields, accesses=listed[lot::n_lots], part=0, n_parts=1)
                     )
             for scan in scans:
                 folding = 1.0 if len(scan["groups"]) == len(plan.space.groups) else FOLDING
@@ -173,8 +173,8 @@ def probe(
                 n_parts = min(MAX_PARTS, 1 + int(ns / TASK_NS))
                 work += ns
                 scanned = {**fields, "accesses": [scan], "n_parts": n_parts}
-                payloads += [relation._payload(**scanned, part=p) for p in range(n_parts)]
-    results = relation._run(probe_pairs, payloads, work, INLINE_NS)
+                payloads += [relation.payload(**scanned, part=p) for p in range(n_parts)]
+    results = relation.run(probe_pairs, payloads, work, INLINE_NS)
     masks = [r.array("masks").reshape(-1, n_words) for r in results] or [np.empty((0, n_words), np.uint64)]
     found = [r.array("witnesses").reshape(-1, 2) for r in results] or [np.empty((0, 2), np.int64)]
     everything, witnesses = np.concatenate(masks), np.concatenate(found)

@@ -137,11 +137,12 @@ def _staged(frame: Any, target: Target, staging: Path) -> Source:
     """The plan of a Spark DataFrame: of exactly the files that its job answered with."""
     files = target.engine.stage_dataframe(frame, staging)
     if not files:
-        from pyspark.sql.pandas.types import to_arrow_schema
-
-        empty = to_arrow_schema(frame.schema).empty_table()
         return plan_source(
-            empty, options=ReadOptions(), table=target.table, staging=staging, split_bytes=MAX_SPLIT_BYTES
+            target.engine.empty_table(frame),
+            options=ReadOptions(),
+            table=target.table,
+            staging=staging,
+            split_bytes=MAX_SPLIT_BYTES,
         )
     split_bytes = _split_bytes(sum(n_bytes for _, _, n_bytes in files), target.engine)
     return plan_arrow_files(

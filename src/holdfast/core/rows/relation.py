@@ -119,7 +119,7 @@ class Relation:
         distinct = self.distinct()
         return sorted(range(len(self.schema)), key=lambda c: (-distinct[c], c))
 
-    def _payload(self, **fields: Any) -> Payload:
+    def payload(self, **fields: Any) -> Payload:
         return {
             "root": str(self.root),
             "folder": self.folder,
@@ -130,12 +130,12 @@ class Relation:
             **fields,
         }
 
-    def _stage(self, what: str, **arrays: NDArray[Any]) -> dict[str, Any]:
+    def stage(self, what: str, **arrays: NDArray[Any]) -> dict[str, Any]:
         """Write arrays for the tasks of a job to read."""
         name = unique_name(self.staging, what, ".arrow")
         return write_bundle(self.root, name, arrays, {"holdfast": what}).to_dict()
 
-    def _run(self, task: Any, payloads: list[Payload], work: float, limit: float) -> list[Bundle]:
+    def run(self, task: Any, payloads: list[Payload], work: float, limit: float) -> list[Bundle]:
         where = self.engine.choose(work, limit)
         results = self.engine.run(
             task, payloads, where=where, progress=self.progress, parallel=work > limit * WORTH_THREADS
@@ -166,18 +166,16 @@ class Relation:
             n_parts = -(-self.n_rows // PART_ROWS)
             if self.engine.choose(self.n_rows * len(chosen), INLINE_VALIDATE) == "spark":
                 n_parts = max(n_parts, -(-2 * self.engine.cores // len(chosen)))
-            staged = self._stage("candidates", masks=candidates[rest], pivots=pivots)
+            staged = self.stage("candidates", masks=candidates[rest], pivots=pivots)
             live = [s.to_dict() for s in self.segments if s.n_live]
             payloads = [
-                self._payload(
+                self.payload(
                     segments=live, candidates=staged, ranking=ranking, pivot=int(p), part=i, n_parts=n_parts
                 )
                 for p in chosen
                 for i in range(n_parts)
             ]
-            for result in self._run(
-                tasks.validate_part, payloads, self.n_rows * len(chosen), INLINE_VALIDATE
-            ):
+            for result in self.run(tasks.validate_part, payloads, self.n_rows * len(chosen), INLINE_VALIDATE):
                 refuted[rest[result.array("candidate")]] = True
                 found.append(self._evidence(result))
         return Refutation(refuted, *self._united(found))
@@ -205,17 +203,17 @@ class Relation:
             n_parts = -(-self.n_rows // PART_ROWS)
             if self.engine.choose(work, INLINE_VALIDATE) == "spark":
                 n_parts = max(n_parts, -(-2 * self.engine.cores // len(chosen)))
-            staged = self._stage("candidates", lhs=lhs[asked], rhs=rhs[asked], pivots=pivots)
+            staged = self.stage("candidates", lhs=lhs[asked], rhs=rhs[asked], pivots=pivots)
             live = [s.to_dict() for s in self.segments if s.n_live]
             payloads = [
-                self._payload(
+                self.payload(
                     segments=live, candidates=staged, ranking=ranking, pivot=int(p), part=i, n_parts=n
                 )
                 for p in chosen
                 for n in [1 if p == NO_PIVOT else n_parts]
                 for i in range(n)
             ]
-            for result in self._run(tasks.validate_fd_part, payloads, work, INLINE_VALIDATE):
+            for result in self.run(tasks.validate_fd_part, payloads, work, INLINE_VALIDATE):
                 refuted[asked[result.array("candidate")]] |= result.array("refuted").reshape(-1, self.n_words)
                 found.append(self._evidence(result))
         return FdRefutation(refuted, *unite(*self._united(found)))
@@ -226,9 +224,9 @@ class Relation:
 
     def _all_pairs(self) -> tuple[U64, I64]:
         """The evidence of all pairs of live rows; one task."""
-        payload = self._payload(segments=[s.to_dict() for s in self.segments if s.n_live])
+        payload = self.payload(segments=[s.to_dict() for s in self.segments if s.n_live])
         work = float(self.n_rows * self.n_rows)
-        [result] = self._run(tasks.compare_rows, [payload], work, INLINE_VALIDATE)
+        [result] = self.run(tasks.compare_rows, [payload], work, INLINE_VALIDATE)
         return self._evidence(result)
 
     def probe(
@@ -241,7 +239,7 @@ class Relation:
         with themselves, too. Every key has an indexed column.
         """
         probes = probes_for(keys, index_columns, rhs)
-        staged = self._stage("keys", masks=keys, rhs=rhs if rhs is not None else keys[:0])
+        staged = self.stage("keys", masks=keys, rhs=rhs if rhs is not None else keys[:0])
         payloads, work = [], 0.0
         new = {s.number for s in batch}
         for i, part in enumerate(batch):
@@ -250,7 +248,7 @@ class Relation:
                 if not segment.n_live:
                     continue
                 payloads.append(
-                    self._payload(
+                    self.payload(
                         segment=segment.to_dict(),
                         batch=part.to_dict(),
                         keys=staged,
@@ -262,7 +260,7 @@ class Relation:
                 walked = [p.columns for p in probes if not p.determines]
                 shortest = [min(segment.n_rows / max(1, segment.distinct[c]) for c in p) for p in walked]
                 work += part.n_rows * (sum(shortest) + len(self.schema))
-        results = self._run(tasks.probe_segment, payloads, work, INLINE_PROBE)
+        results = self.run(tasks.probe_segment, payloads, work, INLINE_PROBE)
         return self._united([self._evidence(r) for r in results])
 
     def locate(self, queries: Sequence[SegmentRef], columns: Sequence[int]) -> tuple[I64, I64]:
@@ -273,11 +271,10 @@ class Relation:
         starts = np.cumsum([0, *(q.n_rows for q in queries)])
         pairs = [(i, q, s) for i, q in enumerate(queries) for s in self.segments if s.n_live and q.n_rows]
         payloads = [
-            self._payload(segment=s.to_dict(), queries=q.to_dict(), columns=list(columns))
-            for _, q, s in pairs
+            self.payload(segment=s.to_dict(), queries=q.to_dict(), columns=list(columns)) for _, q, s in pairs
         ]
         work = float(sum(q.n_rows for _, q, _ in pairs))
-        results = self._run(tasks.locate_rows, payloads, work, INLINE_LOCATE)
+        results = self.run(tasks.locate_rows, payloads, work, INLINE_LOCATE)
         if not results:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         query = [starts[i] + r.array("query") for (i, _, _), r in zip(pairs, results, strict=True)]
@@ -336,13 +333,13 @@ class Relation:
             if s.n_live and (missing or unordered):
                 lacking.append((i, s, missing, unordered))
         payloads = [
-            self._payload(segment=s.to_dict(), columns=missing, orders=[list(k) for k in unordered])
+            self.payload(segment=s.to_dict(), columns=missing, orders=[list(k) for k in unordered])
             for _, s, missing, unordered in lacking
         ]
         work = sum(s.n_rows * (len(m) + ORDER_WORK * len(o)) for _, s, m, o in lacking)
         segments = list(self.segments)
         for (i, *_), result in zip(
-            lacking, self._run(tasks.index_segment, payloads, work, INLINE_INDEX), strict=True
+            lacking, self.run(tasks.index_segment, payloads, work, INLINE_INDEX), strict=True
         ):
             segments[i] = SegmentRef.from_dict(json.loads(result.meta["segment"]))
         return replace(self, segments=tuple(segments))
@@ -377,13 +374,13 @@ class Relation:
             run = _run_to_merge(mergeable, fanout, everything=everything)
             if not run:
                 return replace(self, segments=tuple(segments)), next_number
-            payload = self._payload(
+            payload = self.payload(
                 segments=[s.to_dict() for s in run],
                 number=next_number,
                 columns=list(index_columns),
                 orders=[list(k) for k in orders],
             )
-            [result] = self._run(tasks.merge_run, [payload], sum(s.n_rows for s in run), INLINE_MERGE)
+            [result] = self.run(tasks.merge_run, [payload], sum(s.n_rows for s in run), INLINE_MERGE)
             merged = json.loads(result.meta["segment"])
             numbers = {s.number for s in run}
             if merged is None:  # texts share a code: these segments stay apart, the others try again

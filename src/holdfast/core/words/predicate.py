@@ -471,8 +471,8 @@ def sentence(dc: Dc) -> str:
     if is_trivial(dc.predicates):
         return _contradiction(dc)
     said = reduced(dc.predicates)
-    same = [_name(p.left) for p in said if p.left == p.right and p.op == "="]
-    differing = [_name(p.left) for p in said if p.left == p.right and p.op == "!="]
+    same = [display_name(p.left) for p in said if p.left == p.right and p.op == "="]
+    differing = [display_name(p.left) for p in said if p.left == p.right and p.op == "!="]
     rest = [p for p in said if p.left != p.right or p.op not in ("=", "!=")]
     if not rest:
         return _about_equals(same, differing)
@@ -504,7 +504,7 @@ def _about_order(rest: Sequence[Predicate], rows: str, *, alone: bool) -> str:
     subject = next((p for p in rest if p.op in _STRICT), rest[0])
     if subject.op in ("<", "<="):
         rest, subject = [p.mirrored for p in rest], subject.mirrored
-    name = _name(subject.left)
+    name = display_name(subject.left)
     if len(rest) == 1:
         if subject.op in _STRICT:
             one, other = ("no row", "another row") if alone else (f"of {rows}, neither", "the other")
@@ -518,7 +518,7 @@ def _about_order(rest: Sequence[Predicate], rows: str, *, alone: bool) -> str:
 
 
 def _compared(p: Predicate) -> str:
-    name = _name(p.left)
+    name = display_name(p.left)
     return f"the {_HIGH[p.op]} {name}" if p.op in _STRICT else f"a {_HIGH[p.op]} or equal {name}"
 
 
@@ -526,26 +526,26 @@ def _about_columns(rest: Sequence[Predicate], of_rows: str) -> str:
     """Comparisons across columns, and others: "its" is of the first row, t, and "the other's" of s."""
     head = next(p for p in rest if p.left != p.right)
     one, other = ("neither one's", "the other's") if of_rows else ("no row's", "another row's")
-    text = f"{of_rows}{one} {_name(head.left)} {_ACROSS[head.op]} {other} {_name(head.right)}"
+    text = f"{of_rows}{one} {display_name(head.left)} {_ACROSS[head.op]} {other} {display_name(head.right)}"
     clauses = []
     for p in rest:
         if p is head:
             continue
         if p.left == p.right:
             than = f"is {_HIGH[p.op]} than{'' if p.op in _STRICT else ' or equal to'} the other's"
-            clauses.append(f"its {_name(p.left)} {than}")
+            clauses.append(f"its {display_name(p.left)} {than}")
         else:
-            clauses.append(f"its {_name(p.left)} {_ACROSS[p.op]} the other's {_name(p.right)}")
+            clauses.append(f"its {display_name(p.left)} {_ACROSS[p.op]} the other's {display_name(p.right)}")
     return f"{text} while {_list(clauses)}" if clauses else text
 
 
 def _contradiction(dc: Dc) -> str:
     left, right = next(columns for columns, state in _grouped(dc.predicates).items() if _TRIVIAL[state])
-    what = _name(left) if left == right else f"{_name(left)} with {_name(right)}"
+    what = display_name(left) if left == right else f"{display_name(left)} with {display_name(right)}"
     return f"holds in every table: its comparisons of {what} contradict each other"
 
 
-def _name(name: str) -> str:
+def display_name(name: str) -> str:
     plain = _PLAIN_WORD.fullmatch(name) and name.lower() not in _CONNECTING
     return name if plain else '"{}"'.format(name.replace('"', '""'))
 

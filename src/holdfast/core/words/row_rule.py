@@ -20,8 +20,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, NoReturn
 
-from holdfast.core.words.predicate import OPERATORS, SYMMETRIC, Operator, _name, written_name
-from holdfast.core.words.rule_text import _NAME, _QUOTED, _place, _pointed, _Reader, rule_error
+from holdfast.core.words.predicate import OPERATORS, SYMMETRIC, Operator, display_name, written_name
+from holdfast.core.words.rule_text import (
+    NAME_PATTERN,
+    QUOTED_PATTERN,
+    RuleReader,
+    place_in,
+    pointed_at,
+    rule_error,
+)
 from holdfast.core.words.schema import MAX_EXACT_DIGITS, Schema, Type
 from holdfast.errors import UnknownColumnError
 
@@ -92,7 +99,8 @@ class RowRule:
         >>> RowRule("orders", "shipped", ">=", "ordered").said(times=True)
         'shipped is not before ordered'
         """
-        return f"{_name(self.left)} {(_SAID_OF_TIMES if times else _SAID)[self.op]} {_name(self.right)}"
+        relation = (_SAID_OF_TIMES if times else _SAID)[self.op]
+        return f"{display_name(self.left)} {relation} {display_name(self.right)}"
 
     @property
     def mirrored(self) -> RowRule:
@@ -216,7 +224,7 @@ def is_row_rule(text: str) -> bool:
     return _NOT.match(text) is None
 
 
-class _RowReader(_Reader):
+class _RowReader(RuleReader):
     """Reads `column operator column`."""
 
     def row_rule(self) -> tuple[str, Operator, str, int]:
@@ -243,7 +251,7 @@ class _RowReader(_Reader):
         """(name, where it starts)."""
         self.skip()
         start = self.at
-        quoted, plain = _QUOTED.match(self.text, start), _NAME.match(self.text, start)
+        quoted, plain = QUOTED_PATTERN.match(self.text, start), NAME_PATTERN.match(self.text, start)
         if quoted is not None:
             name, self.at = quoted[1].replace('""', '"'), quoted.end()
         elif plain is not None:
@@ -266,8 +274,8 @@ class _RowReader(_Reader):
             self.fail("constants are not supported: a row rule compares two columns", start)
         error = UnknownColumnError.from_missing(self.table, self.version, name, self.names)
         hint = f" {self.cut_short(name)}." if not is_quoted and self.cut_short(name) else ""
-        where = f"It is at {_place(self.text, start)} of the rule."
-        raise UnknownColumnError(f"{error}{hint} {where}\n{_pointed(self.text, start)}")
+        where = f"It is at {place_in(self.text, start)} of the rule."
+        raise UnknownColumnError(f"{error}{hint} {where}\n{pointed_at(self.text, start)}")
 
     def fail_behind_column(self, expected: str) -> NoReturn:
         if self.peek() in ("+", "-", "*", "/", "%"):

@@ -45,8 +45,8 @@ _CALCULATING = set("+-*/%")
 _CONSTANT_WORDS = {"null", "true", "false"}
 _NO_CONSTANTS = "constants are not supported: a rule compares a column of t with a column of s"
 
-_NAME = re.compile(f"[^{NAME_ENDS}]+")
-_QUOTED = re.compile(r'"([^"]*(?:""[^"]*)*)"')
+NAME_PATTERN = re.compile(f"[^{NAME_ENDS}]+")
+QUOTED_PATTERN = re.compile(r'"([^"]*(?:""[^"]*)*)"')
 _WORD = re.compile(r"[^\W\d]\w*")
 _COMPARING = re.compile("[=<>!≤≥≠]+")
 _SIGN = re.compile(r"&&|\|\||.", re.DOTALL)
@@ -85,7 +85,7 @@ def located(
 
     For checks that need more than names, such as types: `rule_error` points at a position.
     """
-    return _Reader(text, names, table, version).rule()
+    return RuleReader(text, names, table, version).rule()
 
 
 def rule_text(dc: Dc) -> str:
@@ -99,10 +99,10 @@ def rule_text(dc: Dc) -> str:
 
 def rule_error(text: str, at: int, problem: str) -> UsageError:
     """An error that says and shows where in the text the problem is; `problem` is without its full stop."""
-    return UsageError(f"at {_place(text, at)} of the rule: {problem}.\n{_pointed(text, at)}")
+    return UsageError(f"at {place_in(text, at)} of the rule: {problem}.\n{pointed_at(text, at)}")
 
 
-class _Reader:
+class RuleReader:
     """Reads a text from left to right; `at` is the position that is read next."""
 
     def __init__(self, text: str, names: Sequence[str], table: str, version: int | None) -> None:
@@ -143,7 +143,7 @@ class _Reader:
         elif sign == ",":
             self.fail("comparisons are joined with 'and', not with a comma")
         elif not sign:
-            where = _place(self.text, opened[-1])
+            where = place_in(self.text, opened[-1])
             self.fail(f"expected 'and' or ')', found the end; the '(' at {where} is not closed")
         else:
             self.fail_behind_column("expected 'and' or ')'")
@@ -196,8 +196,8 @@ class _Reader:
     def name(self, row: str) -> str:
         self.skip()
         start = self.at
-        quoted = _QUOTED.match(self.text, start)
-        plain = _NAME.match(self.text, start)
+        quoted = QUOTED_PATTERN.match(self.text, start)
+        plain = NAME_PATTERN.match(self.text, start)
         if quoted is not None:
             name, self.at = quoted[1].replace('""', '"'), quoted.end()
         elif plain is not None:
@@ -211,21 +211,21 @@ class _Reader:
         if name not in self.names:
             error = UnknownColumnError.from_missing(self.table, self.version, name, self.names)
             hint = f" {self.cut_short(name)}." if quoted is None and self.cut_short(name) else ""
-            where = f"It is at {_place(self.text, start)} of the rule."
-            raise UnknownColumnError(f"{error}{hint} {where}\n{_pointed(self.text, start)}")
+            where = f"It is at {place_in(self.text, start)} of the rule."
+            raise UnknownColumnError(f"{error}{hint} {where}\n{pointed_at(self.text, start)}")
         self.name_before = name
         return name
 
     def no_column(self) -> NoReturn:
         """What stands where a column should be, and what to do about it."""
         sign = self.peek()
-        whole = _NAME.match(self.text, self.at)
+        whole = NAME_PATTERN.match(self.text, self.at)
         if sign.lower() in _NOT:
             self.fail("only the whole rule is negated; use the opposite operator, such as != for =")
         if sign == "'" or sign.lower() in _CONSTANT_WORDS or _NUMBER.match(self.text, self.at):
             self.fail(_NO_CONSTANTS)
         if sign == '"':
-            quoted = _QUOTED.match(self.text, self.at)
+            quoted = QUOTED_PATTERN.match(self.text, self.at)
             if quoted is None or quoted[1].replace('""', '"') not in self.names:
                 self.fail(_NO_CONSTANTS)
             self.fail(f"say which row is meant: t.{quoted[0]} or s.{quoted[0]}")
@@ -266,17 +266,17 @@ class _Reader:
         raise rule_error(self.text, min(self.at, end) if at is None else at, problem)
 
 
-def _place(text: str, at: int) -> str:
+def place_in(text: str, at: int) -> str:
     """A position in words, counted from 1, with its line if there are several.
 
-    >>> _place("abc", 2), _place("abc\\nde", 5)
+    >>> place_in("abc", 2), place_in("abc\\nde", 5)
     ('character 3', 'line 2, character 2')
     """
     character = f"character {at - text.rfind(NEWLINE, 0, at)}"
     return f"line {text.count(NEWLINE, 0, at) + 1}, {character}" if NEWLINE in text.strip() else character
 
 
-def _pointed(text: str, at: int) -> str:
+def pointed_at(text: str, at: int) -> str:
     """The line, or what of it is near the position, and below it a caret at the position."""
     start, end = text.rfind(NEWLINE, 0, at) + 1, text.find(NEWLINE, at)
     end = len(text) if end < 0 else end

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.engine.kernels.compiling import njit
-from holdfast.core.rows.kernels.encode import _xxh64, float_codes, floats_of_codes, frozen, mix
+from holdfast.core.rows.kernels.encode import float_codes, floats_of_codes, frozen, mix, xxh64
 from holdfast.core.rows.kernels.siphash import siphash
 
 U32 = NDArray[np.uint32]
@@ -407,7 +407,7 @@ def _wide_identities(limbs, scale, keyed, k0, k1, keys, checks):  # type: ignore
         if keyed:
             low, high = siphash(data, 0, 33, k0, k1)
         else:
-            low, high = _xxh64(data, 0, 33, _0), _xxh64(data, 0, 33, _OTHER_SEED)
+            low, high = xxh64(data, 0, 33, _0), xxh64(data, 0, 33, _OTHER_SEED)
         keys[i] = mix(low)
         checks[i] = _OVERSIZE | np.uint32(high & _OTHER_HASH)
 

@@ -65,7 +65,7 @@ def _rotate(x, r):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, inline="always")
-def _word(data, i):  # type: ignore[no-untyped-def]
+def word_at(data, i):  # type: ignore[no-untyped-def]
     w = np.uint64(0)
     for k in range(8):
         w |= np.uint64(data[i + k]) << np.uint64(8 * k)
@@ -73,7 +73,7 @@ def _word(data, i):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _xxh64(data, start, end, seed):  # type: ignore[no-untyped-def]
+def xxh64(data, start, end, seed):  # type: ignore[no-untyped-def]
     n = end - start
     i = start
     if n >= 32:
@@ -82,10 +82,10 @@ def _xxh64(data, start, end, seed):  # type: ignore[no-untyped-def]
         v3 = seed
         v4 = seed - _P1
         while i + 32 <= end:
-            v1 = _rotate(v1 + _word(data, i) * _P2, 31) * _P1
-            v2 = _rotate(v2 + _word(data, i + 8) * _P2, 31) * _P1
-            v3 = _rotate(v3 + _word(data, i + 16) * _P2, 31) * _P1
-            v4 = _rotate(v4 + _word(data, i + 24) * _P2, 31) * _P1
+            v1 = _rotate(v1 + word_at(data, i) * _P2, 31) * _P1
+            v2 = _rotate(v2 + word_at(data, i + 8) * _P2, 31) * _P1
+            v3 = _rotate(v3 + word_at(data, i + 16) * _P2, 31) * _P1
+            v4 = _rotate(v4 + word_at(data, i + 24) * _P2, 31) * _P1
             i += 32
         h = _rotate(v1, 1) + _rotate(v2, 7) + _rotate(v3, 12) + _rotate(v4, 18)
         h = (h ^ (_rotate(v1 * _P2, 31) * _P1)) * _P1 + _P4
@@ -96,7 +96,7 @@ def _xxh64(data, start, end, seed):  # type: ignore[no-untyped-def]
         h = seed + _P5
     h += np.uint64(n)
     while i + 8 <= end:
-        h ^= _rotate(_word(data, i) * _P2, 31) * _P1
+        h ^= _rotate(word_at(data, i) * _P2, 31) * _P1
         h = _rotate(h, 27) * _P1 + _P4
         i += 8
     if i + 4 <= end:
@@ -121,7 +121,7 @@ def _xxh64(data, start, end, seed):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _bytes_codes(offsets, data, seed, out):  # type: ignore[no-untyped-def]
     for i in range(out.shape[0]):
-        out[i] = _xxh64(data, offsets[i], offsets[i + 1], seed)
+        out[i] = xxh64(data, offsets[i], offsets[i + 1], seed)
 
 
 def bytes_codes(offsets: I64, data: NDArray[np.uint8], seed: int = 0) -> U64:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.engine.kernels.compiling import njit
-from holdfast.core.rows.kernels.encode import _word, frozen
+from holdfast.core.rows.kernels.encode import frozen, word_at
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -53,7 +53,7 @@ def siphash(data, start, end, k0, k1):  # type: ignore[no-untyped-def]
     v0, v1, v2, v3 = k0 ^ _I0, k1 ^ _I1 ^ _EE, k0 ^ _I2, k1 ^ _I3
     i = start
     while i + 8 <= end:
-        m = _word(data, i)
+        m = word_at(data, i)
         v3 ^= m
         v0, v1, v2, v3 = _round(v0, v1, v2, v3)
         v0, v1, v2, v3 = _round(v0, v1, v2, v3)
