@@ -16,10 +16,10 @@ from holdfast.app.export.sql import (
     SPELLINGS,
     DialectName,
     SqlConstraint,
-    _Script,
-    _type_of,
+    SqlScript,
     commented,
     constraint_names,
+    declared_type,
     quoted,
     sql_type,
 )
@@ -79,7 +79,7 @@ class _CheckScript:
             raise ValueError(f"unknown SQL dialect {dialect!r}; known are {', '.join(DIALECTS)}")
         self.dialect = SPELLINGS[dialect]
         self.all_rules = all_rules
-        names = _Script(model, self.dialect, all_keys=False)
+        names = SqlScript(model, self.dialect, all_keys=False)
         self.table_names, self.column_names = names.table_names, names.column_names
         self.rules: dict[str, list[RowRule]] = {t.name: [] for t in model.tables}
         for rule in dict.fromkeys(rules):
@@ -105,7 +105,7 @@ class _CheckScript:
         if rule.n_exceptions or rule.error > 0:
             n = rule.n_exceptions
             return f"it does not hold: {n:,} of {rule.n_compared:,} rows violate{'s' if n == 1 else ''} it"
-        types = [_type_of(table, c) for c in rule.columns]
+        types = [declared_type(table, c) for c in rule.columns]
         strict = rule.op in ("<", ">", "!=")
         for column, type_ in zip(rule.columns, types, strict=True):
             written, remark = sql_type(type_, self.dialect.name)
@@ -119,7 +119,7 @@ class _CheckScript:
 
     def compares_floats(self, table: ExportTable, rule: RowRule) -> bool:
         """Whether one column alone is a float: databases compare both as floats, and not by value."""
-        families = {_type_of(table, c).family for c in rule.columns}
+        families = {declared_type(table, c).family for c in rule.columns}
         return "float" in families and len(families) > 1
 
     def remark(self, table: ExportTable, rule: RowRule) -> str:

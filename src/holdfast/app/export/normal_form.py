@@ -34,10 +34,10 @@ def normal_form_sql(
     """
     if dialect not in SPELLINGS:
         raise ValueError(f"unknown SQL dialect {dialect!r}; known are {', '.join(DIALECTS)}")
-    return _Script(proposed, source, dialect, version, all_keys).text()
+    return SqlScript(proposed, source, dialect, version, all_keys).text()
 
 
-class _Script:
+class SqlScript:
     """One run of `normal_form_sql`: what is decided once and needed all over."""
 
     def __init__(

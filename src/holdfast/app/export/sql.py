@@ -77,7 +77,7 @@ def to_sql(
     """
     if dialect not in SPELLINGS:
         raise ValueError(f"unknown SQL dialect {dialect!r}; known are {', '.join(DIALECTS)}")
-    return _Script(model, SPELLINGS[dialect], all_keys, checks).text()
+    return SqlScript(model, SPELLINGS[dialect], all_keys, checks).text()
 
 
 # --- Names and types --------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def constraint_names(constraints: Sequence[SqlConstraint], tables: Iterable[str]
 # --- The script -------------------------------------------------------------------------------------------
 
 
-class _Script:
+class SqlScript:
     """One run of `to_sql`: what is decided once and needed all over."""
 
     def __init__(self, model: Model, dialect: _Dialect, all_keys: bool, checks: Checks | None = None) -> None:
@@ -268,7 +268,7 @@ class _Script:
         if refusal := self.dialect.refusal(table, parent.columns):
             return refusal
         for a, b in foreign_key.pairs:
-            types = (_type_of(self.tables[child.table], a), _type_of(table, b))
+            types = (declared_type(self.tables[child.table], a), declared_type(table, b))
             if not _comparable(*types, self.dialect.name):
                 ours, theirs = (sql_type(t, self.dialect.name)[0] for t in types)
                 return f"{name_text(a)} is {ours}, and {name_text(b)} is {theirs}"
@@ -363,5 +363,5 @@ class _Script:
         return f"{quoted(name)} {type}{not_null}", "; ".join(remarks + ([remark] if remark else []))
 
 
-def _type_of(table: ExportTable, column: str) -> Type:
+def declared_type(table: ExportTable, column: str) -> Type:
     return table.schema.types[table.schema.names.index(column)]
