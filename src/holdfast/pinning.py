@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from holdfast.core.rows.table_state import TableState
+from holdfast.core.rows.table_state import PinnedKey, TableState
 from holdfast.core.store.ledger_rows import SHARED, CommitRow
 from holdfast.core.words.change import Pin
 from holdfast.core.words.dependency import Side
@@ -35,13 +35,13 @@ class Pinner(Writer):
         self._needs_keys(state)
         positions = self._positions(state, base, columns)
         named = tuple(state.schema.names[p] for p in positions)
-        rest = tuple(p for p in state.pins if p[0] != named)
+        rest = tuple(p for p in state.pins if p.columns != named)
         if remove and len(rest) == len(state.pins):
             raise UsageError(f"[{listing(named)}] of table {table!r} is not pinned.")
         holds = bool(self._keys_inside(state, positions))
         if not holds and 0 < state.max_columns < len(named):
             holds = not self._duplicates(state, positions)
-        state = replace(state, pins=rest if remove else (*rest, (named, holds)))
+        state = replace(state, pins=rest if remove else (*rest, PinnedKey(named, holds)))
         action = "unpin" if remove else "pin"
         self._append(base, [CommitRow(table, action, state.to_dict(), {"columns": list(named)})], [])
         return Pin(table, named, holds)

@@ -28,7 +28,14 @@ from holdfast.core.rows.encoding import Sample, Target, encode_new, plan
 from holdfast.core.rows.kernels.masks import mask_of, unique_masks
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import open_segment
-from holdfast.core.rows.table_state import SegmentRef, TableState, columns_of, read_masks, table_folder
+from holdfast.core.rows.table_state import (
+    PinnedKey,
+    SegmentRef,
+    TableState,
+    columns_of,
+    read_masks,
+    table_folder,
+)
 from holdfast.core.sources import ReadOptions
 from holdfast.core.store.bundle import open_bundle, write_bundle
 from holdfast.core.store.files import unique_name
@@ -467,7 +474,7 @@ def apply(
         state_after,
         next_number=next_number,
         segments=relation.segments,
-        pins=tuple((p.columns, p.holds) for p in pins),
+        pins=tuple(PinnedKey(p.columns, p.holds) for p in pins),
         rules=rules,
     )
     return Step(

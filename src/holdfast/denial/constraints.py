@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.store.bundle import open_bundle
 from holdfast.core.store.files import FileRef
+from holdfast.core.words.codec import Coded
 from holdfast.core.words.predicate import Dc, Operator, Predicate, PredicateSpace
 
 U64 = NDArray[np.uint64]
@@ -19,7 +18,7 @@ I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class KeptAccess:
+class KeptAccess(Coded):
     """How constraints are looked for: an index answers `source`, what it gives is compared on the rest.
 
     It serves all constraints that have the predicates.
@@ -30,33 +29,13 @@ class KeptAccess:
     predicates: tuple[int, ...]  # numbers in the space, ascending
     orders: tuple[tuple[int, int, bool], ...] = ()  # order indexes, see `tables.OrderKey`
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "source": list(self.source),
-            "predicates": list(self.predicates),
-            "orders": [list(o) for o in self.orders],
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> KeptAccess:
-        orders = tuple((a, b, falling) for a, b, falling in fields["orders"])
-        return cls(fields["kind"], tuple(fields["source"]), tuple(fields["predicates"]), orders)
-
 
 @dataclass(frozen=True, slots=True)
-class DcLimits:
+class DcLimits(Coded):
     """What the search for the denial constraints of a table may cost, then and at every batch."""
 
     seconds: float = 60.0
     max_dcs: int = 1_000_000
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"seconds": self.seconds, "max_dcs": self.max_dcs}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> DcLimits:
-        return cls(fields["seconds"], fields["max_dcs"])
 
     def __str__(self) -> str:
         """
@@ -71,7 +50,7 @@ DEFAULT_LIMITS = DcLimits()
 
 
 @dataclass(frozen=True, slots=True)
-class DcRef:
+class DcRef(Coded):
     """How the denial constraints of a table are kept, and where they lie."""
 
     evidence_kind: str  # "counted" or "witnessed"
@@ -98,48 +77,9 @@ class DcRef:
         near = [self.approximate] if self.approximate else []
         return [self.cover, self.evidence, *self.deltas, *near]
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "evidence_kind": self.evidence_kind,
-            "space": self.space.to_dict(),
-            "max_predicates": self.max_predicates,
-            "max_error": self.max_error,
-            "operators": list(self.operators),
-            "chosen": self.chosen,
-            "cover": self.cover.to_dict(),
-            "evidence": self.evidence.to_dict(),
-            "approximate": self.approximate.to_dict() if self.approximate else None,
-            "deltas": [d.to_dict() for d in self.deltas],
-            "accesses": [a.to_dict() for a in self.accesses],
-            "chosen_for": list(self.chosen_for),
-            "within_columns": self.within_columns,
-            "limits": self.limits.to_dict(),
-            "stopped": self.stopped,
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> DcRef:
-        return cls(
-            evidence_kind=fields["evidence_kind"],
-            space=PredicateSpace.from_dict(fields["space"]),
-            max_predicates=fields["max_predicates"],
-            max_error=fields["max_error"],
-            operators=tuple(fields["operators"]),
-            chosen=fields["chosen"],
-            cover=FileRef.from_dict(fields["cover"]),
-            evidence=FileRef.from_dict(fields["evidence"]),
-            approximate=FileRef.from_dict(fields["approximate"]) if fields["approximate"] else None,
-            deltas=tuple(FileRef.from_dict(d) for d in fields["deltas"]),
-            accesses=tuple(KeptAccess.from_dict(a) for a in fields["accesses"]),
-            chosen_for=(fields["chosen_for"][0], fields["chosen_for"][1]),
-            within_columns=fields.get("within_columns", False),
-            limits=DcLimits.from_dict(fields["limits"]) if "limits" in fields else DEFAULT_LIMITS,
-            stopped=fields.get("stopped", False),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class PinnedRule:
+class PinnedRule(Coded):
     """A rule that somebody relies on: how many ordered pairs of rows violate it, and a few of them."""
 
     predicates: tuple[Predicate, ...]
@@ -152,21 +92,6 @@ class PinnedRule:
 
     def dc(self, table: str, n_rows: int) -> Dc:
         return Dc(table, self.predicates, self.n_violations / max(1, n_rows * (n_rows - 1)))
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "predicates": [p.to_dict() for p in self.predicates],
-            "n_violations": self.n_violations,
-            "pairs": [list(p) for p in self.pairs],
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> PinnedRule:
-        return cls(
-            tuple(Predicate.from_dict(p) for p in fields["predicates"]),
-            fields["n_violations"],
-            tuple((t, s) for t, s in fields["pairs"]),
-        )
 
 
 def read_dcs(root: Path, ref: DcRef) -> U64:

@@ -42,6 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.rows.kernels.masks import popcounts, positions_of, unique_masks
+from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Fd
 from holdfast.core.words.predicate import Dc, PredicateSpace, as_fd, as_key, sentence
 from holdfast.denial.forms import tautologies
@@ -114,7 +115,7 @@ class RankedDc:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(Coded):
     """The first DCs of a table, best first: measured ones, then others, then tautologies."""
 
     dcs: tuple[RankedDc, ...]
@@ -123,16 +124,6 @@ class Ranking:
     n_measured: int
     n_certain: int  # of `dcs`: so many of the first are the first whatever is not measured
     counted: bool  # pairs are counted; else different evidences are
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "dcs": [d.to_dict() for d in self.dcs],
-            "n_dcs": self.n_dcs,
-            "n_tautologies": self.n_tautologies,
-            "n_measured": self.n_measured,
-            "n_certain": self.n_certain,
-            "counted": self.counted,
-        }
 
 
 # -- measures ----------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from holdfast.core.rows.table_state import FdRef, TableState, columns_of
 from holdfast.core.store.files import FileRef
 from holdfast.core.store.ledger_rows import CommitRow
+from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Fd
 from holdfast.history import I32, I64, U64
 
@@ -26,14 +27,11 @@ BATCHES = ("track", "apply")
 
 
 @dataclass(frozen=True, slots=True)
-class Spell:
+class Spell(Coded):
     """Versions of the workspace, without a gap, at which a dependency held."""
 
     first: int
     last: int | None  # None: it holds still
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"first": self.first, "last": self.last}
 
 
 @dataclass(frozen=True, slots=True)

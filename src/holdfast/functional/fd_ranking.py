@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from holdfast.core.evidence.groups import ColumnStatistics, column_statistics, measure_fds
 from holdfast.core.rows.kernels.masks import contains_any, full_mask, popcounts, positions_of, unique_masks
 from holdfast.core.rows.relation import Relation
+from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Fd
 
 U64 = NDArray[np.uint64]
@@ -134,7 +135,7 @@ class RankedFd:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(Coded):
     """The first dependencies of a table, best first: measured ones, then others, then those of keys."""
 
     fds: tuple[RankedFd, ...]
@@ -142,15 +143,6 @@ class Ranking:
     n_key_implied: int
     n_measured: int
     n_certain: int  # of `fds`: so many of the first are the first whatever is not measured
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "fds": [f.to_dict() for f in self.fds],
-            "n_fds": self.n_fds,
-            "n_key_implied": self.n_key_implied,
-            "n_measured": self.n_measured,
-            "n_certain": self.n_certain,
-        }
 
 
 # -- measures ----------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ neither kernels nor Spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 
 from holdfast.core.store.bundle import open_bundle
 from holdfast.core.store.files import FileRef
+from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Side
 
 FOLDER = "values"
 
 
 @dataclass(frozen=True, slots=True)
-class ValueTable:
+class ValueTable(Coded):
     """The columns of a table that take part: ids `first`, `first + 1`, ... in this order."""
 
     table: str
@@ -41,28 +42,9 @@ class ValueTable:
     def ids(self) -> range:
         return range(self.first, self.first + len(self.columns))
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "table": self.table,
-            "first": self.first,
-            "columns": list(self.columns),
-            "as_text": self.as_text,
-            "append_only": self.append_only,
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> ValueTable:
-        return cls(
-            fields["table"],
-            fields["first"],
-            tuple(fields["columns"]),
-            fields["as_text"],
-            fields["append_only"],
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class RunRef:
+class RunRef(Coded):
     """A live run; `parts[i]` holds the keys whose top `bits` are i, None where there are none."""
 
     n_entries: int
@@ -73,54 +55,26 @@ class RunRef:
     def files(self) -> list[FileRef]:
         return [f for f in self.parts if f is not None]
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "n_entries": self.n_entries,
-            "bits": self.bits,
-            "parts": [f.to_dict() if f else None for f in self.parts],
-            "append_only": self.append_only,
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> RunRef:
-        parts = tuple(FileRef.from_dict(f) if f else None for f in fields["parts"])
-        return cls(fields["n_entries"], fields["bits"], parts, fields["append_only"])
-
 
 @dataclass(frozen=True, slots=True)
-class SumRef:
+class SumRef(Coded):
     """A file of signed counts, and how many there are in it."""
 
     file: FileRef
     n: int
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"file": self.file.to_dict(), "n": self.n}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> SumRef:
-        return cls(FileRef.from_dict(fields["file"]), fields["n"])
-
 
 @dataclass(frozen=True, slots=True)
-class PinnedInd:
+class PinnedInd(Coded):
     """An inclusion that somebody relies on, and whether it holds."""
 
     dependent: Side
     referenced: Side
     holds: bool
 
-    def to_dict(self) -> dict[str, Any]:
-        sides = {"dependent": self.dependent.to_dict(), "referenced": self.referenced.to_dict()}
-        return {**sides, "holds": self.holds}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> PinnedInd:
-        return cls(Side.from_dict(fields["dependent"]), Side.from_dict(fields["referenced"]), fields["holds"])
-
 
 @dataclass(frozen=True, slots=True)
-class GeneratorState:
+class GeneratorState(Coded):
     """The generator at one version of the workspace."""
 
     tables: tuple[ValueTable, ...] = ()
@@ -160,33 +114,6 @@ class GeneratorState:
     def covers(self) -> list[FileRef]:
         """The files that past inclusions are read from."""
         return [*(s.file for s in self.pairs), *([self.composites] if self.composites else [])]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "tables": [t.to_dict() for t in self.tables],
-            "next_id": self.next_id,
-            "runs": [r.to_dict() for r in self.runs],
-            "n_dead": self.n_dead,
-            "clusters": [s.to_dict() for s in self.clusters],
-            "pairs": [s.to_dict() for s in self.pairs],
-            "max_arity": self.max_arity,
-            "composites": self.composites.to_dict() if self.composites else None,
-            "pins": [p.to_dict() for p in self.pins],
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> GeneratorState:
-        return cls(
-            tables=tuple(ValueTable.from_dict(t) for t in fields["tables"]),
-            next_id=fields["next_id"],
-            runs=tuple(RunRef.from_dict(r) for r in fields["runs"]),
-            n_dead=fields["n_dead"],
-            clusters=tuple(SumRef.from_dict(s) for s in fields["clusters"]),
-            pairs=tuple(SumRef.from_dict(s) for s in fields["pairs"]),
-            max_arity=fields["max_arity"],
-            composites=FileRef.from_dict(fields["composites"]) if fields["composites"] else None,
-            pins=tuple(PinnedInd.from_dict(p) for p in fields["pins"]),
-        )
 
 
 def read_pairs(root: Path, refs: Sequence[SumRef]) -> Iterator[dict[str, NDArray[Any]]]:

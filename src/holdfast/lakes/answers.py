@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from holdfast.core.words.codec import Coded
+
 BAD_LISTED = 100  # files that were left out, by name; all are counted
 
 # Cells that say nothing, whatever column they stand in; users add their own.
@@ -47,7 +49,7 @@ def normalised(text: str, options: Normalising) -> str:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class LakeSide:
+class LakeSide(Coded):
     """A column of a lake, with the names that people know it by.
 
     >>> str(LakeSide(7, 2, "sales/orders.csv", "customer"))
@@ -61,9 +63,6 @@ class LakeSide:
 
     def __str__(self) -> str:
         return f"{self.table}[{self.column}]"
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"id": self.id, "table_id": self.table_id, "table": self.table, "column": self.column}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,7 @@ class Matches:
 
 
 @dataclass(frozen=True, slots=True)
-class LakeColumn:
+class LakeColumn(Coded):
     """A column: how many values, and what its filters know of it."""
 
     id: int
@@ -149,22 +148,9 @@ class LakeColumn:
     null: bool
     samples: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "name": self.name,
-            "n_values": self.n_values,
-            "n_rows": self.n_rows,
-            "n_missing": self.n_missing,
-            "unique": self.unique,
-            "integer": self.integer,
-            "null": self.null,
-            "samples": list(self.samples),
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class LakeTable:
+class LakeTable(Coded):
     """A table: its columns, its first rows (a missing cell is None), and its inclusions, best first.
 
     `component` is -1 for a table that is linked to no other one, `cluster` None where its component has no
@@ -182,23 +168,9 @@ class LakeTable:
     inds: tuple[LakeInd, ...]
     n_inds: int
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "name": self.name,
-            "source": self.source,
-            "n_rows": self.n_rows,
-            "component": self.component,
-            "cluster": self.cluster,
-            "columns": [column.to_dict() for column in self.columns],
-            "rows": [list(row) for row in self.rows],
-            "inds": [ind.to_dict() for ind in self.inds],
-            "n_inds": self.n_inds,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class LakeSummary:
+class LakeSummary(Coded):
     """The lake as a whole, and what each of its filters keeps out."""
 
     version: int
@@ -210,24 +182,12 @@ class LakeSummary:
     filters: tuple[str, ...]
     removed: Mapping[str, int]
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "version": self.version,
-            "n_tables": self.n_tables,
-            "n_columns": self.n_columns,
-            "n_inds": self.n_inds,
-            "n_components": self.n_components,
-            "n_isolated": self.n_isolated,
-            "filters": list(self.filters),
-            "removed": dict(self.removed),
-        }
-
 
 # -- the join graph ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class LakeComponent:
+class LakeComponent(Coded):
     """Tables that hang together, as a circle of the overview; it bears the name of its best linked table."""
 
     id: int
@@ -238,31 +198,17 @@ class LakeComponent:
     y: float
     r: float
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "n_tables": self.n_tables,
-            "n_inds": self.n_inds,
-            "name": self.name,
-            "x": self.x,
-            "y": self.y,
-            "r": self.r,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class LakeComponents:
+class LakeComponents(Coded):
     """The largest components, and how many more there are."""
 
     components: tuple[LakeComponent, ...]
     n_more: int
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"components": [c.to_dict() for c in self.components], "n_more": self.n_more}
-
 
 @dataclass(frozen=True, slots=True)
-class LakeNodes:
+class LakeNodes(Coded):
     """Tables as points: lists of one length."""
 
     id: list[int]
@@ -270,9 +216,6 @@ class LakeNodes:
     x: list[float]
     y: list[float]
     degree: list[int]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"id": self.id, "label": self.label, "x": self.x, "y": self.y, "degree": self.degree}
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +260,7 @@ class LakeGraph:
 
 
 @dataclass(frozen=True, slots=True)
-class LakeCluster:
+class LakeCluster(Coded):
     """Tables of a large component that are linked closely, as a circle."""
 
     id: int
@@ -326,16 +269,6 @@ class LakeCluster:
     x: float
     y: float
     r: float
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "n_tables": self.n_tables,
-            "name": self.name,
-            "x": self.x,
-            "y": self.y,
-            "r": self.r,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,44 +299,31 @@ class LakeClusters:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundTable:
+class FoundTable(Coded):
     id: int
     name: str
     n_rows: int
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"id": self.id, "name": self.name, "n_rows": self.n_rows}
-
 
 @dataclass(frozen=True, slots=True)
-class FoundColumn:
+class FoundColumn(Coded):
     id: int
     name: str
     table_id: int
     table: str
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"id": self.id, "name": self.name, "table_id": self.table_id, "table": self.table}
-
 
 @dataclass(frozen=True, slots=True)
-class FoundValue:
+class FoundValue(Coded):
     """A text as the lake compares it, and the first columns that have it."""
 
     value: str
     n_columns: int
     columns: tuple[FoundColumn, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "value": self.value,
-            "n_columns": self.n_columns,
-            "columns": [column.to_dict() for column in self.columns],
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class SearchResult:
+class SearchResult(Coded):
     """What a text was found in; `more` says that a list was cut."""
 
     tables: tuple[FoundTable, ...] = ()
@@ -411,20 +331,12 @@ class SearchResult:
     values: tuple[FoundValue, ...] = ()
     more: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "tables": [table.to_dict() for table in self.tables],
-            "columns": [column.to_dict() for column in self.columns],
-            "values": [value.to_dict() for value in self.values],
-            "more": self.more,
-        }
-
 
 # -- changes -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class LakeChange:
+class LakeChange(Coded):
     """What a `link` did, and how the lake stands now.
 
     `added`, `replaced` and `dropped` count tables; `known` those that were left out, since the lake has
@@ -453,23 +365,6 @@ class LakeChange:
     filters: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "action": self.action,
-            "version": self.version,
-            "n_tables": self.n_tables,
-            "n_columns": self.n_columns,
-            "n_inds": self.n_inds,
-            "n_components": self.n_components,
-            "n_isolated": self.n_isolated,
-            "added": self.added,
-            "replaced": self.replaced,
-            "dropped": self.dropped,
-            "known": self.known,
-            "n_bad": self.n_bad,
-            "bad": [{"source": source, "reason": reason} for source, reason in self.bad],
-            "removed": dict(self.removed),
-            "phases": [{"name": name, "seconds": seconds} for name, seconds in self.phases],
-            "proposer": self.proposer,
-            "elapsed_s": self.elapsed_s,
-            "filters": list(self.filters),
-        }
+        bad = [{"source": source, "reason": reason} for source, reason in self.bad]
+        phases = [{"name": name, "seconds": seconds} for name, seconds in self.phases]
+        return {**Coded.to_dict(self), "bad": bad, "phases": phases}

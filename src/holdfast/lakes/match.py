@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from holdfast.core.store.files import FileRef, NewFile, new_file, unique_name
+from holdfast.core.words.codec import Coded
 from holdfast.lakes.kernels.rarest_value import rarity
 from holdfast.lakes.kernels.removed_inds import removed
 from holdfast.lakes.kernels.table_links import Links
@@ -39,7 +40,7 @@ LINKS_KEPT = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Found(Coded):
     """What a task found: how many inclusions, where they lie, and what the filters keep out."""
 
     n_inds: int
@@ -47,21 +48,6 @@ class Found:
     inds: FileRef | None
     links: FileRef | None
     described: Mapping[str, FileRef] = field(default_factory=dict)  # of its columns, pieces of these arrays
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "n_inds": self.n_inds,
-            "removed": list(self.removed),
-            "inds": self.inds.to_dict() if self.inds else None,
-            "links": self.links.to_dict() if self.links else None,
-            "described": {name: ref.to_dict() for name, ref in self.described.items()},
-        }
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Found:
-        inds, links = (FileRef.from_dict(fields[n]) if fields[n] else None for n in ("inds", "links"))
-        described = {name: FileRef.from_dict(ref) for name, ref in fields["described"].items()}
-        return cls(fields["n_inds"], tuple(fields["removed"]), inds, links, described)
 
 
 def _pairs_writer(file: NewFile, schema: pa.Schema) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import tokenize
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from numpy.typing import DTypeLike, NDArray
 
 from holdfast.core.store.files import FileRef, check_file, new_file, unique_name
+from holdfast.core.words.codec import Coded
 from holdfast.errors import DamagedFileError
 
 FOLDER = "lake"
@@ -65,7 +66,7 @@ LINKS_SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class LakeOptions:
+class LakeOptions(Coded):
     """What decides which inclusions a lake lists; fixed when it is linked.
 
     >>> LakeOptions.from_dict(LakeOptions(filters=("null",)).to_dict()) == LakeOptions(filters=("null",))
@@ -92,27 +93,9 @@ class LakeOptions:
         """The length of a signature."""
         return self.m * self.p
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "filters": list(self.filters),
-            "tau": self.tau,
-            "null_values": list(self.null_values),
-            "normalise": list(self.normalise),
-            "m": self.m,
-            "k": self.k,
-            "p": self.p,
-            "max_error": self.max_error,
-            "min_values": self.min_values,
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> LakeOptions:
-        lists = {name: tuple(fields[name]) for name in ("filters", "null_values", "normalise")}
-        return cls(**{**fields, **lists})
-
 
 @dataclass(frozen=True, slots=True)
-class PartRef:
+class PartRef(Coded):
     """Tables and columns that were linked together, or merged later."""
 
     first_table: int
@@ -132,36 +115,9 @@ class PartRef:
         """What tasks that match are told: without the files of tables and columns, which may be many."""
         return replace(self, tables=(), columns=()).to_dict()
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "first_table": self.first_table,
-            "n_tables": self.n_tables,
-            "first_column": self.first_column,
-            "n_columns": self.n_columns,
-            "n_entries": self.n_entries,
-            "n_active": self.n_active,
-            "arrays": {name: f.to_dict() for name, f in self.arrays.items()},
-            "tables": _dicts(self.tables),
-            "columns": _dicts(self.columns),
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> PartRef:
-        return cls(
-            first_table=fields["first_table"],
-            n_tables=fields["n_tables"],
-            first_column=fields["first_column"],
-            n_columns=fields["n_columns"],
-            n_entries=fields["n_entries"],
-            n_active=fields["n_active"],
-            arrays={name: FileRef.from_dict(f) for name, f in fields["arrays"].items()},
-            tables=_refs(fields["tables"]),
-            columns=_refs(fields["columns"]),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class GraphRef:
+class GraphRef(Coded):
     """The join graph of the whole lake: components, layout, edges."""
 
     files: dict[str, tuple[FileRef, ...]]
@@ -169,22 +125,9 @@ class GraphRef:
     n_isolated: int  # live tables without a link to another one
     n_edges: int
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "files": {name: _dicts(refs) for name, refs in self.files.items()},
-            "n_components": self.n_components,
-            "n_isolated": self.n_isolated,
-            "n_edges": self.n_edges,
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> GraphRef:
-        files = {name: _refs(refs) for name, refs in fields["files"].items()}
-        return cls(files, fields["n_components"], fields["n_isolated"], fields["n_edges"])
-
 
 @dataclass(frozen=True, slots=True)
-class LakeState:
+class LakeState(Coded):
     """A lake at one version of the workspace."""
 
     options: LakeOptions
@@ -210,35 +153,6 @@ class LakeState:
         own = [*self.inds, *self.links, *([self.dropped] if self.dropped else [])]
         graph = [f for refs in self.graph.files.values() for f in refs] if self.graph else []
         return [*own, *graph, *(f for part in self.parts for f in part.files())]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "options": self.options.to_dict(),
-            "parts": [part.to_dict() for part in self.parts],
-            "inds": _dicts(self.inds),
-            "links": _dicts(self.links),
-            "dropped": self.dropped.to_dict() if self.dropped else None,
-            "n_tables": self.n_tables,
-            "n_columns": self.n_columns,
-            "n_inds": self.n_inds,
-            "removed": self.removed,
-            "graph": self.graph.to_dict() if self.graph else None,
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> LakeState:
-        return cls(
-            options=LakeOptions.from_dict(fields["options"]),
-            parts=tuple(map(PartRef.from_dict, fields["parts"])),
-            inds=_refs(fields["inds"]),
-            links=_refs(fields["links"]),
-            dropped=FileRef.from_dict(fields["dropped"]) if fields["dropped"] else None,
-            n_tables=fields["n_tables"],
-            n_columns=fields["n_columns"],
-            n_inds=fields["n_inds"],
-            removed=dict(fields["removed"]),
-            graph=GraphRef.from_dict(fields["graph"]) if fields["graph"] else None,
-        )
 
 
 class Part:
@@ -362,11 +276,3 @@ def _opened_parquet(root: Path, ref: FileRef) -> Iterator[Any]:
         raise DamagedFileError(
             f"the file {ref.name!r} of the workspace {str(root)!r} is damaged: {error}. {_REPAIR}"
         ) from error
-
-
-def _dicts(refs: Sequence[FileRef]) -> list[dict[str, Any]]:
-    return [f.to_dict() for f in refs]
-
-
-def _refs(fields: Sequence[Mapping[str, Any]]) -> tuple[FileRef, ...]:
-    return tuple(FileRef.from_dict(dict(f)) for f in fields)

@@ -26,6 +26,7 @@ from holdfast.core.rows.relation import PART_ROWS, WORTH_THREADS, Payload, Relat
 from holdfast.core.sources.arrow_types import python_rows
 from holdfast.core.store.bundle import Bundle, unpack
 from holdfast.core.words.change import WitnessRow
+from holdfast.core.words.codec import Coded
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -94,7 +95,7 @@ class ColumnStatistics:
 
 
 @dataclass(frozen=True, slots=True)
-class ViolatingGroup:
+class ViolatingGroup(Coded):
     """Rows that agree on X and differ on A."""
 
     lhs: dict[str, Any]  # the values of X
@@ -104,13 +105,8 @@ class ViolatingGroup:
     rows: tuple[WitnessRow, ...]  # some rows, of as many different values as there are
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "lhs": dict(self.lhs),
-            "n_rows": self.n_rows,
-            "n_values": self.n_values,
-            "values": [{"value": value, "n_rows": count} for value, count in self.values],
-            "rows": [row.to_dict() for row in self.rows],
-        }
+        values = [{"value": value, "n_rows": count} for value, count in self.values]
+        return {**Coded.to_dict(self), "values": values}
 
 
 def measure_fds(relation: Relation, lhs: U64, rhs: I64) -> FdMeasures:

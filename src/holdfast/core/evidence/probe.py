@@ -53,6 +53,7 @@ from holdfast.core.rows.segments import Segment, open_segment, row_hashes
 from holdfast.core.rows.table_state import OrderKey, SegmentRef
 from holdfast.core.rows.tasks import Payload, opened, parsed_schema, staged
 from holdfast.core.store.bundle import pack
+from holdfast.core.words.codec import Coded
 from holdfast.core.words.predicate import PredicateSpace
 from holdfast.core.words.schema import Schema
 
@@ -79,7 +80,7 @@ Asked = tuple[tuple[int, int], ...]  # predicates: the number of the group, the 
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class Access(Coded):
     """How pairs (t, s) are found, t being the batch row: those that satisfy some predicates.
 
     The index answers `source`: one equality, two predicates on the order index `key`, or one on posting
@@ -91,13 +92,6 @@ class Access:
     others: Asked = ()
     key: OrderKey | None = None
     groups: tuple[int, ...] = ()  # of a scan
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Access:
-        key = fields["key"]
-        source, others = (tuple((g, op) for g, op in fields[name]) for name in ("source", "others"))
-        key = None if key is None else (key[0], key[1], key[2])
-        return cls(fields["kind"], source, others, key, tuple(fields["groups"]))
 
     @property
     def predicates(self) -> Asked:

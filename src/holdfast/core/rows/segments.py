@@ -42,7 +42,7 @@ from holdfast.core.rows.codes import (
 from holdfast.core.rows.kernels import encode
 from holdfast.core.rows.kernels.order_index import GE, LE, OrderIndex
 from holdfast.core.rows.kernels.order_index import build as build_order
-from holdfast.core.rows.table_state import OrderKey, SegmentRef
+from holdfast.core.rows.table_state import IndexRef, OrderKey, OrdersRef, SegmentRef
 from holdfast.core.sources.arrow_types import arrow_schema
 from holdfast.core.store.bundle import Bundle, open_bundle, write_bundle
 from holdfast.core.store.files import FileRef, check_file, read_file, unique_name, write_file
@@ -383,7 +383,7 @@ def write_index(root: Path, folder: str, segment: Segment, columns: Sequence[int
         offsets, positions = encode.postings(segment.codes[c], len(segment.dictionary(c)))
         arrays[f"offsets.{c}"], arrays[f"positions.{c}"] = offsets, positions
     file = write_bundle(root, unique_name(folder, "index", ".arrow"), arrays, {"holdfast": "index"})
-    return replace(segment.ref, indexes=(*segment.ref.indexes, (tuple(columns), file)))
+    return replace(segment.ref, indexes=(*segment.ref.indexes, IndexRef(tuple(columns), file)))
 
 
 def write_orders(root: Path, folder: str, segment: Segment, keys: Sequence[OrderKey]) -> SegmentRef:
@@ -395,7 +395,7 @@ def write_orders(root: Path, folder: str, segment: Segment, keys: Sequence[Order
         index = build_order(segment.codes[a], segment.codes[b], GE, LE if falling else GE)
         arrays |= {f"{_order_name(key)}.{part}": getattr(index, part) for part in ORDER_ARRAYS}
     file = write_bundle(root, unique_name(folder, "order", ".arrow"), arrays, {"holdfast": "order"})
-    return replace(segment.ref, orders=(*segment.ref.orders, (tuple(keys), file)))
+    return replace(segment.ref, orders=(*segment.ref.orders, OrdersRef(tuple(keys), file)))
 
 
 def _order_name(key: OrderKey) -> str:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.store.bundle import open_bundle
 from holdfast.core.store.files import FileRef
+from holdfast.core.words.codec import Coded
 from holdfast.core.words.schema import Nulls, Schema
 from holdfast.denial.constraints import DcRef, PinnedRule
 
@@ -29,8 +29,29 @@ EvidenceKind = Literal["counted", "witnessed"]
 OrderKey = tuple[int, int, bool]
 
 
+class IndexRef(NamedTuple):
+    """A file with an index on each of some columns."""
+
+    columns: tuple[int, ...]
+    file: FileRef
+
+
+class OrdersRef(NamedTuple):
+    """A file with some order indexes."""
+
+    keys: tuple[OrderKey, ...]
+    file: FileRef
+
+
+class PinnedKey(NamedTuple):
+    """Columns that somebody relies on, and whether they are unique."""
+
+    columns: tuple[str, ...]
+    holds: bool
+
+
 @dataclass(frozen=True, slots=True)
-class SegmentRef:
+class SegmentRef(Coded):
     """A live segment: its file, its delete vector and its indexes."""
 
     number: int
@@ -40,8 +61,8 @@ class SegmentRef:
     merged: bool = False  # row ids are listed, not computed
     n_deleted: int = 0
     deletes: FileRef | None = None
-    indexes: tuple[tuple[tuple[int, ...], FileRef], ...] = ()
-    orders: tuple[tuple[tuple[OrderKey, ...], FileRef], ...] = ()
+    indexes: tuple[IndexRef, ...] = ()
+    orders: tuple[OrdersRef, ...] = ()
 
     @property
     def n_live(self) -> int:
@@ -60,39 +81,9 @@ class SegmentRef:
         own = [self.file, *([self.deletes] if self.deletes else [])]
         return [*own, *(f for _, f in self.indexes), *(f for _, f in self.orders)]
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "number": self.number,
-            "n_rows": self.n_rows,
-            "file": self.file.to_dict(),
-            "distinct": list(self.distinct),
-            "merged": self.merged,
-            "n_deleted": self.n_deleted,
-            "deletes": self.deletes.to_dict() if self.deletes else None,
-            "indexes": [{"columns": list(c), "file": f.to_dict()} for c, f in self.indexes],
-            "orders": [{"keys": [list(k) for k in keys], "file": f.to_dict()} for keys, f in self.orders],
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> SegmentRef:
-        return cls(
-            number=fields["number"],
-            n_rows=fields["n_rows"],
-            file=FileRef.from_dict(fields["file"]),
-            distinct=tuple(fields["distinct"]),
-            merged=fields["merged"],
-            n_deleted=fields["n_deleted"],
-            deletes=FileRef.from_dict(fields["deletes"]) if fields["deletes"] else None,
-            indexes=tuple((tuple(i["columns"]), FileRef.from_dict(i["file"])) for i in fields["indexes"]),
-            orders=tuple(
-                (tuple((a, b, falling) for a, b, falling in o["keys"]), FileRef.from_dict(o["file"]))
-                for o in fields["orders"]
-            ),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class FdRef:
+class FdRef(Coded):
     """How the functional dependencies of a table are kept, and where they lie."""
 
     evidence_kind: EvidenceKind
@@ -107,32 +98,9 @@ class FdRef:
         near = [self.approximate] if self.approximate else []
         return [self.cover, self.evidence, *self.deltas, *near]
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "evidence_kind": self.evidence_kind,
-            "max_lhs": self.max_lhs,
-            "max_error": self.max_error,
-            "cover": self.cover.to_dict(),
-            "evidence": self.evidence.to_dict(),
-            "deltas": [d.to_dict() for d in self.deltas],
-            "approximate": self.approximate.to_dict() if self.approximate else None,
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> FdRef:
-        return cls(
-            evidence_kind=fields["evidence_kind"],
-            max_lhs=fields["max_lhs"],
-            max_error=fields["max_error"],
-            cover=FileRef.from_dict(fields["cover"]),
-            evidence=FileRef.from_dict(fields["evidence"]),
-            approximate=FileRef.from_dict(fields["approximate"]) if fields["approximate"] else None,
-            deltas=tuple(FileRef.from_dict(d) for d in fields["deltas"]),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class TableState:
+class TableState(Coded):
     """One table at one version."""
 
     table: str
@@ -149,7 +117,7 @@ class TableState:
     cover: FileRef | None  # None where keys are not tracked
     evidence: FileRef | None
     append_only: bool = False  # no deletes, so rows need not be found by content
-    pins: tuple[tuple[tuple[str, ...], bool], ...] = ()  # pinned columns, and whether they are unique
+    pins: tuple[PinnedKey, ...] = ()
     fds: FdRef | None = None  # None where functional dependencies are not tracked
     dcs: DcRef | None = None  # None where denial constraints are not tracked
     row_rules: FileRef | None = None  # outcomes of comparisons within rows; None where not tracked
@@ -191,57 +159,6 @@ class TableState:
         fds = self.fds.files() if self.fds is not None else []
         dcs = self.dcs.files() if self.dcs is not None else []
         return [*keys, *fds, *dcs, *(f for s in self.segments for f in s.files())]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "table": self.table,
-            "folder": self.folder,
-            "schema": self.schema.to_dict(),
-            "kinds": list(self.kinds),
-            "nulls": self.nulls,
-            "row_key": list(self.row_key),
-            "max_columns": self.max_columns,
-            "options": self.options,
-            "next_number": self.next_number,
-            "segments": [s.to_dict() for s in self.segments],
-            "index_columns": list(self.index_columns),
-            "cover": self.cover.to_dict() if self.cover else None,
-            "evidence": self.evidence.to_dict() if self.evidence else None,
-            "append_only": self.append_only,
-            "pins": [{"columns": list(columns), "holds": holds} for columns, holds in self.pins],
-            "fds": self.fds.to_dict() if self.fds else None,
-            "dcs": self.dcs.to_dict() if self.dcs else None,
-            "row_rules": self.row_rules.to_dict() if self.row_rules else None,
-            "rules": [r.to_dict() for r in self.rules],
-            "rule_columns": list(self.rule_columns),
-            "orders": [list(k) for k in self.orders],
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> TableState:
-        return cls(
-            table=fields["table"],
-            folder=fields["folder"],
-            schema=Schema.from_dict(fields["schema"]),
-            kinds=tuple(fields["kinds"]),
-            nulls=fields["nulls"],
-            row_key=tuple(fields["row_key"]),
-            max_columns=fields["max_columns"],
-            options=fields["options"],
-            next_number=fields["next_number"],
-            segments=tuple(SegmentRef.from_dict(s) for s in fields["segments"]),
-            index_columns=tuple(fields["index_columns"]),
-            cover=FileRef.from_dict(fields["cover"]) if fields["cover"] else None,
-            evidence=FileRef.from_dict(fields["evidence"]) if fields["evidence"] else None,
-            append_only=fields["append_only"],
-            pins=tuple((tuple(p["columns"]), p["holds"]) for p in fields["pins"]),
-            fds=FdRef.from_dict(fields["fds"]) if fields["fds"] else None,
-            dcs=DcRef.from_dict(fields["dcs"]) if fields["dcs"] else None,
-            row_rules=FileRef.from_dict(fields["row_rules"]) if fields["row_rules"] else None,
-            rules=tuple(PinnedRule.from_dict(r) for r in fields["rules"]),
-            rule_columns=tuple(fields["rule_columns"]),
-            orders=tuple((a, b, falling) for a, b, falling in fields["orders"]),
-        )
 
 
 def table_folder(table: str) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
 import pyarrow as pa
 
+from holdfast.core.words.codec import Coded
 from holdfast.core.words.schema import Type
 from holdfast.errors import UsageError, shorten
 
@@ -18,7 +19,7 @@ Kind = Literal["csv", "jsonl", "parquet", "arrow"]
 
 
 @dataclass(frozen=True, slots=True)
-class ReadOptions:
+class ReadOptions(Coded):
     """How a source is to be read.
 
     `format` "auto" goes by the file's ending. `delimiter` None is a tab for `.tsv` and a comma
@@ -66,18 +67,6 @@ class ReadOptions:
                     "decimal(p,s), bool, date, time, timestamp, text, binary."
                 ) from None
 
-    def to_dict(self) -> dict[str, Any]:
-        found = {name: getattr(self, name) for name in self.__slots__}
-        return found | {
-            "null_values": list(self.null_values),
-            "types": dict(self.types),
-            "spellings": dict(self.spellings),
-        }
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> ReadOptions:
-        return cls(**{**found, "null_values": tuple(found.get("null_values", ("",)))})
-
     @property
     def declared(self) -> dict[str, Type]:
         """The user's types."""
@@ -85,7 +74,7 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class Split(Coded):
     """A part of a file that can be read on its own.
 
     `start` and `end` are bytes of the file for csv and jsonl (always whole records), rows for parquet and
@@ -101,13 +90,6 @@ class Split:
     n_bytes: int
     first: bool = True
     batch: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Split:
-        return cls(**found)
 
 
 @dataclass(slots=True)

@@ -35,6 +35,7 @@ from typing import Any
 
 import xxhash
 
+from holdfast.core.words.codec import Coded
 from holdfast.errors import DamagedFileError, WorkspaceError, shorten
 
 # Files of one job lie here. No commit names them, so they need not outlive a power cut: they are not synced.
@@ -69,7 +70,7 @@ _REPAIR = "Restore it from a backup, or rebuild the table with 'holdfast track'.
 
 
 @dataclass(frozen=True, slots=True)
-class FileRef:
+class FileRef(Coded):
     """What the ledger remembers of a file: enough to find it and to know it unchanged.
 
     >>> ref = FileRef("tables/orders/segment-0a1b2c3d4e5f.arrow", 7, "d2b1bb1a1bd9c5bc")
@@ -80,13 +81,6 @@ class FileRef:
     name: str  # relative to the workspace's root, '/' between parts on every system
     length: int
     checksum: str  # xxh3_64, 16 hex digits
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"name": self.name, "length": self.length, "checksum": self.checksum}
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> FileRef:
-        return cls(str(fields["name"]), int(fields["length"]), str(fields["checksum"]))
 
 
 def unique_name(folder: str, stem: str, suffix: str) -> str:

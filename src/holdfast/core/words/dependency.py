@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from holdfast.core.words.codec import Coded
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule
 
@@ -13,7 +13,7 @@ KINDS = ("ucc", "fd", "ind", "dc", "row")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Ucc:
+class Ucc(Coded):
     """A unique column combination: no two rows agree on all of its columns.
 
     Columns are in the order of the schema. The empty combination holds in a table of at most one row.
@@ -31,16 +31,9 @@ class Ucc:
     def __str__(self) -> str:
         return f"{self.table}[{', '.join(self.columns)}]"
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "table": self.table, "columns": list(self.columns), "error": self.error}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Ucc:
-        return cls(fields["table"], tuple(fields["columns"]), fields["error"])
-
 
 @dataclass(frozen=True, slots=True, order=True)
-class Fd:
+class Fd(Coded):
     """A functional dependency: rows that agree on the left-hand side agree on the right-hand side.
 
     The left-hand side is in the order of the schema; an empty one says that the right-hand side is
@@ -64,22 +57,9 @@ class Fd:
     def __str__(self) -> str:
         return f"{self.table}: {self.arrow}"
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "table": self.table,
-            "lhs": list(self.lhs),
-            "rhs": self.rhs,
-            "error": self.error,
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Fd:
-        return cls(fields["table"], tuple(fields["lhs"]), fields["rhs"], fields["error"])
-
 
 @dataclass(frozen=True, slots=True, order=True)
-class Side:
+class Side(Coded):
     """Columns of one table, as one side of an inclusion dependency."""
 
     table: str
@@ -88,16 +68,9 @@ class Side:
     def __str__(self) -> str:
         return f"{self.table}[{', '.join(self.columns)}]"
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"table": self.table, "columns": list(self.columns)}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Side:
-        return cls(fields["table"], tuple(fields["columns"]))
-
 
 @dataclass(frozen=True, slots=True, order=True)
-class Ind:
+class Ind(Coded):
     """An inclusion dependency: the values of the dependent side occur in the referenced side.
 
     Two INDs are equal if their sides are. `error` is the share of the dependent side's distinct values
@@ -119,28 +92,6 @@ class Ind:
 
     def __str__(self) -> str:
         return f"{self.dependent} in {self.referenced}"
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "dependent": self.dependent.to_dict(),
-            "referenced": self.referenced.to_dict(),
-            "error": self.error,
-            "missing_values": self.missing_values,
-            "missing_rows": self.missing_rows,
-            "coverage": self.coverage,
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Ind:
-        return cls(
-            Side.from_dict(fields["dependent"]),
-            Side.from_dict(fields["referenced"]),
-            fields["error"],
-            fields["missing_values"],
-            fields["missing_rows"],
-            fields["coverage"],
-        )
 
 
 Dependency = Ucc | Fd | Ind | Dc | RowRule

@@ -25,6 +25,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from holdfast.core.words.codec import Coded
+
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
 
 # The order is that of the bits in a group; a group without order has the first two.
@@ -74,7 +76,7 @@ _PLAIN_NAME = re.compile(f"[^{NAME_ENDS}]+")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Predicate:
+class Predicate(Coded):
     """`t.left op s.right`, for two different rows t and s.
 
     >>> str(Predicate("low", "<", "high")), str(Predicate("low", "<", "high").mirrored)
@@ -101,15 +103,6 @@ class Predicate:
     def __str__(self) -> str:
         return f"t.{written_name(self.left)} {self.op} s.{written_name(self.right)}"
 
-    def to_dict(self) -> dict[str, str]:
-        return {"left": self.left, "op": self.op, "right": self.right}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Predicate:
-        if fields["op"] not in OPERATORS:
-            raise ValueError(f"unknown operator {fields['op']!r}")
-        return cls(fields["left"], fields["op"], fields["right"])
-
 
 def written_name(name: str) -> str:
     """A column's name as rules have it: in double quotes where it must be, a quote inside doubled.
@@ -121,7 +114,7 @@ def written_name(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Dc:
+class Dc(Coded):
     """A denial constraint: no two different rows t, s satisfy all of its predicates.
 
     Without predicates it holds in a table of at most one row. `error` is the share of the ordered pairs of
@@ -157,22 +150,9 @@ class Dc:
     def __str__(self) -> str:
         return f"{self.table}: {self.formula}" if self.table else self.formula
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "table": self.table,
-            "predicates": [p.to_dict() for p in self.predicates],
-            "error": self.error,
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Dc:
-        predicates = tuple(Predicate.from_dict(p) for p in fields["predicates"])
-        return cls(fields["table"], predicates, fields["error"])
-
 
 @dataclass(frozen=True, slots=True, order=True)
-class Group:
+class Group(Coded):
     """Two columns that are compared: `t.left op s.right` with six operators, or two if not `ordered`."""
 
     left: str
@@ -182,13 +162,6 @@ class Group:
     @property
     def operators(self) -> tuple[Operator, ...]:
         return OPERATORS if self.ordered else OPERATORS[:2]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"left": self.left, "right": self.right, "ordered": self.ordered}
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Group:
-        return cls(fields["left"], fields["right"], fields["ordered"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, NoReturn
+from typing import ClassVar, Literal, NoReturn
 
-from holdfast.core.words.predicate import OPERATORS, SYMMETRIC, Operator, display_name, written_name
+from holdfast.core.words.codec import Coded
+from holdfast.core.words.predicate import SYMMETRIC, Operator, display_name, written_name
 from holdfast.core.words.rule_text import (
     NAME_PATTERN,
     QUOTED_PATTERN,
@@ -58,7 +59,7 @@ _EXAMPLE = "ship_date >= order_date"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class RowRule:
+class RowRule(Coded):
     """`left op right` of every row that has both values.
 
     `error` is the share of the table's rows that violate it (0 when it holds), `n_exceptions` counts them;
@@ -109,34 +110,6 @@ class RowRule:
 
     def __str__(self) -> str:
         return f"{self.table}: {self.formula}" if self.table else self.formula
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "table": self.table,
-            "left": self.left,
-            "op": self.op,
-            "right": self.right,
-            "error": self.error,
-            "n_exceptions": self.n_exceptions,
-            "n_compared": self.n_compared,
-            "apart": self.apart,
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> RowRule:
-        if fields["op"] not in OPERATORS:
-            raise ValueError(f"unknown operator {fields['op']!r}")
-        return cls(
-            fields["table"],
-            fields["left"],
-            fields["op"],
-            fields["right"],
-            fields["error"],
-            fields["n_exceptions"],
-            fields["n_compared"],
-            fields["apart"],
-        )
 
 
 # -- which columns compare ----------------------------------------------------------------------

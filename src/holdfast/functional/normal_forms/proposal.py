@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Fd
 
 Form = Literal["bcnf", "3nf"]
@@ -14,18 +15,15 @@ Why = Literal["constant", "nulls", "wide", "unranked", "weak"]
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Coded):
     """A foreign key: these columns are a key, of the same names, of another proposed table."""
 
     columns: tuple[str, ...]
     table: str
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"columns": list(self.columns), "table": self.table}
-
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Part(Coded):
     """A proposed table: the distinct rows of some columns.
 
     An empty primary key says that there is one row at most. `more_keys`: there may be keys that are not
@@ -48,32 +46,15 @@ class Part:
     def keys(self) -> tuple[tuple[str, ...], ...]:
         return (self.primary_key, *self.other_keys)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "columns": list(self.columns),
-            "primary_key": list(self.primary_key),
-            "other_keys": [list(key) for key in self.other_keys],
-            "more_keys": self.more_keys,
-            "references": [reference.to_dict() for reference in self.references],
-            "fds": [fd.to_dict() for fd in self.fds],
-            "score": self.score,
-            "removed": self.removed,
-            "reason": self.reason,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class SetAside(Coded):
     """An FD that does not follow from a key and was not used, and why."""
 
     fd: Fd
     score: float | None
     why: Why
     text: str
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"fd": self.fd.to_dict(), "score": self.score, "why": self.why, "text": self.text}
 
 
 @dataclass(frozen=True, slots=True)

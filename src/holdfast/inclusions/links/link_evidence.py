@@ -22,10 +22,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, log, log10, prod, sqrt
-from typing import Any
 
 import numpy as np
 
+from holdfast.core.words.codec import Coded
 from holdfast.inclusions.links.name_similarity import NameMatch
 
 # Points of the reasons; a value is between -1 and 1, or between 0 and 1.
@@ -96,7 +96,7 @@ class ColumnFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Coded):
     """One reason: it adds `points = weight * value` to a link's log-odds, and says why in words."""
 
     name: str
@@ -110,9 +110,6 @@ class Reason:
 
     def __str__(self) -> str:
         return f"{self.text}: {self.points:+.1f}"
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"name": self.name, "weight": self.weight, "value": self.value, "text": self.text}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
-from typing import Any
 
+from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Ind, Side
 from holdfast.inclusions.links import link_evidence as evidence
 from holdfast.inclusions.links.link_choice import Candidate, Choice, Column, Rules, column_pairs, written
@@ -34,7 +34,7 @@ MAX_ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class Link(Coded):
     """A foreign-key candidate: the dependent columns may refer to the key of another (or the same) table."""
 
     dependent: Side
@@ -48,30 +48,13 @@ class Link:
     def __str__(self) -> str:
         return f"{self.dependent} -> {self.referenced}"
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "dependent": self.dependent.to_dict(),
-            "referenced": self.referenced.to_dict(),
-            "score": self.score,
-            "chosen": self.chosen,
-            "error": self.error,
-            "missing_values": self.missing_values,
-            "reasons": [reason.to_dict() for reason in self.reasons],
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class Linkage:
+class Linkage(Coded):
     """All candidates, best first, and the primary key that was chosen for each table that has a key."""
 
     links: tuple[Link, ...]
     primary_keys: Mapping[str, tuple[str, ...]]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "links": [link.to_dict() for link in self.links],
-            "primary_keys": {table: list(columns) for table, columns in self.primary_keys.items()},
-        }
 
 
 def rank_links(

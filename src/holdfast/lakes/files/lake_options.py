@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from holdfast.core.words.codec import Coded
 from holdfast.errors import UsageError, shorten
 
 UnitKind = Literal["files", "lines", "zip", "tar", "bad"]
@@ -17,7 +17,7 @@ MAX_FILE_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
-class LakeReadOptions:
+class LakeReadOptions(Coded):
     """How files are read; one set of options for a whole lake.
 
     `header`: the first record of a delimited file holds the names; otherwise they are `column_1`,
@@ -67,16 +67,9 @@ class LakeReadOptions:
                 f"({shorten(self.json_columns)}) are given. Expected: the one that documents have."
             )
 
-    def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> LakeReadOptions:
-        return cls(**found)
-
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Coded):
     """What one task reads.
 
     - `files`: whole files, `paths` relative to the folder `root`;
@@ -99,26 +92,6 @@ class Unit:
     span: tuple[int, int, int] = (0, 0, 1)
     places: tuple[tuple[int, ...], ...] = ()
     follow: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        found: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
-        return found | {
-            "paths": list(self.paths),
-            "span": list(self.span),
-            "places": [list(place) for place in self.places],
-        }
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Unit:
-        start, end, line = found["span"]
-        return cls(
-            **{
-                **found,
-                "paths": tuple(found["paths"]),
-                "span": (start, end, line),
-                "places": tuple(tuple(place) for place in found["places"]),
-            }
-        )
 
 
 @dataclass(slots=True)
