@@ -1,6 +1,6 @@
 """A small lake on disk, made by definition: for tests of what reads one. Needs neither Spark nor kernels.
 
-Inclusions come from `reference.lake`, hashes from `reference.siphash`, the layout is a row of points.
+Inclusions come from `reference.lake`, hashes from `reference.siphash`.
 Signatures are left out: only the matching of new tables needs them.
 """
 
@@ -37,43 +37,6 @@ from reference.siphash import siphash
 
 TableLike = ref.Table | tuple[str, Sequence[str], Sequence[Sequence[str | None]]]
 
-OVERVIEW_SCHEMA = pa.schema(
-    [
-        ("component", pa.int32()),
-        ("n_tables", pa.int32()),
-        ("n_inds", pa.int64()),
-        ("hub", pa.int32()),
-        ("x", pa.float32()),
-        ("y", pa.float32()),
-        ("r", pa.float32()),
-    ]
-)
-LAYOUT_SCHEMA = pa.schema(
-    [
-        ("table", pa.int32()),
-        ("component", pa.int32()),
-        ("cluster", pa.int32()),
-        ("x", pa.float32()),
-        ("y", pa.float32()),
-        ("degree", pa.int32()),
-    ]
-)
-CLUSTERS_SCHEMA = pa.schema(
-    [
-        ("component", pa.int32()),
-        ("cluster", pa.int32()),
-        ("n_tables", pa.int32()),
-        ("hub", pa.int32()),
-        ("x", pa.float32()),
-        ("y", pa.float32()),
-        ("r", pa.float32()),
-    ]
-)
-CLUSTER_LINKS_SCHEMA = pa.schema(
-    [("component", pa.int32()), ("left", pa.int32()), ("right", pa.int32()), ("n", pa.int64())]
-)
-EDGES_SCHEMA = pa.schema([("component", pa.int32()), *LINKS_SCHEMA])
-
 
 def make_lake(
     root: Path,
@@ -81,12 +44,10 @@ def make_lake(
     options: LakeOptions | None = None,
     dropped: Sequence[str] = (),
     rows_per_group: int = 1 << 16,
-    clustered_from: int = 5_000,
 ) -> LakeState:
     """Write a lake of some parts; tables of the names `dropped` are there, but not live.
 
     A dropped table may have the name of a live one of a later part: then the earlier one is meant.
-    Components of more than `clustered_from` tables have two clusters.
     """
     options = options or LakeOptions()
     judge = judge_options(options)
@@ -110,7 +71,7 @@ def make_lake(
     links = _links(found, scores, table_of)
     # Two files, as after an addition: each is sorted by itself.
     halves = [found[::2], found[1::2]]
-    graph = _graph(write, [e for e in links if not {e[0], e[1]} & dead], len(flat), dead, clustered_from)
+    graph = _graph(write, [e for e in links if not {e[0], e[1]} & dead], len(flat), dead)
     return LakeState(
         options,
         tuple(refs),
@@ -264,46 +225,21 @@ def _links(
 
 
 def _graph(
-    write: _Writer,
-    links: Sequence[tuple[int, int, int, float]],
-    n_tables: int,
-    dead: set[int],
-    clustered_from: int,
+    write: _Writer, links: Sequence[tuple[int, int, int, float]], n_tables: int, dead: set[int]
 ) -> GraphRef:
     members = _groups([(left, right) for left, right, _, _ in links])
     component_of = np.full(n_tables, -1, np.int32)
     for number, group in enumerate(members):
         component_of[group] = number
-    degree = np.bincount([end for link in links for end in link[:2]], minlength=n_tables)
-    overview, layout, clusters, cluster_links = [], [], [], []
-    for number, group in enumerate(members):
-        large = len(group) > clustered_from
-        hub = max(group, key=lambda t: (degree[t], -t))
-        n_inds = sum(link[2] for link in links if component_of[link[0]] == number)
-        overview.append((number, len(group), n_inds, hub, 3.0 * number, 0.0, 1.0))
-        own = {table: i % 2 if large else 0 for i, table in enumerate(group)}
-        layout += [(t, number, own[t], float(i), -float(i), int(degree[t])) for i, t in enumerate(group)]
-        if large:
-            halves = [[t for t in group if own[t] == c] for c in (0, 1)]
-            clusters += [
-                (number, c, len(half), max(half, key=lambda t: (degree[t], -t)), 2.0 * c, 0.0, 1.0)
-                for c, half in enumerate(halves)
-            ]
-            between = [e for e in links if e[0] in own and own[e[0]] != own[e[1]]]
-            if between:
-                cluster_links.append((number, 0, 1, len(between)))
-    layout.sort(key=lambda row: (row[1], row[2], row[0]))
-    edges = sorted((int(component_of[link[0]]), *link) for link in links)
+    weights = np.zeros((2, n_tables), np.int64)
+    for left, right, n_inds, _ in links:
+        weights[0, left] += n_inds
+        weights[1, right] += n_inds
     files = {
         "components": (write.array("components", component_of),),
-        "overview": (write.parquet("overview", OVERVIEW_SCHEMA, overview),),
-        "layout": (write.parquet("layout", LAYOUT_SCHEMA, layout),),
-        "clusters": (write.parquet("clusters", CLUSTERS_SCHEMA, clusters),),
-        "cluster_links": (write.parquet("cluster_links", CLUSTER_LINKS_SCHEMA, cluster_links),),
-        "edges": (write.parquet("edges", EDGES_SCHEMA, edges),),
+        "weights": (write.array("weights", weights),),
     }
-    isolated = int((component_of < 0).sum()) - len(dead)
-    return GraphRef(files, len(members), isolated, len(links))
+    return GraphRef(files, len(members), int((component_of < 0).sum()) - len(dead))
 
 
 def _groups(links: Sequence[tuple[int, int]]) -> list[list[int]]:

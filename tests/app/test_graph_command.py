@@ -17,9 +17,10 @@ import pytest
 import holdfast
 from app.shell import WHAT_IS_IMPORTED, Shell
 from holdfast.app.commands import exploring
-from holdfast.app.export.join_graph import JoinGraph
+from holdfast.app.export.join_graph import ExportedGraph
 from holdfast.core.store.ledger_rows import LAKE, CommitRow
 from holdfast.errors import DamagedFileError
+from holdfast.lakes.graph import drawing
 from holdfast.lakes.reader.lake_reader import LakeReader
 from lake_maker import make_lake
 
@@ -99,20 +100,21 @@ def test_each_component_stands_in_its_circle(shell: Shell) -> None:
         assert max(math.hypot(x, y) for x, y in own) == pytest.approx(0.9 * circle.r)
 
 
-def test_clusters_stand_in_their_circles(tmp_path: Path) -> None:
+def test_clusters_stand_in_their_circles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing, "CLUSTERED", 7)
     names = [f"t{i}" for i in range(8)]
     tables = [(name, ("c",), ([f"v{j}" for j in range(4, 12 + i)],)) for i, name in enumerate(names)]
-    state = make_lake(tmp_path, tables, clustered_from=3)
+    state = make_lake(tmp_path, tables)
     lake = LakeReader(tmp_path, state, 1)
     [whole] = lake.components().components
     clusters = lake.component(0).to_dict()["clusters"]
-    nodes = list(JoinGraph(tmp_path, lake).nodes())
+    nodes = list(ExportedGraph(lake).nodes())
     middles = []
     for cluster in clusters:
         own = lake.cluster(0, cluster["id"]).nodes.id
         places = [(n.x, n.y) for n in nodes if n.id in own]
-        assert len(set(places)) == len(own) == 4
-        middles.append(sum(x for x, _ in places) / 4)
+        assert len(set(places)) == len(own) == cluster["n_tables"]
+        middles.append(sum(x for x, _ in places) / len(own))
         assert max(math.hypot(x - whole.x, y - whole.y) for x, y in places) <= whole.r
     assert (middles[0] < middles[1]) == (clusters[0]["x"] < clusters[1]["x"])
 
@@ -200,10 +202,10 @@ def test_a_file_is_there_whole_or_not_at_all(shell: Shell, monkeypatch: pytest.M
     path = shell.folder / "graph.json"
     path.write_text("before")
 
-    def damaged(self: JoinGraph) -> Any:
+    def damaged(self: ExportedGraph) -> Any:
         raise DamagedFileError("the file 'lake/x' is cut short.")
 
-    monkeypatch.setattr(JoinGraph, "edges", damaged)
+    monkeypatch.setattr(ExportedGraph, "edges", damaged)
     outcome = shell("graph", "--export", "json", "-o", str(path))
     assert (outcome.code, outcome.out) == (2, "")
     assert path.read_text() == "before"

@@ -102,7 +102,7 @@ def test_link(fresh: Shell) -> None:
     )
     assert re.fullmatch(
         r"  [\d.]+ s, candidates by index: reading tables [\d.]+ s, indexing values [\d.]+ s, "
-        r"matching columns [\d.]+ s, drawing the graph [\d.]+ s",
+        r"matching columns [\d.]+ s, connecting tables [\d.]+ s",
         lines[11],
     )
     assert shown(fresh) == [CITY, CUSTOMER]
@@ -169,7 +169,7 @@ def test_link_as_json(fresh: Shell) -> None:
         "reading tables",
         "indexing values",
         "matching columns",
-        "drawing the graph",
+        "connecting tables",
     ]
     assert all(p["seconds"] >= 0 for p in phases)
     [bad] = told.pop("bad")

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.app.export.join_graph import JoinGraph
+from holdfast.app.export.join_graph import ExportedGraph
 from holdfast.core.rows.kernels.encode import bytes_codes
 from holdfast.core.rows.kernels.siphash import siphashes
 from holdfast.errors import DamagedFileError, UnknownColumnError, UnknownTableError, UsageError
@@ -101,7 +101,7 @@ def test_every_answer_is_that_of_the_definition(
 ) -> None:
     with (
         patch("holdfast.lakes.reader.lake_reader.ROWS_AT_ONCE", at_once),
-        patch("holdfast.lakes.reader.graph_views.ROWS_AT_ONCE", at_once),
+        patch("holdfast.lakes.graph.drawing.CLUSTERED", 3),
     ):
         _check(tmp_path_factory, made, group)
 
@@ -109,7 +109,7 @@ def test_every_answer_is_that_of_the_definition(
 def _check(tmp_path_factory: pytest.TempPathFactory, made: Any, group: int) -> None:
     parts, dropped, options = made
     root = tmp_path_factory.mktemp("lake")
-    state = make_lake(root, *parts, options=options, dropped=dropped, rows_per_group=group, clustered_from=3)
+    state = make_lake(root, *parts, options=options, dropped=dropped, rows_per_group=group)
     reader = LakeReader(root, state, 1)
     judge = judge_options(options)
     live = [t for part in parts for t in part if t.name not in dropped]
@@ -142,7 +142,7 @@ def _check(tmp_path_factory: pytest.TempPathFactory, made: Any, group: int) -> N
         if ends[0] != ends[1]:
             links[ends] = max(links.get(ends, 0.0), ind.score)
     for least in sorted(links.values())[-3:]:
-        assert JoinGraph(root, reader, min_score=least).n_links == sum(s >= least for s in links.values())
+        assert ExportedGraph(reader, min_score=least).n_links == sum(s >= least for s in links.values())
     for value in ("a", "A ", "", "n/a", "zz"):
         meant = judge.normal(value)
         holders = {(t, p) for (t, p), f in facts.items() if meant in f.values}

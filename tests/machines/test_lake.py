@@ -91,7 +91,6 @@ class Lakes(RuleBasedStateMachine):
         self.patch.setattr(lake_propose, "CHUNK", 5)
         self.patch.setattr(lake_match, "LINKS_KEPT", 1)
         self.patch.setattr(lake_graph, "CLUSTERED", 3)
-        self.patch.setattr(lake_graph, "ROW_GROUP", 2)
         if self.colliding:
             honest = lake_read._hashes
 

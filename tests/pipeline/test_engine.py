@@ -137,8 +137,8 @@ def test_progress_leaves_no_job_group_behind(engine_spark: Engine, spark: SparkS
 
 def test_the_daemon_compiles_nothing(tmp_path: Path) -> None:
     """With an empty cache, workers would wait for minutes until kernels are compiled that nobody needs."""
-    code = "from holdfast.kernels import activity; from holdfast.pipeline import daemon; daemon.preload()\n"
-    code += "from holdfast.kernels import masks; print(activity._n_compiled)"
+    code = "from holdfast.core.engine import daemon; from holdfast.core.engine.kernels import activity\n"
+    code += "daemon.preload(); from holdfast.core.rows.kernels import masks; print(activity._n_compiled)"
     env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True)
     assert done.stdout == "0\n"

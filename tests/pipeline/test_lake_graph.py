@@ -1,11 +1,12 @@
-"""The drawn join graph: components, merged edges, places and clusters, however files and tasks divide it."""
+"""The join graph: components kept step by step, and drawn when asked; however files and tasks divide it."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,22 +17,23 @@ from hypothesis import strategies as st
 
 from holdfast.core.engine.engine import Engine
 from holdfast.core.store.files import FileRef, new_file
-from holdfast.lakes.graph import drawing as lake_graph
-from holdfast.lakes.state import LINKS_SCHEMA, GraphRef, open_array, read_parquet
+from holdfast.lakes.graph import components, drawing
+from holdfast.lakes.graph.drawing import JoinGraph
+from holdfast.lakes.state import (
+    LINKS_SCHEMA,
+    GraphRef,
+    LakeOptions,
+    LakeState,
+    PartRef,
+    open_array,
+    write_array,
+)
 from reference import graph as reference
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Link = tuple[int, int, int, float]  # dependent, referenced, INDs, score
-
-SCHEMAS = {
-    "overview": lake_graph.COMPONENTS_SCHEMA,
-    "layout": lake_graph.LAYOUT_SCHEMA,
-    "clusters": lake_graph.CLUSTERS_SCHEMA,
-    "cluster_links": lake_graph.CLUSTER_LINKS_SCHEMA,
-    "edges": lake_graph.EDGES_SCHEMA,
-}
 
 
 def write_links(root: Path, files: Sequence[Sequence[Link]]) -> list[FileRef]:
@@ -49,105 +51,123 @@ def write_links(root: Path, files: Sequence[Sequence[Link]]) -> list[FileRef]:
     return refs
 
 
-class Drawn:
-    """A drawn graph, read back."""
-
-    def __init__(self, root: Path, ref: GraphRef, n_tables: int) -> None:
-        self.ref = ref
-        (components,) = ref.files["components"]
-        self.components = open_array(root, components)
-        assert (self.components.dtype, self.components.shape) == (np.int32, (n_tables,))
-        self.rows: dict[str, list[dict[str, Any]]] = {}
-        for name, schema in SCHEMAS.items():
-            self.rows[name] = read_parquet(root, ref.files[name], schema).to_pylist()
-            for file in ref.files[name]:
-                assert pq.read_schema(root / file.name).equals(schema)
-
-
-def drawn(
-    engine: Engine, root: Path, files: Sequence[Sequence[Link]], n: int, dead: Sequence[int] = ()
-) -> Drawn:
+def connected(
+    engine: Engine,
+    root: Path,
+    files: Sequence[Sequence[Link]],
+    n: int,
+    dead: Sequence[int] = (),
+    known: int = 0,
+) -> LakeState:
+    """A lake of these links; the first `known` files were there in a step before."""
+    root.mkdir(exist_ok=True)
     mask = np.zeros(n, np.bool_)
     mask[list(dead)] = True
-    root.mkdir(exist_ok=True)
-    ref = lake_graph.draw(engine, root, "lake", "staging/graph", write_links(root, files), n, mask, None)
-    assert GraphRef.from_dict(ref.to_dict()) == ref
-    return Drawn(root, ref, n)
+    links = write_links(root, files)
+    where = engine, root, "lake", "staging/graph"
+    before = components.connect(*where, links[:known], n, mask) if known else None
+    graph = components.connect(*where, links[known:], n, mask, before)
+    assert GraphRef.from_dict(graph.to_dict()) == graph
+    parts = (PartRef(0, n, 0, 0, 0, 0, {}, (), ()),)
+    dropped = write_array(root, "lake", "dropped", np.array(sorted(dead), np.int32))
+    return LakeState(LakeOptions(), parts, links=tuple(links), dropped=dropped, graph=graph)
 
 
-def check(found: Drawn, files: Sequence[Sequence[Link]], n: int, dead: Sequence[int], clustered: int) -> None:
-    """All that is written follows from the links, by the definition."""
-    live = [e for links in files for e in links if e[0] != e[1] and not {e[0], e[1]} & set(dead)]
-    merged: dict[tuple[int, int], tuple[int, float]] = {}
-    for a, b, n_inds, score in live:
-        old = merged.get((a, b), (0, 0.0))
-        merged[a, b] = (old[0] + n_inds, max(old[1], float(np.float32(score))))
-    labels = reference.components(n, list(merged))
-    linked = {t for pair in merged for t in pair}
-    groups: dict[int, list[int]] = {}
-    for t in sorted(linked):
-        groups.setdefault(labels[t], []).append(t)
-    order = sorted(groups, key=lambda g: (-len(groups[g]), g))
-    number = {t: c for c, g in enumerate(order) for t in groups[g]}
-    assert found.components.tolist() == [number.get(t, -1) for t in range(n)]
-    counts = (len(order), n - len(linked) - len(set(dead)), len(merged))
-    assert (found.ref.n_components, found.ref.n_isolated, found.ref.n_edges) == counts
+@dataclass
+class Expected:
+    """What follows from the links, by the definition."""
 
-    edges = found.rows["edges"]
-    told = {(e["dep_table"], e["ref_table"]): (e["n_inds"], e["score"]) for e in edges}
-    assert told == merged
-    assert len(edges) == len(merged)
-    assert all(e["component"] == number[e["dep_table"]] for e in edges)
-    assert [e["component"] for e in edges] == sorted(e["component"] for e in edges)
+    files: Sequence[Sequence[Link]]
+    n: int
+    dead: Sequence[int]
 
-    degree = {t: len({x for pair in merged if t in pair for x in pair} - {t}) for t in linked}
-    layout = found.rows["layout"]
-    assert {r["table"]: r["degree"] for r in layout} == degree
-    assert len(layout) == len(linked)
-    assert [(r["component"], r["cluster"]) for r in layout] == sorted(
-        (r["component"], r["cluster"]) for r in layout
-    )
-    assert all(r["component"] == number[r["table"]] for r in layout)
-    places = {(r["component"], r["cluster"], r["x"], r["y"]) for r in layout}
-    assert len(places) == len(layout)
+    def __post_init__(self) -> None:
+        self.live = [e for links in self.files for e in links if not {e[0], e[1]} & set(self.dead)]
+        self.merged: dict[tuple[int, int], tuple[int, float]] = {}
+        for a, b, n_inds, score in self.live:
+            if a != b:
+                old = self.merged.get((a, b), (0, 0.0))
+                self.merged[a, b] = (old[0] + n_inds, max(old[1], float(np.float32(score))))
+        labels = reference.components(self.n, list(self.merged))
+        self.linked = {t for pair in self.merged for t in pair}
+        groups: dict[int, list[int]] = {}
+        for t in sorted(self.linked):
+            groups.setdefault(labels[t], []).append(t)
+        self.groups = sorted(groups.values(), key=lambda group: (-len(group), labels[group[0]]))
+        self.number = {t: c for c, group in enumerate(self.groups) for t in group}
+        self.degree = {
+            t: len({x for pair in self.merged if t in pair for x in pair} - {t}) for t in self.linked
+        }
 
-    overview = found.rows["overview"]
-    assert [(r["component"], r["n_tables"]) for r in overview] == [
-        (c, len(groups[g])) for c, g in enumerate(order)
-    ]
-    for r, g in zip(overview, order, strict=True):
-        assert r["hub"] == min(groups[g], key=lambda t: (-degree[t], t))
+    def weight(self, table: int) -> int:
         # A link of a table with itself counts inclusions that no link was kept for.
-        own = sum(e[2] for links in files for e in links if e[0] == e[1] and e[0] in groups[g])
-        between = sum(told[0] for (a, _), told in merged.items() if number[a] == r["component"])
-        assert r["n_inds"] == own + between
-        assert r["r"] == pytest.approx(len(groups[g]) ** 0.5)
-    circles = [(r["x"], r["y"]) for r in overview]
-    assert reference.overlap(circles, [r["r"] for r in overview]) <= 0
+        return sum(e[2] for e in self.live if table in e[:2])
 
-    great = [c for c, g in enumerate(order) if len(groups[g]) > clustered]
-    assert sorted({r["component"] for r in found.rows["clusters"]}) == great
-    for c, g in enumerate(order):
-        mine = [r for r in layout if r["component"] == c]
-        if c not in great:
-            assert {r["cluster"] for r in mine} == {-1}
-            continue
-        clusters = [r for r in found.rows["clusters"] if r["component"] == c]
-        assert [r["cluster"] for r in clusters] == list(range(len(clusters)))
-        members = {r["cluster"]: [q["table"] for q in mine if q["cluster"] == r["cluster"]] for r in clusters}
-        assert sum(map(len, members.values())) == len(groups[g])
-        for r in clusters:
-            assert r["n_tables"] == len(members[r["cluster"]]) <= clustered
-            assert r["hub"] == min(members[r["cluster"]], key=lambda t: (-degree[t], t))
-        assert reference.overlap([(r["x"], r["y"]) for r in clusters], [r["r"] for r in clusters]) <= 0
-        of = {t: k for k, tables in members.items() for t in tables}
-        between: dict[tuple[int, int], int] = {}
-        for a, b in merged:
-            if number[a] == c and of[a] != of[b]:
-                pair = min(of[a], of[b]), max(of[a], of[b])
-                between[pair] = between.get(pair, 0) + 1
-        links = [r for r in found.rows["cluster_links"] if r["component"] == c]
-        assert {(r["left"], r["right"]): r["n"] for r in links} == between
+
+def check(root: Path, state: LakeState, expected: Expected, clustered: int) -> None:
+    graph = JoinGraph(root, state)
+    assert graph.component_of.tolist() == [expected.number.get(t, -1) for t in range(expected.n)]
+    assert state.graph is not None
+    n_isolated = expected.n - len(expected.linked) - len(set(expected.dead))
+    assert (state.graph.n_components, state.graph.n_isolated) == (len(expected.groups), n_isolated)
+    assert graph.n_components == len(expected.groups)
+    links = graph.links()
+    columns = (links.dep, links.ref, links.n_inds, links.score)
+    listed = list(zip(*(c.tolist() for c in columns), strict=True))
+    assert {(a, b): (n, score) for a, b, n, score in listed} == expected.merged
+    assert len(listed) == len(expected.merged)
+    assert links.score.tolist() == sorted(links.score.tolist(), reverse=True)
+
+    circles, n_inds = graph.overview(1 << 30)
+    assert circles.sizes.tolist() == [len(group) for group in expected.groups]
+    assert circles.hubs.tolist() == [min(g, key=lambda t: (-expected.weight(t), t)) for g in expected.groups]
+    totals = [sum(e[2] for e in expected.live if e[0] in group) for group in expected.groups]
+    assert n_inds.tolist() == totals
+    assert circles.radii.tolist() == pytest.approx([len(group) ** 0.5 for group in expected.groups])
+    assert reference.overlap(list(map(tuple, circles.places.tolist())), circles.radii.tolist()) <= 0
+    few, _ = graph.overview(2)
+    assert few.places.tolist() == circles.places[:2].tolist()
+
+    for c, group in enumerate(expected.groups):
+        check_component(graph, c, group, expected, clustered)
+    placed = graph.whole()
+    assert np.isnan(placed[[t for t in range(expected.n) if t not in expected.linked]]).all()
+    for c, group in enumerate(expected.groups):
+        away = np.hypot(*(placed[group] - circles.places[c]).T)
+        assert (away <= circles.radii[c]).all()
+        assert len({tuple(p) for p in placed[group].tolist()}) == len(group)
+
+
+def check_component(graph: JoinGraph, c: int, group: list[int], expected: Expected, clustered: int) -> None:
+    found = graph.component(c)
+    assert found.tables.tolist() == group
+    assert found.degrees.tolist() == [expected.degree[t] for t in group]
+    assert len(found.links) == sum(a in group for a, _ in expected.merged)
+    assert (found.labels is None) == (len(group) <= clustered)
+    if found.labels is None:
+        own, places = graph.places(c)
+        assert own.tables.tolist() == group
+        assert len({tuple(p) for p in places.tolist()}) == len(group)
+        return
+    circles, (left, right, counts) = graph.clusters(c)
+    of = dict(zip(group, found.labels.tolist(), strict=True))
+    members = [[t for t in group if of[t] == k] for k in range(len(circles.sizes))]
+    assert circles.sizes.tolist() == [len(m) for m in members]
+    assert max(map(len, members)) <= clustered
+    assert circles.hubs.tolist() == [min(m, key=lambda t: (-expected.degree[t], t)) for m in members]
+    assert reference.overlap(list(map(tuple, circles.places.tolist())), circles.radii.tolist()) <= 0
+    between: dict[tuple[int, int], int] = {}
+    for a, b in expected.merged:
+        if a in of and of[a] != of[b]:
+            pair = min(of[a], of[b]), max(of[a], of[b])
+            between[pair] = between.get(pair, 0) + 1
+    told = zip(left.tolist(), right.tolist(), counts.tolist(), strict=True)
+    assert {(a, b): n for a, b, n in told} == between
+    for k, tables in enumerate(members):
+        own, places = graph.places(c, k)
+        assert own.tables.tolist() == tables
+        assert len({tuple(p) for p in places.tolist()}) == len(tables)
+        assert len(own.links) == sum(a in tables and b in tables for a, b in expected.merged)
 
 
 N = 24
@@ -163,17 +183,17 @@ LINKS = st.lists(
     st.lists(LINKS, max_size=3),
     st.lists(TABLE, max_size=3, unique=True),
     st.sampled_from([3, 8, 5000]),
-    st.sampled_from([30, 10**6]),
+    st.integers(0, 2),
 )
-def test_the_definition(files: list[list[Link]], dead: list[int], clustered: int, unit: int) -> None:
+def test_the_definition(files: list[list[Link]], dead: list[int], clustered: int, known: int) -> None:
+    """Whether the links came at once or in two steps."""
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
-        patch.setattr(lake_graph, "CLUSTERED", clustered)
-        patch.setattr(lake_graph, "SMALLEST_UNIT", unit)
-        patch.setattr(lake_graph, "UNIT_LINKS", unit)
-        patch.setattr(lake_graph, "TASK_BYTES", 1)
-        patch.setattr(lake_graph, "BATCH_ROWS", 7)
+        patch.setattr(drawing, "CLUSTERED", clustered)
+        patch.setattr(components, "TASK_BYTES", 1)
+        patch.setattr(components, "BATCH_ROWS", 7)
         engine = Engine(mode="inline")
-        check(drawn(engine, Path(folder), files, N, dead), files, N, dead, clustered)
+        state = connected(engine, Path(folder), files, N, dead, min(known, len(files)))
+        check(Path(folder), state, Expected(files, N, dead), clustered)
         engine.close()
 
 
@@ -187,58 +207,56 @@ def lake(n_hubs: int) -> list[Link]:
     return links
 
 
-@pytest.mark.parametrize("unit", [700, 10**6])
-def test_units_and_files_do_not_matter(
-    tmp_path: Path, engine_inline: Engine, monkeypatch: pytest.MonkeyPatch, unit: int
-) -> None:
+def test_files_do_not_matter(tmp_path: Path, engine_inline: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     links = lake(10)
-    monkeypatch.setattr(lake_graph, "CLUSTERED", 100)
-    whole = drawn(engine_inline, tmp_path / "whole", [links], 230)
-    monkeypatch.setattr(lake_graph, "SMALLEST_UNIT", unit)
-    monkeypatch.setattr(lake_graph, "UNIT_LINKS", unit)
-    divided = drawn(engine_inline, tmp_path / "divided", [links[i::4] for i in range(4)], 230)
-    for name in ("overview", "layout", "clusters", "cluster_links"):
-        assert divided.rows[name] == whole.rows[name]
-    assert sorted(map(str, divided.rows["edges"])) == sorted(map(str, whole.rows["edges"]))
-    check(divided, [links], 230, [], 100)
+    monkeypatch.setattr(drawing, "CLUSTERED", 100)
+    whole = connected(engine_inline, tmp_path / "whole", [links], 230)
+    divided = connected(engine_inline, tmp_path / "divided", [links[i::4] for i in range(4)], 230, known=2)
+    one, other = JoinGraph(tmp_path / "whole", whole), JoinGraph(tmp_path / "divided", divided)
+    assert one.component_of.tolist() == other.component_of.tolist()
+    assert one.weights.tolist() == other.weights.tolist()
+    assert np.array_equal(one.whole(), other.whole(), equal_nan=True)
+    check(tmp_path / "divided", divided, Expected([links], 230, []), 100)
 
 
-def test_only_the_strongest_edges_decide_places(tmp_path: Path, engine_inline: Engine) -> None:
-    """A component with far more edges than are drawn stays in one piece."""
+def test_a_graph_of_an_older_format(tmp_path: Path, engine_inline: Engine) -> None:
+    """It has no weights: they are those of the links."""
+    state = connected(engine_inline, tmp_path, [lake(3)], 90)
+    assert state.graph is not None
+    del state.graph.files["weights"]
+    check(tmp_path, state, Expected([lake(3)], 90, []), 5000)
+
+
+def test_only_the_strongest_links_decide_places(tmp_path: Path, engine_inline: Engine) -> None:
+    """A component with far more links than are drawn stays in one piece."""
     n = 60
     links = [(a, b, 1, 0.9 if a % 2 == b % 2 else 0.1) for a in range(n) for b in range(n) if a != b]
-    found = drawn(engine_inline, tmp_path, [links], n)
-    places = np.array([(r["x"], r["y"]) for r in found.rows["layout"]])
+    state = connected(engine_inline, tmp_path, [links], n)
+    _, places = JoinGraph(tmp_path, state).places(0)
     assert np.isfinite(places).all()
     assert np.abs(places).max() < n
-    check(found, [links], n, [], 5000)
-
-
-def test_row_groups(tmp_path: Path, engine_inline: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lake_graph, "ROW_GROUP", 50)
-    found = drawn(engine_inline, tmp_path, [lake(10)], 230)
-    (edges,) = found.ref.files["edges"]
-    told = pq.read_metadata(tmp_path / edges.name)
-    assert max(told.row_group(i).num_rows for i in range(told.num_row_groups)) == 50
+    check(tmp_path, state, Expected([links], n, []), 5000)
 
 
 @pytest.mark.parametrize("files", [[], [[]], [[(1, 1, 5, 1.0)]]])
 def test_no_links(tmp_path: Path, engine_inline: Engine, files: list[list[Link]]) -> None:
-    found = drawn(engine_inline, tmp_path, files, 4, [2])
-    assert (found.ref.n_components, found.ref.n_isolated, found.ref.n_edges) == (0, 3, 0)
-    assert found.components.tolist() == [-1] * 4
-    assert not any(found.rows.values())
+    state = connected(engine_inline, tmp_path, files, 4, [2])
+    check(tmp_path, state, Expected(files, 4, [2]), 5000)
+    assert JoinGraph(tmp_path, state).component_of.tolist() == [-1] * 4
 
 
 def test_spark_agrees(
     tmp_path: Path, spark: SparkSession, engine_inline: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Six jobs at most, however many files there are."""
+    """Two jobs, however many files there are."""
     files = [lake(10)[i::6] for i in range(6)]
-    monkeypatch.setattr(lake_graph, "TASK_BYTES", 1)
-    here = drawn(engine_inline, tmp_path / "here", files, 230)
+    monkeypatch.setattr(components, "TASK_BYTES", 1)
+    here = connected(engine_inline, tmp_path / "here", files, 230)
     engine = Engine(spark, mode="spark")
-    there = drawn(engine, tmp_path / "there", files, 230)
-    assert engine.jobs == 6
-    assert there.components.tolist() == here.components.tolist()
-    assert there.rows == here.rows
+    there = connected(engine, tmp_path / "there", files, 230)
+    assert engine.jobs == 2
+    assert here.graph is not None
+    assert there.graph is not None
+    for name in ("components", "weights"):
+        (one,), (other,) = here.graph.files[name], there.graph.files[name]
+        assert np.array_equal(open_array(tmp_path / "here", one), open_array(tmp_path / "there", other))

@@ -28,19 +28,18 @@ pytestmark = [
 # Spark tries it again. Prints one line of JSON.
 LINK = """
 import holdfast
-from holdfast.discovery import lake as discovery
-from holdfast.pipeline import lake_index
+from holdfast.lakes import index as lake_index, linker
 from holdfast.core.engine.engine import Engine
 from pipeline import task_attempts
 
 workspace, source, mode = sys.argv[1:]
 # So small that tasks of one array are many, and would share pages of it if they shared a file.
-discovery.UNIT_BYTES, discovery.ENTRIES_PER_TASK, lake_index.ENTRIES_PER_TASK = 300, 120, 25
+linker.UNIT_BYTES, linker.ENTRIES_PER_TASK, lake_index.ENTRIES_PER_TASK = 300, 120, 25
 if mode == "flaky":
     run = Engine.run
 
     def losing(engine, function, payloads, **how):
-        if function.__module__ == "holdfast.lakes.graph.drawing":
+        if function.__module__ == "holdfast.lakes.graph.components":
             return run(engine, function, payloads, **how)
         return run(engine, task_attempts.answer_lost, task_attempts.wrapped(function, payloads), **how)
 

@@ -245,7 +245,7 @@ import os, pathlib, sys, tempfile
 before = dict(os.environ)
 from holdfast.errors import HoldfastError
 from holdfast.core.engine.engine import Engine, echo
-from holdfast.pipeline import session
+from holdfast.core.engine import session
 from pipeline import task_functions as tasks
 assert "pyspark" not in sys.modules, "pyspark is imported only when needed"
 engine = Engine()
@@ -294,7 +294,7 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
 PORTS = """
 import sys
 from holdfast.core.engine.engine import Engine, echo
-from holdfast.pipeline import session
+from holdfast.core.engine import session
 Engine().run(echo, [{}], where="spark")
 print(session._own.gateway.proc.pid, flush=True)
 sys.stdin.read()
@@ -327,7 +327,7 @@ def test_where_workers_need_a_port_they_demand_a_secret(tmp_path: Path) -> None:
 
 FOREVER = """
 import sys
-from holdfast.pipeline import session
+from holdfast.core.engine import session
 spark = session.start_session()
 folder = spark.sparkContext._jvm.java.lang.System.getProperty("java.io.tmpdir")
 print(session._own.gateway.proc.pid, folder, flush=True)
@@ -337,7 +337,7 @@ sys.stdin.read()
 
 def next_run(folder: Path) -> None:
     """What a later process does first."""
-    script = "from holdfast.pipeline import session; session._scratch_folder()"
+    script = "from holdfast.core.engine import session; session._scratch_folder()"
     done = run_python(script, TMPDIR=str(folder))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 

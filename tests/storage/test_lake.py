@@ -19,6 +19,7 @@ import holdfast
 from holdfast.core.store.files import FileRef, check_file, new_file, unique_name
 from holdfast.core.store.format import text_key
 from holdfast.errors import DamagedFileError
+from holdfast.lakes import signing
 from holdfast.lakes.state import (
     COLUMNS_SCHEMA,
     FILTERS,
@@ -88,7 +89,7 @@ def test_states_come_back(tmp_path: Path) -> None:
         names = [ref.name for ref in state.files()]
         assert len(set(names)) == len(names)
     assert lakes[2].dropped in lakes[2].files()
-    assert {"components", "overview", "layout", "edges"} <= set(lakes[2].graph.files)  # type: ignore[union-attr]
+    assert {"components", "weights"} == set(lakes[2].graph.files)  # type: ignore[union-attr]
     assert (lakes[0].next_table, lakes[0].next_column) == (0, 0)
     assert (lakes[2].next_table, lakes[2].next_column) == (4, 4)
     every = {ref for refs in lakes[2].graph.files.values() for ref in refs}  # type: ignore[union-attr]
@@ -98,7 +99,7 @@ def test_states_come_back(tmp_path: Path) -> None:
 
 def test_a_graph_and_a_part_come_back() -> None:
     file = FileRef("lake/x-000000000000.npy", 7, "0" * 16)
-    graph = GraphRef({"components": (file,), "edges": (file, file)}, 3, 2, 1)
+    graph = GraphRef({"components": (file,), "weights": (file, file)}, 3, 2)
     assert GraphRef.from_dict(json.loads(json.dumps(graph.to_dict()))) == graph
     part = PartRef(1, 2, 3, 4, 5, 6, {"offsets": file}, (file,), (file, file))
     assert PartRef.from_dict(json.loads(json.dumps(part.to_dict()))) == part
@@ -235,10 +236,17 @@ TABLES = [
 
 @pytest.fixture(scope="module")
 def linked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LakeState]:
-    """A lake of one part, m = 70, p = 2."""
+    """A lake of one part, with signatures, m = 70, p = 2."""
     folder = tmp_path_factory.mktemp("lake")
     with holdfast.open(folder / "w", engine="inline") as ws:
-        ws.link(write_json_lines(TABLES, folder / "t.jsonl"), json_name="name", m=70, k=2, p=2)
+        ws.link(
+            write_json_lines(TABLES, folder / "t.jsonl"),
+            json_name="name",
+            proposer="signatures",
+            m=70,
+            k=2,
+            p=2,
+        )
         state = ws._lake_state()
     assert state is not None
     return folder / "w", state
@@ -285,6 +293,21 @@ def test_the_arrays_of_a_part(linked: tuple[Path, LakeState]) -> None:
 
 def _named(column: int) -> oracle.Column:
     return [(table.name, p) for table in TABLES for p in range(len(table.columns))][column]
+
+
+def test_signatures_are_made_for_the_proposer_that_needs_them(tmp_path: Path) -> None:
+    """Of the parts that lack them, when it is asked for; they stay with their parts."""
+    first, second, third = (write_json_lines([t], tmp_path / f"{t.name}.jsonl") for t in TABLES[:3])
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.link(first, json_name="name")
+        assert not [p for p in ws._lake_state().parts if signing.is_signed(p)]  # type: ignore[union-attr]
+        ws.link(second, json_name="name", add=True, proposer="signatures")
+        parts = ws._lake_state().parts  # type: ignore[union-attr]
+        assert [signing.is_signed(p) for p in parts] == [True, True]
+        ws.link(third, json_name="name", add=True)
+        after = ws._lake_state().parts  # type: ignore[union-attr]
+        assert [signing.is_signed(p) for p in after] == [True, True, False]
+        assert after[:2] == parts
 
 
 def test_the_signatures_of_a_part(linked: tuple[Path, LakeState]) -> None:

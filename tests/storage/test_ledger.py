@@ -41,7 +41,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from holdfast.errors import ConflictError
-from holdfast.storage import ledger as module
+from holdfast.core.store import ledger as module
 from holdfast.core.store.ledger import Ledger
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
 

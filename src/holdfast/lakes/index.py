@@ -1,12 +1,11 @@
-"""Putting the blocks of a lake together as one part: flat arrays, the index by value, the matrix.
+"""Putting the blocks of a lake together as one part: flat arrays, and the index by value.
 
 A *block* is what a reading task wrote, or an older part that is merged. Each task of one job writes new files
 of its own:
 
 - `concatenate`: one array of all blocks, behind each other;
 - `index`: gather the entries of a range of hashes from all blocks, sort them by value, and write that range
-  of the inverted index (the exchange by value goes through files, see docs/decisions/0008);
-- `transpose`: some blocks of columns of the signature matrix.
+  of the inverted index (the exchange by value goes through files, see docs/decisions/0008).
 
 Where there are several ranges, each is a *piece* in staging, and a second job joins the pieces of an array:
 one task for each array, which copies them into one file.
@@ -30,7 +29,6 @@ from numpy.typing import NDArray
 
 from holdfast.core.engine.engine import Engine, Progress
 from holdfast.core.store.files import FileRef, read_file, unique_name, write_file
-from holdfast.lakes.kernels.signatures import BLOCK, transposed
 from holdfast.lakes.kernels.value_index import long_runs, sort_entries
 from holdfast.lakes.read_task import BUCKETS
 from holdfast.lakes.state import FOLDER, LakeOptions, PartRef, join_arrays, open_array, write_array
@@ -44,13 +42,10 @@ ENTRIES_PER_TASK = 2_000_000
 NS_ENTRY = 200
 # What a byte of a piece takes to be read, hashed and written.
 NS_BYTE = 1
-# Blocks of 4,096 columns that one task transposes.
-_MATRIX_BLOCKS = 16
 # Bitmaps of the most frequent values: at most so many bytes for each process that matches.
 BITMAP_BYTES = 64 << 20
 
 INDEX = ("keys", "key_checks", "postings")
-MATRIX = ("matrix",)
 # What the matching job works out of each column.
 DESCRIBED: Mapping[str, type[np.generic]] = {"pivots": np.uint64, "rarity": np.float32}
 # The arrays of numbers that count on from block to block, and what they count.
@@ -115,8 +110,6 @@ def put_together(
     """
     n_columns, n_entries = sum(b.n_columns for b in blocks), sum(b.n_entries for b in blocks)
     n_active = sum(b.n_active for b in blocks)
-    n_words = -(-options.n_bits // 64)
-    n_matrix = -(-n_active // BLOCK)
     shapes: dict[str, tuple[tuple[int, ...], type[np.generic]]] = {
         "offsets": ((n_columns + 1,), np.int64),
         "values": ((n_entries,), np.uint64),
@@ -128,8 +121,6 @@ def put_together(
         "key_checks": ((n_entries,), np.uint64),
         "postings": ((n_entries,), np.int32),
         "active": ((n_active,), np.int32),
-        "signatures": ((n_active, n_words), np.uint64),
-        "matrix": ((n_matrix, options.n_bits, BLOCK // 64), np.uint64),
     }
     if all(name in b.arrays for b in blocks for name in DESCRIBED):
         shapes |= _described_shapes(n_columns)
@@ -143,22 +134,11 @@ def put_together(
         "long": long_posting(n_columns),
     }
     regions = _regions(blocks, n_entries)
-    matrix = range(0, n_matrix, _MATRIX_BLOCKS)
-    concatenated = [name for name in shapes if name not in (*INDEX, *MATRIX)]
+    concatenated = [name for name in shapes if name not in INDEX]
     payloads: list[Payload] = [
         {**shared, "do": "concatenate", "array": name, **_shape(name, shapes)} for name in concatenated
     ]
     payloads += [{**shared, "do": "index", "folder": piece_folder(regions, staging), **r} for r in regions]
-    payloads += [
-        {
-            **shared,
-            "do": "transpose",
-            "folder": piece_folder(matrix, staging),
-            "first": i,
-            "last": min(i + _MATRIX_BLOCKS, n_matrix),
-        }
-        for i in matrix
-    ]
     where = engine.choose_sooner(n_entries * NS_ENTRY / 1e9, parallel=True)
     results = engine.run(put_piece, payloads, where=where, progress=progress, parallel=True)
     pieces: dict[str, list[FileRef]] = {name: [] for name in shapes}
@@ -227,9 +207,7 @@ def put_piece(payload: Payload) -> bytes:
     """One task of the first job: its files by the names of the arrays, and the values with long postings."""
     root = Path(payload["root"])
     blocks = _listed(root, FileRef.from_dict(payload["blocks"]))
-    pieces, runs = {"concatenate": _concatenate, "index": _index, "transpose": _transpose}[payload["do"]](
-        root, blocks, payload
-    )
+    pieces, runs = {"concatenate": _concatenate, "index": _index}[payload["do"]](root, blocks, payload)
     written = {name: ref.to_dict() for name, ref in pieces.items()}
     return json.dumps({"pieces": written, "runs": runs}).encode()
 
@@ -281,20 +259,6 @@ def _index(root: Path, blocks: Sequence[Block], payload: Payload) -> Pieces:
     }
     starts, lengths = long_runs(keys, checks, payload["long"])
     return pieces, [[int(s) + payload["start"], int(n)] for s, n in zip(starts, lengths, strict=True)]
-
-
-def _transpose(root: Path, blocks: Sequence[Block], payload: Payload) -> Pieces:
-    """Some blocks of the matrix, from the signatures of the blocks that they come from."""
-    options = LakeOptions.from_dict(payload["options"])
-    first, last = payload["first"], payload["last"]
-    taken, base = [], 0
-    for block in blocks:
-        a, b = max(first * BLOCK - base, 0), min(last * BLOCK - base, block.n_active)
-        if a < b:
-            taken.append(open_array(root, block.arrays["signatures"])[a:b])
-        base += block.n_active
-    matrix = transposed(np.concatenate(taken), options.n_bits)
-    return {"matrix": write_array(root, payload["folder"], "matrix", matrix)}, []
 
 
 # -- pieces ------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ left would give from scratch (a state machine proves it). What the filters keep 
 columns, so it is maintained by adding and subtracting the pairs that a step concerns.
 
 Everything that grows with the lake stays in files; the driver sees counts, file names and table names.
-A step is a constant number of Spark jobs: reading, putting together, matching, counting, and the graph's.
+A step is a constant number of Spark jobs: reading, putting together, matching, counting, connecting.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from holdfast.core.store.files import FileRef, check_file, unique_name, write_fi
 from holdfast.errors import NOTHING_APPLIED, SourceError, shorten, shorten_path
 from holdfast.lakes.answers import BAD_LISTED
 from holdfast.lakes.files import LakeReadOptions, plan_lake
-from holdfast.lakes.graph.drawing import draw
+from holdfast.lakes.graph.components import connect
 from holdfast.lakes.index import Block, described, piece_folder, put_together
 from holdfast.lakes.kernels.signatures import BLOCK
 from holdfast.lakes.match import Found, count_dropped, gather_pairs, link_tables, match_columns
 from holdfast.lakes.propose import Proposer, Strategy
 from holdfast.lakes.read_task import name_digest, read_lake_unit
 from holdfast.lakes.sides import let_go
+from holdfast.lakes.signing import NS_VALUE, is_signed, signed
 from holdfast.lakes.state import (
     FILTERS,
     FOLDER,
@@ -161,11 +162,13 @@ class LakeWork:
         gone = np.union1d(self._dropped(before), np.union1d(skipped, replaced)).astype(np.int32)
         dropped = write_array(self.root, FOLDER, "dropped", gone) if len(gone) else None
         with self._phase("matching columns") as progress:
-            proposer, part, found = self._match(before, part, dropped, matching, progress)
+            proposer, parts, found = self._match(
+                (*before.parts, part), before.options, dropped, matching, progress
+            )
         removed += np.sum([f.removed[1:] for f in found], axis=0, dtype=np.int64)
         state = replace(
             before,
-            parts=(*before.parts, part),
+            parts=parts,
             inds=(*before.inds, *(f.inds for f in found if f.inds)),
             links=(*before.links, *(f.links for f in found if f.links)),
             dropped=dropped,
@@ -175,7 +178,7 @@ class LakeWork:
             removed=_by_filter(removed, before.options),
         )
         return replace(
-            self._drawn(state, relink=bool(len(replaced))),
+            self._connected(state, None if len(replaced) else before),
             added=part.n_tables - len(skipped) - len(replaced),
             replaced=len(replaced),
             known=read.n_known,
@@ -199,7 +202,7 @@ class LakeWork:
             n_columns=before.n_columns - self._columns_of(before, gone),
             removed=_by_filter(removed, before.options),
         )
-        return replace(self._drawn(state, relink=True), dropped=len(gone))
+        return replace(self._connected(state, None), dropped=len(gone))
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -345,17 +348,18 @@ class LakeWork:
 
     def _match(
         self,
-        before: LakeState,
-        part: PartRef,
+        parts: tuple[PartRef, ...],
+        options: LakeOptions,
         dropped: FileRef | None,
         matching: Matching,
         progress: Progress | None,
-    ) -> tuple[str, PartRef, list[Found]]:
-        """Match the columns of a new part with all, in both directions: by what, the part described, what."""
-        options = before.options
-        n_active = sum(p.n_active for p in (*before.parts, part))
-        proposer = matching.proposer or chosen_proposer(part, n_active, options)
-        old, new = [p.for_tasks() for p in before.parts], part.for_tasks()
+    ) -> tuple[str, tuple[PartRef, ...], list[Found]]:
+        """Match the columns of the last part with all, in both directions: by what; the parts, described."""
+        proposer = matching.proposer or chosen_proposer(parts, options)
+        if proposer == "signatures":
+            parts = tuple(signed(self.engine, self.root, self.staging, parts, options, progress))
+        *earlier, part = parts
+        old, new = [p.for_tasks() for p in earlier], part.for_tasks()
         shared: dict[str, Any] = {
             "root": str(self.root),
             "options": options.to_dict(),
@@ -383,7 +387,7 @@ class LakeWork:
             payloads = [{**first, "do": ["describe", "count", "match"], **r} for r in ranges]
         # Old columns in new ones: by what the new ones contain, or by the pivots of the old ones.
         contained = proposer == "signatures" and not options.max_error
-        for ref, fields in zip(before.parts, old, strict=True):
+        for ref, fields in zip(earlier, old, strict=True):
             both = {**shared, "probe": fields, "against": [new], "touching": True}
             if contained:
                 payloads += [{**both, "do": ["count"], **r} for r in self._ranges(ref)]
@@ -393,9 +397,10 @@ class LakeWork:
                 payloads += [{**both, "do": ["count", "match"], **r} for r in self._ranges(ref)]
         seconds = part.n_entries * (1 + len(old)) * NS_MATCH / 1e9
         if "integer" not in options.filters:
-            seconds += part.n_active * n_active * NS_PAIR / 1e9
+            seconds += part.n_active * sum(p.n_active for p in parts) * NS_PAIR / 1e9
         found += self._run(payloads, seconds, progress)
-        return proposer, part if inverse else self._described(part, found, progress), found
+        part = part if inverse else self._described(part, found, progress)
+        return proposer, (*earlier, part), found
 
     def _run(self, payloads: list[dict[str, Any]], seconds: float, progress: Progress | None) -> list[Found]:
         where = self.engine.choose_sooner(seconds, parallel=True)
@@ -423,26 +428,23 @@ class LakeWork:
 
     # -- the graph -----------------------------------------------------------------------------
 
-    def _drawn(self, state: LakeState, *, relink: bool) -> LakeStep:
-        """The step with its graph drawn. `relink`: tables went, so the links are worked out anew."""
-        if relink:
+    def _connected(self, state: LakeState, before: LakeState | None) -> LakeStep:
+        """The step with its graph. `before`: tables only came; None: some went, all links are made anew."""
+        if before is None:
             with self._phase("linking tables") as progress:
                 state = self._relinked(state, progress)
-        state = self._gathered(self._merged(state))
-        with self._phase("drawing the graph") as progress:
+        known = before.graph if before is not None else None
+        if known is not None and "weights" not in known.files:
+            known = None  # of an older format
+        links = state.links if known is None or before is None else state.links[len(before.links) :]
+        with self._phase("connecting tables") as progress:
             dead = np.zeros(state.next_table, np.bool_)
             dead[self._dropped(state)] = True
-            graph = draw(
-                self.engine,
-                self.root,
-                FOLDER,
-                self.staging,
-                state.links,
-                state.next_table,
-                dead,
-                progress,
+            graph = connect(
+                self.engine, self.root, FOLDER, self.staging, links, state.next_table, dead, known, progress
             )
-        return LakeStep(replace(state, graph=graph), phases=tuple(self.phases))
+        state = self._gathered(self._merged(replace(state, graph=graph)))
+        return LakeStep(state, phases=tuple(self.phases))
 
     def _relinked(self, state: LakeState, progress: Progress | None) -> LakeState:
         shared = {**self._shared(state), "parts": [p.for_tasks() for p in state.parts]}
@@ -478,20 +480,21 @@ def _nothing_read(sources: Sequence[str], bad: Sequence[tuple[str, str]], n_bad:
     )
 
 
-def chosen_proposer(part: PartRef, n_active: int, options: LakeOptions) -> Proposer:
-    """The cheaper proposer for the columns of a new part among so many matched ones.
+def chosen_proposer(parts: Sequence[PartRef], options: LakeOptions) -> Proposer:
+    """The cheaper proposer for the columns of the last part among those of all.
 
-    Signatures pay for each column and block of 4,096 columns, the index for each column. Where integers are
-    matched, nearly every inclusion is of them, and what each costs decides: 100 ns by signatures, which are
-    validated one by one, 20 ns by the index. Partial inclusions need the index anyway. With the costs of the
-    machines measured so far the index wins at every size.
+    Signatures pay for each value of a part that has none yet, for each column and for each block of 4,096
+    columns; the index for each column. Where integers are matched, nearly every inclusion is of them, and
+    what each costs decides: 100 ns by signatures, which are validated one by one, 20 ns by the index. Partial
+    inclusions need the index anyway. With the costs measured so far the index wins at every size.
     """
     if "integer" not in options.filters or options.max_error:
         return "index"
-    blocks = -(-n_active // BLOCK)
-    by_signatures = part.n_active * (NS_SIGNATURE + NS_BLOCK * blocks)
-    by_index = part.n_active * NS_POSTINGS
-    return "signatures" if by_signatures < by_index else "index"
+    n_new = parts[-1].n_active
+    blocks = -(-sum(part.n_active for part in parts) // BLOCK)
+    unsigned = sum(part.n_entries for part in parts if not is_signed(part))
+    by_signatures = unsigned * NS_VALUE + n_new * (NS_SIGNATURE + NS_BLOCK * blocks)
+    return "signatures" if by_signatures < n_new * NS_POSTINGS else "index"
 
 
 def _by_filter(counts: NDArray[np.int64], options: LakeOptions) -> dict[str, int]:

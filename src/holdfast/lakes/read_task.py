@@ -29,7 +29,6 @@ from holdfast.core.store.files import FileRef, new_file, read_file, unique_name
 from holdfast.core.store.format import Key, text_key
 from holdfast.lakes.answers import BAD_LISTED, NULL_LIKE, normalised
 from holdfast.lakes.files import BadFile, LakeReadOptions, RawTable, Unit, read_unit
-from holdfast.lakes.kernels.signatures import bloom
 from holdfast.lakes.state import (
     COLUMNS_SCHEMA,
     FOLDER,
@@ -185,9 +184,6 @@ def _written(block: _Block, root: Path, staging: str, options: LakeOptions) -> d
     values, checks = values[order], checks[order]
     flags = np.array(block.flags, dtype=np.uint8)
     active = np.flatnonzero(matched_columns(sizes, flags, options)).astype(np.int32)
-    taken = sizes[active]
-    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(taken)])
-    at = np.arange(ends[-1]) + np.repeat(offsets[active] - ends[:-1], taken)
     arrays: dict[str, NDArray[Any]] = {
         "offsets": offsets,
         "values": values,
@@ -196,7 +192,6 @@ def _written(block: _Block, root: Path, staging: str, options: LakeOptions) -> d
         "table_of": np.array(block.columns["table"], dtype=np.int32),
         "n_rows": np.minimum(np.array(block.columns["n_rows"], dtype=np.int64), 2**31 - 1).astype(np.int32),
         "active": active,
-        "signatures": bloom(ends, values[at], checks[at], options.m, options.k, options.p),
     }
     tables = pa.table(block.tables, schema=TABLES_SCHEMA)
     columns = pa.table({**block.columns, "texts": _lists(texts.take(pa.array(order)), offsets)})

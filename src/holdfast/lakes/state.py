@@ -118,12 +118,11 @@ class PartRef(Coded):
 
 @dataclass(frozen=True, slots=True)
 class GraphRef(Coded):
-    """The join graph of the whole lake: components, layout, edges."""
+    """The join graph of the whole lake: which component each table is in, and its inclusions."""
 
     files: dict[str, tuple[FileRef, ...]]
     n_components: int
     n_isolated: int  # live tables without a link to another one
-    n_edges: int
 
 
 @dataclass(frozen=True, slots=True)

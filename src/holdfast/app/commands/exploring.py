@@ -135,7 +135,7 @@ def graph(
         if not 0 <= min_score <= 1:
             raise UsageError(f"--min-score is {min_score:g}; expected a score from 0 to 1, such as 0.3.")
         from holdfast.app.export.graphs import write_graph
-        from holdfast.app.export.join_graph import JoinGraph
+        from holdfast.app.export.join_graph import ExportedGraph
 
         with open_workspace(ctx) as ws:
             lake = ws.lake()
@@ -143,7 +143,7 @@ def graph(
                 raise UsageError(
                     "the workspace has no lake, so there is no graph: link one with 'holdfast link'."
                 )
-            chosen = JoinGraph(ws.root, lake, component, min_score)
+            chosen = ExportedGraph(lake, component, min_score)
             with _written_to(output) as file:
                 write_graph(export.value, chosen.nodes(), chosen.edges(), file)
             if not _is_standard(output):

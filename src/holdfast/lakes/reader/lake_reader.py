@@ -45,7 +45,8 @@ class LakeReader:
     def __init__(self, root: Path, state: LakeState, version: int) -> None:
         self.state, self.version = state, version
         self.catalogue = LakeCatalogue(root, state, version)
-        self._graph = GraphViews(self.catalogue)
+        self._views = GraphViews(self.catalogue)
+        self.graph = self._views.graph
         self._inds = RowGroups(root, state.inds, at_once=ROWS_AT_ONCE)
 
     def summary(self) -> LakeSummary:
@@ -65,15 +66,15 @@ class LakeReader:
 
     def components(self, limit: int = 2_000) -> LakeComponents:
         """The largest components of the join graph."""
-        return self._graph.components(limit)
+        return self._views.components(limit)
 
     def component(self, component: int, max_edges: int = 30_000) -> LakeGraph | LakeClusters:
         """A component's tables and best links; if it is too large to draw, its clusters and theirs."""
-        return self._graph.component(component, max_edges)
+        return self._views.component(component, max_edges)
 
     def cluster(self, component: int, cluster: int, max_edges: int = 30_000) -> LakeGraph:
         """The tables of a cluster of a large component, and their best links."""
-        return self._graph.cluster(component, cluster, max_edges)
+        return self._views.cluster(component, cluster, max_edges)
 
     def nodes(self) -> Iterator[pa.RecordBatch]:
         """The live tables: number, name, source, n_rows, n_columns, component (-1: none)."""
@@ -83,13 +84,13 @@ class LakeReader:
             some = tables[start : start + _NODES_AT_ONCE]
             rows = self.catalogue.table_rows.rows(some, fields)
             rows = rows.add_column(0, "table", arrow(some.astype(np.int32)))
-            components = arrow(self._graph.component_of[some])
+            components = arrow(self.graph.component_of[some])
             yield from rows.append_column("component", components).to_batches()
 
     def edges(self) -> Iterator[pa.RecordBatch]:
         """The links between tables: dep_table, ref_table (numbers), dependent, referenced (names), n_inds,
         score."""
-        return self._graph.edges()
+        return self._views.edges()
 
     # -- tables and columns ------------------------------------------------------------------
 
@@ -107,8 +108,8 @@ class LakeReader:
             row["name"],
             row["source"],
             row["n_rows"],
-            int(self._graph.component_of[table]),
-            self._graph.cluster_of(table),
+            int(self.graph.component_of[table]),
+            self._views.cluster_of(table),
             self._columns(own),
             tuple(map(tuple, row["rows"] or ())),
             tuple(lake_joins.told(catalogue, inds)),
