@@ -20,7 +20,7 @@ SHAPES = shapes(types=("int", "text", "float"), pool_size=3)
 
 
 def test_every_state_is_registered() -> None:
-    """A class whose module says that it is a kind of state is in the registry, with the kind that it claims."""
+    """A class whose module names a kind of state is in the registry, with the kind that it claims."""
     claimed = {}
     for found in pkgutil.walk_packages(holdfast.__path__, "holdfast."):
         if ".app" in found.name or ".kernels" in found.name or found.name.endswith("__main__"):
