@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.cover.cover import Cover
-from holdfast.core.cover.news import net_changes
+from holdfast.core.cover.news import MAX_LISTED, Kind
 from holdfast.core.engine.engine import Engine, Progress
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.predicate_space import predicate_space
@@ -54,8 +54,9 @@ from holdfast.denial.written_rules import as_pins, watched
 from holdfast.errors import NOTHING_APPLIED, UnknownColumnError, UsageError
 from holdfast.functional import fd_counted, fd_witnessed, keys
 from holdfast.functional import fd_state as fds
-from holdfast.functional.fd_news import MAX_LISTED, FdNews, Kind, fd_news
+from holdfast.functional.fd_news import FdNews, fd_news
 from holdfast.functional.fd_state import FdOptions, FdState, chosen_evidence, fds_of
+from holdfast.functional.key_news import net_changes
 from holdfast.functional.keys import KeyState
 
 U64 = NDArray[np.uint64]

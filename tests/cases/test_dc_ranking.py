@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from cases.test_incdc_paper import NAMES, TAX
 from holdfast.core.cover.kernels import dc_hitting_sets as search
+from holdfast.core.cover.stability import Stability
 from holdfast.core.rows.kernels.masks import mask_of, n_words_for, positions_of
 from holdfast.core.words.predicate import Group, PredicateSpace
 from holdfast.denial import dc_ranking
 from holdfast.denial.dc_ranking import Ranking, rank
-from holdfast.functional.fd_ranking import Stability
 from reference import dc_forms as reference
 
 Rows = Sequence[Sequence[Any]]

@@ -8,9 +8,9 @@ from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from holdfast.core.cover import cover as module
-from holdfast.core.cover.cover import Cover, without
+from holdfast.core.cover.cover import Cover
 from holdfast.core.cover.dual import non_uniques_of
-from holdfast.core.rows.kernels.masks import mask_of, n_words_for
+from holdfast.core.rows.kernels.masks import mask_of, n_words_for, without
 from laws.registry import arrays_of, pairs_of, sets_of
 from reference import keys as oracle
 from reference.keys import Combination

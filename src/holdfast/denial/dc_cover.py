@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.cover import without
 from holdfast.core.cover.kernels.dc_hitting_sets import OUTCOMES, Space, Watch, minimal_dcs
 from holdfast.core.cover.kernels.dc_repairs import add_evidences, remove_evidences
-from holdfast.core.rows.kernels.masks import popcounts, unique_masks
+from holdfast.core.rows.kernels.masks import popcounts, unique_masks, without
 
 U64 = NDArray[np.uint64]
 

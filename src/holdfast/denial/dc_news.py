@@ -7,18 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.cover import without
 from holdfast.core.cover.kernels.dc_hitting_sets import Space
-from holdfast.core.cover.news import witness_pairs
+from holdfast.core.cover.news import MAX_LISTED, Kind, witness_pairs
 from holdfast.core.evidence.counted import CountedEvidence
 from holdfast.core.evidence.proofs import Proofs
-from holdfast.core.rows.kernels.masks import first_contained, first_container
+from holdfast.core.rows.kernels.masks import first_contained, first_container, without
 from holdfast.core.rows.relation import Relation
 from holdfast.core.words.change import DependencyChange, Event
 from holdfast.denial.approximate_dcs import ApproximateDcs
 from holdfast.denial.dc_cover import closures, mirrored
 from holdfast.denial.dc_state import DcState, dcs_of
-from holdfast.functional.fd_news import MAX_LISTED, Kind
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]

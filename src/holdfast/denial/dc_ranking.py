@@ -41,13 +41,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.cover.stability import STABILITY_SHARE, Stability, stability
 from holdfast.core.rows.kernels.masks import popcounts, positions_of, unique_masks
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Fd
 from holdfast.core.words.predicate import Dc, PredicateSpace, as_fd, as_key, sentence
 from holdfast.denial.forms import tautologies
 from holdfast.denial.kernels.support import most_expected, support
-from holdfast.functional.fd_ranking import STABILITY_SHARE, Stability, stability
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]

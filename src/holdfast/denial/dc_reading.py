@@ -20,9 +20,9 @@ from holdfast.errors import UsageError
 from holdfast.functional.fd_advice import FdAdviser
 
 if TYPE_CHECKING:
+    from holdfast.core.cover.stability import Stability
     from holdfast.denial.access.selection import Selection
     from holdfast.denial.dc_ranking import Ranking
-    from holdfast.functional.fd_ranking import Stability
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -301,7 +301,7 @@ class DcReader(FdAdviser):
 
     def _stability_of(self, state: TableState, masks: U64, base: int) -> Stability:
         """What each constraint has outlived since it last broke."""
-        from holdfast.functional.fd_ranking import Stability
+        from holdfast.core.cover.stability import Stability
 
         versions = self._held_versions_of(state, masks, base)
         past = {version for version, _ in self._dc_past(state.table, base)}
@@ -314,8 +314,7 @@ class DcReader(FdAdviser):
 
     def _held_versions_of(self, state: TableState, masks: U64, base: int) -> I64:
         """Through how many versions each constraint has held, the newest included: int64[n]."""
-        from holdfast.core.cover.cover import without
-        from holdfast.core.rows.kernels.masks import contains_any
+        from holdfast.core.rows.kernels.masks import contains_any, without
         from holdfast.denial.dc_cover import both_ways, closures
         from holdfast.denial.dc_state import kernel_space
 

@@ -21,13 +21,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.cover import without
 from holdfast.core.engine.engine import Progress
 from holdfast.core.evidence.dc_evidence import DcEvidence
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.probe import Access, Found, Plan, evidence_of, probe
 from holdfast.core.evidence.proofs import Proofs
-from holdfast.core.rows.kernels.masks import contained_in_any, contains_any
+from holdfast.core.rows.kernels.masks import contained_in_any, contains_any, without
 from holdfast.core.rows.kernels.order_index import EQ
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.row_sample import sample_rows

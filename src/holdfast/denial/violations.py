@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from holdfast.core.evidence.half_ranks import half_rank_rows
 from holdfast.core.rows.codes import texts_differ
-from holdfast.core.rows.half_ranks import half_rank_rows
 from holdfast.core.rows.kernels import order_index
 from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE, SYMMETRIC, OrderIndex
 from holdfast.core.rows.relation import Relation

@@ -17,7 +17,8 @@ from holdfast.functional.fd_reading import FdReader
 from holdfast.history import I32, U64, columns_mask, n_pairs
 
 if TYPE_CHECKING:
-    from holdfast.functional.fd_ranking import Ranking, Stability
+    from holdfast.core.cover.stability import Stability
+    from holdfast.functional.fd_ranking import Ranking
     from holdfast.functional.normal_forms.proposal import Decomposition, Form
 
 
@@ -42,7 +43,7 @@ class FdAdviser(FdReader):
 
         With `max_error` those that hold within an error. Rows are looked at where it matters (a few jobs).
         """
-        from holdfast.core.cover.cover import without
+        from holdfast.core.rows.kernels.masks import without
         from holdfast.functional.fd_cover import keyed
         from holdfast.functional.fd_ranking import key_implied, rank_relation
 
@@ -112,7 +113,7 @@ class FdAdviser(FdReader):
 
     def _stability(self, state: TableState, masks: U64, rhs: I32, base: int) -> Stability:
         """What each dependency has outlived since it last broke."""
-        from holdfast.functional.fd_ranking import Stability
+        from holdfast.core.cover.stability import Stability
 
         versions = self.held_versions(state.table, masks, rhs, base + 1)
         batches = [c for c in self._fd_past(state.table, base) if c.is_batch]

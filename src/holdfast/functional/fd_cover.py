@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.cover import Cover, without
+from holdfast.core.cover.cover import Cover
 from holdfast.core.evidence.kernels.fd_masks import maximal_for
-from holdfast.core.rows.kernels.masks import contained_in_any, full_mask, n_words_for, unique_masks
+from holdfast.core.rows.kernels.masks import contained_in_any, full_mask, n_words_for, unique_masks, without
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]

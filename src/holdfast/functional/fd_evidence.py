@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.cover import without
 from holdfast.core.evidence.witnessed import joined, living, with_reserve
-from holdfast.core.rows.kernels.masks import n_words_for
+from holdfast.core.rows.kernels.masks import n_words_for, without
 from holdfast.functional.fd_cover import Relevant
 
 U64 = NDArray[np.uint64]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.cover.approximate import ApproximateCover, all_pairs
-from holdfast.core.cover.cover import without
-from holdfast.core.cover.news import witness_pairs
+from holdfast.core.cover.news import MAX_LISTED, Kind, witness_pairs
 from holdfast.core.evidence.proofs import Proofs
-from holdfast.core.rows.kernels.masks import first_contained, first_container, popcounts
+from holdfast.core.rows.kernels.masks import first_contained, first_container, popcounts, without
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import columns_of
 from holdfast.core.words.change import DependencyChange, Event
@@ -25,10 +23,6 @@ from holdfast.functional.fd_state import FdState
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
-
-# Changes of one sort beyond this many are counted, not listed: the covers before and after tell them all.
-MAX_LISTED = 1000
-Kind = Literal["inserts", "deletes", "both"]  # what a batch has
 
 
 @dataclass(frozen=True, slots=True)

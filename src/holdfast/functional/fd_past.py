@@ -142,7 +142,7 @@ def _by_rhs(rhs: I32 | I64) -> dict[int, I64]:
 
 def in_cover(masks: U64, rhs: I32 | I64, cover_masks: U64, cover_rhs: I32) -> Bool:
     """Which dependencies are in a cover: bool[n]."""
-    from holdfast.core.cover.cover import without
+    from holdfast.core.rows.kernels.masks import without
     from holdfast.functional.fd_cover import keyed
 
     return ~without(keyed(masks, rhs), keyed(cover_masks, cover_rhs))

@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.cover.stability import STABILITY_SHARE, Stability, stability
 from holdfast.core.evidence.groups import ColumnStatistics, column_statistics, measure_fds
 from holdfast.core.rows.kernels.masks import contains_any, full_mask, popcounts, positions_of, unique_masks
 from holdfast.core.rows.relation import Relation
@@ -53,24 +54,9 @@ SUBSETS = 8
 # Each further column on the left-hand side takes this factor of the score.
 SIZE_FACTOR = 0.75
 # What a history can add to the score, and after how many batches it has added half of it.
-STABILITY_SHARE = 0.15
-HALF_VERSIONS = 4
 # Below these shares a reason says that the left-hand side is nearly unique, the right-hand side skewed.
 FEW_REDUNDANT = 0.05
 FEW_DIFFERENT = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Stability:
-    """What each dependency has outlived: versions through which it held, rows that changed meanwhile."""
-
-    versions: I64
-    changed_rows: I64
-
-    @classmethod
-    def none(cls, n: int) -> Stability:
-        """No history: each was seen at one version."""
-        return cls(np.ones(n, dtype=np.int64), np.zeros(n, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,18 +157,6 @@ def mu_plus(pdep: F64, pdep_rhs: F64, n_groups: I64, n_rows: int) -> F64:
     # Nothing to explain: such a dependency is exact. A shade below 1 is how sums of floats are.
     safe = np.where(chance > 0, chance, 1.0)
     return np.where((chance > 0) & (pdep < 1), np.clip(1 - (1 - pdep) / safe, 0.0, 1.0), 1.0)
-
-
-def stability(history: Stability, n_rows: int) -> F64:
-    """How much a dependency has outlived: 0 if seen at one version only, towards 1 with batches and rows.
-
-    >>> stability(Stability(np.array([1, 5]), np.array([0, 100])), 100).tolist()
-    [0.0, 0.5]
-    """
-    outlived = np.maximum(history.versions - 1, 0)
-    rows = history.changed_rows
-    by_versions: F64 = outlived / (outlived + HALF_VERSIONS)
-    return (by_versions + rows / np.maximum(1, rows + n_rows)) / 2
 
 
 def scores(masks: U64, mu: F64, surprises: F64, stabilities: F64) -> F64:

@@ -19,10 +19,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.cover import without
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.proofs import Proofs
-from holdfast.core.rows.kernels.masks import contains_any
+from holdfast.core.rows.kernels.masks import contains_any, without
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import SegmentRef
 from holdfast.functional.fd_cover import FdCover, by_lhs, has_column, keyed

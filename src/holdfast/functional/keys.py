@@ -25,11 +25,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.cover import Cover, without
+from holdfast.core.cover.cover import Cover
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.witnessed import WitnessedEvidence
 from holdfast.core.rows.index_columns import choose_index_columns
-from holdfast.core.rows.kernels.masks import mask_of
+from holdfast.core.rows.kernels.masks import mask_of, without
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import SegmentRef
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.cover.kernels.hitting_sets import add_edges, minimal_hitting_sets, remove_edges
-from holdfast.core.rows.kernels.masks import contains_any, full_mask, minimal_masks, unique_masks
+from holdfast.core.rows.kernels.masks import contains_any, full_mask, minimal_masks
 
 U64 = NDArray[np.uint64]
 Bool = NDArray[np.bool_]
@@ -76,12 +76,3 @@ class Cover:
             return Cover(minimal_hitting_sets(rest, full, self.max_size), self.n_columns, self.max_size)
         sets = remove_edges(self.masks, rest, gone, full, self.max_size)
         return Cover(sets, self.n_columns, self.max_size)
-
-
-def without(left: U64, right: U64) -> Bool:
-    """Which masks of `left` are not in `right`: bool[n]. Cost: a hash of each mask."""
-    if not len(left) or not len(right):
-        return np.ones(len(left), dtype=np.bool_)
-    first, inverse = unique_masks(np.concatenate([right, left]))
-    found: Bool = first[inverse[len(right) :]] >= len(right)
-    return found

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.evidence.half_ranks import group_rows, parsed_space, space_columns
 from holdfast.core.evidence.kernels.agree_counts import agree_counts
 from holdfast.core.evidence.kernels.predicate_evidence import evidence_counts
-from holdfast.core.rows.half_ranks import group_rows, parsed_space, space_columns
 from holdfast.core.rows.kernels.masks import n_words_for
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import Segment, open_segment

@@ -25,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.cover import without
+from holdfast.core.evidence.half_ranks import SpaceColumns, half_rank_rows, parsed_space, space_columns
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.kernels.predicate_evidence import (
     Evidence,
@@ -44,9 +44,8 @@ from holdfast.core.evidence.kernels.probed_pairs import (
     walked_pairs,
 )
 from holdfast.core.evidence.witnessed import unite
-from holdfast.core.rows.half_ranks import SpaceColumns, half_rank_rows, parsed_space, space_columns
 from holdfast.core.rows.kernels import order_index
-from holdfast.core.rows.kernels.masks import contains_any, unique_masks
+from holdfast.core.rows.kernels.masks import contains_any, unique_masks, without
 from holdfast.core.rows.kernels.order_index import SYMMETRIC, blocks
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import Segment, open_segment, row_hashes

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.cover import without
 from holdfast.core.evidence.comparison import Compared
+from holdfast.core.rows.kernels.masks import without
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]

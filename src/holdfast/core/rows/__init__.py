@@ -1,5 +1,5 @@
 """Encoded rows: segments, their indexes, the relation that they make up, and batches.
 
 Read `segments.py` (immutable blocks of codes), `relation.py` (the live segments of a table), `encoding.py`
-(from a source to segments). A batch's values meet those of a segment as half ranks: `half_ranks.py`.
+(from a source to segments).
 """

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.cover.kernels.dc_hitting_sets import Space
+from holdfast.core.evidence.half_ranks import space_columns
 from holdfast.core.evidence.kernels.predicate_evidence import evidence_counts
 from holdfast.core.evidence.probe import BLOCK_ROWS, NS_JOINED, NS_LISTED, Access, Plan
-from holdfast.core.rows.half_ranks import space_columns
 from holdfast.core.rows.kernels.masks import mask_of
 from holdfast.core.rows.kernels.order_index import EQ
 from holdfast.core.rows.relation import Relation

@@ -202,6 +202,15 @@ def unique_masks(masks: Masks) -> tuple[Indices, Indices]:
     return first[:n_distinct].copy(), inverse
 
 
+def without(left: Masks, right: Masks) -> Flags:
+    """Which masks of `left` are not in `right`: bool[n]. Cost: a hash of each mask."""
+    if not len(left) or not len(right):
+        return np.ones(len(left), dtype=np.bool_)
+    first, inverse = unique_masks(np.concatenate([right, left]))
+    found: Flags = first[inverse[len(right) :]] >= len(right)
+    return found
+
+
 @njit(cache=True)
 def _unique(masks: Masks, slots: Indices, first: Indices, inverse: Indices) -> int:
     """The number of distinct masks, by open addressing with linear probing.

@@ -1,0 +1,89 @@
+"""The net change of a batch for keys: what left and what entered the cover, and which rows did it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.cover.news import witness_pairs
+from holdfast.core.rows.kernels.masks import first_contained, first_container, popcounts, without
+from holdfast.core.rows.relation import Relation
+from holdfast.core.rows.table_state import columns_of
+from holdfast.core.words.change import DependencyChange
+from holdfast.core.words.dependency import Ucc
+from holdfast.functional.keys import KeyState
+
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+
+
+def net_changes(
+    table: str, before: KeyState, after: KeyState, old: Relation, new: Relation
+) -> tuple[DependencyChange, ...]:
+    """What a batch changed. `old` and `new` hold the rows of the witnesses before and after it."""
+
+    def named(masks: U64) -> list[Ucc]:
+        names = new.schema.names
+        return [Ucc(table, tuple(names[c] for c in columns)) for columns in columns_of(masks)]
+
+    left = before.cover.masks[without(before.cover.masks, after.cover.masks)]
+    entered = after.cover.masks[without(after.cover.masks, before.cover.masks)]
+    changes: list[DependencyChange] = []
+
+    # Left the cover: refuted by evidence, or implied by a narrower key.
+    proof = first_container(left, after.evidence.masks)
+    narrower = _narrower(left, after.cover.masks)
+    refuted = np.flatnonzero(narrower < 0)
+    broke = named(left[refuted])
+    pairs = witness_pairs(after.evidence.witnesses[proof[refuted]], new, [u.columns for u in broke])
+    changes += [
+        DependencyChange("broke", u, "is no longer unique", p) for u, p in zip(broke, pairs, strict=True)
+    ]
+    kept = np.flatnonzero(narrower >= 0)
+    inner = named(after.cover.masks[narrower[kept]])
+    implied = [
+        DependencyChange("implied", u, f"still holds, but {_list(i)} alone is a key now")
+        for u, i in zip(named(left[kept]), inner, strict=True)
+    ]
+
+    # Entered it: duplicates went, or a narrower key broke.
+    broken = _narrower(entered, before.cover.masks)
+    widened = np.flatnonzero(broken >= 0)
+    inner = named(before.cover.masks[broken[widened]])
+    appeared = [
+        DependencyChange("appeared", u, f"is minimal now that {_list(i)} broke")
+        for u, i in zip(named(entered[widened]), inner, strict=True)
+    ]
+    fresh = np.flatnonzero(broken < 0)
+    ended = first_container(entered[fresh], before.evidence.masks)
+    dead = before.evidence.witnesses[ended]
+    dead[ended < 0] = -1
+    unique_now = named(entered[fresh])
+    pairs = witness_pairs(dead, old, [u.columns for u in unique_now])
+    appeared = [
+        DependencyChange("appeared", u, "is unique now; its duplicates are gone" if p else "is unique now", p)
+        for u, p in zip(unique_now, pairs, strict=True)
+    ] + appeared
+    return (*_sorted(changes), *_sorted(appeared), *_sorted(implied))
+
+
+def _narrower(masks: U64, cover: U64) -> I64:
+    """For each set the position of a set of the cover inside it, or -1; none of the sets is in the cover."""
+    widest = int(popcounts(masks).max(initial=0))
+    smaller = np.flatnonzero(popcounts(cover) < widest)
+    found = first_contained(masks, cover[smaller])
+    return np.where(found >= 0, smaller[found], -1) if len(smaller) else found
+
+
+def _sorted(changes: Sequence[DependencyChange]) -> list[DependencyChange]:
+    def width(change: DependencyChange) -> int:
+        assert isinstance(change.dependency, Ucc)
+        return len(change.dependency.columns)
+
+    return sorted(changes, key=lambda c: (not c.witnesses, width(c)))
+
+
+def _list(ucc: Ucc) -> str:
+    return f"[{', '.join(ucc.columns)}]"
