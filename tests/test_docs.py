@@ -25,21 +25,24 @@ def test_python_examples(page: str) -> None:
     assert failed == 0
 
 
+# Their examples go on where those of the page before ended.
+PAGES = ("README.md", "docs/functional.md", "docs/denial.md", "docs/lakes.md")
+
+
 def console_examples() -> list[tuple[str, str]]:
-    """(command, expected output) of the README's console blocks, which go on where the one before ended."""
-    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert blocks
-    parts = re.split(r"^\$ (.*)\n", "".join(blocks), flags=re.MULTILINE)[1:]
+    """(command, expected output) of all console blocks."""
+    blocks = [re.findall(r"```console\n(.*?)```", (ROOT / page).read_text(), re.DOTALL) for page in PAGES]
+    assert all(blocks)
+    whole = "".join(block for page in blocks for block in page)
+    parts = re.split(r"^\$ (.*)\n", whole, flags=re.MULTILINE)[1:]
     return list(zip(parts[::2], parts[1::2], strict=True))
 
 
-def test_readme_console(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_console_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(EXAMPLES, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
-    examples = console_examples()
-    assert len(examples) >= 2
-    for command, expected in examples:
+    for command, expected in console_examples():
         program, *arguments = shlex.split(command)
         assert program == "holdfast"
         result = CliRunner().invoke(app, arguments, catch_exceptions=False)
@@ -47,6 +50,15 @@ def test_readme_console(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         pattern = r"\.\.\.".join(re.escape(part) for part in expected.split("...")).replace(r"\.\.\.", ".*?")
         flat = re.sub(r"(?:\\ )+", r"\\s+", pattern)
         assert re.fullmatch(flat, result.stdout), f"expected:\n{expected}\ngot:\n{result.stdout}"
+
+
+def test_every_console_block_is_executed() -> None:
+    having = {str(p.relative_to(ROOT)) for p in ROOT.glob("**/*.md") if "```console" in p.read_text()}
+    assert {page for page in having if not page.startswith(".")} == set(PAGES)
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 200
 
 
 def test_readme_names_the_make_targets() -> None:
