@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from holdfast.core.cover.cover import Cover
 from holdfast.core.cover.news import MAX_LISTED, Kind
 from holdfast.core.engine.engine import Engine, Progress
+from holdfast.core.engine.rounds import side_by_side
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.predicate_space import predicate_space
 from holdfast.core.evidence.witnessed import WitnessedEvidence
@@ -407,20 +408,26 @@ def apply(
     witnessed = fd_state is not None and fd_state.evidence_kind == "witnessed"
     dcs_witnessed = dc_state is not None and dc_state.evidence_kind == "witnessed"
     searching = context.searching(dc_state.limits) if dc_state is not None else None
+    row_state, row_ids = known.rows, resolved.row_ids
+    # Of counted evidence nothing is looked for in rounds.
+    looking = ["keys", *(["fds"] if witnessed else []), *(["dcs"] if dcs_witnessed else [])]
     rounds = 0
-    if len(resolved.row_ids):
-        relation = relation.without_rows(resolved.row_ids)
+    if len(row_ids):
+        relation = relation.without_rows(row_ids)
+        shrunk = _Together(context.engine)
         if key_state is not None:
-            key_state = keys.delete(relation, key_state, resolved.row_ids)
-            rounds = key_state.rounds
-        if fd_state is not None and witnessed:
-            fd_state = fd_witnessed.delete(relation, fd_state, resolved.row_ids)
-            rounds += fd_state.rounds
-        if dc_state is not None and dcs_witnessed:
-            dc_state = dc_witnessed.delete(relation, dc_state, resolved.row_ids, searching)
-            rounds += dc_state.rounds
+            shrunk.add("keys", keys.delete, relation, key_state, row_ids)
+        if witnessed:
+            shrunk.add("fds", fd_witnessed.delete, relation, fd_state, row_ids)
+        if dcs_witnessed:
+            shrunk.add("dcs", dc_witnessed.delete, relation, dc_state, row_ids, searching)
+        states = shrunk.run()
+        key_state, fd_state = states.get("keys", key_state), states.get("fds", fd_state)
+        dc_state = states.get("dcs", dc_state)
+        rounds += sum(states[name].rounds for name in looking if name in states)
     remaining, next_number = relation, state.next_number
     added: list[SegmentRef] = []
+    grown = _Together(context.engine)
     if resolved.segments:
         next_number = 1 + max(s.number for s in resolved.segments)
         relation = relation.with_segments(resolved.segments)
@@ -429,30 +436,33 @@ def apply(
         added = [s for s in relation.segments if s.number in numbers]
         columns = state_before.index_columns
         if key_state is not None:
-            key_state = keys.insert(relation, key_state, added, columns)
-            rounds += key_state.rounds
-        if fd_state is not None and witnessed:
-            fd_state = fd_witnessed.insert(relation, fd_state, added, columns)
-            rounds += fd_state.rounds
-        if dc_state is not None and dcs_witnessed:
-            dc_state = dc_witnessed.insert(relation, dc_state, added, searching)
-            rounds += dc_state.rounds
-    if fd_state is not None and not witnessed:
-        fd_state = fd_counted.change(fd_state, old, remaining, relation, resolved.row_ids, added)
-    if dc_state is not None and not dcs_witnessed:
-        dc_state = dc_counted.change(dc_state, old, remaining, relation, resolved.row_ids, added, searching)
-    row_state = known.rows
-    if row_state is not None:
-        row_state = row_rules.change(row_state, old, relation, resolved.row_ids, added)
-    found = Findings(key_state, fd_state, dc_state, row_state)
+            grown.add("keys", keys.insert, relation, key_state, added, columns)
+        if witnessed:
+            grown.add("fds", fd_witnessed.insert, relation, fd_state, added, columns)
+        if dcs_witnessed:
+            grown.add("dcs", dc_witnessed.insert, relation, dc_state, added, searching)
     whole = relation
+    compared = old, remaining, whole, row_ids, added
+    if fd_state is not None and not witnessed:
+        grown.add("fds", fd_counted.change, fd_state, *compared)
+    if dc_state is not None and not dcs_witnessed:
+        grown.add("dcs", dc_counted.change, dc_state, *compared, searching)
+    if row_state is not None:
+        grown.add("rows", row_rules.change, row_state, old, whole, row_ids, added)
+    if state.rules:
+        grown.add("rules", watched, *compared, state.rules)
+    states = grown.run()
+    rules = states.get("rules", ())
+    key_state, fd_state = states.get("keys", key_state), states.get("fds", fd_state)
+    dc_state, row_state = states.get("dcs", dc_state), states.get("rows", row_state)
+    rounds += sum(states[name].rounds for name in looking if name in states)
+    found = Findings(key_state, fd_state, dc_state, row_state)
     state_after = replace(state, segments=relation.segments)
     if commit:
         if dc_state is not None:
             found = replace(found, dcs=dc_witnessed.with_accesses(relation, dc_state))
         relation, state_after = _with_indexes(relation, state_after, found)
         relation, next_number = relation.tidied(next_number, indexed_columns(state_after), state_after.orders)
-    rules = watched(old, remaining, whole, resolved.row_ids, added, state.rules)
     changes: list[DependencyChange] = []
     pins: tuple[Pin, ...] = ()
     news, constraint_news = None, DcNews()
@@ -492,6 +502,27 @@ def apply(
         news,
         unlisted,
     )
+
+
+class _Together:
+    """What classes make of a part of a batch, side by side: by name."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._names: list[str] = []
+        self._functions: list[Callable[[Engine], Any]] = []
+
+    def add(self, name: str, function: Callable[..., Any], *arguments: Any) -> None:
+        """A function of these; its relations are looked at by the engine that it is given."""
+
+        def run(engine: Engine) -> Any:
+            return function(*(a.by(engine) if isinstance(a, Relation) else a for a in arguments))
+
+        self._names.append(name)
+        self._functions.append(run)
+
+    def run(self) -> dict[str, Any]:
+        return dict(zip(self._names, side_by_side(self._engine, self._functions), strict=True))
 
 
 def load(root: Path, state: TableState) -> Findings:

@@ -63,6 +63,8 @@ Task = Callable[[dict[str, Any]], bytes]
 Progress = Callable[[int, int], None]
 Where = Literal["inline", "spark"]
 Mode = Literal["auto", "inline", "spark"]
+Call = tuple[str, str]  # the name of a task function, its payload as JSON
+Outcome = tuple[str | None, bytes | None]  # why a task refuses, or its result
 
 POLL_S = 0.1
 PARTITIONS_PER_CORE = 4
@@ -107,6 +109,11 @@ class Engine:
             told = self._spark.conf.get("spark.default.parallelism", None)
             return int(told) if told else session.available_cores()
         return self._spark.sparkContext.defaultParallelism
+
+    @property
+    def uses_spark(self) -> bool:
+        """Whether tasks may go to Spark without its being started for them."""
+        return self.mode == "spark" or (self.mode == "auto" and self._spark is not None)
 
     def choose(self, work: float, limit: float) -> Where:
         """Where to do `work` when up to `limit` of it is not worth scheduling; the mode may decide.
@@ -153,29 +160,27 @@ class Engine:
             return []
         if where == "inline":
             return _run_inline(function, name, texts, progress, self.cores if parallel else 1)
-        self._check_root()
-        return self._run_on_spark(name, texts, progress)
+        self.check_root()
+        return [answered(outcome) for outcome in self.run_job([(name, text) for text in texts], progress)]
 
-    def _run_on_spark(self, name: str, texts: list[str], progress: Progress | None) -> list[bytes]:
-        n_tasks = len(texts)
+    def run_job(self, calls: list[Call], progress: Progress | None) -> list[Outcome]:
+        """One Spark job of tasks, perhaps of several functions; what came of each, in their order."""
+        n_tasks = len(calls)
         # Some payloads to a partition where there are many: every Spark task has a cost of its own.
         n_partitions = min(n_tasks, PARTITIONS_PER_CORE * self.cores)
         tasks = self.spark.range(0, n_tasks, 1, n_partitions)  # a row's id is the payload's index
         outcomes = tasks.mapInArrow(
-            lambda batches: run_partition(batches, name, texts), "task long, refusal string, result binary"
+            lambda batches: run_partition(batches, calls), "task long, refusal string, result binary"
         )
-        table = self._collect(outcomes, f"task {name}", EngineError, n_partitions, progress)
+        names = listing(list(dict.fromkeys(name for name, _ in calls)))
+        table = self._collect(outcomes, f"task {names}", EngineError, n_partitions, progress)
         by_task = {
             task: (refusal, result)
             for task, refusal, result in zip(*(column.to_pylist() for column in table.columns), strict=True)
         }
-        for task in range(n_tasks):
-            refusal = by_task[task][0]
-            if refusal is not None:
-                raise revive(refusal)
-        return [by_task[task][1] for task in range(n_tasks)]
+        return [by_task[task] for task in range(n_tasks)]
 
-    def _check_root(self) -> None:
+    def check_root(self) -> None:
         """Raise WorkspaceError unless the executors see the workspace at the driver's path.
 
         Asked before the first job of an engine whose tasks may run on other machines, and not again. As
@@ -189,7 +194,8 @@ class Engine:
         try:
             nonce = write_file(root, f"{folder}/nonce", [secrets.token_bytes(32)])
             text = json.dumps({"root": str(root), "file": nonce.to_dict()})
-            answers = self._run_on_spark(task_name(look_for), [text] * max(self.cores, LOOKS), None)
+            looks = self.run_job([(task_name(look_for), text)] * max(self.cores, LOOKS), None)
+            answers = list(map(answered, looks))
         finally:
             shutil.rmtree(root / folder, ignore_errors=True)
         blind = sorted({answer.decode() for answer in answers if answer})
@@ -218,7 +224,7 @@ class Engine:
 
         Raises SourceError if the DataFrame itself cannot be computed.
         """
-        self._check_root()
+        self.check_root()
         place = folder / f"dataframe-{uuid.uuid4().hex}"
         try:
             place.mkdir(parents=True)
@@ -288,6 +294,15 @@ def task_name(function: Task) -> str:
     return f"{module}:{qualname}"
 
 
+def answered(outcome: Outcome) -> bytes:
+    """The result of a task; its refusal is raised."""
+    refusal, result = outcome
+    if refusal is not None:
+        raise revive(refusal)
+    assert result is not None
+    return result
+
+
 def import_task(name: str) -> Task:
     """The function of a task name."""
     task: Task = import_name(name)
@@ -348,7 +363,7 @@ def _checked(result: object, name: str) -> bytes:
 # --- In the worker ----------------------------------------------------------------------------------------
 
 
-def run_partition(batches: Iterator[pa.RecordBatch], name: str, texts: list[str]) -> Iterator[pa.RecordBatch]:
+def run_partition(batches: Iterator[pa.RecordBatch], calls: list[Call]) -> Iterator[pa.RecordBatch]:
     """Run the tasks whose indexes come in. What a task refuses is an outcome; what else fails, Spark sees."""
     import pyarrow as pa
 
@@ -357,8 +372,9 @@ def run_partition(batches: Iterator[pa.RecordBatch], name: str, texts: list[str]
         for task in tasks:
             refusal: str | None = None
             result: bytes | None = None
+            name, text = calls[task]
             try:
-                result = _checked(import_task(name)(json.loads(texts[task])), name)
+                result = _checked(import_task(name)(json.loads(text)), name)
             except Exception as error:
                 described = describe(error, f"task {name}")
                 if not is_outcome(error):

@@ -119,6 +119,10 @@ class Relation:
         distinct = self.distinct()
         return sorted(range(len(self.schema)), key=lambda c: (-distinct[c], c))
 
+    def by(self, engine: Engine) -> Relation:
+        """The same, looked at by another engine."""
+        return replace(self, engine=engine)
+
     def payload(self, **fields: Any) -> Payload:
         return {
             "root": str(self.root),
