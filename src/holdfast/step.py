@@ -23,9 +23,11 @@ from holdfast.core.engine.engine import Engine, Progress
 from holdfast.core.engine.rounds import side_by_side
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.predicate_space import predicate_space
+from holdfast.core.evidence.refute import validate
+from holdfast.core.evidence.sampling import look_for_fds, look_for_keys, sampled
 from holdfast.core.evidence.witnessed import WitnessedEvidence
 from holdfast.core.rows.batch import Batch, Resolver
-from holdfast.core.rows.encoding import Sample, Target, encode_new, plan
+from holdfast.core.rows.encoding import Look, Target, encode_new, plan
 from holdfast.core.rows.kernels.masks import mask_of, unique_masks
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import open_segment
@@ -250,17 +252,15 @@ def track(context: Context, table: str, source: Any, options: TableOptions) -> S
     )
     progress = context.progress("reading")
     compress = options.append_only and not (wants_keys or wants_fds or wants_dcs or wants_rows)
-    sample: Sample = "keys" if wants_keys else "no"
+    look: Look | None = look_for_keys if wants_keys else None
     if wants_fds and options.fds.evidence != "counted" and not options.fds.max_error:
-        sample = "fds"
+        look = look_for_fds
     target = Target(context.root, folder, table, None, options.nulls, context.engine, progress, compress)
     planned = plan(source, options.reading, target, context.root / context.staging / folder)
     for name in options.row_key:
         if name not in planned.names:
             raise UnknownColumnError.from_missing(table, None, name, planned.names)
-    encoded = encode_new(
-        planned, target, list(options.row_key), 0, locate=not options.append_only, sample=sample
-    )
+    encoded = encode_new(planned, target, list(options.row_key), 0, locate=not options.append_only, look=look)
     state = TableState(
         table=table,
         folder=folder,
@@ -278,13 +278,14 @@ def track(context: Context, table: str, source: Any, options: TableOptions) -> S
         append_only=options.append_only,
     )
     relation = context.relation(state, folder, "finding keys" if wants_keys else "finding dependencies")
+    seen = sampled(encoded.seen, len(state.schema))
     key_state: KeyState | None = None
     fd_state: FdState | None = None
     changes: list[DependencyChange] = []
     rounds, news = 0, None
     reason = "holds in the table as tracked"
     if wants_keys:
-        key_state = keys.discover(relation, encoded.masks, encoded.witnesses, options.max_columns)
+        key_state = keys.discover(relation, *seen, options.max_columns)
         changes += [DependencyChange("appeared", u, reason) for u in uccs_of(state, key_state.cover)]
         rounds = key_state.rounds
     if wants_fds:
@@ -293,7 +294,7 @@ def track(context: Context, table: str, source: Any, options: TableOptions) -> S
         if chosen_evidence(how, relation.n_rows, len(state.schema)) == "counted":
             fd_state = fd_counted.discover(relation, how.max_lhs, how.max_error)
         else:
-            fd_state = fd_witnessed.discover(relation, encoded.masks, encoded.witnesses, how.max_lhs)
+            fd_state = fd_witnessed.discover(relation, *seen, how.max_lhs)
         if len(fd_state.cover) <= MAX_LISTED:
             changes += [DependencyChange("appeared", d, reason) for d in fds_of(state, fd_state.cover)]
         else:
@@ -569,7 +570,7 @@ def _pins(state: TableState, cover: Cover, relation: Relation) -> tuple[Pin, ...
     wide = [i for i, p in enumerate(pinned) if not holds[i] and 0 < state.max_columns < len(p)]
     if wide:
         positions = [[state.schema.names.index(c) for c in pinned[i]] for i in wide]
-        checked = relation.validate(np.stack([mask_of(p, cover.masks.shape[1]) for p in positions]))
+        checked = validate(relation, np.stack([mask_of(p, cover.masks.shape[1]) for p in positions]))
         for i, refuted in zip(wide, checked.refuted, strict=True):
             holds[i] = not refuted
     return tuple(Pin(state.table, p, h) for p, h in zip(pinned, holds, strict=True))

@@ -11,6 +11,7 @@ import pytest
 
 import holdfast
 from holdfast.core.engine.engine import Engine
+from holdfast.core.evidence import refute
 from holdfast.core.evidence.fd_validation import NO_PIVOT
 from holdfast.core.rows import codes
 from holdfast.core.rows.kernels.masks import mask_of
@@ -130,9 +131,12 @@ def test_all_pairs_or_pivot_by_pivot(tmp_path: Path, monkeypatch: pytest.MonkeyP
     rhs = np.stack([mask_of(chance.choice(N_COLUMNS, 9).tolist(), relation.n_words) for _ in sets]) & ~asked
     results = []
     for few in (True, False):
-        monkeypatch.setattr(Relation, "_few_pairs", lambda self, n, few=few: few)
+        monkeypatch.setattr(refute, "few_pairs", lambda relation, n, few=few: few)
         results.append(
-            (relation.validate(asked).refuted.tolist(), relation.validate_fds(asked, rhs).refuted.tolist())
+            (
+                refute.validate(relation, asked).refuted.tolist(),
+                refute.validate_fds(relation, asked, rhs).refuted.tolist(),
+            )
         )
     assert results[0] == results[1]
     assert 0 < sum(results[0][0]) < len(sets)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.evidence.kernels import pairs
-from holdfast.core.rows.kernels import encode
+from holdfast.core.rows.kernels import encode, locating
 from holdfast.core.rows.kernels.masks import positions_of
 from reference import pairs as reference
 
@@ -229,7 +229,7 @@ def test_locate(case: Lookup, hash_bits: int, data: st.DataObject) -> None:
 
     own = hashes(case.codes)
     order = np.argsort(own, kind="stable").astype(np.int32)
-    query, row = pairs.locate(
+    query, row = locating.locate(
         own[order],
         order,
         hashes(case.translated),
@@ -248,6 +248,8 @@ def test_locate_finds_more_rows_than_it_has_room_for() -> None:
     codes = np.ones((2, 300), dtype=np.int32)
     hashes, order = np.full(300, 7, np.uint64), np.arange(300, dtype=np.int32)
     columns = np.array([0, 1], dtype=np.int32)
-    query, row = pairs.locate(hashes, order, hashes[:1], codes, np.ones(300, np.bool_), codes[:, :1], columns)
+    query, row = locating.locate(
+        hashes, order, hashes[:1], codes, np.ones(300, np.bool_), codes[:, :1], columns
+    )
     assert query.tolist() == [0] * 300
     assert row.tolist() == list(range(300))

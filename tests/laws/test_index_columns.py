@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.core.evidence.agree_probe import probes_for
 from holdfast.core.rows.index_columns import (
     NEARLY_BEST,
     SHORT_LIST,
@@ -16,7 +17,6 @@ from holdfast.core.rows.index_columns import (
     covering_columns,
 )
 from holdfast.core.rows.kernels.masks import mask_of, n_words_for
-from holdfast.core.rows.relation import probes_for
 from reference.keys import Combination
 
 A, B, C, D = range(4)

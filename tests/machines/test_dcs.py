@@ -26,10 +26,9 @@ from hypothesis.stateful import initialize, invariant, precondition, rule, run_s
 import holdfast
 from holdfast.core.cover.kernels import dc_hitting_sets, dc_repairs
 from holdfast.core.cover.kernels import hitting_sets_within as approximate_dcs
-from holdfast.core.evidence import comparison, counted, counted_files
+from holdfast.core.evidence import comparison, counted, counted_files, refute
 from holdfast.core.evidence import probe as dc_probe
 from holdfast.core.evidence import witnessed as evidence
-from holdfast.core.rows import relation
 from holdfast.core.words.change import Change, DependencyChange
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule
@@ -83,7 +82,7 @@ IN_PARTS: tuple[tuple[Any, str, Any], ...] = (
     (comparison, "TASK_COMPARE", 8),
     (counted, "MAX_SPARE", 1),
     (evidence, "RESERVE", 1),
-    (relation, "PART_ROWS", 3),
+    (refute, "PART_ROWS", 3),
 )
 LIMITS = {"usual": (), "indexed": INDEXED, "in parts": IN_PARTS}
 

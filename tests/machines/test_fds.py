@@ -21,10 +21,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from holdfast.core.cover import approximate, cover
-from holdfast.core.evidence import comparison, counted, counted_files, fd_validation
+from holdfast.core.evidence import comparison, counted, counted_files, fd_validation, refute
 from holdfast.core.evidence import witnessed as evidence
 from holdfast.core.evidence.kernels import agree_index, fd_partitions
-from holdfast.core.rows import relation
 from holdfast.core.words.change import Change, DependencyChange, Pair
 from holdfast.core.words.dependency import Fd
 from holdfast.errors import HoldfastError
@@ -61,7 +60,7 @@ OTHER_LIMITS: list[tuple[Any, str, Any]] = [
     (evidence, "RESERVE", 1),
     (fd_evidence, "RESERVE", 1),
     (fd_reading, "FEW_COMMITS", 1),
-    (relation, "PART_ROWS", 3),
+    (refute, "PART_ROWS", 3),
 ]
 Columns = tuple[str, ...]
 Named = tuple[Columns, str | None]  # left- and right-hand side; a key has no right-hand side

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
 import holdfast
-from holdfast.core.rows import relation
+from holdfast.core.evidence import refute
 from holdfast.core.words.change import Change, Pin
 from holdfast.denial import violations as rules
 from holdfast.denial.kernels import rule_violations
@@ -41,7 +41,7 @@ OTHER_LIMITS: list[tuple[Any, str, Any]] = [
     (rule_violations, "CHUNK", 2),
     (rule_violations, "LOOKED_AT", 2),
     (rule_violations, "HALVED_TO", 1),
-    (relation, "PART_ROWS", 3),
+    (refute, "PART_ROWS", 3),
 ]
 
 

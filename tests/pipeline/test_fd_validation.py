@@ -16,10 +16,10 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.engine.engine import Engine
-from holdfast.core.evidence import fd_validation
+from holdfast.core.evidence import fd_validation, refute
 from holdfast.core.evidence.fd_validation import column_identities
 from holdfast.core.evidence.kernels.pairs import WITNESSES
-from holdfast.core.rows import codes, relation
+from holdfast.core.rows import codes
 from holdfast.core.rows.kernels.masks import mask_of, positions_of
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import encode_rows, open_segment, write_segment
@@ -77,7 +77,7 @@ def check(relation: Relation, fds: Sets) -> list[frozenset[int]]:
     n_words, distinct = relation.n_words, relation.nulls == "distinct"
     lhs = np.array([mask_of(x, n_words) for x, _ in fds], dtype=np.uint64).reshape(-1, n_words)
     rhs = np.array([mask_of(a, n_words) for _, a in fds], dtype=np.uint64).reshape(-1, n_words)
-    result = relation.validate_fds(lhs, rhs)
+    result = refute.validate_fds(relation, lhs, rhs)
     rows = live_rows(relation)
     evidence = [frozenset(positions_of(m)) for m in result.masks]
     assert len(set(evidence)) == len(evidence)
@@ -125,7 +125,7 @@ def test_exact_on_many_segments(data: st.DataObject, nulls: Nulls, collide: bool
         if collide:
             stack.enter_context(two_bit_hashes())
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(relation, "PART_ROWS", data.draw(st.sampled_from([2, 5, 1 << 21])))
+        patch.setattr(refute, "PART_ROWS", data.draw(st.sampled_from([2, 5, 1 << 21])))
         patch.setattr(fd_validation, "GATHER_VALUES", data.draw(st.sampled_from([1, 12, 1 << 22])))
         patch.setattr(fd_validation, "MATRIX_VALUES", data.draw(st.sampled_from([0, 1 << 25])))
         patch.setattr(fd_validation, "SAMPLE_ROWS", data.draw(st.sampled_from([0, 2, 1 << 11])))

@@ -12,6 +12,7 @@ import numpy as np
 from holdfast.core.cover.news import plain_rows
 from holdfast.core.engine.engine import Engine
 from holdfast.core.evidence.kernels.pairs import WITNESSES
+from holdfast.core.evidence.refute import validate
 from holdfast.core.rows.kernels.masks import first_container, mask_of, n_words_for
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import TableState
@@ -40,7 +41,7 @@ def duplicate_pairs(
         witnesses = bundle.array("witnesses").reshape(-1, WITNESSES, 2)[at]
     else:
         try:
-            found = relation.validate(wanted)
+            found = validate(relation, wanted)
         finally:
             shutil.rmtree(root / staging, ignore_errors=True)
         if not found.refuted[0]:

@@ -19,8 +19,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.evidence.agree_probe import probe
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.proofs import Proofs
+from holdfast.core.evidence.refute import validate_fds
 from holdfast.core.rows.kernels.masks import contains_any, without
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import SegmentRef
@@ -58,7 +60,7 @@ def settle(relation: Relation, evidence: FdEvidence, cover: FdCover, known: U64)
             return FdState(evidence, cover, None, rounds=rounds)
         masks, rhs = cover.masks[fresh], cover.rhs[fresh]
         lhs, together, group = by_lhs(masks, rhs)
-        result = relation.validate_fds(lhs, together)
+        result = validate_fds(relation, lhs, together)
         rounds += 1
         refuted = has_column(result.refuted[group], rhs)
         known = np.concatenate([known, keyed(masks[~refuted], rhs[~refuted])])
@@ -80,7 +82,7 @@ def delete(relation: Relation, state: FdState, row_ids: I64) -> FdState:
     evidence, orphans, columns = before.without_rows(row_ids)
     if not len(orphans):
         return FdState(evidence, state.cover, None)
-    check = relation.validate_fds(orphans, columns)
+    check = validate_fds(relation, orphans, columns)
     evidence = evidence.merged(check.masks, check.witnesses)
     cover = state.cover.repaired(before.relevant, evidence.relevant)
     # What held holds still: only what is new to the cover needs a look.
@@ -103,11 +105,11 @@ def insert(
     probed = selective(relation, lhs, index_columns, sum(s.n_rows for s in batch))
     evidence = before
     if probed.any():
-        masks, witnesses = relation.probe(batch, lhs[probed], index_columns, together[probed])
+        masks, witnesses = probe(relation, batch, lhs[probed], index_columns, together[probed])
         evidence = evidence.merged(masks, witnesses)
     rounds, holding = 0, probed[group]
     if not probed.all():
-        check = relation.validate_fds(lhs[~probed], together[~probed])
+        check = validate_fds(relation, lhs[~probed], together[~probed])
         evidence = evidence.merged(check.masks, check.witnesses)
         rounds = 1
         refuted = np.zeros_like(together)

@@ -26,7 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.cover.cover import Cover
+from holdfast.core.evidence.agree_probe import probe
 from holdfast.core.evidence.kernels.pairs import WITNESSES
+from holdfast.core.evidence.refute import validate
 from holdfast.core.evidence.witnessed import WitnessedEvidence
 from holdfast.core.rows.index_columns import choose_index_columns
 from holdfast.core.rows.kernels.masks import mask_of, without
@@ -68,7 +70,7 @@ def settle(relation: Relation, evidence: WitnessedEvidence, cover: Cover, known:
         proposed = cover.masks[without(cover.masks, known)]
         if not len(proposed):
             return KeyState(evidence, cover, rounds)
-        result = relation.validate(proposed)
+        result = validate(relation, proposed)
         rounds += 1
         known = np.concatenate([known, proposed[~result.refuted]])
         if not result.refuted.any():
@@ -86,7 +88,7 @@ def delete(relation: Relation, state: KeyState, row_ids: I64) -> KeyState:
     evidence, orphans = state.evidence.without_rows(row_ids)
     if not len(orphans):
         return replace(state, evidence=evidence, rounds=0)
-    check = relation.validate(orphans)
+    check = validate(relation, orphans)
     evidence = evidence.merged(check.masks, check.witnesses)
     gone = orphans[~check.refuted]
     cover = state.cover.relaxed(gone, evidence.maximal)
@@ -105,7 +107,7 @@ def insert(
     if not cover.masks.any(axis=1).all():
         # The empty key: there was one row at most, so the batch is the table.
         return settle(relation, state.evidence, cover, known=cover.masks[:0])
-    masks, witnesses = relation.probe(batch, cover.masks, index_columns)
+    masks, witnesses = probe(relation, batch, cover.masks, index_columns)
     if not len(masks):
         return replace(state, rounds=0)
     evidence = state.evidence.merged(masks, witnesses)

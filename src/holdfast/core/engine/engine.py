@@ -278,8 +278,8 @@ class Engine:
         return table
 
 
-def task_name(function: Task) -> str:
-    """The name under which workers import a task function.
+def task_name(function: Callable[..., Any]) -> str:
+    """The name under which workers import a function.
 
     >>> task_name(echo)
     'holdfast.core.engine.engine:echo'

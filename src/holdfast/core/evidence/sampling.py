@@ -5,7 +5,8 @@ Neither part needs to be complete, only cheap: validation finds the rest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,28 @@ MAX_MASKS = 1 << 13
 N_WINDOWS = 64
 WINDOW_ROWS = 512
 MAX_CLIMBED = 1 << 30
+
+
+def look_for_keys(segment: Segment, payload: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    """What a segment that is being encoded tells of the keys of its table; see `sampled`."""
+    return _seen(segment, payload, per_column=False)
+
+
+def look_for_fds(segment: Segment, payload: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    """The same for functional dependencies, and keys."""
+    return _seen(segment, payload, per_column=True)
+
+
+def _seen(segment: Segment, payload: dict[str, Any], *, per_column: bool) -> dict[str, NDArray[Any]]:
+    distinct, seed = payload["nulls"] == "distinct", segment.ref.number
+    masks, witnesses = sample_evidence(segment, distinct, seed=seed, per_column=per_column)
+    return {"masks": masks.ravel(), "witnesses": witnesses.ravel()}
+
+
+def sampled(seen: Mapping[str, NDArray[Any]], n_columns: int) -> tuple[U64, I64]:
+    """(masks, witnesses) of what the looks of all segments saw."""
+    masks = seen.get("masks", np.empty(0, np.uint64)).reshape(-1, n_words_for(n_columns))
+    return masks, seen.get("witnesses", np.empty(0, np.int64)).reshape(-1, pairs.WITNESSES, 2)
 
 
 def sample_evidence(

@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from holdfast.core.engine.engine import Engine, Progress
-from holdfast.core.evidence.kernels.pairs import WITNESSES
+from holdfast.core.engine.engine import Engine, Progress, task_name
 from holdfast.core.rows import tasks
-from holdfast.core.rows.kernels.masks import n_words_for
+from holdfast.core.rows.segments import Segment
 from holdfast.core.rows.table_state import SegmentRef
 from holdfast.core.sources import (
     ReadOptions,
@@ -51,7 +51,8 @@ from holdfast.errors import (
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
-Sample = Literal["no", "keys", "fds"]
+# A function of a segment and the payload that looks at each new segment while it is hot: arrays by name.
+Look = Callable[[Segment, dict[str, Any]], dict[str, NDArray[Any]]]
 
 # Sources up to this size are read and encoded on the driver: less work than scheduling it.
 INLINE_BYTES = 16 << 20
@@ -63,13 +64,12 @@ SPARE_NUMBERS = 32
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Segments, their schema, and the evidence sampled on the way."""
+    """Segments, their schema, and what was seen of them on the way."""
 
     schema: Schema
     options: ReadOptions
     segments: tuple[SegmentRef, ...]
-    masks: U64
-    witnesses: I64
+    seen: dict[str, NDArray[Any]]  # of all segments, behind each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +183,11 @@ def _size(source: Any) -> int:
 
 
 def encode_new(
-    source: Source, target: Target, row_key: list[str], numbers: int, *, locate: bool, sample: Sample
+    source: Source, target: Target, row_key: list[str], numbers: int, *, locate: bool, look: Look | None
 ) -> Encoded:
     """Encode the rows of a table that is being tracked, settling its types.
 
-    `locate`: rows will have to be found by content. `sample`: what evidence is wanted of it.
+    `locate`: rows will have to be found by content. `look`: looks at each segment.
     """
     types = list(source.types)
     # Lists of all rounds: a type that failed once is never tried again, so the rounds end.
@@ -196,7 +196,7 @@ def encode_new(
         schema = Schema(tuple(Column(n, t) for n, t in zip(source.names, types, strict=True)))
         locator = [schema.names.index(c) for c in row_key] or list(range(len(schema)))
         locator = locator if locate else []
-        results = _encode(source, schema, target, locator, numbers, guessed=source.guessed, sample=sample)
+        results = _encode(source, schema, target, locator, numbers, guessed=source.guessed, look=look)
         failed = [json.loads(result.meta["failed"]) for result in results]
         if not any(failed):
             return _encoded(schema, source.options, results)
@@ -208,13 +208,13 @@ def encode_new(
 
 def encode_batch(source: Source, schema: Schema, target: Target, locator: list[int], number: int) -> Encoded:
     """Encode rows that must fit an existing table."""
-    results = _encode(source, schema, target, locator, number, guessed=False, sample="no")
+    results = _encode(source, schema, target, locator, number, guessed=False, look=None)
     return _encoded(schema, source.options, results)
 
 
 def encode_table(rows: pa.Table, schema: Schema, target: Target, locator: list[int], number: int) -> Encoded:
     """Encode typed rows that are in memory, inline."""
-    payload = target.payload(schema, locator, number, number + 1, sample="no")
+    payload = target.payload(schema, locator, number, number + 1, look=None)
     return _encoded(schema, ReadOptions(), [unpack(tasks.write_rows(rows, schema, payload))])
 
 
@@ -226,11 +226,12 @@ def _encode(
     number: int,
     *,
     guessed: bool,
-    sample: Sample,
+    look: Look | None,
 ) -> list[Bundle]:
+    name = None if look is None else task_name(look)
     if source.local_table is not None:
         rows = read_local(source, schema.names, schema.types, table=target.table, version=target.version)
-        payload = target.payload(schema, locator, number, number + 1, sample=sample)
+        payload = target.payload(schema, locator, number, number + 1, look=name)
         return [unpack(tasks.write_rows(rows, schema, payload))]
     where = target.engine.choose(source.n_bytes, INLINE_BYTES)
     groups = [source.splits] if where == "inline" else [[s] for s in source.splits]
@@ -244,7 +245,7 @@ def _encode(
             options=source.options.to_dict(),
             textual=source.textual,
             guessed=guessed,
-            sample=sample,
+            look=name,
         )
         for i, group in enumerate(groups)
     ]
@@ -253,17 +254,10 @@ def _encode(
 
 
 def _encoded(schema: Schema, options: ReadOptions, results: list[Bundle]) -> Encoded:
-    n_words = n_words_for(len(schema))
     segments = [SegmentRef.from_dict(s) for r in results for s in json.loads(r.meta["segments"])]
-    masks = [r.array("masks").reshape(-1, n_words) for r in results if "masks" in r]
-    witnesses = [r.array("witnesses").reshape(-1, WITNESSES, 2) for r in results if "masks" in r]
-    return Encoded(
-        schema,
-        options,
-        tuple(segments),
-        np.concatenate([np.empty((0, n_words), np.uint64), *masks]),
-        np.concatenate([np.empty((0, WITNESSES, 2), np.int64), *witnesses]),
-    )
+    names = list(dict.fromkeys(name for r in results for name in r.names))
+    seen = {name: np.concatenate([r.array(name) for r in results if name in r]) for name in names}
+    return Encoded(schema, options, tuple(segments), seen)
 
 
 def read_rows(source: Source, schema: Schema, target: Target) -> pa.Table:

@@ -1,36 +1,26 @@
 """A relation: the live segments of one table, and the jobs that look at them.
 
-Each method is one job at most, whatever the number of candidates or keys: it makes the payloads
-of `tasks.py`, runs them inline or on Spark, whichever the estimated work deserves, and merges the
-small results. Relations are values: a method that changes something returns a new one, and only a
-ledger commit makes it the table's state.
+Each method is one job at most: it makes the payloads of `tasks.py`, runs them inline or on Spark, whichever
+the estimated work deserves, and merges the small results. Relations are values: a method that changes
+something returns a new one, and only a ledger commit makes it the table's state.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from holdfast.core.engine.engine import Engine, Progress
-from holdfast.core.evidence.fd_validation import NO_PIVOT
-from holdfast.core.evidence.kernels.fd_partitions import unite
-from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.rows import tasks
 from holdfast.core.rows.kernels.masks import (
-    contained_in_any,
-    mask_of,
-    minimal_masks,
     n_words_for,
-    popcounts,
-    positions_of,
 )
 from holdfast.core.rows.segments import MAX_ROWS, open_segment, write_deletes
 from holdfast.core.rows.table_state import OrderKey, SegmentRef
@@ -45,43 +35,17 @@ Bool = NDArray[np.bool_]
 Payload = dict[str, Any]
 
 # What is done inline at most (a Spark job costs 0.2 s, its first one many times that):
-INLINE_VALIDATE = 4_000_000  # rows x pivots
-INLINE_PROBE = 40_000_000  # pairs of rows, estimated from the lengths of posting lists
 INLINE_INDEX = 4_000_000  # rows x columns
 ORDER_WORK = 10  # an order index is as much work as indexes of so many columns
 INLINE_LOCATE = 2_000_000  # lookups
 INLINE_MERGE = 2_000_000  # rows
 # Inline work above this share of its limit runs on all cores.
 WORTH_THREADS = 0.05
-# Rows of one validation task.
-PART_ROWS = 1 << 21
 # Segments of one size that are merged into one.
 MERGE_FANOUT = 8
 # Of wide tables it is these: each segment costs a few calls per column and batch, whatever its rows.
 WIDE_COLUMNS, WIDE_FANOUT = 64, 4
 SMALLEST_TIER = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Refutation:
-    """What a validation found: which candidates are not unique, and evidence against them."""
-
-    refuted: Bool
-    masks: U64
-    witnesses: I64
-
-
-@dataclass(frozen=True, slots=True)
-class FdRefutation:
-    """What a validation of FDs found: for each left-hand side the columns that it does not determine.
-
-    refuted uint64[n, n_words]. For each refuted (lhs, A) some mask contains lhs and lacks A; witnesses
-    are pairs of row ids with exactly that agree set.
-    """
-
-    refuted: U64
-    masks: U64
-    witnesses: I64
 
 
 @dataclass(frozen=True)
@@ -148,125 +112,6 @@ class Relation:
 
     # -- looking ------------------------------------------------------------------------------
 
-    def validate(self, candidates: U64) -> Refutation:
-        """Which candidates are not unique on the live rows, with evidence against each.
-
-        One task per pivot column (the most selective column of a candidate) and part of its
-        values; a candidate is unique iff no part refutes it.
-        """
-        refuted = np.zeros(len(candidates), dtype=np.bool_)
-        empty = ~candidates.any(axis=1)
-        found = [self._any_pair()] if empty.any() and self.n_rows > 1 else []
-        refuted[empty] = self.n_rows > 1
-        rest = np.flatnonzero(~empty)
-        if len(rest) and self.n_rows > 1:
-            ranking = self.ranking()
-            pivots = _pivots(candidates[rest], ranking)
-            chosen = np.unique(pivots)
-            if self._few_pairs(len(chosen)):
-                masks, witnesses = self._all_pairs()
-                refuted[rest] = contained_in_any(candidates[rest], masks)
-                return Refutation(refuted, *self._united([*found, (masks, witnesses)]))
-            n_parts = -(-self.n_rows // PART_ROWS)
-            if self.engine.choose(self.n_rows * len(chosen), INLINE_VALIDATE) == "spark":
-                n_parts = max(n_parts, -(-2 * self.engine.cores // len(chosen)))
-            staged = self.stage("candidates", masks=candidates[rest], pivots=pivots)
-            live = [s.to_dict() for s in self.segments if s.n_live]
-            payloads = [
-                self.payload(
-                    segments=live, candidates=staged, ranking=ranking, pivot=int(p), part=i, n_parts=n_parts
-                )
-                for p in chosen
-                for i in range(n_parts)
-            ]
-            for result in self.run(tasks.validate_part, payloads, self.n_rows * len(chosen), INLINE_VALIDATE):
-                refuted[rest[result.array("candidate")]] = True
-                found.append(self._evidence(result))
-        return Refutation(refuted, *self._united(found))
-
-    def validate_fds(self, lhs: U64, rhs: U64) -> FdRefutation:
-        """Which columns of rhs[i] lhs[i] does not determine on the live rows, with evidence against each.
-
-        lhs, rhs uint64[n, n_words], rhs[i] disjoint from lhs[i]. One job, divided as in `validate`; the
-        empty left-hand side is a task of its own. Masks are all different.
-        """
-        refuted = np.zeros_like(rhs)
-        found: list[tuple[U64, I64]] = []
-        asked = np.flatnonzero(rhs.any(axis=1))
-        if len(asked) and self.n_rows > 1:
-            ranking = self.ranking()
-            pivots = _pivots(lhs[asked], ranking)
-            chosen = np.unique(pivots)
-            if self._few_pairs(len(chosen)):
-                masks, witnesses = self._all_pairs()
-                for mask in masks:
-                    inside = ~(lhs[asked] & ~mask).any(axis=1)
-                    refuted[asked[inside]] |= rhs[asked[inside]] & ~mask
-                return FdRefutation(refuted, *unite(masks, witnesses))
-            work = self.n_rows * len(chosen)
-            n_parts = -(-self.n_rows // PART_ROWS)
-            if self.engine.choose(work, INLINE_VALIDATE) == "spark":
-                n_parts = max(n_parts, -(-2 * self.engine.cores // len(chosen)))
-            staged = self.stage("candidates", lhs=lhs[asked], rhs=rhs[asked], pivots=pivots)
-            live = [s.to_dict() for s in self.segments if s.n_live]
-            payloads = [
-                self.payload(
-                    segments=live, candidates=staged, ranking=ranking, pivot=int(p), part=i, n_parts=n
-                )
-                for p in chosen
-                for n in [1 if p == NO_PIVOT else n_parts]
-                for i in range(n)
-            ]
-            for result in self.run(tasks.validate_fd_part, payloads, work, INLINE_VALIDATE):
-                refuted[asked[result.array("candidate")]] |= result.array("refuted").reshape(-1, self.n_words)
-                found.append(self._evidence(result))
-        return FdRefutation(refuted, *unite(*self._united(found)))
-
-    def _few_pairs(self, n_pivots: int) -> bool:
-        """Whether comparing all rows with each other is less than to look at them pivot by pivot."""
-        return self.n_rows * (self.n_rows - 1) // 2 <= n_pivots
-
-    def _all_pairs(self) -> tuple[U64, I64]:
-        """The evidence of all pairs of live rows; one task."""
-        payload = self.payload(segments=[s.to_dict() for s in self.segments if s.n_live])
-        work = float(self.n_rows * self.n_rows)
-        [result] = self.run(tasks.compare_rows, [payload], work, INLINE_VALIDATE)
-        return self._evidence(result)
-
-    def probe(
-        self, batch: Sequence[SegmentRef], keys: U64, index_columns: Sequence[int], rhs: U64 | None = None
-    ) -> tuple[U64, I64]:
-        """Evidence of all pairs of a batch row with another row that agree on some key.
-
-        With `rhs` the keys are left-hand sides, and of the pairs that agree on one those count that differ
-        on a column of its rhs. The segments of the batch are the newest of the relation; they are probed
-        with themselves, too. Every key has an indexed column.
-        """
-        probes = probes_for(keys, index_columns, rhs)
-        staged = self.stage("keys", masks=keys, rhs=rhs if rhs is not None else keys[:0])
-        payloads, work = [], 0.0
-        new = {s.number for s in batch}
-        for i, part in enumerate(batch):
-            earlier = [s for s in self.segments if s.number not in new] + list(batch[: i + 1])
-            for segment in earlier:
-                if not segment.n_live:
-                    continue
-                payloads.append(
-                    self.payload(
-                        segment=segment.to_dict(),
-                        batch=part.to_dict(),
-                        keys=staged,
-                        probes=[asdict(p) for p in probes],
-                        own=segment.number == part.number,
-                        settled=segment.number not in new,
-                    )
-                )
-                walked = [p.columns for p in probes if not p.determines]
-                shortest = [min(segment.n_rows / max(1, segment.distinct[c]) for c in p) for p in walked]
-                work += part.n_rows * (sum(shortest) + len(self.schema))
-        results = self.run(tasks.probe_segment, payloads, work, INLINE_PROBE)
-        return self._united([self._evidence(r) for r in results])
-
     def locate(self, queries: Sequence[SegmentRef], columns: Sequence[int]) -> tuple[I64, I64]:
         """(query, row id) of all live rows that equal a query row on some columns.
 
@@ -299,28 +144,6 @@ class Relation:
             return arrow_schema(self.schema).empty_table()
         back = np.argsort(np.concatenate(order))
         return pa.concat_tables(tables).take(pa.array(back))
-
-    def _any_pair(self) -> tuple[U64, I64]:
-        """The evidence of two live rows, whichever."""
-        refs = [s for s in self.segments if s.n_live]
-        opened = [open_segment(self.root, s, self.schema) for s in refs]
-        ids = np.concatenate([s.row_ids(np.flatnonzero(s.live)[:2]) for s in opened])[:2]
-        rows = self.fetch(ids)
-        agreed = [c for c, column in enumerate(rows.columns) if _agree(*column, nulls=self.nulls)]
-        witnesses = np.full((1, WITNESSES, 2), -1, dtype=np.int64)
-        witnesses[0, 0] = ids
-        return mask_of(agreed, self.n_words)[None, :], witnesses
-
-    def _evidence(self, result: Bundle) -> tuple[U64, I64]:
-        return (
-            result.array("masks").reshape(-1, self.n_words),
-            result.array("witnesses").reshape(-1, WITNESSES, 2),
-        )
-
-    def _united(self, found: list[tuple[U64, I64]]) -> tuple[U64, I64]:
-        masks = [m for m, _ in found] or [np.empty((0, self.n_words), np.uint64)]
-        witnesses = [w for _, w in found] or [np.empty((0, WITNESSES, 2), np.int64)]
-        return np.concatenate(masks), np.concatenate(witnesses)
 
     # -- changing -----------------------------------------------------------------------------
 
@@ -399,21 +222,6 @@ class Relation:
                 return replace(self, segments=tuple(segments)), next_number
 
 
-def _pivots(masks: U64, ranking: Sequence[int]) -> I64:
-    """The most selective column of each set, NO_PIVOT of the empty one: int64[n]."""
-    pivots = np.full(len(masks), NO_PIVOT, dtype=np.int64)
-    place = np.empty(len(ranking), dtype=np.int64)
-    place[ranking] = np.arange(len(ranking))
-    # Word by word, from the last column to the first, so that the most selective one is written last.
-    row, word = np.nonzero(masks)
-    octets = np.ascontiguousarray(masks[row, word], dtype="<u8").view(np.uint8).reshape(-1, 8)
-    at, bit = np.nonzero(np.unpackbits(octets, axis=1, bitorder="little"))
-    column = 64 * word[at] + bit
-    order = np.argsort(-place[column], kind="stable")
-    pivots[row[at][order]] = column[order]
-    return pivots
-
-
 def _tier(n_rows: int) -> int:
     return int(np.log2(max(n_rows, SMALLEST_TIER) / SMALLEST_TIER) / np.log2(MERGE_FANOUT))
 
@@ -435,42 +243,3 @@ def _run_to_merge(segments: Sequence[SegmentRef], fanout: int, *, everything: bo
         if len(members) >= fanout and sum(s.n_live for s in members) <= MAX_ROWS // 4:
             return members
     return []
-
-
-def probes_for(keys: U64, index_columns: Sequence[int], rhs: U64 | None = None) -> list[tasks.Probe]:
-    """What to probe for: a pair that agrees on a key agrees on the columns of one of the probes.
-
-    These are the minimal sets of indexed columns of the keys. Keys of one column that come with right-hand
-    sides are probes of their own, since one old row of each value can answer them.
-    """
-    if rhs is None:
-        return [tasks.Probe(list(columns), []) for columns in _indexed_parts(keys, index_columns)]
-    single = popcounts(keys) == 1
-    alone = [
-        tasks.Probe(list(positions_of(key)), list(positions_of(right)), determines=True)
-        for key, right in zip(keys[single], rhs[single], strict=True)
-    ]
-    others, theirs = keys[~single], rhs[~single]
-    probes = []
-    for columns in _indexed_parts(others, index_columns):
-        part = mask_of(columns, keys.shape[1])
-        mine = ((others & part) == part).all(axis=1)
-        probes.append(tasks.Probe(list(columns), list(positions_of(np.bitwise_or.reduce(theirs[mine])))))
-    return [*alone, *probes]
-
-
-def _indexed_parts(keys: U64, index_columns: Sequence[int]) -> list[tuple[int, ...]]:
-    """The minimal sets of indexed columns of the keys. Single columns are, and what contains one is not."""
-    parts = keys & mask_of(index_columns, keys.shape[1])
-    single = np.bitwise_or.reduce(parts[popcounts(parts) == 1], axis=0)
-    rest = parts[~(parts & single).any(axis=1)]
-    return [*((c,) for c in positions_of(single)), *(positions_of(m) for m in rest[minimal_masks(rest)])]
-
-
-def _agree(left: Any, right: Any, *, nulls: Nulls) -> bool:
-    """Whether two Arrow scalars of one type are one value. Python's values may have lost something."""
-    if not (left.is_valid and right.is_valid):
-        return left.is_valid == right.is_valid and nulls == "equal"
-    if pa.types.is_floating(left.type) and pc.is_nan(left).as_py():
-        return bool(pc.is_nan(right).as_py())
-    return bool(pc.equal(left, right).as_py())

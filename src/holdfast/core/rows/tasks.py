@@ -4,12 +4,9 @@ A payload is a small JSON document that names files; data is read from storage b
 shipped. A result is a bundle: consolidated, as large as what was learnt, not as what was read.
 `relation.py` makes the payloads and merges the results.
 
-- `encode_part`: read some splits of a source, type them, write segments; sample evidence.
+- `encode_part`: read some splits of a source, type them, write segments, and look at them.
 - `index_segment`: index further columns of a segment.
 - `locate_rows`: find the rows that a batch deletes, in one segment.
-- `probe_segment`: evidence of the pairs of a batch with one segment that break a key.
-- `validate_part`: refute candidate keys on one part of one pivot column's values.
-- `validate_fd_part`: the same for candidate functional dependencies.
 - `merge_run`: merge some segments into one.
 """
 
@@ -17,7 +14,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -26,16 +22,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from holdfast.core.evidence.fd_validation import validate_fd_candidates
-from holdfast.core.evidence.kernels import pairs
-from holdfast.core.evidence.kernels.fd_masks import breaks
-from holdfast.core.evidence.key_validation import Place, validate_candidates
-from holdfast.core.evidence.sampling import sample_evidence
-from holdfast.core.rows.kernels.masks import contains_any, n_words_for
+from holdfast.core.engine.failures import import_name
+from holdfast.core.rows.kernels.locating import locate
 from holdfast.core.rows.segments import (
     CodeCollisionError,
     Segment,
-    by_row_id,
     encode_rows,
     merge_segments,
     open_segment,
@@ -123,9 +114,10 @@ def encode_part(payload: Payload) -> bytes:
 
 
 def write_rows(rows: pa.Table, schema: Schema, payload: Payload) -> bytes:
-    """Encode typed rows as segments, with sampled evidence if the payload asks for it."""
+    """Encode typed rows as segments; a function that the payload may name looks at each while it is hot."""
     root = Path(payload["root"])
-    refs, masks, witnesses = [], [], []
+    refs: list[dict[str, Any]] = []
+    seen: list[dict[str, NDArray[Any]]] = []
     if not len(rows):
         return pack({}, {"failed": "{}", "segments": "[]"})
     for i, columns in enumerate(encode_rows(rows, schema, text_key(root))):
@@ -139,20 +131,11 @@ def write_rows(rows: pa.Table, schema: Schema, payload: Payload) -> bytes:
             root, payload["folder"], number, columns, payload["locator"], compress=payload["compress"]
         )
         refs.append(ref.to_dict())
-        if payload["sample"] != "no":
-            segment = open_segment(root, ref, schema)
-            found = sample_evidence(
-                segment,
-                payload["nulls"] == "distinct",
-                seed=number,
-                per_column=payload["sample"] == "fds",
-            )
-            masks.append(found[0])
-            witnesses.append(found[1])
-    meta = {"failed": "{}", "segments": json.dumps(refs)}
-    if not masks:
-        return pack({}, meta)
-    return pack({"masks": np.concatenate(masks), "witnesses": np.concatenate(witnesses)}, meta)
+        if payload["look"] is not None:
+            look = import_name(payload["look"])
+            seen.append(look(open_segment(root, ref, schema), payload))
+    arrays = {name: np.concatenate([s[name] for s in seen]) for name in (seen[0] if seen else ())}
+    return pack(arrays, {"failed": "{}", "segments": json.dumps(refs)})
 
 
 # -- index, locate -----------------------------------------------------------------------------
@@ -185,7 +168,7 @@ def locate_rows(payload: Payload) -> bytes:
     segment, queries = opened(payload, "segment", schema), opened(payload, "queries", schema)
     columns = payload["columns"]
     translated = segment.translated(queries, columns, nulls_distinct=False)
-    query, position = pairs.locate(
+    query, position = locate(
         segment.row_hashes,
         segment.row_order,
         queries.row_hashes,
@@ -195,179 +178,6 @@ def locate_rows(payload: Payload) -> bytes:
         np.array(columns, dtype=np.int32),
     )
     return pack({"query": queries.row_order[query].astype(np.int64), "row_id": segment.row_ids(position)}, {})
-
-
-# -- probe -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """What a pair must agree on to be of interest and, if there is any `rhs`, differ on some of.
-
-    `determines`: it is a single column that determines the whole `rhs` among the old rows.
-    """
-
-    columns: list[int]
-    rhs: list[int]
-    determines: bool = False
-
-
-def probe_segment(payload: Payload) -> bytes:
-    """Evidence of pairs (batch row, row of this segment) that agree on a key (SWAN alg. 1-2).
-
-    Or, given right-hand sides, that agree on a left-hand side and violate its dependency.
-
-    For each set of indexed columns of some key, the shortest posting list of each batch row is
-    walked and the others are intersected by comparing codes. Agree sets that contain no key are
-    dropped before they leave the task.
-    """
-    schema = parsed_schema(payload["schema"])
-    segment, batch = opened(payload, "segment", schema), opened(payload, "batch", schema)
-    bundle, n_words = staged(payload, "keys"), n_words_for(len(schema))
-    keys, rhs = bundle.array("masks").reshape(-1, n_words), bundle.array("rhs").reshape(-1, n_words)
-    probes = [Probe(**p) for p in payload["probes"]]
-    masks, pairs = probe_pairs(
-        segment, batch, probes, payload["nulls"] == "distinct", own=payload["own"], settled=payload["settled"]
-    )
-    breaking = breaks(masks, keys, rhs) if len(rhs) else contains_any(masks, keys)
-    witnesses = by_row_id(pairs[breaking], batch, segment)
-    return pack({"masks": masks[breaking], "witnesses": witnesses}, {})
-
-
-def probe_pairs(
-    segment: Segment,
-    batch: Segment,
-    probes: Sequence[Probe],
-    nulls_distinct: bool,
-    *,
-    own: bool,
-    settled: bool,
-) -> tuple[U64, I64]:
-    """(masks, witnesses) of all pairs that one of the probes asks for; witnesses are positions.
-
-    `settled`: the rows of the segment are old ones, among which all dependencies hold. Where there are fewer
-    pairs of rows than probes, as in wide tables, all of them are compared.
-    """
-    n_batch = batch.ref.n_rows
-    if n_batch * segment.ref.n_rows <= len(probes):
-        return all_pairs(segment, batch, nulls_distinct, own=own)
-    indexed = sorted({c for p in probes for c in p.columns})
-    slot = {c: i for i, c in enumerate(indexed)}
-    translated = segment.translated(batch, range(len(segment.schema)), nulls_distinct)
-    starts = np.zeros((len(indexed), n_batch), dtype=np.int32)
-    ends = np.zeros_like(starts)
-    lists = []
-    for i, c in enumerate(indexed):
-        starts[i], ends[i], positions = segment.postings(c, np.maximum(translated[c], 0))
-        lists.append(positions)
-    width = max(len(p.columns) for p in probes)
-    columns = np.full((len(probes), width), -1, dtype=np.int32)
-    slots = np.full((len(probes), width), -1, dtype=np.int32)
-    rhs = np.full((len(probes), max(1, *(len(p.rhs) for p in probes))), -1, dtype=np.int32)
-    distinct = segment.ref.distinct
-    for i, probe in enumerate(probes):
-        # The most selective column first: it rejects most of a list's entries.
-        columns[i, : len(probe.columns)] = sorted(probe.columns, key=lambda c: -distinct[c])
-        slots[i, : len(probe.columns)] = [slot[c] for c in probe.columns]
-        rhs[i, : len(probe.rhs)] = probe.rhs
-    chosen, _ = pairs.choose_lists(starts, ends, translated[indexed], slots)
-    for i, probe in enumerate(probes):
-        if settled and probe.determines:
-            at = slot[probe.columns[0]]
-            rows = lists[at], starts[at], ends[at]
-            told = np.array(probe.rhs, dtype=np.int32)
-            chosen[i, ~pairs.contradicted(segment.codes, segment.live, translated, *rows, told)] = -1
-    found = [
-        pairs.probe(
-            segment.codes,
-            segment.live,
-            translated,
-            lists[i],
-            starts[i],
-            ends[i],
-            chosen,
-            i,
-            c,
-            columns,
-            rhs,
-            own,
-        )
-        for i, c in enumerate(indexed)
-    ]
-    masks = np.concatenate([m for m, _ in found])
-    witnesses = np.concatenate([w for _, w in found])
-    return masks, witnesses
-
-
-def all_pairs(segment: Segment, other: Segment, nulls_distinct: bool, *, own: bool) -> tuple[U64, I64]:
-    """(masks, witnesses) of the live rows of `other` with all of a segment's; witnesses are positions.
-
-    `own`: it is the same segment, and each pair of its rows is seen once. Cost: columns x pairs of rows.
-    """
-    translated = segment.translated(other, range(len(segment.schema)), nulls_distinct)
-    n_rows, n_other = segment.ref.n_rows, other.ref.n_rows
-    nothing = np.full((1, 1), -1, dtype=np.int32)
-    return pairs.probe(
-        segment.codes,
-        segment.live,
-        translated,
-        np.arange(n_rows, dtype=np.int32),
-        np.zeros(n_other, dtype=np.int32),
-        np.where(other.live, n_rows, 0).astype(np.int32),
-        np.zeros((1, n_other), dtype=np.int32),
-        0,
-        -1,
-        nothing,
-        nothing,
-        own,
-    )
-
-
-# -- validate ----------------------------------------------------------------------------------
-
-
-def compare_rows(payload: Payload) -> bytes:
-    """The evidence of all pairs of live rows of a table that has few."""
-    schema = parsed_schema(payload["schema"])
-    segments = all_opened(payload, schema)
-    masks, witnesses = [], []
-    for i, other in enumerate(segments):
-        for segment in segments[: i + 1]:
-            distinct = payload["nulls"] == "distinct"
-            found, positions = all_pairs(segment, other, distinct, own=segment is other)
-            masks.append(found)
-            witnesses.append(by_row_id(positions, other, segment))
-    return pack({"masks": np.concatenate(masks), "witnesses": np.concatenate(witnesses)}, {})
-
-
-def validate_part(payload: Payload) -> bytes:
-    """Candidates with one pivot column, refuted on the rows whose pivot value falls into one part."""
-    schema = parsed_schema(payload["schema"])
-    segments = all_opened(payload, schema)
-    bundle = staged(payload, "candidates")
-    candidates = bundle.array("masks").reshape(-1, n_words_for(len(schema)))
-    mine = np.flatnonzero(bundle.array("pivots") == payload["pivot"])
-    place = Place(payload["pivot"], payload["part"], payload["n_parts"])
-    refuted, masks, witnesses = validate_candidates(
-        segments, candidates[mine], place, payload["ranking"], payload["nulls"] == "distinct"
-    )
-    return pack({"candidate": mine[refuted], "masks": masks, "witnesses": witnesses}, {})
-
-
-def validate_fd_part(payload: Payload) -> bytes:
-    """Candidate FDs with one pivot column, refuted on the rows whose pivot value falls into one part."""
-    schema = parsed_schema(payload["schema"])
-    segments = all_opened(payload, schema)
-    bundle = staged(payload, "candidates")
-    n_words = n_words_for(len(schema))
-    mine = np.flatnonzero(bundle.array("pivots") == payload["pivot"])
-    lhs, rhs = (bundle.array(side).reshape(-1, n_words)[mine] for side in ("lhs", "rhs"))
-    place = Place(payload["pivot"], payload["part"], payload["n_parts"])
-    refuted, masks, witnesses = validate_fd_candidates(
-        segments, lhs, rhs, place, payload["ranking"], payload["nulls"] == "distinct"
-    )
-    hit = refuted.any(axis=1)
-    return pack({"candidate": mine[hit], "refuted": refuted[hit], "masks": masks, "witnesses": witnesses}, {})
 
 
 # -- merge -------------------------------------------------------------------------------------

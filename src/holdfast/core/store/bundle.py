@@ -28,6 +28,11 @@ class Bundle:
         self._batch, self._file = batch, file
         self.meta = {k.decode(): v.decode() for k, v in (batch.schema.metadata or {}).items()}
 
+    @property
+    def names(self) -> list[str]:
+        """The arrays."""
+        return list(self._batch.schema.names)
+
     def __contains__(self, name: str) -> bool:
         return bool(self._batch.schema.get_field_index(name) >= 0)
 

@@ -346,68 +346,6 @@ def probe(
     )
 
 
-@njit(cache=True, nogil=True)
-def _locate(hashes, order, wanted, codes, live, translated, columns):  # type: ignore[no-untyped-def]
-    found_query = np.empty(64, dtype=np.int64)
-    found_row = np.empty(64, dtype=np.int64)
-    n = 0
-    for q in range(wanted.shape[0]):
-        h = wanted[q]
-        low = 0
-        high = hashes.shape[0]
-        while low < high:
-            middle = (low + high) >> 1
-            if hashes[middle] < h:
-                low = middle + 1
-            else:
-                high = middle
-        while low < hashes.shape[0] and hashes[low] == h:
-            r = order[low]
-            low += 1
-            if not live[r]:
-                continue
-            same = True
-            for j in range(columns.shape[0]):
-                c = columns[j]
-                if codes[c, r] != translated[c, q]:
-                    same = False
-                    break
-            if not same:
-                continue
-            if n == found_row.shape[0]:
-                bigger_query = np.empty(2 * n, dtype=np.int64)
-                bigger_query[:n] = found_query
-                found_query = bigger_query
-                bigger_row = np.empty(2 * n, dtype=np.int64)
-                bigger_row[:n] = found_row
-                found_row = bigger_row
-            found_query[n] = q
-            found_row[n] = r
-            n += 1
-    return found_query[:n].copy(), found_row[:n].copy()
-
-
-def locate(
-    hashes: U64, order: I32, wanted: U64, codes: I32, live: Bool, translated: I32, columns: I32
-) -> tuple[I64, I64]:
-    """(query, row): all live rows that equal a query on the given columns.
-
-    IN hashes uint64[n] sorted, order int32[n]: the row hashes of a segment and whose they are; IN
-    wanted uint64[q]: the hashes of the queries; IN codes int32[n_columns, n]; IN live bool[n]; IN
-    translated int32[n_columns, q]: the queries in the codes of the segment; IN columns int32[*].
-    Cost: a binary search a query, and a comparison for each equal hash.
-    """
-    return _locate(  # type: ignore[no-any-return]
-        frozen(hashes),
-        frozen(order),
-        frozen(wanted),
-        frozen(codes),
-        frozen(live),
-        frozen(translated),
-        frozen(columns),
-    )
-
-
 def warm_up() -> None:
     codes = np.array([[1, 1, 2], [0, 0, 1]], dtype=np.int32)
     rows = np.array([0, 1], dtype=np.int64)
@@ -420,5 +358,3 @@ def warm_up() -> None:
     chosen, _ = choose_lists(starts, ends, codes[:1], probes)
     probe(codes, live, codes, positions, starts[0], ends[0], chosen, 0, 0, probes, probes - 1, False)
     contradicted(codes, live, codes, positions, starts[0], ends[0], probes[0])
-    hashes = np.zeros(3, dtype=np.uint64)
-    locate(hashes, positions, hashes, codes, live, codes, np.zeros(1, np.int32))

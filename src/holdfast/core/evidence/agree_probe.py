@@ -1,0 +1,243 @@
+"""Probing a batch: the pairs of its rows with others that agree on a key, or that violate a dependency.
+
+One task for each pair of a batch's segment and another; each looks the batch up in the indexes of the other.
+One job, whatever the number of keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.evidence.kernels import pairs
+from holdfast.core.evidence.kernels.fd_masks import breaks
+from holdfast.core.evidence.kernels.pairs import WITNESSES
+from holdfast.core.rows.kernels.masks import (
+    contains_any,
+    mask_of,
+    minimal_masks,
+    n_words_for,
+    popcounts,
+    positions_of,
+)
+from holdfast.core.rows.relation import Relation
+from holdfast.core.rows.segments import Segment, by_row_id
+from holdfast.core.rows.table_state import SegmentRef
+from holdfast.core.rows.tasks import Payload, opened, parsed_schema, staged
+from holdfast.core.store.bundle import Bundle, pack
+
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+
+INLINE_PROBE = 40_000_000  # pairs of rows, estimated from the lengths of posting lists
+
+
+def probe(
+    relation: Relation,
+    batch: Sequence[SegmentRef],
+    keys: U64,
+    index_columns: Sequence[int],
+    rhs: U64 | None = None,
+) -> tuple[U64, I64]:
+    """Evidence of all pairs of a batch row with another row that agree on some key.
+
+    With `rhs` the keys are left-hand sides, and of the pairs that agree on one those count that differ
+    on a column of its rhs. The segments of the batch are the newest of the relation; they are probed
+    with themselves, too. Every key has an indexed column.
+    """
+    probes = probes_for(keys, index_columns, rhs)
+    staged = relation.stage("keys", masks=keys, rhs=rhs if rhs is not None else keys[:0])
+    payloads, work = [], 0.0
+    new = {s.number for s in batch}
+    for i, part in enumerate(batch):
+        earlier = [s for s in relation.segments if s.number not in new] + list(batch[: i + 1])
+        for segment in earlier:
+            if not segment.n_live:
+                continue
+            payloads.append(
+                relation.payload(
+                    segment=segment.to_dict(),
+                    batch=part.to_dict(),
+                    keys=staged,
+                    probes=[asdict(p) for p in probes],
+                    own=segment.number == part.number,
+                    settled=segment.number not in new,
+                )
+            )
+            walked = [p.columns for p in probes if not p.determines]
+            shortest = [min(segment.n_rows / max(1, segment.distinct[c]) for c in p) for p in walked]
+            work += part.n_rows * (sum(shortest) + len(relation.schema))
+    results = relation.run(probe_segment, payloads, work, INLINE_PROBE)
+    return united(relation, [evidence_in(relation, r) for r in results])
+
+
+def evidence_in(relation: Relation, result: Bundle) -> tuple[U64, I64]:
+    return (
+        result.array("masks").reshape(-1, relation.n_words),
+        result.array("witnesses").reshape(-1, WITNESSES, 2),
+    )
+
+
+def united(relation: Relation, found: list[tuple[U64, I64]]) -> tuple[U64, I64]:
+    masks = [m for m, _ in found] or [np.empty((0, relation.n_words), np.uint64)]
+    witnesses = [w for _, w in found] or [np.empty((0, WITNESSES, 2), np.int64)]
+    return np.concatenate(masks), np.concatenate(witnesses)
+
+
+def probes_for(keys: U64, index_columns: Sequence[int], rhs: U64 | None = None) -> list[Probe]:
+    """What to probe for: a pair that agrees on a key agrees on the columns of one of the probes.
+
+    These are the minimal sets of indexed columns of the keys. Keys of one column that come with right-hand
+    sides are probes of their own, since one old row of each value can answer them.
+    """
+    if rhs is None:
+        return [Probe(list(columns), []) for columns in _indexed_parts(keys, index_columns)]
+    single = popcounts(keys) == 1
+    alone = [
+        Probe(list(positions_of(key)), list(positions_of(right)), determines=True)
+        for key, right in zip(keys[single], rhs[single], strict=True)
+    ]
+    others, theirs = keys[~single], rhs[~single]
+    probes = []
+    for columns in _indexed_parts(others, index_columns):
+        part = mask_of(columns, keys.shape[1])
+        mine = ((others & part) == part).all(axis=1)
+        probes.append(Probe(list(columns), list(positions_of(np.bitwise_or.reduce(theirs[mine])))))
+    return [*alone, *probes]
+
+
+def _indexed_parts(keys: U64, index_columns: Sequence[int]) -> list[tuple[int, ...]]:
+    """The minimal sets of indexed columns of the keys. Single columns are, and what contains one is not."""
+    parts = keys & mask_of(index_columns, keys.shape[1])
+    single = np.bitwise_or.reduce(parts[popcounts(parts) == 1], axis=0)
+    rest = parts[~(parts & single).any(axis=1)]
+    return [*((c,) for c in positions_of(single)), *(positions_of(m) for m in rest[minimal_masks(rest)])]
+
+
+# -- tasks -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What a pair must agree on to be of interest and, if there is any `rhs`, differ on some of.
+
+    `determines`: it is a single column that determines the whole `rhs` among the old rows.
+    """
+
+    columns: list[int]
+    rhs: list[int]
+    determines: bool = False
+
+
+def probe_segment(payload: Payload) -> bytes:
+    """Evidence of pairs (batch row, row of this segment) that agree on a key (SWAN alg. 1-2).
+
+    Or, given right-hand sides, that agree on a left-hand side and violate its dependency.
+
+    For each set of indexed columns of some key, the shortest posting list of each batch row is
+    walked and the others are intersected by comparing codes. Agree sets that contain no key are
+    dropped before they leave the task.
+    """
+    schema = parsed_schema(payload["schema"])
+    segment, batch = opened(payload, "segment", schema), opened(payload, "batch", schema)
+    bundle, n_words = staged(payload, "keys"), n_words_for(len(schema))
+    keys, rhs = bundle.array("masks").reshape(-1, n_words), bundle.array("rhs").reshape(-1, n_words)
+    probes = [Probe(**p) for p in payload["probes"]]
+    masks, pairs = probe_pairs(
+        segment, batch, probes, payload["nulls"] == "distinct", own=payload["own"], settled=payload["settled"]
+    )
+    breaking = breaks(masks, keys, rhs) if len(rhs) else contains_any(masks, keys)
+    witnesses = by_row_id(pairs[breaking], batch, segment)
+    return pack({"masks": masks[breaking], "witnesses": witnesses}, {})
+
+
+def probe_pairs(
+    segment: Segment,
+    batch: Segment,
+    probes: Sequence[Probe],
+    nulls_distinct: bool,
+    *,
+    own: bool,
+    settled: bool,
+) -> tuple[U64, I64]:
+    """(masks, witnesses) of all pairs that one of the probes asks for; witnesses are positions.
+
+    `settled`: the rows of the segment are old ones, among which all dependencies hold. Where there are fewer
+    pairs of rows than probes, as in wide tables, all of them are compared.
+    """
+    n_batch = batch.ref.n_rows
+    if n_batch * segment.ref.n_rows <= len(probes):
+        return all_pairs(segment, batch, nulls_distinct, own=own)
+    indexed = sorted({c for p in probes for c in p.columns})
+    slot = {c: i for i, c in enumerate(indexed)}
+    translated = segment.translated(batch, range(len(segment.schema)), nulls_distinct)
+    starts = np.zeros((len(indexed), n_batch), dtype=np.int32)
+    ends = np.zeros_like(starts)
+    lists = []
+    for i, c in enumerate(indexed):
+        starts[i], ends[i], positions = segment.postings(c, np.maximum(translated[c], 0))
+        lists.append(positions)
+    width = max(len(p.columns) for p in probes)
+    columns = np.full((len(probes), width), -1, dtype=np.int32)
+    slots = np.full((len(probes), width), -1, dtype=np.int32)
+    rhs = np.full((len(probes), max(1, *(len(p.rhs) for p in probes))), -1, dtype=np.int32)
+    distinct = segment.ref.distinct
+    for i, probe in enumerate(probes):
+        # The most selective column first: it rejects most of a list's entries.
+        columns[i, : len(probe.columns)] = sorted(probe.columns, key=lambda c: -distinct[c])
+        slots[i, : len(probe.columns)] = [slot[c] for c in probe.columns]
+        rhs[i, : len(probe.rhs)] = probe.rhs
+    chosen, _ = pairs.choose_lists(starts, ends, translated[indexed], slots)
+    for i, probe in enumerate(probes):
+        if settled and probe.determines:
+            at = slot[probe.columns[0]]
+            rows = lists[at], starts[at], ends[at]
+            told = np.array(probe.rhs, dtype=np.int32)
+            chosen[i, ~pairs.contradicted(segment.codes, segment.live, translated, *rows, told)] = -1
+    found = [
+        pairs.probe(
+            segment.codes,
+            segment.live,
+            translated,
+            lists[i],
+            starts[i],
+            ends[i],
+            chosen,
+            i,
+            c,
+            columns,
+            rhs,
+            own,
+        )
+        for i, c in enumerate(indexed)
+    ]
+    masks = np.concatenate([m for m, _ in found])
+    witnesses = np.concatenate([w for _, w in found])
+    return masks, witnesses
+
+
+def all_pairs(segment: Segment, other: Segment, nulls_distinct: bool, *, own: bool) -> tuple[U64, I64]:
+    """(masks, witnesses) of the live rows of `other` with all of a segment's; witnesses are positions.
+
+    `own`: it is the same segment, and each pair of its rows is seen once. Cost: columns x pairs of rows.
+    """
+    translated = segment.translated(other, range(len(segment.schema)), nulls_distinct)
+    n_rows, n_other = segment.ref.n_rows, other.ref.n_rows
+    nothing = np.full((1, 1), -1, dtype=np.int32)
+    return pairs.probe(
+        segment.codes,
+        segment.live,
+        translated,
+        np.arange(n_rows, dtype=np.int32),
+        np.zeros(n_other, dtype=np.int32),
+        np.where(other.live, n_rows, 0).astype(np.int32),
+        np.zeros((1, n_other), dtype=np.int32),
+        0,
+        -1,
+        nothing,
+        nothing,
+        own,
+    )
