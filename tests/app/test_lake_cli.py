@@ -413,7 +413,7 @@ def test_log(shell: Shell) -> None:
 
 def test_verify(shell: Shell) -> None:
     assert re.fullmatch(r"\d+ files, all as committed \(version 1\)\n", ok(shell("verify")).out)
-    [path, *_] = sorted((shell.folder / "my.hold" / "lake").glob("matrix-*"))
+    [path, *_] = sorted((shell.folder / "my.hold" / "lake").glob("postings-*"))
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)

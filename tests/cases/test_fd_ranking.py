@@ -20,7 +20,7 @@ from holdfast.core.evidence.groups import column_statistics
 from holdfast.core.rows.kernels.masks import mask_of, n_words_for
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import encode_rows, write_segment
-from holdfast.core.sources.arrow_types import arrow_schema, type_of
+from holdfast.core.store.arrow_types import arrow_schema, type_of
 from holdfast.core.store.format import create_marker, text_key
 from holdfast.core.words.schema import Column, Schema
 from holdfast.functional import fd_ranking

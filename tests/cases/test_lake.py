@@ -30,6 +30,7 @@ from holdfast.lakes import index as lake_index
 from holdfast.lakes import linker as discovery
 from holdfast.lakes import match as lake_match
 from holdfast.lakes import propose as lake_propose
+from holdfast.lakes import signing
 from holdfast.lakes.answers import BAD_LISTED, LakeChange
 from holdfast.workspace import Workspace
 from lake_tables import (
@@ -254,7 +255,7 @@ def test_three_hundred_tables(ws: Workspace) -> None:
 @pytest.mark.parametrize("way", list(WAYS))
 def test_very_wide_tables(ws: Workspace, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     """More columns than a block of the signature matrix has: one of 1,000 and some of 840."""
-    monkeypatch.setattr(lake_index, "_MATRIX_BLOCKS", 1)
+    monkeypatch.setattr(signing, "BLOCKS_PER_TASK", 1)
     n_groups, widths = 600, [1_000, 840, 840, 840, 840]
     tables, group_of = [], {}
     for t, width in enumerate(widths):
@@ -646,7 +647,7 @@ LIMITS: dict[str, list[tuple[Any, str, Any]]] = {
     "tasks": [
         (discovery, "ENTRIES_PER_TASK", 5),
         (lake_index, "ENTRIES_PER_TASK", 4),
-        (lake_index, "_MATRIX_BLOCKS", 1),
+        (signing, "BLOCKS_PER_TASK", 1),
         (discovery, "UNIT_BYTES", 300),
     ],
     "merges": [(discovery, "MERGE_AT", 2), (discovery, "GATHER_AT", 1)],

@@ -23,7 +23,7 @@ from holdfast.core.engine.engine import Engine
 from holdfast.core.rows import codes
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import encode_rows, open_segment, write_segment
-from holdfast.core.sources.arrow_types import arrow_schema, type_of
+from holdfast.core.store.arrow_types import arrow_schema, type_of
 from holdfast.core.store.format import create_marker, text_key
 from holdfast.core.words.change import DependencyChange
 from holdfast.core.words.predicate import OPERATORS, Operator

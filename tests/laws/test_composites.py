@@ -22,7 +22,7 @@ from holdfast.core.rows import codes, relation
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import encode_rows, open_segment, write_segment
 from holdfast.core.rows.table_state import SegmentRef
-from holdfast.core.sources.arrow_types import arrow_schema
+from holdfast.core.store.arrow_types import arrow_schema
 from holdfast.core.store.format import create_marker, text_key
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.schema import Column, Nulls, Schema, Type

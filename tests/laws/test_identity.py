@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from holdfast.core.rows import codes
 from holdfast.core.rows.kernels import encode
 from holdfast.core.sources import type_rule as csv_texts
-from holdfast.core.sources.arrow_types import arrow_type
+from holdfast.core.store.arrow_types import arrow_type
 from holdfast.core.words.schema import Type
 from holdfast.inclusions.identity import codes_of, domain, identities
 from reference.identity import DIGITS, KEY, Day, Point, Value, identity, same

@@ -29,7 +29,7 @@ from holdfast.core.rows.segments import (
     write_index,
     write_segment,
 )
-from holdfast.core.sources.arrow_types import arrow_schema, type_of
+from holdfast.core.store.arrow_types import arrow_schema, type_of
 from holdfast.core.store.format import create_marker, text_key
 from holdfast.core.words.schema import Column, Schema
 from reference import encode as reference

@@ -23,7 +23,7 @@ from holdfast.core.rows import codes
 from holdfast.core.rows.kernels.masks import mask_of, positions_of
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import encode_rows, open_segment, write_segment
-from holdfast.core.sources.arrow_types import arrow_schema, type_of
+from holdfast.core.store.arrow_types import arrow_schema, type_of
 from holdfast.core.store.format import create_marker, text_key
 from holdfast.core.words.schema import Column, Schema
 from reference import fd_partitions as reference

@@ -22,7 +22,7 @@ from holdfast.core.rows import codes
 from holdfast.core.rows.kernels.masks import mask_of, n_words_for
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import encode_rows, open_segment, write_segment
-from holdfast.core.sources.arrow_types import arrow_schema, type_of
+from holdfast.core.store.arrow_types import arrow_schema, type_of
 from holdfast.core.store.format import create_marker, text_key
 from holdfast.core.words.schema import Column, Schema
 from reference import groups as reference

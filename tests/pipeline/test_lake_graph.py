@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from holdfast.core.engine.engine import Engine
 from holdfast.core.store.files import FileRef, new_file
 from holdfast.lakes.graph import components, drawing
+from holdfast.lakes.graph import links as link_files
 from holdfast.lakes.graph.drawing import JoinGraph
 from holdfast.lakes.state import (
     LINKS_SCHEMA,
@@ -63,14 +64,14 @@ def connected(
     root.mkdir(exist_ok=True)
     mask = np.zeros(n, np.bool_)
     mask[list(dead)] = True
-    links = write_links(root, files)
+    written = write_links(root, files)
     where = engine, root, "lake", "staging/graph"
-    before = components.connect(*where, links[:known], n, mask) if known else None
-    graph = components.connect(*where, links[known:], n, mask, before)
+    before = components.connect(*where, written[:known], n, mask) if known else None
+    graph = components.connect(*where, written[known:], n, mask, before)
     assert GraphRef.from_dict(graph.to_dict()) == graph
     parts = (PartRef(0, n, 0, 0, 0, 0, {}, (), ()),)
     dropped = write_array(root, "lake", "dropped", np.array(sorted(dead), np.int32))
-    return LakeState(LakeOptions(), parts, links=tuple(links), dropped=dropped, graph=graph)
+    return LakeState(LakeOptions(), parts, links=tuple(written), dropped=dropped, graph=graph)
 
 
 @dataclass
@@ -190,7 +191,7 @@ def test_the_definition(files: list[list[Link]], dead: list[int], clustered: int
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setattr(drawing, "CLUSTERED", clustered)
         patch.setattr(components, "TASK_BYTES", 1)
-        patch.setattr(components, "BATCH_ROWS", 7)
+        patch.setattr(link_files, "BATCH_ROWS", 7)
         engine = Engine(mode="inline")
         state = connected(engine, Path(folder), files, N, dead, min(known, len(files)))
         check(Path(folder), state, Expected(files, N, dead), clustered)

@@ -21,7 +21,7 @@ from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import encode_rows, open_segment, write_segment
 from holdfast.core.rows.table_state import SegmentRef
-from holdfast.core.sources.arrow_types import arrow_schema, type_of
+from holdfast.core.store.arrow_types import arrow_schema, type_of
 from holdfast.core.store.format import create_marker, text_key
 from holdfast.core.words.schema import Column, Schema
 from holdfast.denial import violations as module

@@ -32,8 +32,8 @@ from holdfast.core.sources import (
     read_split,
     read_split_guessed,
 )
-from holdfast.core.sources.arrow_types import arrow_type, type_of
 from holdfast.core.sources.kernels import records
+from holdfast.core.store.arrow_types import arrow_type, type_of
 from holdfast.core.words.schema import Type
 from holdfast.errors import (
     ColumnTypeError,

@@ -20,7 +20,7 @@ import holdfast
 from app.shell import Shell
 from holdfast.app.explorer.api import Explorer
 from holdfast.core.cover.news import plain
-from holdfast.core.sources.arrow_types import python_values
+from holdfast.core.store.arrow_types import python_values
 from holdfast.core.words.dependency import Side
 from holdfast.errors import AbsentRowError, ColumnTypeError
 

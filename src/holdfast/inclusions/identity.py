@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from holdfast.core.rows import codes
 from holdfast.core.rows.kernels import encode
 from holdfast.core.rows.kernels.siphash import siphashes
-from holdfast.core.sources.arrow_types import arrow_type
+from holdfast.core.store.arrow_types import arrow_type
 from holdfast.core.store.format import Key
 from holdfast.core.words.schema import Type
 from holdfast.inclusions.kernels import value_identities

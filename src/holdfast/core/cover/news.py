@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from holdfast.core.rows.relation import Relation
-from holdfast.core.sources.arrow_types import python_rows
+from holdfast.core.store.arrow_types import python_rows
 from holdfast.core.words.change import Pair, WitnessRow
 
 U64 = NDArray[np.uint64]

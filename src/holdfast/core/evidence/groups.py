@@ -24,7 +24,7 @@ from holdfast.core.evidence import group_tasks
 from holdfast.core.evidence.refute import PART_ROWS
 from holdfast.core.rows.kernels.masks import positions_of
 from holdfast.core.rows.relation import WORTH_THREADS, Payload, Relation
-from holdfast.core.sources.arrow_types import python_rows
+from holdfast.core.store.arrow_types import python_rows
 from holdfast.core.store.bundle import Bundle, unpack
 from holdfast.core.words.change import WitnessRow
 from holdfast.core.words.codec import Coded

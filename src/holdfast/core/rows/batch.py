@@ -28,7 +28,7 @@ from holdfast.core.rows.encoding import (
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import SegmentRef
 from holdfast.core.sources import ReadOptions, Source
-from holdfast.core.sources.arrow_types import arrow_schema, python_rows
+from holdfast.core.store.arrow_types import arrow_schema, python_rows
 from holdfast.errors import NOTHING_APPLIED, AbsentRowError, AmbiguousRowError, UsageError, shorten_row
 
 I64 = NDArray[np.int64]

@@ -24,7 +24,7 @@ from holdfast.core.rows.kernels.masks import (
 )
 from holdfast.core.rows.segments import MAX_ROWS, open_segment, write_deletes
 from holdfast.core.rows.table_state import OrderKey, SegmentRef
-from holdfast.core.sources.arrow_types import arrow_schema
+from holdfast.core.store.arrow_types import arrow_schema
 from holdfast.core.store.bundle import Bundle, unpack, write_bundle
 from holdfast.core.store.files import unique_name
 from holdfast.core.words.schema import Nulls, Schema

@@ -43,7 +43,7 @@ from holdfast.core.rows.kernels import encode
 from holdfast.core.rows.kernels.order_index import GE, LE, OrderIndex
 from holdfast.core.rows.kernels.order_index import build as build_order
 from holdfast.core.rows.table_state import IndexRef, OrderKey, OrdersRef, SegmentRef
-from holdfast.core.sources.arrow_types import arrow_schema
+from holdfast.core.store.arrow_types import arrow_schema
 from holdfast.core.store.bundle import Bundle, open_bundle, write_bundle
 from holdfast.core.store.files import FileRef, check_file, read_file, unique_name, write_file
 from holdfast.core.store.format import Key, text_key

@@ -15,9 +15,9 @@ import pyarrow.compute
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
-from holdfast.core.sources.arrow_types import arrow_type, python_values, type_of
 from holdfast.core.sources.raw_files import cut_short
 from holdfast.core.sources.read_options import Split
+from holdfast.core.store.arrow_types import arrow_type, python_values, type_of
 from holdfast.core.words.schema import Type
 from holdfast.errors import (
     NOTHING_APPLIED,

@@ -22,12 +22,12 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.json
 
-from holdfast.core.sources.arrow_types import arrow_type
 from holdfast.core.sources.columnar import table_label
 from holdfast.core.sources.csv_files import MAX_BLOCK, READ_BLOCK, file_name, heads, lines_until, utf8_bytes
 from holdfast.core.sources.encodings import for_arrow
 from holdfast.core.sources.read_options import ReadOptions, Split
 from holdfast.core.sources.type_rule import TEXT, decode
+from holdfast.core.store.arrow_types import arrow_type
 from holdfast.core.words.schema import Type
 from holdfast.errors import (
     NOTHING_APPLIED,

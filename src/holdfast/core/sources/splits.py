@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from holdfast.core.sources import columnar, csv_files, json_lines
-from holdfast.core.sources.arrow_types import arrow_type
 from holdfast.core.sources.read_options import ReadOptions, Source, Split
 from holdfast.core.sources.type_rule import candidates, decode, first_unfit, suggestion
+from holdfast.core.store.arrow_types import arrow_type
 from holdfast.core.words.schema import Type
 from holdfast.errors import NOTHING_APPLIED, ColumnTypeError, shorten
 

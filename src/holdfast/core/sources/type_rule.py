@@ -36,7 +36,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
-from holdfast.core.sources.arrow_types import arrow_type
+from holdfast.core.store.arrow_types import arrow_type
 from holdfast.core.words.schema import MAX_EXACT_DIGITS, Type
 
 _pa: Any = pa  # third-party stubs lag behind Arrow

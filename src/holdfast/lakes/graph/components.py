@@ -11,7 +11,7 @@ looks: `drawing.py`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from holdfast.core.engine.engine import Engine, Progress, Task
 from holdfast.core.store.bundle import open_bundle, write_bundle
 from holdfast.core.store.files import FileRef, unique_name
+from holdfast.lakes.graph.links import live_links, weigh
 from holdfast.lakes.kernels.graph_parts import components, forest
-from holdfast.lakes.state import GraphRef, open_array, parquet_batches, write_array
+from holdfast.lakes.state import GraphRef, open_array, write_array
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -30,9 +31,8 @@ F32 = NDArray[np.float32]
 Bool = NDArray[np.bool_]
 Payload = dict[str, Any]
 
-# Bytes of links that one task reads, and rows that it holds at a time.
+# Bytes of links that one task reads.
 TASK_BYTES = 1 << 25
-BATCH_ROWS = 1 << 20
 # What it takes for each byte of links, and for each table.
 NS_BYTE, NS_TABLE = 40, 100
 
@@ -85,27 +85,6 @@ def _grouped(links: Sequence[FileRef]) -> list[list[FileRef]]:
         groups[-1].append(ref)
         size += ref.length
     return groups
-
-
-def live_links(root: Path, refs: Sequence[FileRef], dead: Bool) -> Iterator[tuple[I32, I32, I32, F32]]:
-    """(dep, ref, n_inds, score) of links between two live tables, batch by batch.
-
-    A link of a table with itself only counts inclusions that no link was kept for. A pair of tables may occur
-    in several batches.
-    """
-    names = ("dep_table", "ref_table", "n_inds", "score")
-    for batch in parquet_batches(root, refs, names, BATCH_ROWS):
-        dep, ref, n_inds, score = (np.asarray(batch.column(name)) for name in names)
-        kept = ~dead[dep] & ~dead[ref]
-        if kept.any():
-            yield dep[kept], ref[kept], n_inds[kept], score[kept]
-
-
-def weigh(weights: I64, dep: I32, ref: I32, n_inds: I32) -> None:
-    """Add the inclusions of some links: IN/OUT weights int64[2, n_tables]."""
-    n = weights.shape[1]
-    weights[0] += np.bincount(dep, n_inds, n).astype(np.int64)
-    weights[1] += np.bincount(ref, np.where(dep != ref, n_inds, 0), n).astype(np.int64)
 
 
 def forest_part(payload: Payload) -> bytes:

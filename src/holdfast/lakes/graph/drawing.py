@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.lakes.graph.components import live_links, weigh
+from holdfast.lakes.graph.links import live_links, weigh
 from holdfast.lakes.state import LakeState, open_array
 
 I32 = NDArray[np.int32]
@@ -149,6 +149,11 @@ class JoinGraph:
     def n_components(self) -> int:
         return len(self._members[1]) - 1
 
+    def is_clustered(self, component: int) -> bool:
+        """Whether a component has too many tables to be drawn whole."""
+        starts = self._members[1]
+        return bool(starts[component + 1] - starts[component] > CLUSTERED)
+
     def overview(self, limit: int) -> tuple[Circles, I64]:
         """The largest components as circles beside each other, the largest in the middle; inclusions."""
         from holdfast.lakes.kernels.circles import packed
@@ -187,7 +192,7 @@ class JoinGraph:
         left, right, _ = links.undirected()
         ends = np.searchsorted(own, np.concatenate([left, right]))
         degrees = np.bincount(ends, minlength=len(own)).astype(np.int32)
-        if len(own) <= CLUSTERED:
+        if not self.is_clustered(component):
             return Component(own, degrees, links, None)
         from holdfast.lakes.kernels.graph_parts import communities
 

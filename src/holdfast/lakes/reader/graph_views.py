@@ -74,9 +74,10 @@ class GraphViews:
     def cluster_of(self, table: int) -> int | None:
         """The cluster of a table; None where its component has none, or where it is in no component."""
         component = int(self.graph.component_of[table])
-        found = self.graph.component(component) if component >= 0 else None
-        if found is None or found.labels is None:
+        if component < 0 or not self.graph.is_clustered(component):
             return None
+        found = self.graph.component(component)
+        assert found.labels is not None
         return int(found.labels[np.searchsorted(found.tables, table)])
 
     def edges(self) -> Iterator[pa.RecordBatch]:
