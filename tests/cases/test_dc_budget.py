@@ -15,6 +15,7 @@ from holdfast.discovery import dc_budget, dc_plan, steps
 from holdfast.discovery.dc_budget import Search, SearchStopped, searched
 from holdfast.discovery.dc_plan import expected_evidences
 from holdfast.errors import UsageError
+from holdfast.kernels import dc_hitting_sets
 from holdfast.kernels.dc_hitting_sets import Watch
 from holdfast.model.predicate import Dc
 from holdfast.state.dc_cover import DcCover
@@ -169,6 +170,17 @@ def test_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SearchStopped):
         search.within(work)
     assert told == [(21, 0), (101, 0)]
+
+
+def test_batches_where_evidences_are_very_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then a bounded cover is searched for in parts, also after a batch."""
+    monkeypatch.setattr(dc_hitting_sets, "MANY_BOUNDED", 0)
+    monkeypatch.setattr(dc_hitting_sets, "FIRST_EVIDENCES", 4)
+    ws = opened(tmp_path / "w", rows(1), evidence="counted", max_predicates=2)
+    ws.apply("t", inserts=rows(2, 5), deletes=rows(1).slice(3, 4))
+    monkeypatch.undo()
+    after = pa.concat_tables([rows(1).slice(0, 3), rows(1).slice(7), rows(2, 5)])
+    assert dcs(ws) == dcs(opened(tmp_path / "anew", after, evidence="counted", max_predicates=2)) != set()
 
 
 @pytest.mark.parametrize(
