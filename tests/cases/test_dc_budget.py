@@ -176,11 +176,11 @@ def test_batches_where_evidences_are_very_many(tmp_path: Path, monkeypatch: pyte
     """Then a bounded cover is searched for in parts, also after a batch."""
     monkeypatch.setattr(dc_hitting_sets, "MANY_BOUNDED", 0)
     monkeypatch.setattr(dc_hitting_sets, "FIRST_EVIDENCES", 4)
-    ws = opened(tmp_path / "w", rows(1), evidence="counted", max_predicates=2)
-    ws.apply("t", inserts=rows(2, 5), deletes=rows(1).slice(3, 4))
+    ws = opened(tmp_path / "w", rows(1, 12), evidence="counted", max_predicates=3)
+    ws.apply("t", inserts=rows(2, 5), deletes=rows(1, 12).slice(3, 4))
     monkeypatch.undo()
-    after = pa.concat_tables([rows(1).slice(0, 3), rows(1).slice(7), rows(2, 5)])
-    assert dcs(ws) == dcs(opened(tmp_path / "anew", after, evidence="counted", max_predicates=2)) != set()
+    after = pa.concat_tables([rows(1, 12).slice(0, 3), rows(1, 12).slice(7), rows(2, 5)])
+    assert dcs(ws) == dcs(opened(tmp_path / "anew", after, evidence="counted", max_predicates=3)) != set()
 
 
 @pytest.mark.parametrize(
