@@ -206,8 +206,19 @@ def painted(page: Page, nodes: int | None = None) -> float:
 
 
 def click_node(page: Page, id_: int) -> None:
-    place = page.evaluate(f"window.__holdfast.place({id_})")
-    page.mouse.click(place["x"], place["y"])
+    """Points at a node, and clicks once the page has seen that: on a busy machine its place may change."""
+    end, aside = time.monotonic() + PATIENCE_S, 0
+    while True:
+        place = page.evaluate(f"window.__holdfast.place({id_})")
+        x, y = place["x"] + aside, place["y"]
+        page.mouse.move(x, y)
+        if page.evaluate(f"document.elementFromPoint({x}, {y})?.classList.contains('pointing') ?? false"):
+            break
+        assert time.monotonic() < end, f"the page does not see the pointer on node {id_}"
+        page.wait_for_timeout(20)
+        aside = 1 - aside  # a pointer that stays tells nothing
+    page.mouse.down()
+    page.mouse.up()
 
 
 def hash_of(page: Page) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.cover.kernels import dc_hitting_sets
 from holdfast.core.cover.kernels.dc_hitting_sets import OUTCOMES, Space, Watch, minimal_dcs
 from holdfast.core.cover.kernels.dc_repairs import add_evidences, remove_evidences
 from holdfast.core.rows.kernels.masks import popcounts, unique_masks, without
@@ -48,8 +49,9 @@ class DcCover:
         """
         if not len(came) and not len(went):
             return self
-        if self.max_size == 1:  # one pass
-            return DcCover.of(evidence, self.space, 1, watch)
+        if self.max_size == 1 or (self.max_size and len(evidence) > dc_hitting_sets.MANY_BOUNDED):
+            # A pass, or a search of a part: sooner than to make ready all edges for a repair.
+            return DcCover.of(evidence, self.space, self.max_size, watch)
         old = evidence[without(evidence, came)] if len(came) else evidence
         masks = self.masks
         if len(went):
