@@ -479,7 +479,10 @@ def _read_options(options: Mapping[str, Any] | None) -> Any:
     for name in options or {}:
         if name not in ReadOptions.__slots__:
             raise UsageError(f"unknown reading option {shorten(name)}. Options: {', '.join(known)}.")
-    return ReadOptions.from_dict(options or {})
+    given = dict(options or {})  # not by the codec: what is wrong with them is for people
+    if "null_values" in given:
+        given["null_values"] = tuple(given["null_values"])
+    return ReadOptions(**given)
 
 
 __all__ = ["Dependency", "Explanation", "IndExplanation", "LogEntry", "Workspace", "open"]

@@ -15,7 +15,7 @@ from holdfast.core.evidence import refute
 from holdfast.core.evidence.fd_validation import NO_PIVOT
 from holdfast.core.rows import codes
 from holdfast.core.rows.kernels.masks import mask_of
-from holdfast.core.rows.relation import Relation, _pivots
+from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import columns_of
 from holdfast.core.words.dependency import Fd, Ucc
 
@@ -164,4 +164,4 @@ def test_columns_and_pivots_of_masks() -> None:
     assert columns_of(masks[:0]) == []
     ranking = chance.permutation(150).tolist()
     expected = [min(columns, key=ranking.index) if columns else NO_PIVOT for columns in sets]
-    assert _pivots(masks, ranking).tolist() == expected
+    assert refute._pivots(masks, ranking).tolist() == expected

@@ -297,7 +297,7 @@ def stop(*_: Any, **__: Any) -> Any:
     raise StoppedError
 
 
-@pytest.mark.parametrize("at", ["plan_lake", "put_together", "match_columns", "draw", "commit"])
+@pytest.mark.parametrize("at", ["plan_lake", "put_together", "match_columns", "connect", "commit"])
 @pytest.mark.parametrize("step", ["add", "replace"])
 def test_a_step_that_is_stopped_leaves_the_lake(
     base: Path, root: Path, monkeypatch: pytest.MonkeyPatch, step: str, at: str
@@ -323,7 +323,7 @@ def test_a_first_link_that_is_stopped_leaves_no_lake(tmp_path: Path, monkeypatch
     root = tmp_path / "w"
     with holdfast.open(root, engine="inline") as ws:
         with monkeypatch.context() as patch:
-            patch.setattr(discovery, "draw", stop)
+            patch.setattr(discovery, "connect", stop)
             with pytest.raises(StoppedError):
                 ws.link(source(tmp_path, FIRST), json_name="name")
         assert (ws.version, ws.lake()) == (0, None)
