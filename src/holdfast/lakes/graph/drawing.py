@@ -27,6 +27,7 @@ I64 = NDArray[np.int64]
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 Bool = NDArray[np.bool_]
+Key = TypeVar("Key")
 Drawn = TypeVar("Drawn")
 
 # A component of more tables is drawn as clusters, none of which has more.
@@ -109,6 +110,7 @@ class JoinGraph:
         self._root, self._state = root, state
         self._components: dict[int, Component] = {}
         self._circles: dict[int, tuple[Circles, tuple[I32, I32, I64]]] = {}
+        self._places: dict[tuple[int, int | None], tuple[Component, F32]] = {}
 
     @cached_property
     def component_of(self) -> I32:
@@ -224,6 +226,9 @@ class JoinGraph:
 
     def places(self, component: int, cluster: int | None = None) -> tuple[Component, F32]:
         """The tables of a component, or of a cluster of it, and their places around its middle."""
+        return _kept(self._places, (component, cluster), lambda: self._placed(component, cluster))
+
+    def _placed(self, component: int, cluster: int | None) -> tuple[Component, F32]:
         from holdfast.lakes.kernels.graph_layout import layout
 
         found = self.component(component)
@@ -275,7 +280,7 @@ def _in_circles(points: NDArray[Any], circles: Circles) -> F64:
     return scaled
 
 
-def _kept(known: dict[int, Drawn], key: int, make: Callable[[], Drawn]) -> Drawn:
+def _kept(known: dict[Key, Drawn], key: Key, make: Callable[[], Drawn]) -> Drawn:
     """What was made for a key, or is now; the oldest goes."""
     found = known.get(key)
     if found is None:
