@@ -69,7 +69,7 @@ def watched(
     added: Sequence[SegmentRef],
     rules: Sequence[PinnedRule],
 ) -> tuple[PinnedRule, ...]:
-    """Pinned rules after a batch, at a cost that follows the batch; see `pipeline/rules.changed`."""
+    """Pinned rules after a batch, at a cost that follows the batch; see `violations.changed`."""
     if not rules:
         return ()
     known = [Found(r.n_violations, np.array(r.pairs, dtype=np.int64).reshape(-1, 2)) for r in rules]

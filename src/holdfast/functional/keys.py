@@ -1,7 +1,7 @@
 """Candidate keys: minimal uniques and maximal non-uniques, discovered and maintained (SWAN).
 
 The evidence of a pair of rows is its agree set; the cover is the minimal hitting sets of the
-complements; both live in `state/`. This module is the loop around them:
+complements; both live in the core. This module is the loop around them:
 
     propose a cover from the evidence -> validate what is new in it -> what refutes it is evidence
 

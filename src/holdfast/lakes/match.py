@@ -1,6 +1,6 @@
 """The tasks that match columns of a lake, link its tables, and count what the filters keep out.
 
-Arrays are memory maps and inclusions go to Parquet in chunks (`lake_propose.py`): a task holds one chunk and
+Arrays are memory maps and inclusions go to Parquet in chunks (`propose.py`): a task holds one chunk and
 the bitmaps of the most frequent values, and the driver nothing but counts and file names.
 """
 

@@ -1,7 +1,7 @@
 """Validation of candidate functional dependencies on the rows of many segments.
 
-As for keys (`validation.py`) a task looks at one pivot column, which all its left-hand sides contain, and at
-one part of the pivot's values; the kernels are in `core/evidence/kernels/fd_partitions.py`.
+As for keys (`key_validation.py`) a task looks at one pivot column, which all its left-hand sides contain, and
+at one part of the pivot's values; the kernels are in `core/evidence/kernels/fd_partitions.py`.
 
 Exactness: equal codes of two segments can be a collision of hashes. For a key that only invents an
 agreement, which its witness betrays; for X -> A it can also hide a violation, which nobody betrays. So no

@@ -1,4 +1,4 @@
-"""What an access to pairs of rows costs, in ns of one core for each batch row (see `dc_access.py`).
+"""What an access to pairs of rows costs, in ns of one core for each batch row (see `access.py`).
 
 Costs follow from shares of pairs: how many a source gives, and how many are found. They are measured on a
 sample of pairs. Sets of constraints, and of pairs of the sample, are bits, one array for each predicate: to

@@ -1,6 +1,6 @@
 """How the constraints of a cover are looked for: the accesses that are kept, and what they serve now.
 
-Accesses are chosen once (`dc_indexes.py`) and kept while they serve the cover: a constraint that takes the
+Accesses are chosen once (`selection.py`) and kept while they serve the cover: a constraint that takes the
 place of a broken one has its predicates, or stricter ones, so what served the one serves the other. What none
 of them serves is scanned for, until that is too much; then they are chosen anew.
 """

@@ -1,6 +1,6 @@
 """Which indexes serve the denial constraints of a cover (IncDC, section 7: SelectIndex, algorithm 4).
 
-What an index does, and that every constraint needs one that serves it: `dc_access.py`.
+What an index does, and that every constraint needs one that serves it: `access.py`.
 
 `select_index` is algorithm 4 as the paper has it, in our terms:
 
@@ -11,7 +11,7 @@ What an index does, and that every constraint needs one that serves it: `dc_acce
 - `=` is only looked up in posting lists, `!=` of columns without order only in its own column.
 
 `select` goes past it. The paper's scores know columns, but not what a pair of predicates lets through, nor
-that many indexes may cost more than to compare all rows. Here each access has a cost (`dc_access_costs.py`),
+that many indexes may cost more than to compare all rows. Here each access has a cost (`costs.py`),
 and accesses of a small total are sought (a weighted set cover, greedy). An index whose selectivity is poor
 serves nobody. The result is never dearer than that of `select_index`, nor than a scan. Both are functions of
 their arguments alone.
