@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.rows.table_state import TableState, columns_of, read_approximate, read_fds, read_masks
+from holdfast.core.rows.table_state import TableState, columns_of, read_masks
+from holdfast.functional.refs import read_approximate, read_fds
 from holdfast.core.store.files import FileRef
 from holdfast.core.store.ledger import Ledger
 from holdfast.core.store.ledger_rows import LAKE, NO_TABLES, SHARED, ChangeRow, CommitRow

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from holdfast.core.rows.table_state import PinnedKey, TableState
+from holdfast.core.rows.table_state import TableState
+from holdfast.functional.refs import PinnedKey
 from holdfast.core.store.ledger_rows import SHARED, CommitRow
 from holdfast.core.words.change import Pin
 from holdfast.core.words.dependency import Side

@@ -19,23 +19,25 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.core.rows.table_state import EvidenceKind, TableState
+from holdfast.core.rows.table_state import TableState
 from holdfast.core.store import litter
 from holdfast.core.store.files import FileRef, check_file, stamp_files
 from holdfast.core.store.ledger_rows import LAKE, SHARED, ChangeRow, CommitRow
 from holdfast.core.store.places import local_path
 from holdfast.core.words.change import Change
-from holdfast.core.words.dependency import KINDS, Dependency
-from holdfast.core.words.predicate import OPERATORS, SYMMETRIC, Operator
+from holdfast.core.words.dependency import Dependency
+from holdfast.core.words.options import EvidenceKind
 from holdfast.core.words.schema import Nulls
-from holdfast.denial.constraints import DEFAULT_LIMITS, DcLimits
-from holdfast.errors import TableExistsError, UsageError, WorkspaceError, listing, shorten
+from holdfast.errors import TableExistsError, UnknownColumnError, UsageError, WorkspaceError, shorten
 from holdfast.history import Explanation, LogEntry
 from holdfast.inclusions.generator import GeneratorState
 from holdfast.inspection import IndExplanation
+from holdfast.kind import asked_options
+from holdfast.kind import kinds as known_kinds
 from holdfast.lakes.lake_workspace import Linker
 from holdfast.lakes.state import LakeState
 from holdfast.writing import ProgressHook
@@ -45,8 +47,6 @@ if TYPE_CHECKING:
 
     from holdfast.core.engine.engine import Mode
     from holdfast.core.rows.batch import Batch
-    from holdfast.denial.dc_state import DcOptions
-    from holdfast.functional.fd_state import FdOptions
 
 
 def open(
@@ -103,6 +103,7 @@ class Workspace(Linker):
         within_columns: bool = False,
         dc_seconds: float | None = None,
         max_dcs: int | None = None,
+        **more: Any,
     ) -> Change:
         """Start to track tables: each is read once, and all of them are one commit.
 
@@ -125,17 +126,30 @@ class Workspace(Linker):
         `dc_seconds` (60 unless said otherwise), or at more than `max_dcs` (a million): then constraints are
         known up to a number of predicates, which is that of the table from then on, and the change notes it.
         """
+        asked = {
+            "max_columns": max_columns,
+            "as_text": as_text or None,
+            "columns": columns,
+            "exclude": tuple(exclude) or None,
+            "max_arity": max_arity,
+            "max_lhs": max_lhs,
+            "max_error": max_error,
+            "evidence": evidence,
+            "max_predicates": max_predicates,
+            "operators": operators,
+            "within_columns": within_columns or None,
+            "dc_seconds": dc_seconds,
+            "max_dcs": max_dcs,
+            **more,
+        }
         started = time.perf_counter()
         if not sources:
             raise UsageError("no table is given to track.")
+        for table in sources:
+            _check_track(table, kinds, nulls)
+        kinds, by_class = asked_options(kinds, {name: v for name, v in asked.items() if v is not None})
         if max_arity is not None and max_arity < 1:
             raise UsageError(f"max_arity is {max_arity}; expected at least 1, which is single columns only.")
-        for table in sources:
-            _check_track(table, kinds, nulls, max_columns)
-        fd_options = _fd_options(kinds, max_lhs, max_error, evidence)
-        dc_options = _dc_options(kinds, max_predicates, max_error, evidence, operators, columns, exclude)
-        limits = _dc_limits(kinds, dc_seconds, max_dcs, within_columns=within_columns)
-        dc_options = replace(dc_options, within_columns=within_columns, limits=limits)
         base = self.ledger.version
         heads = self.ledger.heads(base)
         for table in sources:
@@ -147,22 +161,11 @@ class Workspace(Linker):
         from holdfast import step
         from holdfast.inclusions import inds
 
-        if "dc" in kinds and "row" not in kinds:
-            kinds = (*kinds, "row")  # they go together: rules about two rows, and about one
-        wanted = step.TableOptions(
-            tuple(kinds),
-            nulls,
-            tuple(row_key),
-            max_columns or 0,
-            append_only,
-            _read_options(options),
-            fd_options,
-            dc_options,
-            max_error or 0.0,
-        )
+        reading = _read_options(options)
+        wanted = step.TableOptions(kinds, nulls, tuple(row_key), append_only, reading, by_class)
         with self._context(base) as context:
             tracked = [step.track(context, table, source, wanted) for table, source in sources.items()]
-            step.check_patterns([step.state for step in tracked], (*(columns or ()), *exclude))
+            _check_patterns([step.state for step in tracked], (*(columns or ()), *exclude))
 
             def join(generator: GeneratorState) -> GeneratorState:
                 generator = replace(generator, max_arity=max_arity or generator.max_arity)
@@ -294,12 +297,10 @@ class Workspace(Linker):
 
     def merge(self, table: str) -> int:
         """Merge all segments of a table into one, and the value runs; what holds stays as it is."""
-        from holdfast.step import indexed_columns
-
         base, state = self._current(table)
         with self._context(base) as context:
             relation = context.relation(state, state.folder, "merging")
-            columns = indexed_columns(state)
+            columns = state.indexed_columns
             merged, number = relation.tidied(state.next_number, columns, state.orders, everything=True)
             commits = []
             if merged.segments != state.segments:
@@ -335,8 +336,7 @@ class Workspace(Linker):
             elif commit.table == LAKE:
                 refs = LakeState.from_dict(commit.state).files() if newest else []
             else:
-                state = TableState.from_dict(commit.state)
-                refs = state.files() if newest else state.covers()
+                refs = [ref for ref in litter.named_files(commit.state) if newest or litter.is_cover(ref)]
             files |= {ref.name: ref for ref in refs}
         for ref in files.values():
             check_file(self.root, ref, deep=True, fresh=True)
@@ -364,112 +364,24 @@ def _batches(batches: Mapping[str, Mapping[str, Any]]) -> dict[str, Batch]:
     return {table: Batch(*(parts.get(name) for name in known)) for table, parts in batches.items()}
 
 
-def _fd_options(
-    kinds: Sequence[str], max_lhs: int | None, max_error: float | None, evidence: str | None
-) -> FdOptions:
-    from holdfast.functional.fd_state import FdOptions
-
-    if max_lhs is not None and "fd" not in kinds:
-        raise UsageError(
-            f"max_lhs is about functional dependencies, but the kinds are {listing(kinds)}. Add the kind fd."
-        )
-    both = {"max_error": max_error, "evidence": evidence}
-    asked = [name for name, value in both.items() if value is not None]
-    if asked and not {"fd", "dc", "row"} & set(kinds):
-        raise UsageError(
-            f"{listing(asked)} is about functional dependencies and denial constraints, but the kinds are "
-            f"{listing(kinds)}. Add the kind fd or dc."
-        )
-    if max_lhs is not None and max_lhs < 1:
-        raise UsageError(f"max_lhs is {max_lhs}; expected at least 1 column on the left-hand side.")
-    if max_error is not None and not 0 < max_error < 1:
-        raise UsageError(f"max_error is {max_error}; expected a share between 0 and 1, such as 0.01.")
-    if evidence not in (None, "counted", "witnessed"):
-        raise UsageError(f"evidence is {shorten(evidence)}; expected counted or witnessed.")
-    if evidence == "witnessed" and max_error is not None:
-        raise UsageError(
-            "errors are known from counted evidence only: witnessed evidence keeps some pairs of rows, not "
-            "their numbers. Leave out max_error, or use evidence counted."
-        )
-    return FdOptions(max_lhs or 0, max_error or 0.0, "counted" if max_error is not None else evidence)  # type: ignore[arg-type]
+def _check_patterns(states: Sequence[TableState], patterns: Sequence[str]) -> None:
+    """Every pattern names a column of one of the tables."""
+    names = list(dict.fromkeys(name for state in states for name in state.schema.names))
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            tables = ", ".join(state.table for state in states)
+            raise UnknownColumnError.from_missing(tables, None, pattern, names)
 
 
-def _dc_options(
-    kinds: Sequence[str],
-    max_predicates: int | None,
-    max_error: float | None,
-    evidence: str | None,
-    operators: Sequence[str] | None,
-    columns: Sequence[str] | None,
-    exclude: Sequence[str],
-) -> DcOptions:
-    from holdfast.denial.dc_state import DcOptions
-
-    given = {"max_predicates": max_predicates, "operators": operators}
-    asked = [name for name, value in given.items() if value is not None]
-    if asked and "dc" not in kinds:
-        raise UsageError(
-            f"{listing(asked)} is about denial constraints, but the kinds are {listing(kinds)}. "
-            "Add the kind dc."
-        )
-    if max_predicates is not None and max_predicates < 1:
-        raise UsageError(f"max_predicates is {max_predicates}; expected at least 1.")
-    return DcOptions(
-        max_predicates or 0,
-        max_error or 0.0,
-        evidence,  # type: ignore[arg-type]
-        _operators(operators),
-        None if columns is None else tuple(columns),
-        tuple(exclude),
-    )
-
-
-def _dc_limits(
-    kinds: Sequence[str], dc_seconds: float | None, max_dcs: int | None, *, within_columns: bool
-) -> DcLimits:
-    given = {"dc_seconds": dc_seconds, "max_dcs": max_dcs, "within_columns": within_columns or None}
-    asked = [name for name, value in given.items() if value is not None]
-    if asked and "dc" not in kinds:
-        raise UsageError(
-            f"{listing(asked)} is about denial constraints, but the kinds are {listing(kinds)}. "
-            "Add the kind dc."
-        )
-    seconds = DEFAULT_LIMITS.seconds if dc_seconds is None else dc_seconds
-    if not 0 < seconds < float("inf"):
-        raise UsageError(f"dc_seconds is {seconds}; expected a number of seconds above 0.")
-    number = DEFAULT_LIMITS.max_dcs if max_dcs is None else max_dcs
-    if number < 1:
-        raise UsageError(f"max_dcs is {number}; expected at least 1.")
-    return DcLimits(float(seconds), number)
-
-
-def _operators(operators: Sequence[str] | None) -> tuple[Operator, ...]:
-    """The operators that are asked for, closed under exchanging both sides; () for all."""
-    if operators is None:
-        return ()
-    for op in operators:
-        if op not in OPERATORS:
-            raise UsageError(f"{shorten(op)} is no operator of predicates. Operators: {' '.join(OPERATORS)}.")
-    if not operators:
-        raise UsageError(f"no operator is given. Operators: {' '.join(OPERATORS)}.")
-    wanted = {*operators, *(SYMMETRIC[op] for op in OPERATORS if op in operators)}
-    return () if len(wanted) == len(OPERATORS) else tuple(op for op in OPERATORS if op in wanted)
-
-
-def _check_track(table: str, kinds: Sequence[str], nulls: str, max_columns: int | None) -> None:
+def _check_track(table: str, kinds: Sequence[str], nulls: str) -> None:
     if not table or len(table) > 200 or any(ord(c) < 32 for c in table):
         raise UsageError(f"{shorten(table)} cannot name a table: give 1 to 200 printable characters.")
-    for kind in kinds:
-        if kind not in KINDS:
-            raise UsageError(
-                f"dependencies of kind {shorten(kind)} are not known. Kinds: {', '.join(KINDS)}."
-            )
     if not kinds:
-        raise UsageError(f"no kind of dependency is given for table {table!r}. Kinds: {', '.join(KINDS)}.")
+        raise UsageError(
+            f"no kind of dependency is given for table {table!r}. Kinds: {', '.join(known_kinds())}."
+        )
     if nulls not in ("equal", "distinct"):
         raise UsageError(f"nulls is {shorten(nulls)}; expected 'equal' or 'distinct'.")
-    if max_columns is not None and max_columns < 1:
-        raise UsageError(f"max_columns is {max_columns}; expected at least 1, or None for no bound.")
 
 
 def _read_options(options: Mapping[str, Any] | None) -> Any:

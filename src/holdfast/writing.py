@@ -25,8 +25,7 @@ from holdfast.core.store.files import STAGING, STAMPS, FileRef, check_file, need
 from holdfast.core.store.ledger import Ledger
 from holdfast.core.store.ledger_rows import SHARED, ChangeRow, CommitRow
 from holdfast.core.words.change import Change, DependencyChange, Pin, TableChange
-from holdfast.core.words.dependency import Fd, Ind
-from holdfast.denial.constraints import read_dcs
+from holdfast.core.words.dependency import Ind
 from holdfast.errors import (
     NOTHING_APPLIED,
     AbsentRowError,
@@ -41,6 +40,7 @@ from holdfast.errors import (
 from holdfast.inclusions.generator import FOLDER as VALUES
 from holdfast.inclusions.generator import GeneratorState
 from holdfast.inspection import Inspector
+from holdfast.kind import Context, Step, class_of, load
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from holdfast.core.engine.engine import Engine, Mode
     from holdfast.inclusions.inclusions import InclusionStep, Known
     from holdfast.inclusions.values import Values
-    from holdfast.step import Context, Findings, Step
 
 ProgressHook = Callable[[str, int, int], None]
 Join = Callable[[GeneratorState], GeneratorState]
@@ -77,7 +76,7 @@ class Writer(Inspector):
         super().__init__(root, Ledger.create(root))
         self._spark, self._mode, self._hook = spark, engine, progress
         self._engine: Engine | None = None
-        self._known: dict[frozenset[FileRef], Findings] = {}  # files of a table -> what they hold, open
+        self._known: dict[str, tuple[TableState, dict[str, Any]]] = {}  # table -> state, what it names, open
         self._inclusions: Known | None = None  # the newest that this process has worked out
 
     def close(self) -> None:
@@ -144,7 +143,7 @@ class Writer(Inspector):
                     raise
         self._known.clear()
         for state, step in zip(states, done, strict=True):
-            self._known[_findings_files(state)] = step.found
+            self._known[state.table] = state, dict(step.findings)
         if inclusions is not None:
             self._inclusions = inclusions.after
         return change
@@ -160,9 +159,9 @@ class Writer(Inspector):
         *,
         commit: bool,
     ) -> Change:
-        told = [self._spells(step, base, commit=commit) for step in done]
-        own = [c for changes, _ in told for c in changes]
-        parts = [replace(step.summary, longest=n) for step, (_, n) in zip(done, told, strict=True)]
+        spells = [self._spells(step, base, commit=commit) for step in done]
+        own = [c for changes, _ in spells for c in changes]
+        parts = [_summary(step, longest) for step, (_, longest) in zip(done, spells, strict=True)]
         return Change(
             action=action,
             version=base + 1 if commit else base,
@@ -184,17 +183,19 @@ class Writer(Inspector):
 
         `longest` is the longest of those listed; of a check, which may gate on it, of all that broke.
         """
-        news = step.fd_news
-        if news is None or not len(news.broken):
-            return step.changes, 0
-        asked = sum(c.event == "broke" for c in news.changes) if commit else len(news.broken)
-        held = self.held_versions(step.table, news.broken[:asked], news.broken_rhs[:asked], base + 1)
-        own = iter(held.tolist())
-        changes = [
-            replace(c, held=next(own)) if c.event == "broke" and isinstance(c.dependency, Fd) else c
-            for c in step.changes
-        ]
-        return changes, int(held.max())
+        changes: list[DependencyChange] = []
+        longest = 0
+        for kind, news in step.news.items():
+            broke = [c for c in news.changes if c.event == "broke"]
+            if news.broken is None or not len(news.broken):
+                changes += news.changes
+                continue
+            asked = news.broken[: len(broke)] if commit else news.broken
+            held = self.held_versions(step.table, kind, asked, base + 1)
+            spells = iter(held.tolist())
+            changes += [replace(c, held=next(spells)) if c.event == "broke" else c for c in news.changes]
+            longest = max(longest, int(held.max(initial=0)))
+        return changes, longest
 
     def _taken_in(
         self, context: Context, base: int, join: Join, done: Sequence[Step], *, commit: bool
@@ -229,8 +230,6 @@ class Writer(Inspector):
 
         A step that commits nothing needs no right to write: it is staged elsewhere then.
         """
-        from holdfast.step import Context
-
         with contextlib.ExitStack() as job:
             root = self.root
             if not commit and not _writable(root):
@@ -280,12 +279,12 @@ class Writer(Inspector):
             finally:
                 shutil.rmtree(root / name, ignore_errors=True)
 
-    def _load(self, state: TableState) -> Findings:
-        """What is known of a table, as the commit names it."""
-        from holdfast.step import load
-
-        found = self._known.get(_findings_files(state))
-        return found if found is not None else load(self.root, state)
+    def _load(self, state: TableState) -> dict[str, Any]:
+        """What is known of a table, as the commit names it, by kind."""
+        kept, findings = self._known.get(state.table, (None, {}))
+        if kept is not None and kept.folder == state.folder and kept.kept == state.kept:
+            return findings
+        return load(self.root, state)
 
     def _append(self, base: int, commits: Sequence[CommitRow], changes: list[ChangeRow]) -> int:
         """Append to the ledger; on top of commits to other tables if there were any meanwhile."""
@@ -349,25 +348,9 @@ class Writer(Inspector):
     def _repeated(self, states: Sequence[TableState], earlier: CommitRow) -> Change:
         parts = []
         for state in states:
-            n_keys = None if state.cover is None else len(self._cover_masks(state))
-            part = TableChange(state.table, 0, 0, state.n_rows, n_keys, state.max_columns)
-            if state.fds is not None:
-                part = replace(
-                    part,
-                    n_fds=len(self._fd_cover(state)[1]),
-                    max_lhs=state.fds.max_lhs,
-                    evidence=state.fds.evidence_kind,
-                    max_error=state.fds.max_error,
-                )
-            if state.dcs is not None:
-                part = replace(
-                    part,
-                    n_dcs=len(read_dcs(self.root, state.dcs)),
-                    max_predicates=state.dcs.max_predicates,
-                    dc_evidence=state.dcs.evidence_kind,
-                    max_error=state.dcs.max_error,
-                )
-            parts.append(part)
+            known = self._load(state)
+            summaries = (class_of(kind).summary(known[kind], state, tracked=False) for kind in known)
+            parts.append(TableChange(state.table, 0, 0, state.n_rows, tuple(s for s in summaries if s)))
         return Change(
             action="apply",
             version=earlier.version,
@@ -409,11 +392,18 @@ def _shadow(root: Path) -> Iterator[Path]:
         shutil.rmtree(shadow, ignore_errors=True)
 
 
-def _findings_files(state: TableState) -> frozenset[FileRef]:
-    """The files that hold what is known of a table; none where nothing is."""
-    own = [f for f in (state.cover, state.evidence, state.row_rules) if f is not None]
-    fds = state.fds.files() if state.fds is not None else ()
-    return frozenset([*own, *fds, *(state.dcs.files() if state.dcs is not None else ())])
+def _summary(step: Step, longest: int) -> TableChange:
+    known = step.of(step.findings)
+    summaries = (cls.summary(now, step.state, tracked=step.before is None) for _, cls, now in known)
+    return TableChange(
+        step.table,
+        sum(s.n_rows for s in step.added),
+        len(step.row_ids),
+        step.rows.n_rows,
+        tuple(s for s in summaries if s is not None),
+        sum(news.unlisted for news in step.news.values()),
+        longest,
+    )
 
 
 def _ind_pins(inclusions: InclusionStep | None, done: Sequence[Step]) -> Iterator[Pin]:
@@ -430,9 +420,7 @@ def _detail(change: Change, part: TableChange, rounds: int) -> dict[str, Any]:
         "n_inserted": part.n_inserted,
         "n_deleted": part.n_deleted,
         "n_rows": part.n_rows,
-        "n_keys": part.n_keys,
-        "n_fds": part.n_fds,
-        "n_dcs": part.n_dcs,
+        **{name: n for name, n in part.fields.items() if name.startswith("n_") and name != "n_predicates"},
         "n_inds": change.n_inds,
         "n_changes": len(change.changes) + part.unlisted,
         "rounds": rounds,

@@ -27,7 +27,7 @@ from holdfast.app.report import (
     share,
     side_text,
 )
-from holdfast.core.rows.table_state import FdRef
+from holdfast.functional.refs import FdRef
 from holdfast.core.words.change import Change
 from holdfast.core.words.dependency import Side
 from holdfast.denial.constraints import DcRef

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.rows.table_state import TableState
 from holdfast.core.store.bundle import open_bundle
 from holdfast.core.store.files import FileRef
 from holdfast.core.words.codec import Coded
@@ -92,6 +93,21 @@ class PinnedRule(Coded):
 
     def dc(self, table: str, n_rows: int) -> Dc:
         return Dc(table, self.predicates, self.n_violations / max(1, n_rows * (n_rows - 1)))
+
+
+def dc_ref(state: TableState) -> DcRef | None:
+    """How the denial constraints of a table are kept; None where they are not tracked."""
+    return state.part("dcs", DcRef.from_dict)
+
+
+def row_file(state: TableState) -> FileRef | None:
+    """Where the outcomes of comparisons within rows lie; None where row rules are not tracked."""
+    return state.part("row_rules", FileRef.from_dict)
+
+
+def pinned_rules(state: TableState) -> tuple[PinnedRule, ...]:
+    """The rules about pairs of rows that somebody relies on."""
+    return state.part("rules", lambda rules: tuple(map(PinnedRule.from_dict, rules))) or ()
 
 
 def read_dcs(root: Path, ref: DcRef) -> U64:

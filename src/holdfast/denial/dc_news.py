@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.cover.kernels.dc_hitting_sets import Space
-from holdfast.core.cover.news import MAX_LISTED, Kind, witness_pairs
+from holdfast.core.cover.news import MAX_LISTED, Kind, News, witness_pairs
 from holdfast.core.evidence.counted import CountedEvidence
 from holdfast.core.evidence.proofs import Proofs
 from holdfast.core.rows.kernels.masks import first_contained, first_container, without
@@ -22,15 +22,7 @@ U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class DcNews:
-    """What a batch changed: the changes that are listed, and how many are not."""
-
-    changes: tuple[DependencyChange, ...] = ()
-    unlisted: int = 0
-
-
-def dc_news(table: str, before: DcState, after: DcState, old: Relation, new: Relation, kind: Kind) -> DcNews:
+def dc_news(table: str, before: DcState, after: DcState, old: Relation, new: Relation, kind: Kind) -> News:
     """What a batch changed. `old` and `new` hold the rows of the witnesses."""
     bounded = before.bounded(after.cover.max_size)
     exact = _exact(table, bounded, after, old, new, kind)
@@ -41,16 +33,16 @@ def dc_news(table: str, before: DcState, after: DcState, old: Relation, new: Rel
             DependencyChange("dropped", d, why) for d in dcs_of(table, after.space, longer[:MAX_LISTED])
         ]
         unlisted = exact.unlisted + max(0, len(longer) - MAX_LISTED)
-        exact, before = DcNews((*exact.changes, *dropped), unlisted), bounded
+        exact, before = News((*exact.changes, *dropped), unlisted), bounded
     if before.approximate is None or after.approximate is None:
         return exact
     near, more = _approximate(table, before, after, new)
-    return DcNews((*exact.changes, *near), exact.unlisted + more)
+    return News((*exact.changes, *near), exact.unlisted + more)
 
 
-def _exact(table: str, before: DcState, after: DcState, old: Relation, new: Relation, kind: Kind) -> DcNews:
+def _exact(table: str, before: DcState, after: DcState, old: Relation, new: Relation, kind: Kind) -> News:
     if before.cover is after.cover:
-        return DcNews()
+        return News()
     space, kernel = after.space, after.cover.space
     was, now = before.listed, after.listed
     left, entered = was[without(was, now)], now[without(now, was)]
@@ -91,7 +83,7 @@ def _exact(table: str, before: DcState, after: DcState, old: Relation, new: Rela
         DependencyChange("implied", d, f"still holds, but {i.formula} does now, which says more")
         for d, i in zip(dcs_of(table, space, left[kept]), dcs_of(table, space, inner), strict=True)
     ]
-    return DcNews(tuple(changes), unlisted)
+    return News(tuple(changes), unlisted)
 
 
 def _implied_by(masks: U64, others: U64, space: Space) -> I64:

@@ -31,7 +31,8 @@ from holdfast.core.evidence.dc_evidence import DcEvidence
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.proofs import Proofs
 from holdfast.core.rows.kernels.masks import popcounts
-from holdfast.core.rows.table_state import EvidenceKind, TableState, columns_of
+from holdfast.core.rows.table_state import TableState, columns_of
+from holdfast.core.words.options import EvidenceKind
 from holdfast.core.store.bundle import open_bundle, write_bundle
 from holdfast.core.store.files import FileRef, unique_name
 from holdfast.core.words.predicate import Dc, Operator, PredicateSpace

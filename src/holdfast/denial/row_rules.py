@@ -11,12 +11,11 @@ it is read off the dictionaries, or off the rows where a segment has lost some.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.news import MAX_SHOWN, WIDE, plain_rows
+from holdfast.core.cover.news import MAX_LISTED, MAX_SHOWN, WIDE, News, plain_rows
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import SegmentRef
 from holdfast.core.words.change import ROWS_SHOWN, DependencyChange, Event, WitnessRow
@@ -31,8 +30,6 @@ I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 EVENTS: tuple[Event, ...] = ("broke", "appeared", "implied", "within", "beyond")
-# Changes of one sort beyond this many are counted, not listed.
-MAX_LISTED = 1000
 
 
 def discover(relation: Relation, max_error: float, columns: Collection[str] | None = None) -> RowRuleState:
@@ -79,14 +76,6 @@ def _state(relation: Relation, pairs: I32, counts: RowCounts, max_error: float) 
 # -- news --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class RowNews:
-    """What a batch changed: the changes that are listed, and how many are not."""
-
-    changes: tuple[DependencyChange, ...] = ()
-    unlisted: int = 0
-
-
 def row_news(
     table: str,
     before: RowRuleState,
@@ -95,7 +84,7 @@ def row_news(
     new: Relation,
     row_ids: I64,
     added: Sequence[SegmentRef],
-) -> RowNews:
+) -> News:
     """What a batch changed, and which of its rows are the reason: up to three in one group of witnesses.
 
     `old` has the deleted rows, `new` the added segments.
@@ -108,9 +97,9 @@ def row_news(
       are not told as exact ones.
     """
     if before is after:
-        return RowNews()
+        return News()
     told = _News(table, before, after, old, new, row_ids, added)
-    return RowNews((*told.exact(), *told.approximate()), told.unlisted)
+    return News((*told.exact(), *told.approximate()), told.unlisted)
 
 
 class _News:

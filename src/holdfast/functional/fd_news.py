@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.cover.approximate import ApproximateCover, all_pairs
-from holdfast.core.cover.news import MAX_LISTED, Kind, witness_pairs
+from holdfast.core.cover.news import MAX_LISTED, Kind, News, witness_pairs
 from holdfast.core.evidence.proofs import Proofs
 from holdfast.core.rows.kernels.masks import first_contained, first_container, popcounts, without
 from holdfast.core.rows.relation import Relation
@@ -25,21 +25,7 @@ I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class FdNews:
-    """What a batch changed: the changes that are listed, how many are not, and all that broke."""
-
-    changes: tuple[DependencyChange, ...]
-    unlisted: int
-    broken: U64  # left-hand sides; the listed ones come first
-    broken_rhs: I32
-
-    @classmethod
-    def none(cls, n_words: int) -> FdNews:
-        return cls((), 0, np.empty((0, n_words), np.uint64), np.empty(0, np.int32))
-
-
-def fd_news(table: str, before: FdState, after: FdState, old: Relation, new: Relation, kind: Kind) -> FdNews:
+def fd_news(table: str, before: FdState, after: FdState, old: Relation, new: Relation, kind: Kind) -> News:
     """What a batch changed. `old` and `new` hold the rows of the witnesses."""
     exact = _exact(table, before, after, old, new, kind)
     if after.approximate is None or before.approximate is None:
@@ -48,9 +34,9 @@ def fd_news(table: str, before: FdState, after: FdState, old: Relation, new: Rel
     return replace(exact, changes=(*exact.changes, *near), unlisted=exact.unlisted + more)
 
 
-def _exact(table: str, before: FdState, after: FdState, old: Relation, new: Relation, kind: Kind) -> FdNews:
+def _exact(table: str, before: FdState, after: FdState, old: Relation, new: Relation, kind: Kind) -> News:
     if before.cover is after.cover:
-        return FdNews.none(new.n_words)
+        return News()
     names = new.schema.names
     left, left_rhs = _difference(before.cover, after.cover)
     entered, entered_rhs = _difference(after.cover, before.cover)
@@ -69,7 +55,7 @@ def _exact(table: str, before: FdState, after: FdState, old: Relation, new: Rela
         )
         refuted, kept = np.flatnonzero(implied_by < 0), np.flatnonzero(implied_by >= 0)
         fresh, widened = np.flatnonzero(from_broken < 0), np.flatnonzero(from_broken >= 0)
-    broken, broken_rhs = left[refuted], left_rhs[refuted]
+    broken = keyed(left[refuted], left_rhs[refuted])
     unlisted = sum(max(0, len(part) - MAX_LISTED) for part in (refuted, kept, fresh, widened))
     refuted, kept, fresh, widened = (part[:MAX_LISTED] for part in (refuted, kept, fresh, widened))
     narrower = _inside(left[kept], left_rhs[kept], after.cover)
@@ -101,7 +87,7 @@ def _exact(table: str, before: FdState, after: FdState, old: Relation, new: Rela
         DependencyChange("appeared", d, gone if w else "holds now", w)
         for d, w in zip(named, shown, strict=True)
     ]
-    return FdNews((*broke, *appeared, *minimal, *implied), unlisted, broken, broken_rhs)
+    return News((*broke, *appeared, *minimal, *implied), unlisted, broken)
 
 
 def _errors(after: FdState, masks: U64, rhs: I32, n_rows: int) -> list[float]:

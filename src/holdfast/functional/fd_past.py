@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.rows.table_state import FdRef, TableState, columns_of
+from holdfast.core.rows.table_state import TableState, columns_of
+from holdfast.functional.refs import FdRef
 from holdfast.core.store.files import FileRef
 from holdfast.core.store.ledger_rows import CommitRow
 from holdfast.core.words.codec import Coded

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.rows.table_state import FdRef, TableState, columns_of, read_fds
+from holdfast.core.rows.table_state import TableState, columns_of
+from holdfast.functional.refs import FdRef, read_fds
 from holdfast.core.store.files import STAGING
 from holdfast.core.store.ledger import Ledger
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow

@@ -26,14 +26,9 @@ from holdfast.core.evidence.counted import CountedEvidence
 from holdfast.core.evidence.counted_files import load_counted, written_as_delta
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.proofs import Proofs
-from holdfast.core.rows.table_state import (
-    EvidenceKind,
-    FdRef,
-    TableState,
-    columns_of,
-    read_approximate,
-    read_fds,
-)
+from holdfast.core.rows.table_state import TableState, columns_of
+from holdfast.core.words.options import EvidenceKind
+from holdfast.functional.refs import FdRef, read_approximate, read_fds
 from holdfast.core.store.bundle import open_bundle, write_bundle
 from holdfast.core.store.files import FileRef, unique_name
 from holdfast.core.words.dependency import Fd

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.news import witness_pairs
+from holdfast.core.cover.news import News, witness_pairs
 from holdfast.core.rows.kernels.masks import first_contained, first_container, popcounts, without
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import columns_of
@@ -19,9 +19,9 @@ U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 
 
-def net_changes(
+def key_news(
     table: str, before: KeyState, after: KeyState, old: Relation, new: Relation
-) -> tuple[DependencyChange, ...]:
+) -> News:
     """What a batch changed. `old` and `new` hold the rows of the witnesses before and after it."""
 
     def named(masks: U64) -> list[Ucc]:
@@ -66,7 +66,7 @@ def net_changes(
         DependencyChange("appeared", u, "is unique now; its duplicates are gone" if p else "is unique now", p)
         for u, p in zip(unique_now, pairs, strict=True)
     ] + appeared
-    return (*_sorted(changes), *_sorted(appeared), *_sorted(implied))
+    return News((*_sorted(changes), *_sorted(appeared), *_sorted(implied)))
 
 
 def _narrower(masks: U64, cover: U64) -> I64:

@@ -30,10 +30,10 @@ from holdfast.core.evidence.agree_probe import probe
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.refute import validate
 from holdfast.core.evidence.witnessed import WitnessedEvidence
-from holdfast.core.rows.index_columns import choose_index_columns
-from holdfast.core.rows.kernels.masks import mask_of, without
+from holdfast.core.rows.kernels.masks import without
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import SegmentRef
+from holdfast.functional.refs import PinnedKey
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -46,6 +46,7 @@ class KeyState:
     evidence: WitnessedEvidence
     cover: Cover
     rounds: int = 0  # validation jobs of the last step
+    pins: tuple[PinnedKey, ...] = ()
 
     @property
     def non_uniques(self) -> U64:
@@ -112,16 +113,3 @@ def insert(
         return replace(state, rounds=0)
     evidence = state.evidence.merged(masks, witnesses)
     return KeyState(evidence, cover.repaired(masks, evidence.maximal), 0)
-
-
-def index_columns_for(relation: Relation, probed: U64, current: Sequence[int]) -> list[int]:
-    """The columns to index now: the current ones while they cover every key, else chosen anew.
-
-    `probed` are the keys, and the left-hand sides of functional dependencies that are probed like them.
-    Keys only grow under inserts, so their indexes stay good; deletes can shrink a key past its
-    indexed columns (SWAN III-D).
-    """
-    keys = probed[probed.any(axis=1)]
-    if current and len(keys) and (keys & mask_of(current, keys.shape[1])).any(axis=1).all():
-        return list(current)
-    return choose_index_columns(keys, relation.distinct(), relation.n_rows) if len(keys) else list(current)

@@ -27,7 +27,7 @@ from holdfast.inclusions.inds import Inclusions, IndStep
 from holdfast.inclusions.missing import ind_changes
 from holdfast.inclusions.tuples import TableRows
 from holdfast.inclusions.values import Values
-from holdfast.step import Context, Step
+from holdfast.kind import Context, Step
 
 Keys = tuple[tuple[str, ...], ...]
 
@@ -158,9 +158,9 @@ def _pin_holds(after: Known, wide: CompositeStep, pin: PinnedInd) -> bool:
 
 def _touched(table: ValueTable, step: Step) -> TableRows:
     keys: Keys | None = None
-    if step.found.keys is not None:
+    if step.keys is not None:
         names = step.state.schema.names
-        keys = tuple(tuple(names[c] for c in columns) for columns in step.key_columns())
+        keys = tuple(tuple(names[c] for c in columns) for columns in step.keys)
     return TableRows(step.rows, step.added, step.deleted, keys, table.as_text)
 
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 
@@ -40,7 +39,7 @@ from holdfast.inclusions.kernels.clusters import (
 from holdfast.inclusions.pair_counts import PairCounts, by_left
 from holdfast.inclusions.runs import read_clusters, write_clusters
 from holdfast.inclusions.values import Cells, Values
-from holdfast.step import Step
+from holdfast.kind import Step
 
 U64 = NDArray[np.uint64]
 U32 = NDArray[np.uint32]
@@ -102,12 +101,7 @@ def chosen_columns(
     as_text: bool,
 ) -> ValueTable:
     """The columns of a table that take part, by patterns; an error if none is left."""
-    names = [
-        name
-        for name in table.schema.names
-        if (columns is None or any(fnmatchcase(name, p) for p in columns))
-        and not any(fnmatchcase(name, p) for p in exclude)
-    ]
+    names = table.schema.chosen(columns, exclude)
     if not names and len(table.schema):
         raise UsageError(
             f"the patterns leave no column of table {table.table!r} to look for inclusions in. "

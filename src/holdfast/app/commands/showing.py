@@ -26,7 +26,7 @@ from holdfast.app.report import (
     print_ranking,
     print_row_rules,
 )
-from holdfast.core.rows.table_state import FdRef
+from holdfast.functional.refs import FdRef
 from holdfast.core.words.dependency import KINDS, Dependency, Fd, Ind
 from holdfast.core.words.predicate import Dc, as_fd, as_key, sentence
 from holdfast.core.words.row_rule import RowRule, are_times

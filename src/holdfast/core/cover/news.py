@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, Literal
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.rows.relation import Relation
 from holdfast.core.store.arrow_types import python_rows
-from holdfast.core.words.change import Pair, WitnessRow
+from holdfast.core.words.change import DependencyChange, Pair, WitnessRow
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -28,6 +29,22 @@ MAX_TEXT = 200
 # Changes of one sort beyond this many are counted, not listed: the covers before and after tell them all.
 MAX_LISTED = 1000
 Kind = Literal["inserts", "deletes", "both"]  # what a batch has
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a batch changed for one class: the changes that are listed, and how many are not.
+
+    `broken` is all that broke, as the class keeps it, the listed ones first; of classes whose past is told.
+    """
+
+    changes: tuple[DependencyChange, ...] = ()
+    unlisted: int = 0
+    broken: U64 | None = None
+
+
+def kind_of(n_inserted: int, n_deleted: int) -> Kind:
+    return "both" if n_inserted and n_deleted else "inserts" if n_inserted else "deletes"
 
 
 def witness_pairs(

@@ -32,6 +32,21 @@ NEARLY_BEST = 4
 MAX_COMBINED = 10
 
 
+def columns_for(
+    probed: U64, distinct: Sequence[int], n_rows: int, current: Sequence[int]
+) -> Sequence[int]:
+    """The columns to index now: the current ones while they cover every key, else chosen anew.
+
+    `probed` are the keys, and the left-hand sides of functional dependencies that are probed like them.
+    Keys only grow under inserts, so their indexes stay good; deletes can shrink a key past its
+    indexed columns (SWAN III-D).
+    """
+    keys = probed[probed.any(axis=1)]
+    if not len(keys) or (current and (keys & mask_of(current, keys.shape[1])).any(axis=1).all()):
+        return current
+    return choose_index_columns(keys, distinct, n_rows)
+
+
 def choose_index_columns(
     keys: U64, distinct: Sequence[int], n_rows: int, quota: int | None = None
 ) -> list[int]:

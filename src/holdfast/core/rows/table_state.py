@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.store.bundle import open_bundle
 from holdfast.core.store.files import FileRef
-from holdfast.core.words.codec import Coded
+from holdfast.core.words.codec import Coded, decoded
 from holdfast.core.words.schema import Nulls, Schema
-from holdfast.denial.constraints import DcRef, PinnedRule
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
-EvidenceKind = Literal["counted", "witnessed"]
 # An order index: two columns, and whether the second falls along its chains (IncDC, section 6).
 OrderKey = tuple[int, int, bool]
+Part = TypeVar("Part")
 
 
 class IndexRef(NamedTuple):
@@ -41,13 +41,6 @@ class OrdersRef(NamedTuple):
 
     keys: tuple[OrderKey, ...]
     file: FileRef
-
-
-class PinnedKey(NamedTuple):
-    """Columns that somebody relies on, and whether they are unique."""
-
-    columns: tuple[str, ...]
-    holds: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,25 +76,12 @@ class SegmentRef(Coded):
 
 
 @dataclass(frozen=True, slots=True)
-class FdRef(Coded):
-    """How the functional dependencies of a table are kept, and where they lie."""
-
-    evidence_kind: EvidenceKind
-    max_lhs: int  # 0: left-hand sides of any size
-    max_error: float  # 0: only those that hold exactly
-    cover: FileRef
-    evidence: FileRef
-    approximate: FileRef | None  # the minimal ones within max_error
-    deltas: tuple[FileRef, ...] = ()  # what batches have added to counted evidence since, oldest first
-
-    def files(self) -> list[FileRef]:
-        near = [self.approximate] if self.approximate else []
-        return [self.cover, self.evidence, *self.deltas, *near]
-
-
-@dataclass(frozen=True, slots=True)
 class TableState(Coded):
-    """One table at one version."""
+    """One table at one version.
+
+    What a class of dependencies keeps of it are further fields of the same JSON object, which only that class
+    reads: `kept`. A class that this release does not know keeps what it has.
+    """
 
     table: str
     folder: str
@@ -109,22 +89,38 @@ class TableState(Coded):
     kinds: tuple[str, ...]
     nulls: Nulls
     row_key: tuple[str, ...]  # () when none is declared
-    max_columns: int  # 0: keys of any size
     options: dict[str, Any]  # how its files are read, unless a batch says otherwise
     next_number: int  # of the next segment
     segments: tuple[SegmentRef, ...]
-    index_columns: tuple[int, ...]
-    cover: FileRef | None  # None where keys are not tracked
-    evidence: FileRef | None
+    index_columns: tuple[int, ...] = ()  # what keys and left-hand sides are probed on
     append_only: bool = False  # no deletes, so rows need not be found by content
-    pins: tuple[PinnedKey, ...] = ()
-    fds: FdRef | None = None  # None where functional dependencies are not tracked
-    dcs: DcRef | None = None  # None where denial constraints are not tracked
-    row_rules: FileRef | None = None  # outcomes of comparisons within rows; None where not tracked
-    rules: tuple[PinnedRule, ...] = ()  # pinned rules about pairs of rows
     # What is indexed for denial constraints and pinned rules, beside `index_columns`:
     rule_columns: tuple[int, ...] = ()
     orders: tuple[OrderKey, ...] = ()
+    kept: Mapping[str, Any] = field(default_factory=dict)  # of the classes, as JSON
+    _parts: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        own = Coded.to_dict(self)
+        return {**own.pop("kept"), **own}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> TableState:
+        kept = {name: value for name, value in fields.items() if name not in _FIELDS and value is not None}
+        return decoded(cls, {**fields, "kept": kept})
+
+    def part(self, name: str, decode: Callable[[Any], Part]) -> Part | None:
+        """What a class keeps in a field, decoded once; None where it keeps nothing."""
+        if self.kept.get(name) is None:
+            return None
+        if name not in self._parts:
+            self._parts[name] = decode(self.kept[name])
+        part: Part = self._parts[name]
+        return part
+
+    def keeping(self, **parts: Any) -> TableState:
+        """With fields of classes, as JSON."""
+        return replace(self, kept={**self.kept, **parts})
 
     @property
     def n_rows(self) -> int:
@@ -132,12 +128,17 @@ class TableState(Coded):
 
     @property
     def compressed(self) -> bool:
-        """Whether its segments are: rows of a table that only grows and has no keys are hardly looked at."""
-        looked_at = any(map(self.tracks, ("ucc", "fd", "dc", "row"))) or self.rules
-        return self.append_only and not looked_at
+        """Whether its segments are: rows of a table that only grows and of which no class keeps anything are
+        hardly looked at."""
+        return self.append_only and not any(self.kept.values())
 
     def tracks(self, kind: str) -> bool:
         return kind in self.kinds
+
+    @property
+    def indexed_columns(self) -> list[int]:
+        """The columns that every segment has an index on."""
+        return list(dict.fromkeys([*self.index_columns, *self.rule_columns]))
 
     @property
     def locator(self) -> list[int]:
@@ -148,17 +149,8 @@ class TableState(Coded):
             return list(range(len(self.schema)))
         return [p for p in map(self.schema.position, self.row_key) if p is not None]
 
-    def covers(self) -> list[FileRef]:
-        """The files that tell what held, which older versions need, too."""
-        fds = [self.fds.cover, self.fds.approximate] if self.fds is not None else []
-        dcs = [self.dcs.cover, self.dcs.approximate] if self.dcs is not None else []
-        return [f for f in (self.cover, *fds, *dcs, self.row_rules) if f is not None]
 
-    def files(self) -> list[FileRef]:
-        keys = [f for f in (self.cover, self.evidence, self.row_rules) if f is not None]
-        fds = self.fds.files() if self.fds is not None else []
-        dcs = self.dcs.files() if self.dcs is not None else []
-        return [*keys, *fds, *dcs, *(f for s in self.segments for f in s.files())]
+_FIELDS = frozenset(f.name for f in fields(TableState))
 
 
 def table_folder(table: str) -> str:
@@ -175,19 +167,6 @@ def read_masks(root: Path, ref: FileRef, what: str, n_columns: int) -> U64:
     """The masks of a cover or of evidence, uint64[n, n_words]."""
     masks: U64 = open_bundle(root, ref, what).array("masks").reshape(-1, max(1, (n_columns + 63) // 64))
     return masks
-
-
-def read_fds(root: Path, ref: FileRef, n_columns: int) -> tuple[U64, I32]:
-    """(masks, rhs) of the minimal functional dependencies: left-hand sides uint64[n, n_words], int32[n]."""
-    bundle = open_bundle(root, ref, "fds")
-    return bundle.array("masks").reshape(-1, max(1, (n_columns + 63) // 64)), bundle.array("rhs")
-
-
-def read_approximate(root: Path, ref: FileRef, n_columns: int) -> tuple[U64, I32, I64]:
-    """(masks, rhs, violations) of the minimal approximate dependencies; rhs is -1 for a key."""
-    bundle = open_bundle(root, ref, "approximate")
-    masks = bundle.array("masks").reshape(-1, max(1, (n_columns + 63) // 64))
-    return masks, bundle.array("rhs"), bundle.array("violations")
 
 
 def columns_of(masks: U64) -> list[tuple[int, ...]]:

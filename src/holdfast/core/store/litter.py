@@ -109,6 +109,11 @@ def due(root: Path, every_s: float = TIDY_EVERY_S) -> bool:
     return ago >= every_s
 
 
+def is_cover(ref: FileRef) -> bool:
+    """Whether past versions are read from a file: it is kept for good."""
+    return _COVER.search(ref.name) is not None
+
+
 def named_files(state: Any) -> Iterator[FileRef]:
     """The references to files anywhere in a state."""
     if isinstance(state, dict):

@@ -124,27 +124,55 @@ class Pin:
         return told if self.referenced is None else {**told, "referenced": self.referenced.to_dict()}
 
 
+# What programs are told of classes that a table is not tracked for.
+ABSENT: Mapping[str, Any] = {
+    "n_keys": None,
+    "max_columns": None,
+    "n_fds": None,
+    "max_lhs": None,
+    "evidence": None,
+    "max_error": None,
+    "n_dcs": None,
+    "max_predicates": None,
+    "dc_evidence": None,
+    "n_predicates": 0,
+    "n_row_rules": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """How many dependencies of a kind there are, in words and for programs."""
+
+    kind: str
+    n: int
+    text: str  # "3 minimal keys"
+    fields: Mapping[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class TableChange:
-    """What a batch did to one table."""
+    """What a batch did to one table, and what there is after it."""
 
     table: str
     n_inserted: int
     n_deleted: int
     n_rows: int
-    n_keys: int | None  # None: its keys are not tracked
-    max_columns: int = 0
-    n_fds: int | None = None  # None: its functional dependencies are not tracked
-    max_lhs: int = 0
-    evidence: str | None = None  # "counted" or "witnessed": what is kept for them
-    max_error: float = 0.0  # the share of pairs up to which approximate ones are kept
-    n_dcs: int | None = None  # None: its denial constraints are not tracked
-    max_predicates: int = 0
-    dc_evidence: str | None = None
-    n_predicates: int = 0  # of the space, those of two columns counted once
-    n_row_rules: int | None = None
+    kept: tuple[Summary, ...] = ()  # of the classes that it is tracked for
     unlisted: int = 0  # changes of one sort that are too many to list
     longest: int = 0  # versions through which one that broke had held at most; of a check, listed or not
+
+    def n(self, kind: str) -> int | None:
+        """How many dependencies of a kind there are; None where they are not tracked."""
+        return next((summary.n for summary in self.kept if summary.kind == kind), None)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What programs are told of the classes."""
+        fields = dict(ABSENT)
+        for summary in self.kept:
+            fields |= {name: v for name, v in summary.fields.items() if v is not None or name not in fields}
+        return fields
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -152,17 +180,7 @@ class TableChange:
             "n_inserted": self.n_inserted,
             "n_deleted": self.n_deleted,
             "n_rows": self.n_rows,
-            "n_keys": self.n_keys,
-            "max_columns": self.max_columns or None,
-            "n_fds": self.n_fds,
-            "max_lhs": self.max_lhs or None,
-            "evidence": self.evidence,
-            "max_error": self.max_error or None,
-            "n_dcs": self.n_dcs,
-            "max_predicates": self.max_predicates or None,
-            "dc_evidence": self.dc_evidence,
-            "n_predicates": self.n_predicates,
-            "n_row_rules": self.n_row_rules,
+            **self.fields,
             "unlisted": self.unlisted,
             "longest_held": self.longest,
         }
@@ -200,10 +218,6 @@ class Change:
     @property
     def n_rows(self) -> int:
         return sum(t.n_rows for t in self.tables)
-
-    @property
-    def n_keys(self) -> int:
-        return sum(t.n_keys or 0 for t in self.tables)
 
     @property
     def broke(self) -> list[DependencyChange]:
@@ -267,24 +281,7 @@ class Change:
         if unlisted:
             yield f"  ... and {unlisted:,} more changes"
         if not self.changes:
-            yield f"  nothing changed: the same {self.nouns()} hold"
-
-    def nouns(self) -> str:
-        """What is maintained: keys, functional dependencies, inclusions.
-
-        >>> part = TableChange("t", 1, 0, 9, 2, n_fds=3)
-        >>> Change("apply", 2, (part,), (), 0.1, n_inds=4).nouns()
-        'keys, functional dependencies and inclusions'
-        """
-        there = {
-            "keys": any(t.n_keys is not None for t in self.tables),
-            "functional dependencies": any(t.n_fds is not None for t in self.tables),
-            "denial constraints": any(t.n_dcs is not None for t in self.tables),
-            "row rules": any(t.n_row_rules is not None for t in self.tables),
-            "inclusions": self.n_inds is not None,
-        }
-        *first, last = [noun for noun, kept in there.items() if kept] or ["rules"]
-        return f"{', '.join(first)} and {last}" if first else last
+            yield "  nothing changed: the same dependencies hold"
 
     def headlines(self) -> Iterator[str]:
         """A line for each table; the last one says the version, the inclusions and the time."""
@@ -292,30 +289,11 @@ class Change:
             yield self._headline(part, last=i == len(self.tables) - 1)
 
     def _headline(self, part: TableChange, *, last: bool) -> str:
-        found = [f"{part.n_rows:,} row{'' if part.n_rows == 1 else 's'}"]
-        if part.n_keys is not None:
-            columns = f"{part.max_columns} column{'' if part.max_columns == 1 else 's'}"
-            bound = f" of at most {columns}" if part.max_columns else ""
-            found.append(f"{part.n_keys:,} minimal key{'' if part.n_keys == 1 else 's'}{bound}")
-        if part.n_fds is not None:
-            noun = "dependency" if part.n_fds == 1 else "dependencies"
-            bound = f" of at most {part.max_lhs} on the left" if part.max_lhs else ""
-            kept = f" ({part.evidence} evidence{_up_to(part.max_error)})" if self.action == "track" else ""
-            found.append(f"{part.n_fds:,} minimal functional {noun}{bound}{kept}")
-        if part.n_dcs is not None:
-            predicates = f"{part.max_predicates} predicate{'' if part.max_predicates == 1 else 's'}"
-            bound = f" of at most {predicates}" if part.max_predicates else ""
-            kept = ""
-            if self.action == "track":
-                how = f"{part.dc_evidence} evidence{_up_to(part.max_error)}"
-                kept = f" ({part.n_predicates} predicates, {how})"
-            noun = "denial constraint" if part.n_dcs == 1 else "denial constraints"
-            found.append(f"{part.n_dcs:,} minimal {noun}{bound}{kept}")
-        if part.n_row_rules is not None:
-            found.append(f"{part.n_row_rules:,} row rule{'' if part.n_row_rules == 1 else 's'}")
+        counted = [f"{part.n_rows:,} row{'' if part.n_rows == 1 else 's'}"]
+        counted += [summary.text for summary in part.kept]
         if last and self.n_inds is not None:
-            found.append(f"{self.n_inds:,} inclusion{'' if self.n_inds == 1 else 's'} in the workspace")
-        now = ", ".join(found)
+            counted.append(f"{self.n_inds:,} inclusion{'' if self.n_inds == 1 else 's'} in the workspace")
+        now = ", ".join(counted)
         what = f"+{part.n_inserted:,} -{part.n_deleted:,} rows"
         if self.action == "check":
             end = f" ({self.elapsed_s:.2f} s; nothing applied)" if last else ""
@@ -324,10 +302,6 @@ class Change:
         if self.action == "track":
             return f"{part.table}: {now}{end}"
         return f"{part.table}: {what}, now {now}{end}"
-
-
-def _up_to(max_error: float) -> str:
-    return f", errors up to {max_error:g}" if max_error else ""
 
 
 def _described(title: str, changes: Sequence[DependencyChange], limit: int) -> Iterator[str]:

@@ -15,10 +15,11 @@ import functools
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, Self, Union
+from typing import Any, Literal, Self, TypeVar, Union
 
 Coder = Callable[[Any], Any]
 Field = tuple[str, Coder, Coder]  # name, encoder, decoder
+Kind = TypeVar("Kind")
 PLAIN = (str, int, float, bool, Any)
 
 
@@ -44,8 +45,13 @@ class Coded:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        known: Any = cls
-        return cls(**_decoded(_fields_of(known), fields))
+        return decoded(cls, fields)
+
+
+def decoded(cls: type[Kind], fields: Mapping[str, Any]) -> Kind:
+    """A dataclass from its fields as JSON has them."""
+    known: Any = cls
+    return cls(**_decoded(_fields_of(known), fields))
 
 
 def _decoded(known: Iterable[Field], fields: Mapping[str, Any]) -> dict[str, Any]:

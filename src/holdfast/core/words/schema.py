@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 Family = Literal["int", "uint", "float", "decimal", "bool", "date", "time", "timestamp", "text", "binary"]
@@ -102,6 +103,15 @@ class Schema:
     def position(self, name: str) -> int | None:
         """The position of a column, or None."""
         return self._positions.get(name)
+
+    def chosen(self, columns: Sequence[str] | None, exclude: Sequence[str]) -> list[str]:
+        """The names that match a pattern of `columns`, all if there is none, and none of `exclude`."""
+        return [
+            name
+            for name in self.names
+            if (columns is None or any(fnmatchcase(name, pattern) for pattern in columns))
+            and not any(fnmatchcase(name, pattern) for pattern in exclude)
+        ]
 
     def to_dict(self) -> list[dict[str, str]]:
         return [{"name": c.name, "type": str(c.type)} for c in self.columns]

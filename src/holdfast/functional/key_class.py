@@ -1,0 +1,126 @@
+"""Keys as a class of dependencies: how a workspace tracks them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.cover.cover import Cover
+from holdfast.core.cover.news import News
+from holdfast.core.evidence.kernels.pairs import WITNESSES
+from holdfast.core.evidence.refute import validate
+from holdfast.core.evidence.sampling import look_for_keys
+from holdfast.core.evidence.witnessed import WitnessedEvidence
+from holdfast.core.rows.encoding import Look
+from holdfast.core.rows.kernels.masks import mask_of
+from holdfast.core.rows.relation import Relation
+from holdfast.core.rows.table_state import TableState, columns_of, read_masks
+from holdfast.core.store.bundle import open_bundle, write_bundle
+from holdfast.core.store.files import FileRef, unique_name
+from holdfast.core.words.change import Pin, Summary
+from holdfast.core.words.dependency import Dependency
+from holdfast.core.words.options import at_least_one
+from holdfast.functional import keys
+from holdfast.functional.key_news import key_news
+from holdfast.functional.keys import KeyState
+from holdfast.functional.refs import KeyRef, PinnedKey, key_ref, named_uccs
+from holdfast.kind import Crossing, TableClass, Tracking
+
+U64 = NDArray[np.uint64]
+
+
+class KeyClass(TableClass[KeyState]):
+    """Minimal unique column combinations, on witnessed evidence."""
+
+    def options(self, asked: Mapping[str, Any], kinds: Sequence[str]) -> int:
+        return at_least_one(asked, "max_columns", ", or None for no bound")
+
+    def look(self, options: int) -> Look | None:
+        return look_for_keys
+
+    def discover(self, tracking: Tracking) -> KeyState:
+        return keys.discover(tracking.looking("finding keys"), *tracking.seen, tracking.options)
+
+    def shrunk(self, known: KeyState, crossing: Crossing) -> KeyState:
+        after = keys.delete(crossing.remaining, known, crossing.row_ids)
+        return replace(after, pins=known.pins)
+
+    def grown(self, known: KeyState, crossing: Crossing) -> KeyState:
+        if not crossing.added:
+            return known
+        after = keys.insert(crossing.after, known, crossing.added, crossing.index_columns)
+        return replace(after, pins=known.pins)
+
+    def settled(self, known: KeyState, crossing: Crossing, *, commit: bool) -> KeyState:
+        """With the pins as they are now; what is wider than the bound on keys is looked up in the rows."""
+        if not known.pins:
+            return known
+        names = crossing.state.schema.names
+        minimal = [{names[c] for c in columns} for columns in columns_of(known.cover.masks)]
+        pinned = [pin.columns for pin in known.pins]
+        holds = [any(key <= set(columns) for key in minimal) for columns in pinned]
+        bound = known.cover.max_size
+        wide = [i for i, columns in enumerate(pinned) if not holds[i] and 0 < bound < len(columns)]
+        if wide:
+            n_words = known.cover.masks.shape[1]
+            masks = [mask_of([names.index(c) for c in pinned[i]], n_words) for i in wide]
+            refuted = validate(crossing.after, np.stack(masks)).refuted.tolist()
+            for i, is_refuted in zip(wide, refuted, strict=True):
+                holds[i] = not is_refuted
+        return replace(known, pins=tuple(PinnedKey(c, h) for c, h in zip(pinned, holds, strict=True)))
+
+    def probed(self, known: KeyState) -> U64:
+        return known.cover.masks
+
+    def news(self, before: KeyState, after: KeyState, crossing: Crossing) -> News:
+        return key_news(crossing.state.table, before, after, crossing.before, crossing.after)
+
+    def dependencies(self, known: KeyState, state: TableState) -> tuple[Sequence[Dependency], int]:
+        return named_uccs(state, known.cover.masks), 0
+
+    def pins(self, known: KeyState, state: TableState, rows: Relation) -> tuple[Pin, ...]:
+        return tuple(Pin(state.table, columns, holds) for columns, holds in known.pins)
+
+    def summary(self, known: KeyState, state: TableState, *, tracked: bool) -> Summary:
+        n, bound = len(known.cover), known.cover.max_size
+        within = f" of at most {bound} column{'' if bound == 1 else 's'}" if bound else ""
+        text = f"{n:,} minimal key{'' if n == 1 else 's'}{within}"
+        return Summary("ucc", n, text, {"n_keys": n, "max_columns": bound or None})
+
+    def keys(self, known: KeyState) -> list[tuple[int, ...]]:
+        return columns_of(known.cover.masks)
+
+    def save(
+        self, root: Path, state: TableState, known: KeyState, before: KeyState | None
+    ) -> Mapping[str, Any]:
+        ref = key_ref(state) if before is not None else None
+
+        def written(what: str, arrays: dict[str, NDArray[Any]]) -> FileRef:
+            return write_bundle(root, unique_name(state.folder, what, ".arrow"), arrays, {"holdfast": what})
+
+        cover = ref.cover if ref and before and known.cover is before.cover else None
+        evidence = ref.evidence if ref and before and known.evidence is before.evidence else None
+        return KeyRef(
+            cover or written("cover", {"masks": known.cover.masks}),
+            evidence or written("evidence", known.evidence.to_arrays()),
+            known.cover.max_size,
+            known.pins,
+        ).to_dict()
+
+    def load(self, root: Path, state: TableState) -> KeyState | None:
+        ref = key_ref(state)
+        if ref is None:
+            return None
+        masks = read_masks(root, ref.cover, "cover", len(state.schema))
+        bundle = open_bundle(root, ref.evidence, "evidence")
+        arrays = {name: bundle.array(name) for name in ("masks", "witnesses")}
+        evidence = WitnessedEvidence.from_arrays(arrays, masks.shape[1], WITNESSES)
+        return KeyState(evidence, Cover(masks, len(state.schema), ref.max_columns), pins=ref.pins)
+
+
+CLASS = KeyClass()

@@ -1,0 +1,88 @@
+"""What a commit says of a table's keys and functional dependencies: how they are kept, and where they lie.
+
+Reading it needs no kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.rows.table_state import TableState, columns_of
+from holdfast.core.words.options import EvidenceKind
+from holdfast.core.store.bundle import open_bundle
+from holdfast.core.store.files import FileRef
+from holdfast.core.words.codec import Coded
+from holdfast.core.words.dependency import Ucc
+
+U64 = NDArray[np.uint64]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+
+
+class PinnedKey(NamedTuple):
+    """Columns that somebody relies on, and whether they are unique."""
+
+    columns: tuple[str, ...]
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRef(Coded):
+    """How the keys of a table are kept, and where they lie."""
+
+    cover: FileRef
+    evidence: FileRef
+    max_columns: int = 0  # 0: keys of any size
+    pins: tuple[PinnedKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FdRef(Coded):
+    """How the functional dependencies of a table are kept, and where they lie."""
+
+    evidence_kind: EvidenceKind
+    max_lhs: int  # 0: left-hand sides of any size
+    max_error: float  # 0: only those that hold exactly
+    cover: FileRef
+    evidence: FileRef
+    approximate: FileRef | None  # the minimal ones within max_error
+    deltas: tuple[FileRef, ...] = ()  # what batches have added to counted evidence since, oldest first
+
+    def files(self) -> list[FileRef]:
+        near = [self.approximate] if self.approximate else []
+        return [self.cover, self.evidence, *self.deltas, *near]
+
+
+def key_ref(state: TableState) -> KeyRef | None:
+    """How the keys of a table are kept; None where they are not tracked."""
+    return state.part("cover", lambda _: KeyRef.from_dict(state.kept))
+
+
+def fd_ref(state: TableState) -> FdRef | None:
+    """How the functional dependencies of a table are kept; None where they are not tracked."""
+    return state.part("fds", FdRef.from_dict)
+
+
+def read_fds(root: Path, ref: FileRef, n_columns: int) -> tuple[U64, I32]:
+    """(masks, rhs) of the minimal functional dependencies: left-hand sides uint64[n, n_words], int32[n]."""
+    bundle = open_bundle(root, ref, "fds")
+    return bundle.array("masks").reshape(-1, max(1, (n_columns + 63) // 64)), bundle.array("rhs")
+
+
+def read_approximate(root: Path, ref: FileRef, n_columns: int) -> tuple[U64, I32, I64]:
+    """(masks, rhs, violations) of the minimal approximate dependencies; rhs is -1 for a key."""
+    bundle = open_bundle(root, ref, "approximate")
+    masks = bundle.array("masks").reshape(-1, max(1, (n_columns + 63) // 64))
+    return masks, bundle.array("rhs"), bundle.array("violations")
+
+
+def named_uccs(state: TableState, masks: U64) -> list[Ucc]:
+    """Keys with the names of their columns, short ones first."""
+    names = state.schema.names
+    ordered = sorted(columns_of(masks), key=lambda columns: (len(columns), columns))
+    return [Ucc(state.table, tuple(names[c] for c in columns)) for columns in ordered]

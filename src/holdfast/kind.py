@@ -1,0 +1,328 @@
+"""The contract of a class of dependencies, and the registry.
+
+A *class* is keys, functional dependencies, denial constraints, row rules: what can hold in one table, how it is
+found, how a batch changes it, and how it is told. A class registers itself (`register`); one batch of a table
+(`step.py`) and the workspace run over the registry and know none of them by name. So a new class is one folder
+and one line.
+
+What a class works out of a table is its *findings*, an immutable value that is exact for the rows it was
+computed on. Its files are named by fields of the table's state (`TableState.kept`) that it alone reads. Of a
+batch (a `Crossing`) it is told twice: when rows are gone (`shrunk`), and when rows have come (`grown`). All
+classes look side by side, and what they ask of Spark in a round is one job; so both are functions of the
+findings and the crossing, and look at rows by its relations only.
+
+Inclusions are no property of one table: they see the steps of all (`Step`), see `across.py`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.words.change import DependencyChange, Pin, Summary
+from holdfast.core.words.dependency import Dependency
+from holdfast.errors import UsageError, listing, shorten
+
+if TYPE_CHECKING:
+    from holdfast.core.cover.news import News
+    from holdfast.core.engine.engine import Engine, Progress
+    from holdfast.core.rows.encoding import Look
+    from holdfast.core.rows.relation import Relation
+    from holdfast.core.rows.table_state import OrderKey, SegmentRef, TableState
+
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+Known = TypeVar("Known")
+AS_TRACKED = "holds in the table as tracked"
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where a step works: the workspace, a folder for its temporary files, the engine."""
+
+    root: Path
+    staging: str
+    engine: Engine
+    progress: Callable[[str], Progress | None]
+
+    def relation(self, state: TableState, folder: str, stage: str) -> Relation:
+        from holdfast.core.rows.relation import Relation
+
+        return Relation(
+            self.root,
+            folder,
+            self.staging,
+            state.schema,
+            state.nulls,
+            tuple(state.locator),
+            state.segments,
+            self.engine,
+            self.progress(stage),
+            state.compressed,
+        )
+
+
+@dataclass(frozen=True)
+class Tracking:
+    """A table that is being tracked, as a class is given it to find what holds."""
+
+    context: Context
+    state: TableState
+    rows: Relation
+    options: Any  # as the class made them of what was asked for
+    seen: tuple[U64, I64]  # agree sets of sampled rows, and their witnesses
+
+    def looking(self, stage: str) -> Relation:
+        """The rows; while they are looked at, that is what goes on."""
+        return replace(self.rows, progress=self.context.progress(stage))
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """A batch on its way through a table: the rows before it, without what it deletes, and after it."""
+
+    context: Context
+    state: TableState  # before
+    before: Relation
+    remaining: Relation
+    after: Relation
+    row_ids: I64  # deleted
+    added: tuple[SegmentRef, ...]  # inserted, with their indexes
+    index_columns: tuple[int, ...] = ()
+
+    def by(self, engine: Engine) -> Crossing:
+        """The same, looked at by another engine."""
+        before, remaining, after = (r.by(engine) for r in (self.before, self.remaining, self.after))
+        return replace(self, before=before, remaining=remaining, after=after)
+
+
+class TableClass(ABC, Generic[Known]):
+    """A class of dependencies that each table has by itself. One object, without a state of its own."""
+
+    # -- tracking -----------------------------------------------------------------------------
+
+    def options(self, asked: Mapping[str, Any], kinds: Sequence[str]) -> Any:
+        """What was asked for, checked; `asked` has only what was given, of all options."""
+        return None
+
+    def look(self, options: Any) -> Look | None:
+        """What to look for in segments while they are encoded; the last class that wants something is heard."""
+        return None
+
+    @abstractmethod
+    def discover(self, tracking: Tracking) -> Known:
+        """What holds in a new table."""
+
+    # -- batches ------------------------------------------------------------------------------
+
+    def shrunk(self, known: Known, crossing: Crossing) -> Known:
+        """What holds in the remaining rows. Only asked if a batch deletes some."""
+        return known
+
+    @abstractmethod
+    def grown(self, known: Known, crossing: Crossing) -> Known:
+        """What holds after the batch; `known` is what `shrunk` left. Also asked if nothing was inserted."""
+
+    def settled(self, known: Known, crossing: Crossing, *, commit: bool) -> Known:
+        """What is left to do when the cover stands."""
+        return known
+
+    def probed(self, known: Known) -> U64 | None:
+        """Sets of columns, of each of which one is to be indexed, uint64[n, n_words]; None for none."""
+        return None
+
+    def indexes(self, known: Known, rows: Relation) -> tuple[Sequence[int], Sequence[OrderKey]]:
+        """Further columns to index, and pairs of them to order."""
+        return (), ()
+
+    @abstractmethod
+    def news(self, before: Known, after: Known, crossing: Crossing) -> News:
+        """What the batch changed, and which rows are the reason."""
+
+    @abstractmethod
+    def dependencies(self, known: Known, state: TableState) -> tuple[Sequence[Dependency], int]:
+        """(those that hold, how many more): of a table that is being tracked, to be told."""
+
+    def pins(self, known: Known, state: TableState, rows: Relation) -> tuple[Pin, ...]:
+        """What of it is pinned, and whether it holds."""
+        return ()
+
+    def notes(self, before: Known | None, after: Known, table: str) -> tuple[str, ...]:
+        """What is not known any more, in words."""
+        return ()
+
+    @abstractmethod
+    def summary(self, known: Known, state: TableState, *, tracked: bool) -> Summary | None:
+        """How many there are, in words and for programs; None if that is nothing to tell."""
+
+    def keys(self, known: Known) -> list[tuple[int, ...]] | None:
+        """The minimal keys, as positions of columns, if these are what the class is about."""
+        return None
+
+    # -- on disk ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def save(self, root: Path, state: TableState, known: Known, before: Known | None) -> Mapping[str, Any]:
+        """Write what `before` has not, and the fields of the state that name all of it, as JSON.
+
+        Files that past versions are read from are called `cover`: these are kept for good.
+        """
+
+    @abstractmethod
+    def load(self, root: Path, state: TableState) -> Known | None:
+        """What the state names; None where the class is not tracked."""
+
+
+# -- the registry ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of the registry: enough to know who keeps what, without importing anybody."""
+
+    kind: str
+    field: str  # of a table's state: where it is set, the class is tracked
+    home: str | TableClass[Any]  # the class, or the module that has it as `CLASS`
+    nouns: tuple[str, str] = ("", "")  # of one, of several; none where nobody can ask for it
+    takes: tuple[str, ...] = ()  # options of `track` that are about it
+    brings: tuple[str, ...] = ()  # kinds that go with it
+    across: bool = False  # it is about several tables, and the workspace keeps it
+
+    @cached_property
+    def table_class(self) -> TableClass[Any]:
+        home = self.home
+        cls: TableClass[Any] = import_module(home).CLASS if isinstance(home, str) else home
+        return cls
+
+
+_ENTRIES: dict[str, Entry] = {}
+
+
+def register(entry: Entry) -> None:
+    """From now on tables can be tracked for it."""
+    _ENTRIES[entry.kind] = entry
+
+
+def entries() -> Mapping[str, Entry]:
+    """The classes by kind, in the order in which they are told of."""
+    if not _ENTRIES:
+        import holdfast.kinds  # noqa: F401 - registers those that are built in
+    return _ENTRIES
+
+
+def class_of(kind: str) -> TableClass[Any]:
+    return entries()[kind].table_class
+
+
+def kinds() -> tuple[str, ...]:
+    """What can be asked for."""
+    return tuple(kind for kind, entry in entries().items() if entry.nouns[0])
+
+
+def checked_kinds(asked: Sequence[str]) -> None:
+    for kind in asked:
+        if kind not in kinds():
+            raise UsageError(
+                f"dependencies of kind {shorten(kind)} are not known. Kinds: {', '.join(kinds())}."
+            )
+
+
+def asked_options(kinds: Sequence[str], asked: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """(kinds, options by kind): with the kinds that others bring; options that are about none are an error."""
+    checked_kinds(kinds)
+    known = entries()
+    for name in asked:
+        about = [kind for kind, entry in known.items() if name in entry.takes]
+        if not about:
+            taken = sorted({name for entry in known.values() for name in entry.takes})
+            raise UsageError(f"unknown option {shorten(name)}. Options: {', '.join(taken)}.")
+        if not {*about} & {*kinds}:
+            nouns = " and ".join(known[kind].nouns[1] for kind in about)
+            raise UsageError(
+                f"{name} is about {nouns}, but the kinds are {listing(kinds)}. Add the kind {' or '.join(about)}."
+            )
+    kinds = tuple(dict.fromkeys([*kinds, *(more for kind in kinds for more in known[kind].brings)]))
+    by_kind = {
+        kind: entry.table_class.options(asked, kinds)
+        for kind, entry in known.items()
+        if kind in kinds and not entry.across
+    }
+    return kinds, by_kind
+
+
+def kept_kinds(state: TableState) -> list[str]:
+    """The classes that keep something of a table."""
+    return [kind for kind, entry in entries().items() if state.kept.get(entry.field) and not entry.across]
+
+
+def load(root: Path, state: TableState) -> dict[str, Any]:
+    """What the commit knows of a table, by kind, with its evidence."""
+    return {kind: class_of(kind).load(root, state) for kind in kept_kinds(state)}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A table before and after a batch."""
+
+    before: TableState | None  # None: it is being tracked
+    state: TableState  # after, merged, but with what classes kept before: `saved` completes it
+    known: Mapping[str, Any]  # findings before, by kind
+    findings: Mapping[str, Any]  # after
+    rows: Relation  # after, not merged: every row that the batch touched can be fetched from it
+    row_ids: I64  # deleted
+    added: tuple[SegmentRef, ...]  # inserted
+    news: Mapping[str, News]  # by kind
+    rounds: int  # of looking at rows, all classes together
+    pins: tuple[Pin, ...] = field(default=())
+
+    @property
+    def table(self) -> str:
+        return self.state.table
+
+    def of(self, findings: Mapping[str, Any]) -> list[tuple[str, TableClass[Any], Any]]:
+        """The classes that know something, and what."""
+        return [(kind, class_of(kind), findings[kind]) for kind in entries() if kind in findings]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is not known any more, in words."""
+        return tuple(
+            text
+            for kind, cls, now in self.of(self.findings)
+            for text in cls.notes(self.known.get(kind), now, self.table)
+        )
+
+    @cached_property
+    def keys(self) -> list[tuple[int, ...]] | None:
+        """The minimal keys after, as positions of columns; None where they are not tracked."""
+        found = (cls.keys(now) for _, cls, now in self.of(self.findings))
+        return next((keys for keys in found if keys is not None), None)
+
+    @cached_property
+    def deleted(self) -> tuple[tuple[SegmentRef, I64], ...]:
+        """The deleted rows as positions in the segments they were in."""
+        from holdfast.core.rows.segments import open_segment
+
+        if self.before is None or not len(self.row_ids):
+            return ()
+        parts = []
+        for ref in self.before.segments:
+            at = open_segment(self.rows.root, ref, self.state.schema).positions(self.row_ids)
+            if (at >= 0).any():
+                parts.append((ref, at[at >= 0].astype(np.int64)))
+        return tuple(parts)
+
+    def saved(self, root: Path) -> TableState:
+        """The state with covers and evidence written, unless they are what the last commit has."""
+        state = self.state
+        for kind, cls, now in self.of(self.findings):
+            state = state.keeping(**cls.save(root, self.state, now, self.known.get(kind)))
+        return state
