@@ -11,18 +11,19 @@ batch (a `Crossing`) it is told twice: when rows are gone (`shrunk`), and when r
 classes look side by side, and what they ask of Spark in a round is one job; so both are functions of the
 findings and the crossing, and look at rows by its relations only.
 
-Inclusions are no property of one table: they see the steps of all (`Step`), see `across.py`.
+Inclusions are no property of one table: their class sees the steps of all (`AcrossClass`).
 """
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,41 +34,19 @@ from holdfast.errors import UsageError, listing, shorten
 
 if TYPE_CHECKING:
     from holdfast.core.cover.news import News
-    from holdfast.core.engine.engine import Engine, Progress
+    from holdfast.core.engine.engine import Engine
     from holdfast.core.rows.encoding import Look
     from holdfast.core.rows.relation import Relation
     from holdfast.core.rows.table_state import OrderKey, SegmentRef, TableState
+    from holdfast.core.rows.tables import Tables
+    from holdfast.core.rows.writer import Context
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 Known = TypeVar("Known")
+# Modules that register further classes, by name, with commas between.
+ELSEWHERE = "HOLDFAST_CLASSES"
 AS_TRACKED = "holds in the table as tracked"
-
-
-@dataclass(frozen=True)
-class Context:
-    """Where a step works: the workspace, a folder for its temporary files, the engine."""
-
-    root: Path
-    staging: str
-    engine: Engine
-    progress: Callable[[str], Progress | None]
-
-    def relation(self, state: TableState, folder: str, stage: str) -> Relation:
-        from holdfast.core.rows.relation import Relation
-
-        return Relation(
-            self.root,
-            folder,
-            self.staging,
-            state.schema,
-            state.nulls,
-            tuple(state.locator),
-            state.segments,
-            self.engine,
-            self.progress(stage),
-            state.compressed,
-        )
 
 
 @dataclass(frozen=True)
@@ -109,7 +88,7 @@ class TableClass(ABC, Generic[Known]):
 
     # -- tracking -----------------------------------------------------------------------------
 
-    def options(self, asked: Mapping[str, Any], kinds: Sequence[str]) -> Any:
+    def options(self, asked: Mapping[str, Any]) -> Any:
         """What was asked for, checked; `asked` has only what was given, of all options."""
         return None
 
@@ -163,8 +142,12 @@ class TableClass(ABC, Generic[Known]):
     def summary(self, known: Known, state: TableState, *, tracked: bool) -> Summary | None:
         """How many there are, in words and for programs; None if that is nothing to tell."""
 
-    def keys(self, known: Known) -> list[tuple[int, ...]] | None:
-        """The minimal keys, as positions of columns, if these are what the class is about."""
+    def keys(self, known: Known, state: TableState) -> tuple[tuple[str, ...], ...] | None:
+        """The minimal keys, if these are what the class is about."""
+        return None
+
+    def stored_keys(self, root: Path, state: TableState) -> tuple[tuple[str, ...], ...] | None:
+        """The same of a state."""
         return None
 
     # -- on disk ------------------------------------------------------------------------------
@@ -181,6 +164,97 @@ class TableClass(ABC, Generic[Known]):
         """What the state names; None where the class is not tracked."""
 
 
+@dataclass(frozen=True)
+class OtherTables:
+    """The tables of the workspace that a batch leaves alone."""
+
+    state: Callable[[str], TableState]
+    keys: Callable[[TableState], tuple[tuple[str, ...], ...] | None]  # minimal ones; None where not tracked
+
+
+@dataclass(frozen=True)
+class AcrossStep(Generic[Known]):
+    """What holds among tables after a batch, and what it changed."""
+
+    known: Known
+    fields: dict[str, Any]  # the state, as JSON
+    n: int  # dependencies that hold
+    changes: tuple[DependencyChange, ...] = ()
+    pins: tuple[Pin, ...] = ()
+    accesses: Mapping[str, int] = field(default_factory=dict)  # what was read and written
+    notes: tuple[str, ...] = ()  # what is not known, in words
+
+
+class AcrossClass(ABC, Generic[Known]):
+    """A class about several tables: it sees the steps of all, and its state is one more row of the ledger."""
+
+    slot: ClassVar[str]  # the name of that row
+
+    @abstractmethod
+    def options(self, asked: Mapping[str, Any]) -> Any:
+        """What was asked for, checked."""
+
+    @abstractmethod
+    def load(self, root: Path, fields: Mapping[str, Any] | None) -> Known:
+        """What the state names; of no state, what a workspace without tables has."""
+
+    @abstractmethod
+    def take_in(
+        self,
+        context: Context,
+        known: Known,
+        steps: Sequence[Step],
+        others: OtherTables,
+        options: Any,
+        *,
+        commit: bool,
+    ) -> AcrossStep[Known]:
+        """What holds after the steps of some tables; with options, of tables that are being tracked."""
+
+    @abstractmethod
+    def without_table(self, context: Context, known: Known, table: str) -> AcrossStep[Known]:
+        """What holds without a table that is dropped."""
+
+    @abstractmethod
+    def merged(self, context: Context, known: Known) -> tuple[dict[str, Any], Mapping[str, int]] | None:
+        """(the state, what the log says) with all its files merged; None where they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which dependencies somebody asks for; all of one version."""
+
+    kind: str | None = None  # None: of all kinds
+    table: str | None = None
+    at: int | None = None
+    max_error: float = 0.0  # also what almost holds
+    with_empty: bool = False  # inclusions of columns without values, too
+
+    def wants(self, kind: str) -> bool:
+        return self.kind in (None, kind)
+
+
+class ClassReader(Protocol):
+    """What a class from elsewhere tells readers of; needs no kernels."""
+
+    def listed(self, state: TableState, max_error: float = 0.0) -> Sequence[Dependency]:
+        """What holds in a table."""
+
+    def reads(self, question: str, state: TableState) -> bool:
+        """Whether a text asks for one of its dependencies."""
+
+    def explain(self, table: str, question: str) -> Explained:
+        """Whether it holds, since when, and why."""
+
+
+class Explained(Protocol):
+    """An explanation: for programs, and in lines for people."""
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+    def lines(self) -> Iterable[str]: ...
+
+
 # -- the registry ------------------------------------------------------------------------------
 
 
@@ -190,17 +264,16 @@ class Entry:
 
     kind: str
     field: str  # of a table's state: where it is set, the class is tracked
-    home: str | TableClass[Any]  # the class, or the module that has it as `CLASS`
+    home: str | TableClass[Any] | AcrossClass[Any]  # the class, or the module that has it as `CLASS`
     nouns: tuple[str, str] = ("", "")  # of one, of several; none where nobody can ask for it
     takes: tuple[str, ...] = ()  # options of `track` that are about it
     brings: tuple[str, ...] = ()  # kinds that go with it
+    reader: Callable[[Tables], ClassReader] | None = None  # of a class from elsewhere
     across: bool = False  # it is about several tables, and the workspace keeps it
 
     @cached_property
-    def table_class(self) -> TableClass[Any]:
-        home = self.home
-        cls: TableClass[Any] = import_module(home).CLASS if isinstance(home, str) else home
-        return cls
+    def dependency_class(self) -> Any:
+        return import_module(self.home).CLASS if isinstance(self.home, str) else self.home
 
 
 _ENTRIES: dict[str, Entry] = {}
@@ -213,13 +286,21 @@ def register(entry: Entry) -> None:
 
 def entries() -> Mapping[str, Entry]:
     """The classes by kind, in the order in which they are told of."""
-    if not _ENTRIES:
-        import holdfast.kinds  # noqa: F401 - registers those that are built in
+    import holdfast.kinds  # noqa: F401 - registers those that are built in
+
+    for module in filter(None, os.environ.get(ELSEWHERE, "").split(",")):
+        import_module(module)
     return _ENTRIES
 
 
 def class_of(kind: str) -> TableClass[Any]:
-    return entries()[kind].table_class
+    cls: TableClass[Any] = entries()[kind].dependency_class
+    return cls
+
+
+def across_of(kinds: Collection[str]) -> dict[str, AcrossClass[Any]]:
+    """The classes about several tables, of some kinds."""
+    return {k: entry.dependency_class for k, entry in entries().items() if entry.across and k in kinds}
 
 
 def kinds() -> tuple[str, ...]:
@@ -250,17 +331,18 @@ def asked_options(kinds: Sequence[str], asked: Mapping[str, Any]) -> tuple[tuple
                 f"{name} is about {nouns}, but the kinds are {listing(kinds)}. Add the kind {' or '.join(about)}."
             )
     kinds = tuple(dict.fromkeys([*kinds, *(more for kind in kinds for more in known[kind].brings)]))
-    by_kind = {
-        kind: entry.table_class.options(asked, kinds)
-        for kind, entry in known.items()
-        if kind in kinds and not entry.across
-    }
-    return kinds, by_kind
+    return kinds, {kind: known[kind].dependency_class.options(asked) for kind in known if kind in kinds}
 
 
 def kept_kinds(state: TableState) -> list[str]:
     """The classes that keep something of a table."""
     return [kind for kind, entry in entries().items() if state.kept.get(entry.field) and not entry.across]
+
+
+def keys_of(root: Path, state: TableState) -> tuple[tuple[str, ...], ...] | None:
+    """The minimal keys of a table; None where they are not tracked."""
+    keys = (class_of(kind).stored_keys(root, state) for kind in kept_kinds(state))
+    return next((k for k in keys if k is not None), None)
 
 
 def load(root: Path, state: TableState) -> dict[str, Any]:
@@ -301,10 +383,10 @@ class Step:
         )
 
     @cached_property
-    def keys(self) -> list[tuple[int, ...]] | None:
-        """The minimal keys after, as positions of columns; None where they are not tracked."""
-        found = (cls.keys(now) for _, cls, now in self.of(self.findings))
-        return next((keys for keys in found if keys is not None), None)
+    def keys(self) -> tuple[tuple[str, ...], ...] | None:
+        """The minimal keys after; None where they are not tracked."""
+        keys = (cls.keys(now, self.state) for _, cls, now in self.of(self.findings))
+        return next((k for k in keys if k is not None), None)
 
     @cached_property
     def deleted(self) -> tuple[tuple[SegmentRef, I64], ...]:

@@ -1,8 +1,30 @@
-"""The classes of dependencies that holdfast brings: a line for each, in the order in which they are told of."""
+"""The classes of dependencies that holdfast brings: a line for each, in the order in which they are told of.
+
+And what each of them offers to readers, beyond what all have: `ws.keys`, `ws.fds`, `ws.dcs` ...
+"""
 
 from __future__ import annotations
 
-from holdfast.kind import Entry, register
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.rows.tables import Tables
+from holdfast.core.words.change import Pin
+from holdfast.core.words.dependency import Dependency, Side
+from holdfast.core.words.notation import ARROW, parse_fd
+from holdfast.core.words.row_rule import is_row_rule
+from holdfast.denial.dc_reading import DcReader
+from holdfast.denial.row_reading import RowRuleReader
+from holdfast.functional.fd_reading import FdReader
+from holdfast.functional.key_reading import KeyReader
+from holdfast.inclusions.ind_reading import IndReader
+from holdfast.kind import Asked, ClassReader, Entry, Explained, entries, register
+
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
 
 COLUMNS = ("columns", "exclude")
 LIMITS = ("within_columns", "dc_seconds", "max_dcs")
@@ -41,3 +63,98 @@ register(
     Entry("row", "row_rules", "holdfast.denial.row_class", ("row rule", "row rules"), ("max_error", *COLUMNS))
 )
 register(Entry("rule", "rules", "holdfast.denial.pinned_class"))
+
+
+class Readers:
+    """What can be read of each class."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    @cached_property
+    def keys(self) -> KeyReader:
+        """Keys: what is not unique, why a combination is or is not, since when."""
+        return KeyReader(self._tables)
+
+    @cached_property
+    def fds(self) -> FdReader:
+        """Functional dependencies: explained, ranked, their log, normal forms."""
+        return FdReader(self._tables, self.keys)
+
+    @cached_property
+    def dcs(self) -> DcReader:
+        """Denial constraints: explained, ranked, in other forms, their predicates and indexes."""
+        return DcReader(self._tables)
+
+    @cached_property
+    def row_rules(self) -> RowRuleReader:
+        """Rules about each row: explained."""
+        return RowRuleReader(self._tables)
+
+    @cached_property
+    def inds(self) -> IndReader:
+        """Inclusions: explained, the foreign keys among them, attribute clusters."""
+        return IndReader(self._tables, self.keys.combinations)
+
+    @cached_property
+    def elsewhere(self) -> dict[str, ClassReader]:
+        """The readers of classes that others have registered."""
+        return {kind: e.reader(self._tables) for kind, e in entries().items() if e.reader is not None}
+
+    def listed(self, asked: Asked) -> Iterator[Dependency]:
+        """What holds, or almost: keys and functional dependencies of each table, then the other kinds."""
+        states = self._tables.chosen(asked.table, asked.at)
+        for state in states:
+            near = asked.max_error and (asked.wants("ucc") or asked.wants("fd"))
+            if near and self.fds.approximates(state, asked.kind):
+                yield from self.fds.approximate(state, asked.at, asked.kind, asked.max_error)
+                continue
+            if asked.wants("ucc"):
+                yield from self.keys.listed(state)
+            if asked.wants("fd"):
+                yield from self.fds.listed(state)
+        if asked.wants("dc"):
+            for state in states:
+                yield from self.dcs.listed(state, asked.at, asked.max_error, asked=asked.kind == "dc")
+        if asked.wants("row"):
+            for state in states:
+                yield from self.row_rules.listed(state, asked.max_error)
+        if asked.wants("ind"):
+            empty = asked.with_empty
+            yield from self.inds.listed(asked.table, asked.at, asked.max_error, with_empty=empty)
+        for kind, reader in self.elsewhere.items():
+            if asked.wants(kind):
+                for state in states:
+                    yield from reader.listed(state, asked.max_error)
+
+    def explained(self, table: str, question: str | Sequence[str], referenced: Side | None) -> Explained:
+        """What a question asks for, explained."""
+        if referenced is not None:
+            columns = (question,) if isinstance(question, str) else tuple(question)
+            return self.inds.explain(Side(table, columns), referenced)
+        if not isinstance(question, str):
+            return self.keys.explain(table, question)
+        version, state = self._tables.current(table)
+        names = state.schema.names
+        for reader in self.elsewhere.values():
+            if reader.reads(question, state):
+                return reader.explain(table, question)
+        if question in names:
+            return self.keys.explain(table, [question])
+        if not is_row_rule(question):
+            return self.dcs.explain(table, question)
+        if ARROW in question:
+            return self.fds.explain(table, *parse_fd(question, names, table=table, version=version))
+        return self.row_rules.explain(table, question)
+
+    def pins(self, table: str | None, at: int | None) -> Iterator[Pin]:
+        """What is pinned, and whether it holds."""
+        for state in self._tables.chosen(table, at):
+            yield from self.keys.pins(state)
+            yield from self.dcs.pins(state)
+        yield from self.inds.pins(table, at)
+
+    def held_versions(self, kind: str, table: str, questions: U64, before: int) -> I64:
+        """For how many versions each of some dependencies had held, as its class keeps them: int64[n]."""
+        reader = {"fd": self.fds, "dc": self.dcs}[kind]
+        return reader.held_versions(table, questions, before)

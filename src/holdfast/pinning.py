@@ -6,77 +6,77 @@ Every batch says whether a pin holds, and `check` gates on it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from holdfast.commit import Committer
 from holdfast.core.rows.table_state import TableState
-from holdfast.functional.refs import PinnedKey
+from holdfast.core.rows.writer import Writer
 from holdfast.core.store.ledger_rows import SHARED, CommitRow
 from holdfast.core.words.change import Pin
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.predicate import same_rule
+from holdfast.denial.constraints import pinned_rules
 from holdfast.errors import UsageError, listing
+from holdfast.functional.refs import PinnedKey
 from holdfast.inclusions.composite_state import Composite, stopped_texts
-from holdfast.inclusions.generator import GeneratorState, PinnedInd
-from holdfast.writing import Writer
+from holdfast.inclusions.generator import PinnedInd
+from holdfast.kinds import Readers
 
 
-class Pinner(Writer):
-    """The part of a workspace that pins."""
+@dataclass(frozen=True)
+class Pins:
+    """What is pinned in a workspace."""
 
-    def pin(
-        self, table: str, columns: Sequence[str], *, referenced: Side | None = None, remove: bool = False
-    ) -> Pin:
-        """Rely on a key, or on an inclusion in the `referenced` columns of a table.
+    writer: Writer
+    readers: Readers
+    committer: Committer
 
-        Every batch then says whether it holds, and `check` gates on it.
-        """
-        if referenced is not None:
-            return self._pin_ind(Side(table, tuple(columns)), referenced, remove=remove)
-        base, state = self._current(table)
-        self._needs_keys(state)
-        positions = self._positions(state, base, columns)
+    def pin_key(self, table: str, columns: Sequence[str], *, remove: bool) -> Pin:
+        """Rely on a combination of columns being unique."""
+        tables, keys = self.writer.tables, self.readers.keys
+        base, state = tables.current(table)
+        ref = keys.needed(state)
+        positions = tables.positions(state, base, columns)
         named = tuple(state.schema.names[p] for p in positions)
-        rest = tuple(p for p in state.pins if p.columns != named)
-        if remove and len(rest) == len(state.pins):
+        rest = tuple(p for p in ref.pins if p.columns != named)
+        if remove and len(rest) == len(ref.pins):
             raise UsageError(f"[{listing(named)}] of table {table!r} is not pinned.")
-        holds = bool(self._keys_inside(state, positions))
-        if not holds and 0 < state.max_columns < len(named):
-            holds = not self._duplicates(state, positions)
-        state = replace(state, pins=rest if remove else (*rest, PinnedKey(named, holds)))
+        holds = bool(keys.inside(state, positions))
+        if not holds and 0 < ref.max_columns < len(named):
+            holds = not keys.duplicates(state, positions)
+        pins = rest if remove else (*rest, PinnedKey(named, holds))
+        state = state.keeping(**replace(ref, pins=pins).to_dict())
         action = "unpin" if remove else "pin"
-        self._append(base, [CommitRow(table, action, state.to_dict(), {"columns": list(named)})], [])
+        commit = CommitRow(table, action, state.to_dict(), {"columns": list(named)})
+        self.writer.append(base, [commit])
         return Pin(table, named, holds)
 
-    def pin_rule(self, rule: str, *, table: str | None = None, remove: bool = False) -> Pin:
-        """Rely on a rule about two rows, such as `not(t.zip = s.zip and t.state != s.state)`.
-
-        It is verified now, and after every batch, at a cost that follows the batch: how many pairs of rows
-        violate it, and a few of them. No kind of dependency need be tracked for it.
-        """
+    def pin_rule(self, rule: str, *, table: str | None, remove: bool) -> Pin:
+        """Rely on a rule about two rows. It is verified now; one job."""
         from holdfast.denial import written_rules
 
         if table is None:
-            table = written_rules.only_table(self.tables(), rule)
-        base, state = self._current(table)
+            table = written_rules.only_table(self.writer.tables.names(), rule)
+        base, state = self.writer.tables.current(table)
         predicates = written_rules.read_rule(rule, state.schema, table, base)
-        rest = tuple(r for r in state.rules if not same_rule(r.predicates, predicates))
+        rules = pinned_rules(state)
+        rest = tuple(r for r in rules if not same_rule(r.predicates, predicates))
         if remove:
-            if len(rest) == len(state.rules):
+            if len(rest) == len(rules):
                 raise UsageError(f"the rule {rule!r} of table {table!r} is not pinned.")
-            [gone] = [r for r in state.rules if same_rule(r.predicates, predicates)]
-            state = replace(state, rules=rest)
+            [gone] = [r for r in rules if same_rule(r.predicates, predicates)]
+            state = state.keeping(rules=[r.to_dict() for r in rest])
             return self._pinned(base, state, "unpin", written_rules.pin_of(table, gone, state.n_rows))
-        with self._context(base) as context:
+        with self.writer.context(base) as context:
             relation = context.relation(state, state.folder, "verifying the rule")
-            found = written_rules.pinned(relation, predicates)
-            columns, orders = written_rules.indexes_for(relation, [found])
+            verified = written_rules.pinned(relation, predicates)
+            columns, orders = written_rules.indexes_for(relation, [verified])
             columns = list(dict.fromkeys([*state.rule_columns, *columns]))
             orders = list(dict.fromkeys([*state.orders, *orders]))
             relation = relation.indexed(columns, orders)
-            [pin] = written_rules.as_pins(table, [found], relation)
+            [pin] = written_rules.as_pins(table, [verified], relation)
             state = replace(
-                state,
-                rules=(*rest, found),
+                state.keeping(rules=[r.to_dict() for r in (*rest, verified)]),
                 segments=relation.segments,
                 rule_columns=tuple(columns),
                 orders=tuple(orders),
@@ -85,25 +85,26 @@ class Pinner(Writer):
 
     def _pinned(self, base: int, state: TableState, action: str, pin: Pin) -> Pin:
         detail = {"columns": list(pin.columns), "rule": str(pin)}
-        self._append(base, [CommitRow(state.table, action, state.to_dict(), detail)], [])
+        self.writer.append(base, [CommitRow(state.table, action, state.to_dict(), detail)])
         return pin
 
-    def _pin_ind(self, dependent: Side, referenced: Side, *, remove: bool) -> Pin:
-        base = self.version
-        generator = self._generator(base) or GeneratorState()
+    def pin_ind(self, dependent: Side, referenced: Side, *, remove: bool) -> Pin:
+        """Rely on an inclusion; of several columns, on one that is listed."""
+        tables = self.writer.tables
+        base = tables.version
         if len(dependent.columns) != len(referenced.columns):
             raise UsageError(f"{dependent} and {referenced} have different numbers of columns.")
-        for table, columns in ((s.table, s.columns) for s in (dependent, referenced)):
-            for column in columns:
-                self._column_id(generator, Side(table, (column,)), base or None)
-        state = self._current(dependent.table, base)[1]
+        for side in (dependent, referenced):
+            for column in side.columns:
+                self.readers.inds.column_id(Side(side.table, (column,)), base or None)
+        state = tables.state(dependent.table, base)
         pairs = sorted(
             zip(dependent.columns, referenced.columns, strict=True),
             key=lambda pair: state.schema.names.index(pair[0]),
         )
         dependent = Side(dependent.table, tuple(a for a, _ in pairs))
         referenced = Side(referenced.table, tuple(b for _, b in pairs))
-        known = self._load_inclusions(generator)
+        known = self.committer.among("ind", base)[1]
         holds = known.holds(dependent, referenced)
         if len(dependent.columns) > 1 and not holds and not remove:
             if not known.composites.decides(Composite(dependent, referenced)):
@@ -118,15 +119,15 @@ class Pinner(Writer):
                 "several columns only inclusions in a key are kept. 'holdfast show --kind ind' lists them."
             )
         same = (dependent, referenced)
-        rest = tuple(p for p in generator.pins if (p.dependent, p.referenced) != same)
-        if remove and len(rest) == len(generator.pins):
+        rest = tuple(p for p in known.state.pins if (p.dependent, p.referenced) != same)
+        if remove and len(rest) == len(known.state.pins):
             raise UsageError(f"{dependent} in {referenced} is not pinned.")
         pins = rest if remove else (*rest, PinnedInd(dependent, referenced, holds))
         action = "unpin" if remove else "pin"
         detail = {"columns": list(dependent.columns), "referenced": referenced.to_dict()}
         commits = [
             CommitRow(dependent.table, action, state.to_dict(), detail),
-            CommitRow(SHARED, action, replace(generator, pins=pins).to_dict(), {}),
+            CommitRow(SHARED, action, replace(known.state, pins=pins).to_dict(), {}),
         ]
-        self._append(base, commits, [])
+        self.writer.append(base, commits)
         return Pin(dependent.table, dependent.columns, holds, referenced)

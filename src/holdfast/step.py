@@ -25,11 +25,12 @@ from holdfast.core.rows.encoding import Target, encode_new, plan
 from holdfast.core.rows.index_columns import columns_for
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import SegmentRef, TableState, table_folder
+from holdfast.core.rows.writer import Context
 from holdfast.core.sources import ReadOptions
 from holdfast.core.words.change import DependencyChange
 from holdfast.core.words.schema import Nulls
 from holdfast.errors import NOTHING_APPLIED, UnknownColumnError, UsageError
-from holdfast.kind import AS_TRACKED, Context, Crossing, Step, Tracking, class_of
+from holdfast.kind import AS_TRACKED, Crossing, Step, Tracking, class_of
 
 Findings = Mapping[str, Any]  # by kind
 
@@ -120,9 +121,7 @@ def apply(
         added = tuple(s for s in after.segments if s.number in numbers)
     crossing = Crossing(context, state, before, remaining, after, row_ids, added, index_columns)
     findings, more = _crossed(crossing, findings, lambda cls: cls.grown)
-    findings = {
-        kind: class_of(kind).settled(now, crossing, commit=commit) for kind, now in findings.items()
-    }
+    findings = {kind: class_of(kind).settled(now, crossing, commit=commit) for kind, now in findings.items()}
     news = {kind: class_of(kind).news(known[kind], now, crossing) for kind, now in findings.items()}
     merged = replace(state, segments=after.segments)
     if commit:
@@ -179,10 +178,9 @@ def _indexed(rows: Relation, state: TableState, findings: Findings) -> tuple[Rel
         orders += [key for key in their_orders if key not in orders]
     index_columns = state.index_columns
     if probed:
-        index_columns = columns_for(np.concatenate(probed), rows.distinct(), rows.n_rows, index_columns)
-    state = replace(
-        state, index_columns=tuple(index_columns), rule_columns=tuple(columns), orders=tuple(orders)
-    )
+        masks = np.concatenate(probed)
+        index_columns = tuple(columns_for(masks, rows.distinct(), rows.n_rows, index_columns))
+    state = replace(state, index_columns=index_columns, rule_columns=tuple(columns), orders=tuple(orders))
     rows = rows.indexed(state.indexed_columns, orders)
     return rows, replace(state, segments=rows.segments)
 

@@ -6,10 +6,10 @@
     print(change)
 
 A batch runs through the pipeline in a visible row of steps: of each table resolve (read, type, encode,
-locate), delete, insert, index, merge (`step.py`); then the inclusions among all tables
-(`inclusions/inds.py`); then commit. Everything before the commit only writes files that nothing names; the
-commit is one ledger append, whatever the number of tables. So a crash at any point loses nothing
-committed, and a rejected batch leaves nothing behind but litter, which `tidy` removes.
+locate), delete, insert, index, merge (`step.py`); then what holds among tables, the report and the commit
+(`commit.py`). Everything before the commit only writes files that nothing names; the commit is one ledger append,
+whatever the number of tables. So a crash at any point loses nothing committed, and a rejected batch leaves nothing
+behind but litter, which `tidy` removes.
 
 Reading (`dependencies`, `log`, most of `explain`) imports neither Spark nor Numba.
 """
@@ -17,36 +17,45 @@ Reading (`dependencies`, `log`, most of `explain`) imports neither Spark nor Num
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.commit import Committer
 from holdfast.core.rows.table_state import TableState
+from holdfast.core.rows.writer import ProgressHook, Writer
 from holdfast.core.store import litter
-from holdfast.core.store.files import FileRef, check_file, stamp_files
-from holdfast.core.store.ledger_rows import LAKE, SHARED, ChangeRow, CommitRow
+from holdfast.core.store.change_log import LogEntry, read_log
+from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
 from holdfast.core.store.places import local_path
-from holdfast.core.words.change import Change
-from holdfast.core.words.dependency import Dependency
+from holdfast.core.words.change import Change, Pin
+from holdfast.core.words.dependency import Dependency, Side
 from holdfast.core.words.options import EvidenceKind
-from holdfast.core.words.schema import Nulls
-from holdfast.errors import TableExistsError, UnknownColumnError, UsageError, WorkspaceError, shorten
-from holdfast.history import Explanation, LogEntry
-from holdfast.inclusions.generator import GeneratorState
-from holdfast.inspection import IndExplanation
-from holdfast.kind import asked_options
+from holdfast.core.words.schema import Nulls, Schema
+from holdfast.errors import (
+    NOTHING_APPLIED,
+    TableExistsError,
+    UnknownColumnError,
+    UsageError,
+    WorkspaceError,
+    listing,
+    shorten,
+)
+from holdfast.kind import Asked, Explained, across_of, asked_options, checked_kinds
 from holdfast.kind import kinds as known_kinds
-from holdfast.lakes.lake_workspace import Linker
-from holdfast.lakes.state import LakeState
-from holdfast.writing import ProgressHook
+from holdfast.kinds import Readers
+from holdfast.lakes.lake_keeper import LakeKeeper
+from holdfast.pinning import Pins
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from holdfast.core.engine.engine import Mode
     from holdfast.core.rows.batch import Batch
+    from holdfast.lakes.answers import LakeChange
+    from holdfast.lakes.reader.lake_reader import LakeReader
 
 
 def open(
@@ -66,14 +75,124 @@ def open(
     return Workspace(path, spark=spark, engine=engine, create=create, progress=progress)
 
 
-class Workspace(Linker):
+class Workspace(Readers):
     """Tables, their dependencies, and how they came to be."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        spark: SparkSession | None = None,
+        engine: Mode = "auto",
+        create: bool = True,
+        progress: ProgressHook | None = None,
+    ) -> None:
+        self.writer = Writer(root, spark=spark, engine=engine, create=create, progress=progress)
+        super().__init__(self.writer.tables)
+        self.root, self.ledger = self.writer.root, self.writer.ledger
+        self._committer = Committer(self.writer, self)
+        self._pins = Pins(self.writer, self, self._committer)
+        self._lake = LakeKeeper(self.writer)
 
     def __enter__(self) -> Workspace:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def close(self) -> None:
+        """Let go of the engine. A Spark session that holdfast started lives until the process ends."""
+        self.writer.close()
+        self._committer.forget()
+
+    # -- reading ------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """The newest version of the workspace; 0 before anything is tracked."""
+        return self.ledger.version
+
+    def tables(self, at: int | None = None) -> list[str]:
+        """The names of the tables that are tracked."""
+        return self._tables.names(at)
+
+    def kinds(self, table: str, at: int | None = None) -> tuple[str, ...]:
+        """The kinds of dependencies that are kept for a table."""
+        return self._tables.state(table, at).kinds
+
+    def schema(self, table: str, at: int | None = None) -> Schema:
+        """The columns of a table, and their types."""
+        return self._tables.state(table, at).schema
+
+    def n_rows(self, table: str, at: int | None = None) -> int:
+        return self._tables.state(table, at).n_rows
+
+    def dependencies(
+        self,
+        kind: str | None = None,
+        table: str | None = None,
+        at: int | None = None,
+        *,
+        max_error: float = 0.0,
+        with_empty: bool = False,
+    ) -> list[Dependency]:
+        """The dependencies that hold now, or held at a version: the cover, whole.
+
+        `max_error` also lists what almost holds. Inclusions: of which at most that share of the distinct
+        values is missing. Functional dependencies and keys: the minimal ones that at most that share of the
+        pairs of rows violates, from counted evidence; at the newest version any share, at older ones the one
+        that the table is tracked with. A table without counted evidence has its exact ones listed, unless
+        functional dependencies are asked for: then it is an error. Keys that almost hold are no wider than
+        the table's bound on left-hand sides.
+
+        `with_empty` lets columns without values take part in inclusions. The inclusions of a table are those
+        with one of its columns on either side.
+        """
+        if kind is not None:
+            checked_kinds([kind])
+        if not 0 <= max_error <= 1:
+            raise UsageError(f"max_error is {max_error}; expected a share from 0 to 1, such as 0.02.")
+        return list(self.listed(Asked(kind, table, self._tables.newest(at), max_error, with_empty)))
+
+    def explain(
+        self, table: str, question: str | Sequence[str], *, referenced: Side | None = None
+    ) -> Explained:
+        """Whether something holds now, since which version, and the rows that prove or broke it.
+
+        Columns ask whether they are unique; with `referenced`, whether they are included in those. A text is a
+        functional dependency (`zip -> city`), a rule about two rows (`not(t.zip = s.zip and t.city != s.city)`)
+        or about each (`net <= gross`). It need not be one that is listed.
+        """
+        return self.explained(table, question, referenced)
+
+    def pins(self, table: str | None = None, at: int | None = None) -> list[Pin]:  # type: ignore[override]
+        """What is pinned, and whether it holds: keys, rules, and inclusions of a table in others."""
+        return list(super().pins(table, self._tables.newest(at)))
+
+    def log(self, table: str | None = None) -> list[LogEntry]:
+        """What each version did and changed, oldest first; of a table, what others did to it as well."""
+        return read_log(self.ledger, table)
+
+    def sizes(self) -> Mapping[str, int]:
+        """Bytes of the live files by what they are for.
+
+        `locators`: what finds rows by content, for deletes and updates; `rows`: the rest of the segments;
+        `indexes`: what batches are looked up in; `kept`: covers and evidence of all classes; `among`: what is
+        kept for dependencies among tables.
+        """
+        sizes = dict.fromkeys(("locators", "rows", "indexes", "kept", "among"), 0)
+        at = self._tables.newest()
+        for state in self._tables.chosen(None, at):
+            for ref in state.segments:
+                locator = 12 * ref.n_rows if state.locator else 0  # a 64-bit hash and a 32-bit position
+                sizes["locators"] += locator
+                sizes["rows"] += ref.file.length - locator + (ref.deletes.length if ref.deletes else 0)
+                sizes["indexes"] += sum(file.length for _, file in (*ref.indexes, *ref.orders))
+            sizes["kept"] += sum(file.length for file in litter.named_files(dict(state.kept)))
+        for kind in across_of(known_kinds()):
+            files = litter.named_files(self._committer.among(kind, at)[0])
+            sizes["among"] += sum(file.length for file in files)
+        return {**sizes, "total": sum(sizes.values())}
 
     # -- changing -----------------------------------------------------------------------------
 
@@ -148,8 +267,6 @@ class Workspace(Linker):
         for table in sources:
             _check_track(table, kinds, nulls)
         kinds, by_class = asked_options(kinds, {name: v for name, v in asked.items() if v is not None})
-        if max_arity is not None and max_arity < 1:
-            raise UsageError(f"max_arity is {max_arity}; expected at least 1, which is single columns only.")
         base = self.ledger.version
         heads = self.ledger.heads(base)
         for table in sources:
@@ -159,23 +276,15 @@ class Workspace(Linker):
                     "batches with 'holdfast apply', or drop it first with 'holdfast drop'."
                 )
         from holdfast import step
-        from holdfast.inclusions import inds
 
         reading = _read_options(options)
-        wanted = step.TableOptions(kinds, nulls, tuple(row_key), append_only, reading, by_class)
-        with self._context(base) as context:
-            tracked = [step.track(context, table, source, wanted) for table, source in sources.items()]
-            _check_patterns([step.state for step in tracked], (*(columns or ()), *exclude))
-
-            def join(generator: GeneratorState) -> GeneratorState:
-                generator = replace(generator, max_arity=max_arity or generator.max_arity)
-                for step in tracked:
-                    chosen = inds.chosen_columns(generator, step.state, columns, exclude, as_text=as_text)
-                    generator = inds.joined(generator, chosen)
-                return generator
-
-            takes_part = join if "ind" in kinds else None
-            return self._finish(context, base, "track", tracked, takes_part, None, started, commit=True)
+        across = across_of(kinds)
+        own = {kind: how for kind, how in by_class.items() if kind not in across}
+        wanted = step.TableOptions(kinds, nulls, tuple(row_key), append_only, reading, own)
+        with self.writer.context(base) as context:
+            steps = [step.track(context, table, source, wanted) for table, source in sources.items()]
+            _check_patterns([step.state for step in steps], (*(columns or ()), *exclude))
+            return self._committer.commit(context, base, "track", steps, by_class, None, started, commit=True)
 
     def apply(
         self,
@@ -249,103 +358,114 @@ class Workspace(Linker):
 
         started = time.perf_counter()
         base = self.ledger.version
-        states = {table: self._current(table, base or None)[1] for table in batches}
+        states = {table: self._tables.state(table, base or None) for table in batches}
         if batch_id is not None and (earlier := self._applied_before(batches, batch_id)) is not None:
-            return self._repeated(list(states.values()), earlier)
-        with self._context(base, commit=commit) as context:
-            done = [
-                step.apply(
-                    context,
-                    states[table],
-                    base,
-                    self._load(states[table]),
-                    batch,
-                    _read_options({**states[table].options, **(options or {})}),
-                    commit=commit,
-                )
-                for table, batch in batches.items()
-            ]
-            takes_part = any(s.tracks("ind") for s in states.values())
-            join = (lambda generator: generator) if takes_part else None
+            return self._committer.repeated(list(states.values()), earlier)
+        with self.writer.context(base, commit=commit) as context:
+            steps = []
+            for table, batch in batches.items():
+                state, known = states[table], self._committer.findings(states[table])
+                reading = _read_options({**state.options, **(options or {})})
+                steps.append(step.apply(context, state, base, known, batch, reading, commit=commit))
             action = "apply" if commit else "check"
-            change = self._finish(context, base, action, done, join, batch_id, started, commit=commit)
+            change = self._committer.commit(
+                context, base, action, steps, {}, batch_id, started, commit=commit
+            )
         if commit:
-            self._tidy_when_due()
+            self.writer.tidy_when_due()
         return replace(change, elapsed_s=time.perf_counter() - started)
+
+    def _applied_before(self, tables: Iterable[str], batch_id: str) -> CommitRow | None:
+        """The newest commit of a batch id, if all of these tables know it; None if none does."""
+        rows = {table: self.ledger.find_batch(table, batch_id) for table in tables}
+        versions = {table: row.version for table, row in rows.items() if row is not None}
+        if versions and len(versions) < len(rows):
+            applied = [f"{table} (version {version})" for table, version in versions.items()]
+            rest = [table for table in rows if table not in versions]
+            raise UsageError(
+                f"the batch {shorten(batch_id)} was applied before to {listing(applied)}, but not to "
+                f"{listing(rest)}. {NOTHING_APPLIED} Apply what is left under an id of its own, or all of it "
+                "under a new one."
+            )
+        return max((row for row in rows.values() if row is not None), key=lambda r: r.version, default=None)
 
     def drop(self, table: str) -> int:
         """Stop tracking a table; its history stays. Returns the new version."""
-        base, state = self._current(table)
+        base, state = self._tables.current(table)
         gone = [
             ChangeRow(table, d.kind, "dropped", d.to_dict(), "the table was dropped")
             for d in self.dependencies(table=table)
         ]
         commits = [CommitRow(table, "drop", None, None)]
-        generator = self._generator(base) if state.tracks("ind") else None
-        if generator is None:
-            return self._append(base, commits, gone)
-        from holdfast.inclusions.inclusions import without_table
-
-        with self._context(base) as context:
-            known = self._load_inclusions(generator)
-            after = without_table(self._values(context, generator), known, table)
-            told = {"n_inds": after.n_inds}
-            commits.append(CommitRow(SHARED, "shrink", after.state.to_dict(), told))
-            version = self._append(base, commits, gone)
-        self._inclusions = after
-        return version
+        with self.writer.context(base) as context:
+            for kind, cls in across_of(state.kinds).items():
+                after = cls.without_table(context, self._committer.among(kind, base)[1], table)
+                commits.append(CommitRow(cls.slot, "shrink", after.fields, {"n_inds": after.n}))
+            return self.writer.append(base, commits, gone)
 
     def merge(self, table: str) -> int:
-        """Merge all segments of a table into one, and the value runs; what holds stays as it is."""
-        base, state = self._current(table)
-        with self._context(base) as context:
-            relation = context.relation(state, state.folder, "merging")
+        """Merge all segments of a table into one, and what it shares; what holds stays as it is."""
+        base, state = self._tables.current(table)
+        with self.writer.context(base) as context:
+            rows = context.relation(state, state.folder, "merging")
             columns = state.indexed_columns
-            merged, number = relation.tidied(state.next_number, columns, state.orders, everything=True)
-            commits = []
-            if merged.segments != state.segments:
-                detail = {"n_segments": len(merged.segments)}
-                state = replace(state, segments=merged.segments, next_number=number)
-                commits.append(CommitRow(table, "merge", state.to_dict(), detail))
-            generator = self._generator(base) if state.tracks("ind") else None
-            if generator is not None:
-                after = self._values(context, generator).tidied(everything=True)
-                if after.runs != generator.runs:
-                    if not commits:
-                        detail = {"n_segments": len(state.segments)}
-                        commits.append(CommitRow(table, "merge", state.to_dict(), detail))
-                    commits.append(CommitRow(SHARED, "merge", after.to_dict(), {"n_runs": len(after.runs)}))
-            return self._append(base, commits, []) if commits else base
+            merged, number = rows.tidied(state.next_number, columns, state.orders, everything=True)
+            shared = []
+            for kind, cls in across_of(state.kinds).items():
+                after = cls.merged(context, self._committer.among(kind, base)[1])
+                if after is not None:
+                    shared.append(CommitRow(cls.slot, "merge", *after))
+            if merged.segments == state.segments and not shared:
+                return base
+            state = replace(state, segments=merged.segments, next_number=number)
+            detail = {"n_segments": len(merged.segments)}
+            return self.writer.append(base, [CommitRow(table, "merge", state.to_dict(), detail), *shared])
 
     def verify(self) -> int:
-        """Check every file that the workspace needs against its checksum; how many there are.
-
-        Needed are the files of the newest states, the covers of all versions (for time travel) and
-        the ledger's. The first one that is missing or altered is named in a DamagedFileError.
-        """
-        n_ledger = self.ledger.verify()
-        heads = self.ledger.heads()
-        files: dict[str, FileRef] = {}
-        for commit in self.ledger.states():
-            if commit.state is None:
-                continue
-            newest = heads.get(commit.table) == commit.version
-            if commit.table == SHARED:
-                generator = GeneratorState.from_dict(commit.state)
-                refs = generator.files() if newest else generator.covers()
-            elif commit.table == LAKE:
-                refs = LakeState.from_dict(commit.state).files() if newest else []
-            else:
-                refs = [ref for ref in litter.named_files(commit.state) if newest or litter.is_cover(ref)]
-            files |= {ref.name: ref for ref in refs}
-        for ref in files.values():
-            check_file(self.root, ref, deep=True, fresh=True)
-        stamp_files(self.root, files.values())
-        return n_ledger + len(files)
+        """Check every file that the workspace needs against its checksum; how many there are."""
+        return self.writer.verify()
 
     def tidy(self, *, grace_s: float = litter.GRACE_S) -> int:
         """Remove files that nothing needs any more; how many. See `core/store/litter.py` for the rule."""
-        return litter.remove_litter(self.root, self.ledger, grace_s=grace_s)
+        return self.writer.tidy(grace_s=grace_s)
+
+    # -- relying ------------------------------------------------------------------------------
+
+    def pin(
+        self, table: str, columns: Sequence[str], *, referenced: Side | None = None, remove: bool = False
+    ) -> Pin:
+        """Rely on a key, or on an inclusion in the `referenced` columns of a table.
+
+        Every batch then says whether it holds, and `check` gates on it.
+        """
+        if referenced is not None:
+            return self._pins.pin_ind(Side(table, tuple(columns)), referenced, remove=remove)
+        return self._pins.pin_key(table, columns, remove=remove)
+
+    def pin_rule(self, rule: str, *, table: str | None = None, remove: bool = False) -> Pin:
+        """Rely on a rule about two rows, such as `not(t.zip = s.zip and t.state != s.state)`.
+
+        It is verified now, and after every batch, at a cost that follows the batch: how many pairs of rows
+        violate it, and a few of them. No kind of dependency need be tracked for it.
+        """
+        return self._pins.pin_rule(rule, table=table, remove=remove)
+
+    # -- lakes --------------------------------------------------------------------------------
+
+    def link(self, *sources: str | Path, **options: Any) -> LakeChange:
+        """Link the tables of folders, archives and files: find all inclusions among their columns.
+
+        See `lakes.lake_keeper.LakeKeeper.link` for the options.
+        """
+        return self._lake.link(*sources, **options)
+
+    def unlink(self, *tables: str) -> LakeChange:
+        """Take tables out of the lake, by name, with all inclusions that concern them."""
+        return self._lake.unlink(*tables)
+
+    def lake(self) -> LakeReader | None:
+        """The lake, to read; None if there is none. Needs neither Spark nor kernels."""
+        return self._lake.reader()
 
 
 def _batches(batches: Mapping[str, Mapping[str, Any]]) -> dict[str, Batch]:
@@ -395,6 +515,3 @@ def _read_options(options: Mapping[str, Any] | None) -> Any:
     if "null_values" in given:
         given["null_values"] = tuple(given["null_values"])
     return ReadOptions(**given)
-
-
-__all__ = ["Dependency", "Explanation", "IndExplanation", "LogEntry", "Workspace", "open"]

@@ -83,7 +83,7 @@ def multiset(ws: Workspace) -> Counter[str]:
 def fds(ws: Workspace, **more: Any) -> list[str]:
     found = ws.dependencies(kind="fd", table="employee", **more)
     assert all(isinstance(d, Fd) for d in found)
-    return [d.arrow for d in found if isinstance(d, Fd)]
+    return [d.name for d in found if isinstance(d, Fd)]
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ def test_witnessed_evidence_gives_the_same(tmp_path: Path) -> None:
 
 def error_of(ws: Workspace, arrow: str, max_error: float = 1.0, **more: Any) -> float:
     listed = ws.dependencies(kind="fd", table="employee", max_error=max_error, **more)
-    [found] = [d for d in listed if isinstance(d, Fd) and d.arrow == arrow]
+    [found] = [d for d in listed if isinstance(d, Fd) and d.name == arrow]
     return found.error
 
 

@@ -44,7 +44,7 @@ def ints(columns: Columns) -> pa.Table:
 def fds(ws: Workspace, **where: Any) -> list[str]:
     found = ws.dependencies(kind="fd", table="t", **where)
     assert all(isinstance(d, Fd) for d in found)
-    return [d.arrow for d in found if isinstance(d, Fd)]
+    return [d.name for d in found if isinstance(d, Fd)]
 
 
 def expected(table: pa.Table, nulls: str = "equal", max_lhs: int | None = None) -> set[str]:
@@ -55,11 +55,11 @@ def expected(table: pa.Table, nulls: str = "equal", max_lhs: int | None = None) 
 
 
 def arrow(names: Sequence[str], lhs: Collection[int], rhs: int) -> str:
-    return Fd("t", tuple(names[c] for c in sorted(lhs)), names[rhs]).arrow
+    return Fd("t", tuple(names[c] for c in sorted(lhs)), names[rhs]).name
 
 
 def events(change: Change) -> set[tuple[str, str]]:
-    return {(c.event, c.dependency.arrow) for c in change.changes if isinstance(c.dependency, Fd)}
+    return {(c.event, c.dependency.name) for c in change.changes if isinstance(c.dependency, Fd)}
 
 
 # -- small tables ------------------------------------------------------------------------------------------
@@ -357,7 +357,7 @@ def test_a_bound_wider_than_the_table(tracked: Opener, evidence: str) -> None:
 
 def errors(ws: Workspace, kind: str, max_error: float, **where: Any) -> dict[str, float]:
     found = ws.dependencies(kind=kind, table="t", max_error=max_error, **where)
-    return {d.arrow if isinstance(d, Fd) else str(d): d.error for d in found if isinstance(d, Fd | Ucc)}
+    return {d.name if isinstance(d, Fd) else str(d): d.error for d in found if isinstance(d, Fd | Ucc)}
 
 
 NEARLY = {"a": [1, 1, 1, 1, 2], "b": [1, 1, 1, 2, 3], "c": [1, 2, 3, 4, 5]}
@@ -475,7 +475,7 @@ def test_append_only_tables(tracked: Opener, evidence: str) -> None:
     ws = tracked(NEARLY, evidence=evidence, append_only=True)
     new = ints({"a": [2], "b": [1], "c": [6]})
     change = ws.apply("t", inserts=new)
-    assert [c.dependency.arrow for c in change.broke if isinstance(c.dependency, Fd)] == ["b -> a"]
+    assert [c.dependency.name for c in change.broke if isinstance(c.dependency, Fd)] == ["b -> a"]
     assert set(fds(ws)) == expected(pa.concat_tables([ints(NEARLY), new]))
     with pytest.raises(UsageError, match="append-only"):
         ws.apply("t", deletes=new)
@@ -522,7 +522,7 @@ def test_changes_that_are_too_many_to_list(
     assert f"{change.tables[0].unlisted} more changes" in str(change)
     assert ws.log("t")[-1].details[0]["n_changes"] == len(broke)
     assert fds(ws) == after
-    held = {h.fd.arrow: h.holds for h in ws.fd_log("t")}
+    held = {h.fd.name: h.holds for h in ws.fd_log("t")}
     assert all(held[arrow] == (event != "broke") for event, arrow in broke)
 
 
@@ -557,14 +557,14 @@ def test_two_handles_take_turns(tracked: Opener, tmp_path: Path, evidence: str) 
     ws.apply("t", inserts=ints({"a": [3], "b": [3], "c": [4]}))
     other.apply("t", inserts=ints({"a": [4], "b": [4], "c": [5]}))
     change = ws.apply("t", inserts=ints({"a": [1], "b": [9], "c": [6]}))
-    assert [(c.dependency.arrow, c.held) for c in change.broke if isinstance(c.dependency, Fd)] == [
+    assert [(c.dependency.name, c.held) for c in change.broke if isinstance(c.dependency, Fd)] == [
         ("a -> b", 3)
     ]
     change = other.apply("t", deletes=ints({"a": [1], "b": [9], "c": [6]}))
     assert events(change) == {("appeared", "a -> b")}
     assert fds(ws) == fds(other) == ["a -> b", "b -> a", "c -> a", "c -> b"]
     assert [h.to_dict() for h in ws.fd_log("t")] == [h.to_dict() for h in other.fd_log("t")]
-    [history] = [h for h in ws.fd_log("t") if h.fd.arrow == "a -> b"]
+    [history] = [h for h in ws.fd_log("t") if h.fd.name == "a -> b"]
     assert (history.breaks, history.n_held, history.n_versions, history.n_current) == ((4,), 4, 5, 1)
     other.close()
 

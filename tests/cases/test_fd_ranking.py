@@ -180,11 +180,11 @@ def test_the_meant_dependency_comes_first(tmp_path: Path) -> None:
     table = addresses()
     ranking = ranking_of(tmp_path, table)
     first, *rest = ranking.fds
-    assert first.fd.arrow == "zip -> city"
+    assert first.fd.name == "zip -> city"
     assert first.score > 2 * rest[0].score
     assert first.reasons == ("explains 180 redundant values", "left-hand side of 1 column")
     assert (first.n_groups, first.redundancy, first.mu_plus, first.measured) == (20, 180, 1.0, True)
-    by_arrow = {r.fd.arrow: r for r in ranking.fds}
+    by_arrow = {r.fd.name: r for r in ranking.fds}
     assert "left-hand side nearly unique: may be chance" in by_arrow["stamp -> city"].reasons
     assert "right-hand side nearly constant: may be chance" in by_arrow["stamp -> flag"].reasons
     assert by_arrow["stamp -> flag"].score < by_arrow["stamp -> city"].score < first.score
@@ -214,7 +214,7 @@ def test_stability_counts_mildly(tmp_path: Path) -> None:
     relation = related(tmp_path, table)
     ranking = rank_relation(relation, "t", masks, rhs, implied=flags, history=history)
     first, second = ranking.fds
-    assert (first.fd.arrow, second.fd.arrow) == ("b -> a", "a -> b")
+    assert (first.fd.name, second.fd.name) == ("b -> a", "a -> b")
     assert second.score * (1 / (1 - fd_ranking.STABILITY_SHARE)) >= first.score > second.score
     assert first.reasons[-1] == "held through 13 versions and 40,300 changed rows"
     assert (first.versions, first.changed_rows, second.versions) == (13, 40_300, 1)
@@ -313,7 +313,7 @@ def test_candidates_are_the_highest_bounds(tmp_path: Path) -> None:
 def test_few_rows(n_rows: int, tmp_path: Path) -> None:
     table = pa.table({"a": pa.array([1] * n_rows, pa.int64()), "b": pa.array(["x"] * n_rows, pa.string())})
     ranking = ranking_of(tmp_path, table)
-    assert {r.fd.arrow for r in ranking.fds} == {"[] -> a", "[] -> b"}
+    assert {r.fd.name for r in ranking.fds} == {"[] -> a", "[] -> b"}
     assert all(r.score == 0 and r.key == () for r in ranking.fds)
 
 

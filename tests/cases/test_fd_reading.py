@@ -20,7 +20,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.core.rows.table_state import FdRef, SegmentRef, TableState
+from holdfast.core.rows.table_state import SegmentRef, TableState
+from holdfast.functional.refs import FdRef
 from holdfast.core.store.bundle import write_bundle
 from holdfast.core.store.files import FileRef, unique_name
 from holdfast.core.store.format import create_marker
@@ -444,7 +445,7 @@ def test_one_that_holds_again(towns: Kept) -> None:
     assert (told.holds, told.minimal) == (True, True)
     assert (told.since, told.violations, told.g3, told.groups) == (3, 0, 0.0, ())
     assert [c.change for c in told.turned_by] == ["appeared"]
-    histories = {h.fd.arrow: h for h in towns.fd_log("t")}
+    histories = {h.fd.name: h for h in towns.fd_log("t")}
     assert histories["c0 -> c1"].spells == (Spell(1, 1), Spell(3, None))
     assert histories["c0 -> c1"].breaks == (2,)
 
@@ -453,7 +454,7 @@ def test_a_wider_one_names_what_implies_it(towns: Kept) -> None:
     towns.feed(towns.rows[:4], 3)
     told = towns.explain_fd("t", ["c2", "c0"], "c1")
     assert (told.holds, told.minimal) == (True, False)
-    assert [fd.arrow for fd in told.inside] == ["c0 -> c1"]
+    assert [fd.name for fd in told.inside] == ["c0 -> c1"]
     assert told.key == ("c0", "c2")
 
 
@@ -515,7 +516,7 @@ def test_as_it_is_maintained(tmp_path: Path, evidence: str) -> None:
         assert one["values"]["c1"] != other["values"]["c1"]
         ws.apply("t", deletes=bad)
         assert ws.explain_fd("t", ["c0"], "c1").since == 4
-        [history] = [h for h in ws.fd_log("t") if h.fd.arrow == "c0 -> c1"]
+        [history] = [h for h in ws.fd_log("t") if h.fd.name == "c0 -> c1"]
         assert history.spells == (Spell(1, 2), Spell(4, None))
         assert (history.n_versions, history.n_held, history.n_current) == (4, 3, 1)
         assert (history.n_inserted, history.n_deleted) == (1, 0)
@@ -526,7 +527,7 @@ def test_as_it_is_maintained(tmp_path: Path, evidence: str) -> None:
 
 def listed(ws: Kept, **options: Any) -> list[tuple[str, float]]:
     found = ws.dependencies(kind="fd", **options)
-    return [(d.arrow, d.error) for d in found if isinstance(d, Fd)]
+    return [(d.name, d.error) for d in found if isinstance(d, Fd)]
 
 
 def test_exact_ones_now_and_then(towns: Kept) -> None:

@@ -267,11 +267,11 @@ def test_orders() -> None:
         [(("city",), "orders_city")],
         [],
     ]
-    assert [[fd.arrow for fd in p.fds] for p in proposed.parts] == [[], ["zip -> city"], ["city -> state"]]
+    assert [[fd.name for fd in p.fds] for p in proposed.parts] == [[], ["zip -> city"], ["city -> state"]]
     assert [p.removed for p in proposed.parts] == [None, 80, None]
     assert proposed.preserving
     # zip -> state scores low, but follows from two that do not.
-    assert [(s.fd.arrow, s.why) for s in proposed.set_aside] == [("[] -> currency", "constant")]
+    assert [(s.fd.name, s.why) for s in proposed.set_aside] == [("[] -> currency", "constant")]
     assert not proposed.complete
     assert json.loads(json.dumps(proposed.to_dict()))["parts"][1]["references"] == [
         {"columns": ["city"], "table": "orders_city"}
@@ -285,7 +285,7 @@ def test_a_score_orders_the_splits() -> None:
         scores = {(frozenset(x), "c"): s for x, s in ((better, 0.9), (worse, 0.2))}
         proposed = normalise("t", "abcd", fds, scores=scores)
         assert [p.columns for p in proposed.parts] == [("a", "b", "d"), (better, "c")]
-        assert [fd.arrow for fd in proposed.lost] == [f"{worse} -> c"]
+        assert [fd.name for fd in proposed.lost] == [f"{worse} -> c"]
         assert not proposed.preserving
     assert not normalise("t", "abcd", fds, "3nf", {}).splits
     third = normalise("t", "abcd", fds, "3nf")
@@ -300,7 +300,7 @@ def test_bcnf_may_lose_a_key_that_third_normal_form_keeps() -> None:
     third = normalise("t", ["street", "city", "zip"], fds, "3nf")
     assert not third.splits
     assert third.parts[0].name == "t"
-    assert [fd.arrow for fd in third.inside] == ["zip -> city"]
+    assert [fd.name for fd in third.inside] == ["zip -> city"]
     assert any(step.startswith("Not in BCNF") for step in third.steps)
 
 

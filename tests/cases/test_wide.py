@@ -16,7 +16,7 @@ from holdfast.core.evidence.fd_validation import NO_PIVOT
 from holdfast.core.rows import codes
 from holdfast.core.rows.kernels.masks import mask_of
 from holdfast.core.rows.relation import Relation
-from holdfast.core.rows.table_state import columns_of
+from holdfast.core.words.column_sets import columns_of
 from holdfast.core.words.dependency import Fd, Ucc
 
 N_COLUMNS = 150

@@ -207,9 +207,9 @@ def fds_of(ws: Workspace, table: str, rows: Sequence[Row]) -> dict[str, Any]:
     assert kept is not None
 
     def arrow(fd: fd_oracle.FD) -> str:
-        return Fd(table, tuple(names[c] for c in sorted(fd[0])), names[fd[1]]).arrow
+        return Fd(table, tuple(names[c] for c in sorted(fd[0])), names[fd[1]]).name
 
-    found = {"held": [d.arrow for d in ws.dependencies("fd", table) if isinstance(d, Fd)]}
+    found = {"held": [d.name for d in ws.dependencies("fd", table) if isinstance(d, Fd)]}
     assert sorted(found["held"]) == sorted(map(arrow, fd_oracle.minimal_fds(rows, len(names), "equal")))
     if kept.evidence_kind == "counted":
         counted = fd_oracle.agree_counts(rows, "equal")
@@ -218,7 +218,7 @@ def fds_of(ws: Workspace, table: str, rows: Sequence[Row]) -> dict[str, Any]:
     if kept.max_error:
         nearly = fd_oracle.approximate_fds(rows, len(names), "equal", kept.max_error)
         told = ws.dependencies("fd", table, max_error=kept.max_error)
-        errors = {d.arrow: d.error for d in told if isinstance(d, Fd)}
+        errors = {d.name: d.error for d in told if isinstance(d, Fd)}
         total = max(1, fd_oracle.total_pairs(rows))
         assert errors == {arrow(fd): n / total for fd, n in nearly.items()}
         found["nearly"] = [f"{d} {d.error}" for d in ws.dependencies(None, table, max_error=kept.max_error)]

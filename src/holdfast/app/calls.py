@@ -27,11 +27,11 @@ from holdfast.app.report import (
     share,
     side_text,
 )
-from holdfast.functional.refs import FdRef
 from holdfast.core.words.change import Change
 from holdfast.core.words.dependency import Side
 from holdfast.denial.constraints import DcRef
 from holdfast.errors import HoldfastError, UnknownTableError, UsageError, shorten
+from holdfast.functional.refs import FdRef
 
 BROKEN, BAD_INPUT, INTERNAL, INTERRUPTED, NO_READER = 1, 2, 70, 130, 141
 

@@ -12,6 +12,7 @@ from holdfast.core.engine.engine import Progress
 from holdfast.core.evidence.predicate_space import predicate_space
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import OrderKey, TableState
+from holdfast.core.rows.writer import Context
 from holdfast.core.words.change import Summary
 from holdfast.core.words.dependency import Dependency
 from holdfast.core.words.options import at_least_one, evidence_of, max_error_of
@@ -23,13 +24,13 @@ from holdfast.denial.constraints import DEFAULT_LIMITS, DcLimits, dc_ref
 from holdfast.denial.dc_news import dc_news
 from holdfast.denial.dc_state import DcOptions, DcState, dcs_of
 from holdfast.errors import UsageError, shorten
-from holdfast.kind import Context, Crossing, TableClass, Tracking
+from holdfast.kind import Crossing, TableClass, Tracking
 
 
 class DcClass(TableClass[DcState]):
     """The most general denial constraints, on counted or witnessed evidence."""
 
-    def options(self, asked: Mapping[str, Any], kinds: Sequence[str]) -> DcOptions:
+    def options(self, asked: Mapping[str, Any]) -> DcOptions:
         columns = asked.get("columns")
         return DcOptions(
             at_least_one(asked, "max_predicates"),
@@ -113,7 +114,9 @@ class DcClass(TableClass[DcState]):
         noun = "denial constraint" if n == 1 else "denial constraints"
         return Summary("dc", n, f"{n:,} minimal {noun}{bound}{how}", fields)
 
-    def save(self, root: Path, state: TableState, known: DcState, before: DcState | None) -> Mapping[str, Any]:
+    def save(
+        self, root: Path, state: TableState, known: DcState, before: DcState | None
+    ) -> Mapping[str, Any]:
         return {"dcs": dc_state.save(root, state.folder, known, before, dc_ref(state)).to_dict()}
 
     def load(self, root: Path, state: TableState) -> DcState | None:

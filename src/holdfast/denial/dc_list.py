@@ -24,10 +24,8 @@ def listed_masks(root: Path, ref: DcRef) -> U64:
     return in_operators(read_dcs(root, ref), ref.space, ref.operators)
 
 
-def near_dcs(root: Path, state: TableState, max_error: float, *, newest: bool) -> list[Dc]:
+def near_dcs(root: Path, state: TableState, ref: DcRef, max_error: float, *, newest: bool) -> list[Dc]:
     """The minimal constraints within an error: at the newest version any, at others the one that is kept."""
-    ref = state.dcs
-    assert ref is not None
     if ref.evidence_kind != "counted":
         raise UsageError(
             f"table {state.table!r} keeps witnessed evidence of its denial constraints, which tells what "

@@ -393,7 +393,7 @@ def _reasons(dcs: _Dcs, i: int, dc: Dc, like: int, past: Stability) -> tuple[str
         told.append("is a key")
     if fd is not None:
         told.append(
-            f"is the functional dependency {Fd(dc.table, *fd).arrow}" if fd[0] else "the column is constant"
+            f"is the functional dependency {Fd(dc.table, *fd).name}" if fd[0] else "the column is constant"
         )
     if dcs.known[i] and dcs.sizes[i] > 1:
         told += _of_chance(float(dcs.by_chance[i]), int(dcs.near[i]), dcs.pairs)

@@ -31,13 +31,22 @@ from holdfast.core.evidence.dc_evidence import DcEvidence
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.proofs import Proofs
 from holdfast.core.rows.kernels.masks import popcounts
-from holdfast.core.rows.table_state import TableState, columns_of
-from holdfast.core.words.options import EvidenceKind
+from holdfast.core.rows.table_state import TableState
 from holdfast.core.store.bundle import open_bundle, write_bundle
 from holdfast.core.store.files import FileRef, unique_name
+from holdfast.core.words.column_sets import columns_of
+from holdfast.core.words.options import EvidenceKind
 from holdfast.core.words.predicate import Dc, Operator, PredicateSpace
 from holdfast.denial.approximate_dcs import ApproximateDcs, approximate_dcs
-from holdfast.denial.constraints import DEFAULT_LIMITS, DcLimits, DcRef, KeptAccess, read_dcs, read_near_dcs
+from holdfast.denial.constraints import (
+    DEFAULT_LIMITS,
+    DcLimits,
+    DcRef,
+    KeptAccess,
+    dc_ref,
+    read_dcs,
+    read_near_dcs,
+)
 from holdfast.denial.dc_cover import DcCover
 from holdfast.denial.forms import restricted
 from holdfast.errors import UsageError
@@ -240,7 +249,7 @@ def save(root: Path, folder: str, found: DcState, known: DcState | None, ref: Dc
 
 def load(root: Path, state: TableState) -> DcState | None:
     """The denial constraints and their evidence, as the commit names them; None where not tracked."""
-    ref = state.dcs
+    ref = dc_ref(state)
     if ref is None:
         return None
     evidence: CountedEvidence | DcEvidence

@@ -28,7 +28,7 @@ class RowOptions:
 class RowRuleClass(TableClass[RowRuleState]):
     """Comparisons of two columns that every row keeps, from counts of outcomes."""
 
-    def options(self, asked: Mapping[str, Any], kinds: Sequence[str]) -> RowOptions:
+    def options(self, asked: Mapping[str, Any]) -> RowOptions:
         return RowOptions(max_error_of(asked), asked.get("columns"), asked.get("exclude", ()))
 
     def discover(self, tracking: Tracking) -> RowRuleState:

@@ -29,7 +29,7 @@ U64 = NDArray[np.uint64]
 class FdClass(TableClass[FdState]):
     """Minimal functional dependencies, on counted or witnessed evidence."""
 
-    def options(self, asked: Mapping[str, Any], kinds: Sequence[str]) -> FdOptions:
+    def options(self, asked: Mapping[str, Any]) -> FdOptions:
         max_lhs = at_least_one(asked, "max_lhs", " column on the left-hand side")
         max_error, evidence = max_error_of(asked), evidence_of(asked)
         return FdOptions(max_lhs, max_error, "counted" if max_error else evidence)
@@ -85,7 +85,9 @@ class FdClass(TableClass[FdState]):
         }
         return Summary("fd", n, f"{n:,} minimal functional {noun}{bound}{how}", fields)
 
-    def save(self, root: Path, state: TableState, known: FdState, before: FdState | None) -> Mapping[str, Any]:
+    def save(
+        self, root: Path, state: TableState, known: FdState, before: FdState | None
+    ) -> Mapping[str, Any]:
         return {"fds": save(root, state.folder, known, before, fd_ref(state)).to_dict()}
 
     def load(self, root: Path, state: TableState) -> FdState | None:

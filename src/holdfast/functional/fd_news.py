@@ -13,8 +13,8 @@ from holdfast.core.cover.news import MAX_LISTED, Kind, News, witness_pairs
 from holdfast.core.evidence.proofs import Proofs
 from holdfast.core.rows.kernels.masks import first_contained, first_container, popcounts, without
 from holdfast.core.rows.relation import Relation
-from holdfast.core.rows.table_state import columns_of
 from holdfast.core.words.change import DependencyChange, Event
+from holdfast.core.words.column_sets import columns_of
 from holdfast.core.words.dependency import Dependency, Fd, Ucc
 from holdfast.functional.fd_cover import FdCover, has_column, keyed
 from holdfast.functional.fd_evidence import FdEvidence
@@ -71,12 +71,12 @@ def _exact(table: str, before: FdState, after: FdState, old: Relation, new: Rela
     ]
     inner = _named(table, names, after.cover.masks[narrower], left_rhs[kept])
     implied = [
-        DependencyChange("implied", d, f"still holds, but {i.arrow} alone does now")
+        DependencyChange("implied", d, f"still holds, but {i.name} alone does now")
         for d, i in zip(_named(table, names, left[kept], left_rhs[kept]), inner, strict=True)
     ]
     inner = _named(table, names, before.cover.masks[wider], entered_rhs[widened])
     minimal = [
-        DependencyChange("appeared", d, f"is minimal now that {i.arrow} broke")
+        DependencyChange("appeared", d, f"is minimal now that {i.name} broke")
         for d, i in zip(_named(table, names, entered[widened], entered_rhs[widened]), inner, strict=True)
     ]
     pairs = _proving(entered[fresh], entered_rhs[fresh], after.went)

@@ -1,8 +1,5 @@
-"""The past of functional dependencies, as covers tell it: runs of versions, spells, histories.
-
-Versions between two changes of the cover are one *run*, looked at once. A *spell* is a stretch of versions at
-which a dependency held; it held in a run iff the run's cover has an X' -> A with X' inside X.
-"""
+"""Histories of functional dependencies: when each held, and what it outlived. An X -> A held in a run of versions
+(`core/cover/history.py`) iff the run's cover has an X' -> A with X' inside X."""
 
 from __future__ import annotations
 
@@ -13,26 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.rows.table_state import TableState, columns_of
-from holdfast.functional.refs import FdRef
-from holdfast.core.store.files import FileRef
-from holdfast.core.store.ledger_rows import CommitRow
-from holdfast.core.words.codec import Coded
+from holdfast.core.cover.history import PastCommit, Run, Spell
+from holdfast.core.rows.table_state import TableState
+from holdfast.core.words.column_sets import columns_of, words_for
 from holdfast.core.words.dependency import Fd
-from holdfast.history import I32, I64, U64
+from holdfast.functional.refs import FdRef
 
+U64 = NDArray[np.uint64]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
-
-# What a table does to its rows; pins and merges are versions, too, but nothing is put to the test by them.
-BATCHES = ("track", "apply")
-
-
-@dataclass(frozen=True, slots=True)
-class Spell(Coded):
-    """Versions of the workspace, without a gap, at which a dependency held."""
-
-    first: int
-    last: int | None  # None: it holds still
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,36 +65,6 @@ class FdHistory:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class FdCommit:
-    """A commit to a table, as far as the history of its dependencies needs it."""
-
-    version: int
-    is_batch: bool
-    n_inserted: int
-    n_deleted: int
-    fds: FdRef
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Commits in a row that share one cover."""
-
-    commits: tuple[FdCommit, ...]
-
-    @property
-    def first(self) -> int:
-        return self.commits[0].version
-
-    @property
-    def cover(self) -> FileRef:
-        return self.commits[0].fds.cover
-
-    @property
-    def n_versions(self) -> int:
-        return sum(c.is_batch for c in self.commits)
-
-
 def inside(masks: U64, rhs: I32, mask: U64, column: int) -> Bool:
     """Which dependencies of a cover imply `mask -> column`: bool[n]."""
     chosen: Bool = (rhs == column) & ~(masks & ~mask).any(axis=1)
@@ -149,24 +106,29 @@ def in_cover(masks: U64, rhs: I32 | I64, cover_masks: U64, cover_rhs: I32) -> Bo
     return ~without(keyed(masks, rhs), keyed(cover_masks, cover_rhs))
 
 
-def fd_commit(commit: CommitRow, fds: FdRef) -> FdCommit:
-    detail, is_batch = commit.detail or {}, commit.action in BATCHES
-    changed = [int(detail.get(name) or 0) if is_batch else 0 for name in ("n_inserted", "n_deleted")]
-    return FdCommit(commit.version, is_batch, changed[0], changed[1], fds)
+def ever(covers: Sequence[tuple[U64, I32]], n_columns: int) -> tuple[U64, I32]:
+    """The different dependencies of all covers: short ones first, then in the order of the schema."""
+    from holdfast.core.rows.kernels.masks import unique_masks
+    from holdfast.functional.fd_cover import keyed
 
-
-def runs_of(past: Sequence[FdCommit]) -> list[Run]:
-    found: list[list[FdCommit]] = []
-    for commit in past:
-        if found and found[-1][-1].fds.cover == commit.fds.cover:
-            found[-1].append(commit)
-        else:
-            found.append([commit])
-    return [Run(tuple(commits)) for commits in found]
+    seen = np.empty((0, words_for(n_columns) + 1), dtype=np.uint64)
+    for masks, rhs in covers:
+        both = np.concatenate([seen, keyed(masks, rhs)])
+        seen = both[unique_masks(both)[0]]
+    masks, rhs = np.ascontiguousarray(seen[:, :-1]), seen[:, -1].astype(np.int32)
+    columns = columns_of(masks)
+    order = sorted(range(len(masks)), key=lambda i: (len(columns[i]), columns[i], rhs[i]))
+    return masks[order], rhs[order]
 
 
 def histories_of(
-    state: TableState, runs: Sequence[Run], masks: U64, rhs: I32, held: Bool, minimal: Bool, bound: int | None
+    state: TableState,
+    runs: Sequence[Run[FdRef]],
+    masks: U64,
+    rhs: I32,
+    held: Bool,
+    minimal: Bool,
+    bound: int | None,
 ) -> list[FdHistory]:
     """Histories from which dependency held in which run: held bool[n, n_runs], each in one at least."""
     names = state.schema.names
@@ -213,7 +175,7 @@ def histories_of(
     ]
 
 
-def _rows_changed(parts: Sequence[Sequence[FdCommit]]) -> I64:
+def _rows_changed(parts: Sequence[Sequence[PastCommit[FdRef]]]) -> I64:
     """(inserted, deleted) rows of commits: int64[n, 2]."""
     sums = [(sum(c.n_inserted for c in part), sum(c.n_deleted for c in part)) for part in parts]
     return np.array(sums, dtype=np.int64).reshape(-1, 2)

@@ -1,8 +1,7 @@
-"""Looking closer at functional dependencies: why one holds or not, and for how long each has held.
+"""Reading functional dependencies: which hold, why one does or not, since when; which deserve a look.
 
-The past is read from covers, which are kept for every version: X -> A held at a version iff the cover of
-that version has an X' -> A with X' inside X. So a dependency that was no longer minimal, because a narrower
-one appeared, held all the same. Versions between two changes of the cover are one *run*, looked at once.
+FDs are many, people are few. `rank` puts first what explains much and is no accident; `normalise` proposes tables
+in which what the best of them say is stored once.
 
 With a bound on left-hand sides a cover says nothing of wider ones that do not contain one of its own; what
 is unknown for that reason is None.
@@ -10,121 +9,94 @@ is unknown for that reason is None.
 
 from __future__ import annotations
 
-import secrets
-import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.rows.table_state import TableState, columns_of
-from holdfast.functional.refs import FdRef, read_fds
-from holdfast.core.store.files import STAGING
-from holdfast.core.store.ledger import Ledger
+from holdfast.core.cover.history import Past
+from holdfast.core.rows.table_state import TableState
+from holdfast.core.rows.tables import Tables
+from holdfast.core.store.files import FileRef
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
-from holdfast.core.words.dependency import Fd
-from holdfast.errors import UsageError
-from holdfast.functional.fd_past import (
-    FdCommit,
-    FdHistory,
-    Run,
-    fd_commit,
-    held_in,
-    histories_of,
-    in_cover,
-    inside,
-    runs_of,
-)
-from holdfast.history import I32, I64, PAIRS_SHOWN, U64, Reader, columns_mask, n_pairs, turned_dict
+from holdfast.core.words.column_sets import columns_mask, columns_of, n_pairs, words_for
+from holdfast.core.words.dependency import Dependency, Fd, Ucc
+from holdfast.errors import UsageError, shorten
+from holdfast.functional.fd_explanation import FdExplanation, Measured
+from holdfast.functional.fd_past import FdHistory, ever, held_in, histories_of, in_cover, inside
+from holdfast.functional.key_reading import PAIRS_SHOWN, KeyReader
+from holdfast.functional.refs import FdRef, fd_ref, key_ref, read_approximate, read_fds
 
 if TYPE_CHECKING:
-    from holdfast.core.evidence.groups import ViolatingGroup
-    from holdfast.core.rows.relation import Relation
+    from holdfast.core.evidence.counted import CountedEvidence
+    from holdfast.functional.fd_ranking import Ranking
+    from holdfast.functional.normal_forms.proposal import Decomposition, Form
 
-Bool = NDArray[np.bool_]
+U64 = NDArray[np.uint64]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
 
 GROUPS_SHOWN = 8
 ROWS_PER_GROUP = 4
-# So many new commits are read one by one; for more, one pass over the whole ledger is cheaper.
-FEW_COMMITS = 8
-# `held_versions` looks no further back than so many changes of the cover: it is part of a batch, and to read
-# and compare a cover of some thousand dependencies takes about a millisecond.
-MAX_RUNS = 100
-MAX_READ = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class FdExplanation:
-    """All about one functional dependency: whether it holds now, since when, what violates it."""
+class FdReader:
+    """Functional dependencies: minimal ones, exact and approximate."""
 
-    table: str
-    lhs: tuple[str, ...]
-    rhs: str
-    version: int
-    n_rows: int
-    trivial: bool  # the right-hand side is among the left: it cannot be violated
-    holds: bool
-    minimal: bool | None  # None where a bound hides it
-    inside: tuple[Fd, ...]  # the minimal dependencies that imply it
-    key: tuple[str, ...] | None  # columns of the left-hand side that determine every column
-    since: int | None  # the first version of the current spell; None where a bound hides it
-    turned: CommitRow | None  # the commit that made it so, if it was otherwise before
-    turned_by: tuple[ChangeRow, ...]  # what that commit changed, with the rows that did it
-    violations: int  # pairs of rows
-    error: float  # g1: their share of all pairs
-    g3: float  # the share of rows to remove, at least, until it holds
-    rows_to_remove: int
-    violating_rows: int  # rows that some other row contradicts
-    groups: tuple[ViolatingGroup, ...]  # rows by left-hand value, largest group first
-    max_lhs: int | None  # the bound on left-hand sides
+    def __init__(self, tables: Tables, keys: KeyReader) -> None:
+        self._tables, self._keys = tables, keys
+        self._past: Past[FdRef] = Past(tables, _cover_of)
+        self._counted: tuple[tuple[FileRef, ...], CountedEvidence] | None = None
 
-    @property
-    def fd(self) -> Fd:
-        return Fd(self.table, self.lhs, self.rhs, self.error)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "table": self.table,
-            "lhs": list(self.lhs),
-            "rhs": self.rhs,
-            "version": self.version,
-            "n_rows": self.n_rows,
-            "trivial": self.trivial,
-            "holds": self.holds,
-            "minimal": self.minimal,
-            "inside": [fd.to_dict() for fd in self.inside],
-            "key": None if self.key is None else list(self.key),
-            "since": self.since,
-            "turned": turned_dict(self.turned, self.turned_by),
-            "violations": self.violations,
-            "error": self.error,
-            "g3": self.g3,
-            "rows_to_remove": self.rows_to_remove,
-            "violating_rows": self.violating_rows,
-            "groups": [group.to_dict() for group in self.groups],
-            "max_lhs": self.max_lhs,
-        }
-
-
-class FdReader(Reader):
-    """Reading functional dependencies."""
-
-    def __init__(self, root: Path, ledger: Ledger) -> None:
-        super().__init__(root, ledger)
-        self._pasts: dict[str, list[FdCommit]] = {}  # by table, since it was tracked
+    def ref(self, table: str, at: int | None = None) -> FdRef | None:
+        """How the functional dependencies of a table are kept; None where they are not tracked."""
+        return fd_ref(self._tables.state(table, at))
 
     def max_lhs(self, table: str, at: int | None = None) -> int | None:
-        """The bound on left-hand sides that the table is tracked with, if there is one."""
-        fds = self._current(table, at)[1].fds
-        return fds.max_lhs or None if fds is not None else None
+        """The bound on left-hand sides that a table is tracked with, if there is one."""
+        ref = self.ref(table, at)
+        return None if ref is None else ref.max_lhs or None
 
-    def fd_ref(self, table: str, at: int | None = None) -> FdRef | None:
-        """How the functional dependencies of a table are kept; None where they are not tracked."""
-        return self._current(table, at)[1].fds
+    def listed(self, state: TableState) -> list[Fd]:
+        """The minimal dependencies of a table, short ones first; none where they are not tracked."""
+        ref = fd_ref(state)
+        return [] if ref is None else _named(state, *self._cover(ref, state))
+
+    def approximates(self, state: TableState, kind: str | None) -> bool:
+        """Whether what almost holds is known; an error where it is asked for and cannot be."""
+        ref = fd_ref(state)
+        if ref is not None and ref.evidence_kind == "counted":
+            return True
+        if ref is not None and kind == "fd":
+            raise UsageError(
+                f"table {state.table!r} keeps witnessed evidence, which tells what holds but not what almost "
+                "holds. Track it anew with --evidence counted to list dependencies with errors."
+            )
+        return False
+
+    def approximate(
+        self, state: TableState, at: int | None, kind: str | None, max_error: float
+    ) -> list[Dependency]:
+        """The minimal keys and functional dependencies within an error, each with its own."""
+        masks, rhs, violations = self._approximate_cover(state, at, max_error)
+        keys, fds = np.flatnonzero(rhs < 0), np.flatnonzero(rhs >= 0)
+        near: list[Dependency] = []
+        if kind != "fd":
+            names, total = state.schema.names, n_pairs(state.n_rows)
+            bound = self._keys.max_columns_of(state)
+            ordered = sorted(
+                zip(columns_of(masks[keys]), violations[keys].tolist(), strict=True),
+                key=lambda k: (len(k[0]), k[0]),
+            )
+            near += [
+                Ucc(state.table, tuple(names[c] for c in columns), n / total if n else 0.0)
+                for columns, n in ordered
+                if not 0 < bound < len(columns)
+            ]
+        if kind != "ucc":
+            near += _named(state, masks[fds], rhs[fds], violations[fds])
+        return near
 
     def error_of(self, table: str, lhs: Sequence[str], rhs: str | None = None) -> float:
         """The share of the pairs of rows that violate `lhs -> rhs` now; without `rhs`, the key `lhs` (g1).
@@ -132,47 +104,41 @@ class FdReader(Reader):
         Exact, of any columns. From counted evidence, which stays open: well under a millisecond. Without
         it from the rows.
         """
-        base, state = self._current(table)
-        self._needs_fds(state)
-        mask = columns_mask(self._positions(state, base, lhs), self._n_words(state))
-        column = -1 if rhs is None else self._positions(state, base, [rhs])[0]
+        base, state = self._tables.current(table)
+        self.needed(state)
+        mask = columns_mask(self._tables.positions(state, base, lhs), words_for(len(state.schema)))
+        column = -1 if rhs is None else self._tables.positions(state, base, [rhs])[0]
         return _share(self._violations(state, mask, column), n_pairs(state.n_rows))
 
-    def explain_fd(self, table: str, lhs: Sequence[str], rhs: str) -> FdExplanation:
+    def explain(self, table: str, lhs: Sequence[str], rhs: str) -> FdExplanation:
         """Whether `lhs -> rhs` holds now, since which version, and the rows that violate or broke it.
 
         The dependency need not be in the cover. One that holds is read from the cover; of one that does not
         the rows are looked at (one job), as are those of one wider than the bound on left-hand sides.
         """
-        base, state = self._current(table)
-        fds = self._needs_fds(state).fds
-        assert fds is not None
-        names = state.schema.names
-        positions = self._positions(state, base, lhs)
-        [column] = self._positions(state, base, [rhs])
-        mask = columns_mask(positions, self._n_words(state))
+        base, state = self._tables.current(table)
+        ref, names = self.needed(state), state.schema.names
+        positions = self._tables.positions(state, base, lhs)
+        [column] = self._tables.positions(state, base, [rhs])
+        mask = columns_mask(positions, words_for(len(names)))
         trivial = column in positions
-        parts = [] if trivial else self._fds_inside(state, mask, column)
-        wide = 0 < fds.max_lhs < len(positions)
+        parts = [] if trivial else self._inside(ref, state, mask, column)
+        wide = 0 < ref.max_lhs < len(positions)
         holds = trivial or bool(parts)
-        measured = _Measured()
+        measured = Measured()
         if not holds:
             measured = self._measured(state, mask, column)
             # Only under a bound on left-hand sides can the rows say otherwise than the cover.
             holds = measured.violations == 0
-        past = self._fd_past(table, base)
-        since: int | None = past[0].version
-        turned: CommitRow | None = None
-        if not trivial:
-            since, turned = self._spell_of_fd(state, past, mask, column, bool(parts), wide)
-        own = tuple(names[p] for p in positions)
-        minimal: bool | None = any(fd.lhs == own for fd in parts)
+        since, turned = self._spell(state, base, mask, column, now=trivial or bool(parts), wide=wide)
+        left = tuple(names[p] for p in positions)
+        minimal: bool | None = any(fd.lhs == left for fd in parts)
         if wide and holds and not trivial and not parts:
             # All that are narrower by one column are within the bound, or it cannot be told.
-            minimal = True if len(positions) == fds.max_lhs + 1 else None
+            minimal = True if len(positions) == ref.max_lhs + 1 else None
         return FdExplanation(
             table=table,
-            lhs=own,
+            lhs=left,
             rhs=rhs,
             version=base,
             n_rows=state.n_rows,
@@ -183,247 +149,298 @@ class FdReader(Reader):
             key=self._key_inside(state, positions) if holds and not trivial else None,
             since=since,
             turned=turned,
-            turned_by=() if turned is None else self._turned_by(turned, own, rhs, holds=holds),
+            turned_by=() if turned is None else self._turned_by(turned, left, rhs, holds=holds),
             violations=measured.violations,
             error=_share(measured.violations, n_pairs(state.n_rows)),
             g3=_share(measured.rows_to_remove, state.n_rows),
             rows_to_remove=measured.rows_to_remove,
             violating_rows=measured.violating_rows,
             groups=measured.groups,
-            max_lhs=fds.max_lhs or None,
+            max_lhs=ref.max_lhs or None,
         )
 
-    def fd_log(self, table: str | None = None) -> list[FdHistory]:
+    def log(self, table: str | None = None) -> list[FdHistory]:
         """For each dependency that was ever in the cover: when it held, and what it outlived.
 
         Since the table was tracked; of all tables that track functional dependencies, or of one. Short
         left-hand sides first. Cost: each different cover is compared once with all dependencies.
         """
-        at = self._one_version(None)
-        found: list[FdHistory] = []
-        for name in self.tables(at) if table is None else [table]:
-            base, state = self._current(name, at)
-            if table is not None or state.fds is not None:
-                found.extend(self._histories(self._needs_fds(state), self._fd_past(name, base)))
-        return found
+        at = self._tables.newest()
+        histories: list[FdHistory] = []
+        for state in self._tables.chosen(table, at):
+            if table is not None or fd_ref(state) is not None:
+                histories += self._histories(state, self.needed(state), at or 0)
+        return histories
 
-    def held_versions(self, table: str, masks: U64, rhs: I32 | I64, before_version: int) -> I64:
-        """For how many versions of the table, up to that before a version, each had held without a break.
+    def held_versions(self, table: str, questions: U64, before: int) -> I64:
+        """For how many versions of a table, up to that before one, each had held without a break: int64[n].
 
-        masks IN uint64[n, n_words], rhs IN [n]; int64[n]. 0: it did not hold just before. Looks no further
-        back than MAX_RUNS changes of the cover, or MAX_READ dependencies: then it is at least that many.
-        Cost: a process reads what it has not seen of the ledger, then covers, newest first, while a
-        dependency is left that held through all of them.
+        `questions` are left-hand sides with the right-hand side in the last word (`fd_cover.keyed`).
         """
-        counts = np.zeros(len(masks), dtype=np.int64)
-        past = self._fd_past(table, before_version - 1)
-        if not len(masks) or not past:
-            return counts
-        n_columns = len(self._current(table, past[-1].version)[1].schema)
-        asked = np.arange(len(masks))
-        n_read = 0
-        for run in reversed(runs_of(past)[-MAX_RUNS:]):
-            cover = read_fds(self.root, run.cover, n_columns)
-            asked = asked[held_in(masks[asked], rhs[asked], *cover)]
-            counts[asked] += run.n_versions
-            n_read += len(cover[1])
-            if not len(asked) or n_read > MAX_READ:
-                break
-        return counts
+        masks, rhs = np.ascontiguousarray(questions[:, :-1]), questions[:, -1].astype(np.int32)
+        n_columns = len(self._tables.state(table).schema)
+
+        def holds(ref: FdRef, asked: I64) -> NDArray[np.bool_]:
+            return held_in(masks[asked], rhs[asked], *read_fds(self._tables.root, ref.cover, n_columns))
+
+        return self._past.held(table, len(questions), before, holds)
+
+    def agree_sets(self, table: str) -> list[tuple[tuple[str, ...], int]]:
+        """The agree sets of a table with counted evidence, and how many pairs of rows have each."""
+        state = self._tables.state(table)
+        ref = self.needed(state)
+        if ref.evidence_kind != "counted":
+            raise UsageError(
+                f"table {table!r} is tracked with witnessed evidence, which keeps only agree sets that "
+                "matter. Track it anew with --evidence counted to see them all."
+            )
+        evidence, names = self._counted_evidence(ref, state), state.schema.names
+        counted = zip(columns_of(evidence.masks), evidence.counts.tolist(), strict=True)
+        return [(tuple(names[c] for c in columns), n) for columns, n in sorted(counted)]
+
+    def rank(self, table: str, top: int | None = None, *, max_error: float = 0.0) -> Ranking:
+        """The minimal functional dependencies that hold, best first, each with the reasons for its place.
+
+        With `max_error` those that hold within an error. Rows are looked at where it matters (a few jobs).
+        """
+        from holdfast.core.rows.kernels.masks import without
+        from holdfast.functional.fd_cover import keyed
+        from holdfast.functional.fd_ranking import key_implied, rank_relation
+
+        if top is not None and top < 1:
+            raise UsageError(f"top is {top}; expected at least 1.")
+        base, state = self._tables.current(table)
+        masks, rhs = self._cover(self.needed(state), state)
+        implied, errors = None, None
+        if max_error:
+            self.approximates(state, "fd")
+            exact = keyed(masks, rhs)[key_implied(masks, rhs.astype(np.int64), len(state.schema))]
+            masks, rhs, violations = self._approximate_cover(state, base, max_error)
+            fds = rhs >= 0
+            masks, rhs = masks[fds], rhs[fds]
+            errors = violations[fds] / max(1, n_pairs(state.n_rows))
+            implied = ~without(keyed(masks, rhs), exact)
+        held = self.held_versions(table, keyed(masks, rhs), base + 1)
+        history = self._past.stability(table, held, base)
+        with self._tables.opened(state) as relation:
+            return rank_relation(
+                relation, table, masks, rhs, errors=errors, implied=implied, history=history, top=top
+            )
+
+    def normalise(
+        self,
+        table: str,
+        form: Form = "bcnf",
+        *,
+        min_score: float | None = None,
+        max_lhs: int | None = None,
+        use_all: bool = False,
+    ) -> Decomposition:
+        """Tables in a normal form instead of this one, from the dependencies that hold and score well."""
+        from holdfast.core.evidence.groups import column_statistics, measure_fds
+        from holdfast.functional.normal_forms import normalise as forms
+        from holdfast.functional.normal_forms.proposal import FORMS
+
+        if form not in FORMS:
+            raise UsageError(f"the normal form {shorten(form)} is not known. Forms: {', '.join(FORMS)}.")
+        base, state = self._tables.current(table)
+        ref, names = self.needed(state), state.schema.names
+        ranking = self.rank(table)
+        everything = columns_mask(range(len(names)), words_for(len(names)))
+        with self._tables.opened(state) as relation:
+            columns = column_statistics(relation)
+            twice = measure_fds(relation, everything[None, :], np.array([-1])).violations[0] > 0
+        ranked = [r for r in ranking.fds if r.measured]
+        return forms.normalise(
+            table,
+            names,
+            [(frozenset(fd.lhs), fd.rhs) for fd in self.listed(state)],
+            form,
+            {(frozenset(r.fd.lhs), r.fd.rhs): r.score for r in ranked},
+            bool(twice),
+            redundant={(frozenset(r.fd.lhs), r.fd.rhs): r.redundancy or 0 for r in ranked},
+            keys=self._keys.combinations(state) or (),
+            nullable=[n for n, nulls in zip(names, columns.n_nulls.tolist(), strict=True) if nulls],
+            nulls=state.nulls,
+            min_score=forms.MIN_SCORE if min_score is None else min_score,
+            max_lhs=forms.MAX_LHS if max_lhs is None else max_lhs,
+            use_all=use_all,
+            bound=ref.max_lhs or None,
+            taken=self._tables.names(base),
+        )
 
     # -- inside -------------------------------------------------------------------------------
 
-    def _needs_fds(self, state: TableState) -> TableState:
-        if state.fds is None:
+    def needed(self, state: TableState) -> FdRef:
+        """How the dependencies of a table are kept, or the error that they are not."""
+        ref = fd_ref(state)
+        if ref is None:
             raise UsageError(
                 f"the functional dependencies of table {state.table!r} are not tracked, only: "
                 f"{', '.join(state.kinds)}. Track it anew with --kinds fd to see them."
             )
-        return state
+        return ref
 
-    def _n_words(self, state: TableState) -> int:
-        return max(1, (len(state.schema) + 63) // 64)
+    def _cover(self, ref: FdRef, state: TableState) -> tuple[U64, I32]:
+        """(left-hand sides, right-hand sides) of the minimal functional dependencies."""
+        return read_fds(self._tables.root, ref.cover, len(state.schema))
 
-    def _fds_inside(self, state: TableState, mask: U64, column: int) -> list[Fd]:
+    def _inside(self, ref: FdRef, state: TableState, mask: U64, column: int) -> list[Fd]:
         """The minimal dependencies with a part of the left-hand side, and the same right-hand side."""
-        masks, rhs = self._fd_cover(state)
+        masks, rhs = self._cover(ref, state)
         chosen = inside(masks, rhs, mask, column)
-        return self._fds(state, masks[chosen], rhs[chosen])
+        return _named(state, masks[chosen], rhs[chosen])
 
     def _key_inside(self, state: TableState, positions: Sequence[int]) -> tuple[str, ...] | None:
         """Some of the columns, minimal, that determine all others; None if they do not, as far as is known.
 
         A key, if keys are tracked. Else from the cover alone, which cannot tell duplicate rows apart.
         """
-        if state.cover is not None:
-            keys = self._keys_inside(state, positions)
+        if key_ref(state) is not None:
+            keys = self._keys.inside(state, positions)
             if keys:
                 return keys[0].columns
-        masks, rhs = self._fd_cover(state)
-        n_columns, n_words = len(state.schema), self._n_words(state)
+        n_columns = len(state.schema)
+        (masks, rhs), n_words = self._cover(self.needed(state), state), words_for(n_columns)
 
         def determine_all(columns: Sequence[int]) -> bool:
             parts = ~(masks & ~columns_mask(columns, n_words)).any(axis=1)
             return len({*columns, *rhs[parts].tolist()}) == n_columns
 
-        kept = list(positions)
-        if not determine_all(kept):
+        key = list(positions)
+        if not determine_all(key):
             return None
         for column in positions:
-            fewer = [c for c in kept if c != column]
+            fewer = [c for c in key if c != column]
             if determine_all(fewer):
-                kept = fewer
-        return tuple(state.schema.names[c] for c in kept)
+                key = fewer
+        return tuple(state.schema.names[c] for c in key)
 
     def _violations(self, state: TableState, mask: U64, column: int) -> int:
         """Pairs of rows that agree on the mask and, unless the column is -1, not on the column; exact."""
-        assert state.fds is not None
+        ref = self.needed(state)
         lhs, rhs = mask[None, :], np.array([column], dtype=np.int64)
-        if state.fds.evidence_kind == "counted":
-            evidence = self._counted_evidence(state)
+        if ref.evidence_kind == "counted":
+            evidence = self._counted_evidence(ref, state)
             return int((evidence.agreeing(lhs) if column < 0 else evidence.violations(lhs, rhs))[0])
         from holdfast.core.evidence.groups import measure_fds
 
-        with self._opened(state) as relation:
+        with self._tables.opened(state) as relation:
             return int(measure_fds(relation, lhs, rhs).violations[0])
 
-    def _measured(self, state: TableState, mask: U64, column: int) -> _Measured:
+    def _measured(self, state: TableState, mask: U64, column: int) -> Measured:
         """What the rows say of a dependency; one that holds after all has no groups."""
         from holdfast.core.cover.news import plain_rows
         from holdfast.core.evidence.groups import measure_fds, violating_groups
 
         rhs = np.array([column], dtype=np.int64)
-        with self._opened(state) as relation:
-            found = measure_fds(relation, mask[None, :], rhs)
-            violations = int(found.violations[0])
+        with self._tables.opened(state) as relation:
+            measures = measure_fds(relation, mask[None, :], rhs)
+            violations = int(measures.violations[0])
             if not violations:
-                return _Measured()
+                return Measured()
             groups = violating_groups(relation, mask, column, GROUPS_SHOWN, ROWS_PER_GROUP, plain_rows)
-        return _Measured(
+        return Measured(
             violations,
-            state.n_rows - int(found.kept_rows[0]),
-            int(found.violating_rows[0]),
+            state.n_rows - int(measures.kept_rows[0]),
+            int(measures.violating_rows[0]),
             tuple(groups),
         )
 
-    @contextmanager
-    def _opened(self, state: TableState) -> Iterator[Relation]:
-        """The rows of a table, with a folder for the files of a job, removed after it."""
-        from holdfast.core.rows.relation import Relation
-
-        staging = f"{STAGING}/{secrets.token_hex(6)}"
-        engine = self._engine_for_reading()
-        try:
-            yield Relation(
-                self.root,
-                staging,
-                staging,
-                state.schema,
-                state.nulls,
-                tuple(state.locator),
-                state.segments,
-                engine,
+    def _approximate_cover(self, state: TableState, at: int | None, max_error: float) -> tuple[U64, I32, I64]:
+        """(masks, rhs, violations): kept for the tracked error, else worked out from the evidence."""
+        ref = self.needed(state)
+        if ref.approximate is not None and max_error == ref.max_error:
+            return read_approximate(self._tables.root, ref.approximate, len(state.schema))
+        if not self._has_evidence(ref, state.table):
+            those = f"only those within an error of {ref.max_error:g}" if ref.max_error else "only exact ones"
+            raise UsageError(
+                f"of table {state.table!r} at version {at} {those} are kept, not those within {max_error:g}: "
+                "evidence is kept for the newest version only. Ask for that one, or for what is kept."
             )
-        finally:
-            shutil.rmtree(self.root / staging, ignore_errors=True)
+        from holdfast.core.cover.approximate import approximate_cover
 
-    def _fd_past(self, table: str, until: int) -> list[FdCommit]:
-        """The commits to a table since it was tracked, up to a version, oldest first; read once."""
-        known = self._pasts.get(table, [])
-        if known and known[0].version > until:
-            known = []
-        last = known[-1].version if known else 0
-        fresh = [c for c in self.ledger.commits(table) if last < c.version <= until]
-        begun = [i for i, c in enumerate(fresh) if c.action == "track"]
-        if begun:
-            known, fresh = [], fresh[begun[-1] :]
-        refs = self._fd_refs(table, [c.version for c in fresh])
-        known = [*known, *(fd_commit(c, ref) for c, ref in zip(fresh, refs, strict=True) if ref is not None)]
-        self._pasts[table] = known
-        return [c for c in known if c.version <= until]
+        evidence = self._counted_evidence(ref, state)
+        near = approximate_cover(evidence, state.n_rows, max_error, ref.max_lhs)
+        return near.masks, near.rhs, near.violations
 
-    def _fd_refs(self, table: str, versions: Sequence[int]) -> list[FdRef | None]:
-        """How the dependencies of a table were kept at versions that committed to it."""
+    def _has_evidence(self, ref: FdRef, table: str) -> bool:
+        """Whether evidence is that of the table's newest version; of older ones it may be gone."""
+        head = self._tables.ledger.heads().get(table)
+        newest = None if head is None else self.ref(table, head)
+        return newest is not None and (newest.evidence, newest.deltas) == (ref.evidence, ref.deltas)
 
-        def ref_of(commit: CommitRow) -> FdRef | None:
-            fields = (commit.state or {}).get("fds")
-            return None if fields is None else FdRef.from_dict(fields)
+    def _counted_evidence(self, ref: FdRef, state: TableState) -> CountedEvidence:
+        """The agree sets of a table with their numbers of pairs; opened once."""
+        from holdfast.core.evidence.counted_files import load_counted
 
-        if len(versions) <= FEW_COMMITS:
-            return [ref_of(self.ledger.commit_row(v, table)) for v in versions]
-        wanted = set(versions)
-        found = {
-            c.version: ref_of(c) for c in self.ledger.states() if c.table == table and c.version in wanted
-        }
-        return [found[v] for v in versions]
+        files = ref.evidence, *ref.deltas
+        if self._counted is None or self._counted[0] != files:
+            root, n_columns = self._tables.root, len(state.schema)
+            self._counted = files, load_counted(root, "agreement", ref.evidence, ref.deltas, n_columns)
+        return self._counted[1]
 
-    def _spell_of_fd(
-        self, state: TableState, past: list[FdCommit], mask: U64, column: int, known: bool, wide: bool
+    def _spell(
+        self, state: TableState, base: int, mask: U64, column: int, *, now: bool, wide: bool
     ) -> tuple[int | None, CommitRow | None]:
         """(since, turned): the first version of the current spell, and the commit if it was a turn.
 
-        `known`: the cover says now that it holds. `wide`: where a cover does not say so, it says nothing.
+        `now`: the cover says that it holds. `wide`: where a cover does not say so, it says nothing.
         """
-        if wide and not known:
+        if wide and not now:
             return None, None
-        runs, n_columns = runs_of(past), len(state.schema)
-        for i in range(len(runs) - 1, 0, -1):
-            masks, rhs = read_fds(self.root, runs[i - 1].cover, n_columns)
-            if bool(inside(masks, rhs, mask, column).any()) != known:
-                if wide:
-                    return None, None
-                version = runs[i].first
-                return version, next(c for c in self.ledger.commits(state.table) if c.version == version)
-        return past[0].version, None
+        trivial = bool((mask & columns_mask([column], len(mask))).any())
+
+        def holds(ref: FdRef) -> bool:
+            return trivial or bool(inside(*self._cover(ref, state), mask, column).any())
+
+        since, turned = self._past.spell(state.table, base, holds, now=now)
+        return (None, None) if wide and turned is not None else (since, turned)
 
     def _turned_by(
         self, turned: CommitRow, lhs: Sequence[str], rhs: str, *, holds: bool
     ) -> tuple[ChangeRow, ...]:
         """What a commit recorded of the dependency and of those inside it; itself first, then the widest."""
         wanted = "appeared" if holds else "broke"
-        changes = self.ledger.changes(turned.table, since=turned.version - 1, until=turned.version, kind="fd")
-        own = [
+        changes = self._tables.ledger.changes(
+            turned.table, since=turned.version - 1, until=turned.version, kind="fd"
+        )
+        about = [
             c
             for c in changes
             if c.change == wanted and c.dependency["rhs"] == rhs and set(c.dependency["lhs"]) <= set(lhs)
         ]
-        return tuple(sorted(own, key=lambda c: -len(c.dependency["lhs"])))[:PAIRS_SHOWN]
+        return tuple(sorted(about, key=lambda c: -len(c.dependency["lhs"])))[:PAIRS_SHOWN]
 
-    def _histories(self, state: TableState, past: list[FdCommit]) -> list[FdHistory]:
-        runs, n_columns = runs_of(past), len(state.schema)
-        masks, rhs = self._ever(runs, n_columns)
+    def _histories(self, state: TableState, ref: FdRef, base: int) -> list[FdHistory]:
+        runs = self._past.runs(state.table, base)
+        covers = [self._cover(run.ref, state) for run in runs]
+        masks, rhs = ever(covers, len(state.schema))
         held = np.zeros((len(masks), len(runs)), dtype=np.bool_)
-        for i, run in enumerate(runs):
-            now, own = read_fds(self.root, run.cover, n_columns)
-            held[:, i] = held_in(masks, rhs, now, own)
-        minimal = in_cover(masks, rhs, *self._fd_cover(state))
-        bound = (state.fds.max_lhs or None) if state.fds is not None else None
-        return histories_of(state, runs, masks, rhs, held, minimal, bound)
-
-    def _ever(self, runs: Sequence[Run], n_columns: int) -> tuple[U64, I32]:
-        """The different dependencies of all covers: short ones first, then in the order of the schema."""
-        from holdfast.core.rows.kernels.masks import unique_masks
-        from holdfast.functional.fd_cover import keyed
-
-        n_words = max(1, (n_columns + 63) // 64)
-        seen = np.empty((0, n_words + 1), dtype=np.uint64)
-        for run in runs:
-            both = np.concatenate([seen, keyed(*read_fds(self.root, run.cover, n_columns))])
-            seen = both[unique_masks(both)[0]]
-        masks, rhs = np.ascontiguousarray(seen[:, :-1]), seen[:, -1].astype(np.int32)
-        columns = columns_of(masks)
-        order = sorted(range(len(masks)), key=lambda i: (len(columns[i]), columns[i], rhs[i]))
-        return masks[order], rhs[order]
+        for i, cover in enumerate(covers):
+            held[:, i] = held_in(masks, rhs, *cover)
+        minimal = in_cover(masks, rhs, *self._cover(ref, state))
+        return histories_of(state, runs, masks, rhs, held, minimal, ref.max_lhs or None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """What violates a dependency; nothing, if it holds."""
+def _named(state: TableState, masks: U64, rhs: I32, violations: I64 | None = None) -> list[Fd]:
+    """Functional dependencies by name: short ones first, then in the order of the schema."""
+    names, total = state.schema.names, n_pairs(state.n_rows)
+    counts = [0] * len(masks) if violations is None else violations.tolist()
+    ordered = sorted(
+        zip(columns_of(masks), rhs.tolist(), counts, strict=True), key=lambda f: (len(f[0]), f[0], f[1])
+    )
+    return [
+        Fd(state.table, tuple(names[c] for c in lhs), names[a], n / total if n else 0.0)
+        for lhs, a, n in ordered
+    ]
 
-    violations: int = 0
-    rows_to_remove: int = 0
-    violating_rows: int = 0
-    groups: tuple[ViolatingGroup, ...] = ()
+
+def _cover_of(fields: Mapping[str, Any]) -> tuple[FileRef, FdRef] | None:
+    if not fields.get("fds"):
+        return None
+    ref = FdRef.from_dict(fields["fds"])
+    return ref.cover, ref
 
 
 def _share(part: int, whole: int) -> float:

@@ -26,14 +26,15 @@ from holdfast.core.evidence.counted import CountedEvidence
 from holdfast.core.evidence.counted_files import load_counted, written_as_delta
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.proofs import Proofs
-from holdfast.core.rows.table_state import TableState, columns_of
-from holdfast.core.words.options import EvidenceKind
-from holdfast.functional.refs import FdRef, read_approximate, read_fds
+from holdfast.core.rows.table_state import TableState
 from holdfast.core.store.bundle import open_bundle, write_bundle
 from holdfast.core.store.files import FileRef, unique_name
+from holdfast.core.words.column_sets import columns_of
 from holdfast.core.words.dependency import Fd
+from holdfast.core.words.options import EvidenceKind
 from holdfast.functional.fd_cover import FdCover, Relevant
 from holdfast.functional.fd_evidence import FdEvidence
+from holdfast.functional.refs import FdRef, fd_ref, read_approximate, read_fds
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -144,7 +145,7 @@ def _kept_evidence(
 
 def load(root: Path, state: TableState) -> FdState | None:
     """The functional dependencies and their evidence, as the commit names them; None where not tracked."""
-    ref, n_columns = state.fds, len(state.schema)
+    ref, n_columns = fd_ref(state), len(state.schema)
     if ref is None:
         return None
     masks, rhs = read_fds(root, ref.cover, n_columns)

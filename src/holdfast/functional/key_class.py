@@ -19,16 +19,25 @@ from holdfast.core.evidence.witnessed import WitnessedEvidence
 from holdfast.core.rows.encoding import Look
 from holdfast.core.rows.kernels.masks import mask_of
 from holdfast.core.rows.relation import Relation
-from holdfast.core.rows.table_state import TableState, columns_of, read_masks
+from holdfast.core.rows.table_state import TableState, read_masks
 from holdfast.core.store.bundle import open_bundle, write_bundle
 from holdfast.core.store.files import FileRef, unique_name
 from holdfast.core.words.change import Pin, Summary
+from holdfast.core.words.column_sets import columns_of
 from holdfast.core.words.dependency import Dependency
 from holdfast.core.words.options import at_least_one
 from holdfast.functional import keys
 from holdfast.functional.key_news import key_news
 from holdfast.functional.keys import KeyState
-from holdfast.functional.refs import KeyRef, PinnedKey, key_ref, named_uccs
+from holdfast.functional.refs import (
+    Combinations,
+    KeyRef,
+    PinnedKey,
+    combinations,
+    key_ref,
+    named_uccs,
+    stored_combinations,
+)
 from holdfast.kind import Crossing, TableClass, Tracking
 
 U64 = NDArray[np.uint64]
@@ -37,7 +46,7 @@ U64 = NDArray[np.uint64]
 class KeyClass(TableClass[KeyState]):
     """Minimal unique column combinations, on witnessed evidence."""
 
-    def options(self, asked: Mapping[str, Any], kinds: Sequence[str]) -> int:
+    def options(self, asked: Mapping[str, Any]) -> int:
         return at_least_one(asked, "max_columns", ", or None for no bound")
 
     def look(self, options: int) -> Look | None:
@@ -92,8 +101,12 @@ class KeyClass(TableClass[KeyState]):
         text = f"{n:,} minimal key{'' if n == 1 else 's'}{within}"
         return Summary("ucc", n, text, {"n_keys": n, "max_columns": bound or None})
 
-    def keys(self, known: KeyState) -> list[tuple[int, ...]]:
-        return columns_of(known.cover.masks)
+    def keys(self, known: KeyState, state: TableState) -> Combinations:
+        return combinations(known.cover.masks, state.schema.names)
+
+    def stored_keys(self, root: Path, state: TableState) -> Combinations | None:
+        ref = key_ref(state)
+        return None if ref is None else stored_combinations(root, ref.cover, state.schema.names)
 
     def save(
         self, root: Path, state: TableState, known: KeyState, before: KeyState | None

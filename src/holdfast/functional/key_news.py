@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from holdfast.core.cover.news import News, witness_pairs
 from holdfast.core.rows.kernels.masks import first_contained, first_container, popcounts, without
 from holdfast.core.rows.relation import Relation
-from holdfast.core.rows.table_state import columns_of
 from holdfast.core.words.change import DependencyChange
+from holdfast.core.words.column_sets import columns_of
 from holdfast.core.words.dependency import Ucc
 from holdfast.functional.keys import KeyState
 
@@ -19,9 +19,7 @@ U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 
 
-def key_news(
-    table: str, before: KeyState, after: KeyState, old: Relation, new: Relation
-) -> News:
+def key_news(table: str, before: KeyState, after: KeyState, old: Relation, new: Relation) -> News:
     """What a batch changed. `old` and `new` hold the rows of the witnesses before and after it."""
 
     def named(masks: U64) -> list[Ucc]:

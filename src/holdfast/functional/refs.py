@@ -6,22 +6,25 @@ Reading it needs no kernels.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.rows.table_state import TableState, columns_of
-from holdfast.core.words.options import EvidenceKind
+from holdfast.core.rows.table_state import TableState, read_masks
 from holdfast.core.store.bundle import open_bundle
 from holdfast.core.store.files import FileRef
 from holdfast.core.words.codec import Coded
+from holdfast.core.words.column_sets import columns_of, words_for
 from holdfast.core.words.dependency import Ucc
+from holdfast.core.words.options import EvidenceKind
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
+Combinations = tuple[tuple[str, ...], ...]
 
 
 class PinnedKey(NamedTuple):
@@ -71,14 +74,25 @@ def fd_ref(state: TableState) -> FdRef | None:
 def read_fds(root: Path, ref: FileRef, n_columns: int) -> tuple[U64, I32]:
     """(masks, rhs) of the minimal functional dependencies: left-hand sides uint64[n, n_words], int32[n]."""
     bundle = open_bundle(root, ref, "fds")
-    return bundle.array("masks").reshape(-1, max(1, (n_columns + 63) // 64)), bundle.array("rhs")
+    return bundle.array("masks").reshape(-1, words_for(n_columns)), bundle.array("rhs")
 
 
 def read_approximate(root: Path, ref: FileRef, n_columns: int) -> tuple[U64, I32, I64]:
     """(masks, rhs, violations) of the minimal approximate dependencies; rhs is -1 for a key."""
     bundle = open_bundle(root, ref, "approximate")
-    masks = bundle.array("masks").reshape(-1, max(1, (n_columns + 63) // 64))
+    masks = bundle.array("masks").reshape(-1, words_for(n_columns))
     return masks, bundle.array("rhs"), bundle.array("violations")
+
+
+def combinations(masks: U64, names: tuple[str, ...]) -> Combinations:
+    """Sets of columns by name."""
+    return tuple(tuple(names[c] for c in columns) for columns in columns_of(masks))
+
+
+@lru_cache(maxsize=256)
+def stored_combinations(root: Path, cover: FileRef, names: tuple[str, ...]) -> Combinations:
+    """The minimal keys of a cover, by name; read once in a process."""
+    return combinations(read_masks(root, cover, "cover", len(names)), names)
 
 
 def named_uccs(state: TableState, masks: U64) -> list[Ucc]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from holdfast.core.cover.news import plain_rows
 from holdfast.core.rows.relation import Relation
-from holdfast.core.rows.table_state import TableState
+from holdfast.core.rows.writer import Context
 from holdfast.core.words.change import DependencyChange, WitnessRow
 from holdfast.core.words.dependency import Side
 from holdfast.inclusions import composites, inds
@@ -27,9 +27,7 @@ from holdfast.inclusions.inds import Inclusions, IndStep
 from holdfast.inclusions.missing import ind_changes
 from holdfast.inclusions.tuples import TableRows
 from holdfast.inclusions.values import Values
-from holdfast.kind import Context, Step
-
-Keys = tuple[tuple[str, ...], ...]
+from holdfast.kind import OtherTables, Step
 
 
 @dataclass(frozen=True)
@@ -69,14 +67,6 @@ class InclusionStep:
     changes: tuple[DependencyChange, ...]
     accesses: Mapping[str, int]
     notes: tuple[str, ...]  # what is not known of the inclusions of its tables, in words
-
-
-@dataclass(frozen=True)
-class OtherTables:
-    """The tables of the workspace that a batch leaves alone."""
-
-    state: Callable[[str], TableState]
-    keys: Callable[[TableState], Keys | None]
 
 
 def take_in(
@@ -157,11 +147,7 @@ def _pin_holds(after: Known, wide: CompositeStep, pin: PinnedInd) -> bool:
 
 
 def _touched(table: ValueTable, step: Step) -> TableRows:
-    keys: Keys | None = None
-    if step.keys is not None:
-        names = step.state.schema.names
-        keys = tuple(tuple(names[c] for c in columns) for columns in step.keys)
-    return TableRows(step.rows, step.added, step.deleted, keys, table.as_text)
+    return TableRows(step.rows, step.added, step.deleted, step.keys, table.as_text)
 
 
 def _untouched(table: ValueTable, others: OtherTables, relation: Callable[[str], Relation]) -> TableRows:

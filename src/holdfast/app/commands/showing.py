@@ -26,13 +26,13 @@ from holdfast.app.report import (
     print_ranking,
     print_row_rules,
 )
-from holdfast.functional.refs import FdRef
 from holdfast.core.words.dependency import KINDS, Dependency, Fd, Ind
 from holdfast.core.words.predicate import Dc, as_fd, as_key, sentence
 from holdfast.core.words.row_rule import RowRule, are_times
 from holdfast.denial.constraints import DcRef
 from holdfast.denial.dc_reading import DcList
 from holdfast.errors import UsageError, shorten
+from holdfast.functional.refs import FdRef
 
 if TYPE_CHECKING:
     from holdfast.core.words.change import Pin

@@ -74,7 +74,7 @@ class SqlScript:
         return "\n\n".join("\n".join(lines) for lines in blocks) + "\n"
 
     def _lost(self) -> list[str]:
-        lines = [f"not guarded any more: {fd.arrow}" for fd in self.proposed.lost]
+        lines = [f"not guarded any more: {fd.name}" for fd in self.proposed.lost]
         lines += [f"not guarded any more: the key {columns_text(key)}" for key in self.proposed.lost_keys]
         if nullable := self._nullable(
             c for part in self.proposed.parts for r in part.references for c in r.columns

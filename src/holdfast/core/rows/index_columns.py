@@ -32,9 +32,7 @@ NEARLY_BEST = 4
 MAX_COMBINED = 10
 
 
-def columns_for(
-    probed: U64, distinct: Sequence[int], n_rows: int, current: Sequence[int]
-) -> Sequence[int]:
+def columns_for(probed: U64, distinct: Sequence[int], n_rows: int, current: Sequence[int]) -> Sequence[int]:
     """The columns to index now: the current ones while they cover every key, else chosen anew.
 
     `probed` are the keys, and the left-hand sides of functional dependencies that are probed like them.

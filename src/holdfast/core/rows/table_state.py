@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from holdfast.core.store.bundle import open_bundle
 from holdfast.core.store.files import FileRef
 from holdfast.core.words.codec import Coded, decoded
+from holdfast.core.words.column_sets import words_for
 from holdfast.core.words.schema import Nulls, Schema
 
 U64 = NDArray[np.uint64]
@@ -165,20 +166,5 @@ def table_folder(table: str) -> str:
 
 def read_masks(root: Path, ref: FileRef, what: str, n_columns: int) -> U64:
     """The masks of a cover or of evidence, uint64[n, n_words]."""
-    masks: U64 = open_bundle(root, ref, what).array("masks").reshape(-1, max(1, (n_columns + 63) // 64))
+    masks: U64 = open_bundle(root, ref, what).array("masks").reshape(-1, words_for(n_columns))
     return masks
-
-
-def columns_of(masks: U64) -> list[tuple[int, ...]]:
-    """The column positions of each mask.
-
-    >>> columns_of(np.array([[5], [0]], dtype=np.uint64))
-    [(0, 2), ()]
-    """
-    # Word by word: of wide tables nearly all words are 0.
-    row, word = np.nonzero(masks)
-    octets = np.ascontiguousarray(masks[row, word], dtype="<u8").view(np.uint8).reshape(-1, 8)
-    at, bit = np.nonzero(np.unpackbits(octets, axis=1, bitorder="little"))
-    columns = (64 * word[at] + bit).tolist()
-    ends = np.cumsum(np.bincount(row[at], minlength=len(masks))).tolist()
-    return [tuple(columns[a:b]) for a, b in zip([0, *ends], ends, strict=False)]

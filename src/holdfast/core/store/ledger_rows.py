@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from arro3.core import Array, DataType, Field, RecordBatchReader, Schema, Table
 
+from holdfast.core.words.change import WitnessRow
+
 # One commit is read by decoding one row group of a compacted file.
 ROWS_PER_GROUP = 256
 
@@ -80,6 +82,35 @@ class ChangeRow:
     witnesses: list[Any] | None = None  # groups of {"row": id, "values": {...}}
     version: int = 0
     at: datetime | None = None
+
+
+def turned_dict(
+    commit: CommitRow | None, changes: Sequence[ChangeRow] | None = None
+) -> dict[str, Any] | None:
+    """The commit that turned something, with what it changed if that is kept."""
+    if commit is None:
+        return None
+    told = {
+        "version": commit.version,
+        "action": commit.action,
+        "batch_id": commit.batch_id,
+        "at": commit.at.isoformat() if commit.at else None,
+    }
+    return told if changes is None else {**told, "changes": [change_dict(c) for c in changes]}
+
+
+def change_dict(change: ChangeRow) -> dict[str, Any]:
+    reason = change.reason
+    if reason is not None:  # in older versions of a workspace it ends as a line above rows does
+        reason = reason.removesuffix(":").removesuffix(", such as")
+    return {
+        "change": change.change,
+        "dependency": change.dependency,
+        "reason": reason,
+        "witnesses": [
+            [WitnessRow.from_dict(row).to_dict() for row in group] for group in change.witnesses or []
+        ],
+    }
 
 
 def versioned(

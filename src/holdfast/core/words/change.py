@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from holdfast.core.words.dependency import Dependency, Fd, Ind, Side
+from holdfast.core.words.dependency import Dependency, Side
 from holdfast.core.words.predicate import Dc
-from holdfast.core.words.row_rule import RowRule
 from holdfast.errors import shorten
 
 Event = Literal["appeared", "broke", "implied", "within", "beyond", "dropped"]
@@ -306,31 +305,14 @@ class Change:
 
 def _described(title: str, changes: Sequence[DependencyChange], limit: int) -> Iterator[str]:
     for change in changes[:limit]:
-        name, columns = told(change.dependency)
-        reason = introducing(
-            change.reason, change.event, change.dependency.kind, shown=bool(change.witnesses)
-        )
-        yield f"  {title}: {name} {reason}"
+        dependency = change.dependency
+        reason = introducing(change.reason, change.event, dependency.kind, shown=bool(change.witnesses))
+        yield f"  {title}: {dependency.name} {reason}"
         for group in change.witnesses[:1]:
             for row in group:
-                yield f"      {row_text(row, columns)}"
+                yield f"      {row_text(row, dependency.columns)}"
     if len(changes) > limit:
         yield f"  ... and {len(changes) - limit:,} more {title}"
-
-
-def told(dependency: Dependency) -> tuple[str, tuple[str, ...]]:
-    """(name, columns): a dependency without its table, and the columns that it is about.
-
-    >>> told(Fd("t", ("zip",), "city"))
-    ('zip -> city', ('zip', 'city'))
-    """
-    if isinstance(dependency, Ind):
-        return str(dependency), dependency.dependent.columns
-    if isinstance(dependency, Fd):
-        return dependency.arrow, (*dependency.lhs, dependency.rhs)
-    if isinstance(dependency, Dc | RowRule):
-        return dependency.formula, dependency.columns
-    return f"[{', '.join(dependency.columns)}]", dependency.columns
 
 
 def introducing(reason: str, event: str, kind: str, *, shown: bool) -> str:

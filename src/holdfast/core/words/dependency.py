@@ -1,15 +1,35 @@
-"""Dependencies: what can hold in tables. One small class per kind, and its JSON."""
+"""Dependencies: what can hold in tables. One small class per kind, and its JSON.
+
+Those of one table are here; `predicate.py` has denial constraints, `row_rule.py` rules about each row. A class from
+elsewhere brings its own.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol
 
 from holdfast.core.words.codec import Coded
-from holdfast.core.words.predicate import Dc
-from holdfast.core.words.row_rule import RowRule
 
-KINDS = ("ucc", "fd", "ind", "dc", "row")
+
+class Dependency(Protocol):
+    """What can hold, of any kind."""
+
+    kind: ClassVar[str]
+
+    @property
+    def table(self) -> str:
+        """Of an inclusion the dependent one."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those of the table that it is about."""
+
+    @property
+    def name(self) -> str:
+        """As people write it, without the table where that is clear."""
+
+    def to_dict(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -28,8 +48,12 @@ class Ucc(Coded):
     columns: tuple[str, ...]
     error: float = field(default=0.0, compare=False)
 
+    @property
+    def name(self) -> str:
+        return f"[{', '.join(self.columns)}]"
+
     def __str__(self) -> str:
-        return f"{self.table}[{', '.join(self.columns)}]"
+        return f"{self.table}{self.name}"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -50,12 +74,15 @@ class Fd(Coded):
     error: float = field(default=0.0, compare=False)
 
     @property
-    def arrow(self) -> str:
-        """The dependency without its table."""
+    def columns(self) -> tuple[str, ...]:
+        return (*self.lhs, self.rhs)
+
+    @property
+    def name(self) -> str:
         return f"{', '.join(self.lhs) or '[]'} -> {self.rhs}"
 
     def __str__(self) -> str:
-        return f"{self.table}: {self.arrow}"
+        return f"{self.table}: {self.name}"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -90,8 +117,17 @@ class Ind(Coded):
     missing_rows: int | None = field(default=0, compare=False)
     coverage: float | None = field(default=1.0, compare=False)
 
-    def __str__(self) -> str:
+    @property
+    def table(self) -> str:
+        return self.dependent.table
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.dependent.columns
+
+    @property
+    def name(self) -> str:
         return f"{self.dependent} in {self.referenced}"
 
-
-Dependency = Ucc | Fd | Ind | Dc | RowRule
+    def __str__(self) -> str:
+        return self.name

@@ -133,6 +133,10 @@ class Dc(Coded):
     error: float = field(default=0.0, compare=False)
 
     @property
+    def name(self) -> str:
+        return self.formula
+
+    @property
     def formula(self) -> str:
         """The constraint without its table."""
         return f"not({' and '.join(map(str, self.predicates))})"

@@ -86,6 +86,10 @@ class RowRule(Coded):
         return self.left, self.right
 
     @property
+    def name(self) -> str:
+        return self.formula
+
+    @property
     def formula(self) -> str:
         """The rule without its table: `parse_row_rule` reads it."""
         return f"{written_name(self.left)} {self.op} {written_name(self.right)}"

@@ -396,14 +396,14 @@ class _Run:
         respect = "" if whole else ", with respect to the FDs used"
         self.steps.append(f"{subject} in {form}{respect}: nothing {'more ' * (len(pieces) > 1)}to split.")
         if inside:
-            arrows = listing([self._fd(x, a).arrow for x, a in inside], LISTED)
+            arrows = listing([self._fd(x, a).name for x, a in inside], LISTED)
             self.steps.append(
                 f"Not in BCNF: {arrows} {'is' if len(inside) == 1 else 'are'} inside of a table without "
                 "following from its keys; the right-hand side is a part of a key."
             )
         if lost:
             self.steps.append(
-                f"No table guards {listing([self._fd(x, a).arrow for x, a in lost], LISTED)} any more: "
+                f"No table guards {listing([self._fd(x, a).name for x, a in lost], LISTED)} any more: "
                 "only a join shows whether it holds."
             )
         if lost_keys:

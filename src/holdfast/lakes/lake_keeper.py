@@ -12,12 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.core.rows.writer import Writer
 from holdfast.core.store.ledger_rows import LAKE, CommitRow
 from holdfast.core.store.places import local_path
 from holdfast.errors import NOTHING_APPLIED, ConflictError, SourceError, UsageError, WorkspaceError, shorten
 from holdfast.lakes.answers import LakeChange
 from holdfast.lakes.state import FILTERS, NORMALISATIONS, LakeOptions, LakeState
-from holdfast.pinning import Pinner
 
 if TYPE_CHECKING:
     from holdfast.lakes.linker import LakeStep, LakeWork
@@ -31,8 +31,11 @@ MOST_BITS = 1 << 16
 TOLD = ("n_tables", "n_columns", "n_inds", "n_components", "added", "replaced", "dropped", "n_bad")
 
 
-class Linker(Pinner):
-    """The part of a workspace that keeps a lake."""
+class LakeKeeper:
+    """Very many tables, and the inclusions among their columns."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
 
     def link(
         self,
@@ -107,9 +110,10 @@ class Linker(Pinner):
         """
         if not tables:
             raise UsageError("no table is named: say which ones to drop.")
-        base, lake = self.ledger.version, self.lake()
+        writer = self._writer
+        base, lake = writer.ledger.version, self.reader()
         if lake is None:
-            raise _no_lake(self.root)
+            raise _no_lake(writer.root)
         numbers = set()
         for name in tables:
             found = lake.resolve(name)
@@ -118,31 +122,33 @@ class Linker(Pinner):
             numbers.add(found)
         return self._lake_step(base, lake.state, "drop", lambda work: work.drop(lake.state, sorted(numbers)))
 
-    def lake(self) -> LakeReader | None:
+    def reader(self) -> LakeReader | None:
         """The lake, to read; None if there is none. Needs neither Spark nor kernels."""
         from holdfast.lakes.reader.lake_reader import LakeReader
 
-        version = self.ledger.version
-        state = self._lake_state(version)
-        return None if state is None else LakeReader(self.root, state, version)
+        version = self._writer.ledger.version
+        state = self.state(version)
+        return None if state is None else LakeReader(self._writer.root, state, version)
 
-    # -- inside -------------------------------------------------------------------------------
-
-    def _lake_state(self, at: int | None = None) -> LakeState | None:
-        version = self.ledger.heads(at).get(LAKE)
+    def state(self, at: int | None = None) -> LakeState | None:
+        """The lake as a commit has left it; None if there is none."""
+        ledger = self._writer.ledger
+        version = ledger.heads(at).get(LAKE)
         if version is None:
             return None
-        state = self.ledger.commit_row(version, LAKE).state
+        state = ledger.commit_row(version, LAKE).state
         assert state is not None
         return LakeState.from_dict(state)
 
+    # -- inside -------------------------------------------------------------------------------
+
     def _lake_before(self, given: Mapping[str, Any], *, more: bool, anew: bool) -> tuple[int, LakeState]:
         """(version, state) that a link starts from; its options are checked."""
-        base = self.ledger.version
-        state = self._lake_state(base)
+        base = self._writer.ledger.version
+        state = self.state(base)
         if more:
             if state is None:
-                raise _no_lake(self.root)
+                raise _no_lake(self._writer.root)
             for name, value in given.items():
                 known = getattr(state.options, name)
                 if value is not None and _plain(name, value) != _plain(name, known):
@@ -153,14 +159,14 @@ class Linker(Pinner):
             return base, state
         if state is not None and not anew:
             raise UsageError(
-                f"the workspace {str(self.root)!r} has a lake of {state.n_tables:,} tables: add to it "
+                f"the workspace {str(self._writer.root)!r} has a lake of {state.n_tables:,} tables: add to it "
                 "(--add), replace some of its tables (--replace), or link it anew (--anew)."
             )
         return base, LakeState(checked_options(given))
 
     def _lake_step(self, base: int, before: LakeState, action: str, step: Any) -> LakeChange:
         """Do a step and commit it. If the lake has moved meanwhile, it is a conflict."""
-        with self._staging(base) as staging:
+        with self._writer.staging(base) as staging:
             return self._lake_committed(staging, base, before, action, step)
 
     def _lake_committed(
@@ -169,7 +175,8 @@ class Linker(Pinner):
         from holdfast.lakes.linker import LakeWork
 
         started = time.perf_counter()
-        work = LakeWork(self.root, staging, self.engine, self._progress)
+        writer = self._writer
+        work = LakeWork(writer.root, staging, writer.engine, writer.progress)
         try:
             done: LakeStep = step(work)
         finally:
@@ -201,13 +208,13 @@ class Linker(Pinner):
         try:
             # Not "drop": with that action the ledger would forget the whole lake.
             told = "link" if action == "link" else f"link --{action}"
-            version = self._append(base, [CommitRow(LAKE, told, state.to_dict(), detail)], [])
+            version = writer.append(base, [CommitRow(LAKE, told, state.to_dict(), detail)])
         except ConflictError as error:
             raise ConflictError(
-                f"the lake of the workspace {str(self.root)!r} was changed meanwhile. {NOTHING_APPLIED} "
+                f"the lake of the workspace {str(writer.root)!r} was changed meanwhile. {NOTHING_APPLIED} "
                 "Run it again."
             ) from error
-        self._tidy_when_due()
+        writer.tidy_when_due()
         return replace(change, version=version, elapsed_s=time.perf_counter() - started)
 
 

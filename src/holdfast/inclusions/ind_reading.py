@@ -1,30 +1,25 @@
-"""Looking closer at a workspace: clusters, foreign keys, why an inclusion holds or not, sizes.
-
-What `history.py` reads from the ledger alone is fast everywhere; this opens the files that it names.
-"""
+"""Reading inclusions: which hold, which are foreign keys, why one holds or not, and since when."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from holdfast.core.rows.table_state import TableState
-from holdfast.core.store.files import STAGING
-from holdfast.core.store.ledger_rows import SHARED, CommitRow
-from holdfast.core.words.change import WitnessRow
-from holdfast.core.words.dependency import Ind, Side, Ucc
-from holdfast.denial.dc_reading import DcReader
+from holdfast.core.rows.tables import Tables
+from holdfast.core.store.files import FileRef
+from holdfast.core.store.ledger_rows import SHARED, CommitRow, turned_dict
+from holdfast.core.words.change import Pin, WitnessRow
+from holdfast.core.words.dependency import Ind, Side
 from holdfast.errors import UnknownColumnError, UsageError, listing
-from holdfast.history import turned_dict
-from holdfast.inclusions.generator import GeneratorState, ValueTable
-from holdfast.inclusions.pair_counts import pair_ids
+from holdfast.inclusions.composite_state import Composites, read_composites, stopped_texts
+from holdfast.inclusions.generator import GeneratorState, ValueTable, read_pairs
+from holdfast.inclusions.pair_counts import PairCounts, pair_ids
 
 if TYPE_CHECKING:
-    from holdfast.core.rows.relation import Relation
     from holdfast.inclusions.links.scored import Linkage
 
 VALUES_SHOWN = 4
@@ -59,22 +54,69 @@ class IndExplanation:
         }
 
 
-class Inspector(DcReader):
-    """Reading that opens more than the ledger."""
+class IndReader:
+    """Inclusions among the tables of the workspace, and the foreign keys among them."""
+
+    def __init__(
+        self, tables: Tables, keys_of: Callable[[TableState], tuple[tuple[str, ...], ...] | None]
+    ) -> None:
+        self._tables, self._keys_of = tables, keys_of
+        self._wide: tuple[FileRef | None, Composites] = (None, Composites.empty())
+        self._pairs: tuple[tuple[Any, ...], PairCounts] = ((), PairCounts.empty())
+
+    def listed(
+        self,
+        table: str | None = None,
+        at: int | None = None,
+        max_error: float = 0.0,
+        *,
+        with_empty: bool = False,
+    ) -> list[Ind]:
+        """The inclusions that hold, or miss at most a share of their values; of a table, on either side."""
+        from holdfast.inclusions.ind_list import list_inds
+
+        state = self.generator(at)
+        if state is None:
+            return []
+        pairs = self._pair_counts(state)
+        unary = list_inds(state, pairs, max_error=max_error, with_empty=with_empty, table=table)
+        wide = [
+            c.as_ind()
+            for c in self._composites(state).listed
+            if table in (None, c.dependent.table, c.referenced.table)
+        ]
+        return sorted([*unary, *wide])
+
+    def notes(self, table: str | None = None, at: int | None = None) -> tuple[str, ...]:
+        """What is not known of composite inclusions, in words: where there are too many combinations."""
+        state = self.generator(self._tables.newest(at))
+        if state is None:
+            return ()
+        tables = [t.table for t in state.tables] if table is None else [table]
+        return stopped_texts(self._composites(state), tables)
+
+    def pins(self, table: str | None, at: int | None) -> list[Pin]:
+        """The pinned inclusions of a table in others, or of all."""
+        state = self.generator(at)
+        return [
+            Pin(pin.dependent.table, pin.dependent.columns, pin.holds, pin.referenced)
+            for pin in (state.pins if state is not None else ())
+            if table in (None, pin.dependent.table)
+        ]
 
     def clusters(self) -> list[tuple[tuple[tuple[str, str], ...], int]]:
         """The attribute clusters: sets of (table, column) that share values with no others, and how many."""
         from holdfast.inclusions.runs import read_clusters
 
-        state = self._generator()
+        state = self.generator()
         if state is None:
             return []
         names = state.names()
-        found = read_clusters(self.root, state.clusters)
-        lists = np.split(found.columns, found.offsets[1:-1]) if len(found.sizes) else []
+        clusters = read_clusters(self._tables.root, state.clusters)
+        lists = np.split(clusters.columns, clusters.offsets[1:-1]) if len(clusters.sizes) else []
         return sorted(
             (tuple(sorted(names[int(c)] for c in columns)), int(size))
-            for columns, size in zip(lists, found.sizes, strict=True)
+            for columns, size in zip(lists, clusters.sizes, strict=True)
             if size
         )
 
@@ -87,24 +129,22 @@ class Inspector(DcReader):
         from holdfast.inclusions.links.facts import column_facts, with_coverage
         from holdfast.inclusions.links.scored import Linkage, rank_links
 
-        at = self._one_version(at)
-        generator = self._generator(at)
+        at = self._tables.newest(at)
+        generator = self.generator(at)
         if generator is None:
             raise UsageError(
                 "no table of this workspace takes part in inclusions, so there are no links. "
                 "Track tables with --kinds ucc,ind to find foreign keys."
             )
         if table is not None:
-            self._current(table, at)
+            self._tables.current(table, at)
         pairs = self._pair_counts(generator)
-        states = {t.table: self._current(t.table, at)[1] for t in generator.tables}
-        relations = {name: self._rows(state) for name, state in states.items()}
+        states = {t.table: self._tables.current(t.table, at)[1] for t in generator.tables}
+        relations = {name: self._tables.rows(state) for name, state in states.items()}
         facts = [f for t in generator.tables for f in column_facts(generator, pairs, t, relations[t.table])]
-        keys: dict[str, list[tuple[str, ...]]] = {n: [] for n, s in states.items() if s.cover is not None}
-        for key in self.dependencies("ucc", at=at):
-            if isinstance(key, Ucc) and key.table in keys:
-                keys[key.table].append(key.columns)
-        inds = [d for d in self.dependencies("ind", at=at, max_error=max_error) if isinstance(d, Ind)]
+        known = {name: self._keys_of(state) for name, state in states.items()}
+        keys = {name: sorted(k, key=self._order(states[name])) for name, k in known.items() if k is not None}
+        inds = self.listed(None, at, max_error)
         text = {t.table: t.as_text for t in generator.tables}
         for i, ind in enumerate(inds):
             if len(ind.dependent.columns) > 1:
@@ -120,23 +160,23 @@ class Inspector(DcReader):
         """The columns of a table that have no NULL, now or, while its files are there, at a version."""
         from holdfast.inclusions.links.facts import not_null_columns
 
-        return not_null_columns(self._rows(self._current(table, at)[1]))
+        return not_null_columns(self._tables.rows(self._tables.current(table, at)[1]))
 
     def longest(self, table: str, at: int | None = None) -> Mapping[str, int]:
         """The most bytes that a value of each text or binary column has, now or, while its files are there,
         at a version. Values of deleted rows count until segments are merged."""
         from holdfast.inclusions.links.facts import longest_values
 
-        return longest_values(self._rows(self._current(table, at)[1]))
+        return longest_values(self._tables.rows(self._tables.current(table, at)[1]))
 
-    def explain_ind(self, dependent: Side, referenced: Side) -> IndExplanation:
+    def explain(self, dependent: Side, referenced: Side) -> IndExplanation:
         """Whether one column is included in another now, since when, and which values are missing."""
         from holdfast.inclusions.ind_list import inds_of
         from holdfast.inclusions.missing import missing_now
 
-        at = self._one_version(None)
-        generator = self._generator(at) or GeneratorState()
-        left, right = (self._column_id(generator, side, at) for side in (dependent, referenced))
+        at = self._tables.newest()
+        generator = self.generator(at) or GeneratorState()
+        left, right = (self.column_id(side, at) for side in (dependent, referenced))
         if left == right:
             raise UsageError(f"{dependent} is always included in itself.")
         pair = pair_ids(np.array([left]), np.array([right]))
@@ -145,60 +185,52 @@ class Inspector(DcReader):
         if ind.missing_values:
             table = generator.table(dependent.table)
             assert table is not None
-            relation = self._rows(self._current(dependent.table, at)[1])
+            relation = self._tables.rows(self._tables.current(dependent.table, at)[1])
             missing = missing_now(generator, relation, table, dependent.columns[0], right, VALUES_SHOWN)
         since, turned = self._spell_of_ind(ind)
         return IndExplanation(
             dependent, referenced, at or 0, ind, ind.missing_values == 0, since, missing, turned
         )
 
-    def sizes(self) -> Mapping[str, int]:
-        """Bytes of the live files by what they are for.
-
-        `values`: the generator's runs, clusters and pair counts; `locators`: what finds rows by content,
-        for deletes and updates; `rows`: the rest of the segments; `keys`: covers, evidence and indexes;
-        `fds`: covers and evidence of functional dependencies.
-        """
-        sizes = dict.fromkeys(("values", "locators", "rows", "keys", "fds"), 0)
-        at = self._one_version(None)
-        generator = self._generator(at)
-        if generator is not None:
-            sizes["values"] = sum(f.length for f in generator.files())
-        for name in self.tables(at):
-            state = self._current(name, at)[1]
-            for ref in state.segments:
-                locator = 12 * ref.n_rows if state.locator else 0  # a 64-bit hash and a 32-bit position
-                sizes["locators"] += locator
-                sizes["rows"] += ref.file.length - locator + (ref.deletes.length if ref.deletes else 0)
-                sizes["keys"] += sum(f.length for _, f in ref.indexes)
-            sizes["keys"] += sum(f.length for f in (state.cover, state.evidence) if f is not None)
-            sizes["fds"] += sum(f.length for f in state.fds.files()) if state.fds is not None else 0
-        return {**sizes, "total": sum(sizes.values())}
-
     # -- inside -------------------------------------------------------------------------------
 
-    def _rows(self, state: TableState) -> Relation:
-        """The rows of a table, to be looked at."""
-        from holdfast.core.rows.relation import Relation
+    def _composites(self, state: GeneratorState) -> Composites:
+        ref = state.composites
+        if ref is None:
+            return Composites.empty()
+        if self._wide[0] != ref:
+            self._wide = ref, read_composites(self._tables.root, ref)
+        return self._wide[1]
 
-        return Relation(
-            Path(self.root),
-            state.folder,
-            STAGING,
-            state.schema,
-            state.nulls,
-            tuple(state.locator),
-            state.segments,
-            self._engine_for_reading(),
-        )
+    @staticmethod
+    def _order(state: TableState) -> Callable[[tuple[str, ...]], Any]:
+        """Short keys first, then in the order of the schema."""
+        return lambda key: (len(key), [state.schema.position(c) for c in key])
 
-    def _column_id(self, generator: GeneratorState, side: Side, at: int | None) -> int:
+    def generator(self, at: int | None = None) -> GeneratorState | None:
+        """The state of the generator at a version; None where no table takes part in inclusions."""
+        version = self._tables.ledger.heads(at).get(SHARED)
+        if version is None:
+            return None
+        state = self._tables.ledger.commit_row(version, SHARED).state
+        assert state is not None
+        return GeneratorState.from_dict(state)
+
+    def _pair_counts(self, state: GeneratorState) -> PairCounts:
+        if self._pairs[0] != state.pairs:
+            parts = [PairCounts.from_arrays(arrays) for arrays in read_pairs(self._tables.root, state.pairs)]
+            self._pairs = state.pairs, PairCounts.sum(parts)
+        return self._pairs[1]
+
+    def column_id(self, side: Side, at: int | None) -> int:
+        """The number of a column that takes part in inclusions, or the error that it does not."""
+        generator = self.generator(at) or GeneratorState()
         if len(side.columns) != 1:
             raise UsageError(
                 f"{len(side.columns)} columns of table {side.table!r} are given ({listing(side.columns)}); "
                 "give one on each side."
             )
-        base, state = self._current(side.table, at)
+        base, state = self._tables.current(side.table, at)
         [column] = side.columns
         if state.schema.position(column) is None:
             raise UnknownColumnError.from_missing(side.table, base, column, state.schema.names)
@@ -215,15 +247,16 @@ class Inspector(DcReader):
         wanted = {"dependent": ind.dependent.to_dict(), "referenced": ind.referenced.to_dict()}
         tables = {ind.dependent.table, ind.referenced.table}
         tracked = max(
-            (c.version for c in self.ledger.commits() if c.table in tables and c.action == "track"), default=1
+            (c.version for c in self._tables.ledger.commits() if c.table in tables and c.action == "track"),
+            default=1,
         )
         changed = [
             c.version
-            for c in self.ledger.changes(ind.dependent.table, since=tracked, kind="ind")
+            for c in self._tables.ledger.changes(ind.dependent.table, since=tracked, kind="ind")
             if {side: c.dependency[side] for side in wanted} == wanted
         ]
         if not changed:
             return tracked, None
         return changed[-1], next(
-            c for c in self.ledger.commits() if c.version == changed[-1] and c.table != SHARED
+            c for c in self._tables.ledger.commits() if c.version == changed[-1] and c.table != SHARED
         )

@@ -1,0 +1,199 @@
+"""From the steps of tables to a version: what holds among them, the report, and the one commit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from holdfast.core.rows.table_state import TableState
+from holdfast.core.rows.writer import COMMIT_ATTEMPTS, Context, Writer
+from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
+from holdfast.core.words.change import Change, DependencyChange, TableChange
+from holdfast.errors import ConflictError
+from holdfast.kind import AcrossStep, OtherTables, Step, across_of, class_of, keys_of, load
+from holdfast.kinds import Readers
+
+
+@dataclass
+class Committer:
+    """Commits steps, and holds what the newest commits of this process know, open."""
+
+    writer: Writer
+    readers: Readers
+    _tables: dict[str, tuple[TableState, dict[str, Any]]] = field(default_factory=dict)  # findings by table
+    _across: dict[str, tuple[Mapping[str, Any] | None, Any]] = field(default_factory=dict)  # by kind
+
+    def forget(self) -> None:
+        self._tables.clear()
+        self._across.clear()
+
+    def findings(self, state: TableState) -> dict[str, Any]:
+        """What is known of a table, as the commit names it, by kind."""
+        newest, findings = self._tables.get(state.table, (None, {}))
+        if newest is not None and newest.folder == state.folder and newest.kept == state.kept:
+            return findings
+        return load(self.writer.root, state)
+
+    def among(self, kind: str, at: int | None) -> tuple[Mapping[str, Any] | None, Any]:
+        """(state as JSON, what it names) of a class about several tables; no state before the first table."""
+        cls = across_of([kind])[kind]
+        version = self.writer.ledger.heads(at).get(cls.slot)
+        fields = None if version is None else self.writer.ledger.commit_row(version, cls.slot).state
+        if kind not in self._across or self._across[kind][0] != fields:
+            self._across[kind] = fields, cls.load(self.writer.root, fields)
+        return self._across[kind]
+
+    def commit(
+        self,
+        context: Context,
+        base: int,
+        action: str,
+        steps: Sequence[Step],
+        options: Mapping[str, Any],
+        batch_id: str | None,
+        started: float,
+        *,
+        commit: bool,
+    ) -> Change:
+        """The change that steps make, committed if that is wanted.
+
+        `options` are those of classes about several tables, if tables are being tracked. Tables share what
+        holds among them. So if another table's batch was committed meanwhile, it is worked out again on top
+        of that; the tables' own steps stand as they are.
+        """
+        writer = self.writer
+        states = [step.saved(writer.root) for step in steps] if commit else []
+        seen = writer.ledger.heads(base)
+        for attempt in range(COMMIT_ATTEMPTS):
+            across = self._taken_in(context, base, steps, options, commit=commit)
+            change = self._change(base, action, steps, across, batch_id, started, commit=commit)
+            if not commit:
+                return change
+            commits = [
+                CommitRow(state.table, action, state.to_dict(), _detail(change, part, step.rounds), batch_id)
+                for state, part, step in zip(states, change.tables, steps, strict=True)
+            ]
+            for kind, step in across.items():
+                detail = {"n_inds": step.n, **step.accesses}
+                commits.append(CommitRow(across_of([kind])[kind].slot, action, step.fields, detail, batch_id))
+            try:
+                change = replace(change, version=writer.append(base, commits, change_rows(change)))
+                break
+            except ConflictError:
+                base = writer.ledger.version
+                heads = writer.ledger.heads(base)
+                moved = any(heads.get(step.table) != seen.get(step.table) for step in steps)
+                if moved or not across or attempt == COMMIT_ATTEMPTS - 1:
+                    raise
+        self._tables = {s.table: (s, dict(step.findings)) for s, step in zip(states, steps, strict=True)}
+        self._across |= {kind: (step.fields, step.known) for kind, step in across.items()}
+        return change
+
+    def _taken_in(
+        self, context: Context, base: int, steps: Sequence[Step], options: Mapping[str, Any], *, commit: bool
+    ) -> dict[str, AcrossStep[Any]]:
+        """What holds among tables after the steps, on top of a version, by kind."""
+        tables = self.writer.tables
+        others = OtherTables(lambda table: tables.state(table, base), lambda s: keys_of(tables.root, s))
+        taken = {}
+        for kind, cls in across_of({kind for step in steps for kind in step.state.kinds}).items():
+            known = self.among(kind, base)[1]
+            taken[kind] = cls.take_in(context, known, steps, others, options.get(kind), commit=commit)
+        return taken
+
+    def _change(
+        self,
+        base: int,
+        action: str,
+        steps: Sequence[Step],
+        across: Mapping[str, AcrossStep[Any]],
+        batch_id: str | None,
+        started: float,
+        *,
+        commit: bool,
+    ) -> Change:
+        spells = [self._spells(step, base, commit=commit) for step in steps]
+        changes = [c for listed, _ in spells for c in listed]
+        return Change(
+            action=action,
+            version=base + 1 if commit else base,
+            tables=tuple(_part(step, longest) for step, (_, longest) in zip(steps, spells, strict=True)),
+            changes=(*changes, *(c for step in across.values() for c in step.changes)),
+            elapsed_s=time.perf_counter() - started,
+            batch_id=batch_id,
+            pins=tuple(pin for step in (*steps, *across.values()) for pin in step.pins),
+            n_inds=next((step.n for step in across.values()), None),
+            accesses={name: n for step in across.values() for name, n in step.accesses.items()},
+            notes=tuple(text for step in (*steps, *across.values()) for text in step.notes),
+        )
+
+    def _spells(self, step: Step, base: int, *, commit: bool) -> tuple[list[DependencyChange], int]:
+        """(changes, longest): the changes of a step, those that broke with how long they had held.
+
+        `longest` is the longest of those listed; of a check, which may gate on it, of all that broke.
+        """
+        changes: list[DependencyChange] = []
+        longest = 0
+        for kind, news in step.news.items():
+            if news.broken is None or not len(news.broken):
+                changes += news.changes
+                continue
+            n_listed = sum(c.event == "broke" for c in news.changes)
+            asked = news.broken[:n_listed] if commit else news.broken
+            held = self.readers.held_versions(kind, step.table, asked, base + 1)
+            spells = iter(held.tolist())
+            changes += [replace(c, held=next(spells)) if c.event == "broke" else c for c in news.changes]
+            longest = max(longest, int(held.max(initial=0)))
+        return changes, longest
+
+    def repeated(self, states: Sequence[TableState], earlier: CommitRow) -> Change:
+        """What is said of a batch that was applied before."""
+        parts = []
+        for state in states:
+            findings = self.findings(state)
+            summaries = (class_of(kind).summary(now, state, tracked=False) for kind, now in findings.items())
+            parts.append(TableChange(state.table, 0, 0, state.n_rows, tuple(s for s in summaries if s)))
+        batch_id = earlier.batch_id
+        return Change("apply", earlier.version, tuple(parts), (), 0.0, batch_id, repeated=True)
+
+
+def _part(step: Step, longest: int) -> TableChange:
+    known = step.of(step.findings)
+    summaries = (cls.summary(now, step.state, tracked=step.before is None) for _, cls, now in known)
+    return TableChange(
+        step.table,
+        sum(s.n_rows for s in step.added),
+        len(step.row_ids),
+        step.rows.n_rows,
+        tuple(s for s in summaries if s is not None),
+        sum(news.unlisted for news in step.news.values()),
+        longest,
+    )
+
+
+def _detail(change: Change, part: TableChange, rounds: int) -> dict[str, Any]:
+    """What the log says of one table of a commit."""
+    counts = {name: n for name, n in part.fields.items() if name.startswith("n_") and name != "n_predicates"}
+    return {
+        "n_inserted": part.n_inserted,
+        "n_deleted": part.n_deleted,
+        "n_rows": part.n_rows,
+        **counts,
+        "n_inds": change.n_inds,
+        "n_changes": len(change.changes) + part.unlisted,
+        "rounds": rounds,
+        "elapsed_s": round(change.elapsed_s, 4),
+    }
+
+
+def change_rows(change: Change) -> list[ChangeRow]:
+    """The changes as the ledger keeps them."""
+    rows = []
+    for c in change.changes:
+        witnesses = [[r.stored() for r in group] for group in c.witnesses] or None
+        dependency = c.dependency
+        fields = dependency.to_dict()
+        rows.append(ChangeRow(dependency.table, dependency.kind, c.event, fields, c.reason, witnesses))
+    return rows

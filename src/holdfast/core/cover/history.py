@@ -1,0 +1,164 @@
+"""Since when does it hold: the past of a class of dependencies, as covers tell it.
+
+Covers are kept for every version, and what holds at a version follows from its cover; so a dependency that was
+no longer minimal, because a narrower one appeared, held all the same. Versions between two changes of the cover
+are one *run*, looked at once. A *spell* is a stretch of versions at which a dependency held.
+
+A class says where its cover lies in a state, and whether something follows from a cover; all else is the same for
+all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.cover.stability import Stability
+from holdfast.core.rows.tables import Tables
+from holdfast.core.store.files import FileRef
+from holdfast.core.store.ledger_rows import CommitRow
+from holdfast.core.words.codec import Coded
+
+I64 = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+Ref = TypeVar("Ref")
+# Where a state, as JSON, says that the cover lies, and how it is kept; None where the class is not tracked.
+CoverOf = Callable[[Mapping[str, Any]], tuple[FileRef, Ref] | None]
+
+# What a table does to its rows; pins and merges are versions, too, but nothing is put to the test by them.
+BATCHES = ("track", "apply")
+# So many new commits are read one by one; for more, one pass over the whole ledger is cheaper.
+FEW_COMMITS = 8
+# `held` looks no further back than so many changes of the cover: it is part of a batch, and to read and compare
+# a cover of some thousand dependencies takes about a millisecond.
+MAX_RUNS = 100
+MAX_BYTES = 16_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Spell(Coded):
+    """Versions of the workspace, without a gap, at which a dependency held."""
+
+    first: int
+    last: int | None  # None: it holds still
+
+
+@dataclass(frozen=True, slots=True)
+class PastCommit(Generic[Ref]):
+    """A commit to a table, as far as the history of its dependencies needs it."""
+
+    version: int
+    is_batch: bool
+    n_inserted: int
+    n_deleted: int
+    cover: FileRef
+    ref: Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Run(Generic[Ref]):
+    """Commits in a row that share one cover."""
+
+    commits: tuple[PastCommit[Ref], ...]
+
+    @property
+    def first(self) -> int:
+        return self.commits[0].version
+
+    @property
+    def ref(self) -> Ref:
+        return self.commits[0].ref
+
+    @property
+    def n_versions(self) -> int:
+        return sum(c.is_batch for c in self.commits)
+
+
+class Past(Generic[Ref]):
+    """The past of one class in all tables; a process reads each commit once."""
+
+    def __init__(self, tables: Tables, cover_of: CoverOf[Ref]) -> None:
+        self._tables, self._cover_of = tables, cover_of
+        self._commits: dict[str, list[PastCommit[Ref]]] = {}  # by table, since it was tracked
+
+    def commits(self, table: str, until: int) -> list[PastCommit[Ref]]:
+        """The commits to a table since it was tracked, up to a version, oldest first."""
+        known = self._commits.get(table, [])
+        if known and known[0].version > until:
+            known = []
+        last = known[-1].version if known else 0
+        fresh = [c for c in self._tables.ledger.commits(table) if last < c.version <= until]
+        begun = [i for i, c in enumerate(fresh) if c.action == "track"]
+        if begun:
+            known, fresh = [], fresh[begun[-1] :]
+        states = self._states(table, [c.version for c in fresh])
+        known = list(known)
+        for commit, fields in zip(fresh, states, strict=True):
+            if (place := self._cover_of(fields)) is not None:
+                known.append(_past_commit(commit, *place))
+        self._commits[table] = known
+        return [c for c in known if c.version <= until]
+
+    def _states(self, table: str, versions: Sequence[int]) -> list[Mapping[str, Any]]:
+        ledger = self._tables.ledger
+        if len(versions) <= FEW_COMMITS:
+            return [ledger.commit_row(version, table).state or {} for version in versions]
+        wanted = set(versions)
+        states = {
+            c.version: c.state or {} for c in ledger.states() if c.table == table and c.version in wanted
+        }
+        return [states[version] for version in versions]
+
+    def runs(self, table: str, until: int) -> list[Run[Ref]]:
+        runs: list[list[PastCommit[Ref]]] = []
+        for commit in self.commits(table, until):
+            if runs and runs[-1][-1].cover == commit.cover:
+                runs[-1].append(commit)
+            else:
+                runs.append([commit])
+        return [Run(tuple(commits)) for commits in runs]
+
+    def held(self, table: str, n: int, before: int, holds: Callable[[Ref, I64], Bool]) -> I64:
+        """For how many versions of a table, up to that before one, each of n had held without a break: int64[n].
+
+        `holds` says which of some (by their numbers) follow from a cover. 0: it did not hold just before. Looks
+        no further back than MAX_RUNS changes of the cover, or MAX_BYTES of them: then it is at least that many.
+        Cost: covers, newest first, while one is left that held through all of them.
+        """
+        counts = np.zeros(n, dtype=np.int64)
+        asked, n_bytes = np.arange(n), 0
+        for run in reversed(self.runs(table, before - 1)[-MAX_RUNS:]):
+            if not len(asked) or n_bytes > MAX_BYTES:
+                break
+            asked = asked[holds(run.ref, asked)]
+            counts[asked] += run.n_versions
+            n_bytes += run.commits[0].cover.length
+        return counts
+
+    def spell(
+        self, table: str, until: int, holds: Callable[[Ref], bool], *, now: bool
+    ) -> tuple[int, CommitRow | None]:
+        """(since, turned): the first version of the spell that lasts, and the commit if it was a turn."""
+        runs = self.runs(table, until)
+        for run, earlier in zip(runs[:0:-1], runs[-2::-1], strict=True):
+            if holds(earlier.ref) != now:
+                commits = self._tables.ledger.commits(table)
+                return run.first, next(c for c in commits if c.version == run.first)
+        return runs[0].first, None
+
+    def stability(self, table: str, held: I64, base: int) -> Stability:
+        """What dependencies have outlived that have held for so many versions: these, and rows that changed."""
+        batches = [c for c in self.commits(table, base) if c.is_batch]
+        # The version that brought a dependency is not one that it outlived.
+        changed = np.cumsum([0, *(c.n_inserted + c.n_deleted for c in reversed(batches))])
+        return Stability(held, changed[np.clip(held - 1, 0, len(changed) - 1)])
+
+
+def _past_commit(commit: CommitRow, cover: FileRef, ref: Ref) -> PastCommit[Ref]:
+    detail, is_batch = commit.detail or {}, commit.action in BATCHES
+    changed = [int(detail.get(name) or 0) if is_batch else 0 for name in ("n_inserted", "n_deleted")]
+    return PastCommit(commit.version, is_batch, changed[0], changed[1], cover, ref)

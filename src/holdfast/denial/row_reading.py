@@ -1,0 +1,75 @@
+"""Reading row rules: which hold, why one does or not, since when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.core.cover.history import Past
+from holdfast.core.rows.table_state import TableState
+from holdfast.core.rows.tables import Tables
+from holdfast.core.store.files import FileRef
+from holdfast.core.words.change import WitnessRow
+from holdfast.core.words.row_rule import RowRule, parse_row_rule
+from holdfast.denial.constraints import row_file
+from holdfast.denial.dc_explanation import RowExplanation
+from holdfast.denial.row_rule_list import load, measured, rules_of
+from holdfast.errors import UsageError
+
+EXCEPTIONS_SHOWN = 10
+
+
+class RowRuleReader:
+    """Row rules: comparisons of two columns that every row keeps."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._past: Past[FileRef] = Past(tables, _cover_of)
+
+    def listed(self, state: TableState, max_error: float = 0.0) -> list[RowRule]:
+        """The rules that the rows of a table keep, or all but a share of them."""
+        file = row_file(state)
+        if file is None:
+            return []
+        return rules_of(load(self._tables.root, file), state.table, state.schema, max_error)
+
+    def explain(self, table: str, text: str) -> RowExplanation:
+        """Whether a rule about each row (`ship_date >= order_date`) holds, and which rows are against it."""
+        from holdfast.core.cover.news import plain_rows
+        from holdfast.denial.row_counting import exceptions
+
+        base, state = self._tables.current(table)
+        rule = parse_row_rule(text, state.schema, table=table, version=base)
+        file = row_file(state)
+        if file is None:
+            raise UsageError(
+                f"row rules of table {table!r} are not tracked (kinds: {', '.join(state.kinds)}). Track it "
+                "with --kinds row, or dc."
+            )
+        now = measured(load(self._tables.root, file), state.schema, rule)
+        if now is None:
+            raise UsageError(
+                f"the columns of {rule.formula} do not take part in the row rules of table {table!r}: they "
+                "cannot be compared, or were left out when it was tracked."
+            )
+        shown: tuple[WitnessRow, ...] = ()
+        if now.n_exceptions:
+            with self._tables.opened(state) as relation:
+                ids = exceptions(relation, rule, EXCEPTIONS_SHOWN)
+                values = plain_rows(relation.fetch(ids))
+            shown = tuple(WitnessRow(int(i), v) for i, v in zip(ids.tolist(), values, strict=True))
+        holds = now.n_exceptions == 0
+
+        def held(earlier: FileRef) -> bool:
+            then = measured(load(self._tables.root, earlier), state.schema, rule)
+            return then is not None and then.n_exceptions == 0
+
+        since, _ = self._past.spell(table, base, held, now=holds)
+        return RowExplanation(now, base, holds, shown, since)
+
+
+def _cover_of(fields: Mapping[str, Any]) -> tuple[FileRef, FileRef] | None:
+    if not fields.get("row_rules"):
+        return None
+    file = FileRef.from_dict(fields["row_rules"])
+    return file, file

@@ -1,0 +1,204 @@
+"""Reading keys: which hold, what is not unique, why and since when. Mostly from covers, without kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.cover.history import Past
+from holdfast.core.rows.table_state import TableState, read_masks
+from holdfast.core.rows.tables import Tables
+from holdfast.core.store.files import FileRef
+from holdfast.core.store.ledger_rows import ChangeRow, CommitRow, turned_dict
+from holdfast.core.words.change import Pair, Pin
+from holdfast.core.words.column_sets import columns_mask
+from holdfast.core.words.dependency import Dependency, Ucc
+from holdfast.errors import UsageError
+from holdfast.functional.refs import KeyRef, key_ref, named_uccs, stored_combinations
+
+U64 = NDArray[np.uint64]
+PAIRS_SHOWN = 4
+# Covers that are held open at most.
+MAX_COVERS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class KeyExplanation:
+    """All about one combination of columns: whether it is unique now, since when, and why."""
+
+    table: str
+    columns: tuple[str, ...]
+    version: int
+    unique: bool
+    since: int | None  # the first version of the current spell; None where a bound hides it
+    minimal: bool
+    keys: tuple[Dependency, ...]  # the minimal keys inside it
+    duplicates: tuple[Pair, ...]  # rows that prove it is not unique
+    turned: CommitRow | None  # the commit that made it so, if it was otherwise before
+    turned_by: tuple[ChangeRow, ...]  # what that commit changed, with the rows that did it
+    pinned: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "table": self.table,
+            "columns": list(self.columns),
+            "version": self.version,
+            "unique": self.unique,
+            "since": self.since,
+            "minimal": self.minimal,
+            "keys": [k.to_dict() for k in self.keys],
+            "duplicates": [[r.to_dict() for r in pair] for pair in self.duplicates],
+            "turned": turned_dict(self.turned, self.turned_by),
+            "pinned": self.pinned,
+        }
+
+
+class KeyReader:
+    """Keys: minimal combinations of columns that are unique."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._covers: dict[str, U64] = {}
+        self._past: Past[KeyRef] = Past(tables, _cover_of)
+
+    def max_columns(self, table: str, at: int | None = None) -> int | None:
+        """The bound on the size of keys that a table is tracked with, if there is one."""
+        return self.max_columns_of(self._tables.state(table, at)) or None
+
+    def max_columns_of(self, state: TableState) -> int:
+        """The bound on the size of keys; 0 where there is none."""
+        ref = key_ref(state)
+        return 0 if ref is None else ref.max_columns
+
+    def listed(self, state: TableState) -> list[Ucc]:
+        """The minimal keys of a table, short ones first; none where they are not tracked."""
+        ref = key_ref(state)
+        return [] if ref is None else named_uccs(state, self._cover(ref, state))
+
+    def combinations(self, state: TableState) -> tuple[tuple[str, ...], ...] | None:
+        """The minimal keys as names of columns; None where they are not tracked."""
+        ref = key_ref(state)
+        if ref is None:
+            return None
+        return stored_combinations(self._tables.root, ref.cover, state.schema.names)
+
+    def pins(self, state: TableState) -> list[Pin]:
+        ref = key_ref(state)
+        return [] if ref is None else [Pin(state.table, columns, holds) for columns, holds in ref.pins]
+
+    def non_uniques(self, table: str, at: int | None = None) -> list[tuple[str, ...]]:
+        """The maximal combinations that are not unique; of a table at its newest version."""
+        state = self._tables.state(table, at)
+        ref = self.needed(state)
+        if ref.max_columns:
+            raise UsageError(
+                f"table {table!r} is tracked with keys of at most {ref.max_columns} columns, which leaves "
+                "its maximal non-uniques open. Track it without --max-columns to see them."
+            )
+        newest = key_ref(self._tables.state(table))
+        if newest is None or ref.evidence != newest.evidence:
+            # Evidence is kept for the newest version only; of older ones the cover tells the same.
+            from holdfast.core.cover.dual import non_uniques_of
+
+            masks = non_uniques_of(self._cover(ref, state), len(state.schema), state.n_rows)
+        else:
+            from holdfast.core.rows.kernels.masks import maximal_masks
+
+            masks = read_masks(self._tables.root, ref.evidence, "evidence", len(state.schema))
+            masks = masks[maximal_masks(masks)]
+        return [u.columns for u in named_uccs(state, masks)]
+
+    def explain(self, table: str, columns: Sequence[str]) -> KeyExplanation:
+        """Whether a combination is unique now, since which version, and the rows that prove or broke it."""
+        base, state = self._tables.current(table)
+        ref = self.needed(state)
+        positions = self._tables.positions(state, base, columns)
+        names = tuple(state.schema.names[p] for p in positions)
+        keys = self.inside(state, positions)
+        unique = bool(keys)
+        duplicates: tuple[Pair, ...] = ()
+        if not unique:
+            duplicates = self.duplicates(state, positions)
+            unique = not duplicates  # possible only under a bound on the size of keys
+        since: int | None
+        since, turned = self._spell(state, base, positions, now=unique)
+        if not keys and 0 < ref.max_columns < len(positions) and (unique or turned is None):
+            since, turned = None, None  # past covers say nothing of combinations wider than their bound
+        return KeyExplanation(
+            table=table,
+            columns=names,
+            version=base,
+            unique=unique,
+            since=since,
+            minimal=any(key.columns == names for key in keys),
+            keys=tuple(keys),
+            duplicates=duplicates,
+            turned=turned,
+            turned_by=() if turned is None else self._turned_by(turned, names, unique=unique),
+            pinned=any(pin.columns == names for pin in ref.pins),
+        )
+
+    def inside(self, state: TableState, positions: Sequence[int]) -> list[Ucc]:
+        """The minimal keys among some columns."""
+        masks = self._cover(self.needed(state), state)
+        return named_uccs(state, masks[_inside(masks, positions)])
+
+    def duplicates(self, state: TableState, positions: Sequence[int]) -> tuple[Pair, ...]:
+        """Pairs of rows that agree on the columns; from the evidence, or else from the data."""
+        from holdfast.functional.duplicates import duplicate_pairs
+
+        with self._tables.opened(state) as rows:
+            return duplicate_pairs(rows, self.needed(state), positions, PAIRS_SHOWN)
+
+    def needed(self, state: TableState) -> KeyRef:
+        """How the keys of a table are kept, or the error that they are not."""
+        ref = key_ref(state)
+        if ref is None:
+            raise UsageError(
+                f"the keys of table {state.table!r} are not tracked, only: {', '.join(state.kinds)}. "
+                "Track it anew with --kinds ucc to see them."
+            )
+        return ref
+
+    # -- inside -------------------------------------------------------------------------------
+
+    def _cover(self, ref: KeyRef, state: TableState) -> U64:
+        masks = self._covers.get(ref.cover.name)
+        if masks is None:
+            masks = read_masks(self._tables.root, ref.cover, "cover", len(state.schema))
+            if len(self._covers) > MAX_COVERS:
+                self._covers.clear()
+            self._covers[ref.cover.name] = masks
+        return masks
+
+    def _spell(
+        self, state: TableState, base: int, positions: Sequence[int], *, now: bool
+    ) -> tuple[int, CommitRow | None]:
+        def holds(ref: KeyRef) -> bool:
+            return bool(_inside(self._cover(ref, state), positions).any())
+
+        return self._past.spell(state.table, base, holds, now=now)
+
+    def _turned_by(self, turned: CommitRow, names: Sequence[str], *, unique: bool) -> tuple[ChangeRow, ...]:
+        """What a commit recorded of keys inside a combination."""
+        version, wanted = turned.version, "appeared" if unique else "broke"
+        changes = self._tables.ledger.changes(turned.table, since=version - 1, until=version, kind="ucc")
+        about = [c for c in changes if c.change == wanted and set(c.dependency["columns"]) <= set(names)]
+        return tuple(about[:PAIRS_SHOWN])
+
+
+def _inside(masks: U64, positions: Sequence[int]) -> NDArray[np.bool_]:
+    """Which masks are parts of some columns."""
+    outside = ~columns_mask(positions, masks.shape[1])
+    return np.logical_not((masks & outside).any(axis=1))
+
+
+def _cover_of(fields: Mapping[str, Any]) -> tuple[FileRef, KeyRef] | None:
+    if not fields.get("cover"):
+        return None
+    ref = KeyRef.from_dict(fields)
+    return ref.cover, ref
