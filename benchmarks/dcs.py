@@ -270,8 +270,8 @@ def measure_constraints(ws: Any, mode: Mode, table: tables.BenchTable, found: Pa
     note = functools.partial(write_dcs, ws, mode, found=found)
     out["track"] = timed_track(ws, mode.table, source_of(table), mode)
     n_dcs = out["track"]["n_dcs"] = note(mode.table, TRACKED)
-    kept = ws.dc_ref(mode.table)
-    out["n_predicates"] = ws.predicate_space(mode.table).n_predicates
+    kept = ws.dcs.ref(mode.table)
+    out["n_predicates"] = ws.dcs.space(mode.table).n_predicates
     out["evidence_kind"] = kept.evidence_kind
     say(f"  {out['n_predicates']} predicates, {n_dcs:,} constraints, {out['evidence_kind']}")
     out["batches"] = []

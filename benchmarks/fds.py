@@ -320,7 +320,7 @@ def ours_file(mode: Mode, error: float, state: str) -> str:
 def agree_sets(ws: Any, table: str) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
     """The different agree sets of a table, as masks, and how many pairs have each."""
     # Not `ws.agree_sets`, which names columns: a third of a million tuples of names take longer than a batch.
-    evidence = ws._counted_evidence(ws._current(table)[1])
+    evidence = ws._counted_evidence(ws.writer.tables.state(table))
     return evidence.masks, evidence.counts
 
 
@@ -372,7 +372,7 @@ def measure_queries(ws: Any, table: tables.BenchTable, n_agree_sets: int) -> Jso
     """Seconds of one question for the error of X -> A, X of 1 to 4 columns, asked singly."""
     names = table.rows(np.zeros(0, dtype=np.int64)).column_names
     started = time.perf_counter()
-    ws.error_of(table.name, [names[0]], names[1])
+    ws.fds.error_of(table.name, [names[0]], names[1])
     first_s = time.perf_counter() - started
     draw_random = np.random.default_rng(tables.SEED)
     asked = [draw_random.choice(len(names), 2 + i % 4, replace=False).tolist() for i in range(QUERIES)]
@@ -380,7 +380,7 @@ def measure_queries(ws: Any, table: tables.BenchTable, n_agree_sets: int) -> Jso
     for *lhs, rhs in asked:
         left, right = [names[c] for c in lhs], names[rhs]
         started = time.perf_counter()
-        answers.append(ws.error_of(table.name, left, right))
+        answers.append(ws.fds.error_of(table.name, left, right))
         seconds.append(time.perf_counter() - started)
     judge = Judge(table.rows(np.arange(table.n_rows)))
     all_pairs = judge.pairs(())

@@ -195,7 +195,7 @@ def measure_links(scale: float, workspace: Path, out: Json) -> None:
         ws.track_all(as_paths(data.sources), kinds=("ucc", "ind"), max_columns=LINKS_MAX_COLUMNS)
     out.update(scale=scale, track_s=meter.elapsed_s)
     with Meter() as meter:
-        linkage = ws.links()
+        linkage = ws.inds.links()
     out.update(links_s=meter.elapsed_s, n_links=len(linkage.links))
     singles = {link_name(*key) for key in tpch.SINGLE_FOREIGN_KEYS}
     composite = link_name(*tpch.COMPOSITE_FOREIGN_KEY)

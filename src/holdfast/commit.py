@@ -123,10 +123,10 @@ class Committer:
             changes=(*changes, *(c for step in across.values() for c in step.changes)),
             elapsed_s=time.perf_counter() - started,
             batch_id=batch_id,
-            pins=tuple(pin for step in (*steps, *across.values()) for pin in step.pins),
+            pins=(*(p for s in steps for p in s.pins), *(p for s in across.values() for p in s.pins)),
             n_inds=next((step.n for step in across.values()), None),
             accesses={name: n for step in across.values() for name, n in step.accesses.items()},
-            notes=tuple(text for step in (*steps, *across.values()) for text in step.notes),
+            notes=(*(n for s in steps for n in s.notes), *(n for s in across.values() for n in s.notes)),
         )
 
     def _spells(self, step: Step, base: int, *, commit: bool) -> tuple[list[DependencyChange], int]:

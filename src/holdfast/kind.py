@@ -1,9 +1,9 @@
 """The contract of a class of dependencies, and the registry.
 
-A *class* is keys, functional dependencies, denial constraints, row rules: what can hold in one table, how it is
-found, how a batch changes it, and how it is told. A class registers itself (`register`); one batch of a table
-(`step.py`) and the workspace run over the registry and know none of them by name. So a new class is one folder
-and one line.
+A *class* is keys, functional dependencies, denial constraints, row rules: what can hold in one table, how it
+is found, how a batch changes it, and how it is told. A class registers itself (`register`); one batch of a
+table (`step.py`) and the workspace run over the registry and know none of them by name. So a new class is one
+folder and one line.
 
 What a class works out of a table is its *findings*, an immutable value that is exact for the rows it was
 computed on. Its files are named by fields of the table's state (`TableState.kept`) that it alone reads. Of a
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.words.change import DependencyChange, Pin, Summary
+from holdfast.core.words.change import DependencyChange, Pin, Summary, WitnessRow
 from holdfast.core.words.dependency import Dependency
 from holdfast.errors import UsageError, listing, shorten
 
@@ -93,7 +93,7 @@ class TableClass(ABC, Generic[Known]):
         return None
 
     def look(self, options: Any) -> Look | None:
-        """What to look for in segments while they are encoded; the last class that wants something is heard."""
+        """What to look for in segments while they are encoded; of several, the last class is heard."""
         return None
 
     @abstractmethod
@@ -216,7 +216,7 @@ class AcrossClass(ABC, Generic[Known]):
         """What holds without a table that is dropped."""
 
     @abstractmethod
-    def merged(self, context: Context, known: Known) -> tuple[dict[str, Any], Mapping[str, int]] | None:
+    def merged(self, context: Context, known: Known) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """(the state, what the log says) with all its files merged; None where they are."""
 
 
@@ -248,11 +248,31 @@ class ClassReader(Protocol):
 
 
 class Explained(Protocol):
-    """An explanation: for programs, and in lines for people."""
+    """All about one dependency."""
 
     def to_dict(self) -> dict[str, Any]: ...
 
-    def lines(self) -> Iterable[str]: ...
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Whether a dependency holds, since when and why: enough for many a class."""
+
+    dependency: Dependency
+    version: int
+    holds: bool
+    since: int | None  # the first version of the spell in which it holds, or does not
+    reason: str
+    witnesses: tuple[WitnessRow, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "dependency": self.dependency.to_dict(),
+            "version": self.version,
+            "holds": self.holds,
+            "since": self.since,
+            "reason": self.reason,
+            "witnesses": [row.to_dict() for row in self.witnesses],
+        }
 
 
 # -- the registry ------------------------------------------------------------------------------
@@ -268,7 +288,9 @@ class Entry:
     nouns: tuple[str, str] = ("", "")  # of one, of several; none where nobody can ask for it
     takes: tuple[str, ...] = ()  # options of `track` that are about it
     brings: tuple[str, ...] = ()  # kinds that go with it
-    reader: Callable[[Tables], ClassReader] | None = None  # of a class from elsewhere
+    # Of a class from elsewhere:
+    reader: Callable[[Tables], ClassReader] | None = None
+    dependency: Any = None  # the type of its dependencies; their JSON has kind, table and columns
     across: bool = False  # it is about several tables, and the workspace keeps it
 
     @cached_property
@@ -317,7 +339,7 @@ def checked_kinds(asked: Sequence[str]) -> None:
 
 
 def asked_options(kinds: Sequence[str], asked: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """(kinds, options by kind): with the kinds that others bring; options that are about none are an error."""
+    """(kinds, options by kind): with the kinds that others bring; options about no kind are an error."""
     checked_kinds(kinds)
     known = entries()
     for name in asked:
@@ -327,8 +349,9 @@ def asked_options(kinds: Sequence[str], asked: Mapping[str, Any]) -> tuple[tuple
             raise UsageError(f"unknown option {shorten(name)}. Options: {', '.join(taken)}.")
         if not {*about} & {*kinds}:
             nouns = " and ".join(known[kind].nouns[1] for kind in about)
+            add = " or ".join(about)
             raise UsageError(
-                f"{name} is about {nouns}, but the kinds are {listing(kinds)}. Add the kind {' or '.join(about)}."
+                f"{name} is about {nouns}, but the kinds are {listing(kinds)}. Add the kind {add}."
             )
     kinds = tuple(dict.fromkeys([*kinds, *(more for kind in kinds for more in known[kind].brings)]))
     return kinds, {kind: known[kind].dependency_class.options(asked) for kind in known if kind in kinds}

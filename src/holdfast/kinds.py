@@ -136,9 +136,9 @@ class Readers:
             return self.keys.explain(table, question)
         version, state = self._tables.current(table)
         names = state.schema.names
-        for reader in self.elsewhere.values():
-            if reader.reads(question, state):
-                return reader.explain(table, question)
+        elsewhere = self.reader_of(table, question)
+        if elsewhere is not None:
+            return elsewhere.explain(table, question)
         if question in names:
             return self.keys.explain(table, [question])
         if not is_row_rule(question):
@@ -146,6 +146,12 @@ class Readers:
         if ARROW in question:
             return self.fds.explain(table, *parse_fd(question, names, table=table, version=version))
         return self.row_rules.explain(table, question)
+
+    def reader_of(self, table: str, question: str) -> ClassReader | None:
+        """The class from elsewhere that a question is for."""
+        state = self._tables.state(table)
+        readers = (reader for reader in self.elsewhere.values() if reader.reads(question, state))
+        return next(readers, None)
 
     def pins(self, table: str | None, at: int | None) -> Iterator[Pin]:
         """What is pinned, and whether it holds."""
@@ -156,5 +162,5 @@ class Readers:
 
     def held_versions(self, kind: str, table: str, questions: U64, before: int) -> I64:
         """For how many versions each of some dependencies had held, as its class keeps them: int64[n]."""
-        reader = {"fd": self.fds, "dc": self.dcs}[kind]
+        reader = self.fds if kind == "fd" else self.dcs
         return reader.held_versions(table, questions, before)

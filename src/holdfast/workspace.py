@@ -7,9 +7,9 @@
 
 A batch runs through the pipeline in a visible row of steps: of each table resolve (read, type, encode,
 locate), delete, insert, index, merge (`step.py`); then what holds among tables, the report and the commit
-(`commit.py`). Everything before the commit only writes files that nothing names; the commit is one ledger append,
-whatever the number of tables. So a crash at any point loses nothing committed, and a rejected batch leaves nothing
-behind but litter, which `tidy` removes.
+(`commit.py`). Everything before the commit only writes files that nothing names; the commit is one ledger
+append, whatever the number of tables. So a crash at any point loses nothing committed, and a rejected batch
+leaves nothing behind but litter, which `tidy` removes.
 
 Reading (`dependencies`, `log`, most of `explain`) imports neither Spark nor Numba.
 """
@@ -159,9 +159,9 @@ class Workspace(Readers):
     ) -> Explained:
         """Whether something holds now, since which version, and the rows that prove or broke it.
 
-        Columns ask whether they are unique; with `referenced`, whether they are included in those. A text is a
-        functional dependency (`zip -> city`), a rule about two rows (`not(t.zip = s.zip and t.city != s.city)`)
-        or about each (`net <= gross`). It need not be one that is listed.
+        Columns ask whether they are unique; with `referenced`, whether they are included in those. A text is
+        a functional dependency (`zip -> city`), or a rule about two rows (`not(t.zip = s.zip and t.city !=
+        s.city)`) or about each (`net <= gross`). It need not be one that is listed.
         """
         return self.explained(table, question, referenced)
 

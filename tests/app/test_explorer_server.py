@@ -40,7 +40,7 @@ from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
 from holdfast.core.words.predicate import Dc, Predicate
 from holdfast.core.words.row_rule import RowRule
 from holdfast.errors import DamagedFileError, UnknownTableError, UsageError
-from holdfast.history import LogEntry
+from holdfast.core.store.change_log import LogEntry
 from holdfast.lakes.reader.lake_reader import LakeReader
 from lake_maker import make_lake
 

@@ -15,7 +15,8 @@ from holdfast.app import report
 from holdfast.app.report import Paper
 from holdfast.core.words.change import Change, DependencyChange, Pair, TableChange, WitnessRow
 from holdfast.core.words.dependency import Fd, Ucc
-from holdfast.functional.fd_past import FdHistory, Spell
+from holdfast.core.cover.history import Spell
+from holdfast.functional.fd_past import FdHistory
 from holdfast.functional.fd_ranking import RankedFd, Ranking
 
 PLACES = "id,zip,city,state\n1,10,Ulm,BW\n2,10,Ulm,BW\n3,20,Bern,BE\n4,30,Bern,BE\n5,30,Bern,BE\n"

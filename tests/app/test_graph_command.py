@@ -43,7 +43,7 @@ def linked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("linked")
     with holdfast.open(folder / "my.hold", engine="inline") as ws:
         state = make_lake(ws.root, TABLES[:4], TABLES[4:], dropped=["gone.csv"])
-        ws._append(0, [CommitRow(LAKE, "link", state.to_dict(), {})], [])
+        ws.writer.append(0, [CommitRow(LAKE, "link", state.to_dict(), {})], [])
     return folder
 
 
@@ -160,7 +160,7 @@ def test_links_with_a_score(shell: Shell) -> None:
 def test_a_lake_without_links(tmp_path: Path) -> None:
     with holdfast.open(tmp_path / "my.hold", engine="inline") as ws:
         state = make_lake(ws.root, [TABLES[5]])
-        ws._append(0, [CommitRow(LAKE, "link", replace(state, graph=None).to_dict(), {})], [])
+        ws.writer.append(0, [CommitRow(LAKE, "link", replace(state, graph=None).to_dict(), {})], [])
     shell = Shell(tmp_path)
     assert as_json(shell) == ({}, set())
     outcome = shell("graph", "--export", "json", "--component", "0")

@@ -20,7 +20,7 @@ from holdfast.core.engine.kernels import activity, compiling
 from holdfast.core.words.change import Change, DependencyChange, Pair, TableChange, WitnessRow
 from holdfast.core.words.dependency import Ind, Side, Ucc
 from holdfast.inclusions.links.scored import Link, Linkage, Reason
-from holdfast.inspection import IndExplanation
+from holdfast.inclusions.ind_reading import IndExplanation
 
 EVIL = ["[red]x[/red]", "\x1b]0;owned\x07", "a\nb", "\u202egnp.exe", "\x9b31m", "\ud800", ":smile:"]
 ANSI = re.compile(r"\x1b\[[0-9;]*m")

@@ -66,7 +66,7 @@ def test_too_many_are_known_up_to_a_bound(tmp_path: Path, evidence: str) -> None
     assert f"known up to {bound} predicates" in note
     assert f"60 s or {most:,} constraints" in note
     assert change.tables[0].max_predicates == bound
-    ref = ws.dc_ref("t")
+    ref = ws.dcs.ref("t")
     assert ref is not None
     assert (ref.max_predicates, ref.stopped) == (bound, True)
 
@@ -75,14 +75,14 @@ def test_too_many_are_known_up_to_a_bound(tmp_path: Path, evidence: str) -> None
 def test_batches_go_on_under_the_bound(tmp_path: Path, evidence: str) -> None:
     """What the search had to leave out is left out from then on, and all the rest stays exact."""
     ws = opened(tmp_path / "w", rows(1), evidence=evidence, max_dcs=100)
-    ref = ws.dc_ref("t")
+    ref = ws.dcs.ref("t")
     assert ref is not None
     assert ref.stopped
     bound = ref.max_predicates
     parts = [rows(1).slice(12 * i, 12) for i in range(2)]
     for i, batch in enumerate([{"inserts": rows(2, 15)}, {"deletes": parts[0]}, {"deletes": parts[1]}]):
         change = ws.apply("t", **batch)
-        ref = ws.dc_ref("t")
+        ref = ws.dcs.ref("t")
         assert ref is not None
         if ref.max_predicates == bound:
             assert change.notes == ()
@@ -131,12 +131,12 @@ def test_time_is_a_limit(tmp_path: Path) -> None:
     assert "1e-09 s" in change.notes[0]
     one = opened(tmp_path / "one", rows(1), max_predicates=1, dc_seconds=1e-9)
     assert dcs(ws) == dcs(one)
-    assert not one.dc_ref("t").stopped  # type: ignore[union-attr]
+    assert not one.dcs.ref("t").stopped  # type: ignore[union-attr]
 
 
 def test_approximate_ones_are_bounded_too(tmp_path: Path) -> None:
     ws = opened(tmp_path / "w", rows(1), max_error=0.01, max_dcs=150)
-    ref = ws.dc_ref("t")
+    ref = ws.dcs.ref("t")
     assert ref is not None
     assert ref.stopped
     again = opened(tmp_path / "again", rows(1), max_error=0.01, max_predicates=ref.max_predicates)
@@ -233,4 +233,4 @@ def test_within_columns(tmp_path: Path) -> None:
     assert ref is not None
     assert (ref.within_columns, ref.space.n_comparisons) == (True, 18)
     ws.apply("t", inserts=rows(2, 3))
-    assert ws.dc_ref("t").within_columns  # type: ignore[union-attr]
+    assert ws.dcs.ref("t").within_columns  # type: ignore[union-attr]

@@ -44,7 +44,7 @@ class Twins:
         self.tables = {f"{evidence} {len(ws.tables())}": evidence for evidence in EVIDENCE}
         for table, evidence in self.tables.items():
             ws.track(table, self.table(rows), kinds=("dc",), evidence=evidence, **options)
-        first, second = (ws.predicate_space(table).groups for table in self.tables)
+        first, second = (ws.dcs.space(table).groups for table in self.tables)
         self.groups = [(g.left, g.right, g.ordered) for g in first]
         assert first == second
         assert set(self.groups) == oracle.groups(rows, schema)
@@ -80,7 +80,7 @@ def listed(ws: Workspace, table: str) -> list[Rule]:
     found = ws.dependencies(kind="dc", table=table)
     assert all(isinstance(d, Dc) and d.error == 0 for d in found)
     rules = [tuple((p.left, p.op, p.right) for p in d.predicates) for d in found if isinstance(d, Dc)]
-    space = ws.predicate_space(table).predicates
+    space = ws.dcs.space(table).predicates
     numbers = {(p.left, p.op, p.right): i for i, p in enumerate(space)}
     return sorted(rules, key=lambda rule: (len(rule), [numbers[p] for p in rule]))
 
@@ -137,7 +137,7 @@ def test_the_order_of_the_list(ws: Workspace) -> None:
     """By the number of predicates, then by masks; with errors, too."""
     rows = pa.table({"a": [1, 2, 2, 3], "b": [2, 1, None, 1]})
     ws.track("t", rows, kinds=("dc",), evidence="counted")
-    space = ws.predicate_space("t")
+    space = ws.dcs.space("t")
     for max_error in (0.0, 0.1, 0.3):
         found = [d for d in ws.dependencies(kind="dc", max_error=max_error) if isinstance(d, Dc)]
         assert len(found) > 5
@@ -224,7 +224,7 @@ def test_columns_without_any_value_are_not_compared(ws: Workspace) -> None:
 )
 def test_the_larger_column_decides(ws: Workspace, left: Any, right: Any, crossed: bool) -> None:
     ws.track("t", pa.table({"a": list(left), "b": list(right)[: len(left)]}), kinds=("dc",))
-    groups = [(g.left, g.right) for g in ws.predicate_space("t").groups]
+    groups = [(g.left, g.right) for g in ws.dcs.space("t").groups]
     assert (("a", "b") in groups) == (("b", "a") in groups) == crossed
     assert len(groups) == (4 if crossed else 2)
 
@@ -264,7 +264,7 @@ def test_the_choice_is_made_once(ws: Workspace) -> None:
     other.apply(deletes=[0, 1])
     for twin in (twins, other):
         for table in twin.tables:
-            there = ws.predicate_space(table).groups
+            there = ws.dcs.space(table).groups
             assert [(g.left, g.right, g.ordered) for g in there] == twin.groups
 
 
@@ -272,7 +272,7 @@ def test_columns_may_be_chosen(ws: Workspace) -> None:
     rows = pa.table({"id": [1, 2, 3], "name": ["x", "y", "x"], "name2": ["x", "y", "y"]})
     ws.track("some", rows, kinds=("dc",), columns=("name*",))
     ws.track("others", rows, kinds=("dc",), exclude=("name2",))
-    groups = {table: [(g.left, g.right) for g in ws.predicate_space(table).groups] for table in ws.tables()}
+    groups = {table: [(g.left, g.right) for g in ws.dcs.space(table).groups] for table in ws.tables()}
     assert sorted(groups["some"]) == [
         ("name", "name"),
         ("name", "name2"),
@@ -398,10 +398,10 @@ def test_a_rule_beyond_the_bound(ws: Workspace) -> None:
     """The cover does not tell whether it held: then nothing is said of it."""
     ws.track("t", pa.table({"a": [1, 1, 2, 2], "b": [11, 12, 12, 11]}), kinds=("dc",), max_predicates=1)
     rule = "not(t.a = s.a and t.b = s.b)"
-    told = ws.explain_dc("t", rule)
+    told = ws.dcs.explain("t", rule)
     assert (told.holds, told.since, told.minimal) == (True, None, False)
     ws.apply("t", inserts=pa.table({"a": [1], "b": [11]}))
-    told = ws.explain_dc("t", rule)
+    told = ws.dcs.explain("t", rule)
     assert (told.holds, told.n_violations, told.since) == (False, 2, None)
 
 
@@ -410,5 +410,5 @@ def test_a_rule_in_other_operators(ws: Workspace) -> None:
     rows = pa.table({"a": [1, 1, 2, 2], "b": [11, 12, 12, 11]})
     ws.track("t", rows, kinds=("dc",), operators=("<", ">"))
     assert ws.dependencies(kind="dc") == []
-    told = ws.explain_dc("t", "not(t.a = s.a and t.b = s.b)")
+    told = ws.dcs.explain("t", "not(t.a = s.a and t.b = s.b)")
     assert (told.holds, told.minimal, told.implied_by) == (True, False, ())

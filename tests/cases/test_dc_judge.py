@@ -126,7 +126,7 @@ def both(ws: Workspace, deletes: pa.Table | None, inserts: pa.Table, **options: 
 
 
 def space_of(ws: Workspace, table: str, names: Sequence[str]) -> Space:
-    return Space([(g.left, g.right, g.ordered) for g in ws.predicate_space(table).groups], names)
+    return Space([(g.left, g.right, g.ordered) for g in ws.dcs.space(table).groups], names)
 
 
 def check_cover(judge: Judge, space: Space, listed: Sequence[Rule], most: int = 0) -> list[int]:

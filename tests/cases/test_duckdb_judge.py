@@ -72,7 +72,7 @@ def test_duckdb_confirms(tmp_path: Path, nulls: str) -> None:
 def _judge(ws: holdfast.Workspace, rows: pa.Table, nulls: str) -> frozenset[tuple[str, ...]]:
     judge = Judge(rows, nulls)
     keys = [d.columns for d in ws.dependencies(table="t")]
-    non_uniques = ws.non_uniques("t")
+    non_uniques = ws.keys.non_uniques("t")
     assert keys
     assert non_uniques
     for key in keys:

@@ -77,7 +77,7 @@ def bits(columns: Any) -> str:
 
 
 def multiset(ws: Workspace) -> Counter[str]:
-    return Counter({bits(columns): n for columns, n in ws.agree_sets("employee")})
+    return Counter({bits(columns): n for columns, n in ws.fds.agree_sets("employee")})
 
 
 def fds(ws: Workspace, **more: Any) -> list[str]:

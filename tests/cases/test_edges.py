@@ -53,7 +53,7 @@ def keys(ws: Workspace, **where: Any) -> Keys:
 def test_small_tables(tracked: Opener, columns: Columns, expected: Keys, non_uniques: Keys) -> None:
     ws = tracked(columns)
     assert keys(ws) == expected
-    assert ws.non_uniques("t") == non_uniques
+    assert ws.keys.non_uniques("t") == non_uniques
 
 
 @pytest.mark.parametrize(("nulls", "expected"), [("equal", []), ("distinct", [("a",), ("b",)])])
@@ -140,9 +140,9 @@ def test_a_bound_on_the_size_of_keys(tracked: Opener, bound: int) -> None:
     columns = {"a": [1, 1, 2, 2], "b": [1, 2, 1, 2], "c": [0, 0, 0, 1]}
     ws = tracked(columns, max_columns=bound)
     assert keys(ws) == ([] if bound == 1 else [("a", "b")])
-    assert ws.max_columns("t") == bound
+    assert ws.keys.max_columns("t") == bound
     with pytest.raises(UsageError, match="at most"):
-        ws.non_uniques("t")
+        ws.keys.non_uniques("t")
     told = ws.explain("t", ["a", "b"])
     assert told.unique
     assert not ws.explain("t", ["a", "c"]).unique

@@ -188,7 +188,7 @@ def test_a_batch_that_deletes_everything(tracked: Opener, evidence: str) -> None
     assert fds(ws) == ["[] -> a", "[] -> b", "[] -> c"]
     assert ws.n_rows("t") == 0
     if evidence == "counted":
-        assert ws.agree_sets("t") == []
+        assert ws.fds.agree_sets("t") == []
     change = ws.apply("t", inserts=ints(columns))
     assert fds(ws) == before
     assert {e for e, _ in events(change)} == {"broke", "appeared"}
@@ -309,7 +309,7 @@ def test_wide_tables(tracked: Opener, evidence: str, nulls: str, n_columns: int)
     ws.apply("t", deletes=wide(narrow.slice(0, 4)))
     assert set(fds(ws)) == wanted(pa.concat_tables([narrow.slice(4), new]))
     if evidence == "counted":
-        assert sum(n for _, n in ws.agree_sets("t")) == 5 * 4 // 2
+        assert sum(n for _, n in ws.fds.agree_sets("t")) == 5 * 4 // 2
 
 
 @EVIDENCE
@@ -467,7 +467,7 @@ def test_tables_that_do_not_track_fds(tracked: Opener) -> None:
     change = ws.apply("t", inserts=ints({"a": [9], "b": [9], "c": [9]}))
     assert change.tables[0].n_fds is None
     with pytest.raises(UsageError):
-        ws.agree_sets("t")
+        ws.fds.agree_sets("t")
 
 
 @EVIDENCE
@@ -494,13 +494,13 @@ def test_a_table_that_is_dropped_and_tracked_again(tracked: Opener, evidence: st
 
 def test_a_cost_model_chooses_the_evidence(tracked: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     ws = tracked(NEARLY)
-    assert sum(n for _, n in ws.agree_sets("t")) == 10
+    assert sum(n for _, n in ws.fds.agree_sets("t")) == 10
     monkeypatch.setattr(fd_options, "COMPARISON_BUDGET", 0)
     ws.track("tall", ints(NEARLY), kinds=("fd",))
     with pytest.raises(UsageError, match="counted"):
-        ws.agree_sets("tall")
+        ws.fds.agree_sets("tall")
     ws.track("asked for errors", ints(NEARLY), kinds=("fd",), max_error=0.1)
-    assert len(ws.agree_sets("asked for errors")) == len(ws.agree_sets("t"))
+    assert len(ws.fds.agree_sets("asked for errors")) == len(ws.fds.agree_sets("t"))
 
 
 @EVIDENCE
@@ -522,7 +522,7 @@ def test_changes_that_are_too_many_to_list(
     assert f"{change.tables[0].unlisted} more changes" in str(change)
     assert ws.log("t")[-1].details[0]["n_changes"] == len(broke)
     assert fds(ws) == after
-    held = {h.fd.name: h.holds for h in ws.fd_log("t")}
+    held = {h.fd.name: h.holds for h in ws.fds.log("t")}
     assert all(held[arrow] == (event != "broke") for event, arrow in broke)
 
 
@@ -563,8 +563,8 @@ def test_two_handles_take_turns(tracked: Opener, tmp_path: Path, evidence: str) 
     change = other.apply("t", deletes=ints({"a": [1], "b": [9], "c": [6]}))
     assert events(change) == {("appeared", "a -> b")}
     assert fds(ws) == fds(other) == ["a -> b", "b -> a", "c -> a", "c -> b"]
-    assert [h.to_dict() for h in ws.fd_log("t")] == [h.to_dict() for h in other.fd_log("t")]
-    [history] = [h for h in ws.fd_log("t") if h.fd.name == "a -> b"]
+    assert [h.to_dict() for h in ws.fds.log("t")] == [h.to_dict() for h in other.fds.log("t")]
+    [history] = [h for h in ws.fds.log("t") if h.fd.name == "a -> b"]
     assert (history.breaks, history.n_held, history.n_versions, history.n_current) == ((4,), 4, 5, 1)
     other.close()
 
@@ -576,15 +576,15 @@ def test_a_table_that_is_tracked_again_starts_anew(tracked: Opener, evidence: st
     ws = tracked(columns, evidence=evidence)
     for i in (3, 4):
         ws.apply("t", inserts=ints({"a": [i], "b": [i]}))
-    assert [h.n_held for h in ws.fd_log("t")] == [3, 3]
+    assert [h.n_held for h in ws.fds.log("t")] == [3, 3]
     ws.drop("t")
     ws.track("t", ints(columns), kinds=("fd",), evidence=evidence)
-    assert [(h.n_held, h.n_versions) for h in ws.fd_log("t")] == [(1, 1), (1, 1)]
-    assert ws.explain_fd("t", ["a"], "b").since == 5
+    assert [(h.n_held, h.n_versions) for h in ws.fds.log("t")] == [(1, 1), (1, 1)]
+    assert ws.fds.explain("t", ["a"], "b").since == 5
     change = ws.apply("t", inserts=ints({"a": [1], "b": [7]}))
     [broke] = change.broke
     assert broke.held == 1
-    told = ws.explain_fd("t", ["a"], "b")
+    told = ws.fds.explain("t", ["a"], "b")
     assert told.turned is not None
     assert (told.since, told.turned.version, told.violations) == (6, 6, 2)
 
@@ -616,9 +616,9 @@ def test_a_repeated_batch_says_how_many_fds_there_are(tracked: Opener, evidence:
 def test_a_batch_that_changes_nothing_writes_no_cover(tracked: Opener, evidence: str) -> None:
     """The cover of the version before is named again."""
     ws = tracked({"a": [1, 1, 2], "b": [1, 1, 2], "c": [1, 2, 3]}, evidence=evidence)
-    before = ws._current("t")[1].fds
+    before = ws.writer.tables.state("t").fds
     ws.apply("t", inserts=ints({"a": [2], "b": [2], "c": [4]}))
-    after = ws._current("t")[1].fds
+    after = ws.writer.tables.state("t").fds
     assert before is not None
     assert after is not None
     assert before.cover == after.cover

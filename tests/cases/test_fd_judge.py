@@ -213,9 +213,9 @@ def test_duckdb_counts_the_same_pairs(ws: Workspace, nulls: Any) -> None:
                     assert judge.pairs(smaller, rhs) / total > max_error, (d, column)
         for size in (0, 1, 2, 3):
             lhs = tuple(c for c in NAMES if c in rng.choice(NAMES, size, replace=False))
-            assert ws.error_of("t", lhs) == judge.pairs(lhs) / total
+            assert ws.fds.error_of("t", lhs) == judge.pairs(lhs) / total
             for rhs in set(NAMES) - set(lhs):
-                assert ws.error_of("t", lhs, rhs) == judge.pairs(lhs, rhs) / total
+                assert ws.fds.error_of("t", lhs, rhs) == judge.pairs(lhs, rhs) / total
 
 
 @pytest.mark.parametrize("nulls", ["equal", "distinct"])
@@ -228,7 +228,7 @@ def test_duckdb_removes_as_many_rows(ws: Workspace, nulls: Any) -> None:
     for lhs, rhs in asked():
         pairs, n_removed = judge.pairs(lhs, rhs), len(rows) - judge.kept(lhs, rhs)
         for evidence in EVIDENCE:
-            told = ws.explain_fd(evidence, lhs, rhs)
+            told = ws.fds.explain(evidence, lhs, rhs)
             assert (told.violations, told.error) == (pairs, pairs / total)
             assert (told.rows_to_remove, told.g3) == (n_removed, n_removed / len(rows)), (lhs, rhs)
             assert told.holds == judge.holds(lhs, rhs) == (pairs == 0)

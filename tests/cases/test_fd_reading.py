@@ -31,8 +31,8 @@ from holdfast.core.words.dependency import Fd, Ucc
 from holdfast.core.words.notation import arrow_text, parse_fd
 from holdfast.core.words.schema import Column, Schema, Type
 from holdfast.errors import UnknownColumnError, UnknownTableError, UsageError
-from holdfast.functional.fd_past import Spell
-from holdfast.functional.fd_reading import FdExplanation, FdReader
+from holdfast.core.cover.history import Spell
+from holdfast.functional.fd_explanation import FdExplanation, FdReader
 from holdfast.workspace import Workspace
 from reference import fds as oracle
 from reference.fds import FD
@@ -170,8 +170,8 @@ def test_the_past_is_what_the_covers_say(drawn: tuple[int, list[Past]], data: st
     with TemporaryDirectory() as folder:
         written = Written(Path(folder) / "w", *drawn)
         past, reader = written.past, written.reader()
-        log = reader.fd_log("t")
-        assert reader.fd_log() == log
+        log = reader.fds.log("t")
+        assert reader.fds.log() == log
         ever = {fd for commit in past for fd in commit.cover}
         assert {written.fd_of(h.fd) for h in log} == ever
         assert [h.fd for h in log] == sorted(
@@ -232,7 +232,7 @@ def test_the_past_is_read_on_not_anew(tmp_path: Path, monkeypatch: pytest.Monkey
     ledger.append(5, [CommitRow("t", "apply", state, {"n_inserted": 1, "n_deleted": 0})], [])
     assert reader.held_versions("t", masks, rhs, 7).tolist() == [0]
     assert reader.held_versions("t", masks, rhs, 6).tolist() == [5]
-    assert [h.spells for h in reader.fd_log("t")] == [(Spell(1, 5),), (Spell(1, None),)]
+    assert [h.spells for h in reader.fds.log("t")] == [(Spell(1, 5),), (Spell(1, None),)]
 
 
 def test_only_so_far_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,7 +254,7 @@ def test_a_table_that_is_tracked_anew_has_a_new_past(tmp_path: Path) -> None:
     assert [reader.held_versions("t", masks, rhs, v).tolist() for v in (4, 3, 2, 4, 1)] == [
         [1], [0], [1], [1], [0]
     ]  # fmt: skip
-    assert [(h.spells, h.n_versions) for h in reader.fd_log()] == [((Spell(3, None),), 1)]
+    assert [(h.spells, h.n_versions) for h in reader.fds.log()] == [((Spell(3, None),), 1)]
 
 
 # -- tables with rows -----------------------------------------------------------------------------
@@ -370,14 +370,14 @@ def test_every_dependency_is_explained(
             versions.append((ws.version, list(rows)))
         rows = versions[-1][1]
         for x, a in all_fds(3):
-            told = ws.explain_fd("t", [f"c{c}" for c in x], f"c{a}")
+            told = ws.fds.explain("t", [f"c{c}" for c in x], f"c{a}")
             assert (told.lhs, told.rhs, told.version) == (names(x), f"c{a}", ws.version)
             assert told.trivial == (a in x)
             assert told.holds == oracle.holds(rows, x, a, nulls)
             assert told.violations == oracle.violating_pairs(rows, x, a, nulls)
             assert told.error == pytest.approx(oracle.g1(rows, x, a, nulls))
             assert told.g3 == pytest.approx(oracle.g3(rows, x, a, nulls))
-            assert told.error == ws.error_of("t", told.lhs, told.rhs)
+            assert told.error == ws.fds.error_of("t", told.lhs, told.rhs)
             cover = oracle.minimal_fds(rows, 3, nulls, max_lhs or None)
             assert {(f.lhs, f.rhs) for f in told.inside} == {
                 (names(y), f"c{b}") for y, b in cover if y <= x and a == b and a not in x
@@ -400,7 +400,7 @@ def test_every_dependency_is_explained(
             json.dumps(told.to_dict())
         for x in {x for x, _ in all_fds(3)}:
             agreeing = oracle.agreeing_pairs(rows, x, nulls)
-            assert ws.error_of("t", names(x)) == (agreeing / oracle.total_pairs(rows) if agreeing else 0)
+            assert ws.fds.error_of("t", names(x)) == (agreeing / oracle.total_pairs(rows) if agreeing else 0)
 
 
 def since(versions: Sequence[tuple[int, list[Row]]], x: Combination, a: int, nulls: str) -> int:
@@ -425,7 +425,7 @@ def towns(tmp_path: Path) -> Iterator[Kept]:
 
 
 def test_a_broken_one(towns: Kept) -> None:
-    told = towns.explain_fd("t", ["c0"], "c1")
+    told = towns.fds.explain("t", ["c0"], "c1")
     assert (told.holds, told.minimal, told.trivial) == (False, False, False)
     assert (told.since, told.turned and told.turned.version, told.key) == (2, 2, None)
     assert [(c.change, c.dependency["lhs"], c.witnesses) for c in told.turned_by] == [
@@ -441,25 +441,25 @@ def test_a_broken_one(towns: Kept) -> None:
 
 def test_one_that_holds_again(towns: Kept) -> None:
     towns.feed(towns.rows[:4], 3)
-    told = towns.explain_fd("t", ["c0"], "c1")
+    told = towns.fds.explain("t", ["c0"], "c1")
     assert (told.holds, told.minimal) == (True, True)
     assert (told.since, told.violations, told.g3, told.groups) == (3, 0, 0.0, ())
     assert [c.change for c in told.turned_by] == ["appeared"]
-    histories = {h.fd.name: h for h in towns.fd_log("t")}
+    histories = {h.fd.name: h for h in towns.fds.log("t")}
     assert histories["c0 -> c1"].spells == (Spell(1, 1), Spell(3, None))
     assert histories["c0 -> c1"].breaks == (2,)
 
 
 def test_a_wider_one_names_what_implies_it(towns: Kept) -> None:
     towns.feed(towns.rows[:4], 3)
-    told = towns.explain_fd("t", ["c2", "c0"], "c1")
+    told = towns.fds.explain("t", ["c2", "c0"], "c1")
     assert (told.holds, told.minimal) == (True, False)
     assert [fd.name for fd in told.inside] == ["c0 -> c1"]
     assert told.key == ("c0", "c2")
 
 
 def test_a_trivial_one(towns: Kept) -> None:
-    told = towns.explain_fd("t", ["c0", "c1"], "c1")
+    told = towns.fds.explain("t", ["c0", "c1"], "c1")
     assert (told.trivial, told.holds, told.minimal, told.inside, told.key) == (True, True, False, (), None)
     assert (told.since, told.turned) == (1, None)
 
@@ -469,29 +469,29 @@ def test_beyond_the_bound(tmp_path: Path) -> None:
     with Kept(tmp_path / "w", engine="inline") as ws:
         ws.bound = 1
         ws.feed([(1, 1, 1, 1), (1, 2, 2, 1), (2, 1, 3, 2), (2, 2, 4, 1)], 4)
-        told = ws.explain_fd("t", ["c0", "c1"], "c3")
+        told = ws.fds.explain("t", ["c0", "c1"], "c3")
         assert (told.holds, told.minimal, told.since, told.turned) == (True, True, None, None)
-        assert (told.inside, told.max_lhs, ws.max_lhs("t")) == ((), 1, 1)
-        assert ws.explain_fd("t", ["c0", "c2"], "c3").since == 1
+        assert (told.inside, told.max_lhs, ws.fds.max_lhs("t")) == ((), 1, 1)
+        assert ws.fds.explain("t", ["c0", "c2"], "c3").since == 1
         ws.feed([*ws.rows, (1, 1, 5, 2)], 4)
-        told = ws.explain_fd("t", ["c0", "c1"], "c3")
+        told = ws.fds.explain("t", ["c0", "c1"], "c3")
         assert (told.holds, told.since, told.violations) == (False, None, 1)
-        assert {h.max_lhs for h in ws.fd_log()} == {1}
+        assert {h.max_lhs for h in ws.fds.log()} == {1}
 
 
 def test_what_cannot_be_explained(towns: Kept) -> None:
     with pytest.raises(UnknownColumnError, match="Did you mean 'c1'"):
-        towns.explain_fd("t", ["c0"], "c1x")
+        towns.fds.explain("t", ["c0"], "c1x")
     with pytest.raises(UnknownTableError):
-        towns.explain_fd("u", ["c0"], "c1")
+        towns.fds.explain("u", ["c0"], "c1")
     with pytest.raises(UnknownTableError):
-        towns.fd_log("u")
+        towns.fds.log("u")
     with Workspace(towns.root, engine="inline") as plain:
         plain.track("keys", table_of([(1, 2)], 2))
-    for call in (lambda: towns.explain_fd("keys", ["c0"], "c1"), lambda: towns.fd_log("keys")):
+    for call in (lambda: towns.fds.explain("keys", ["c0"], "c1"), lambda: towns.fds.log("keys")):
         with pytest.raises(UsageError, match="'keys' are not tracked, only: ucc"):
             call()
-    assert {h.fd.table for h in towns.fd_log()} == {"t"}
+    assert {h.fd.table for h in towns.fds.log()} == {"t"}
     assert not towns.dependencies(kind="fd", table="keys")
 
 
@@ -506,7 +506,7 @@ def test_as_it_is_maintained(tmp_path: Path, evidence: str) -> None:
         change = ws.apply("t", inserts=bad, batch_id="bad")
         assert [(str(c.dependency), c.held) for c in change.broke] == [("t: c0 -> c1", 2)]
     with Workspace(tmp_path / "w", engine="inline") as ws:
-        told = ws.explain_fd("t", ["c0"], "c1")
+        told = ws.fds.explain("t", ["c0"], "c1")
         assert (told.holds, told.since, told.violations, told.rows_to_remove) == (False, 3, 5, 2)
         assert told.turned is not None
         assert told.turned.batch_id == "bad"
@@ -515,8 +515,8 @@ def test_as_it_is_maintained(tmp_path: Path, evidence: str) -> None:
         assert one["values"]["c0"] == other["values"]["c0"]
         assert one["values"]["c1"] != other["values"]["c1"]
         ws.apply("t", deletes=bad)
-        assert ws.explain_fd("t", ["c0"], "c1").since == 4
-        [history] = [h for h in ws.fd_log("t") if h.fd.name == "c0 -> c1"]
+        assert ws.fds.explain("t", ["c0"], "c1").since == 4
+        [history] = [h for h in ws.fds.log("t") if h.fd.name == "c0 -> c1"]
         assert history.spells == (Spell(1, 2), Spell(4, None))
         assert (history.n_versions, history.n_held, history.n_current) == (4, 3, 1)
         assert (history.n_inserted, history.n_deleted) == (1, 0)
@@ -665,5 +665,5 @@ def test_written_and_read(columns: list[str], data: st.DataObject) -> None:
 
 
 def test_an_explanation_is_a_dependency_too(towns: Kept) -> None:
-    told: FdExplanation = towns.explain_fd("t", ["c0"], "c1")
+    told: FdExplanation = towns.fds.explain("t", ["c0"], "c1")
     assert (told.fd, told.fd.error) == (Fd("t", ("c0",), "c1"), told.error)

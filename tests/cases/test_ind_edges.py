@@ -116,7 +116,7 @@ def test_empty_tables(ws: Workspace) -> None:
     ws.track("t", ints(a=[], b=[]), kinds=IND)
     ws.track("u", ints(x=[1]), kinds=IND)
     assert inds(ws, max_error=1.0) == set()
-    assert ws.clusters() == [((("u", "x"),), 1)]
+    assert ws.inds.clusters() == [((("u", "x"),), 1)]
     assert "t[a] in u[x]" in inds(ws, with_empty=True)
     ws.apply("t", inserts=ints(a=[1], b=[2]))
     assert inds(ws) == {"t[a] in u[x]", "u[x] in t[a]"}
@@ -125,13 +125,13 @@ def test_empty_tables(ws: Workspace) -> None:
 def test_a_workspace_without_tables(ws: Workspace) -> None:
     assert ws.dependencies(kind="ind") == []
     assert ws.dependencies(kind="ind", max_error=1.0, with_empty=True) == []
-    assert ws.clusters() == []
+    assert ws.inds.clusters() == []
 
 
 def test_one_row(ws: Workspace) -> None:
     ws.track("t", ints(a=[1], b=[1], c=[2]), kinds=IND)
     assert inds(ws) == {"t[a] in t[b]", "t[b] in t[a]"}
-    assert ws.clusters() == [((("t", "a"), ("t", "b")), 1), ((("t", "c"),), 1)]
+    assert ws.inds.clusters() == [((("t", "a"), ("t", "b")), 1), ((("t", "c"),), 1)]
 
 
 def test_no_column_is_listed_in_itself(ws: Workspace) -> None:
@@ -277,7 +277,7 @@ def test_the_last_table_goes(ws: Workspace) -> None:
     ws.track("t", ints(a=[1], b=[1]), kinds=IND)
     ws.drop("t")
     assert inds(ws, max_error=1.0, with_empty=True) == set()
-    assert ws.clusters() == []
+    assert ws.inds.clusters() == []
     ws.track("t", ints(a=[2], c=[2]), kinds=IND)
     assert inds(ws) == {"t[a] in t[c]", "t[c] in t[a]"}
 
@@ -430,7 +430,7 @@ def test_types_match_inside_their_domain(ws: Workspace, apart: bool) -> None:
         ws.track("t", pa.table(TYPED), kinds=IND)
         told = {(d.dependent.columns[0], d.referenced.columns[0]) for d in found(ws)}
     assert told == {(a, b) for domain in DOMAINS for a in domain for b in domain if a != b}
-    assert len(ws.clusters()) == len(DOMAINS)
+    assert len(ws.inds.clusters()) == len(DOMAINS)
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def inds(ws: Workspace, **where: int) -> set[str]:
 def clusters(ws: Workspace) -> dict[str, int]:
     """The clusters as words: ABD is the cluster {A, B, D}."""
     found = {}
-    for columns, n_values in ws.clusters():
+    for columns, n_values in ws.inds.clusters():
         assert list(columns) == sorted(columns)
         assert {table for table, _ in columns} == {"r"}
         found["".join(name for _, name in columns)] = n_values
@@ -144,5 +144,5 @@ def test_attributes_of_several_relations(tmp_path: Path) -> None:
         ws.track("left", rows.select(["A", "B"]), kinds=("ind",))
         change = ws.track("right", rows.select(["C", "D"]), kinds=("ind",))
         assert [str(c.dependency) for c in change.appeared] == ["right[D] in left[B]"]
-        named = {"".join(name for _, name in columns): n for columns, n in ws.clusters()}
+        named = {"".join(name for _, name in columns): n for columns, n in ws.inds.clusters()}
         assert named == {"AB": 2, "ABD": 1, "BD": 1, "C": 2}

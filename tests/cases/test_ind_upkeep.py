@@ -100,11 +100,11 @@ class TestPins:
 
 class TestExplanations:
     def test_what_is_missing_and_since_when(self, ws: holdfast.Workspace) -> None:
-        before = ws.explain_ind(WHO, NUMBER)
+        before = ws.inds.explain(WHO, NUMBER)
         assert (before.holds, before.since, before.turned, before.missing) == (True, 1, None, ())
         ws.apply("orders", inserts=stranger(), batch_id="monday")
         ws.apply("orders", inserts=stranger(10))
-        told = ws.explain_ind(WHO, NUMBER)
+        told = ws.inds.explain(WHO, NUMBER)
         assert not told.holds
         assert (told.since, told.ind.missing_values, told.ind.missing_rows) == (2, 1, 1)
         assert told.turned is not None
@@ -116,27 +116,27 @@ class TestExplanations:
 
     def test_what_cannot_be_explained(self, ws: holdfast.Workspace) -> None:
         with pytest.raises(UsageError, match="always included in itself"):
-            ws.explain_ind(WHO, WHO)
+            ws.inds.explain(WHO, WHO)
         ws.track("plain", pa.table({"a": [1]}))
         with pytest.raises(UsageError, match="takes no part in inclusions"):
-            ws.explain_ind(Side("plain", ("a",)), NUMBER)
+            ws.inds.explain(Side("plain", ("a",)), NUMBER)
 
 
 def test_columns_without_null(tmp_path: Path) -> None:
     ws = holdfast.open(tmp_path / "w", engine="inline")
     ws.track("t", pa.table({"a": [1, None], "b": [1, 2]}), kinds=("ind",))
-    assert ws.not_null("t") == {"b"}
+    assert ws.inds.not_null("t") == {"b"}
     ws.apply("t", deletes=pa.table({"a": pa.array([None], pa.int64()), "b": [2]}))
-    assert ws.not_null("t") == {"a", "b"}
+    assert ws.inds.not_null("t") == {"a", "b"}
 
 
 def test_the_longest_values(tmp_path: Path) -> None:
     ws = holdfast.open(tmp_path / "w", engine="inline")
     ws.track("t", pa.table({"a": ["x", "öö", None], "n": [1, 2, 3], "b": [b"", b"\0" * 9, b"z"]}))
     ws.apply("t", inserts=pa.table({"a": ["", "𝄞𝄞"], "n": [4, 5], "b": pa.nulls(2, pa.binary())}))
-    assert ws.longest("t") == {"a": 8, "b": 9}
+    assert ws.inds.longest("t") == {"a": 8, "b": 9}
     ws.track("none", pa.table({"a": pa.array([], pa.string())}))
-    assert ws.longest("none") == {"a": 0}
+    assert ws.inds.longest("none") == {"a": 0}
 
 
 def test_an_append_only_table_takes_less_space(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ class TestWriters:
         assert change.version == 3
         assert [c for c in change.broke if c.dependency.kind == "ind"] == []  # the customer has come first
         assert "orders[who] in customers[number]" in inds(ws)
-        assert ws.explain_ind(WHO, NUMBER).holds
+        assert ws.inds.explain(WHO, NUMBER).holds
 
     def test_of_a_new_table(self, ws: holdfast.Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
         other = holdfast.open(ws.root, engine="inline")
@@ -213,7 +213,7 @@ class TestWriters:
         with pytest.raises(ConflictError, match="Run it again"):
             ws.apply("orders", inserts=stranger())
         assert ws.n_rows("orders") == 4
-        assert ws.explain_ind(WHO, NUMBER).holds
+        assert ws.inds.explain(WHO, NUMBER).holds
 
 
 class TestManyAlike:
@@ -248,7 +248,7 @@ class TestManyAlike:
         note = "composite inclusions of 'left' in 'right' are listed up to 2 columns: more than 80"
         assert f"{note} combinations of 3" in change.notes
         assert note in str(change)
-        assert ws.ind_notes("left") == change.notes
+        assert ws.inds.notes("left") == change.notes
         monkeypatch.setattr(stored, "MAX_NODES", 1)
         change = ws.apply("right", deletes=rows.slice(8))
         events = {event: {str(c.dependency) for c in change.changes if c.event == event} for event in EVENTS}

@@ -627,7 +627,7 @@ def test_ranges_are_those_of_live_rows_in_one_unit(tmp_path: Path) -> None:
     ws = holdfast.open(tmp_path / "w", engine="inline")
     ws.track_all({"p": parents, "c": pa.concat_tables([children, odd])}, kinds=("ucc", "ind"))
     ws.apply("c", deletes=odd)
-    linkage = ws.links()
+    linkage = ws.inds.links()
     assert "the range 1..40 of c.nr agrees" in reason(linkage, "c[nr] -> p[nr]", "range")
     day = reason(linkage, "c[day] -> p[day]", "range")
     assert "the range 2024-01-01..2024-02-09 of c.day agrees" in day

@@ -37,14 +37,14 @@ def keys(ws: Workspace) -> list[tuple[str, ...]]:
 
 def test_the_table(ws: Workspace) -> None:
     assert keys(ws) == [("Phone",), ("Name", "Age")]
-    assert ws.non_uniques("persons") == [("Name",), ("Age",)]
+    assert ws.keys.non_uniques("persons") == [("Name",), ("Age",)]
 
 
 def test_the_insert(ws: Workspace) -> None:
     """{Phone} breaks by tuple 2; {Age, Phone} is new; {Name, Phone} is a maximal non-unique."""
     change = ws.apply("persons", inserts=persons(INSERT))
     assert keys(ws) == [("Name", "Age"), ("Phone", "Age")]
-    assert ws.non_uniques("persons") == [("Age",), ("Name", "Phone")]
+    assert ws.keys.non_uniques("persons") == [("Age",), ("Name", "Phone")]
     [broke] = change.broke
     assert broke.dependency.columns == ("Phone",)
     [pair] = broke.witnesses
@@ -58,7 +58,7 @@ def test_the_delete(ws: Workspace) -> None:
     """Without tuple 3 each column is unique; {Name, Age} is implied."""
     change = ws.apply("persons", deletes=persons(PERSONS[2]))
     assert keys(ws) == [("Name",), ("Phone",), ("Age",)]
-    assert ws.non_uniques("persons") == [()], "two rows that agree on nothing"
+    assert ws.keys.non_uniques("persons") == [()], "two rows that agree on nothing"
     assert {c.dependency.columns for c in change.appeared} == {("Name",), ("Age",)}
     assert [c.dependency.columns for c in change.changes if c.event == "implied"] == [("Name", "Age")]
     for c in change.appeared:
@@ -69,7 +69,7 @@ def test_the_delete(ws: Workspace) -> None:
 def test_insert_and_delete_in_one_batch(ws: Workspace) -> None:
     ws.apply("persons", inserts=persons(INSERT), deletes=persons(PERSONS[2]))
     assert keys(ws) == [("Age",)]
-    assert ws.non_uniques("persons") == [("Name", "Phone")]
+    assert ws.keys.non_uniques("persons") == [("Name", "Phone")]
 
 
 def test_the_insert_and_back(ws: Workspace) -> None:
@@ -81,4 +81,4 @@ def test_the_insert_and_back(ws: Workspace) -> None:
     assert (told.unique, told.minimal, told.since) == (True, True, 3)
     assert ws.explain("persons", ["Name"]).since == 1
     assert [d.columns for d in ws.dependencies(table="persons", at=2)] == [("Name", "Age"), ("Phone", "Age")]
-    assert ws.non_uniques("persons", at=2) == [("Age",), ("Name", "Phone")]
+    assert ws.keys.non_uniques("persons", at=2) == [("Age",), ("Name", "Phone")]

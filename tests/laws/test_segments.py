@@ -254,7 +254,7 @@ def test_workspaces_are_exact_under_collisions(case: Filled, data: st.DataObject
     with two_bit_hashes(), tempfile.TemporaryDirectory() as folder:
         ws = holdfast.open(folder + "/w", engine="inline")
         ws.track("t", case.table, nulls=nulls)
-        event(f"{len(ws._current('t')[1].segments)} segments")
+        event(f"{len(ws.writer.tables.state('t').segments)} segments")
         for step in range(3):
             if step:
                 new = data.draw(shape.rows(max_size=5))
@@ -269,7 +269,7 @@ def test_workspaces_are_exact_under_collisions(case: Filled, data: st.DataObject
                 tuple(names[c] for c in sorted(k))
                 for k in oracle.minimal_uniques(rows, shape.n_columns, nulls)
             }
-            assert set(ws.non_uniques("t")) == {
+            assert set(ws.keys.non_uniques("t")) == {
                 tuple(names[c] for c in sorted(k))
                 for k in oracle.maximal_non_uniques(rows, shape.n_columns, nulls)
             }

@@ -205,7 +205,7 @@ class Dcs(Fds):
             )
             if table == TABLES[0]:
                 self.space = self.space_of(self.ws, table, self.rows)
-            assert self.ws.predicate_space(table) == self.ws.predicate_space(TABLES[0])
+            assert self.ws.dcs.space(table) == self.ws.dcs.space(TABLES[0])
             self.at[table], self.folded[table] = self.rows, set()
             self.batches[table] = [change.version]
             self.record()
@@ -214,7 +214,7 @@ class Dcs(Fds):
 
     def space_of(self, ws: holdfast.Workspace, table: str, rows: list[Row]) -> Space:
         """The predicates, as many and in the order as the workspace has them."""
-        there = [(g.left, g.right, g.ordered) for g in ws.predicate_space(table).groups]
+        there = [(g.left, g.right, g.ordered) for g in ws.dcs.space(table).groups]
         names = [name for name in self.shape.names if name not in self.left_out]
         by_order = self.options["operators"] is None or not {"=", "!="}.issuperset(self.options["operators"])
         expected = {(a, b, o and by_order) for a, b, o in oracle.groups(rows, self.shape.schema, names)}
@@ -296,7 +296,7 @@ class Dcs(Fds):
             listed = ws.dependencies(kind="dc", table="t")
             found = {_named(d) for d in listed}
             assert found == self.truth_in(self.space_of(ws, "t", rows), rows)
-            if ws.predicate_space("t") == self.ws.predicate_space(evidence):
+            if ws.dcs.space("t") == self.ws.dcs.space(evidence):
                 assert [d.predicates for d in listed] == [
                     d.predicates for d in self.ws.dependencies(kind="dc", table=evidence)
                 ]
@@ -312,7 +312,7 @@ class Dcs(Fds):
         rows = self.at[table]
         held = sorted(dc for there in self.history(table).values() for dc in self.dcs_of(there) if dc)
         asked = data.draw(st.one_of(written_rules(self.shape), *([st.sampled_from(held)] if held else [])))
-        told = self.ws.explain_dc(table, rule_text(asked, data))
+        told = self.ws.dcs.explain(table, rule_text(asked, data))
         violating = self.violating(rows, asked)
         assert set(_named(told.dc)) == set(asked)
         assert (told.holds, told.n_violations) == (not violating, len(violating))
@@ -353,7 +353,7 @@ class Dcs(Fds):
         if not able:
             return
         asked, rows = data.draw(st.sampled_from(able)), self.at[table]
-        told = self.ws.explain_row(table, " ".join(asked))
+        told = self.ws.row_rules.explain(table, " ".join(asked))
         violating = [row for row in rows if self.violated_by(row, asked)]
         assert _row_rule(told.rule) == asked
         assert (told.holds, told.rule.n_exceptions) == (not violating, len(violating))
@@ -368,12 +368,12 @@ class Dcs(Fds):
     def other_forms(self, table: str) -> None:
         """All sets of predicates that say something; and only what the others do not say together."""
         dcs = self.dcs_of(self.at[table])
-        concise = self.ws.list_dcs(table, concise=True)
+        concise = self.ws.dcs.in_form(table, concise=True)
         kept = {_named(dc) for dc in concise.dcs}
         assert kept <= dcs
         assert len(dcs) == len(kept) + concise.n_dropped
         if self.options["operators"] is None:
-            found = self.ws.list_dcs(table, set_minimal=True)
+            found = self.ws.dcs.in_form(table, set_minimal=True)
             truth: Any = self.truth_of(self.at[table])
             expected = self.space.set_minimal(truth.evidence, 0, self.options["max_predicates"])
             named = {tuple(self.space.words[i] for i in numbers) for numbers in expected}
@@ -546,7 +546,7 @@ class Dcs(Fds):
         return {_named(d) for d in found}
 
     def check_order(self, table: str, found: Any) -> None:
-        space = self.ws.predicate_space(table)
+        space = self.ws.dcs.space(table)
         numbers = [[space.number(p) for p in d.predicates] for d in found]
         masks = [sum(1 << i for i in n) for n in numbers]
         keys = [(len(n), mask % 2**64, mask >> 64) for n, mask in zip(numbers, masks, strict=True)]

@@ -270,7 +270,7 @@ class Fds(Keys):
             before = self.ws.version
             if self.ws.merge(table) > before:
                 self.record()
-            assert self.colliding or len(self.ws._current(table)[1].segments) <= 1
+            assert self.colliding or len(self.ws.writer.tables.state(table).segments) <= 1
 
     @precondition(lambda self: self.tracked)
     @rule()
@@ -293,9 +293,9 @@ class Fds(Keys):
         lhs = data.draw(st.sets(st.integers(0, self.shape.n_columns - 1)))
         rhs = data.draw(st.integers(0, self.shape.n_columns - 1))
         names, rows = self.names_of(frozenset(lhs)), self.at[table]
-        told = self.ws.explain_fd(table, names, self.shape.names[rhs])
+        told = self.ws.fds.explain(table, names, self.shape.names[rhs])
         assert (told.lhs, told.rhs, told.n_rows) == (names, self.shape.names[rhs], len(rows))
-        assert told.error == self.ws.error_of(table, names, told.rhs)
+        assert told.error == self.ws.fds.error_of(table, names, told.rhs)
         if rhs in lhs:
             assert told.trivial
             assert told.holds
@@ -320,7 +320,7 @@ class Fds(Keys):
         assert told.violating_rows == sum(sum(values.values()) for values in groups)
         assert bool(told.groups) == bool(groups)
         agreeing = oracle.agreeing_pairs(rows, lhs, self.nulls)
-        assert self.ws.error_of(table, names) == agreeing / max(1, oracle.total_pairs(rows))
+        assert self.ws.fds.error_of(table, names) == agreeing / max(1, oracle.total_pairs(rows))
         if self.max_lhs is None or len(names) <= self.max_lhs:
             self.check_since(told, table)
 
@@ -340,7 +340,7 @@ class Fds(Keys):
         """Each FD that was ever minimal, with the versions at which it held."""
         there = self.history(table)
         ever = {fd for rows in there.values() for fd in self.truth_of(rows).fds}
-        told = self.ws.fd_log(table)
+        told = self.ws.fds.log(table)
         assert {_named(h.fd) for h in told} == ever
         assert len(told) == len(ever)
         for h in told:
@@ -509,7 +509,7 @@ class Fds(Keys):
             if "ucc" in self.kinds:
                 found = self.ws.dependencies(kind="ucc", table=table)
                 assert {_named(d) for d in found} == truth.keys
-        agree_sets = self.ws.agree_sets(COUNTED)
+        agree_sets = self.ws.fds.agree_sets(COUNTED)
         assert dict(agree_sets) == self.truth_of(self.at[COUNTED]).agree_sets
         assert len(dict(agree_sets)) == len(agree_sets)
         if self.max_error is not None:

@@ -683,7 +683,7 @@ class Inds(RuleBasedStateMachine):
         assert self.ws.tables() == sorted(self.held)
         for name, held in self.held.items():
             assert self.ws.n_rows(name) == len(held.rows)
-        told = {frozenset(columns): n for columns, n in self.ws.clusters()}
+        told = {frozenset(columns): n for columns, n in self.ws.inds.clusters()}
         assert told == oracle.clusters(self.truth.database)
 
     def check_truth(self, truth: Truth, at: int | None) -> None:

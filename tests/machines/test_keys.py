@@ -227,7 +227,7 @@ class Keys(RuleBasedStateMachine):
     def merge(self) -> None:
         version = self.ws.merge(TABLE)
         assert version == self.ws.version
-        n_segments = len(self.ws._current(TABLE)[1].segments)
+        n_segments = len(self.ws.writer.tables.state(TABLE).segments)
         assert self.colliding or n_segments <= 1
         self.record()
 
@@ -333,7 +333,7 @@ class Keys(RuleBasedStateMachine):
         assert {d.columns for d in self.ws.dependencies(table=TABLE, at=version)} == keys
         assert self.ws.n_rows(TABLE, at=version) == n_rows
         if self.bound is None:
-            assert set(self.ws.non_uniques(TABLE, at=version)) == non_uniques
+            assert set(self.ws.keys.non_uniques(TABLE, at=version)) == non_uniques
 
     @precondition(lambda self: self.tracked)
     @rule(data=st.data())
@@ -362,7 +362,7 @@ class Keys(RuleBasedStateMachine):
         assert len({d.columns for d in found}) == len(found)
         assert self.ws.n_rows(TABLE) == len(self.rows)
         if self.bound is None:
-            assert set(self.ws.non_uniques(TABLE)) == self.non_uniques(self.rows)
+            assert set(self.ws.keys.non_uniques(TABLE)) == self.non_uniques(self.rows)
         for p in self.ws.pins(TABLE):
             positions = [self.shape.names.index(n) for n in p.columns]
             assert p.holds == oracle.is_unique(self.rows, positions, self.nulls)

@@ -95,7 +95,7 @@ def script(ws: Workspace, folder: Path, max_error: float, **options: Any) -> lis
         result = step()
         said.append(told(result) if isinstance(result, Change) else result)
         said.append(listed(ws, max_error))
-    said.append(ws.predicate_space("t"))
+    said.append(ws.dcs.space("t"))
     return said
 
 
@@ -229,7 +229,7 @@ def test_spark_dataframes(opened: Opener, spark: SparkSession, mode: str, eviden
     live = list(rows)
 
     def check() -> None:
-        groups = [(g.left, g.right, g.ordered) for g in ws.predicate_space("t").groups]
+        groups = [(g.left, g.right, g.ordered) for g in ws.dcs.space("t").groups]
         space = Space(groups, ["id", "name", "price"])
         found = [d for d in ws.dependencies(kind="dc") if isinstance(d, Dc)]
         words = {space.numbers((p.left, p.op, p.right) for p in d.predicates) for d in found}

@@ -104,7 +104,7 @@ def script(ws: Workspace, folder: Path, nulls: Any) -> list[Any]:
         result = step()
         said.append(told(result) if isinstance(result, Change) else result)
         said.append([d.columns for d in ws.dependencies(table="t")])
-        said.append(ws.non_uniques("t"))
+        said.append(ws.keys.non_uniques("t"))
     log = [entry for entry in ws.log("t") if entry.action != "merge"]
     said.append([(e.action, len(e.changes), [d.get("n_rows") for d in e.details]) for e in log])
     said.append(str(ws.schema("t").types))

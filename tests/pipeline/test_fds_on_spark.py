@@ -60,7 +60,7 @@ def listed(ws: Workspace, max_error: float) -> list[Any]:
     if not max_error:
         return exact
     nearly = [(str(d), d.error) for d in ws.dependencies(max_error=max_error)]
-    return [exact, nearly, sorted(ws.agree_sets("t"))]
+    return [exact, nearly, sorted(ws.fds.agree_sets("t"))]
 
 
 def script(ws: Workspace, folder: Path, max_error: float, **options: Any) -> list[Any]:
@@ -96,9 +96,9 @@ def script(ws: Workspace, folder: Path, max_error: float, **options: Any) -> lis
         said.append(told(result) if isinstance(result, Change) else result)
         said.append(listed(ws, max_error))
     for lhs, rhs in ((("shop",), "city"), (("city",), "shop"), (("shop", "day"), "note"), ((), "id")):
-        explained = ws.explain_fd("t", lhs, rhs)
+        explained = ws.fds.explain("t", lhs, rhs)
         said.append((explained.holds, explained.violations, explained.g3, len(explained.groups)))
-        said.append(ws.error_of("t", lhs, rhs))
+        said.append(ws.fds.error_of("t", lhs, rhs))
     return said
 
 

@@ -126,7 +126,7 @@ def script(ws: Workspace, folder: Path, kinds: Sequence[str]) -> list[Any]:
         said.append(sorted(as_told(d) for d in found))
         said.append(sorted(str(d) for d in ws.dependencies(kind="ind")))
         said.append(sorted(str(d) for d in ws.dependencies(kind="ucc")))
-        said.append(ws.clusters())
+        said.append(ws.inds.clusters())
     return said
 
 

@@ -43,7 +43,7 @@ from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
 from holdfast.core.words.dependency import Side
 from holdfast.errors import ConflictError, HoldfastError, TableExistsError
 from holdfast.functional.fd_reading import FdReader
-from holdfast.history import columns_mask
+from holdfast.core.words.column_sets import columns_mask
 from holdfast.inclusions import inds, values
 from holdfast.workspace import Workspace
 from trust import kit, shop, twins
@@ -363,8 +363,8 @@ def twins_follow(root: Path) -> dict[str, Any]:
     """A batch on top, so that evidence and indexes are used, not only named."""
     with holdfast.open(root, engine="inline", create=False) as ws:
         twins.apply(ws, kit.NEXT, batch_id="next")
-        assert not ws.explain_fd(twins.COUNTED, ["grade"], "city").holds
-        assert ws.fd_log(twins.COUNTED)
+        assert not ws.fds.explain(twins.COUNTED, ["grade"], "city").holds
+        assert ws.fds.log(twins.COUNTED)
     return kit.snapshot(root)
 
 
@@ -477,8 +477,8 @@ def warm_up() -> None:
         track(Path(folder), ws)
         for batch in (*kit.HISTORY, kit.BATCH, kit.NEXT):
             kit.apply(ws, batch)
-        ws.non_uniques("people")
-        ws._duplicates(ws._current("people")[1], [2])
+        ws.keys.non_uniques("people")
+        ws._duplicates(ws.writer.tables.state("people"), [2])
         kit.rows_of(ws, "people")
         ws.merge("people")
     with tempfile.TemporaryDirectory(prefix="holdfast-warm-") as folder:
@@ -498,7 +498,7 @@ def warm_up() -> None:
             twins.apply(ws, batch)
         for table in twins.TABLES:
             kit.fds_of(ws, table, kit.rows_of(ws, table))
-        ws._measured(ws._current(twins.COUNTED)[1], columns_mask([3], 1), 2)
+        ws._measured(ws.writer.tables.state(twins.COUNTED), columns_mask([3], 1), 2)
         ws.merge(twins.COUNTED)
 
 

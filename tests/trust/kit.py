@@ -104,7 +104,7 @@ def build(root: Path) -> None:
 
 def rows_of(ws: Workspace, table: str) -> list[Row]:
     """The live rows, read from the segments themselves."""
-    return rows_of_state(ws, ws._current(table)[1])
+    return rows_of_state(ws, ws.writer.tables.state(table))
 
 
 def rows_of_state(ws: Workspace, state: TableState) -> list[Row]:
@@ -139,7 +139,7 @@ def _keys_by_table(ws: Workspace, rows: Mapping[str, Sequence[Row]]) -> dict[str
 
 
 def _database(ws: Workspace, rows: Mapping[str, Sequence[Row]]) -> oracle.Database:
-    state = ws._generator()
+    state = ws.inds.generator()
     assert state is not None
     return {
         t.table: oracle.Table(
@@ -151,7 +151,7 @@ def _database(ws: Workspace, rows: Mapping[str, Sequence[Row]]) -> oracle.Databa
 
 def frequencies_of(ws: Workspace) -> dict[str, list[int]]:
     """What the runs say: for each column how often its values occur, sorted."""
-    state = ws._generator()
+    state = ws.inds.generator()
     assert state is not None
     names, totals = state.names(), Counter[tuple[int, int, int]]()
     for run in state.runs:
@@ -169,7 +169,7 @@ def frequencies_of(ws: Workspace) -> dict[str, list[int]]:
 
 def inclusions_of(ws: Workspace, rows: Mapping[str, Sequence[Row]]) -> dict[str, Any] | None:
     """All that a workspace shows of inclusions; every part of it is what the oracle says of these rows."""
-    if ws._generator() is None:
+    if ws.inds.generator() is None:
         return None
     database = _database(ws, rows)
     listed = ws.dependencies("ind", max_error=1.0)
@@ -184,7 +184,7 @@ def inclusions_of(ws: Workspace, rows: Mapping[str, Sequence[Row]]) -> dict[str,
     held = inds_of(ws)
     assert sorted(held) == expected_inds(ws, rows)
     assert all(pin.holds == (str(pin) in held) for pin in ws.pins() if pin.referenced is not None)
-    clusters = [[[list(column) for column in columns], n] for columns, n in ws.clusters()]
+    clusters = [[[list(column) for column in columns], n] for columns, n in ws.inds.clusters()]
     assert {frozenset(map(tuple, columns)): n for columns, n in clusters} == oracle.clusters(database)
     frequencies = frequencies_of(ws)
     assert frequencies == {
@@ -203,7 +203,7 @@ def inclusions_of(ws: Workspace, rows: Mapping[str, Sequence[Row]]) -> dict[str,
 
 def fds_of(ws: Workspace, table: str, rows: Sequence[Row]) -> dict[str, Any]:
     """All that a workspace shows of functional dependencies; each part is as the oracle says."""
-    names, kept = ws.schema(table).names, ws._current(table)[1].fds
+    names, kept = ws.schema(table).names, ws.writer.tables.state(table).fds
     assert kept is not None
 
     def arrow(fd: fd_oracle.FD) -> str:
@@ -214,7 +214,7 @@ def fds_of(ws: Workspace, table: str, rows: Sequence[Row]) -> dict[str, Any]:
     if kept.evidence_kind == "counted":
         counted = fd_oracle.agree_counts(rows, "equal")
         expected = [(tuple(names[c] for c in sorted(agreed)), n) for agreed, n in counted.items()]
-        assert sorted(ws.agree_sets(table)) == sorted(expected)
+        assert sorted(ws.fds.agree_sets(table)) == sorted(expected)
     if kept.max_error:
         nearly = fd_oracle.approximate_fds(rows, len(names), "equal", kept.max_error)
         told = ws.dependencies("fd", table, max_error=kept.max_error)
@@ -239,7 +239,7 @@ def snapshot(root: Path) -> dict[str, Any]:
             }
             if "ucc" in ws.kinds(table):
                 tables[table]["keys"] = keys_of(ws, table)
-                tables[table]["non_uniques"] = sorted(map(list, ws.non_uniques(table)))
+                tables[table]["non_uniques"] = sorted(map(list, ws.keys.non_uniques(table)))
                 assert tables[table]["keys"] == minimal_keys(rows[table], ws.schema(table).names)
             if "fd" in ws.kinds(table):
                 tables[table]["fds"] = fds_of(ws, table, rows[table])

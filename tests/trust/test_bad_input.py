@@ -904,19 +904,19 @@ INCLUSIONS = [
         "links without inclusions",
         UsageError,
         ("no table", "--kinds ucc,ind"),
-        lambda ws, folder: ws.links(),
+        lambda ws, folder: ws.inds.links(),
     ),
     Case(
         "an inclusion of columns that take no part",
         UsageError,
         ("'id'", "'people'", "takes no part", "--kinds ind"),
-        lambda ws, folder: ws.explain_ind(Side("people", ("id",)), Side("keyed", ("id",))),
+        lambda ws, folder: ws.inds.explain(Side("people", ("id",)), Side("keyed", ("id",))),
     ),
     Case(
         "an inclusion of an unknown column",
         UnknownColumnError,
         ("'people'", "'idd'", "Did you mean 'id'?"),
-        lambda ws, folder: ws.explain_ind(Side("people", ("idd",)), Side("keyed", ("id",))),
+        lambda ws, folder: ws.inds.explain(Side("people", ("idd",)), Side("keyed", ("id",))),
     ),
     Case(
         "huge pattern",
@@ -1034,7 +1034,7 @@ FUNCTIONAL = [
         "agree sets of witnessed evidence",
         UsageError,
         ("'witnessed'", "--evidence counted"),
-        lambda ws, folder: ws.agree_sets("witnessed"),
+        lambda ws, folder: ws.fds.agree_sets("witnessed"),
     ),
     *(
         Case(
@@ -1044,22 +1044,22 @@ FUNCTIONAL = [
             call,
         )
         for name, call in {
-            "agree sets": lambda ws, folder: ws.agree_sets("people"),
-            "an explanation": lambda ws, folder: ws.explain_fd("people", ["id"], "name"),
-            "an error": lambda ws, folder: ws.error_of("people", ["id"], "name"),
-            "histories": lambda ws, folder: ws.fd_log("people"),
-            "a ranking": lambda ws, folder: ws.rank_fds("people"),
-            "a normal form": lambda ws, folder: ws.normalise("people"),
+            "agree sets": lambda ws, folder: ws.fds.agree_sets("people"),
+            "an explanation": lambda ws, folder: ws.fds.explain("people", ["id"], "name"),
+            "an error": lambda ws, folder: ws.fds.error_of("people", ["id"], "name"),
+            "histories": lambda ws, folder: ws.fds.log("people"),
+            "a ranking": lambda ws, folder: ws.fds.rank("people"),
+            "a normal form": lambda ws, folder: ws.fds.normalise("people"),
         }.items()
     ),
     *(
         Case(f"{name} of an unknown table", UnknownTableError, ("'x'", "Tables:"), call)
         for name, call in {
-            "agree sets": lambda ws, folder: ws.agree_sets("x"),
-            "an explanation": lambda ws, folder: ws.explain_fd("x", ["id"], "name"),
-            "histories": lambda ws, folder: ws.fd_log("x"),
-            "a ranking": lambda ws, folder: ws.rank_fds("x"),
-            "a normal form": lambda ws, folder: ws.normalise("x"),
+            "agree sets": lambda ws, folder: ws.fds.agree_sets("x"),
+            "an explanation": lambda ws, folder: ws.fds.explain("x", ["id"], "name"),
+            "histories": lambda ws, folder: ws.fds.log("x"),
+            "a ranking": lambda ws, folder: ws.fds.rank("x"),
+            "a normal form": lambda ws, folder: ws.fds.normalise("x"),
         }.items()
     ),
     *(
@@ -1070,29 +1070,29 @@ FUNCTIONAL = [
             call,
         )
         for side, call in {
-            "left": lambda ws, folder: ws.explain_fd("counted", ["nam"], "city"),
-            "right": lambda ws, folder: ws.explain_fd("counted", ["id"], "nam"),
-            "left of an error": lambda ws, folder: ws.error_of("counted", ["nam"]),
-            "right of an error": lambda ws, folder: ws.error_of("counted", ["id"], "nam"),
+            "left": lambda ws, folder: ws.fds.explain("counted", ["nam"], "city"),
+            "right": lambda ws, folder: ws.fds.explain("counted", ["id"], "nam"),
+            "left of an error": lambda ws, folder: ws.fds.error_of("counted", ["nam"]),
+            "right of an error": lambda ws, folder: ws.fds.error_of("counted", ["id"], "nam"),
         }.items()
     ),
     Case(
         "huge column on the left",
         UnknownColumnError,
         ("xxx...",),
-        lambda ws, folder: ws.explain_fd("counted", [HUGE], "city"),
+        lambda ws, folder: ws.fds.explain("counted", [HUGE], "city"),
     ),
     Case(
         "a ranking of none",
         UsageError,
         ("top is 0", "at least 1"),
-        lambda ws, folder: ws.rank_fds("counted", top=0),
+        lambda ws, folder: ws.fds.rank("counted", top=0),
     ),
     Case(
         "an unknown normal form",
         UsageError,
         ("'4nf'", "bcnf", "3nf"),
-        lambda ws, folder: ws.normalise("counted", "4nf"),
+        lambda ws, folder: ws.fds.normalise("counted", "4nf"),
     ),
     Case(
         "a row that is not there",
@@ -1206,7 +1206,7 @@ HUGE_VALUES = [
         "huge inclusion",
         UnknownColumnError,
         ("xxx...",),
-        lambda ws, folder: ws.explain_ind(Side("people", (HUGE,)), Side("keyed", ("id",))),
+        lambda ws, folder: ws.inds.explain(Side("people", (HUGE,)), Side("keyed", ("id",))),
     ),
     Case("huge kind", UsageError, ("xxx...",), lambda ws, folder: ws.dependencies(kind=HUGE)),
     Case("huge type", UsageError, ("xxx...",), track("a.csv", "a\n1\n", types={"a": HUGE})),
@@ -1239,7 +1239,7 @@ TOO_LONG = [
         "huge inclusion of many columns",
         UsageError,
         ("columns",),
-        lambda ws, folder: ws.explain_ind(
+        lambda ws, folder: ws.inds.explain(
             Side("wide", ws.schema("wide").names), Side("wide", ws.schema("wide").names)
         ),
     ),

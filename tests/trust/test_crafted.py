@@ -44,7 +44,7 @@ def n_segments(ws: holdfast.Workspace, texts: list[str]) -> int:
     ws.track("t", pa.table({"x": texts[:1]}))
     for text in texts[1:]:
         ws.apply("t", inserts=pa.table({"x": [text]}))
-    return len(ws._current("t")[1].segments)
+    return len(ws.writer.tables.state("t").segments)
 
 
 def test_segments_merge_whatever_the_texts_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ def test_segments_that_collide_do_not_keep_others_from_merging(
         assert n_segments(ws, texts) <= 5
         assert [d.columns for d in ws.dependencies(table="t")] == [("x",)]
         assert ws.merge("t") is not None
-        assert len(ws._current("t")[1].segments) == 2
+        assert len(ws.writer.tables.state("t").segments) == 2
 
 
 def _same(texts: pa.Array) -> object:

@@ -36,7 +36,7 @@ QUESTIONS: dict[str, Question] = {
     "n_rows": lambda ws: ws.n_rows("people"),
     "dependencies": lambda ws: kit.keys_of(ws, "people"),
     "dependencies at 2": lambda ws: kit.keys_of(ws, "people", at=2),
-    "non_uniques": lambda ws: sorted(ws.non_uniques("people")),
+    "non_uniques": lambda ws: sorted(ws.keys.non_uniques("people")),
     "log": lambda ws: [entry.to_dict() for entry in ws.log()],
     "explain a duplicate": lambda ws: ws.explain("people", ["city"]).to_dict(),
     "explain a key": lambda ws: ws.explain("people", ["id"]).to_dict(),
@@ -102,7 +102,7 @@ def _others(base: Path, kind: str, name: str) -> list[str]:
 def _live(base: Path, kind: str) -> str:
     """A file of a kind that the newest state names; of segments, the one with a delete vector."""
     with holdfast.open(base, engine="inline", create=False) as ws:
-        _, state = ws._current("people")
+        _, state = ws.writer.tables.current("people")
     deleted = next(s for s in state.segments if s.deletes is not None)
     files = {
         "cover": state.cover,
@@ -152,7 +152,7 @@ def test_covers_of_old_versions(
     root = tmp_path / "w"
     shutil.copytree(base, root)
     with holdfast.open(base, engine="inline", create=False) as ws:
-        name = ws._current("people", 2)[1].cover.name
+        name = ws.writer.tables.state("people", 2).cover.name
     damage(root / name, root / _live(base, "cover"))
     answers = ask(root)
     _judge(answers, truth, name, "dependencies at 2")
@@ -358,7 +358,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with holdfast.open(root, engine="inline") as ws:
         ws.track("t", pa.table({**columns, "e": [x % 13 for x in i]}))
         ws.apply("t", inserts=_large_row(N_LARGE))
-        [segment, *_] = ws._current("t")[1].segments
+        [segment, *_] = ws.writer.tables.state("t").segments
     assert min(ref.length for ref in (segment.file, segment.indexes[0][1])) >= files._MMAP_FROM
     return root
 
@@ -463,5 +463,5 @@ def test_a_rotten_block_is_named_and_never_followed(
 
 def _large_file(root: Path, kind: str) -> str:
     with holdfast.open(root, engine="inline", create=False) as ws:
-        [segment, *_] = ws._current("t")[1].segments
+        [segment, *_] = ws.writer.tables.state("t").segments
     return segment.file.name if kind == "segment" else segment.indexes[0][1].name

@@ -105,7 +105,7 @@ def truth(base: Path) -> dict[str, Any]:
 def _live(root: Path, kind: str) -> str:
     """A file of a kind that the newest state names."""
     with holdfast.open(root, engine="inline", create=False) as ws:
-        counted, witnessed = (ws._current(table)[1] for table in TABLES)
+        counted, witnessed = (ws.writer.tables.state(table) for table in TABLES)
     assert counted.dcs is not None
     assert witnessed.dcs is not None
     orders = [file for segment in witnessed.segments for _, file in segment.orders]

@@ -58,14 +58,14 @@ QUESTIONS: dict[str, Question] = {
     "nearly": _fds(COUNTED, None, MAX_ERROR),
     "nearly, at 3": _fds(COUNTED, 3, MAX_ERROR),
     "nearly, any error": _fds(COUNTED, None, 0.3),
-    "agree sets": lambda ws: ws.agree_sets(COUNTED),
-    "error, counted": lambda ws: ws.error_of(COUNTED, ["city"], "grade"),
-    "error, witnessed": lambda ws: ws.error_of(WITNESSED, ["city"], "grade"),
-    "explain what holds": lambda ws: ws.explain_fd(WITNESSED, ["id"], "name").to_dict(),
-    "explain what does not": lambda ws: ws.explain_fd(COUNTED, ["city"], "grade").to_dict(),
-    "histories": lambda ws: [h.to_dict() for h in ws.fd_log()],
-    "ranking": lambda ws: ws.rank_fds(WITNESSED).to_dict(),
-    "normal form": lambda ws: ws.normalise(COUNTED).to_dict(),
+    "agree sets": lambda ws: ws.fds.agree_sets(COUNTED),
+    "error, counted": lambda ws: ws.fds.error_of(COUNTED, ["city"], "grade"),
+    "error, witnessed": lambda ws: ws.fds.error_of(WITNESSED, ["city"], "grade"),
+    "explain what holds": lambda ws: ws.fds.explain(WITNESSED, ["id"], "name").to_dict(),
+    "explain what does not": lambda ws: ws.fds.explain(COUNTED, ["city"], "grade").to_dict(),
+    "histories": lambda ws: [h.to_dict() for h in ws.fds.log()],
+    "ranking": lambda ws: ws.fds.rank(WITNESSED).to_dict(),
+    "normal form": lambda ws: ws.fds.normalise(COUNTED).to_dict(),
     "check, counted": _check(COUNTED),
     "check, witnessed": _check(WITNESSED),
 }
@@ -108,7 +108,7 @@ def truth(base: Path) -> dict[str, Any]:
 def _live(root: Path, kind: str, at: int | None = None) -> str:
     """A file of a kind that a state names, the newest one unless said otherwise."""
     with holdfast.open(root, engine="inline", create=False) as ws:
-        counted, witnessed = (ws._current(table, at)[1].fds for table in (COUNTED, WITNESSED))
+        counted, witnessed = (ws.writer.tables.state(table, at).fds for table in (COUNTED, WITNESSED))
     assert counted is not None
     assert witnessed is not None
     refs = {
@@ -239,7 +239,7 @@ def test_evidence_that_does_not_fit_its_rows_is_damage(base: Path, tmp_path: Pat
     root = tmp_path / "w"
     shutil.copytree(base, root)
     with holdfast.open(root, engine="inline") as ws:
-        state, first = ws._current(COUNTED)[1], ws._current(COUNTED, 1)[1]
+        state, first = ws.writer.tables.state(COUNTED), ws.writer.tables.state(COUNTED, 1)
         assert state.fds is not None
         assert first.fds is not None
         wrong = replace(state, fds=replace(state.fds, evidence=first.fds.evidence))

@@ -35,7 +35,7 @@ def _told(change: Any) -> dict[str, Any]:
 
 
 def _explained(ws: Workspace, left: str, right: str) -> dict[str, Any]:
-    return ws.explain_ind(*(Side(t, (c,)) for t, c in (side.split(".") for side in (left, right)))).to_dict()
+    return ws.inds.explain(*(Side(t, (c,)) for t, c in (side.split(".") for side in (left, right)))).to_dict()
 
 
 def _batch(batch: shop.Batch) -> dict[str, dict[str, Any]]:
@@ -53,8 +53,8 @@ QUESTIONS: dict[str, Question] = {
     "inclusions of a table": lambda ws: [d.to_dict() for d in ws.dependencies("ind", "visits")],
     "inclusions at 3": lambda ws: kit.inds_of(ws, at=3),
     "almost": lambda ws: [d.to_dict() for d in ws.dependencies("ind", max_error=1.0)],
-    "clusters": lambda ws: ws.clusters(),
-    "links": lambda ws: ws.links(max_error=0.5).to_dict(),
+    "clusters": lambda ws: ws.inds.clusters(),
+    "links": lambda ws: ws.inds.links(max_error=0.5).to_dict(),
     "explain what holds": lambda ws: _explained(ws, "orders.part", "parts.part"),
     "explain what does not": lambda ws: _explained(ws, "parts.supplier", "visits.city"),
     "pins": lambda ws: [pin.to_dict() for pin in ws.pins()],
@@ -105,7 +105,7 @@ def truth(base: Path) -> dict[str, Any]:
 def _live(root: Path, kind: str) -> str:
     """A file of a kind that the newest state names."""
     with holdfast.open(root, engine="inline", create=False) as ws:
-        state = ws._generator()
+        state = ws.inds.generator()
     assert state is not None
     assert len(state.pairs) > 1
     assert len(state.clusters) > 1
@@ -169,7 +169,7 @@ def test_what_past_inclusions_are_read_from(base: Path, tmp_path: Path, kind: st
         past = {v: kit.inds_of(ws, at=v) for v in range(1, shop.BUILT + 1)}
         ws.drop("parts")  # which sums the pairs up anew
         ws.tidy(grace_s=0)
-        old, new = ws._generator(shop.BUILT), ws._generator()
+        old, new = ws.inds.generator(shop.BUILT), ws.inds.generator()
         assert old is not None
         assert new is not None
         assert not {f.name for f in old.covers()} & {f.name for f in new.covers()}
@@ -181,7 +181,7 @@ def test_what_past_inclusions_are_read_from(base: Path, tmp_path: Path, kind: st
     with holdfast.open(root, engine="inline") as ws:
         assert kit.inds_of(ws) == newest
         for version, expected in past.items():
-            told = ws._generator(version)
+            told = ws.inds.generator(version)
             assert told is not None
             if ref.name in {f.name for f in told.covers()}:
                 with pytest.raises(DamagedFileError, match=Path(ref.name).name):
@@ -198,11 +198,11 @@ def test_old_runs_and_clusters_are_not_needed(base: Path, tmp_path: Path) -> Non
     shutil.copytree(base, root)
     with holdfast.open(root, engine="inline") as ws:
         past = {v: kit.inds_of(ws, at=v) for v in range(1, ws.version + 1)}
-        old = ws._generator()
+        old = ws.inds.generator()
         assert old is not None
         ws.merge("orders")
         ws.tidy(grace_s=0)
-        new = ws._generator()
+        new = ws.inds.generator()
         assert new is not None
         assert len(new.runs) == 2  # with and without frequencies
         gone = {f.name for r in old.runs for f in r.files()} - {f.name for r in new.runs for f in r.files()}
@@ -267,7 +267,7 @@ def test_runs_that_do_not_fit_their_tables_are_damage(base: Path, tmp_path: Path
     root = tmp_path / "w"
     shutil.copytree(base, root)
     with holdfast.open(root, engine="inline") as ws:
-        state = ws._generator()
+        state = ws.inds.generator()
         assert state is not None
         # A run less, as if a commit had been lost half-way.
         short = replace(state, runs=state.runs[1:])

@@ -91,7 +91,7 @@ def test_a_killed_batch_goes_once_it_is_old(root: Path) -> None:
 def test_what_a_young_commit_replaced_stays(root: Path) -> None:
     """A reader that looked the state up a moment ago is still going to open its files."""
     with holdfast.open(root, engine="inline") as reader, holdfast.open(root, engine="inline") as ws:
-        _, state = reader._current("people")
+        _, state = reader.writer.tables.current("people")
         rows = kit.rows_of(reader, "people")
         ws.merge("people")
         kit.apply(ws, kit.BATCH)
@@ -104,7 +104,7 @@ def test_what_a_young_commit_replaced_stays(root: Path) -> None:
 
 def test_what_an_old_commit_replaced_goes(root: Path) -> None:
     with holdfast.open(root, engine="inline") as ws:
-        _, state = ws._current("people")
+        _, state = ws.writer.tables.current("people")
         ws.merge("people")
         make_old(root)
         # As if two days had passed: the merge itself is old now.
@@ -130,7 +130,7 @@ def test_the_grace_counts_from_the_replacement(
     monkeypatch.setattr(ledger_module, "datetime", Then)
     kit.build(root)
     with holdfast.open(root, engine="inline") as ws:
-        _, state = ws._current("people")
+        _, state = ws.writer.tables.current("people")
         Then.age_s = age_s
         ws.merge("people")
         make_old(root, 9 * DAY)
@@ -328,7 +328,7 @@ def test_what_tables_share_stays_for_who_has_just_looked(tmp_path: Path) -> None
     root = tmp_path / "w"
     shop.build(root)
     with holdfast.open(root, engine="inline") as reader, holdfast.open(root, engine="inline") as ws:
-        old = reader._generator()
+        old = reader.inds.generator()
         assert old is not None
         ws.merge("orders")
         shop.apply(ws, shop.BOTH)
@@ -427,7 +427,7 @@ class Life:
     def remember(self) -> None:
         if self.ws.version:
             keys = {t: kit.minimal_keys(rows) for t, rows in self.rows.items()}
-            shared = self.ws._generator() is not None
+            shared = self.ws.inds.generator() is not None
             self.past[self.ws.version] = keys, kit.expected_inds(self.ws, self.rows) if shared else []
 
     def check(self, ws: Workspace, *, whole: bool = False) -> None:
@@ -435,7 +435,7 @@ class Life:
         assert ws.tables() == sorted(self.rows)
         for table, rows in self.rows.items():
             assert kit.rows_of(ws, table) == sorted(rows, key=repr)
-            ws.non_uniques(table)
+            ws.keys.non_uniques(table)
             ws.explain(table, ["name"])
         kit.inclusions_of(ws, self.rows)
         for version, (tables, held) in self.past.items():
@@ -566,7 +566,7 @@ def test_a_clock_that_jumps_takes_nothing_from_a_batch_in_flight(
 def test_what_a_job_under_way_is_based_on_stays(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another writer replaces the segments that it reads, and a day passes: it is a conflict, not damage."""
     with holdfast.open(root, engine="inline") as ws, holdfast.open(root, engine="inline") as other:
-        based_on = {ref.name for ref in ws._current("people")[1].files()}
+        based_on = {ref.name for ref in ws.writer.tables.state("people").files()}
 
         def merge_and_tidy() -> None:
             now = time.time
@@ -631,7 +631,7 @@ def test_the_lease_of_a_killed_job_ends_with_it(root: Path) -> None:
 
 
 def test_a_lease_lasts_as_long_as_its_job(root: Path) -> None:
-    with holdfast.open(root, engine="inline") as ws, ws._staging(3) as staging:
+    with holdfast.open(root, engine="inline") as ws, ws.writer.staging(3) as staging:
         [lease] = leases.under_way(root)
         assert (lease.folder, lease.base) == (root / staging, 3)
         assert abs(lease.since - time.time()) < 60

@@ -86,10 +86,10 @@ def test_rows_of_odd_values_are_shown(kind: str, tmp_path: Path) -> None:
 
     assert ws.explain("odd", ["v"]).duplicates[0][0].values["v"] == shown
     assert shown in [
-        value for group in ws.explain_fd("odd", ["v"], "id").groups for value in group.lhs.values()
+        value for group in ws.fds.explain("odd", ["v"], "id").groups for value in group.lhs.values()
     ]
-    assert ws.explain_ind(Side("odd", ("v",)), Side("known", ("v",))).missing[0][0] == broke.values[0]
-    assert ws.explain_dc("odd", "not(t.v = s.v and t.id != s.id)").pairs[0][0].values["v"] == shown
+    assert ws.inds.explain(Side("odd", ("v",)), Side("known", ("v",))).missing[0][0] == broke.values[0]
+    assert ws.dcs.explain("odd", "not(t.v = s.v and t.id != s.id)").pairs[0][0].values["v"] == shown
     ws.merge("odd")
     ws.verify()
 

@@ -345,13 +345,13 @@ def test_a_row_that_two_delete_goes_once(tmp_path: Path) -> None:
 
 
 def _explained(ws: Workspace) -> object:
-    told = ws.explain_ind(Side("orders", ("part",)), Side("parts", ("part",)))
+    told = ws.inds.explain(Side("orders", ("part",)), Side("parts", ("part",)))
     return told.ind.to_dict(), [value for value, _ in told.missing]
 
 
 @pytest.mark.parametrize(
     "question",
-    [lambda ws: ws.dependencies(), lambda ws: ws.links(max_error=0.5).to_dict(), _explained],
+    [lambda ws: ws.dependencies(), lambda ws: ws.inds.links(max_error=0.5).to_dict(), _explained],
     ids=["dependencies", "links", "explain_ind"],
 )
 def test_what_is_read_is_of_one_version(tmp_path: Path, question: Callable[[Workspace], object]) -> None:

@@ -156,7 +156,7 @@ def read_in_shop(root: Path, who: int, n: int) -> dict[str, Any]:
             n_looks += 1
             if version not in seen:
                 seen.add(version)
-                rows = {t: kit.rows_of_state(ws, ws._current(t, version)[1]) for t in ws.tables(version)}
+                rows = {t: kit.rows_of_state(ws, ws.writer.tables.state(t, version)) for t in ws.tables(version)}
                 assert sorted(kit.inds_of(ws, at=version)) == kit.expected_inds(ws, rows), version
             if version >= n:
                 return {"n_looks": n_looks, "seen": sorted(seen)}
@@ -168,7 +168,7 @@ def read(root: Path, who: int, n: int) -> dict[str, Any]:
     n_looks, seen, deadline = 0, set(), time.monotonic() + 300
     with holdfast.open(root, engine="inline", create=False) as ws:
         while time.monotonic() < deadline:
-            version, state = ws._current("people")
+            version, state = ws.writer.tables.current("people")
             n_looks += 1
             if version not in seen:
                 seen.add(version)

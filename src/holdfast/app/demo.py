@@ -102,7 +102,7 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
     )
     look("6. Which of these are foreign keys?", "links")
     with holdfast.open(workspace, create=False) as ws:
-        print_links(paper, ws.links(), version=ws.version)
+        print_links(paper, ws.inds.links(), version=ws.version)
     step(
         "7. An order comes in before its customer.",
         "apply orders --inserts 4-inserts.csv",
@@ -115,10 +115,10 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
     )
     look("9. A column that another one determines: which are worth a look?", "show --top 3")
     with holdfast.open(workspace, create=False) as ws:
-        print_ranking(paper, TABLE, ws.rank_fds(TABLE, 3), version=ws.version)
+        print_ranking(paper, TABLE, ws.fds.rank(TABLE, 3), version=ws.version)
     look("10. A price belongs to its product, not to every order of it.", "normalise orders")
     with holdfast.open(workspace, create=False) as ws:
-        print_normal_form(paper, ws.normalise(TABLE), version=ws.version)
+        print_normal_form(paper, ws.fds.normalise(TABLE), version=ws.version)
     step(
         "11. An order comes in with two digits of its price swapped.",
         "apply orders --inserts 6-inserts.csv",
@@ -126,7 +126,7 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
     )
     look("12. How bad is it?", "explain orders 'product -> unit_price'")
     with holdfast.open(workspace, create=False) as ws:
-        print_fd_explanation(paper, ws.explain_fd(TABLE, ("product",), "unit_price"))
+        print_fd_explanation(paper, ws.fds.explain(TABLE, ("product",), "unit_price"))
     step(
         "13. Parcels. Which rules do any two of them keep?",
         "track parcels parcels.csv --kinds dc",
@@ -134,7 +134,7 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
     )
     look("14. Most of these are accidents of the rows at hand. Which are not?", "show --kind dc --top 3")
     with holdfast.open(workspace, create=False) as ws:
-        print_dc_ranking(paper, "parcels", ws.rank_dcs("parcels", 3), version=ws.version)
+        print_dc_ranking(paper, "parcels", ws.dcs.rank("parcels", 3), version=ws.version)
     step(
         "15. A heavy parcel at the fee of a light one, shipped before it was ordered.",
         "apply parcels --inserts 7-inserts.csv",
@@ -156,7 +156,7 @@ def run(paper: Paper, workspace: Path, engine: Mode = "spark", notes: Paper | No
         print_cover(paper, TABLE, keys, version=now, n_rows=n_rows, max_columns=None)
         paper.line()
         fds = [d for d in ws.dependencies("fd", TABLE) if isinstance(d, Fd)]
-        ref = ws.fd_ref(TABLE)
+        ref = ws.fds.ref(TABLE)
         assert ref is not None
         kept = evidence_text(ref)
         print_fds(paper, TABLE, fds, version=now, n_rows=n_rows, evidence=kept, max_lhs=None)

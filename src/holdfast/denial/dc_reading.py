@@ -1,4 +1,4 @@
-"""Reading denial constraints: which hold, in which forms, ranked, explained, and how batches are looked up."""
+"""Reading denial constraints: which hold, in which forms, ranked, explained; how batches are looked up."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ class DcReader:
         return _inside(ref, self._cover(ref), predicates)
 
     def held_versions(self, table: str, questions: U64, before: int) -> I64:
-        """For how many versions of a table, up to that before one, each had held without a break: int64[n]."""
+        """For how many versions, up to that before one, each had held without a break: int64[n]."""
         from holdfast.core.rows.kernels.masks import contains_any, without
         from holdfast.denial.dc_cover import both_ways, closures
         from holdfast.denial.dc_state import kernel_space

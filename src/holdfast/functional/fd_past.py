@@ -1,5 +1,7 @@
-"""Histories of functional dependencies: when each held, and what it outlived. An X -> A held in a run of versions
-(`core/cover/history.py`) iff the run's cover has an X' -> A with X' inside X."""
+"""Histories of functional dependencies: when each held, and what it outlived.
+
+X -> A held in a run of versions (`core/cover/history.py`) iff its cover has an X' -> A with X' inside X.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Reading functional dependencies: which hold, why one does or not, since when; which deserve a look.
 
-FDs are many, people are few. `rank` puts first what explains much and is no accident; `normalise` proposes tables
-in which what the best of them say is stored once.
+FDs are many, people are few. `rank` puts first what explains much and is no accident; `normalise` proposes
+tables in which what the best of them say is stored once.
 
 With a bound on left-hand sides a cover says nothing of wider ones that do not contain one of its own; what
 is unknown for that reason is None.

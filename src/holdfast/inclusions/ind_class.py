@@ -77,7 +77,7 @@ class IndClass(AcrossClass[Known]):
         after = without_table(_values(context, known.state, FOLDER), known, table)
         return AcrossStep(after, after.state.to_dict(), after.n_inds)
 
-    def merged(self, context: Context, known: Known) -> tuple[dict[str, Any], Mapping[str, int]] | None:
+    def merged(self, context: Context, known: Known) -> tuple[dict[str, Any], dict[str, Any]] | None:
         state = _values(context, known.state, FOLDER).tidied(everything=True)
         return None if state.runs == known.state.runs else (state.to_dict(), {"n_runs": len(state.runs)})
 

@@ -159,8 +159,8 @@ class LakeKeeper:
             return base, state
         if state is not None and not anew:
             raise UsageError(
-                f"the workspace {str(self._writer.root)!r} has a lake of {state.n_tables:,} tables: add to it "
-                "(--add), replace some of its tables (--replace), or link it anew (--anew)."
+                f"the workspace {str(self._writer.root)!r} has a lake of {state.n_tables:,} tables: add to "
+                "it (--add), replace some of its tables (--replace), or link it anew (--anew)."
             )
         return base, LakeState(checked_options(given))
 

@@ -157,7 +157,7 @@ def track_all(
 
 def _bounds(ws: holdfast.Workspace, change: Change) -> dict[str, list[str]]:
     """Of each table what bounds the search for its denial constraints."""
-    return {t.table: dc_bounds(ws.dc_ref(t.table, change.version)) for t in change.tables}
+    return {t.table: dc_bounds(ws.dcs.ref(t.table, change.version)) for t in change.tables}
 
 
 def apply(

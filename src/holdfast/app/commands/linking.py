@@ -49,7 +49,7 @@ def links(
     """
     with reported(ctx):
         with opened(ctx) as ws:
-            linkage, version = ws.links(table, max_error=max_error), ws.version
+            linkage, version = ws.inds.links(table, max_error=max_error), ws.version
         if as_json:
             print_json({"version": version, **linkage.to_dict()})
         else:
@@ -133,7 +133,7 @@ def model_of(ws: holdfast.Workspace, max_error: float = 0.0) -> Model:
     primary: dict[str, tuple[str, ...]] = {}
     foreign_keys: list[ForeignKey] = []
     if any("ind" in ws.kinds(name, at) for name in names):
-        linkage = ws.links(max_error=max_error, at=at)
+        linkage = ws.inds.links(max_error=max_error, at=at)
         primary = dict(linkage.primary_keys)
         foreign_keys = [
             ForeignKey(link.dependent, link.referenced, link.score, link.error)
@@ -151,5 +151,5 @@ def export_table(
     from holdfast.app.export import ExportTable
 
     keys = tuple(k.columns for k in ws.dependencies("ucc", name, at) if isinstance(k, Ucc))
-    schema, n_rows, not_null = ws.schema(name, at), ws.n_rows(name, at), ws.not_null(name, at)
-    return ExportTable(name, schema, n_rows, keys, primary, not_null, ws.longest(name, at))
+    schema, n_rows, not_null = ws.schema(name, at), ws.n_rows(name, at), ws.inds.not_null(name, at)
+    return ExportTable(name, schema, n_rows, keys, primary, not_null, ws.inds.longest(name, at))

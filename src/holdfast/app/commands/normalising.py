@@ -55,7 +55,9 @@ def normalise(
             raise UsageError(f"--min-score is {min_score:g}; expected a score from 0 to 1, such as 0.1.")
         with opened(ctx) as ws:
             version = ws.version
-            proposed = ws.normalise(table, form.value, min_score=min_score, max_lhs=max_lhs, use_all=use_all)
+            proposed = ws.fds.normalise(
+                table, form.value, min_score=min_score, max_lhs=max_lhs, use_all=use_all
+            )
             source = export_table(ws, table, version) if ddl else None
         sql = None
         if source is not None:

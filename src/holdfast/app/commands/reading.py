@@ -23,17 +23,20 @@ from holdfast.app.report import (
     print_ind_explanation,
     print_indexes,
     print_log,
+    print_plain_explanation,
     print_predicates,
     print_row_explanation,
+    safe,
 )
-from holdfast.core.words.dependency import KINDS, Side
+from holdfast.core.words.dependency import Side
 from holdfast.core.words.notation import ARROW, parse_fd
 from holdfast.core.words.row_rule import are_times, is_row_rule
-from holdfast.denial.dc_reading import DcExplanation, RowExplanation
-from holdfast.errors import UsageError, shorten
-from holdfast.functional.fd_reading import FdExplanation
-from holdfast.history import Explanation
-from holdfast.inspection import IndExplanation
+from holdfast.denial.dc_explanation import DcExplanation, RowExplanation
+from holdfast.errors import UsageError
+from holdfast.functional.fd_explanation import FdExplanation
+from holdfast.functional.key_reading import KeyExplanation
+from holdfast.inclusions.ind_reading import IndExplanation
+from holdfast.kind import Explained, Explanation, checked_kinds
 
 
 def log(
@@ -56,10 +59,8 @@ def log(
     With --kind fd: when each functional dependency held, and what it outlived; what broke comes first.
     """
     with reported(ctx):
-        if kind not in (None, *KINDS):
-            raise UsageError(
-                f"dependencies of kind {shorten(kind)} are not known. Kinds: {', '.join(KINDS)}."
-            )
+        if kind is not None:
+            checked_kinds([kind])
         ws = open_workspace(ctx)
         if kind == "fd":
             _log_fds(ws, table, everything, as_json)
@@ -74,7 +75,7 @@ def log(
 
 
 def _log_fds(ws: holdfast.Workspace, table: str | None, everything: bool, as_json: bool) -> None:
-    version, found = ws.version, ws.fd_log(table)
+    version, found = ws.version, ws.fds.log(table)
     if as_json:
         print_json({"version": version, "dependencies": [h.to_dict() for h in found]})
         return
@@ -142,11 +143,12 @@ def explain(
                 print_dc_explanation(paper, told, n_rows=n_rows)
             case RowExplanation():
                 print_row_explanation(paper, told, times=are_times(schema, told.rule))
-            case _:
+            case KeyExplanation():
                 print_explanation(paper, told)
-
-
-Told = Explanation | FdExplanation | IndExplanation | DcExplanation | RowExplanation
+            case Explanation():
+                print_plain_explanation(paper, told)
+            case _:
+                paper.line(safe(str(told)))
 
 
 def _explained(
@@ -156,13 +158,15 @@ def _explained(
     within: str | None,
     in_table: str | None,
     in_column: str | None,
-) -> Told:
+) -> Explained:
     names = ws.schema(table).names
     if not given:
         raise UsageError(
             f"nothing of table {table!r} is asked for: name columns, a functional dependency or a rule, or "
             "give --predicates or --indexes."
         )
+    if len(given) == 1 and ws.reader_of(table, given[0]) is not None:
+        return ws.explain(table, given[0])
     rule = _whole([t for t in given if options.is_rule(t, names)], given, "rule", "not(t.zip = s.zip)")
     fd = None if rule is not None else _fd_asked(names, given)
     if (rule or fd) and (within or in_table or in_column):
@@ -170,12 +174,12 @@ def _explained(
         raise UsageError(f"{asked}: leave out --in.")
     if rule is not None:
         about_one = is_row_rule(rule) and not options.names_rows(rule, names)
-        return ws.explain_row(table, rule) if about_one else ws.explain_dc(table, rule)
+        return ws.row_rules.explain(table, rule) if about_one else ws.dcs.explain(table, rule)
     if fd is not None:
-        return ws.explain_fd(table, *parse_fd(fd, names, table=table, version=ws.version))
+        return ws.fds.explain(table, *parse_fd(fd, names, table=table, version=ws.version))
     named = tuple(options.columns_of(table, names, given))
     referenced = referenced_side(ws, within, in_table, in_column)
-    return ws.explain(table, named) if referenced is None else ws.explain_ind(Side(table, named), referenced)
+    return ws.explain(table, named) if referenced is None else ws.inds.explain(Side(table, named), referenced)
 
 
 def _check_alone(
@@ -196,7 +200,7 @@ def _check_alone(
 
 
 def _explain_predicates(ws: holdfast.Workspace, table: str, as_json: bool) -> None:
-    version, space, ref = ws.version, ws.predicate_space(table), ws.dc_ref(table)
+    version, space, ref = ws.version, ws.dcs.space(table), ws.dcs.ref(table)
     bounds = dc_bounds(ref)
     if as_json:
         groups = [{**group.to_dict(), "operators": list(group.operators)} for group in space.groups]
@@ -207,7 +211,7 @@ def _explain_predicates(ws: holdfast.Workspace, table: str, as_json: bool) -> No
 
 
 def _explain_indexes(ws: holdfast.Workspace, table: str, as_json: bool) -> None:
-    version, told = ws.version, ws.dc_indexes(table)
+    version, told = ws.version, ws.dcs.indexes(table)
     if as_json:
         print_json({"version": version, **told.to_dict()})
     else:

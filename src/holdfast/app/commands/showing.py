@@ -23,16 +23,18 @@ from holdfast.app.report import (
     print_dcs,
     print_fds,
     print_inds,
+    print_listed,
     print_ranking,
     print_row_rules,
 )
-from holdfast.core.words.dependency import KINDS, Dependency, Fd, Ind
+from holdfast.core.words.dependency import Dependency, Fd, Ind
 from holdfast.core.words.predicate import Dc, as_fd, as_key, sentence
 from holdfast.core.words.row_rule import RowRule, are_times
 from holdfast.denial.constraints import DcRef
-from holdfast.denial.dc_reading import DcList
-from holdfast.errors import UsageError, shorten
+from holdfast.denial.dc_explanation import DcList
+from holdfast.errors import UsageError
 from holdfast.functional.refs import FdRef
+from holdfast.kind import checked_kinds, entries
 
 if TYPE_CHECKING:
     from holdfast.core.words.change import Pin
@@ -160,8 +162,8 @@ def _form(concise: bool, set_minimal: bool, kind: str | None, top: int | None, m
 
 def _check_kind(kind: str | None, max_error: float, with_empty: bool, non_uniques: bool) -> None:
     """An option is for the kind that it is about."""
-    if kind is not None and kind not in KINDS:
-        raise UsageError(f"dependencies of kind {shorten(kind)} are not known. Kinds: {', '.join(KINDS)}.")
+    if kind is not None:
+        checked_kinds([kind])
     if not 0 <= max_error <= 1:
         raise UsageError(f"--max-error is {max_error:g}; expected a share from 0 to 1, such as 0.02.")
     about: dict[str | None, dict[str, bool]] = {
@@ -203,25 +205,31 @@ class _View:
         self.names = ws.tables(at) if self.table is None else [self.table]
         self.kinds = {name: ws.kinds(name, at) for name in self.names}
         self.n_rows = {name: ws.n_rows(name, at) for name in self.names}
-        self.bounds = {name: ws.max_columns(name, at) for name in self.names}
+        self.bounds = {name: ws.keys.max_columns(name, at) for name in self.names}
         self.refs: dict[str, FdRef] = {}
         for name in self.names:
-            if (ref := ws.fd_ref(name, at)) is not None:
+            if (ref := ws.fds.ref(name, at)) is not None:
                 self.refs[name] = ref
         self.keys = {name: self._near("ucc", name) for name in self.names if self._shows_keys(name)}
         self.fds: dict[str, list[Fd]] = {}
         if self.wants("fd"):
             self.fds = {n: [d for d in self._near("fd", n) if isinstance(d, Fd)] for n in self.refs}
         self.inds = self._inds() if self.wants("ind") else []
-        self.ind_notes = ws.ind_notes(self.table, at) if self.wants("ind") else ()
+        self.ind_notes = ws.inds.notes(self.table, at) if self.wants("ind") else ()
         self.dc_refs: dict[str, DcRef] = {}
         self.row_rules: dict[str, list[RowRule]] = {}
         for name in self.names:
-            if self.wants("dc") and (dc_ref := ws.dc_ref(name, at)) is not None:
+            if self.wants("dc") and (dc_ref := ws.dcs.ref(name, at)) is not None:
                 self.dc_refs[name] = dc_ref
             if self.wants("row") and "row" in self.kinds[name]:
                 self.row_rules[name] = [d for d in self._near("row", name) if isinstance(d, RowRule)]
         self.schemas = {name: ws.schema(name, at) for name in self.row_rules}
+        self.elsewhere = {
+            (kind, name): ws.dependencies(kind, name, at, max_error=self.max_error)
+            for name in self.names
+            for kind in ws.elsewhere
+            if self.wants(kind) and kind in self.kinds[name]
+        }
         self.pins = [p for p in ws.pins(self.table, at) if self.wants(p.kind)]
         self.maximal = self._non_uniques() if asked.non_uniques else {}
 
@@ -234,15 +242,15 @@ class _View:
         if form == "minimal":
             return DcList([d for d in self._near("dc", name) if isinstance(d, Dc)], complete=True)
         few = None if self.asked.everything or form == "concise" else MOST_SET_MINIMAL
-        return self.ws.list_dcs(
+        return self.ws.dcs.in_form(
             name, self.at, concise=form == "concise", set_minimal=form == "set-minimal", limit=few
         )
 
     def rank(self, top: int) -> None:
         if self.kind == "dc":
-            self.dc_rankings = {name: self.ws.rank_dcs(name, top) for name in self.dc_refs}
+            self.dc_rankings = {name: self.ws.dcs.rank(name, top) for name in self.dc_refs}
         else:
-            self.rankings = {name: self.ws.rank_fds(name, top, max_error=self.max_error) for name in self.fds}
+            self.rankings = {name: self.ws.fds.rank(name, top, max_error=self.max_error) for name in self.fds}
 
     def wants(self, kind: str) -> bool:
         return self.kind in (None, kind)
@@ -288,7 +296,7 @@ class _View:
                     "which leaves its maximal non-uniques open."
                 )
                 continue
-            found[name] = self.ws.non_uniques(name, self.at)
+            found[name] = self.ws.keys.non_uniques(name, self.at)
         return found
 
     # --- For programs ---
@@ -306,6 +314,7 @@ class _View:
             dependencies += [r.to_dict() for ranking in self.dc_rankings.values() for r in ranking.dcs]
         for name, rules in self.row_rules.items():
             dependencies += [{**r.to_dict(), "sentence": self._said(name, r)} for r in rules]
+        dependencies += [d.to_dict() for found in self.elsewhere.values() for d in found]
         document: dict[str, Any] = {
             "version": self.version,
             "dependencies": dependencies,
@@ -389,6 +398,11 @@ class _View:
             if name in self.row_rules:
                 block()
                 self._print_row_rules(paper, name, everything)
+            for kind in self.ws.elsewhere:
+                if (kind, name) in self.elsewhere:
+                    block()
+                    found, nouns = self.elsewhere[kind, name], entries()[kind].nouns
+                    print_listed(paper, name, nouns, found, version=self.version, everything=everything)
         if self.wants("ind") and any("ind" in self.kinds[name] for name in self.names):
             block()
             print_inds(

@@ -16,11 +16,12 @@ from typing import Any, Protocol
 
 from holdfast.app.report.changes import dependency_text
 from holdfast.app.report.texts import meaning, safe
-from holdfast.core.words.dependency import KINDS, Dependency
+from holdfast.core.store.change_log import LogEntry
+from holdfast.core.words.dependency import Dependency
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule
 from holdfast.errors import HoldfastError, UsageError, WorkspaceError, shorten
-from holdfast.history import LogEntry
+from holdfast.kind import kinds
 
 MOST_COMPONENTS = 2_000
 MOST_EDGES = 1_000_000
@@ -171,7 +172,7 @@ class Explorer:
                 self.search,
                 (Text("q", needed=True), Text("what", WHAT, "all"), Whole("limit", 50, 1, MOST_FOUND)),
             ),
-            "workspace/dependencies": _Route(self.dependencies, (Text("table"), Text("kind", KINDS))),
+            "workspace/dependencies": _Route(self.dependencies, (Text("table"), Text("kind", kinds()))),
             "workspace/log": _Route(self.log, (Text("table"),)),
         }
 

@@ -9,9 +9,14 @@ plain and whole, so that nothing is cut and `grep` finds what it looks for.
 from __future__ import annotations
 
 from holdfast.app.report.changes import print_change, print_headlines, print_long_held
-from holdfast.app.report.covers import print_cover, print_inds
+from holdfast.app.report.covers import print_cover, print_inds, print_listed
 from holdfast.app.report.dcs import print_dc_ranking, print_dcs, print_row_rules
-from holdfast.app.report.explanations import print_explanation, print_fd_explanation, print_ind_explanation
+from holdfast.app.report.explanations import (
+    print_explanation,
+    print_fd_explanation,
+    print_ind_explanation,
+    print_plain_explanation,
+)
 from holdfast.app.report.fds import print_fd_log, print_fds, print_ranking
 from holdfast.app.report.lake import print_joins, print_lake_change, print_lake_inds, print_lake_summary
 from holdfast.app.report.links import print_links
@@ -65,10 +70,12 @@ __all__ = [
     "print_lake_inds",
     "print_lake_summary",
     "print_links",
+    "print_listed",
     "print_log",
     "print_long_held",
     "print_normal_form",
     "print_pinned",
+    "print_plain_explanation",
     "print_predicates",
     "print_ranking",
     "print_row_explanation",

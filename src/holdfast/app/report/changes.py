@@ -7,7 +7,7 @@ are keys or functional dependencies of which the same is told.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,9 +25,10 @@ from holdfast.app.report.texts import (
     side_text,
 )
 from holdfast.core.words.change import Change, TableChange, WitnessRow, introducing
-from holdfast.core.words.dependency import Fd, Side, Ucc
+from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
 from holdfast.core.words.predicate import Dc, as_fd, as_key
 from holdfast.core.words.row_rule import RowRule
+from holdfast.kind import entries, kinds
 
 # A report shows this many dependencies of each sort, and this many rows for those that stand together.
 IN_A_REPORT = 20
@@ -51,13 +52,6 @@ EVENTS = {
     "within": ("within the error now", "would be within the error", "green"),
     "beyond": ("no longer minimal within the error", "would not be minimal within the error", "yellow"),
     "dropped": ("dropped", "would be dropped", "dim"),
-}
-NOUNS = {
-    "ucc": "key",
-    "fd": "functional dependency",
-    "ind": "inclusion",
-    "dc": "denial constraint",
-    "row": "row rule",
 }
 # What says as much and more.
 IMPLYING = {"ucc": "narrower key", "dc": "more general one", "row": "tighter one"}
@@ -94,7 +88,9 @@ def print_change(paper: Paper, change: Change, bounds: Mapping[str, Sequence[str
         what = f"{plural(unlisted, 'more change')} of {_many(change.tables)}: too many to list"
         paper.line((what, "yellow"), indent=2)
     if not changes and not unlisted:
-        paper.line(f"the same {change.nouns()} {'would hold' if would else 'hold'} as before", indent=2)
+        kinds = {s.kind for t in change.tables for s in t.kept}
+        nouns = listed_nouns(kinds | ({"ind"} if change.n_inds is not None else set()), "and", "rules")
+        paper.line(f"the same {nouns} {'would hold' if would else 'hold'} as before", indent=2)
     for pin in change.pins:
         print_pin(paper, pin, would=would, with_table=several)
 
@@ -105,15 +101,19 @@ def _print_notes(paper: Paper, change: Change) -> None:
         paper.line((safe(text), "yellow"), indent=2)
 
 
+def listed_nouns(kinds: Collection[str], last: str, otherwise: str) -> str:
+    """The dependencies of some kinds by name: "keys, inclusions and row rules".
+
+    >>> listed_nouns({"ucc", "ind", "fd"}, "and", "rules")
+    'keys, functional dependencies and inclusions'
+    """
+    *first, end = [entries()[kind].nouns[1] for kind in entries() if kind in kinds] or [otherwise]
+    return f"{', '.join(first)} {last} {end}" if first else end
+
+
 def _many(tables: Sequence[TableChange]) -> str:
     """What there may be too many of to list."""
-    there = {
-        "functional dependencies": any(t.n_fds is not None for t in tables),
-        "denial constraints": any(t.n_dcs is not None for t in tables),
-        "row rules": any(t.n_row_rules is not None for t in tables),
-    }
-    *first, last = [noun for noun, kept in there.items() if kept] or ["dependencies"]
-    return f"{', '.join(first)} or {last}" if first else last
+    return listed_nouns({s.kind for t in tables for s in t.kept} - {"ucc"}, "or", "dependencies")
 
 
 def print_long_held(paper: Paper, n: int, held: int) -> None:
@@ -148,6 +148,7 @@ def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[s
     fds: dict[str, list[Fd]] = {t.table: [] for t in change.tables}
     dcs: dict[str, list[Dc]] = {t.table: [] for t in change.tables}
     rows: dict[str, list[RowRule]] = {t.table: [] for t in change.tables}
+    elsewhere: dict[tuple[str, str], list[Dependency]] = {}
     inclusions = []
     for c in change.changes:
         match c.dependency:
@@ -159,8 +160,10 @@ def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[s
                 dcs[table].append(c.dependency)
             case RowRule(table):
                 rows[table].append(c.dependency)
-            case _:
+            case Ind():
                 inclusions.append(c.to_dict())
+            case other:
+                elsewhere.setdefault((other.table, other.kind), []).append(other)
     for part, headline in _headlines(change):
         _print_headline(paper, part, headline)
         if bounds.get(part.table):
@@ -171,11 +174,18 @@ def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[s
             note = "" if columns else " (no column needed: there is at most one row)"
             paper.line((columns_text(columns), "green"), note, indent=2)
         _print_more(paper, len(found) - IN_A_REPORT, "see them with 'holdfast show'", indent=2)
-        if part.n_keys == 0:
+        if part.n("ucc") == 0:
             paper.line(("no column combination is unique", "yellow"), indent=2)
         _print_new_fds(paper, part, fds[part.table], set(found))
         _print_new_dcs(paper, part, dcs[part.table], found, fds[part.table])
         _print_new_row_rules(paper, part, rows[part.table])
+        for (table, kind), others in elsewhere.items():
+            if table == part.table:
+                paper.line((f"new: {plural(len(others), entries()[kind].nouns[0])}", "bold green"), indent=2)
+                for other in others[:IN_A_REPORT]:
+                    paper.line((safe(other.name), "green"), indent=4)
+                where = f"see them with 'holdfast show --kind {kind}'"
+                _print_more(paper, len(others) - IN_A_REPORT, where, indent=4)
     _print_notes(paper, change)
     if inclusions:
         paper.line((f"new: {plural(len(inclusions), 'inclusion')}", "bold green"), indent=2)
@@ -186,7 +196,8 @@ def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[s
 
 def _print_new_fds(paper: Paper, part: TableChange, found: Sequence[Fd], keys: set[tuple[str, ...]]) -> None:
     """The functional dependencies of a table, those that do not have a key on the left."""
-    if not part.n_fds:
+    n_fds = part.n("fd")
+    if not n_fds:
         return
     listed = [fd for fd in found if fd.lhs not in keys]
     on_keys = len(found) - len(listed)
@@ -195,7 +206,7 @@ def _print_new_fds(paper: Paper, part: TableChange, found: Sequence[Fd], keys: s
         rest = ": too many to list, but see 'holdfast show --top 20'"
     elif not listed:
         rest = f", all with {'a key' if len(keys) > 1 else 'the key'} on the left"
-    paper.line((f"new: {plural(part.n_fds, 'functional dependency')}{rest}", "bold green"), indent=2)
+    paper.line((f"new: {plural(n_fds, 'functional dependency')}{rest}", "bold green"), indent=2)
     for fd in listed[:FDS_IN_A_REPORT]:
         paper.line((fd_text(fd.lhs, fd.rhs), "green"), indent=4)
     _print_more(
@@ -213,7 +224,8 @@ def _print_new_dcs(
     fds: Sequence[Fd],
 ) -> None:
     """The denial constraints of a table, those that are not keys or functional dependencies above."""
-    if not part.n_dcs:
+    n_dcs = part.n("dc")
+    if not n_dcs:
         return
     known = _Told({frozenset(k) for k in keys}, {(frozenset(fd.lhs), fd.rhs) for fd in fds})
     listed = sorted((dc for dc in found if not known.has(dc)), key=_complexity)
@@ -223,7 +235,7 @@ def _print_new_dcs(
         rest = ": too many to list, but see 'holdfast show --kind dc --top 20'"
     elif not listed:
         rest = f", {ABOVE.format('all ' if above > 1 else '')}"
-    paper.line((f"new: {plural(part.n_dcs, 'denial constraint')}{rest}", "bold green"), indent=2)
+    paper.line((f"new: {plural(n_dcs, 'denial constraint')}{rest}", "bold green"), indent=2)
     for dc in listed[:NEW_DCS_IN_A_REPORT]:
         paper.line((rule_text(dc), "green"), indent=4)
         paper.line(meaning(dc), indent=6)
@@ -235,12 +247,13 @@ def _print_new_dcs(
 
 def _print_new_row_rules(paper: Paper, part: TableChange, found: Sequence[RowRule]) -> None:
     """The rules about each row that say something."""
-    if not part.n_row_rules:
+    n_rules = part.n("row")
+    if not n_rules:
         return
     listed = [rule for rule in found if not rule.apart and rule.op != "!="]
-    poor = part.n_row_rules - len(listed)
+    poor = n_rules - len(listed)
     all_poor = f", {'all ' if poor > 1 else ''}{POOR}" if not listed else ""
-    paper.line((f"new: {plural(part.n_row_rules, 'row rule')}{all_poor}", "bold green"), indent=2)
+    paper.line((f"new: {plural(n_rules, 'row rule')}{all_poor}", "bold green"), indent=2)
     for rule in listed[:IN_A_REPORT]:
         paper.line((rule_text(rule), "green"), indent=4)
     _print_more(paper, len(listed) - IN_A_REPORT, "see them with 'holdfast show --kind row'", indent=4)
@@ -279,6 +292,10 @@ def dependency_text(fields: Mapping[str, Any], *, with_table: bool = True) -> st
     `[a, b]` or `t[a, b]` for a key, `a -> b` or `t: a -> b` for a functional dependency, `t[a] in u[b]` for
     an inclusion, `not(...)`, `a <= b` or `t: ...` for a rule.
     """
+    elsewhere = entries()[fields["kind"]].dependency
+    if elsewhere is not None:
+        name = safe(elsewhere.from_dict(fields).name)
+        return f"{name_text(fields['table'])}: {name}" if with_table else name
     if fields["kind"] in ("dc", "row"):
         rule = Dc.from_dict(fields) if fields["kind"] == "dc" else RowRule.from_dict(fields)
         return f"{name_text(rule.table)}: {rule_text(rule)}" if with_table else rule_text(rule)
@@ -327,10 +344,9 @@ def print_events(
     for event, (*_, style) in EVENTS.items():
         by_kind = {
             kind: [c for c in changes if c["change"] == event and c["dependency"]["kind"] == kind]
-            for kind in NOUNS
+            for kind in kinds()
         }
-        for kind, noun in NOUNS.items():
-            ours = by_kind[kind]
+        for kind, ours in by_kind.items():
             if not ours:
                 continue
             listed, most = ours, limit
@@ -344,7 +360,9 @@ def print_events(
                 most = min(limit, NEAR_IN_A_REPORT)
             n_above = len(ours) - len(listed)
             above = ABOVE if kind == "dc" else "{}with a key above on the left"
-            heading = f"{event_title(event, kind, would=would)}: {plural(len(ours), noun)}"
+            heading = (
+                f"{event_title(event, kind, would=would)}: {plural(len(ours), entries()[kind].nouns[0])}"
+            )
             if not listed:
                 heading += f", {above.format('each ' if n_above > 1 else '')}"
             paper.line((heading, f"bold {style}"), indent=indent)

@@ -134,6 +134,25 @@ def print_inds(
     print_pins(paper, pins)
 
 
+def print_listed(
+    paper: Paper,
+    table: str,
+    nouns: tuple[str, str],
+    found: Sequence[Dependency],
+    *,
+    version: int,
+    everything: bool = False,
+) -> None:
+    """What holds in a table, of a class that has no form of its own: a line for each."""
+    n = f"{len(found):,} {nouns[len(found) != 1]}"
+    paper.line((name_text(table), "bold"), f": {n} ", (f"(version {version})", "dim"))
+    shown = found if everything or not paper.is_terminal else found[:ON_A_TERMINAL]
+    for dependency in shown:
+        paper.line((safe(dependency.name), "green"), indent=2)
+    if len(found) > len(shown):
+        _more(paper, len(found) - len(shown))
+
+
 def measures(ind: Ind) -> str:
     """How much of an inclusion is missing, and how much of its referenced side it covers.
 

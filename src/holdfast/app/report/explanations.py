@@ -9,15 +9,17 @@ from holdfast.app.report.covers import measures
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.rows import print_rows
 from holdfast.app.report.texts import cell, columns_text, fd_text, ind_text, name_text, plural, safe, share
+from holdfast.core.store.ledger_rows import change_dict
 from holdfast.core.words.change import WitnessRow
 from holdfast.core.words.dependency import Ucc
-from holdfast.history import Explanation, change_dict
+from holdfast.functional.key_reading import KeyExplanation
+from holdfast.kind import Explanation
 
 if TYPE_CHECKING:
     from holdfast.core.evidence.groups import ViolatingGroup
     from holdfast.core.store.ledger_rows import CommitRow
-    from holdfast.functional.fd_reading import FdExplanation
-    from holdfast.inspection import IndExplanation
+    from holdfast.functional.fd_explanation import FdExplanation
+    from holdfast.inclusions.ind_reading import IndExplanation
 
 TURNS_SHOWN = 5
 VALUES_OF_A_GROUP = 4
@@ -25,7 +27,7 @@ VALUES_OF_A_GROUP = 4
 GROUPS_WITH_ROWS = 3
 
 
-def print_explanation(paper: Paper, told: Explanation) -> None:
+def print_explanation(paper: Paper, told: KeyExplanation) -> None:
     """Whether columns are unique."""
     verdict = ("is unique", "bold green") if told.unique else ("is not unique", "bold red")
     paper.line(
@@ -172,3 +174,15 @@ def _turn(turned: CommitRow | None, tracked: str) -> str:
     batch = f" of batch {safe(repr(turned.batch_id))}" if turned.batch_id else ""
     when = f" on {turned.at:%Y-%m-%d at %H:%M:%S} UTC" if turned.at else ""
     return f"by the {turned.action}{batch}{when}"
+
+
+def print_plain_explanation(paper: Paper, told: Explanation) -> None:
+    """Of a class that says no more than whether, since when and why."""
+    dependency = told.dependency
+    verdict = ("holds", "green") if told.holds else ("does not hold", "red")
+    since = "" if told.since is None else f" since version {told.since}"
+    name = f"{name_text(dependency.table)}: {safe(dependency.name)} "
+    paper.line(
+        (name, "bold"), verdict, f"{since}: {safe(told.reason)} ", (f"(version {told.version})", "dim")
+    )
+    print_rows(paper, told.witnesses, set(dependency.columns), "red", indent=2)

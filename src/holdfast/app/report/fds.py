@@ -13,7 +13,8 @@ from holdfast.app.report.texts import fd_text, name_text, plural, safe, share
 from holdfast.core.words.dependency import Fd
 
 if TYPE_CHECKING:
-    from holdfast.functional.fd_past import FdHistory, Spell
+    from holdfast.core.cover.history import Spell
+    from holdfast.functional.fd_past import FdHistory
     from holdfast.functional.fd_ranking import RankedFd, Ranking
 
 # A terminal shows this many lines of dependencies, and in a log this many of either sort; a pipe shows all.

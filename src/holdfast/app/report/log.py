@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.app.report.changes import EVENTS, NOUNS, dependency_text, event_title
+from holdfast.app.report.changes import EVENTS, dependency_text, event_title
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.texts import columns_text, name_text, plural, safe, side_text
+from holdfast.core.store.change_log import LogEntry
 from holdfast.core.words.dependency import Side
-from holdfast.history import LogEntry
+from holdfast.kind import entries, kinds
 
 IN_A_LOG = 5
 
@@ -22,7 +23,7 @@ def print_log(paper: Paper, entries: Sequence[LogEntry], *, everything: bool = F
             continue
         several = len(entry.tables) > 1
         for event, (*_, style) in EVENTS.items():
-            for kind in NOUNS:
+            for kind in kinds():
                 found = [c for c in entry.changes if c.change == event and c.kind == kind]
                 if not found:
                     continue
@@ -81,6 +82,9 @@ def _detail(action: str, detail: Mapping[str, Any]) -> str:
         now += f", {plural(detail['n_dcs'], 'denial constraint')}"
     if detail.get("n_row_rules") is not None:
         now += f", {plural(detail['n_row_rules'], 'row rule')}"
+    for kind, entry in entries().items():
+        if entry.dependency is not None and detail.get(f"n_{kind}") is not None:
+            now += f", {plural(detail[f'n_{kind}'], entry.nouns[0])}"
     if action == "track":
         return f": {now}"
     return f": +{detail['n_inserted']:,} -{detail['n_deleted']:,}, now {now}"

@@ -15,7 +15,7 @@ from holdfast.core.words.predicate import Group, PredicateSpace, is_trivial
 
 if TYPE_CHECKING:
     from holdfast.denial.access.selection import Access, Selection
-    from holdfast.denial.dc_reading import DcExplanation, IndexReport, RowExplanation
+    from holdfast.denial.dc_explanation import DcExplanation, IndexReport, RowExplanation
 
 
 def print_dc_explanation(paper: Paper, told: DcExplanation, *, n_rows: int) -> None:

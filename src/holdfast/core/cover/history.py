@@ -1,11 +1,11 @@
 """Since when does it hold: the past of a class of dependencies, as covers tell it.
 
-Covers are kept for every version, and what holds at a version follows from its cover; so a dependency that was
-no longer minimal, because a narrower one appeared, held all the same. Versions between two changes of the cover
-are one *run*, looked at once. A *spell* is a stretch of versions at which a dependency held.
+Covers are kept for every version, and what holds at a version follows from its cover; so a dependency that
+was no longer minimal, because a narrower one appeared, held all the same. Versions between two changes of the
+cover are one *run*, looked at once. A *spell* is a stretch of versions at which a dependency held.
 
-A class says where its cover lies in a state, and whether something follows from a cover; all else is the same for
-all of them.
+A class says where its cover lies in a state, and whether something follows from a cover; all else is the same
+for all of them.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ CoverOf = Callable[[Mapping[str, Any]], tuple[FileRef, Ref] | None]
 BATCHES = ("track", "apply")
 # So many new commits are read one by one; for more, one pass over the whole ledger is cheaper.
 FEW_COMMITS = 8
-# `held` looks no further back than so many changes of the cover: it is part of a batch, and to read and compare
-# a cover of some thousand dependencies takes about a millisecond.
+# `held` looks no further back than so many changes of the cover: it is part of a batch, and to read and
+# compare a cover of some thousand dependencies takes about a millisecond.
 MAX_RUNS = 100
 MAX_BYTES = 16_000_000
 
@@ -123,10 +123,11 @@ class Past(Generic[Ref]):
         return [Run(tuple(commits)) for commits in runs]
 
     def held(self, table: str, n: int, before: int, holds: Callable[[Ref, I64], Bool]) -> I64:
-        """For how many versions of a table, up to that before one, each of n had held without a break: int64[n].
+        """For how many versions of a table, up to that before one, each of n had held without a break.
 
-        `holds` says which of some (by their numbers) follow from a cover. 0: it did not hold just before. Looks
-        no further back than MAX_RUNS changes of the cover, or MAX_BYTES of them: then it is at least that many.
+        int64[n]. `holds` says which of some (by their numbers) follow from a cover. 0: it did not hold just
+        before. Looks no further back than MAX_RUNS changes of the cover, or MAX_BYTES of them: then it is at
+        least that many.
         Cost: covers, newest first, while one is left that held through all of them.
         """
         counts = np.zeros(n, dtype=np.int64)
@@ -151,7 +152,7 @@ class Past(Generic[Ref]):
         return runs[0].first, None
 
     def stability(self, table: str, held: I64, base: int) -> Stability:
-        """What dependencies have outlived that have held for so many versions: these, and rows that changed."""
+        """What dependencies have outlived that have held for so many versions: these, and changed rows."""
         batches = [c for c in self.commits(table, base) if c.is_batch]
         # The version that brought a dependency is not one that it outlived.
         changed = np.cumsum([0, *(c.n_inserted + c.n_deleted for c in reversed(batches))])
