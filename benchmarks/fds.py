@@ -319,8 +319,8 @@ def ours_file(mode: Mode, error: float, state: str) -> str:
 
 def agree_sets(ws: Any, table: str) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
     """The different agree sets of a table, as masks, and how many pairs have each."""
-    # Not `ws.agree_sets`, which names columns: a third of a million tuples of names take longer than a batch.
-    evidence = ws._counted_evidence(ws.writer.tables.state(table))
+    # Not `ws.fds.agree_sets`: a third of a million tuples of names take longer than a batch.
+    evidence = ws.fds.evidence(table)
     return evidence.masks, evidence.counts
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.rows.tables import Tables
+from holdfast.core.rows.writer import Writer
 from holdfast.core.words.change import Pin
 from holdfast.core.words.dependency import Dependency, Side
 from holdfast.core.words.notation import ARROW, parse_fd
@@ -22,6 +22,7 @@ from holdfast.functional.fd_reading import FdReader
 from holdfast.functional.key_reading import KeyReader
 from holdfast.inclusions.ind_reading import IndReader
 from holdfast.kind import Asked, ClassReader, Entry, Explained, entries, register
+from holdfast.lakes.lake_keeper import LakeKeeper
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -68,8 +69,8 @@ register(Entry("rule", "rules", "holdfast.denial.pinned_class"))
 class Readers:
     """What can be read of each class."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
+    def __init__(self, writer: Writer) -> None:
+        self.writer, self._tables = writer, writer.tables
 
     @cached_property
     def keys(self) -> KeyReader:
@@ -95,6 +96,11 @@ class Readers:
     def inds(self) -> IndReader:
         """Inclusions: explained, the foreign keys among them, attribute clusters."""
         return IndReader(self._tables, self.keys.combinations)
+
+    @cached_property
+    def lakes(self) -> LakeKeeper:
+        """Very many tables that are not tracked, and the inclusions among their columns."""
+        return LakeKeeper(self.writer)
 
     @cached_property
     def elsewhere(self) -> dict[str, ClassReader]:

@@ -4,8 +4,8 @@
     apply: resolve (read, type, encode, locate)  -> delete -> index what is new -> insert -> index, merge
 
 At `delete` and at `insert` all classes that the table is tracked for look at the rows side by side, each by
-its own law (`kind.py`). A step only writes files that nothing names yet. What the batch means for inclusions is
-worked out from the steps of all tables together, and committed, by `commit.py`.
+its own law (`kind.py`). A step only writes files that nothing names yet. What the batch means for inclusions
+is worked out from the steps of all tables together, and committed, by `commit.py`.
 """
 
 from __future__ import annotations

@@ -46,7 +46,6 @@ from holdfast.errors import (
 from holdfast.kind import Asked, Explained, across_of, asked_options, checked_kinds
 from holdfast.kind import kinds as known_kinds
 from holdfast.kinds import Readers
-from holdfast.lakes.lake_keeper import LakeKeeper
 from holdfast.pinning import Pins
 
 if TYPE_CHECKING:
@@ -87,12 +86,11 @@ class Workspace(Readers):
         create: bool = True,
         progress: ProgressHook | None = None,
     ) -> None:
-        self.writer = Writer(root, spark=spark, engine=engine, create=create, progress=progress)
-        super().__init__(self.writer.tables)
-        self.root, self.ledger = self.writer.root, self.writer.ledger
+        writer = Writer(root, spark=spark, engine=engine, create=create, progress=progress)
+        super().__init__(writer)
+        self.root, self.ledger, self._tables = writer.root, writer.ledger, writer.tables
         self._committer = Committer(self.writer, self)
         self._pins = Pins(self.writer, self, self._committer)
-        self._lake = LakeKeeper(self.writer)
 
     def __enter__(self) -> Workspace:
         return self
@@ -177,10 +175,10 @@ class Workspace(Readers):
         """Bytes of the live files by what they are for.
 
         `locators`: what finds rows by content, for deletes and updates; `rows`: the rest of the segments;
-        `indexes`: what batches are looked up in; `kept`: covers and evidence of all classes; `among`: what is
-        kept for dependencies among tables.
+        `indexes`: what batches are looked up in; `kept`: covers and evidence of all classes; `values`: what
+        dependencies among tables follow from.
         """
-        sizes = dict.fromkeys(("locators", "rows", "indexes", "kept", "among"), 0)
+        sizes = dict.fromkeys(("locators", "rows", "indexes", "kept", "values"), 0)
         at = self._tables.newest()
         for state in self._tables.chosen(None, at):
             for ref in state.segments:
@@ -191,7 +189,7 @@ class Workspace(Readers):
             sizes["kept"] += sum(file.length for file in litter.named_files(dict(state.kept)))
         for kind in across_of(known_kinds()):
             files = litter.named_files(self._committer.among(kind, at)[0])
-            sizes["among"] += sum(file.length for file in files)
+            sizes["values"] += sum(file.length for file in files)
         return {**sizes, "total": sum(sizes.values())}
 
     # -- changing -----------------------------------------------------------------------------
@@ -455,17 +453,17 @@ class Workspace(Readers):
     def link(self, *sources: str | Path, **options: Any) -> LakeChange:
         """Link the tables of folders, archives and files: find all inclusions among their columns.
 
-        See `lakes.lake_keeper.LakeKeeper.link` for the options.
+        `help(ws.lakes.link)` lists the options.
         """
-        return self._lake.link(*sources, **options)
+        return self.lakes.link(*sources, **options)
 
     def unlink(self, *tables: str) -> LakeChange:
         """Take tables out of the lake, by name, with all inclusions that concern them."""
-        return self._lake.unlink(*tables)
+        return self.lakes.unlink(*tables)
 
     def lake(self) -> LakeReader | None:
         """The lake, to read; None if there is none. Needs neither Spark nor kernels."""
-        return self._lake.reader()
+        return self.lakes.reader()
 
 
 def _batches(batches: Mapping[str, Mapping[str, Any]]) -> dict[str, Batch]:

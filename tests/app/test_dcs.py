@@ -11,10 +11,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from app.parts import part
 from app.shell import WHAT_IS_IMPORTED, Outcome, Shell
 from holdfast.app import report
 from holdfast.app.report import Paper
-from holdfast.core.words.change import Change, DependencyChange, Pair, Pin, TableChange, WitnessRow
+from holdfast.core.words.change import Change, DependencyChange, Pair, Pin, WitnessRow
 from holdfast.core.words.dependency import Fd, Ucc
 from holdfast.core.words.predicate import Dc, Operator, Predicate
 from holdfast.core.words.row_rule import RowRule
@@ -108,7 +109,7 @@ def test_what_keys_and_dependencies_say_is_not_said_again(with_keys: Path) -> No
     change = Change(
         "track",
         1,
-        (TableChange("t", 8, 0, 8, 1, n_fds=1, n_dcs=3, n_row_rules=1),),
+        (part("t", 8, 0, 8, 1, n_fds=1, n_dcs=3, n_row_rules=1),),
         tuple(
             DependencyChange("appeared", d, "")
             for d in (
@@ -135,11 +136,11 @@ def test_what_keys_and_dependencies_say_is_not_said_again(with_keys: Path) -> No
 
 
 def test_too_many_to_list() -> None:
-    part = TableChange("t", 9, 0, 9, None, n_dcs=59_291, n_row_rules=0, unlisted=59_291)
-    assert printed(Change("track", 1, (part,), (), 0.1)).splitlines()[1:] == [
+    table = part("t", 9, 0, 9, None, n_dcs=59_291, n_row_rules=0, unlisted=59_291)
+    assert printed(Change("track", 1, (table,), (), 0.1)).splitlines()[1:] == [
         "  new: 59,291 denial constraints: too many to list, but see 'holdfast show --kind dc --top 20'"
     ]
-    told = printed(Change("apply", 2, (part,), (), 0.1))
+    told = printed(Change("apply", 2, (table,), (), 0.1))
     assert told.endswith("  59,291 more changes of denial constraints or row rules: too many to list\n")
 
 
@@ -825,8 +826,8 @@ def test_few_of_many_broken_constraints_are_listed() -> None:
     came = tuple(DependencyChange("appeared", d, "holds now") for d in many)
     crossing = DependencyChange("broke", dc("t.a < s.b", "t.c = s.c"), "is last:")
     simple = DependencyChange("broke", dc("t.x = s.x"), "is first:")
-    part = TableChange("t", 1, 0, 9, None, n_dcs=9)
-    lines = printed(Change("apply", 2, (part,), (crossing, *broke, simple, *came), 0.1)).splitlines()
+    table = part("t", 1, 0, 9, None, n_dcs=9)
+    lines = printed(Change("apply", 2, (table,), (crossing, *broke, simple, *came), 0.1)).splitlines()
     assert lines[1] == "  broke: 32 denial constraints"
     assert "    ... and 22 more; all with --json" in lines
     assert "    ... and 27 more; all with --json" in lines
@@ -842,9 +843,7 @@ def test_what_a_rule_compares_is_marked() -> None:
     change = DependencyChange("broke", dc("t.low < s.high"), "does not hold any more", (pair,))
     file = io.StringIO()
     paper = Paper(file, terminal=True, width=80)
-    report.print_change(
-        paper, Change("apply", 2, (TableChange("t", 1, 0, 9, None, n_dcs=9),), (change,), 0.1)
-    )
+    report.print_change(paper, Change("apply", 2, (part("t", 1, 0, 9, None, n_dcs=9),), (change,), 0.1))
     assert "\x1b[31m5" in file.getvalue()
     assert "\x1b[31m8" in file.getvalue()
     assert "\x1b[31m6" not in file.getvalue()
@@ -886,10 +885,10 @@ def test_nothing_of_a_rule_reaches_the_terminal_unescaped() -> None:
     pair: Pair = (WitnessRow(1, {"a\x1b[31m": "\x1b]0;x"}), WitnessRow(2, {"a\x1b[31m": "\n"}))
     pin = Pin("t", evil.columns, False, rule=evil, n_violations=2, witnesses=(pair, (pair[1], pair[0])))
     change = DependencyChange("broke", evil, "does not hold any more", (pair,))
-    part = TableChange("t", 1, 0, 9, None, n_dcs=9, n_row_rules=1)
-    text = printed(Change("apply", 2, (part,), (change,), 0.1, pins=(pin,)))
+    table = part("t", 1, 0, 9, None, n_dcs=9, n_row_rules=1)
+    text = printed(Change("apply", 2, (table,), (change,), 0.1, pins=(pin,)))
     rule = DependencyChange("broke", RowRule("t", "b\x1b[31m", "<", "c"), "does not hold any more")
-    text += printed(Change("apply", 2, (part,), (rule,), 0.1))
+    text += printed(Change("apply", 2, (table,), (rule,), 0.1))
     file = io.StringIO()
     report.print_row_rules(
         Paper(file), "t", [RowRule("t", "b\x1b[31m", "<", "c")], Schema(()), version=1, n_rows=1
@@ -900,7 +899,7 @@ def test_nothing_of_a_rule_reaches_the_terminal_unescaped() -> None:
 
 
 def test_several_tables_are_named() -> None:
-    parts = tuple(TableChange(name, 1, 0, 9, None, n_dcs=9) for name in ("t", "u"))
+    parts = tuple(part(name, 1, 0, 9, None, n_dcs=9) for name in ("t", "u"))
     change = DependencyChange("appeared", dc("t.a = s.a", table="u"), "holds now")
     pin = Pin("t", ("a",), True, rule=dc("t.a = s.a"))
     lines = printed(Change("apply", 2, parts, (change,), 0.1, pins=(pin,))).splitlines()

@@ -35,12 +35,12 @@ import holdfast
 from app.shell import WHAT_IS_IMPORTED, Shell
 from holdfast.app.commands import exploring
 from holdfast.app.explorer import Explorer, ExplorerServer, api, server
+from holdfast.core.store.change_log import LogEntry
 from holdfast.core.store.ledger_rows import ChangeRow
 from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
 from holdfast.core.words.predicate import Dc, Predicate
 from holdfast.core.words.row_rule import RowRule
 from holdfast.errors import DamagedFileError, UnknownTableError, UsageError
-from holdfast.core.store.change_log import LogEntry
 from holdfast.lakes.reader.lake_reader import LakeReader
 from lake_maker import make_lake
 

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from app.parts import part
 from app.shell import WHAT_IS_IMPORTED, Shell
 from holdfast.app import report
 from holdfast.app.report import Paper
-from holdfast.core.words.change import Change, DependencyChange, Pair, TableChange, WitnessRow
-from holdfast.core.words.dependency import Fd, Ucc
 from holdfast.core.cover.history import Spell
+from holdfast.core.words.change import Change, DependencyChange, Pair, WitnessRow
+from holdfast.core.words.dependency import Fd, Ucc
 from holdfast.functional.fd_past import FdHistory
 from holdfast.functional.fd_ranking import RankedFd, Ranking
 
@@ -83,7 +84,7 @@ def test_dependencies_of_keys_alone_are_only_counted(tmp_path: Path) -> None:
     assert told.endswith("  [a]\n  new: 1 functional dependency, all with the key on the left\n")
     told = shell("track", "u", shell.file("u.csv", "a,b\n1,1\n"), "--kinds", "ucc,fd").out
     assert "  new: 2 functional dependencies, all with the key on the left\n" in told
-    many = Change("track", 1, (TableChange("t", 9, 0, 9, None, n_fds=80_000, unlisted=80_000),), (), 0.1)
+    many = Change("track", 1, (part("t", 9, 0, 9, None, n_fds=80_000, unlisted=80_000),), (), 0.1)
     assert printed(many).splitlines()[1:] == [
         "  new: 80,000 functional dependencies: too many to list, but see 'holdfast show --top 20'"
     ]
@@ -528,7 +529,7 @@ def pair(**columns: tuple[object, object]) -> Pair:
 
 
 def a_change(*changes: DependencyChange, unlisted: int = 0) -> Change:
-    return Change("apply", 9, (TableChange("t", 1, 0, 4, 2, n_fds=3, unlisted=unlisted),), changes, 0.1)
+    return Change("apply", 9, (part("t", 1, 0, 4, 2, n_fds=3, unlisted=unlisted),), changes, 0.1)
 
 
 def printed(change: Change, *, terminal: bool = False, width: int | None = None) -> str:

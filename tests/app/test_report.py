@@ -12,22 +12,23 @@ import pyarrow as pa
 import pytest
 
 import holdfast
+from app.parts import part
 from holdfast.app import report
 from holdfast.app.report import Paper, paper
 from holdfast.app.report.changes import print_events
 from holdfast.app.report.rows import print_rows
 from holdfast.core.engine.kernels import activity, compiling
-from holdfast.core.words.change import Change, DependencyChange, Pair, TableChange, WitnessRow
+from holdfast.core.words.change import Change, DependencyChange, Pair, WitnessRow
 from holdfast.core.words.dependency import Ind, Side, Ucc
-from holdfast.inclusions.links.scored import Link, Linkage, Reason
 from holdfast.inclusions.ind_reading import IndExplanation
+from holdfast.inclusions.links.scored import Link, Linkage, Reason
 
 EVIL = ["[red]x[/red]", "\x1b]0;owned\x07", "a\nb", "\u202egnp.exe", "\x9b31m", "\ud800", ":smile:"]
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def a_change(*changes: DependencyChange) -> Change:
-    return Change("apply", 2, (TableChange("t", 1, 0, 4, 2),), changes, 0.1)
+    return Change("apply", 2, (part("t", 1, 0, 4, 2),), changes, 0.1)
 
 
 def ind(dependent: str, referenced: str = "p.id", error: float = 0.0, missing: int = 0) -> Ind:
@@ -202,7 +203,7 @@ def test_many_rows_and_many_inclusions_are_counted() -> None:
 
 
 def test_keys_and_inclusions_of_several_tables() -> None:
-    tables = (TableChange("t", 1, 0, 4, 2), TableChange("a,b", 1, 0, 4, None))
+    tables = (part("t", 1, 0, 4, 2), part("a,b", 1, 0, 4, None))
     changes = (
         DependencyChange("broke", Ucc("t", ("k",)), "is no longer unique"),
         broken(ind("t.x", "a,b.id"), "misses 1 value"),
@@ -232,7 +233,7 @@ def test_inclusions_of_any_name(evil: str, terminal: bool) -> None:
     row = WitnessRow(1, {evil: evil})
     reason = f"misses 1 value in 1 row: {evil!r}"
     change = DependencyChange("broke", which, reason, ((row,),), (evil,))
-    table = TableChange(evil, 1, 0, 4, None)
+    table = part(evil, 1, 0, 4, None)
     report.print_change(page, Change("apply", 2, (table, table), (change,), 0.1, n_inds=1))
     report.print_change(page, Change("track", 2, (table,), (change,), 0.1, n_inds=1))
     report.print_change(page, Change("apply", 2, (table,), (), 0.1, batch_id=evil, repeated=True))

@@ -342,7 +342,7 @@ def test_a_bound_on_the_left_hand_side(tracked: Opener, evidence: str, bound: in
     assert change.tables[0].max_lhs == bound
     change = ws.apply("t", deletes=table.slice(15))
     assert set(fds(ws)) == expected(table.slice(12, 3), max_lhs=bound)
-    assert change.tables[0].n_fds == len(fds(ws))
+    assert change.tables[0].n("fd") == len(fds(ws))
 
 
 @EVIDENCE
@@ -465,7 +465,7 @@ def test_tables_that_do_not_track_fds(tracked: Opener) -> None:
     assert ws.dependencies(kind="fd") == []
     assert ws.dependencies(kind="fd", table="t") == []
     change = ws.apply("t", inserts=ints({"a": [9], "b": [9], "c": [9]}))
-    assert change.tables[0].n_fds is None
+    assert change.tables[0].n("fd") is None
     with pytest.raises(UsageError):
         ws.fds.agree_sets("t")
 
@@ -596,7 +596,7 @@ def test_a_check_leaves_nothing_behind(tracked: Opener, tmp_path: Path, evidence
     files = sorted(p for p in (tmp_path / "w").rglob("*") if p.is_file())
     change = ws.check("t", inserts=ints({"a": [1], "b": [7]}), deletes=ints({"a": [2], "b": [2]}))
     assert [str(c.dependency) for c in change.broke] == ["t: a -> b"]
-    assert change.tables[0].n_fds == 1
+    assert change.tables[0].n("fd") == 1
     assert sorted(p for p in (tmp_path / "w").rglob("*") if p.is_file()) == files
     assert (ws.version, fds(ws)) == (1, ["a -> b", "b -> a"])
 
@@ -609,7 +609,7 @@ def test_a_repeated_batch_says_how_many_fds_there_are(tracked: Opener, evidence:
     again = ws.apply("t", inserts=row, batch_id="x")
     assert again.repeated
     assert (again.changes, ws.n_rows("t")) == ((), 4)
-    assert [(t.n_fds, t.max_lhs) for t in (*first.tables, *again.tables)] == [(1, 2), (1, 2)]
+    assert [(t.n("fd"), t.fields["max_lhs"]) for t in (*first.tables, *again.tables)] == [(1, 2), (1, 2)]
 
 
 @EVIDENCE

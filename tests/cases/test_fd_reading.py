@@ -20,8 +20,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from holdfast.core.cover.history import Spell
+from holdfast.core.engine.engine import Engine
 from holdfast.core.rows.table_state import SegmentRef, TableState
-from holdfast.functional.refs import FdRef
+from holdfast.core.rows.tables import Tables
 from holdfast.core.store.bundle import write_bundle
 from holdfast.core.store.files import FileRef, unique_name
 from holdfast.core.store.format import create_marker
@@ -31,8 +33,10 @@ from holdfast.core.words.dependency import Fd, Ucc
 from holdfast.core.words.notation import arrow_text, parse_fd
 from holdfast.core.words.schema import Column, Schema, Type
 from holdfast.errors import UnknownColumnError, UnknownTableError, UsageError
-from holdfast.core.cover.history import Spell
+from holdfast.functional.fd_cover import keyed
 from holdfast.functional.fd_explanation import FdExplanation, FdReader
+from holdfast.functional.key_reading import KeyReader
+from holdfast.functional.refs import FdRef
 from holdfast.workspace import Workspace
 from reference import fds as oracle
 from reference.fds import FD
@@ -134,18 +138,15 @@ class Written:
             kinds=("fd",),
             nulls="equal",
             row_key=(),
-            max_columns=0,
             options={},
             next_number=1,
             segments=(SegmentRef(0, 9, none, (1,) * self.n_columns),),
-            index_columns=(),
-            cover=None,
-            evidence=None,
-            fds=fds,
+            kept={} if fds is None else {"fds": fds.to_dict()},
         )
 
     def reader(self) -> FdReader:
-        return FdReader(self.root, Ledger.open(self.root))
+        tables = Tables(self.root, Ledger.open(self.root), Engine)
+        return FdReader(tables, KeyReader(tables))
 
     def held(self, i: int, fd: FD) -> bool:
         """Whether a dependency held after commit i, by definition."""
@@ -170,8 +171,8 @@ def test_the_past_is_what_the_covers_say(drawn: tuple[int, list[Past]], data: st
     with TemporaryDirectory() as folder:
         written = Written(Path(folder) / "w", *drawn)
         past, reader = written.past, written.reader()
-        log = reader.fds.log("t")
-        assert reader.fds.log() == log
+        log = reader.log("t")
+        assert reader.log() == log
         ever = {fd for commit in past for fd in commit.cover}
         assert {written.fd_of(h.fd) for h in log} == ever
         assert [h.fd for h in log] == sorted(
@@ -201,7 +202,7 @@ def test_the_past_is_what_the_covers_say(drawn: tuple[int, list[Past]], data: st
         rhs = np.array([a for _, a in asked], dtype=np.int32)
         # In any order: what is kept of the past must not depend on what was asked before.
         for i in data.draw(st.permutations(range(len(past)))):
-            found = reader.held_versions("t", masks, rhs, written.versions[i])
+            found = reader.held_versions("t", keyed(masks, rhs), written.versions[i])
             assert found.dtype == np.int64
             assert found.tolist() == [held_before(written, i, fd) for fd in asked]
 
@@ -218,30 +219,30 @@ def held_before(written: Written, end: int, fd: FD) -> int:
 
 def test_the_past_is_read_on_not_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has seen the past, however long, reads only what was committed since."""
-    monkeypatch.setattr("holdfast.functional.fd_reading.FEW_COMMITS", 2)
+    monkeypatch.setattr("holdfast.core.cover.history.FEW_COMMITS", 2)
     first, second = frozenset({(frozenset({0}), 1)}), frozenset({(frozenset({0, 2}), 1)})
     past = [Past("track", 3, 0, first), *[Past("apply", 1, 0, first)] * 4]
     written = Written(tmp_path / "w", 3, past)
     reader = written.reader()
     masks, rhs = masks_of([{0}], 3), np.array([1])
-    assert reader.held_versions("t", masks, rhs, 6).tolist() == [5]
+    assert reader.held_versions("t", keyed(masks, rhs), 6).tolist() == [5]
     monkeypatch.setattr(Ledger, "states", lambda _: pytest.fail("the whole ledger is read again"))
     cover = saved_cover(written.root, second, 3)
     state = written.state("t", FdRef("witnessed", 0, 0.0, cover, cover, None)).to_dict()
     ledger = Ledger.open(written.root)
     ledger.append(5, [CommitRow("t", "apply", state, {"n_inserted": 1, "n_deleted": 0})], [])
-    assert reader.held_versions("t", masks, rhs, 7).tolist() == [0]
-    assert reader.held_versions("t", masks, rhs, 6).tolist() == [5]
-    assert [h.spells for h in reader.fds.log("t")] == [(Spell(1, 5),), (Spell(1, None),)]
+    assert reader.held_versions("t", keyed(masks, rhs), 7).tolist() == [0]
+    assert reader.held_versions("t", keyed(masks, rhs), 6).tolist() == [5]
+    assert [h.spells for h in reader.log("t")] == [(Spell(1, 5),), (Spell(1, None),)]
 
 
 def test_only_so_far_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.functional.fd_reading.MAX_RUNS", 2)
+    monkeypatch.setattr("holdfast.core.cover.history.MAX_RUNS", 2)
     covers = [frozenset({(frozenset({0}), 1), (frozenset({0}), c)}) for c in (2, 3, 2, 3)]
     written = Written(
         tmp_path / "w", 4, [Past("apply" if i else "track", 1, 0, c) for i, c in enumerate(covers)]
     )
-    assert written.reader().held_versions("t", masks_of([{0}], 4), np.array([1]), 5).tolist() == [2]
+    assert written.reader().held_versions("t", keyed(masks_of([{0}], 4), np.array([1])), 5).tolist() == [2]
 
 
 def test_a_table_that_is_tracked_anew_has_a_new_past(tmp_path: Path) -> None:
@@ -251,10 +252,10 @@ def test_a_table_that_is_tracked_anew_has_a_new_past(tmp_path: Path) -> None:
     written = Written(tmp_path / "w", 3, past)
     reader = written.reader()
     masks, rhs = masks_of([{0}], 3), np.array([1])
-    assert [reader.held_versions("t", masks, rhs, v).tolist() for v in (4, 3, 2, 4, 1)] == [
+    assert [reader.held_versions("t", keyed(masks, rhs), v).tolist() for v in (4, 3, 2, 4, 1)] == [
         [1], [0], [1], [1], [0]
     ]  # fmt: skip
-    assert [(h.spells, h.n_versions) for h in reader.fds.log()] == [((Spell(3, None),), 1)]
+    assert [(h.spells, h.n_versions) for h in reader.log()] == [((Spell(3, None),), 1)]
 
 
 # -- tables with rows -----------------------------------------------------------------------------

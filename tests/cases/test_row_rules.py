@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
+from holdfast.core.cover.news import News
 from holdfast.core.engine.engine import Engine
 from holdfast.core.rows import codes
 from holdfast.core.rows.relation import Relation
@@ -257,7 +258,7 @@ def check_news(
     table: Table,
     before: RowRuleState,
     after: RowRuleState,
-    news: row_rules.RowNews,
+    news: News,
     old: Relation,
     new: Relation,
 ) -> None:
@@ -436,7 +437,7 @@ def test_nothing_to_do_keeps_the_state() -> None:
         state = row_rules.discover(relation, 0.0)
         none = np.empty(0, np.int64)
         assert row_rules.change(state, relation, relation, none, []) is state
-        assert row_rules.row_news("t", state, state, relation, relation, none, []) == row_rules.RowNews()
+        assert row_rules.row_news("t", state, state, relation, relation, none, []) == News()
 
 
 @pytest.mark.parametrize("types", [[], ["int"], ["int", "text"]])

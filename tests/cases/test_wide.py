@@ -122,7 +122,7 @@ def test_all_pairs_or_pivot_by_pivot(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ws = holdfast.open(tmp_path / "w", engine="inline")
     ws.track("t", as_table(rows_of(1, 6)), max_columns=1)
     ws.apply("t", inserts=as_table(rows_of(2, 3)), deletes=as_table(rows_of(1, 6)[:2]))
-    relation = ws._rows(ws.writer.tables.state("t"))
+    relation = ws.writer.tables.rows(ws.writer.tables.state("t"))
     relation = Relation(**{**relation.__dict__, "staging": "staging"})
     (tmp_path / "w" / "staging").mkdir(exist_ok=True)
     chance = np.random.default_rng(5)

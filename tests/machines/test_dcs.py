@@ -393,7 +393,7 @@ class Dcs(Fds):
         rows = self.at[table]
         before, after = self.dcs_of(old) if old is not None else frozenset(), self.dcs_of(rows)
         assert part.n_rows == len(rows) == len(old or ()) + part.n_inserted - part.n_deleted
-        assert part.n_dcs == len(after)
+        assert part.n("dc") == len(after)
         told = [c for c in change.changes if isinstance(c.dependency, Dc) and c.dependency.table == table]
         by_event: dict[str, dict[Named, float]] = {event: {} for event in EVENTS}
         for c in told:
@@ -465,7 +465,7 @@ class Dcs(Fds):
         rows = self.at[table]
         before = self.row_rules(old) if old is not None else {}
         after = self.row_rules(rows)
-        assert part.n_row_rules == len(after)
+        assert part.n("row") == len(after)
         told: dict[str, dict[Words, RowRule]] = {event: {} for event in EVENTS}
         for c in change.changes:
             if isinstance(c.dependency, RowRule) and c.dependency.table == table:

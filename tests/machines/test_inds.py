@@ -339,7 +339,7 @@ class Inds(RuleBasedStateMachine):
         change = self.ws.apply(name, **batch)
         assert change.version == self.ws.version == version + 1
         assert [c.to_dict() for c in foretold.changes] == [c.to_dict() for c in change.changes]
-        for what in ("n_inserted", "n_deleted", "n_rows", "n_keys"):
+        for what in ("n_inserted", "n_deleted", "n_rows", "tables"):
             assert getattr(foretold, what) == getattr(change, what), what
         assert change.n_rows == len(rows_after)
         self.check_change(change, before)

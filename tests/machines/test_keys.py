@@ -110,7 +110,7 @@ class Keys(RuleBasedStateMachine):
         change = self.ws.apply(TABLE, **batch)
         assert change.version == before + 1
         assert foretold.changes == change.changes
-        for field in ("n_inserted", "n_deleted", "n_rows", "n_keys", "pins"):
+        for field in ("n_inserted", "n_deleted", "n_rows", "tables", "pins"):
             assert getattr(foretold, field) == getattr(change, field), field
         self.check_change(change, old)
 
@@ -298,7 +298,7 @@ class Keys(RuleBasedStateMachine):
         for p in change.pins:
             positions = [self.shape.names.index(n) for n in p.columns]
             assert p.holds == oracle.is_unique(self.rows, positions, self.nulls)
-        assert change.n_keys == len(after)
+        assert change.tables[0].n("ucc") == len(after)
         self.fold_in(change)
         self.record()
 

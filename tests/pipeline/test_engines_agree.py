@@ -67,7 +67,7 @@ def told(change: Change) -> tuple[Any, ...]:
     """What a change says, but for its version, the rows it shows and the time it took."""
     events = {(c.event, c.dependency.columns, c.reason, bool(c.witnesses)) for c in change.changes}
     pins = tuple((p.columns, p.holds) for p in change.pins)
-    return change.n_inserted, change.n_deleted, change.n_rows, change.n_keys, pins, events
+    return change.n_inserted, change.n_deleted, change.n_rows, change.tables[0].n("ucc"), pins, events
 
 
 def script(ws: Workspace, folder: Path, nulls: Any) -> list[Any]:

@@ -31,7 +31,7 @@ with holdfast.open(folder / "ws", spark=spark, engine="spark") as ws:
     unreliable = tasks.Unreliable(str(folder), fails=1)
     (table,) = ws.track("t", frame.mapInArrow(unreliable, frame.schema)).tables
     assert (folder / "partition-1").exists(), "the failure did not happen"
-    assert (table.n_rows, table.n_keys) == (160_000, 1), table
+    assert (table.n_rows, table.n("ucc")) == (160_000, 1), table
     assert [d.columns for d in ws.dependencies()] == [("id",)]
     staged = [path.name for path in (folder / "ws" / "staging").rglob("*") if path.is_file()]
     assert set(staged) <= {"stamps"}, staged

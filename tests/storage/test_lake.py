@@ -247,7 +247,7 @@ def linked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LakeState]:
             k=2,
             p=2,
         )
-        state = ws._lake.state()
+        state = ws.lakes.state()
     assert state is not None
     return folder / "w", state
 
@@ -300,12 +300,12 @@ def test_signatures_are_made_for_the_proposer_that_needs_them(tmp_path: Path) ->
     first, second, third = (write_json_lines([t], tmp_path / f"{t.name}.jsonl") for t in TABLES[:3])
     with holdfast.open(tmp_path / "w", engine="inline") as ws:
         ws.link(first, json_name="name")
-        assert not [p for p in ws._lake.state().parts if signing.is_signed(p)]  # type: ignore[union-attr]
+        assert not [p for p in ws.lakes.state().parts if signing.is_signed(p)]  # type: ignore[union-attr]
         ws.link(second, json_name="name", add=True, proposer="signatures")
-        parts = ws._lake.state().parts  # type: ignore[union-attr]
+        parts = ws.lakes.state().parts  # type: ignore[union-attr]
         assert [signing.is_signed(p) for p in parts] == [True, True]
         ws.link(third, json_name="name", add=True)
-        after = ws._lake.state().parts  # type: ignore[union-attr]
+        after = ws.lakes.state().parts  # type: ignore[union-attr]
         assert [signing.is_signed(p) for p in after] == [True, True, False]
         assert after[:2] == parts
 

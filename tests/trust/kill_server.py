@@ -26,6 +26,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -42,8 +43,6 @@ from holdfast.core.store import files, format, ledger, litter
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
 from holdfast.core.words.dependency import Side
 from holdfast.errors import ConflictError, HoldfastError, TableExistsError
-from holdfast.functional.fd_reading import FdReader
-from holdfast.core.words.column_sets import columns_mask
 from holdfast.inclusions import inds, values
 from holdfast.workspace import Workspace
 from trust import kit, shop, twins
@@ -478,7 +477,7 @@ def warm_up() -> None:
         for batch in (*kit.HISTORY, kit.BATCH, kit.NEXT):
             kit.apply(ws, batch)
         ws.keys.non_uniques("people")
-        ws._duplicates(ws.writer.tables.state("people"), [2])
+        ws.keys.duplicates(ws.writer.tables.state("people"), [2])
         kit.rows_of(ws, "people")
         ws.merge("people")
     with tempfile.TemporaryDirectory(prefix="holdfast-warm-") as folder:
@@ -498,17 +497,15 @@ def warm_up() -> None:
             twins.apply(ws, batch)
         for table in twins.TABLES:
             kit.fds_of(ws, table, kit.rows_of(ws, table))
-        ws._measured(ws.writer.tables.state(twins.COUNTED), columns_mask([3], 1), 2)
+        names = ws.schema(twins.COUNTED).names
+        ws.fds.explain(twins.COUNTED, [names[3]], names[2])
         ws.merge(twins.COUNTED)
 
 
 def _on_a_fake_ledger(root: Path) -> Workspace:
     format.create_marker(root)
-    ws = Workspace.__new__(Workspace)
-    FdReader.__init__(ws, root, FakeLedger())  # type: ignore[arg-type]
-    ws._spark, ws._mode, ws._hook, ws._engine = None, "inline", None, None
-    ws._known, ws._inclusions = {}, None
-    return ws
+    with mock.patch("holdfast.core.rows.writer.Ledger.create", return_value=FakeLedger()):
+        return Workspace(root, engine="inline")
 
 
 def child(request: dict[str, Any], report: int) -> None:

@@ -72,7 +72,7 @@ def build(root: Path) -> None:
 
 def state_of(root: Path) -> LakeState:
     with holdfast.open(root, engine="inline", create=False) as ws:
-        state = ws._lake.state()
+        state = ws.lakes.state()
     assert state is not None
     return state
 

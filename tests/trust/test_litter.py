@@ -592,7 +592,7 @@ def test_a_commit_names_no_file_that_is_not_there(
     before = kit.snapshot(root)
     files = kit.files_of(root)
     with holdfast.open(root, engine="inline") as ws:
-        append = ws._append
+        append = ws.writer.append
 
         def interrupted(*args: Any) -> int:
             [segment] = [n for n in kit.files_of(root) - files if "/segment-" in n and "staging" not in n]
@@ -602,7 +602,7 @@ def test_a_commit_names_no_file_that_is_not_there(
                 os.truncate(root / segment, 10)
             return append(*args)
 
-        monkeypatch.setattr(ws, "_append", interrupted)
+        monkeypatch.setattr(ws.writer, "append", interrupted)
         with pytest.raises(DamagedFileError, match=r"segment-.* is gone or cut short\. Nothing was applied"):
             kit.apply(ws, kit.BATCH)
         monkeypatch.undo()

@@ -156,7 +156,9 @@ def read_in_shop(root: Path, who: int, n: int) -> dict[str, Any]:
             n_looks += 1
             if version not in seen:
                 seen.add(version)
-                rows = {t: kit.rows_of_state(ws, ws.writer.tables.state(t, version)) for t in ws.tables(version)}
+                rows = {
+                    t: kit.rows_of_state(ws, ws.writer.tables.state(t, version)) for t in ws.tables(version)
+                }
                 assert sorted(kit.inds_of(ws, at=version)) == kit.expected_inds(ws, rows), version
             if version >= n:
                 return {"n_looks": n_looks, "seen": sorted(seen)}
@@ -172,9 +174,7 @@ def read(root: Path, who: int, n: int) -> dict[str, Any]:
             n_looks += 1
             if version not in seen:
                 seen.add(version)
-                keys = sorted(
-                    list(d.columns) for d in ws._uccs("people", state.schema, ws._cover_masks(state))
-                )
+                keys = sorted(list(d.columns) for d in ws.keys.listed(state))
                 rows = kit.rows_of_state(ws, state)
                 assert len(rows) == state.n_rows
                 assert keys == kit.minimal_keys(rows), (version, keys)

@@ -1,4 +1,4 @@
-"""Pinned rules as a class: nobody tracks a table for them, but every batch of one that has some is checked."""
+"""Pinned rules as a class: nobody tracks a table for them, but every batch of one with some is checked."""
 
 from __future__ import annotations
 

@@ -187,6 +187,12 @@ class FdReader:
 
     def agree_sets(self, table: str) -> list[tuple[tuple[str, ...], int]]:
         """The agree sets of a table with counted evidence, and how many pairs of rows have each."""
+        evidence, names = self.evidence(table), self._tables.state(table).schema.names
+        counted = zip(columns_of(evidence.masks), evidence.counts.tolist(), strict=True)
+        return [(tuple(names[c] for c in columns), n) for columns, n in sorted(counted)]
+
+    def evidence(self, table: str) -> CountedEvidence:
+        """The same as masks and numbers."""
         state = self._tables.state(table)
         ref = self.needed(state)
         if ref.evidence_kind != "counted":
@@ -194,9 +200,7 @@ class FdReader:
                 f"table {table!r} is tracked with witnessed evidence, which keeps only agree sets that "
                 "matter. Track it anew with --evidence counted to see them all."
             )
-        evidence, names = self._counted_evidence(ref, state), state.schema.names
-        counted = zip(columns_of(evidence.masks), evidence.counts.tolist(), strict=True)
-        return [(tuple(names[c] for c in columns), n) for columns, n in sorted(counted)]
+        return self._counted_evidence(ref, state)
 
     def rank(self, table: str, top: int | None = None, *, max_error: float = 0.0) -> Ranking:
         """The minimal functional dependencies that hold, best first, each with the reasons for its place.

@@ -1,6 +1,6 @@
 """Dependencies: what can hold in tables. One small class per kind, and its JSON.
 
-`predicate.py` has denial constraints, `row_rule.py` rules about each row. A class from elsewhere brings its own.
+`predicate.py` has denial constraints, `row_rule.py` rules about each row. Other classes bring their own.
 """
 
 from __future__ import annotations
