@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.words.change import DependencyChange, Pin, Summary, WitnessRow
 from holdfast.core.words.dependency import Dependency
-from holdfast.errors import UsageError, listing, shorten
+from holdfast.errors import NOTHING_APPLIED, UsageError, listing, shorten
 
 if TYPE_CHECKING:
     from holdfast.core.cover.news import News
@@ -306,6 +306,11 @@ def register(entry: Entry) -> None:
     _ENTRIES[entry.kind] = entry
 
 
+def forget(kind: str) -> None:
+    """The class of a kind is not there any more: what tables keep for it is left alone."""
+    _ENTRIES.pop(kind, None)
+
+
 def entries() -> Mapping[str, Entry]:
     """The classes by kind, in the order in which they are told of."""
     import holdfast.kinds  # noqa: F401 - registers those that are built in
@@ -369,7 +374,13 @@ def keys_of(root: Path, state: TableState) -> tuple[tuple[str, ...], ...] | None
 
 
 def load(root: Path, state: TableState) -> dict[str, Any]:
-    """What the commit knows of a table, by kind, with its evidence."""
+    """What the commit knows of a table, by kind, with its evidence; an error if a class is missing."""
+    unknown = [kind for kind in state.kinds if kind not in entries()]
+    if unknown:
+        raise UsageError(
+            f"table {state.table!r} is tracked for {listing(unknown)}, which this process knows nothing of. "
+            f"{NOTHING_APPLIED} Name the module that registers it in {ELSEWHERE}."
+        )
     return {kind: class_of(kind).load(root, state) for kind in kept_kinds(state)}
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,10 @@ from holdfast.functional.key_reading import KeyReader
 from holdfast.inclusions.ind_reading import IndReader
 from holdfast.kind import Asked, ClassReader, Entry, Explained, entries, register
 from holdfast.lakes.lake_keeper import LakeKeeper
+
+if TYPE_CHECKING:
+    from holdfast.lakes.answers import LakeChange
+    from holdfast.lakes.reader.lake_reader import LakeReader
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -101,6 +107,21 @@ class Readers:
     def lakes(self) -> LakeKeeper:
         """Very many tables that are not tracked, and the inclusions among their columns."""
         return LakeKeeper(self.writer)
+
+    def link(self, *sources: str | Path, **options: Any) -> LakeChange:
+        """Link the tables of folders, archives and files: find all inclusions among their columns.
+
+        `help(ws.lakes.link)` lists the options.
+        """
+        return self.lakes.link(*sources, **options)
+
+    def unlink(self, *tables: str) -> LakeChange:
+        """Take tables out of the lake, by name, with all inclusions that concern them."""
+        return self.lakes.unlink(*tables)
+
+    def lake(self) -> LakeReader | None:
+        """The lake, to read; None if there is none. Needs neither Spark nor kernels."""
+        return self.lakes.reader()
 
     @cached_property
     def elsewhere(self) -> dict[str, ClassReader]:

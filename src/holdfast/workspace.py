@@ -53,8 +53,6 @@ if TYPE_CHECKING:
 
     from holdfast.core.engine.engine import Mode
     from holdfast.core.rows.batch import Batch
-    from holdfast.lakes.answers import LakeChange
-    from holdfast.lakes.reader.lake_reader import LakeReader
 
 
 def open(
@@ -447,23 +445,6 @@ class Workspace(Readers):
         violate it, and a few of them. No kind of dependency need be tracked for it.
         """
         return self._pins.pin_rule(rule, table=table, remove=remove)
-
-    # -- lakes --------------------------------------------------------------------------------
-
-    def link(self, *sources: str | Path, **options: Any) -> LakeChange:
-        """Link the tables of folders, archives and files: find all inclusions among their columns.
-
-        `help(ws.lakes.link)` lists the options.
-        """
-        return self.lakes.link(*sources, **options)
-
-    def unlink(self, *tables: str) -> LakeChange:
-        """Take tables out of the lake, by name, with all inclusions that concern them."""
-        return self.lakes.unlink(*tables)
-
-    def lake(self) -> LakeReader | None:
-        """The lake, to read; None if there is none. Needs neither Spark nor kernels."""
-        return self.lakes.reader()
 
 
 def _batches(batches: Mapping[str, Mapping[str, Any]]) -> dict[str, Batch]:
