@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import holdfast
-from holdfast import step as steps
 from holdfast.core.cover.kernels import dc_hitting_sets
 from holdfast.core.cover.kernels.dc_hitting_sets import Watch
 from holdfast.core.words.predicate import Dc
 from holdfast.denial import budget as dc_budget
+from holdfast.denial import dc_class
 from holdfast.denial.access import plan as dc_plan
 from holdfast.denial.access.plan import expected_evidences
 from holdfast.denial.budget import Search, SearchStopped, searched
@@ -195,7 +195,7 @@ def test_what_it_will_cost_is_told_first(
     monkeypatch.setattr(dc_plan, "ESTIMATE_ROWS", 64)
     estimates: list[int] = []
     monkeypatch.setattr(
-        steps, "expected_evidences", lambda *of: estimates.append(expected_evidences(*of)) or estimates[-1]
+        dc_class, "expected_evidences", lambda *of: estimates.append(expected_evidences(*of)) or estimates[-1]
     )
     stages: list[str] = []
     chance = np.random.default_rng(1)

@@ -616,9 +616,9 @@ def test_a_repeated_batch_says_how_many_fds_there_are(tracked: Opener, evidence:
 def test_a_batch_that_changes_nothing_writes_no_cover(tracked: Opener, evidence: str) -> None:
     """The cover of the version before is named again."""
     ws = tracked({"a": [1, 1, 2], "b": [1, 1, 2], "c": [1, 2, 3]}, evidence=evidence)
-    before = ws.writer.tables.state("t").fds
+    before = ws.fds.ref("t")
     ws.apply("t", inserts=ints({"a": [2], "b": [2], "c": [4]}))
-    after = ws.writer.tables.state("t").fds
+    after = ws.fds.ref("t")
     assert before is not None
     assert after is not None
     assert before.cover == after.cover

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import holdfast
-from holdfast import writing
+from holdfast.core.rows.writer import Writer
 from holdfast.core.words.dependency import Side
 from holdfast.errors import ConflictError, UsageError
 from holdfast.inclusions import composite_state as stored
@@ -176,15 +176,15 @@ class TestWriters:
         self, monkeypatch: pytest.MonkeyPatch, first: holdfast.Workspace, do: Callable[[], Any]
     ) -> None:
         """Do something just before the first commit of a workspace."""
-        append, done = writing.Writer._append, []
+        append, done = Writer.append, []
 
         def late(self: Any, *arguments: Any) -> int:
-            if self is first and not done:
+            if self is first.writer and not done:
                 done.append(True)
                 do()
             return append(self, *arguments)
 
-        monkeypatch.setattr(writing.Writer, "_append", late)
+        monkeypatch.setattr(Writer, "append", late)
 
     def test_of_different_tables(self, ws: holdfast.Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
         other = holdfast.open(ws.root, engine="inline")

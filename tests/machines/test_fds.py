@@ -20,14 +20,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
-from holdfast.core.cover import approximate, cover
+from holdfast.core.cover import approximate, cover, history
 from holdfast.core.evidence import comparison, counted, counted_files, fd_validation, refute
 from holdfast.core.evidence import witnessed as evidence
 from holdfast.core.evidence.kernels import agree_index, fd_partitions
 from holdfast.core.words.change import Change, DependencyChange, Pair
 from holdfast.core.words.dependency import Fd
 from holdfast.errors import HoldfastError
-from holdfast.functional import fd_counted, fd_cover, fd_evidence, fd_reading, fd_witnessed
+from holdfast.functional import fd_counted, fd_cover, fd_evidence, fd_witnessed
 from machines.test_keys import QUIET, Keys
 from reference import fds as oracle
 from reference import keys as key_oracle
@@ -59,7 +59,7 @@ OTHER_LIMITS: list[tuple[Any, str, Any]] = [
     (fd_cover, "MOST_CHANGED", 10**9),
     (evidence, "RESERVE", 1),
     (fd_evidence, "RESERVE", 1),
-    (fd_reading, "FEW_COMMITS", 1),
+    (history, "FEW_COMMITS", 1),
     (refute, "PART_ROWS", 3),
 ]
 Columns = tuple[str, ...]

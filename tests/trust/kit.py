@@ -20,9 +20,8 @@ import pyarrow as pa
 import holdfast
 from holdfast.core.rows.segments import open_segment
 from holdfast.core.rows.table_state import TableState
-from holdfast.core.store.ledger_rows import SHARED
+from holdfast.core.store import litter
 from holdfast.core.words.dependency import Fd
-from holdfast.inclusions.generator import GeneratorState
 from holdfast.inclusions.runs import entries_in_range
 from holdfast.workspace import Workspace
 from reference import fds as fd_oracle
@@ -203,7 +202,7 @@ def inclusions_of(ws: Workspace, rows: Mapping[str, Sequence[Row]]) -> dict[str,
 
 def fds_of(ws: Workspace, table: str, rows: Sequence[Row]) -> dict[str, Any]:
     """All that a workspace shows of functional dependencies; each part is as the oracle says."""
-    names, kept = ws.schema(table).names, ws.writer.tables.state(table).fds
+    names, kept = ws.schema(table).names, ws.fds.ref(table)
     assert kept is not None
 
     def arrow(fd: fd_oracle.FD) -> str:
@@ -263,9 +262,9 @@ def needed_files(ws: Workspace) -> set[str]:
     for commit in ws.ledger.states():
         if commit.state is None:
             continue
-        of = (GeneratorState if commit.table == SHARED else TableState).from_dict(commit.state)
         newest = heads.get(commit.table) == commit.version
-        needed |= {ref.name for ref in of.files() if newest or ref.name.split("/")[-1].startswith(COVERS)}
+        refs = litter.named_files(commit.state)
+        needed |= {ref.name for ref in refs if newest or ref.name.split("/")[-1].startswith(COVERS)}
     return needed
 
 

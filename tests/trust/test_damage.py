@@ -24,6 +24,7 @@ from holdfast.core.rows.segments import _open_segment
 from holdfast.core.store import files
 from holdfast.core.store import ledger as ledger_module
 from holdfast.errors import DamagedFileError, WorkspaceError
+from holdfast.functional.refs import key_ref
 from holdfast.workspace import Workspace
 from trust import kit
 from trust.damages import DAMAGES, empty, flip, flip_at, remove, rot, truncate
@@ -104,9 +105,11 @@ def _live(base: Path, kind: str) -> str:
     with holdfast.open(base, engine="inline", create=False) as ws:
         _, state = ws.writer.tables.current("people")
     deleted = next(s for s in state.segments if s.deletes is not None)
+    keys = key_ref(state)
+    assert keys is not None
     files = {
-        "cover": state.cover,
-        "evidence": state.evidence,
+        "cover": keys.cover,
+        "evidence": keys.evidence,
         "segment": deleted.file,
         "deletes": deleted.deletes,
         "index": deleted.indexes[0][1],

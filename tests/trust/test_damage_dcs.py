@@ -15,6 +15,7 @@ import pytest
 
 import holdfast
 from holdfast.denial import dc_witnessed
+from holdfast.denial.constraints import dc_ref, row_file
 from holdfast.errors import DamagedFileError, WorkspaceError
 from holdfast.workspace import Workspace
 from trust import kit
@@ -105,17 +106,18 @@ def truth(base: Path) -> dict[str, Any]:
 def _live(root: Path, kind: str) -> str:
     """A file of a kind that the newest state names."""
     with holdfast.open(root, engine="inline", create=False) as ws:
-        counted, witnessed = (ws.writer.tables.state(table) for table in TABLES)
-    assert counted.dcs is not None
-    assert witnessed.dcs is not None
-    orders = [file for segment in witnessed.segments for _, file in segment.orders]
+        states = [ws.writer.tables.state(table) for table in TABLES]
+    counted, witnessed = (dc_ref(state) for state in states)
+    assert counted is not None
+    assert witnessed is not None
+    orders = [file for segment in states[1].segments for _, file in segment.orders]
     ref = {
-        "counted cover": counted.dcs.cover,
-        "witnessed cover": witnessed.dcs.cover,
-        "counted evidence": counted.dcs.evidence,
-        "witnessed evidence": witnessed.dcs.evidence,
-        "nearly": counted.dcs.approximate,
-        "row rules": counted.row_rules,
+        "counted cover": counted.cover,
+        "witnessed cover": witnessed.cover,
+        "counted evidence": counted.evidence,
+        "witnessed evidence": witnessed.evidence,
+        "nearly": counted.approximate,
+        "row rules": row_file(states[0]),
         "order index": orders[0] if orders else None,
     }[kind]
     assert ref is not None

@@ -239,10 +239,11 @@ def test_evidence_that_does_not_fit_its_rows_is_damage(base: Path, tmp_path: Pat
     root = tmp_path / "w"
     shutil.copytree(base, root)
     with holdfast.open(root, engine="inline") as ws:
-        state, first = ws.writer.tables.state(COUNTED), ws.writer.tables.state(COUNTED, 1)
-        assert state.fds is not None
-        assert first.fds is not None
-        wrong = replace(state, fds=replace(state.fds, evidence=first.fds.evidence))
+        now, first = ws.fds.ref(COUNTED), ws.fds.ref(COUNTED, 1)
+        assert now is not None
+        assert first is not None
+        mixed = replace(now, evidence=first.evidence)
+        wrong = ws.writer.tables.state(COUNTED).keeping(fds=mixed.to_dict())
         ws.ledger.append(twins.BUILT, [CommitRow(COUNTED, "apply", wrong.to_dict())], [])
     rows = kit.after(kit.START, *kit.HISTORY)
     with holdfast.open(root, engine="inline") as ws:

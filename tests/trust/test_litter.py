@@ -98,7 +98,7 @@ def test_what_a_young_commit_replaced_stays(root: Path) -> None:
         make_old(root)
         ws.tidy(grace_s=3600)
         assert kit.rows_of_state(reader, state) == rows
-        for ref in state.files():
+        for ref in litter.named_files(state.to_dict()):
             assert (root / ref.name).exists()
 
 
@@ -566,7 +566,7 @@ def test_a_clock_that_jumps_takes_nothing_from_a_batch_in_flight(
 def test_what_a_job_under_way_is_based_on_stays(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another writer replaces the segments that it reads, and a day passes: it is a conflict, not damage."""
     with holdfast.open(root, engine="inline") as ws, holdfast.open(root, engine="inline") as other:
-        based_on = {ref.name for ref in ws.writer.tables.state("people").files()}
+        based_on = {ref.name for ref in litter.named_files(ws.writer.tables.state("people").to_dict())}
 
         def merge_and_tidy() -> None:
             now = time.time
