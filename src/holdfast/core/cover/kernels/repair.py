@@ -95,7 +95,8 @@ def remove_edges(
     cover, allowed = as_masks(cover), as_masks(within)
     vertices = Vertices.columns(WORD_BITS * len(allowed), max_size)
     edges = as_masks(remaining_edges) & allowed
-    gone, new = _relaxed(vertices, cover, edges, as_masks(removed_edges) & allowed, None)
+    avoided = _exposed(as_masks(removed_edges) & allowed, edges)
+    gone, new = _relaxed(vertices, cover, edges, avoided, None)
     return in_order(np.concatenate([cover[~gone], new[unique_masks(new)[0]]]))
 
 
@@ -162,18 +163,31 @@ def remove_evidences(
     """
     cover = as_masks(cover)
     frame = Frame(space, max_size, cover.shape[1])
-    edges, avoided = frame.edges_of(remaining), frame.edges_of(removed)
+    edges = frame.edges_of(remaining)
+    avoided = _exposed(frame.edges_of(removed), edges)
+    if len(avoided) == 0:
+        return cover
     gone, new = _relaxed(frame, frame.packed(cover, mirrored=False), edges, avoided, watch)
-    return in_order(np.concatenate([cover[~gone], frame.listed(new)])) if len(new) else cover
+    return in_order(np.concatenate([cover[~gone], frame.listed(new)]))
+
+
+def _exposed(removed: Masks, edges: Masks) -> Masks:
+    """The removed edges that count: uint64[a, n_words] of IN uint64[r, n_words], edges those that remain.
+
+    A set that misses an edge misses every part of it; one that hits all remaining edges misses no edge that
+    contains one of them.
+    """
+    exposed = removed[~contains_any(removed, edges)]
+    return exposed[minimal_masks(exposed)]
 
 
 def _relaxed(
-    vertices: Vertices, sets: Masks, edges: Masks, removed: Masks, watch: Watch | None
+    vertices: Vertices, sets: Masks, edges: Masks, avoided: Masks, watch: Watch | None
 ) -> tuple[Flags, Masks]:
     """`(gone bool[k], new uint64[n, n_words])`: the sets that are no longer minimal, and those that are now.
 
-    sets IN uint64[k, n_words], the cover of both; edges, those that remain, and removed IN
-    uint64[m, n_words]. A new set may be listed several times; of mirror images one.
+    sets IN uint64[k, n_words], the cover of both; edges IN uint64[m, n_words], those that remain; avoided IN
+    uint64[a, n_words], those removed (`_exposed`). A new set may be there several times, or its mirror image.
 
     Law: a minimal hitting set of the remaining edges that hits all removed ones is in the old cover; so a new
     one misses at least one of them. Those that miss a removed edge a are the minimal hitting sets of what is
@@ -184,10 +198,7 @@ def _relaxed(
     of 1,000 edges and 63,914 sets of 40 columns, where a fresh search takes 18 ms.
     """
     gone = np.zeros(len(sets), dtype=np.bool_)
-    # A set that misses an edge misses every part of it; one that hits all remaining edges misses no edge that
-    # contains one of them. What misses the mirror image of an edge mirrors what misses the edge.
-    avoided = removed[~contains_any(removed, edges)]
-    avoided = avoided[minimal_masks(avoided)]
+    # What misses the mirror image of an edge mirrors what misses the edge.
     images = vertices.mirrored(avoided)
     first = np.array([a <= b for a, b in zip(avoided.tolist(), images.tolist(), strict=True)], dtype=np.bool_)
     avoided, images = avoided[first], images[first]
