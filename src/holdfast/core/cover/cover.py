@@ -20,7 +20,6 @@ from holdfast.core.cover.kernels.search import minimal_hitting_sets
 from holdfast.core.rows.kernels.masks import contains_any, full_mask, minimal_masks
 
 U64 = NDArray[np.uint64]
-Bool = NDArray[np.bool_]
 
 # Above this share of broken sets x new edges, enumeration from scratch beats edge-wise repair.
 REPAIR_LIMIT = 2_000_000

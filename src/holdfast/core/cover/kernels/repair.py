@@ -122,7 +122,7 @@ def add_evidences(
     fresh = frame.edges_of(new)
     # A set hits all edges iff it is part of no complement. The edges are closed under exchange of the rows:
     # a DC is broken iff its mirror image is, and what is found below one mirrors what is below the other.
-    sets = frame.packed(cover, mirrored=False)
+    sets = frame.packed(cover)
     broken = contained_in_any(sets, ~fresh)
     if not broken.any():
         return cover
@@ -167,7 +167,7 @@ def remove_evidences(
     avoided = _exposed(frame.edges_of(removed), edges)
     if len(avoided) == 0:
         return cover
-    gone, new = _relaxed(frame, frame.packed(cover, mirrored=False), edges, avoided, watch)
+    gone, new = _relaxed(frame, frame.packed(cover), edges, avoided, watch)
     return in_order(np.concatenate([cover[~gone], frame.listed(new)]))
 
 

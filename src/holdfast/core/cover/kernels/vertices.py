@@ -154,19 +154,15 @@ class Frame(Vertices):
         """The mirror images of sets of vertices."""
         return permuted(sets, self.vertex_mirror, sets.shape[1])
 
-    def packed(self, cover: Masks, mirrored: bool = True) -> Masks:
-        """The DCs, and their mirror images if `mirrored`, distinct, over the vertices."""
+    def packed(self, cover: Masks) -> Masks:
+        """The DCs over the vertices, in the same order: they are all different."""
         bits = bits_of(as_masks(cover), self.n_predicates)
         if self.general:
             for strict, left, right in HALVES:
                 said = bits[:, self.ordered[:, strict]]
                 bits[:, self.ordered[:, left]] |= said
                 bits[:, self.ordered[:, right]] |= said
-        held = bits[:, self.predicates]
-        if mirrored:
-            held = np.concatenate([held, held[:, self.vertex_mirror]])
-        sets = masks_of(held, self.nothing.shape[1])
-        return sets[unique_masks(sets)[0]]
+        return masks_of(bits[:, self.predicates], self.nothing.shape[1])
 
     def listed(self, sets: Masks) -> Masks:
         """The DCs as callers want them: of each mirrored pair the canonical, distinct, sorted."""
