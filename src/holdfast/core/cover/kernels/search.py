@@ -32,8 +32,8 @@ that it alone hits. We depart from it, for hundreds of thousands of edges of whi
   no others are left to try, the lists of the critical edges are looked at, not copied.
 - Mirror images are found twice. Roots that decide some mirrored pairs first save a tenth; not worth it.
 
-Against bitsets of edges, lists took 1.2 times as long for 200 edges of 20 columns, the same for 300 of 30, and
-0.85 for thousands; in sets of at most 3 to 5 of 60 to 109 columns 0.5 to 0.9.
+Against bitsets of edges, lists took 1.2 times as long for 200 edges of 20 columns, the same for 300 of 30,
+0.85 for thousands; for sets of at most 3 to 5 of 60 to 109 columns 0.5 to 0.9.
 
 The number of sets may be exponential in the number of vertices; a caller who cannot bound it should bound
 `max_size`. The search returns to Python every few tenths of a second, so that an interrupt is heeded.
