@@ -28,7 +28,8 @@ from benchmarks.dcs import REAL, first_rows
 from benchmarks.report import ROOT, machine, say, versions
 from benchmarks.tables import SEED
 from benchmarks.tax import tax_table
-from holdfast.core.cover.kernels import dc_hitting_sets
+from holdfast.core.cover.kernels import search
+from holdfast.core.cover.kernels.vertices import Space
 from holdfast.core.evidence.kernels import predicate_evidence
 from holdfast.core.evidence.kernels import probed_pairs as dc_probe
 from holdfast.core.rows.kernels import order_index
@@ -186,13 +187,13 @@ def constraints(table: Table) -> Found:
         table.codes, live, table.probes(everyone), table.groups, n_words, own=True
     )
     space = table.space
-    kernel = dc_hitting_sets.Space(
+    kernel = Space(
         np.array(space.group_of, np.int32),
         np.array(space.op_of, np.int32),
         np.array(space.mirror, np.int32),
         True,
     )
-    cover = dc_hitting_sets.minimal_dcs(evidence.masks, kernel)
+    cover = search.minimal_dcs(evidence.masks, kernel)
     rng = np.random.default_rng(SEED)
     rows = np.sort(rng.choice(n, min(n, SAMPLE_ROWS), replace=False))
     left, right = rng.integers(0, n, (2, SAMPLE_PAIRS))
@@ -672,7 +673,7 @@ def open_tables(data: Path | None, quick: bool) -> Iterator[Table]:
 
 
 def warm_up() -> None:
-    for kernel in (order_index, predicate_evidence, dc_hitting_sets, dc_probe):
+    for kernel in (order_index, predicate_evidence, search, dc_probe):
         kernel.warm_up()
 
 

@@ -215,7 +215,8 @@ class Contents:
 
 def contents(rows: pa.Table) -> Contents:
     """Count evidences and general constraints, columns compared with themselves. n ** 2 / 2 comparisons."""
-    from holdfast.core.cover.kernels import dc_hitting_sets
+    from holdfast.core.cover.kernels.search import minimal_dcs
+    from holdfast.core.cover.kernels.vertices import Space
     from holdfast.core.evidence.kernels import predicate_evidence
     from holdfast.core.words.predicate import Group, PredicateSpace
 
@@ -243,7 +244,7 @@ def contents(rows: pa.Table) -> Contents:
     )
     found = time.perf_counter()
     group_of, op_of, mirror = (np.array(x, np.int32) for x in (space.group_of, space.op_of, space.mirror))
-    dcs = dc_hitting_sets.minimal_dcs(evidence.masks, dc_hitting_sets.Space(group_of, op_of, mirror, True))
+    dcs = minimal_dcs(evidence.masks, Space(group_of, op_of, mirror, True))
     ended = time.perf_counter()
     return Contents(n_rows, space.n_predicates, len(evidence.masks), len(dcs), found - started, ended - found)
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import holdfast
-from holdfast.core.cover.kernels import dc_hitting_sets
-from holdfast.core.cover.kernels.dc_hitting_sets import Watch
+from holdfast.core.cover.kernels import search as cover_search
+from holdfast.core.cover.kernels.search import Watch
 from holdfast.core.words.predicate import Dc
 from holdfast.denial import budget as dc_budget
 from holdfast.denial import dc_class
@@ -176,8 +176,8 @@ def test_progress(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_batches_where_evidences_are_very_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then a bounded cover is searched for in parts, also after a batch."""
-    monkeypatch.setattr(dc_hitting_sets, "MANY_BOUNDED", 0)
-    monkeypatch.setattr(dc_hitting_sets, "FIRST_EVIDENCES", 4)
+    monkeypatch.setattr(cover_search, "MANY_BOUNDED", 0)
+    monkeypatch.setattr(cover_search, "FIRST_EVIDENCES", 4)
     ws = opened(tmp_path / "w", rows(1, 12), evidence="counted", max_predicates=3)
     ws.apply("t", inserts=rows(2, 5), deletes=rows(1, 12).slice(3, 4))
     monkeypatch.undo()

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.core.cover.kernels import dc_hitting_sets as search
+from holdfast.core.cover.kernels import search
+from holdfast.core.cover.kernels.vertices import Space
 from holdfast.core.rows.kernels.masks import mask_of, n_words_for, positions_of
 from holdfast.core.words.predicate import OPERATORS, Group, Operator, PredicateSpace
 from holdfast.core.words.rule_text import parse_rule
@@ -37,9 +38,9 @@ SPACES = [
 ]
 
 
-def kernel_space(space: PredicateSpace, general: bool) -> search.Space:
+def kernel_space(space: PredicateSpace, general: bool) -> Space:
     group_of, op_of, mirror = np.array([space.group_of, space.op_of, space.mirror], dtype=np.int32)
-    return search.Space(group_of, op_of, mirror, general)
+    return Space(group_of, op_of, mirror, general)
 
 
 def family(space: PredicateSpace, outcomes: Outcomes) -> Any:

@@ -16,7 +16,8 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from cases.test_incdc_paper import NAMES, TAX
-from holdfast.core.cover.kernels import dc_hitting_sets as search
+from holdfast.core.cover.kernels.search import minimal_dcs
+from holdfast.core.cover.kernels.vertices import Space
 from holdfast.core.cover.stability import Stability
 from holdfast.core.rows.kernels.masks import mask_of, n_words_for, positions_of
 from holdfast.core.words.predicate import Group, PredicateSpace
@@ -41,7 +42,7 @@ class Table:
         self.counts = np.array(list(self.pairs.values()), dtype=np.int64)
         space = self.space
         group_of, op_of, mirror = np.array([space.group_of, space.op_of, space.mirror], dtype=np.int32)
-        self.cover = search.minimal_dcs(self.masks, search.Space(group_of, op_of, mirror, general=True))
+        self.cover = minimal_dcs(self.masks, Space(group_of, op_of, mirror, general=True))
 
     def _evidence(self, t: Sequence[Any], s: Sequence[Any]) -> frozenset[int]:
         at = {n: i for i, n in enumerate(self.names)}

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.core.cover.kernels import hitting_sets_within as kernel
-from holdfast.core.cover.kernels.dc_hitting_sets import Space, minimal_dcs, trivial_dcs
+from holdfast.core.cover.kernels import within as kernel
+from holdfast.core.cover.kernels.search import minimal_dcs
+from holdfast.core.cover.kernels.vertices import Space, trivial_dcs
 from holdfast.core.rows.kernels.masks import Indices, Masks, mask_of, n_words_for, popcounts, positions_of
 from reference import approximate_dcs as reference
 from reference.dc_hitting_sets import OPERATORS, Dc, Group, Predicates

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.core.cover.kernels import dc_hitting_sets as kernel
-from holdfast.core.cover.kernels import dc_repairs as repairs
+from holdfast.core.cover.kernels import repair as repairs
+from holdfast.core.cover.kernels import search as kernel
+from holdfast.core.cover.kernels.vertices import Space, trivial_dcs
 from holdfast.core.rows.kernels.masks import (
     Masks,
     mask_of,
@@ -37,8 +38,8 @@ SPACES = [
 OUTCOMES = ["<", "=", ">", "null"]
 
 
-def space_of(predicates: reference.Predicates, general: bool) -> kernel.Space:
-    return kernel.Space(
+def space_of(predicates: reference.Predicates, general: bool) -> Space:
+    return Space(
         np.array([g for g, _ in predicates.predicates], dtype=np.int32),
         np.array([reference.OPERATORS.index(op) for _, op in predicates.predicates], dtype=np.int32),
         np.array(predicates.mirror, dtype=np.int32),
@@ -108,7 +109,7 @@ def test_search_equals_brute_force(case: Case, first: int) -> None:
     event(f"{len(expected)} DCs")
     assert tuples_of(found) == expected
     assert found.tolist() == sorted(found.tolist(), key=lambda m: (sum(w.bit_count() for w in m), m))
-    assert not kernel.trivial_dcs(found, space).any()
+    assert not trivial_dcs(found, space).any()
 
 
 @settings(deadline=None, max_examples=300)
@@ -132,6 +133,7 @@ def test_repairs_equal_a_fresh_search(case: Case, limit: int) -> None:
         patch.setattr(repairs, "BROKEN_SHARE", limit)
         patch.setattr(repairs, "THREAD_ROOTS", 1 + limit)
         patch.setattr(repairs, "THREAD_EDGES", 1 + limit)
+        patch.setattr(repairs, "THREAD_SETS", 0)
         patch.setattr(repairs, "MAX_REST", min(limit, 64))
         added = repairs.add_evidences(before, old, new, space, case.max_size)
         assert added.tolist() == after.tolist()
@@ -147,7 +149,7 @@ def test_trivial_dcs(general: bool) -> None:
     space = space_of(predicates, general)
     every = [frozenset(positions_of(np.array([m], dtype=np.uint64))) for m in range(1 << 8)]
     expected = [predicates.trivial(dc) for dc in every]
-    assert kernel.trivial_dcs(family_of(every, 1), space).tolist() == expected
+    assert trivial_dcs(family_of(every, 1), space).tolist() == expected
 
 
 def table_evidence(
@@ -201,7 +203,7 @@ def test_larger_spaces(
     space = space_of(predicates, general)
     cover = kernel.minimal_dcs(evidences, space, max_size)
     assert len(cover) > 10 or max_size > 0
-    assert not kernel.trivial_dcs(cover, space).any()
+    assert not trivial_dcs(cover, space).any()
     images = family_of([predicates.mirrored(frozenset(positions_of(e))) for e in evidences], cover.shape[1])
     for direction in (evidences, images):
         for evidence in direction:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.core.cover.kernels import hitting_sets as kernel
+from holdfast.core.cover.kernels import repair
+from holdfast.core.cover.kernels import search as kernel
 from holdfast.core.rows.kernels.masks import (
     Masks,
     full_mask,
@@ -93,9 +94,9 @@ def test_repairs_equal_a_fresh_search(case: Case) -> None:
     before = kernel.minimal_hitting_sets(old, case.within_mask, case.max_size)
     after = kernel.minimal_hitting_sets(both, case.within_mask, case.max_size)
     event(f"{len(before) - len(after)} sets fewer")
-    added = kernel.add_edges(before, new, case.within_mask, case.max_size)
+    added = repair.add_edges(before, new, case.within_mask, case.max_size)
     assert added.tolist() == after.tolist()
-    removed = kernel.remove_edges(after, old, new, case.within_mask, case.max_size)
+    removed = repair.remove_edges(after, old, new, case.within_mask, case.max_size)
     assert removed.tolist() == before.tolist()
 
 
@@ -140,12 +141,13 @@ def test_larger_families(
 
     half = len(edges) // 2
     no_sets = kernel.minimal_hitting_sets(edges[:0], everything, max_size)
-    assert kernel.add_edges(no_sets, edges, everything, max_size).tolist() == cover.tolist()
+    assert repair.add_edges(no_sets, edges, everything, max_size).tolist() == cover.tolist()
     part = kernel.minimal_hitting_sets(edges[:half], everything, max_size)
-    assert kernel.add_edges(part, edges[half:], everything, max_size).tolist() == cover.tolist()
-    for limit in (0, 1 << 40):  # Always a fresh search, and never.
-        monkeypatch.setattr(kernel, "MAX_NEW_SETS", limit)
-        back = kernel.remove_edges(cover, edges[:half], edges[half:], everything, max_size)
+    assert repair.add_edges(part, edges[half:], everything, max_size).tolist() == cover.tolist()
+    for limit in (0, 1 << 10):  # Edges that leave too much beside them, and little.
+        monkeypatch.setattr(repair, "MAX_REST", limit)
+        monkeypatch.setattr(repair, "THREAD_SETS", limit)
+        back = repair.remove_edges(cover, edges[:half], edges[half:], everything, max_size)
         assert back.tolist() == part.tolist()
 
 
@@ -154,7 +156,7 @@ def test_search_resumes_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> Non
     edges = random_edges(np.random.default_rng(5), 40, 12, 0.4)
     edges = edges[popcounts(edges) > 0]
     expected = kernel.minimal_hitting_sets(edges, full_mask(12)).tolist()
-    monkeypatch.setattr(kernel, "STEPS_PER_CALL", 1)
+    monkeypatch.setattr(kernel, "LOOKS_PER_CALL", 1)
     monkeypatch.setattr(kernel, "FIRST_CAPACITY", 1)
     assert kernel.minimal_hitting_sets(edges, full_mask(12)).tolist() == expected
     assert len(expected) > 10

@@ -10,7 +10,8 @@ import numpy as np
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from holdfast.core.cover.kernels.dc_hitting_sets import Space, minimal_dcs
+from holdfast.core.cover.kernels.search import minimal_dcs
+from holdfast.core.cover.kernels.vertices import Space
 from holdfast.core.evidence.counted import CountedEvidence
 from holdfast.core.rows.kernels.masks import mask_of, n_words_for, positions_of
 from holdfast.denial.approximate_dcs import ApproximateDcs, allowed_ordered_pairs, approximate_dcs

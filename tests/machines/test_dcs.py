@@ -24,8 +24,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
 import holdfast
-from holdfast.core.cover.kernels import dc_hitting_sets, dc_repairs
-from holdfast.core.cover.kernels import hitting_sets_within as approximate_dcs
+from holdfast.core.cover.kernels import repair, search, within
 from holdfast.core.evidence import comparison, counted, counted_files, refute
 from holdfast.core.evidence import probe as dc_probe
 from holdfast.core.evidence import witnessed as evidence
@@ -74,11 +73,11 @@ IN_PARTS: tuple[tuple[Any, str, Any], ...] = (
     (counted_files, "DELTAS_FROM", 0),
     (counted_files, "DELTA_SHARE", 1e9),
     (counted_files, "MAX_DELTAS", 2),
-    (dc_repairs, "BROKEN_SHARE", 0),
-    (dc_hitting_sets, "LOOKS_PER_CALL", 50),
-    (dc_hitting_sets, "FIRST_CAPACITY", 1),
-    (approximate_dcs, "LOOKS_PER_CALL", 50),
-    (approximate_dcs, "FIRST_CAPACITY", 1),
+    (repair, "BROKEN_SHARE", 0),
+    (search, "LOOKS_PER_CALL", 50),
+    (search, "FIRST_CAPACITY", 1),
+    (within, "LOOKS_PER_CALL", 50),
+    (within, "FIRST_CAPACITY", 1),
     (comparison, "TASK_COMPARE", 8),
     (counted, "MAX_SPARE", 1),
     (evidence, "RESERVE", 1),

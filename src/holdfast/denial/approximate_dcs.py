@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.kernels.dc_hitting_sets import Space, Watch
-from holdfast.core.cover.kernels.hitting_sets_within import minimal_dcs_within
+from holdfast.core.cover.kernels.search import Watch
+from holdfast.core.cover.kernels.vertices import Space
+from holdfast.core.cover.kernels.within import minimal_dcs_within
 from holdfast.core.evidence.counted import CountedEvidence
 
 U64 = NDArray[np.uint64]
@@ -80,7 +81,7 @@ def approximate_dcs(
 
     Evidence is over the predicates of the space, of ordered pairs: both directions are counted. With max_size
     exactly those constraints that have at most so many predicates (0: any number). Cost: microseconds per
-    constraint (`hitting_sets_within.minimal_dcs_within`), of which there may be many more
+    constraint (`within.minimal_dcs_within`), of which there may be many more
     than hold exactly: without a bound, a million on adult.
 
     >>> alone = np.zeros(2, dtype=np.int32)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from holdfast.core.cover.kernels.dc_hitting_sets import Watch
+from holdfast.core.cover.kernels.search import Watch
 from holdfast.core.engine.engine import Progress
 from holdfast.denial.approximate_dcs import ApproximateDcs
 from holdfast.denial.constraints import DcLimits

@@ -2,7 +2,7 @@
 
 Kind of state: derived. Law: cover(E) = the minimal sets of predicates that are part of no evidence in E,
 that are not trivial, in which no predicate can be dropped or loosened; one of each mirrored pair
-(`dc_hitting_sets.py`, `dc_repairs.py`). Evidence that comes makes them longer or stricter,
+(`kernels.search`, `kernels.repair`). Evidence that comes makes them longer or stricter,
 evidence that goes shorter or looser, and both repairs equal the cover computed anew (tests/laws).
 """
 
@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.kernels import dc_hitting_sets
-from holdfast.core.cover.kernels.dc_hitting_sets import OUTCOMES, Space, Watch, minimal_dcs
-from holdfast.core.cover.kernels.dc_repairs import add_evidences, remove_evidences
+from holdfast.core.cover.kernels import search
+from holdfast.core.cover.kernels.repair import add_evidences, remove_evidences
+from holdfast.core.cover.kernels.search import Watch, minimal_dcs
+from holdfast.core.cover.kernels.vertices import OUTCOMES, Space, bits_of, masks_of
 from holdfast.core.rows.kernels.masks import popcounts, unique_masks, without
 
 U64 = NDArray[np.uint64]
@@ -49,7 +50,7 @@ class DcCover:
         """
         if not len(came) and not len(went):
             return self
-        if self.max_size == 1 or (self.max_size and len(evidence) > dc_hitting_sets.MANY_BOUNDED):
+        if self.max_size == 1 or (self.max_size and len(evidence) > search.MANY_BOUNDED):
             # A pass, or a search of a part: sooner than to make ready all edges for a repair.
             return DcCover.of(evidence, self.space, self.max_size, watch)
         old = evidence[without(evidence, came)] if len(came) else evidence
@@ -74,26 +75,15 @@ def closures(masks: U64, space: Space) -> U64:
         # p implies q unless some outcome has p without q.
         follows |= held[:, None] & ~held[None, :]
     same_group = space.group_of[:, None] == space.group_of[None, :]
-    return _packed((_bits(masks, n).astype(np.float32) @ (same_group & ~follows)) > 0, masks.shape[1])
+    return masks_of((bits_of(masks, n).astype(np.float32) @ (same_group & ~follows)) > 0, masks.shape[1])
 
 
 def mirrored(masks: U64, space: Space) -> U64:
     """The symmetric constraints: uint64[n, n_words]."""
-    return _packed(_bits(masks, len(space.mirror))[:, space.mirror], masks.shape[1])
+    return masks_of(bits_of(masks, len(space.mirror))[:, space.mirror], masks.shape[1])
 
 
 def both_ways(masks: U64, space: Space) -> U64:
     """Constraints and their symmetric ones, each once."""
     everything = np.concatenate([masks, mirrored(masks, space)])
     return everything[unique_masks(everything)[0]]
-
-
-def _bits(masks: U64, n: int) -> NDArray[np.bool_]:
-    flat = np.unpackbits(np.ascontiguousarray(masks).view(np.uint8), axis=1, bitorder="little")
-    return flat[:, :n].astype(np.bool_)
-
-
-def _packed(bits: NDArray[np.bool_], n_words: int) -> U64:
-    wide = np.zeros((len(bits), 64 * n_words), dtype=np.bool_)
-    wide[:, : bits.shape[1]] = bits
-    return np.packbits(wide, axis=1, bitorder="little").view(np.uint64)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.kernels.dc_hitting_sets import Space
+from holdfast.core.cover.kernels.vertices import Space
 from holdfast.core.cover.news import MAX_LISTED, Kind, News, witness_pairs
 from holdfast.core.evidence.counted import CountedEvidence
 from holdfast.core.evidence.proofs import Proofs

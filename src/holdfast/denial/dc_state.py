@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.kernels.dc_hitting_sets import Space, Watch
+from holdfast.core.cover.kernels.search import Watch
+from holdfast.core.cover.kernels.vertices import Space
 from holdfast.core.evidence.counted import CountedEvidence
 from holdfast.core.evidence.counted_files import Delta, load_counted, written_as_delta
 from holdfast.core.evidence.dc_evidence import DcEvidence

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.kernels.hitting_sets import add_edges, minimal_hitting_sets, remove_edges
+from holdfast.core.cover.kernels.repair import add_edges, remove_edges
+from holdfast.core.cover.kernels.search import minimal_hitting_sets
 from holdfast.core.rows.kernels.masks import contains_any, full_mask, minimal_masks
 
 U64 = NDArray[np.uint64]
-Bool = NDArray[np.bool_]
 
 # Above this share of broken sets x new edges, enumeration from scratch beats edge-wise repair.
 REPAIR_LIMIT = 2_000_000
@@ -40,9 +40,7 @@ class Cover:
     def of(cls, agree_sets: U64, n_columns: int, max_size: int = 0) -> Cover:
         """The cover of some evidence, by depth-first enumeration with critical edges."""
         full = full_mask(n_columns)
-        edges = full & ~agree_sets
-        sets = minimal_hitting_sets(edges[minimal_masks(edges)], full, max_size)
-        return cls(sets, n_columns, max_size)
+        return cls(minimal_hitting_sets(full & ~agree_sets, full, max_size), n_columns, max_size)
 
     def __len__(self) -> int:
         return len(self.masks)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.kernels.hitting_sets import minimal_hitting_sets
+from holdfast.core.cover.kernels.search import minimal_hitting_sets
 from holdfast.core.rows.kernels.masks import full_mask
 
 U64 = NDArray[np.uint64]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.kernels.dc_hitting_sets import Space
+from holdfast.core.cover.kernels.vertices import Space
 from holdfast.core.evidence.half_ranks import space_columns
 from holdfast.core.evidence.kernels.predicate_evidence import evidence_counts
 from holdfast.core.evidence.probe import BLOCK_ROWS, NS_JOINED, NS_LISTED, Access, Plan

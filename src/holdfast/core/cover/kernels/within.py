@@ -3,12 +3,14 @@
 Evidence is counted in both directions: masks of predicates, each with its number of ordered pairs. The pairs
 that violate a DC are those of the evidence that contains it: its *support*, which only falls when predicates
 join. A DC is *within* the allowance iff its support is at most that. As for the exact ones
-(`kernels.dc_hitting_sets`), a DC is general iff none of its predicates can be dropped or loosened
+(`kernels.vertices`), a DC is general iff none of its predicates can be dropped or loosened
 without leaving the allowance. Trivial DCs have support 0 in any table and are not listed.
 
 Law: written with loose predicates alone, the general DCs are the minimal sets of loose predicates that are
 within and not trivial: a strict predicate is two loose ones, and to loosen it is to drop one of them. With an
-allowance of 0 they are the exact general DCs.
+allowance of 0 they are the exact general DCs, which `kernels.search` finds in half to three quarters of the
+time. Dependencies and keys within an allowance are found in the index of agree sets instead
+(`agree_index.minimal_by_search`): under a bound, in a half to a fiftieth of the time that they take here.
 
 The search goes depth first over sets X that are not within. Evidence that contains X is *open*; evidence that
 contains all of X but one member is *critical* to this member.
@@ -38,7 +40,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast.core.cover.kernels.dc_hitting_sets import (
+from holdfast.core.cover.kernels.search import Watch, cut_trivial
+from holdfast.core.cover.kernels.vertices import (
     EQ,
     GE,
     GT,
@@ -50,7 +53,6 @@ from holdfast.core.cover.kernels.dc_hitting_sets import (
     UNBOUNDED,
     Frame,
     Space,
-    Watch,
     bits_of,
     masks_of,
 )
@@ -116,7 +118,7 @@ def minimal_dcs_within(
     frame = Frame(space._replace(general=True), max_size, given.shape[1])
     order = np.argsort(-counts, kind="stable")
     counts = np.ascontiguousarray(counts[order], dtype=np.int64)
-    held = bits_of(given[order], frame.n_predicates)[:, frame.vertices]
+    held = bits_of(given[order], frame.n_predicates)[:, frame.predicates]
     family, images = (masks_of(bits, frame.nothing.shape[1]) for bits in (held, held[:, frame.vertex_mirror]))
     distinct, numbers = unique_masks(np.concatenate([family, images]))
     if len(distinct) != len(family) or not (counts[numbers[len(family) :]] == counts).all():
@@ -132,8 +134,8 @@ def minimal_dcs_within(
 
     # Of a DC and its mirror image the violations are the same, and either may have been found.
     dcs = frame.listed(sets)
-    shown = frame.packed(dcs, mirrored=False)  # In the same order: they are all different.
-    images = masks_of(bits_of(sets, len(frame.vertices))[:, frame.vertex_mirror], sets.shape[1])
+    shown = frame.packed(dcs)
+    images = masks_of(bits_of(sets, frame.n_vertices)[:, frame.vertex_mirror], sets.shape[1])
     _, numbers = unique_masks(np.concatenate([shown, sets, images]))
     told = np.empty(len(numbers), dtype=np.int64)
     told[numbers[len(dcs) :]] = np.concatenate([violations, violations])
@@ -148,7 +150,7 @@ def _searched(
     family IN uint64[m, n_words], over the vertices of the frame, closed under exchange of the rows; counts IN
     int64[m], descending, more than `allowed` in all.
     """
-    n_vertices = len(frame.vertices)
+    n_vertices = frame.n_vertices
     n_evidences, n_words = family.shape
     # Vertices that are tried last may use those tried before, so they should be those with little open
     # evidence. Mirror images have one support; they stand side by side.
@@ -224,7 +226,7 @@ def _search(
     """Go on with the search until it ends (True), or room or `n_looks` looks are used up (False).
 
     IN: bitmaps uint64[n, n_blocks], the evidence that has each vertex; group_of, op_of and mirror int64[n];
-    group_masks uint64[n_groups, n_words]; joins int64[64], see `_cut_trivial`.
+    group_masks uint64[n_groups, n_words]; joins int64[64], see `cut_trivial`.
 
     IN/OUT, one row per level, level = size of the set so far: sets, candidates and branches
     uint64[levels, n_words], the set, the vertices that may still join, those to be tried; opened and critical
@@ -287,7 +289,7 @@ def _search(
             sets[below, w] = sets[level, w]
             candidates[below, w] = candidates[level, w]
         sets[below, word_index] |= v_bit
-        _cut_trivial(group_of[v], sets[below], candidates[below], op_of, group_masks, joins)
+        cut_trivial(group_of[v], sets[below], candidates[below], op_of, group_masks, joins)
         levels[level, _MEMBER] = v
         levels[below, _REQUIRED] = NONE
         if levels[level, _REQUIRED] != NONE:  # v is that one: now q and p are both there.
@@ -634,30 +636,6 @@ def _with(pool: Masks, weights: Indices, n_words: int, first: int, last: int, v:
         weights[end] = weights[i]
         end += 0 if pool[n_words * i + word] >> shift & _ONE == _ZERO else 1
     return end
-
-
-@njit(cache=True, nogil=True)
-def _cut_trivial(
-    group: int, members: Masks, candidates: Masks, op_of: Indices, group_masks: Masks, joins: Indices
-) -> None:
-    """Take those vertices of the group out of the candidates that would make the set trivial.
-
-    IN: members uint64[n_words], the set; op_of, group_masks as in `_search`; joins int64[64]: for each set of
-    operators, as bits, those that may join it. IN/OUT: candidates uint64[n_words].
-    """
-    ops = 0
-    for w in range(members.shape[0]):
-        word = group_masks[group, w] & members[w]
-        while word != _ZERO:
-            ops |= 1 << op_of[WORD_BITS * w + word_lowest(word)]
-            word &= word - _ONE
-    for w in range(members.shape[0]):
-        word = group_masks[group, w] & candidates[w]
-        while word != _ZERO:
-            v = word_lowest(word)
-            if joins[ops] >> op_of[WORD_BITS * w + v] & 1 == 0:
-                candidates[w] &= ~(_ONE << np.uint64(v))
-            word &= word - _ONE
 
 
 def warm_up() -> None:

@@ -1,57 +1,74 @@
-"""The cover kernel of denial constraints: minimal hitting sets that are not trivial.
+"""The search for minimal hitting sets: of keys, functional dependencies and denial constraints.
 
-A DC is a set of predicates; it is valid iff it is part of no evidence, that is, iff it hits the complement
-of every evidence (an *edge*). It is *trivial* iff in some group no outcome satisfies all of its predicates.
-A part of a DC that is not trivial is not trivial either, so minimality needs no second thought, and the
-search never enters a trivial set. Masks of predicates are as in `holdfast.core.rows.kernels.masks`.
+A set of vertices *hits* an edge if it shares a vertex with it; it is a *minimal hitting set* of a family of
+edges if it hits them all and none of its proper subsets does. Vertices are columns or predicates
+(`kernels.vertices`), masks are as in `holdfast.core.rows.kernels.masks`.
 
-*Two kinds of cover.* `=`, `<` and `>` are *strict*: each says what two *loose* predicates of its group say
-together: `<` is `<=` and `!=`, `>` is `>=` and `!=`, `=` is `<=` and `>=` (also where NULL is involved).
+- Keys are the minimal hitting sets of the complements of agree sets; so are the left-hand sides of FDs.
+- A denial constraint (DC) is a set of predicates; it is valid iff it is part of no evidence, that is, iff it
+  hits the complement of every evidence. It is *trivial* iff in some group no outcome satisfies all of its
+  predicates. A part of a DC that is not trivial is not trivial either, so minimality needs no second
+  thought, and the search never enters a trivial set. Evidence is closed under exchange of the two rows:
+  callers give evidence of one direction, and the other is added here. Of a DC and its mirror image one is
+  listed: the one whose ascending numbers come first.
 
-- The cover of *sets* holds every set-minimal DC. There `<` beside `{<=, !=}` is noise, and so is X + `<`
-  where X + `<=` is valid: 903,259 DCs for the first 1,000 rows of adult.
-- The cover of *general* DCs (`Space.general`) holds those in which no predicate can be dropped or replaced
-  by a looser one, each written with at most one predicate per group: 67,904 for the same rows, as many as
-  FastADC finds. Law: written with loose predicates alone, they are the set-minimal DCs over the loose
-  predicates. For a strict one can be loosened iff one of its two loose ones has no edge that it alone hits.
-  So the general DCs are found by the same search, over half of the predicates.
+The invariant of every result: an antichain; every set has at most `max_size` members (0 or less: any number),
+hits every edge, and is minimal; and no such set is missing. Minimality looks at all subsets, so a bound only
+cuts the list: it never changes which sets are minimal. No edges have the one minimal hitting set {}; an empty
+edge has none. Sets are sorted by size, then by words, so equal covers are equal arrays.
 
-Every set-minimal DC is a general one made stricter, so the general ones lose nothing.
+The search goes depth first with critical edges: MMCS of Murakami and Uno (Efficient algorithms for dualizing
+large-scale hypergraphs, 2014, sec. 4). A set is extended only while every member has a critical edge, one
+that it alone hits. We depart from it, for hundreds of thousands of edges of which a branch soon needs few:
 
-Evidence is closed under exchange of the two rows: callers give evidence of one direction, and the other is
-added here. Of a DC and its mirror image one is listed: the one whose ascending numbers come first.
-
-The search is MMCS (see `kernels.hitting_sets`), with these departures, for hundreds of thousands of
-edges of which a branch soon needs few:
-
-- The edges that are still open are a list per level, not a bitset, and so are the *critical* edges of each
-  member, those that it alone hits. Filtering them only when needed looked at 1.5 times as many edges:
-  deep down few edges of a long list count.
+- The edges that are still open are a list per level, not a bitset, and so are the critical edges of each
+  member. Filtering them only when needed looked at 1.5 times as many edges: deep down few edges of a long
+  list count.
 - The vertices common to all critical edges of a member may not join: over all members this is the test of
   MMCS, for all candidates at once and before a vertex is picked.
 - It is also why no predicate implied by a member has to be cut: `<` hits every edge that `<=` hits, so beside
   `<`, `<=` would have no critical edge, and beside `<=`, `<` is common to all of its critical edges.
-- Vertices common to all open edges complete the set; they are listed at once and leave the candidates.
+- Vertices common to all open edges complete the set; they are listed at once and leave the candidates. Where
+  no others are left to try, the lists of the critical edges are looked at, not copied.
 - Mirror images are found twice. Roots that decide some mirrored pairs first save a tenth; not worth it.
 
-Sets are sorted by size, then by words, so equal covers are equal arrays.
+Against bitsets of edges, lists took 1.2 times as long for 200 edges of 20 columns, the same for 300 of 30,
+0.85 for thousands; for sets of at most 3 to 5 of 60 to 109 columns 0.5 to 0.9.
+
+The number of sets may be exponential in the number of vertices; a caller who cannot bound it should bound
+`max_size`. The search returns to Python every few tenths of a second, so that an interrupt is heeded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from holdfast.core.cover.kernels.vertices import (
+    EQ,
+    GE,
+    GT,
+    JOINS,
+    LE,
+    LT,
+    NE,
+    OUTCOMES,
+    UNBOUNDED,
+    Frame,
+    Space,
+    Vertices,
+    in_order,
+    masks_of,
+    permuted,
+)
 from holdfast.core.engine.kernels.compiling import njit
 from holdfast.core.rows.kernels.masks import (
     WORD_BITS,
-    Flags,
     Indices,
     Masks,
     as_masks,
+    minimal_masks,
     n_words_for,
     popcounts,
     transposed,
@@ -60,16 +77,7 @@ from holdfast.core.rows.kernels.masks import (
     word_popcount,
 )
 
-EQ, NE, LT, LE, GT, GE = range(6)
-# The operators that hold under each outcome, one bit each: <, =, >, NULL on one side. An unordered group has
-# the first two operators only, and what follows is true of it too.
-OUTCOMES = (
-    1 << NE | 1 << LT | 1 << LE,
-    1 << EQ | 1 << LE | 1 << GE,
-    1 << NE | 1 << GT | 1 << GE,
-    1 << NE,
-)
-HALVES = ((EQ, LE, GE), (LT, LE, NE), (GT, GE, NE))
+# No kernel assigns to slices: the text of the error that cannot occur takes seconds to compile.
 
 # After so many edges of lists the search returns: tenths of a second. A step counts as some, at least.
 LOOKS_PER_CALL = 1 << 26
@@ -86,31 +94,36 @@ CONTAINING = 4
 EVIDENCES_CHUNK = 1 << 20
 SETS_CHUNK = 1 << 10
 NOT_BEGUN = -1
-UNBOUNDED = 1 << 62
+# Edges between two looks at whether a pass may end early.
+STRIDE = 16
+# What may be below a set: nothing, sets with one more vertex, or larger ones too.
+_DEAD, _LAST, _OPEN = 0, 1, 2
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
-Numbers = NDArray[np.int32]
 # Called from time to time with the number of sets found so far, mirror images among them; what it raises ends
 # the search.
 Watch = Callable[[int], None]
-Bits = NDArray[np.bool_]
 
 
-class Space(NamedTuple):
-    """The predicates, and which cover is meant.
+def minimal_hitting_sets(edges: Masks, within: Masks, max_size: int = 0) -> Masks:
+    """All minimal hitting sets inside `within` of at most `max_size` columns: `uint64[k, n_words]`.
 
-    group_of, op_of, mirror `int32[n_predicates]`: the group of each predicate (0, 1, ...), its operator (`EQ`
-    to `GE`), and the predicate that it becomes when the two rows are exchanged. An ordered group has all six
-    operators, another one `EQ` and `NE`. general: the general DCs, rather than all set-minimal ones.
+    edges IN `uint64[m, n_words]`, within IN `uint64[n_words]`. Cost: that of `minimal_masks` on the edges,
+    then one to a few microseconds per set for some thousand edges.
+
+    >>> edges = np.array([[0b011], [0b110]], dtype=np.uint64)
+    >>> minimal_hitting_sets(edges, np.array([0b111], dtype=np.uint64)).tolist()
+    [[2], [5]]
     """
-
-    group_of: Numbers
-    op_of: Numbers
-    mirror: Numbers
-    general: bool
+    edges = as_masks(edges) & as_masks(within)
+    edges = edges[minimal_masks(edges)]
+    # Small edges first: more of them are disjoint, so a bound cuts sooner.
+    edges = edges[np.argsort(popcounts(edges), kind="stable")]
+    vertices = Vertices.columns(WORD_BITS * len(within), max_size)
+    return in_order(searched(vertices, edges, edges[:0], vertices.nothing))
 
 
 def minimal_dcs(evidences: Masks, space: Space, max_size: int = 0, watch: Watch | None = None) -> Masks:
@@ -134,196 +147,40 @@ def minimal_dcs(evidences: Masks, space: Space, max_size: int = 0, watch: Watch 
     if len(evidences) > (MANY_EVIDENCES if frame.bound == UNBOUNDED else MANY_BOUNDED):
         return frame.listed(searched_in_parts(frame, evidences, watch))
     edges = frame.edges_of(evidences)
-    if len(edges) == 0:
-        return np.zeros((1, frame.n_words), dtype=np.uint64)
     return frame.listed(searched(frame, edges, edges[:0], frame.nothing, watch))
-
-
-# --- Between the masks of callers and those of the search ------------------------------------------------
-
-
-class Frame:
-    """The vertices of the search (predicates, all or the loose ones) and the way to them and back.
-
-    Packed masks have bit i for predicate `vertices[i]`, in the order of the predicates.
-    """
-
-    def __init__(self, space: Space, max_size: int, n_words: int) -> None:
-        self.n_words = n_words
-        self.general = space.general
-        self.bound = max_size if max_size > 0 else UNBOUNDED
-        self.n_predicates = len(space.group_of)
-        self.mirror = np.asarray(space.mirror, dtype=np.int64)
-        groups = np.asarray(space.group_of, dtype=np.int64)
-        ops = np.asarray(space.op_of, dtype=np.int64)
-        self.n_groups = int(groups.max(initial=-1)) + 1
-        # numbers[g, op]: the predicate, or -1.
-        numbers = np.full((self.n_groups, 6), -1, dtype=np.int64)
-        numbers[groups, ops] = np.arange(self.n_predicates)
-        self.numbers = numbers
-        self.ordered = numbers[(numbers >= 0).all(axis=1)]
-        strict = np.zeros(self.n_predicates, dtype=np.bool_)
-        if self.general:
-            strict[self.ordered[:, [EQ, LT, GT]]] = True
-        self.vertices = np.flatnonzero(~strict)
-        self.group_of = groups[self.vertices]
-        self.op_of = ops[self.vertices]
-        self.place = np.full(self.n_predicates, -1, dtype=np.int64)  # of each predicate among the vertices
-        self.place[self.vertices] = np.arange(len(self.vertices))
-        self.nothing = np.zeros((1, n_words_for(len(self.vertices))), dtype=np.uint64)
-        self.vertex_mirror = self.place[self.mirror[self.vertices]]
-
-    def edges_of(self, evidences: Masks) -> Masks:
-        """The complements of the evidences and of their mirror images, distinct, small ones first."""
-        n_words = n_words_for(len(self.vertices))
-        # Bit by bit in a kernel: as arrays of bytes hundreds of thousands of evidences take seconds.
-        return self.complements(permuted(as_masks(evidences), self.place, n_words))
-
-    def complements(self, held: Masks) -> Masks:
-        """`edges_of` evidences that are sets of vertices."""
-        everything = masks_of(np.ones((1, len(self.vertices)), dtype=np.bool_), held.shape[1])
-        edges = np.concatenate([held, self.mirrored(held)]) ^ everything
-        distinct, _ = unique_masks(edges)
-        edges = edges[distinct]
-        return edges[np.argsort(popcounts(edges), kind="stable")]
-
-    def outcomes_in(self, evidences: Masks) -> Masks:
-        """Each outcome of a group that is in some evidence, alone: `uint64[k, n_words]`.
-
-        Constraints of one predicate depend on nothing else. `<`, `=` and `>` are seen iff that predicate is;
-        NULL on one side satisfies `!=` alone, which counts as seen with `<` or `>` too: no matter.
-        """
-        seen = bits_of(np.bitwise_or.reduce(evidences, axis=0)[None, :], self.n_predicates)[0]
-        sets = []
-        for numbers in self.numbers:
-            for outcome, sign in zip(OUTCOMES, (LT, EQ, GT, NE), strict=True):
-                if numbers[sign] >= 0 and seen[numbers[sign]]:
-                    members = [n for op, n in enumerate(numbers) if outcome >> op & 1 and n >= 0]
-                    sets.append(np.isin(np.arange(self.n_predicates), members))
-        return masks_of(np.array(sets, dtype=np.bool_).reshape(len(sets), self.n_predicates), self.n_words)
-
-    def mirrored(self, sets: Masks) -> Masks:
-        """The mirror images of sets of vertices."""
-        return permuted(sets, self.vertex_mirror, sets.shape[1])
-
-    def packed(self, cover: Masks, mirrored: bool = True) -> Masks:
-        """The DCs, and their mirror images if `mirrored`, distinct, over the vertices."""
-        bits = bits_of(as_masks(cover), self.n_predicates)
-        if self.general:
-            for strict, left, right in HALVES:
-                said = bits[:, self.ordered[:, strict]]
-                bits[:, self.ordered[:, left]] |= said
-                bits[:, self.ordered[:, right]] |= said
-        held = bits[:, self.vertices]
-        if mirrored:
-            held = np.concatenate([held, held[:, self.vertex_mirror]])
-        sets = masks_of(held, n_words_for(len(self.vertices)))
-        return sets[unique_masks(sets)[0]]
-
-    def listed(self, sets: Masks) -> Masks:
-        """The DCs as callers want them: of each mirrored pair the canonical, distinct, sorted."""
-        bits = np.zeros((len(sets), self.n_predicates), dtype=np.bool_)
-        bits[:, self.vertices] = bits_of(sets, len(self.vertices))
-        if self.general:
-            for strict, left, right in HALVES:
-                said = bits[:, self.ordered[:, left]] & bits[:, self.ordered[:, right]]
-                bits[:, self.ordered[:, strict]] = said
-            for strict, left, right in HALVES:
-                said = bits[:, self.ordered[:, strict]]
-                bits[:, self.ordered[:, left]] &= ~said
-                bits[:, self.ordered[:, right]] &= ~said
-        # Two sets of one size: the first to come is the one with the least number that is not in both.
-        image = bits[:, self.mirror]
-        differs = bits != image
-        least = differs.argmax(axis=1)
-        rows = np.arange(len(bits))
-        other = differs[rows, least] & ~bits[rows, least]
-        bits[other] = image[other]
-        dcs = masks_of(bits, self.n_words)
-        return in_order(dcs[unique_masks(dcs)[0]])
-
-
-@njit(cache=True, nogil=True)
-def _permute(masks: Masks, place: Indices, out: Masks) -> None:
-    for i in range(masks.shape[0]):
-        for w in range(masks.shape[1]):
-            word = masks[i, w]
-            while word != _ZERO:
-                at = place[WORD_BITS * w + word_lowest(word)]
-                word &= word - _ONE
-                if at >= 0:
-                    out[i, at // WORD_BITS] |= _ONE << np.uint64(at % WORD_BITS)
-
-
-def permuted(masks: Masks, place: Indices, n_words: int) -> Masks:
-    """The masks with bit i at place[i], without it where that is negative: `uint64[n, n_words]`.
-
-    masks IN `uint64[n, *]` with bits below `len(place)`; place IN `int64[n_bits]`. Cost: the bits set.
-    """
-    out = np.zeros((len(masks), n_words), dtype=np.uint64)
-    _permute(np.ascontiguousarray(masks), place, out)
-    return out
-
-
-def in_order(dcs: Masks) -> Masks:
-    """By size, then by words."""
-    return dcs[np.lexsort((*dcs.T[::-1], popcounts(dcs)))]
-
-
-def bits_of(masks: Masks, n_bits: int) -> Bits:
-    """`bool[n, n_bits]`, a new array."""
-    octets = np.ascontiguousarray(masks, dtype="<u8").view(np.uint8)
-    bits: Bits = np.unpackbits(octets, axis=1, count=n_bits, bitorder="little").astype(np.bool_)
-    return bits
-
-
-def masks_of(bits: Bits, n_words: int) -> Masks:
-    """The inverse of `bits_of`: `uint64[n, n_words]`."""
-    octets = np.zeros((len(bits), 8 * n_words), dtype=np.uint8)
-    packed = np.packbits(bits, axis=1, bitorder="little")
-    octets[:, : packed.shape[1]] = packed
-    return octets.view("<u8").astype(np.uint64)
-
-
-def _joins() -> Indices:
-    """For each set of operators, as bits, those that may join it without making it trivial: `int64[64]`."""
-    joins = np.zeros(64, dtype=np.int64)
-    for state in range(64):
-        for op in range(6):
-            if any((state | 1 << op) & ~outcome == 0 for outcome in OUTCOMES):
-                joins[state] |= 1 << op
-    return joins
-
-
-JOINS = _joins()
 
 
 # --- The search ------------------------------------------------------------------------------------------
 
 
-def searched(frame: Frame, edges: Masks, avoided: Masks, roots: Masks, watch: Watch | None = None) -> Masks:
+def searched(
+    vertices: Vertices, edges: Masks, avoided: Masks, roots: Masks, watch: Watch | None = None
+) -> Masks:
     """The minimal sets that contain a root and, unless there are none, miss an avoided edge.
 
-    edges IN uint64[m, n_words], m > 0; avoided IN uint64[a, n_words]; roots IN uint64[r, n_words]. A set is
-    found once for each root that it contains.
+    edges IN uint64[m, n_words]; avoided IN uint64[a, n_words]; roots IN uint64[r, n_words], none of which
+    hits all edges. No edges have the set {}. A set is found once for each root that it contains.
     """
     if watch is not None:
         watch(0)
-    # The vertices tried last at a level may use those tried before them: frequent ones come last.
-    n_vertices = len(frame.vertices)
-    incidence = transposed(edges, n_vertices)
-    order = np.argsort(popcounts(incidence), kind="stable")
-    back = np.argsort(order)
-
-    edges, avoided, roots = (permuted(masks, back, masks.shape[1]) for masks in (edges, avoided, roots))
-    n_edges, n_words = edges.shape
-    group_of, op_of = frame.group_of[order], frame.op_of[order]
-    in_group = group_of[None, :] == np.arange(frame.n_groups)[:, None]
-    group_masks = masks_of(in_group, n_words)
+    if len(edges) == 0:
+        return vertices.nothing
+    # The vertices tried last at a level may use those tried before them, so the frequent ones come last:
+    # 1.2 to 2 times as fast as the reverse. Vertices of no edge are left out, and roots with such a member.
+    incidence = transposed(edges, vertices.n_vertices)
+    degrees = popcounts(incidence)
+    order = np.argsort(degrees, kind="stable")[np.count_nonzero(degrees == 0) :]
+    back = np.full(vertices.n_vertices, -1, dtype=np.int64)
+    back[order] = np.arange(len(order))
+    roots = roots[~(roots & ~np.bitwise_or.reduce(edges, axis=0)).any(axis=1)]
+    n_edges, n_vertices, n_words = len(edges), len(order), n_words_for(len(order))
+    edges, avoided, roots = (permuted(masks, back, n_words) for masks in (edges, avoided, roots))
+    group_of, op_of = vertices.group_of[order], vertices.op_of[order]
+    group_masks = masks_of(group_of[None, :] == np.arange(vertices.n_groups)[:, None], n_words)
     incidence = incidence[order]
 
-    # A minimal set has at most two predicates of a group.
-    n_levels = min(2 * frame.n_groups, n_vertices) + 2
+    # Every member has a critical edge of its own. A minimal set has at most two predicates of a group.
+    n_levels = min(2 * vertices.n_groups, n_vertices, n_edges) + 2
     n_room = n_edges + len(avoided) + 1
     pool = np.empty(4 * n_room * n_words, dtype=np.uint64)
     spans = np.zeros((n_levels, n_levels + 2, 2), dtype=np.int64)
@@ -335,8 +192,8 @@ def searched(frame: Frame, edges: Masks, avoided: Masks, roots: Masks, watch: Wa
     state = np.array([NOT_BEGUN, 0, 0, 0], dtype=np.int64)
     found = np.empty((FIRST_CAPACITY + n_vertices, n_words), dtype=np.uint64)
     while not _search(
-        edges, incidence, avoided, roots, group_of, op_of, group_masks, JOINS, frame.general,
-        frame.bound, LOOKS_PER_CALL, n_room,
+        edges, incidence, avoided, roots, group_of, op_of, group_masks, JOINS, vertices.general,
+        vertices.bound, LOOKS_PER_CALL, n_room,
         pool, spans, tops, sets, candidates, branches, chosen, state, found,
     ):  # fmt: skip
         if watch is not None:
@@ -345,7 +202,7 @@ def searched(frame: Frame, edges: Masks, avoided: Masks, roots: Masks, watch: Wa
             found = np.concatenate([found, np.empty_like(found)])
         if state[0] != NOT_BEGUN and (tops[state[0]] + n_room) * n_words > len(pool):
             pool = np.concatenate([pool, np.empty_like(pool)])
-    return permuted(found[: state[1]], order, n_words)
+    return permuted(found[: state[1]], order, vertices.nothing.shape[1])
 
 
 def searched_in_parts(frame: Frame, evidences: Masks, watch: Watch | None = None) -> Masks:
@@ -368,7 +225,7 @@ def searched_in_parts(frame: Frame, evidences: Masks, watch: Watch | None = None
             watch(0)
         chunk = evidences[start : start + EVIDENCES_CHUNK]
         held[start : start + EVIDENCES_CHUNK] = permuted(chunk, frame.place, held.shape[1])
-    index = transposed(held, len(frame.vertices))
+    index = transposed(held, frame.n_vertices)
     chosen = np.unique(np.linspace(0, len(held) - 1, FIRST_EVIDENCES).astype(np.int64))
     valid = held[:0]
     while True:
@@ -468,6 +325,15 @@ def _search(
     n_words = edges.shape[1]
     level, n_found, root, base = state[0], state[1], state[2], state[3]
     common = np.empty(n_words, dtype=np.uint64)
+    union = np.empty(n_words, dtype=np.uint64)
+    avoiding = avoided.shape[0] > 0
+    grouped = False
+    for v in range(group_of.shape[0]):
+        for w in range(n_words):
+            others = group_masks[group_of[v], w]
+            if w == v // WORD_BITS:
+                others &= ~(_ONE << np.uint64(v % WORD_BITS))
+            grouped |= others != _ZERO
     while n_looks > 0:
         n_looks -= LOOKS_PER_STEP
         if n_found + group_of.shape[0] > found.shape[0]:
@@ -481,14 +347,20 @@ def _search(
                 edges, incidence, avoided, roots[root], group_of, op_of, group_masks, joins,
                 pool, spans, tops, sets, candidates, chosen,
             )  # fmt: skip
-            if base < 0:
+            kind = _DEAD
+            if base >= 0:
+                kind = _look(
+                    base, general, max_size, group_masks, pool, spans, sets, candidates, common, union
+                )
+            if kind == _DEAD:
                 root += 1
                 continue
             level = base
-            n_found = _open_level(
-                level, avoided.shape[0] > 0, general, max_size, group_of, group_masks,
-                pool, spans, tops, sets, candidates, branches, chosen, common, n_found, found,
-            )  # fmt: skip
+            for slot in range(1 if avoiding else 2, 2 + level):
+                _cut_common(pool, spans[level, slot, 0], spans[level, slot, 1], candidates[level])
+            n_found = _open(
+                level, kind, pool, spans, sets, candidates, branches, common, union, n_found, found
+            )
             continue
         if (tops[level] + n_room) * n_words > pool.shape[0]:
             break
@@ -514,24 +386,33 @@ def _search(
             sets[below, w] = sets[level, w]
             candidates[below, w] = candidates[level, w]
         sets[below, word_index] |= v_bit
-        _cut_trivial(group_of[v], sets[below], candidates[below], op_of, group_masks, joins)
+        if grouped:
+            cut_trivial(group_of[v], sets[below], candidates[below], op_of, group_masks, joins)
 
         # Of every list the edges without v; open edges with v become its critical ones.
-        top = tops[level]
-        for slot in range(2 + level):
-            spans[below, slot, 0] = top
-            n_looks -= spans[level, slot, 1] - spans[level, slot, 0]
-            top = _without(pool, n_words, spans[level, slot, 0], spans[level, slot, 1], v, top)
-            spans[below, slot, 1] = top
-        spans[below, 2 + level, 0] = top
-        top = _with(pool, n_words, spans[level, 0, 0], spans[level, 0, 1], v, top)
-        spans[below, 2 + level, 1] = top
-        tops[below] = top
+        first, last = spans[level, 0, 0], spans[level, 0, 1]
+        able = candidates[below]
+        n_looks -= last - first
+        if not general and below + 1 == max_size:
+            kind = _LAST if _all_hit(pool, first, last, v, able, common) else _DEAD
+        else:
+            spans[below, 0, 0] = tops[level]
+            spans[below, 0, 1] = _without(pool, n_words, first, last, v, tops[level])
+            kind = _look(below, general, max_size, group_masks, pool, spans, sets, candidates, common, union)
+        if kind == _DEAD:
+            candidates[level, word_index] |= v_bit
+            continue
+        n_looks -= tops[level] - last
+        if kind == _LAST:
+            for w in range(n_words):
+                able[w] &= common[w]
+            _cut_last(level, v, avoiding, pool, spans, candidates)
+            n_found = _listed(sets[below], able, n_found, found)
+            candidates[level, word_index] |= v_bit
+            continue
+        _descend(level, v, avoiding, pool, spans, tops, candidates)
         level = below
-        n_found = _open_level(
-            level, avoided.shape[0] > 0, general, max_size, group_of, group_masks,
-            pool, spans, tops, sets, candidates, branches, chosen, common, n_found, found,
-        )  # fmt: skip
+        n_found = _open(level, kind, pool, spans, sets, candidates, branches, common, union, n_found, found)
     state[0] = level
     state[1] = n_found
     state[2] = root
@@ -558,7 +439,7 @@ def _begin(
 ) -> int:
     """The level of the root, or -1 if nothing can be found there. Arguments as in `_search`.
 
-    OUT: the row of that level, before `_open_level`.
+    OUT: the row of that level, before `_look`.
     """
     n_vertices, n_edge_words = incidence.shape
     n_edges, n_words = edges.shape
@@ -581,7 +462,7 @@ def _begin(
                 ops |= 1 << op_of[v]
         if joins[ops] & ops != ops:
             return -1
-        _cut_trivial(group, sets[level], candidates[level], op_of, group_masks, joins)
+        cut_trivial(group, sets[level], candidates[level], op_of, group_masks, joins)
 
     never = np.empty(n_edge_words, dtype=np.uint64)
     twice = np.zeros(n_edge_words, dtype=np.uint64)
@@ -615,14 +496,14 @@ def _begin(
                         pool[n_words * top + w] = edges[e, w]
                     top += 1
         spans[level, slot, 1] = top
-        if slot >= 2 and spans[level, slot, 0] == top:
+        if spans[level, slot, 0] == top and (slot >= 2 or (slot == 1 and avoided.shape[0] > 0)):
             return -1
     tops[level] = top
     return level
 
 
 @njit(cache=True, nogil=True)
-def _cut_trivial(
+def cut_trivial(
     group: int, members: Masks, candidates: Masks, op_of: Indices, group_masks: Masks, joins: Indices
 ) -> None:
     """Take those vertices of the group out of the candidates that would make the set trivial.
@@ -646,95 +527,252 @@ def _cut_trivial(
 
 
 @njit(cache=True, nogil=True)
-def _open_level(
+def _look(
     level: int,
-    avoiding: bool,
     general: bool,
     max_size: int,
-    group_of: Indices,
     group_masks: Masks,
     pool: Masks,
     spans: Indices,
-    tops: Indices,
+    sets: Masks,
+    candidates: Masks,
+    common: Masks,
+    union: Masks,
+) -> int:
+    """What may be below a set: nothing (_DEAD), sets with one more vertex (_LAST), or larger ones (_OPEN).
+
+    Arguments as in `_search`; OUT: common uint64[n_words], the vertices that hit all open edges. Scratch:
+    union uint64[n_words]. With no room for another predicate only the groups of members are left (and not
+    even they, in sets).
+    """
+    n_words = sets.shape[1]
+    able = candidates[level]
+    n_more = max_size if max_size == UNBOUNDED else max_size - level
+    if general and max_size < UNBOUNDED:
+        n_more = max_size
+        for w in range(n_words):
+            union[w] = _ZERO
+        for group in range(group_masks.shape[0]):
+            for w in range(n_words):
+                if group_masks[group, w] & sets[level, w] != _ZERO:
+                    n_more -= 1
+                    for x in range(n_words):
+                        union[x] |= group_masks[group, x]
+                    break
+        if n_more == 0:
+            for w in range(n_words):
+                able[w] &= union[w]
+    if n_more < 0 or (n_more == 0 and not general):
+        return _DEAD
+    first, last = spans[level, 0, 0], spans[level, 0, 1]
+    best = _fewest(pool, first, last, UNBOUNDED if general else n_more, able, common, union)
+    if best < 0:
+        return _DEAD
+    if not general and n_more == 1:
+        return _LAST
+    for w in range(n_words):
+        if pool[n_words * best + w] & able[w] != common[w]:
+            return _OPEN
+    return _LAST
+
+
+@njit(cache=True, nogil=True)
+def _open(
+    level: int,
+    kind: int,
+    pool: Masks,
+    spans: Indices,
     sets: Masks,
     candidates: Masks,
     branches: Masks,
-    chosen: Indices,
     common: Masks,
+    union: Masks,
     n_found: int,
     found: Masks,
 ) -> int:
     """List the sets that one more vertex completes, and set the vertices to try next; the new `n_found`.
 
-    Arguments as in `_search`; common: scratch, uint64[n_words].
-
-    No vertex may join that is common to all critical edges of a member, or to all avoided edges still missed.
-    The vertices to try are the candidates in the open edge that has fewest.
+    Arguments as in `_search`; kind, _LAST or _OPEN. The vertices to try are the candidates in the open edge
+    that has fewest.
     """
     n_words = sets.shape[1]
-    members, able, tried = sets[level], candidates[level], branches[level]
+    able, tried = candidates[level], branches[level]
     for w in range(n_words):
         tried[w] = _ZERO
-
-    # With no room for another predicate only the groups of members are left (and not even they, in sets).
-    size = level
-    if general and max_size < UNBOUNDED:
-        size = 0
-        for group in range(group_masks.shape[0]):
-            for w in range(n_words):
-                if group_masks[group, w] & members[w] != _ZERO:
-                    size += 1
-                    break
-    if size > max_size:
+    best = _fewest(pool, spans[level, 0, 0], spans[level, 0, 1], UNBOUNDED, able, common, union)
+    if best < 0:
         return n_found
-    if size == max_size:
-        for w in range(n_words):
-            common[w] = _ZERO
-        if general:
-            for k in range(level):
-                for w in range(n_words):
-                    common[w] |= group_masks[group_of[chosen[k]], w]
-        for w in range(n_words):
-            able[w] &= common[w]
-
-    for slot in range(1 if avoiding else 2, 2 + level):
-        if spans[level, slot, 0] == spans[level, slot, 1]:
-            return n_found
-        _cut_common(pool, spans[level, slot, 0], spans[level, slot, 1], able)
-
-    if spans[level, 0, 0] == spans[level, 0, 1]:  # A root that is a hitting set itself.
-        for w in range(n_words):
-            found[n_found, w] = members[w]
-        return n_found + 1
-    fewest = WORD_BITS * n_words + 1
-    best = -1
+    n_found = _listed(sets[level], common, n_found, found)
     for w in range(n_words):
-        common[w] = able[w]
-    for i in range(spans[level, 0, 0], spans[level, 0, 1]):
-        count = 0
-        for w in range(n_words):
-            word = pool[n_words * i + w] & able[w]
-            common[w] &= word
-            count += word_popcount(word)
-        if count < fewest:
-            fewest = count
-            best = i
-            if count == 0:
-                return n_found
+        able[w] &= ~common[w]
+        if kind == _OPEN:
+            tried[w] = pool[n_words * best + w] & able[w]
+            able[w] &= ~tried[w]
+    return n_found
+
+
+@njit(cache=True, nogil=True)
+def _listed(members: Masks, vertices: Masks, n_found: int, found: Masks) -> int:
+    """Put down the set with each of the vertices: OUT found, from `n_found`; the new `n_found`."""
+    n_words = members.shape[0]
     for word_index in range(n_words):
-        word = common[word_index]
+        word = vertices[word_index]
         while word != _ZERO:
             for w in range(n_words):
                 found[n_found, w] = members[w]
             found[n_found, word_index] |= word & (~word + _ONE)
             word &= word - _ONE
             n_found += 1
-        able[word_index] &= ~common[word_index]
-    if general or size + 1 < max_size:
-        for w in range(n_words):
-            tried[w] = pool[n_words * best + w] & able[w]
-            able[w] &= ~tried[w]
     return n_found
+
+
+@njit(cache=True, nogil=True)
+def _fewest(pool: Masks, first: int, last: int, n_more: int, able: Masks, common: Masks, union: Masks) -> int:
+    """The edge of the list with fewest candidates; -1 if so many candidates cannot hit all edges.
+
+    IN: pool, of which the rows first..last are the list; n_more, at least 1 or UNBOUNDED; able
+    uint64[n_words], the candidates. OUT: common uint64[n_words], the candidates in all edges. Scratch: union
+    uint64[n_words].
+
+    Edges that are disjoint inside the candidates are counted on the way: each needs one of its own.
+    """
+    n_words = able.shape[0]
+    fewest = WORD_BITS * n_words + 1
+    best = first
+    n_disjoint = 0
+    if n_words == 1:  # The common case, without inner loops.
+        word = able[0]
+        every = word
+        if n_more == UNBOUNDED:
+            for i in range(first, last):
+                inside = pool[i] & word
+                every &= inside
+                count = word_popcount(inside)
+                if count < fewest:
+                    fewest = count
+                    best = i
+        else:
+            seen = _ZERO
+            for i in range(first, last):
+                inside = pool[i] & word
+                every &= inside
+                count = word_popcount(inside)
+                if count < fewest:
+                    fewest = count
+                    best = i
+                if inside & seen == _ZERO:
+                    n_disjoint += 1
+                    seen |= inside
+                    if n_disjoint > n_more:
+                        return -1
+        common[0] = every
+        return best if fewest > 0 else -1
+    for w in range(n_words):
+        common[w] = able[w]
+        union[w] = _ZERO
+    for i in range(first, last):
+        count = 0
+        shared = _ZERO
+        for w in range(n_words):
+            inside = pool[n_words * i + w] & able[w]
+            common[w] &= inside
+            shared |= inside & union[w]
+            count += word_popcount(inside)
+        if count < fewest:
+            fewest = count
+            best = i
+            if count == 0:
+                return -1
+        if n_more < UNBOUNDED and shared == _ZERO:
+            n_disjoint += 1
+            if n_disjoint > n_more:
+                return -1
+            for w in range(n_words):
+                union[w] |= pool[n_words * i + w] & able[w]
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _all_hit(pool: Masks, first: int, last: int, v: int, able: Masks, common: Masks) -> bool:
+    """Whether some candidate hits all edges of the list without v; OUT common uint64[n_words], which do."""
+    n_words = able.shape[0]
+    at, shift = v // WORD_BITS, np.uint64(v % WORD_BITS)
+    for w in range(n_words):
+        common[w] = able[w]
+    for i in range(first, last):
+        if pool[n_words * i + at] >> shift & _ONE == _ZERO:
+            some = _ZERO
+            for w in range(n_words):
+                common[w] &= pool[n_words * i + w]
+                some |= common[w]
+            if some == _ZERO:
+                return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _descend(
+    level: int, v: int, avoiding: bool, pool: Masks, spans: Indices, tops: Indices, candidates: Masks
+) -> None:
+    """Make the lists of the level below, without the open edges: those of this level without v.
+
+    Arguments as in `_search`. Open edges with v become the critical ones of v. No vertex may join that is
+    common to all critical edges of a member, or to all avoided edges still missed: it leaves the candidates
+    of the level below. All in one call: a call for each list took as long as the lists.
+    """
+    below = level + 1
+    n_words = candidates.shape[1]
+    at, shift = v // WORD_BITS, np.uint64(v % WORD_BITS)
+    top = spans[below, 0, 1]
+    for slot in range(1, 3 + level):
+        is_new = slot == 2 + level
+        first, last = spans[level, 0 if is_new else slot, 0], spans[level, 0 if is_new else slot, 1]
+        dropped = _ZERO if is_new else _ONE
+        start = top
+        if n_words == 1:  # The common case, without inner loops.
+            able = candidates[below, 0]
+            common = able
+            for i in range(first, last):
+                edge = pool[i]
+                pool[top] = edge
+                drop = (edge >> shift & _ONE) == dropped
+                common &= edge | (_ZERO - np.uint64(drop))
+                top += 0 if drop else 1
+            if slot > 1 or avoiding:
+                candidates[below, 0] = able & ~common
+        else:
+            for i in range(first, last):
+                for w in range(n_words):
+                    pool[n_words * top + w] = pool[n_words * i + w]
+                top += 0 if (pool[n_words * i + at] >> shift & _ONE) == dropped else 1
+            if slot > 1 or avoiding:
+                _cut_common(pool, start, top, candidates[below])
+        spans[below, slot, 0] = start
+        spans[below, slot, 1] = top
+    tops[below] = top
+
+
+@njit(cache=True, nogil=True)
+def _cut_last(level: int, v: int, avoiding: bool, pool: Masks, spans: Indices, candidates: Masks) -> None:
+    """Take out of the candidates below what `_descend` would, without making lists.
+
+    Arguments as in `_search`.
+    """
+    n_words = candidates.shape[1]
+    at, shift = v // WORD_BITS, np.uint64(v % WORD_BITS)
+    for slot in range(1 if avoiding else 2, 3 + level):
+        is_new = slot == 2 + level
+        first, last = spans[level, 0 if is_new else slot, 0], spans[level, 0 if is_new else slot, 1]
+        dropped = _ZERO if is_new else _ONE
+        for w in range(n_words):
+            common = candidates[level + 1, w]
+            start = first
+            while start < last and common != _ZERO:
+                for i in range(start, min(start + STRIDE, last)):
+                    drop = (pool[n_words * i + at] >> shift & _ONE) == dropped
+                    common &= pool[n_words * i + w] | (_ZERO - np.uint64(drop))
+                start += STRIDE
+            candidates[level + 1, w] &= ~common
 
 
 @njit(cache=True, nogil=True)
@@ -769,36 +807,6 @@ def _without(pool: Masks, n_words: int, first: int, last: int, v: int, end: int)
                 pool[n_words * end + w] = pool[n_words * i + w]
             end += 1 if pool[n_words * i + v // WORD_BITS] & bit == _ZERO else 0
     return end
-
-
-@njit(cache=True, nogil=True)
-def _with(pool: Masks, n_words: int, first: int, last: int, v: int, end: int) -> int:
-    """As `_without`, but those that have the vertex."""
-    bit = _ONE << np.uint64(v % WORD_BITS)
-    if n_words == 1:
-        for i in range(first, last):
-            edge = pool[i]
-            pool[end] = edge
-            end += 0 if edge & bit == _ZERO else 1
-    else:
-        for i in range(first, last):
-            for w in range(n_words):
-                pool[n_words * end + w] = pool[n_words * i + w]
-            end += 0 if pool[n_words * i + v // WORD_BITS] & bit == _ZERO else 1
-    return end
-
-
-def trivial_dcs(dcs: Masks, space: Space) -> Flags:
-    """Whether each DC is trivial: `bool[n]` for IN `uint64[n, n_words]`. Cost: one pass over the bits."""
-    bits = bits_of(as_masks(dcs), len(space.group_of))
-    n_groups = int(np.max(space.group_of, initial=-1)) + 1
-    ops = np.zeros((len(bits), n_groups), dtype=np.int64)
-    for predicate, (group, op) in enumerate(zip(space.group_of, space.op_of, strict=True)):
-        ops[:, group] |= bits[:, predicate].astype(np.int64) << int(op)
-    fits = np.zeros(ops.shape, dtype=np.bool_)
-    for outcome in OUTCOMES:
-        fits |= (ops & ~outcome) == 0
-    return np.logical_not(fits.all(axis=1))
 
 
 def warm_up() -> None:
