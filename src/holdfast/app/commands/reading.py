@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import holdfast
 from holdfast.app import options
-from holdfast.app.calls import dc_bounds, open_workspace, opened, print_json, referenced_side, reported
-from holdfast.app.options import All, In, InColumn, InTable, Json, OneTable, TableName
+from holdfast.app.calls import Referenced, dc_bounds, open_workspace, opened, tell
+from holdfast.app.options import All, Json, OneTable, TableName
 from holdfast.app.report import (
     Paper,
     plural,
@@ -26,11 +25,11 @@ from holdfast.app.report import (
     print_predicates,
     print_row_explanation,
 )
-from holdfast.core.words.dependency import KINDS, Side
+from holdfast.core.words.dependency import Side
 from holdfast.core.words.notation import ARROW, parse_fd
 from holdfast.core.words.row_rule import are_times, is_row_rule
 from holdfast.denial.dc_reading import DcExplanation, RowExplanation
-from holdfast.errors import UsageError, shorten
+from holdfast.errors import UsageError
 from holdfast.functional.fd_reading import FdExplanation
 from holdfast.history import Explanation
 from holdfast.inspection import IndExplanation
@@ -55,39 +54,38 @@ def log(
 
     With --kind fd: when each functional dependency held, and what it outlived; what broke comes first.
     """
-    with reported(ctx):
-        if kind not in (None, *KINDS):
-            raise UsageError(
-                f"dependencies of kind {shorten(kind)} are not known. Kinds: {', '.join(KINDS)}."
-            )
-        ws = open_workspace(ctx)
-        if kind == "fd":
-            _log_fds(ws, table, everything, as_json)
-            return
-        entries = ws.log(table)
-        if kind is not None:
-            entries = [replace(e, changes=tuple(c for c in e.changes if c.kind == kind)) for e in entries]
-        if as_json:
-            print_json({"version": ws.version, "log": [e.to_dict() for e in entries]})
-        else:
-            print_log(Paper(sys.stdout), entries, everything=everything)
+    options.check_kind(kind)
+    ws = open_workspace(ctx)
+    if kind == "fd":
+        _log_fds(ws, table, everything, as_json)
+        return
+    entries = ws.log(table)
+    if kind is not None:
+        entries = [replace(e, changes=tuple(c for c in e.changes if c.kind == kind)) for e in entries]
+    tell(
+        as_json,
+        lambda: {"version": ws.version, "log": [e.to_dict() for e in entries]},
+        print_log,
+        entries,
+        everything=everything,
+    )
 
 
 def _log_fds(ws: holdfast.Workspace, table: str | None, everything: bool, as_json: bool) -> None:
-    version, found = ws.version, ws.fd_log(table)
-    if as_json:
-        print_json({"version": version, "dependencies": [h.to_dict() for h in found]})
-        return
-    paper = Paper(sys.stdout)
-    names = list(dict.fromkeys(h.fd.table for h in found)) if table is None else [table]
-    for i, name in enumerate(names):
-        if i:
-            paper.line()
-        own = [h for h in found if h.fd.table == name]
-        print_fd_log(paper, name, own, version=version, everything=everything)
-    if not names:
-        what = "no functional dependencies are kept" if ws.tables() else "no table is tracked"
-        paper.line(f"{what} (version {version}). Track tables with --kinds ucc,fd.")
+    version, histories = ws.version, ws.fd_log(table)
+    names = list(dict.fromkeys(h.fd.table for h in histories)) if table is None else [table]
+
+    def report(paper: Paper) -> None:
+        for i, name in enumerate(names):
+            if i:
+                paper.line()
+            of_table = [h for h in histories if h.fd.table == name]
+            print_fd_log(paper, name, of_table, version=version, everything=everything)
+        if not names:
+            what = "no functional dependencies are kept" if ws.tables() else "no table is tracked"
+            paper.line(f"{what} (version {version}). Track tables with --kinds ucc,fd.")
+
+    tell(as_json, lambda: {"version": version, "dependencies": [h.to_dict() for h in histories]}, report)
 
 
 def explain(
@@ -103,9 +101,8 @@ def explain(
             "'net <= gross'.",
         ),
     ] = None,
-    within: In = None,
-    in_table: InTable = None,
-    in_column: InColumn = None,
+    *,
+    referenced: Referenced,
     predicates: Annotated[
         bool, typer.Option("--predicates", help="The predicates that denial constraints are made of.")
     ] = False,
@@ -120,19 +117,21 @@ def explain(
     left agree on the right; with --in, whether all values of a column are in another one; whether a rule
     holds, and which rows are against it.
     """
-    with reported(ctx):
-        if predicates or indexes:
-            _check_alone(columns, within, in_table, in_column, both=predicates and indexes)
-            with opened(ctx) as ws:
-                (_explain_predicates if predicates else _explain_indexes)(ws, table, as_json)
-            return
+    if predicates or indexes:
+        if predicates and indexes:
+            raise UsageError("--predicates and --indexes are two questions: give one of them.")
+        if columns or referenced.given:
+            raise UsageError(
+                "--predicates and --indexes are about all denial constraints of a table: leave out the rest."
+            )
         with opened(ctx) as ws:
-            told = _explained(ws, table, columns or [], within, in_table, in_column)
-            schema, n_rows = ws.schema(table), ws.n_rows(table)
-        if as_json:
-            print_json(told.to_dict())
-            return
-        paper = Paper(sys.stdout)
+            (_explain_predicates if predicates else _explain_indexes)(ws, table, as_json)
+        return
+    with opened(ctx) as ws:
+        told = _explained(ws, table, columns or [], referenced)
+        schema, n_rows = ws.schema(table), ws.n_rows(table)
+
+    def report(paper: Paper) -> None:
         match told:
             case FdExplanation():
                 print_fd_explanation(paper, told)
@@ -145,18 +144,13 @@ def explain(
             case _:
                 print_explanation(paper, told)
 
+    tell(as_json, told.to_dict, report)
+
 
 Told = Explanation | FdExplanation | IndExplanation | DcExplanation | RowExplanation
 
 
-def _explained(
-    ws: holdfast.Workspace,
-    table: str,
-    given: Sequence[str],
-    within: str | None,
-    in_table: str | None,
-    in_column: str | None,
-) -> Told:
+def _explained(ws: holdfast.Workspace, table: str, given: Sequence[str], referenced: Referenced) -> Told:
     names = ws.schema(table).names
     if not given:
         raise UsageError(
@@ -165,7 +159,7 @@ def _explained(
         )
     rule = _whole([t for t in given if options.is_rule(t, names)], given, "rule", "not(t.zip = s.zip)")
     fd = None if rule is not None else _fd_asked(names, given)
-    if (rule or fd) and (within or in_table or in_column):
+    if (rule or fd) and referenced.given:
         asked = "a rule is about one table" if rule else "an arrow asks for a functional dependency"
         raise UsageError(f"{asked}: leave out --in.")
     if rule is not None:
@@ -174,44 +168,24 @@ def _explained(
     if fd is not None:
         return ws.explain_fd(table, *parse_fd(fd, names, table=table, version=ws.version))
     named = tuple(options.columns_of(table, names, given))
-    referenced = referenced_side(ws, within, in_table, in_column)
-    return ws.explain(table, named) if referenced is None else ws.explain_ind(Side(table, named), referenced)
-
-
-def _check_alone(
-    columns: Sequence[str] | None,
-    within: str | None,
-    in_table: str | None,
-    in_column: str | None,
-    *,
-    both: bool,
-) -> None:
-    """What is about all denial constraints of a table goes with nothing else."""
-    if both:
-        raise UsageError("--predicates and --indexes are two questions: give one of them.")
-    if columns or within or in_table or in_column:
-        raise UsageError(
-            "--predicates and --indexes are about all denial constraints of a table: leave out the rest."
-        )
+    side = referenced.side(ws)
+    return ws.explain(table, named) if side is None else ws.explain_ind(Side(table, named), side)
 
 
 def _explain_predicates(ws: holdfast.Workspace, table: str, as_json: bool) -> None:
-    version, space, ref = ws.version, ws.predicate_space(table), ws.dc_ref(table)
-    bounds = dc_bounds(ref)
-    if as_json:
+    version, space, bounds = ws.version, ws.predicate_space(table), dc_bounds(ws.dc_ref(table))
+
+    def document() -> dict[str, Any]:
         groups = [{**group.to_dict(), "operators": list(group.operators)} for group in space.groups]
         told = {"version": version, "table": table, "n_predicates": space.n_comparisons, "groups": groups}
-        print_json({**told, "bounds": bounds} if bounds else told)
-    else:
-        print_predicates(Paper(sys.stdout), table, space, version=version, bounds=bounds)
+        return {**told, "bounds": bounds} if bounds else told
+
+    tell(as_json, document, print_predicates, table, space, version=version, bounds=bounds)
 
 
 def _explain_indexes(ws: holdfast.Workspace, table: str, as_json: bool) -> None:
     version, told = ws.version, ws.dc_indexes(table)
-    if as_json:
-        print_json({"version": version, **told.to_dict()})
-    else:
-        print_indexes(Paper(sys.stdout), told, version=version)
+    tell(as_json, lambda: {"version": version, **told.to_dict()}, print_indexes, told, version=version)
 
 
 def _fd_asked(names: Sequence[str], given: Sequence[str]) -> str | None:
@@ -237,10 +211,7 @@ def _whole(found: Sequence[str], given: Sequence[str], noun: str, example: str) 
 
 def verify(ctx: typer.Context, as_json: Json = False) -> None:
     """Check every live file of the workspace against its checksum."""
-    with reported(ctx):
-        with opened(ctx) as ws:
-            n_files, version = ws.verify(), ws.version
-        if as_json:
-            print_json({"version": version, "n_files": n_files})
-        else:
-            Paper(sys.stdout).line(f"{plural(n_files, 'file')}, all as committed (version {version})")
+    with opened(ctx) as ws:
+        n_files, version = ws.verify(), ws.version
+    line = f"{plural(n_files, 'file')}, all as committed (version {version})"
+    tell(as_json, lambda: {"version": version, "n_files": n_files}, Paper.line, line)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import holdfast
-from holdfast.app.calls import dc_bounds, evidence_text, note, open_workspace, opened, print_json, reported
+from holdfast.app.calls import dc_bounds, evidence_text, note, open_workspace, opened, print_json
 from holdfast.app.commands.lakes import LakeView
 from holdfast.app.options import All, Json, OneTable
 from holdfast.app.report import (
@@ -102,31 +102,30 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show what holds: keys, dependencies, inclusions, rules."""
-    with reported(ctx):
-        if top is not None:
-            _check_top(kind, at, max_error)
-            kind = kind or "fd"
-        form = _form(concise, set_minimal, kind, top, max_error)
-        _check_kind(kind, max_error, with_empty, non_uniques)
-        asked = _Asked(kind, table, at, max_error, with_empty, non_uniques, form, everything)
-        if top is None:
-            ws = open_workspace(ctx)
-            lake = LakeView.of(ws, kind, table, at)
-            if lake is not None and lake.alone:
-                lake.show(as_json=as_json, everything=everything)
-                return
+    if top is not None:
+        _check_top(kind, at, max_error)
+        kind = kind or "fd"
+    form = _form(concise, set_minimal, kind, top, max_error)
+    _check_kind(kind, max_error, with_empty, non_uniques)
+    asked = _Asked(kind, table, at, max_error, with_empty, non_uniques, form, everything)
+    if top is None:
+        ws = open_workspace(ctx)
+        lake = LakeView.of(ws, kind, table, at)
+        if lake is not None and lake.alone:
+            lake.show(as_json=as_json, everything=everything)
+            return
+        view = _View(ws, asked)
+    else:
+        with opened(ctx) as ws:
             view = _View(ws, asked)
-        else:
-            with opened(ctx) as ws:
-                view = _View(ws, asked)
-                view.rank(top)
-        if as_json:
-            told = {} if top is not None or lake is None else {"lake": lake.lake.summary().to_dict()}
-            print_json({**view.to_dict(), **told})
-        else:
-            view.print(Paper(sys.stdout), everything)
-            if top is None and lake is not None:
-                lake.print_summary(Paper(sys.stdout))
+            view.rank(top)
+    if as_json:
+        told = {} if top is not None or lake is None else {"lake": lake.lake.summary().to_dict()}
+        print_json({**view.to_dict(), **told})
+    else:
+        view.print(Paper(sys.stdout), everything)
+        if top is None and lake is not None:
+            lake.print_summary(Paper(sys.stdout))
 
 
 def _check_top(kind: str | None, at: int | None, max_error: float) -> None:
