@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from holdfast.app.report.changes import print_change, print_headlines, print_long_held
 from holdfast.app.report.covers import print_cover, print_inds
-from holdfast.app.report.dcs import print_dc_ranking, print_dcs, print_row_rules
+from holdfast.app.report.dcs import print_dcs, print_row_rules
 from holdfast.app.report.explanations import print_explanation, print_fd_explanation, print_ind_explanation
-from holdfast.app.report.fds import print_fd_log, print_fds, print_ranking
+from holdfast.app.report.fds import print_fd_log, print_fds
 from holdfast.app.report.lake import print_joins, print_lake_change, print_lake_inds, print_lake_summary
 from holdfast.app.report.links import print_links
 from holdfast.app.report.log import print_log
 from holdfast.app.report.normal_form import print_normal_form
 from holdfast.app.report.paper import Paper, progress_on
 from holdfast.app.report.pins import print_pinned
+from holdfast.app.report.rankings import print_dc_ranking, print_ranking
 from holdfast.app.report.rules import (
     print_dc_explanation,
     print_indexes,

@@ -25,7 +25,7 @@ from holdfast.app.report.texts import (
     side_text,
 )
 from holdfast.core.words.change import Change, TableChange, WitnessRow, introducing
-from holdfast.core.words.dependency import Fd, Side, Ucc
+from holdfast.core.words.dependency import Dependency, Fd, Side, Ucc
 from holdfast.core.words.predicate import Dc, as_fd, as_key
 from holdfast.core.words.row_rule import RowRule
 
@@ -160,7 +160,7 @@ def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[s
             case RowRule(table):
                 rows[table].append(c.dependency)
             case _:
-                inclusions.append(c.to_dict())
+                inclusions.append(c.dependency)
     for part, headline in _headlines(change):
         _print_headline(paper, part, headline)
         if bounds.get(part.table):
@@ -170,39 +170,58 @@ def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[s
         for columns in found[:IN_A_REPORT]:
             note = "" if columns else " (no column needed: there is at most one row)"
             paper.line((columns_text(columns), "green"), note, indent=2)
-        _print_more(paper, len(found) - IN_A_REPORT, "see them with 'holdfast show'", indent=2)
+        paper.more(len(found) - IN_A_REPORT, "; see them with 'holdfast show'", style="dim")
         if part.n_keys == 0:
             paper.line(("no column combination is unique", "yellow"), indent=2)
         _print_new_fds(paper, part, fds[part.table], set(found))
         _print_new_dcs(paper, part, dcs[part.table], found, fds[part.table])
         _print_new_row_rules(paper, part, rows[part.table])
     _print_notes(paper, change)
-    if inclusions:
-        paper.line((f"new: {plural(len(inclusions), 'inclusion')}", "bold green"), indent=2)
-        for told in inclusions[:IN_A_REPORT]:
-            paper.line((dependency_text(told["dependency"]), "green"), indent=4)
-        _print_more(paper, len(inclusions) - IN_A_REPORT, "see them with 'holdfast show'", indent=4)
+    _print_new(paper, "ind", len(inclusions), inclusions, IN_A_REPORT, "see them with 'holdfast show'")
+
+
+def _print_new(
+    paper: Paper,
+    kind: str,
+    n: int,
+    listed: Sequence[Dependency],
+    most: int,
+    where: str,
+    *,
+    rest: str = "",
+    others: tuple[int, str] = (0, ""),
+) -> None:
+    """What is new of a kind: how many (`rest` says what of them), the first of those listed, what is not."""
+    if not n:
+        return
+    paper.line((f"new: {plural(n, NOUNS[kind])}{rest}", "bold green"), indent=2)
+    print_dependencies(paper, listed, most, where)
+    if listed and others[0]:
+        paper.line((f"... and {others[0]:,} {others[1]}", "dim"), indent=4)
+
+
+def print_dependencies(
+    paper: Paper, found: Sequence[Dependency], most: int = IN_A_REPORT, where: str = "all with --json"
+) -> None:
+    """The first of some dependencies, one a line; of a denial constraint also what it means."""
+    for dependency in found[:most]:
+        paper.line((dependency_text(dependency.to_dict(), with_table=False), "green"), indent=4)
+        if isinstance(dependency, Dc):
+            paper.line(meaning(dependency), indent=6)
+    paper.more(len(found) - most, f"; {where}", indent=4, style="dim")
 
 
 def _print_new_fds(paper: Paper, part: TableChange, found: Sequence[Fd], keys: set[tuple[str, ...]]) -> None:
     """The functional dependencies of a table, those that do not have a key on the left."""
-    if not part.n_fds:
-        return
     listed = [fd for fd in found if fd.lhs not in keys]
-    on_keys = len(found) - len(listed)
     rest = ""
     if not found:
         rest = ": too many to list, but see 'holdfast show --top 20'"
     elif not listed:
         rest = f", all with {'a key' if len(keys) > 1 else 'the key'} on the left"
-    paper.line((f"new: {plural(part.n_fds, 'functional dependency')}{rest}", "bold green"), indent=2)
-    for fd in listed[:FDS_IN_A_REPORT]:
-        paper.line((fd_text(fd.lhs, fd.rhs), "green"), indent=4)
-    _print_more(
-        paper, len(listed) - FDS_IN_A_REPORT, "the most telling with 'holdfast show --top 20'", indent=4
-    )
-    if listed and on_keys:
-        paper.line((f"... and {on_keys:,} with a key on the left", "dim"), indent=4)
+    where = "the most telling with 'holdfast show --top 20'"
+    others = len(found) - len(listed), "with a key on the left"
+    _print_new(paper, "fd", part.n_fds or 0, listed, FDS_IN_A_REPORT, where, rest=rest, others=others)
 
 
 def _print_new_dcs(
@@ -213,8 +232,6 @@ def _print_new_dcs(
     fds: Sequence[Fd],
 ) -> None:
     """The denial constraints of a table, those that are not keys or functional dependencies above."""
-    if not part.n_dcs:
-        return
     known = _Told({frozenset(k) for k in keys}, {(frozenset(fd.lhs), fd.rhs) for fd in fds})
     listed = sorted((dc for dc in found if not known.has(dc)), key=_complexity)
     above = len(found) - len(listed)
@@ -223,29 +240,19 @@ def _print_new_dcs(
         rest = ": too many to list, but see 'holdfast show --kind dc --top 20'"
     elif not listed:
         rest = f", {ABOVE.format('all ' if above > 1 else '')}"
-    paper.line((f"new: {plural(part.n_dcs, 'denial constraint')}{rest}", "bold green"), indent=2)
-    for dc in listed[:NEW_DCS_IN_A_REPORT]:
-        paper.line((rule_text(dc), "green"), indent=4)
-        paper.line(meaning(dc), indent=6)
-    more = len(listed) - NEW_DCS_IN_A_REPORT
-    _print_more(paper, more, "the most telling with 'holdfast show --kind dc --top 20'", indent=4)
-    if listed and above:
-        paper.line((f"... and {above:,} {ABOVE.format('')}", "dim"), indent=4)
+    where = "the most telling with 'holdfast show --kind dc --top 20'"
+    others = above, ABOVE.format("")
+    _print_new(paper, "dc", part.n_dcs or 0, listed, NEW_DCS_IN_A_REPORT, where, rest=rest, others=others)
 
 
 def _print_new_row_rules(paper: Paper, part: TableChange, found: Sequence[RowRule]) -> None:
     """The rules about each row that say something."""
-    if not part.n_row_rules:
-        return
     listed = [rule for rule in found if not rule.apart and rule.op != "!="]
-    poor = part.n_row_rules - len(listed)
-    all_poor = f", {'all ' if poor > 1 else ''}{POOR}" if not listed else ""
-    paper.line((f"new: {plural(part.n_row_rules, 'row rule')}{all_poor}", "bold green"), indent=2)
-    for rule in listed[:IN_A_REPORT]:
-        paper.line((rule_text(rule), "green"), indent=4)
-    _print_more(paper, len(listed) - IN_A_REPORT, "see them with 'holdfast show --kind row'", indent=4)
-    if listed and poor:
-        paper.line((f"... and {poor:,} {POOR}", "dim"), indent=4)
+    n = part.n_row_rules or 0
+    poor = n - len(listed)
+    rest = f", {'all ' if poor > 1 else ''}{POOR}" if not listed else ""
+    where = "see them with 'holdfast show --kind row'"
+    _print_new(paper, "row", n, listed, IN_A_REPORT, where, rest=rest, others=(poor, POOR))
 
 
 # Of row rules, and of denial constraints that say nothing new.
@@ -266,11 +273,6 @@ class _Told:
         if key is not None:
             return frozenset(key) in self.keys
         return fd is not None and (frozenset(fd[0]), fd[1]) in self.fds
-
-
-def _print_more(paper: Paper, n: int, where: str, *, indent: int) -> None:
-    if n > 0:
-        paper.line((f"... and {n:,} more; {where}", "dim"), indent=indent)
 
 
 def dependency_text(fields: Mapping[str, Any], *, with_table: bool = True) -> str:
@@ -350,7 +352,7 @@ def print_events(
             paper.line((heading, f"bold {style}"), indent=indent)
             for group in _grouped(kind, listed[:most]):
                 _print_group(paper, group, style, indent=indent + 2, with_table=with_table)
-            _print_more(paper, len(listed) - most, "all with --json", indent=indent + 2)
+            paper.more(len(listed) - most, "; all with --json", indent=indent + 2, style="dim")
             if listed and n_above:
                 paper.line((f"... and {n_above:,} {above.format('')}", "dim"), indent=indent + 2)
 
@@ -417,7 +419,7 @@ def _print_group(paper: Paper, group: Group, style: str, *, indent: int, with_ta
         marked=lambda row, column: column in group.columns[row.row_id],
         labels=PAIR_LABELS if group.changes[0]["dependency"]["kind"] == "dc" else (),
     )
-    _print_more(paper, len(rows) - ROWS_IN_A_REPORT, "all with --json", indent=indent + 2)
+    paper.more(len(rows) - ROWS_IN_A_REPORT, "; all with --json", indent=indent + 2, style="dim")
 
 
 def _reason(change: Told) -> str:

@@ -12,6 +12,8 @@ from holdfast.core.words.dependency import Side
 from holdfast.history import LogEntry
 
 IN_A_LOG = 5
+# What is counted of a table, in this order.
+COUNTS = {"n_keys": "ucc", "n_fds": "fd", "n_dcs": "dc", "n_row_rules": "row"}
 
 
 def print_log(paper: Paper, entries: Sequence[LogEntry], *, everything: bool = False) -> None:
@@ -73,14 +75,9 @@ def _detail(action: str, detail: Mapping[str, Any]) -> str:
     if "n_rows" not in detail:
         return ""
     now = plural(detail["n_rows"], "row")
-    if detail["n_keys"] is not None:
-        now += f", {plural(detail['n_keys'], 'key')}"
-    if detail.get("n_fds") is not None:
-        now += f", {plural(detail['n_fds'], 'functional dependency')}"
-    if detail.get("n_dcs") is not None:
-        now += f", {plural(detail['n_dcs'], 'denial constraint')}"
-    if detail.get("n_row_rules") is not None:
-        now += f", {plural(detail['n_row_rules'], 'row rule')}"
+    for count, kind in COUNTS.items():
+        if detail.get(count) is not None:
+            now += f", {plural(detail[count], NOUNS[kind])}"
     if action == "track":
         return f": {now}"
     return f": +{detail['n_inserted']:,} -{detail['n_deleted']:,}, now {now}"
