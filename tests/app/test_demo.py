@@ -8,7 +8,7 @@ from pathlib import Path
 
 from holdfast.app import demo
 from holdfast.app.examples import make_orders
-from holdfast.app.report import Paper
+from holdfast.app.report.paper import Paper
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -18,17 +18,9 @@ import typer
 
 import holdfast
 from holdfast.app.options import EngineName, columns_of
-from holdfast.app.report import (
-    Paper,
-    columns_text,
-    plural,
-    print_change,
-    print_headlines,
-    progress_on,
-    safe,
-    share,
-    side_text,
-)
+from holdfast.app.report.changes import print_change, print_headlines
+from holdfast.app.report.paper import Paper, progress_on
+from holdfast.app.report.texts import columns_text, plural, safe, share, side_text
 from holdfast.core.rows.table_state import FdRef
 from holdfast.core.words.change import Change
 from holdfast.core.words.dependency import Side

@@ -18,21 +18,15 @@ from typing import TYPE_CHECKING
 
 import holdfast
 from holdfast.app.calls import evidence_text
-from holdfast.app.report import (
-    Paper,
-    print_change,
-    print_cover,
-    print_dc_ranking,
-    print_fd_explanation,
-    print_fds,
-    print_inds,
-    print_joins,
-    print_lake_change,
-    print_links,
-    print_normal_form,
-    print_ranking,
-    progress_on,
-)
+from holdfast.app.report.changes import print_change
+from holdfast.app.report.covers import print_cover, print_inds
+from holdfast.app.report.explanations import print_fd_explanation
+from holdfast.app.report.fds import print_fds
+from holdfast.app.report.lake import print_joins, print_lake_change
+from holdfast.app.report.links import print_links
+from holdfast.app.report.normal_form import print_normal_form
+from holdfast.app.report.paper import Paper, progress_on
+from holdfast.app.report.rankings import print_dc_ranking, print_ranking
 from holdfast.core.words.change import Change
 from holdfast.core.words.dependency import Fd, Ind
 from holdfast.errors import HoldfastError

@@ -13,7 +13,10 @@ import holdfast
 from holdfast.app import options
 from holdfast.app.calls import BROKEN, Referenced, dc_bounds, opened, tell, tell_change
 from holdfast.app.options import Batch, Batches, BatchId, Held, Json, Reading, TableName, Tracking
-from holdfast.app.report import Paper, name_text, print_long_held, print_pinned
+from holdfast.app.report.changes import print_long_held
+from holdfast.app.report.paper import Paper
+from holdfast.app.report.pins import print_pinned
+from holdfast.app.report.texts import name_text
 from holdfast.core.words.change import Change
 from holdfast.core.words.dependency import Fd
 from holdfast.errors import UsageError, listing

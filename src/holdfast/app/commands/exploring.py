@@ -16,7 +16,8 @@ import typer
 
 from holdfast.app.calls import note, open_workspace
 from holdfast.app.options import Output, check_share
-from holdfast.app.report import Paper, name_text, plural, safe
+from holdfast.app.report.paper import Paper
+from holdfast.app.report.texts import name_text, plural, safe
 from holdfast.errors import UsageError, shorten_path
 
 if TYPE_CHECKING:

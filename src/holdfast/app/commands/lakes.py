@@ -13,7 +13,8 @@ import typer
 import holdfast
 from holdfast.app.calls import open_workspace, opened, tell
 from holdfast.app.options import Json
-from holdfast.app.report import Paper, print_joins, print_lake_change, print_lake_inds, print_lake_summary
+from holdfast.app.report.lake import print_joins, print_lake_change, print_lake_inds, print_lake_summary
+from holdfast.app.report.paper import Paper
 from holdfast.errors import UsageError
 from holdfast.lakes.state import FILTERS
 

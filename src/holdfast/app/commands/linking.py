@@ -12,7 +12,9 @@ import typer
 import holdfast
 from holdfast.app.calls import opened, tell
 from holdfast.app.options import All, Dialect, Json, MaxMissing, OneTable, Output, SqlDialect
-from holdfast.app.report import Paper, name_text, plural, print_links, safe
+from holdfast.app.report.links import print_links
+from holdfast.app.report.paper import Paper
+from holdfast.app.report.texts import name_text, plural, safe
 from holdfast.core.words.dependency import Ucc
 from holdfast.core.words.row_rule import RowRule
 from holdfast.errors import UsageError, shorten_path

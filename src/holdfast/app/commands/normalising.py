@@ -10,7 +10,7 @@ import typer
 from holdfast.app.calls import opened, tell
 from holdfast.app.commands.linking import export_table, print_text
 from holdfast.app.options import Dialect, Json, SqlDialect, TableName, check_share
-from holdfast.app.report import print_normal_form
+from holdfast.app.report.normal_form import print_normal_form
 from holdfast.errors import UsageError
 
 

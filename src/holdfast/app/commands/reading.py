@@ -12,19 +12,17 @@ import holdfast
 from holdfast.app import options
 from holdfast.app.calls import Referenced, dc_bounds, open_workspace, opened, tell
 from holdfast.app.options import All, Json, OneTable, TableName
-from holdfast.app.report import (
-    Paper,
-    plural,
+from holdfast.app.report.explanations import print_explanation, print_fd_explanation, print_ind_explanation
+from holdfast.app.report.fds import print_fd_log
+from holdfast.app.report.log import print_log
+from holdfast.app.report.paper import Paper
+from holdfast.app.report.rules import (
     print_dc_explanation,
-    print_explanation,
-    print_fd_explanation,
-    print_fd_log,
-    print_ind_explanation,
     print_indexes,
-    print_log,
     print_predicates,
     print_row_explanation,
 )
+from holdfast.app.report.texts import plural
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.notation import ARROW, parse_fd
 from holdfast.core.words.row_rule import are_times, is_row_rule

@@ -14,18 +14,12 @@ import holdfast
 from holdfast.app.calls import dc_bounds, evidence_text, note, open_workspace, opened, print_json
 from holdfast.app.commands.lakes import LakeView
 from holdfast.app.options import All, Json, OneTable, check_kind, check_share
-from holdfast.app.report import (
-    Paper,
-    name_text,
-    plural,
-    print_cover,
-    print_dc_ranking,
-    print_dcs,
-    print_fds,
-    print_inds,
-    print_ranking,
-    print_row_rules,
-)
+from holdfast.app.report.covers import print_cover, print_inds
+from holdfast.app.report.dcs import print_dcs, print_row_rules
+from holdfast.app.report.fds import print_fds
+from holdfast.app.report.paper import Paper
+from holdfast.app.report.rankings import print_dc_ranking, print_ranking
+from holdfast.app.report.texts import name_text, plural
 from holdfast.core.rows.table_state import FdRef
 from holdfast.core.words.dependency import Dependency, Fd, Ind
 from holdfast.core.words.predicate import Dc, as_fd, as_key, sentence
