@@ -87,7 +87,8 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
     """The function as a command: its errors are reported, and groups of options are spread out.
 
     A group is a dataclass whose fields are options; a parameter of that type stands for all of them, in
-    their order. So a block of options is written once, and its meaning beside it.
+    their order. So a block of options is written once, and its meaning beside it. An option has the name of
+    its field or parameter (`max_lhs`: `--max-lhs`), unless it says another.
     """
     groups: dict[str, Any] = {}
     options: list[inspect.Parameter] = []
@@ -210,12 +211,9 @@ class Referenced:
         typer.Option("--in", metavar="TABLE.COLUMN", help="An inclusion in this column, not a key."),
     ] = None
     in_table: Annotated[
-        str | None,
-        typer.Option("--in-table", metavar="TABLE", help="The same, where names have dots: the table ..."),
+        str | None, typer.Option(metavar="TABLE", help="The same, where names have dots: the table ...")
     ] = None
-    in_column: Annotated[
-        str | None, typer.Option("--in-column", metavar="COLUMN", help="... and the column.")
-    ] = None
+    in_column: Annotated[str | None, typer.Option(metavar="COLUMN", help="... and the column.")] = None
 
     @property
     def given(self) -> bool:

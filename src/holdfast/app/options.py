@@ -89,22 +89,20 @@ class Tracking:
     kinds: Annotated[
         str,
         typer.Option(
-            "--kinds",
             metavar="KIND,...",
             help="What to keep: ucc (keys), fd (functional dependencies), ind (inclusions), dc (denial "
             "constraints: rules about two rows; row comes with them), row (rules about each row).",
         ),
     ] = "ucc"
     nulls: Annotated[
-        NullRule, typer.Option("--nulls", help="Whether two NULLs are equal, or distinct as in SQL's UNIQUE.")
+        NullRule, typer.Option(help="Whether two NULLs are equal, or distinct as in SQL's UNIQUE.")
     ] = NullRule.equal
     row_key: Annotated[
         list[str] | None,
-        typer.Option("--row-key", metavar="COL,...", help="Columns by which deletes and updates name rows."),
+        typer.Option(metavar="COL,...", help="Columns by which deletes and updates name rows."),
     ] = None
     max_columns: Annotated[
-        int | None,
-        typer.Option("--max-columns", min=1, metavar="N", help="Look for keys of at most N columns."),
+        int | None, typer.Option(min=1, metavar="N", help="Look for keys of at most N columns.")
     ] = None
     append_only: Annotated[
         bool, typer.Option("--append-only", help="Rows are only ever inserted; the state gets smaller.")
@@ -115,20 +113,17 @@ class Tracking:
     columns: Annotated[
         list[str] | None,
         typer.Option(
-            "--columns",
             metavar="PATTERN,...",
             help="Only columns like these (* and ? match) take part in inclusions, denial constraints and "
             "row rules.",
         ),
     ] = None
     exclude: Annotated[
-        list[str] | None,
-        typer.Option("--exclude", metavar="PATTERN,...", help="Columns like these take no part in them."),
+        list[str] | None, typer.Option(metavar="PATTERN,...", help="Columns like these take no part in them.")
     ] = None
     max_arity: Annotated[
         int | None,
         typer.Option(
-            "--max-arity",
             min=1,
             metavar="N",
             help="Look for inclusions of at most N columns, in all tables of the workspace; 4 unless said.",
@@ -137,16 +132,12 @@ class Tracking:
     max_lhs: Annotated[
         int | None,
         typer.Option(
-            "--max-lhs",
-            min=1,
-            metavar="N",
-            help="Look for functional dependencies with at most N columns on the left.",
+            min=1, metavar="N", help="Look for functional dependencies with at most N columns on the left."
         ),
     ] = None
     max_error: Annotated[
         float | None,
         typer.Option(
-            "--max-error",
             metavar="SHARE",
             help="Also keep what at most this share of the pairs of rows violates, such as 0.01: functional "
             "dependencies and keys, denial constraints; and row rules that this share of the rows violates.",
@@ -155,27 +146,20 @@ class Tracking:
     evidence: Annotated[
         EvidenceName | None,
         typer.Option(
-            "--evidence",
             help="What functional dependencies and denial constraints are kept from: counted knows every "
-            "error, witnessed is for tall tables. By default a cost model chooses.",
+            "error, witnessed is for tall tables. By default a cost model chooses."
         ),
     ] = None
     max_predicates: Annotated[
         int | None,
-        typer.Option(
-            "--max-predicates",
-            min=1,
-            metavar="N",
-            help="Look for denial constraints of at most N predicates.",
-        ),
+        typer.Option(min=1, metavar="N", help="Look for denial constraints of at most N predicates."),
     ] = None
     operators: Annotated[
         str | None,
         typer.Option(
-            "--operators",
             metavar="OP,...",
-            help="Write denial constraints with these operators only (= != < <= > >=); < brings >, <= brings "
-            ">=.",
+            help="Write denial constraints with these operators only (= != < <= > >=); < brings >, "
+            "<= brings >=.",
         ),
     ] = None
     within_columns: Annotated[
@@ -187,7 +171,6 @@ class Tracking:
     dc_seconds: Annotated[
         float | None,
         typer.Option(
-            "--dc-seconds",
             metavar="S",
             help="Search denial constraints for at most S seconds, now and at every batch; 60 unless said. "
             "What is known then is complete up to some number of predicates.",
@@ -195,9 +178,7 @@ class Tracking:
     ] = None
     max_dcs: Annotated[
         int | None,
-        typer.Option(
-            "--max-dcs", min=1, metavar="N", help="The same at more than N of them; 1,000,000 unless said."
-        ),
+        typer.Option(min=1, metavar="N", help="The same at more than N of them; 1,000,000 unless said."),
     ] = None
 
     def given(self) -> dict[str, Any]:
@@ -232,21 +213,17 @@ class Reading:
 
     format: Annotated[
         str | None,
-        typer.Option(
-            "--format",
-            metavar="NAME",
-            help="csv, parquet, jsonl or arrow; by the file's ending if not given.",
-        ),
+        typer.Option(metavar="NAME", help="csv, parquet, jsonl or arrow; by the file's ending if not given."),
     ] = None
     delimiter: Annotated[
-        str | None,
-        typer.Option("--delimiter", metavar="CHAR", help=r"Between CSV fields; \t or tab is a tab."),
+        str | None, typer.Option(metavar="CHAR", help=r"Between CSV fields; \t or tab is a tab.")
     ] = None
     quote: Annotated[
-        str | None, typer.Option("--quote", metavar="CHAR", help='Around CSV fields; "" turns quoting off.')
+        str | None, typer.Option(metavar="CHAR", help='Around CSV fields; "" turns quoting off.')
     ] = None
     encoding: Annotated[
-        str | None, typer.Option("--encoding", metavar="NAME", help="Of CSV files, such as latin-1.")
+        str | None,
+        typer.Option(metavar="NAME", help="Of CSV files, such as latin-1."),
     ] = None
     header: Annotated[
         bool | None,
@@ -255,17 +232,13 @@ class Reading:
     null: Annotated[
         list[str] | None,
         typer.Option(
-            "--null",
-            metavar="TEXT",
-            help="An unquoted CSV field that is NULL, instead of the empty one. Repeatable.",
+            metavar="TEXT", help="An unquoted CSV field that is NULL, instead of the empty one. Repeatable."
         ),
     ] = None
     types: Annotated[
         list[str] | None,
         typer.Option(
-            "--types",
-            metavar="COL=TYPE,...",
-            help="Types of CSV columns, such as zip=text,price=decimal(12,2).",
+            metavar="COL=TYPE,...", help="Types of CSV columns, such as zip=text,price=decimal(12,2)."
         ),
     ] = None
 
@@ -304,11 +277,11 @@ BEFORE, AFTER = "Rows to update, as they are ...", "... and as they will be, in 
 class Batch:
     """What a table's batch consists of."""
 
-    inserts: Annotated[str | None, typer.Option("--inserts", metavar="F", help=INSERTS)] = None
-    deletes: Annotated[str | None, typer.Option("--deletes", metavar="F", help=DELETES)] = None
-    updates: Annotated[str | None, typer.Option("--updates", metavar="F", help=UPDATES)] = None
-    before: Annotated[str | None, typer.Option("--before", metavar="F", help=BEFORE)] = None
-    after: Annotated[str | None, typer.Option("--after", metavar="F", help=AFTER)] = None
+    inserts: Annotated[str | None, typer.Option(metavar="F", help=INSERTS)] = None
+    deletes: Annotated[str | None, typer.Option(metavar="F", help=DELETES)] = None
+    updates: Annotated[str | None, typer.Option(metavar="F", help=UPDATES)] = None
+    before: Annotated[str | None, typer.Option(metavar="F", help=BEFORE)] = None
+    after: Annotated[str | None, typer.Option(metavar="F", help=AFTER)] = None
 
 
 Files = list[str] | None
@@ -318,13 +291,11 @@ Files = list[str] | None
 class Batches:
     """What the batches of several tables consist of."""
 
-    inserts: Annotated[Files, typer.Option("--inserts", metavar="TABLE=F", help=f"{INSERTS} Repeatable.")] = (
-        None
-    )
-    deletes: Annotated[Files, typer.Option("--deletes", metavar="TABLE=F", help=DELETES)] = None
-    updates: Annotated[Files, typer.Option("--updates", metavar="TABLE=F", help=UPDATES)] = None
-    before: Annotated[Files, typer.Option("--before", metavar="TABLE=F", help=BEFORE)] = None
-    after: Annotated[Files, typer.Option("--after", metavar="TABLE=F", help=AFTER)] = None
+    inserts: Annotated[Files, typer.Option(metavar="TABLE=F", help=f"{INSERTS} Repeatable.")] = None
+    deletes: Annotated[Files, typer.Option(metavar="TABLE=F", help=DELETES)] = None
+    updates: Annotated[Files, typer.Option(metavar="TABLE=F", help=UPDATES)] = None
+    before: Annotated[Files, typer.Option(metavar="TABLE=F", help=BEFORE)] = None
+    after: Annotated[Files, typer.Option(metavar="TABLE=F", help=AFTER)] = None
 
 
 # --- What the texts mean ----------------------------------------------------------------------------------

@@ -38,12 +38,7 @@ def explore(
     port: Annotated[
         int,
         typer.Option(
-            "--port",
-            min=0,
-            max=65_535,
-            metavar="N",
-            help="Of 127.0.0.1; a free one if not given.",
-            show_default=False,
+            min=0, max=65_535, metavar="N", help="Of 127.0.0.1; a free one if not given.", show_default=False
         ),
     ] = 0,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
@@ -115,14 +110,13 @@ def _show(server: ExplorerServer, file: Path) -> None:
 
 def graph(
     ctx: typer.Context,
-    export: Annotated[GraphFormat, typer.Option("--export", help="What to write.")],
+    export: Annotated[GraphFormat, typer.Option(help="What to write.")],
     output: Output = None,
     component: Annotated[
-        int | None,
-        typer.Option("--component", min=0, metavar="N", help="Only this component; 0 is the largest."),
+        int | None, typer.Option(min=0, metavar="N", help="Only this component; 0 is the largest.")
     ] = None,
     min_score: Annotated[
-        float, typer.Option("--min-score", metavar="S", help="Only links with at least this score, 0 to 1.")
+        float, typer.Option(metavar="S", help="Only links with at least this score, 0 to 1.")
     ] = 0.0,
 ) -> None:
     """Write the join graph of a lake for other tools.

@@ -49,19 +49,14 @@ class Listing:
     ] = False
     no_filter: Annotated[
         list[str] | None,
-        typer.Option(
-            "--no-filter", metavar="NAME", help=f"Turn a filter off: {', '.join(FILTERS)}; may be repeated."
-        ),
+        typer.Option(metavar="NAME", help=f"Turn a filter off: {', '.join(FILTERS)}; may be repeated."),
     ] = None
     tau: Annotated[
         float | None,
-        typer.Option(
-            "--tau", metavar="SHARE", help="Least share of the referenced values that is covered; 0.2."
-        ),
+        typer.Option(metavar="SHARE", help="Least share of the referenced values that is covered; 0.2."),
     ] = None
     null_value: Annotated[
-        list[str] | None,
-        typer.Option("--null-value", metavar="TEXT", help="Counts as missing, too; may be repeated."),
+        list[str] | None, typer.Option(metavar="TEXT", help="Counts as missing, too; may be repeated.")
     ] = None
     trim: Annotated[bool, typer.Option("--trim", help="White space around a value does not matter.")] = False
     fold: Annotated[bool, typer.Option("--fold-case", help="Upper and lower case do not matter.")] = False
@@ -69,12 +64,10 @@ class Listing:
         bool, typer.Option("--unicode", help="Different codings of a character do not matter (NFKC).")
     ] = False
     max_error: Annotated[
-        float | None,
-        typer.Option("--max-error", metavar="SHARE", help="Inclusions that miss up to this share of values."),
+        float | None, typer.Option(metavar="SHARE", help="Inclusions that miss up to this share of values.")
     ] = None
     min_values: Annotated[
-        int | None,
-        typer.Option("--min-values", metavar="N", help="Columns of fewer values may miss none; 5."),
+        int | None, typer.Option(metavar="N", help="Columns of fewer values may miss none; 5.")
     ] = None
     m: Annotated[
         int | None, typer.Option("--signature-bits", metavar="M", help="Of each pass of a signature; 650.")
@@ -114,10 +107,10 @@ class LakeReading:
         bool, typer.Option("--no-header", help="CSV and TSV files have no line of column names.")
     ] = False
     delimiter: Annotated[
-        str | None, typer.Option("--delimiter", metavar="C", help="Of CSV files; found out if not given.")
+        str | None, typer.Option(metavar="C", help="Of CSV files; found out if not given.")
     ] = None
     encoding: Annotated[
-        str | None, typer.Option("--encoding", metavar="NAME", help="Of text files; found out if not given.")
+        str | None, typer.Option(metavar="NAME", help="Of text files; found out if not given.")
     ] = None
     follow_symlinks: Annotated[
         bool, typer.Option("--follow-symlinks", help="Also what links in folders lead to, wherever that is.")
@@ -125,26 +118,21 @@ class LakeReading:
     max_file_bytes: Annotated[
         int | None,
         typer.Option(
-            "--max-file-bytes",
             min=1,
             metavar="N",
             help="A file, member or line of more bytes, when unpacked, is left out; 268435456.",
         ),
     ] = None
     json_name: Annotated[
-        str | None, typer.Option("--json-name", metavar="FIELD", help="Of a JSON table: its unique name ...")
+        str | None, typer.Option(metavar="FIELD", help="Of a JSON table: its unique name ...")
     ] = None
-    json_headers: Annotated[
-        str | None, typer.Option("--json-headers", metavar="FIELD", help="... its column names ...")
-    ] = None
-    json_rows: Annotated[
-        str | None, typer.Option("--json-rows", metavar="FIELD", help="... its rows ...")
-    ] = None
+    json_headers: Annotated[str | None, typer.Option(metavar="FIELD", help="... its column names ...")] = None
+    json_rows: Annotated[str | None, typer.Option(metavar="FIELD", help="... its rows ...")] = None
     json_columns: Annotated[
-        str | None, typer.Option("--json-columns", metavar="FIELD", help="... or its columns of values ...")
+        str | None, typer.Option(metavar="FIELD", help="... or its columns of values ...")
     ] = None
     json_text: Annotated[
-        str | None, typer.Option("--json-text", metavar="FIELD", help="... and the text of an object cell.")
+        str | None, typer.Option(metavar="FIELD", help="... and the text of an object cell.")
     ] = None
 
     def given(self) -> dict[str, Any]:
@@ -169,16 +157,15 @@ def link(
         bool, typer.Option("--replace", help="Add tables; those of the same name are replaced.")
     ] = False,
     drop: Annotated[
-        list[str] | None,
-        typer.Option("--drop", metavar="TABLE", help="Take this table out; may be repeated."),
+        list[str] | None, typer.Option(metavar="TABLE", help="Take this table out; may be repeated.")
     ] = None,
     anew: Annotated[bool, typer.Option("--anew", help="Forget the lake that is there.")] = False,
     listing: Listing,
     proposer: Annotated[
-        ProposerName, typer.Option("--proposer", help="How candidates are found; auto takes the cheaper way.")
+        ProposerName, typer.Option(help="How candidates are found; auto takes the cheaper way.")
     ] = ProposerName.auto,
     strategy: Annotated[
-        StrategyName, typer.Option("--strategy", help="In which direction signatures are asked.")
+        StrategyName, typer.Option(help="In which direction signatures are asked.")
     ] = StrategyName.dep2refs,
     reading: LakeReading,
     as_json: Json = False,
@@ -214,15 +201,11 @@ def joins(
         str, typer.Argument(metavar="TABLE[.COLUMN]", help="A table of the lake, or one of its columns.")
     ],
     direction: Annotated[
-        Direction,
-        typer.Option("--direction", help="What it is contained in (out), what it contains (in), or both."),
+        Direction, typer.Option(help="What it is contained in (out), what it contains (in), or both.")
     ] = Direction.both,
-    top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="At most so many.")] = 20,
+    top: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 20,
     min_score: Annotated[
-        float,
-        typer.Option(
-            "--min-score", min=0.0, max=1.0, metavar="SCORE", help="Only those of at least this score."
-        ),
+        float, typer.Option(min=0.0, max=1.0, metavar="SCORE", help="Only those of at least this score.")
     ] = 0.0,
     as_json: Json = False,
 ) -> None:

@@ -57,7 +57,7 @@ def links(
 
 def export(
     ctx: typer.Context,
-    format: Annotated[ExportFormat, typer.Option("--format", help="What to write.")] = ExportFormat.sql,
+    format: Annotated[ExportFormat, typer.Option(help="What to write.")] = ExportFormat.sql,
     dialect: SqlDialect = None,
     all_keys: Annotated[
         bool,

@@ -22,16 +22,13 @@ class FormName(StrEnum):
 def normalise(
     ctx: typer.Context,
     table: TableName,
-    form: Annotated[FormName, typer.Option("--form", help="The normal form.")] = FormName.bcnf,
+    form: Annotated[FormName, typer.Option(help="The normal form.")] = FormName.bcnf,
     min_score: Annotated[
         float | None,
-        typer.Option(
-            "--min-score", metavar="S", help="Use functional dependencies of at least this score (0.1)."
-        ),
+        typer.Option(metavar="S", help="Use functional dependencies of at least this score (0.1)."),
     ] = None,
     max_lhs: Annotated[
-        int | None,
-        typer.Option("--max-lhs", min=1, metavar="N", help="Use those of at most N columns on the left (3)."),
+        int | None, typer.Option(min=1, metavar="N", help="Use those of at most N columns on the left (3).")
     ] = None,
     use_all: Annotated[
         bool, typer.Option("--all", help="Use all of them, whatever their score and size.")

@@ -39,7 +39,6 @@ def log(
     kind: Annotated[
         str | None,
         typer.Option(
-            "--kind",
             metavar="KIND",
             help="Only changes of this kind (ucc, ind, dc, row); fd: the versions at which each functional "
             "dependency held.",

@@ -52,18 +52,16 @@ class Asked:
     kind: Annotated[
         str | None,
         typer.Option(
-            "--kind",
             metavar="KIND",
             help="Only this kind: ucc (keys), fd (functional dependencies), ind (inclusions), dc (denial "
             "constraints) or row (rules about each row).",
         ),
     ] = None
     table: OneTable = None
-    at: Annotated[int | None, typer.Option("--at", metavar="VERSION", help="As of this version.")] = None
+    at: Annotated[int | None, typer.Option(metavar="VERSION", help="As of this version.")] = None
     top: Annotated[
         int | None,
         typer.Option(
-            "--top",
             min=1,
             metavar="N",
             help="The N functional dependencies of each table that tell most, ranked, with reasons; with "
@@ -73,7 +71,6 @@ class Asked:
     max_error: Annotated[
         float,
         typer.Option(
-            "--max-error",
             metavar="SHARE",
             help="Also what almost holds: functional dependencies, keys and denial constraints that at most "
             "this share of the pairs of rows violates; row rules, of the rows; inclusions that miss at most "
