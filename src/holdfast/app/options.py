@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from holdfast.app.report.texts import NOUNS, listed, several
 from holdfast.core.words.dependency import KINDS
 from holdfast.core.words.notation import ARROW
 from holdfast.core.words.row_rule import is_row_rule
@@ -58,13 +59,6 @@ All = Annotated[bool, typer.Option("--all", help="Do not shorten long lists.")]
 
 # --- How tables are tracked -------------------------------------------------------------------------------
 
-NOUNS_OF_KINDS = {
-    "ucc": "keys",
-    "fd": "functional dependencies",
-    "ind": "inclusions",
-    "dc": "denial constraints",
-    "row": "row rules",
-}
 # What an option of `track` is about: one of these kinds has to be kept.
 ABOUT = {
     "as_text": ("ind",),
@@ -187,7 +181,7 @@ class Tracking:
         for name, about in ABOUT.items():
             value = getattr(self, name)
             if not (value is None or value is False or value == []) and not {*kinds} & {*about}:
-                nouns = listed([NOUNS_OF_KINDS[kind] for kind in about])
+                nouns = listed([several(NOUNS[kind]) for kind in about])
                 raise UsageError(
                     f"--{name.replace('_', '-')} is about {nouns}, which are not to be kept: add "
                     f"{listed(about, 'or')} to --kinds."
@@ -350,15 +344,6 @@ def _type(text: str) -> tuple[str, str]:
     if not equals or not column or not kind:
         raise UsageError(f"--types has {shorten(text)}; expected COLUMN=TYPE, such as zip=text.")
     return column, kind.strip()
-
-
-def listed(words: Sequence[str], last: str = "and") -> str:
-    """
-    >>> listed(["a"]), listed(["a", "b", "c"], "or")
-    ('a', 'a, b or c')
-    """
-    *first, end = words
-    return f"{', '.join(first)} {last} {end}" if first else end
 
 
 def operators_of(text: str) -> list[str]:

@@ -7,6 +7,7 @@ are keys or functional dependencies of which the same is told.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,13 +16,16 @@ from holdfast.app.report.paper import Paper
 from holdfast.app.report.pins import print_pin
 from holdfast.app.report.rows import PAIR_LABELS, print_rows
 from holdfast.app.report.texts import (
+    NOUNS,
     columns_text,
     fd_text,
+    listed,
     meaning,
     name_text,
     plural,
     rule_text,
     safe,
+    several,
     side_text,
 )
 from holdfast.core.words.change import Change, TableChange, WitnessRow, introducing
@@ -51,13 +55,6 @@ EVENTS = {
     "within": ("within the error now", "would be within the error", "green"),
     "beyond": ("no longer minimal within the error", "would not be minimal within the error", "yellow"),
     "dropped": ("dropped", "would be dropped", "dim"),
-}
-NOUNS = {
-    "ucc": "key",
-    "fd": "functional dependency",
-    "ind": "inclusion",
-    "dc": "denial constraint",
-    "row": "row rule",
 }
 # What says as much and more.
 IMPLYING = {"ucc": "narrower key", "dc": "more general one", "row": "tighter one"}
@@ -107,13 +104,9 @@ def _print_notes(paper: Paper, change: Change) -> None:
 
 def _many(tables: Sequence[TableChange]) -> str:
     """What there may be too many of to list."""
-    there = {
-        "functional dependencies": any(t.n_fds is not None for t in tables),
-        "denial constraints": any(t.n_dcs is not None for t in tables),
-        "row rules": any(t.n_row_rules is not None for t in tables),
-    }
-    *first, last = [noun for noun, kept in there.items() if kept] or ["dependencies"]
-    return f"{', '.join(first)} or {last}" if first else last
+    counts = {"fd": "n_fds", "dc": "n_dcs", "row": "n_row_rules"}
+    kinds = [k for k, count in counts.items() if any(getattr(t, count) is not None for t in tables)]
+    return listed([several(NOUNS[kind]) for kind in kinds] or ["dependencies"], "or")
 
 
 def print_long_held(paper: Paper, n: int, held: int) -> None:
@@ -184,19 +177,19 @@ def _print_new(
     paper: Paper,
     kind: str,
     n: int,
-    listed: Sequence[Dependency],
+    shown: Sequence[Dependency],
     most: int,
     where: str,
     *,
     rest: str = "",
     others: tuple[int, str] = (0, ""),
 ) -> None:
-    """What is new of a kind: how many (`rest` says what of them), the first of those listed, what is not."""
+    """What is new of a kind: how many (`rest` says what of them), the first of those shown, what is not."""
     if not n:
         return
     paper.line((f"new: {plural(n, NOUNS[kind])}{rest}", "bold green"), indent=2)
-    print_dependencies(paper, listed, most, where)
-    if listed and others[0]:
+    print_dependencies(paper, shown, most, where)
+    if shown and others[0]:
         paper.line((f"... and {others[0]:,} {others[1]}", "dim"), indent=4)
 
 
@@ -213,15 +206,15 @@ def print_dependencies(
 
 def _print_new_fds(paper: Paper, part: TableChange, found: Sequence[Fd], keys: set[tuple[str, ...]]) -> None:
     """The functional dependencies of a table, those that do not have a key on the left."""
-    listed = [fd for fd in found if fd.lhs not in keys]
+    shown = [fd for fd in found if fd.lhs not in keys]
     rest = ""
     if not found:
         rest = ": too many to list, but see 'holdfast show --top 20'"
-    elif not listed:
+    elif not shown:
         rest = f", all with {'a key' if len(keys) > 1 else 'the key'} on the left"
     where = "the most telling with 'holdfast show --top 20'"
-    others = len(found) - len(listed), "with a key on the left"
-    _print_new(paper, "fd", part.n_fds or 0, listed, FDS_IN_A_REPORT, where, rest=rest, others=others)
+    others = len(found) - len(shown), "with a key on the left"
+    _print_new(paper, "fd", part.n_fds or 0, shown, FDS_IN_A_REPORT, where, rest=rest, others=others)
 
 
 def _print_new_dcs(
@@ -233,26 +226,26 @@ def _print_new_dcs(
 ) -> None:
     """The denial constraints of a table, those that are not keys or functional dependencies above."""
     known = _Told({frozenset(k) for k in keys}, {(frozenset(fd.lhs), fd.rhs) for fd in fds})
-    listed = sorted((dc for dc in found if not known.has(dc)), key=_complexity)
-    above = len(found) - len(listed)
+    shown = sorted((dc for dc in found if not known.has(dc)), key=_complexity)
+    above = len(found) - len(shown)
     rest = ""
     if not found:
         rest = ": too many to list, but see 'holdfast show --kind dc --top 20'"
-    elif not listed:
+    elif not shown:
         rest = f", {ABOVE.format('all ' if above > 1 else '')}"
     where = "the most telling with 'holdfast show --kind dc --top 20'"
     others = above, ABOVE.format("")
-    _print_new(paper, "dc", part.n_dcs or 0, listed, NEW_DCS_IN_A_REPORT, where, rest=rest, others=others)
+    _print_new(paper, "dc", part.n_dcs or 0, shown, NEW_DCS_IN_A_REPORT, where, rest=rest, others=others)
 
 
 def _print_new_row_rules(paper: Paper, part: TableChange, found: Sequence[RowRule]) -> None:
     """The rules about each row that say something."""
-    listed = [rule for rule in found if not rule.apart and rule.op != "!="]
+    shown = [rule for rule in found if not rule.apart and rule.op != "!="]
     n = part.n_row_rules or 0
-    poor = n - len(listed)
-    rest = f", {'all ' if poor > 1 else ''}{POOR}" if not listed else ""
+    poor = n - len(shown)
+    rest = f", {'all ' if poor > 1 else ''}{POOR}" if not shown else ""
     where = "see them with 'holdfast show --kind row'"
-    _print_new(paper, "row", n, listed, IN_A_REPORT, where, rest=rest, others=(poor, POOR))
+    _print_new(paper, "row", n, shown, IN_A_REPORT, where, rest=rest, others=(poor, POOR))
 
 
 # Of row rules, and of denial constraints that say nothing new.
@@ -335,25 +328,26 @@ def print_events(
             ours = by_kind[kind]
             if not ours:
                 continue
-            listed, most = ours, limit
+            shown, most = ours, limit
             if kind == "fd":
-                listed = _longest_first(_without_keys(ours, by_kind["ucc"]))
+                # What had held through many versions comes first; else the order stays.
+                shown = sorted(_without_keys(ours, by_kind["ucc"]), key=lambda c: -c.get("held", 0))
                 most = limit if event == "broke" else min(limit, FDS_IN_A_REPORT)
             if kind == "dc":
-                listed = _simple_first(_not_above(ours, by_kind["ucc"], by_kind["fd"]))
+                shown = _not_above(ours, by_kind["ucc"], by_kind["fd"])
                 most = min(limit, BROKEN_DCS_IN_A_REPORT if event == "broke" else DCS_IN_A_REPORT)
             if event in ("within", "beyond"):
                 most = min(limit, NEAR_IN_A_REPORT)
-            n_above = len(ours) - len(listed)
+            n_above = len(ours) - len(shown)
             above = ABOVE if kind == "dc" else "{}with a key above on the left"
             heading = f"{event_title(event, kind, would=would)}: {plural(len(ours), noun)}"
-            if not listed:
+            if not shown:
                 heading += f", {above.format('each ' if n_above > 1 else '')}"
             paper.line((heading, f"bold {style}"), indent=indent)
-            for group in _grouped(kind, listed[:most]):
+            for group in _grouped(kind, shown[:most]):
                 _print_group(paper, group, style, indent=indent + 2, with_table=with_table)
-            paper.more(len(listed) - most, "; all with --json", indent=indent + 2, style="dim")
-            if listed and n_above:
+            paper.more(len(shown) - most, "; all with --json", indent=indent + 2, style="dim")
+            if shown and n_above:
                 paper.line((f"... and {n_above:,} {above.format('')}", "dim"), indent=indent + 2)
 
 
@@ -364,31 +358,21 @@ def _without_keys(fds: Sequence[Told], keys: Sequence[Told]) -> list[Told]:
 
 
 def _not_above(dcs: Sequence[Told], keys: Sequence[Told], fds: Sequence[Told]) -> list[Told]:
-    """Denial constraints but those that are a key or functional dependency of which the same is told."""
-    told: dict[str, _Told] = {}
-    for change in keys:
-        key = change["dependency"]
-        told.setdefault(key["table"], _Told(set(), set())).keys.add(frozenset(key["columns"]))
-    for change in fds:
-        fd = change["dependency"]
-        told.setdefault(fd["table"], _Told(set(), set())).fds.add((frozenset(fd["lhs"]), fd["rhs"]))
-    nothing = _Told(set(), set())
+    """Denial constraints but those that are a key or functional dependency of which the same is told; simple
+    ones first."""
+    told: defaultdict[str, _Told] = defaultdict(lambda: _Told(set(), set()))
+    for key in (change["dependency"] for change in keys):
+        told[key["table"]].keys.add(frozenset(key["columns"]))
+    for fd in (change["dependency"] for change in fds):
+        told[fd["table"]].fds.add((frozenset(fd["lhs"]), fd["rhs"]))
     parsed = [(c, Dc.from_dict(c["dependency"])) for c in dcs]
-    return [c for c, dc in parsed if not told.get(dc.table, nothing).has(dc)]
-
-
-def _simple_first(changes: Sequence[Told]) -> list[Told]:
-    """Denial constraints with few predicates come first, and of these those with few across columns."""
-    return sorted(changes, key=lambda c: _complexity(Dc.from_dict(c["dependency"])))
+    parsed.sort(key=lambda pair: _complexity(pair[1]))
+    return [c for c, dc in parsed if not told[dc.table].has(dc)]
 
 
 def _complexity(dc: Dc) -> tuple[int, int]:
+    """Denial constraints with few predicates come first, and of these those with few across columns."""
     return len(dc.predicates), sum(p.left != p.right for p in dc.predicates)
-
-
-def _longest_first(changes: Sequence[Told]) -> list[Told]:
-    """What had held through many versions comes first; else the order stays."""
-    return sorted(changes, key=lambda c: -c.get("held", 0))
 
 
 def _print_group(paper: Paper, group: Group, style: str, *, indent: int, with_table: bool) -> None:
