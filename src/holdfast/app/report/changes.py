@@ -194,14 +194,14 @@ def _print_new(
 
 
 def print_dependencies(
-    paper: Paper, found: Sequence[Dependency], most: int = IN_A_REPORT, where: str = "all with --json"
+    paper: Paper, dependencies: Sequence[Dependency], most: int = IN_A_REPORT, where: str = "all with --json"
 ) -> None:
     """The first of some dependencies, one a line; of a denial constraint also what it means."""
-    for dependency in found[:most]:
+    for dependency in dependencies[:most]:
         paper.line((dependency_text(dependency.to_dict(), with_table=False), "green"), indent=4)
         if isinstance(dependency, Dc):
             paper.line(meaning(dependency), indent=6)
-    paper.more(len(found) - most, f"; {where}", indent=4, style="dim")
+    paper.more(len(dependencies) - most, f"; {where}", indent=4, style="dim")
 
 
 def _print_new_fds(paper: Paper, part: TableChange, found: Sequence[Fd], keys: set[tuple[str, ...]]) -> None:

@@ -65,9 +65,9 @@ class Paper:
         if n > 0:
             self.line((f"... and {n:,} more{where}", style), indent=indent)
 
-    def first(self, found: Sequence[Item], n: int, everything: bool = False) -> Sequence[Item]:
+    def first(self, items: Sequence[Item], n: int, everything: bool = False) -> Sequence[Item]:
         """What of a list is shown: the first n on a terminal; all in a pipe, or if that is asked for."""
-        return found if everything or not self.is_terminal else found[:n]
+        return items if everything or not self.is_terminal else items[:n]
 
     def item(self, mark: Part, *parts: Part, indent: int = 0) -> None:
         """One line that starts with a mark; on a terminal its continuation stands behind the mark."""

@@ -15,31 +15,29 @@ if TYPE_CHECKING:
 
 def print_ranking(paper: Paper, table: str, ranking: fd_ranking.Ranking, *, version: int) -> None:
     """The first functional dependencies of a table."""
-    counted = plural(ranking.n_fds, "functional dependency")
-    with_last = ranking.n_fds, ranking.n_key_implied
-    _print_list(paper, table, counted, ranking.fds, ranking.n_fds, version, _print_fd)
-    _print_doubts(paper, ranking, len(ranking.fds), *with_last, "follow from keys", "the rows")
+    n, n_last = ranking.n_fds, ranking.n_key_implied
+    _print_list(paper, table, "functional dependency", ranking.fds, n, version, _print_fd)
+    _print_doubts(paper, ranking, len(ranking.fds), n, n_last, "follow from keys", "the rows")
 
 
 def print_dc_ranking(paper: Paper, table: str, ranking: dc_ranking.Ranking, *, version: int) -> None:
     """The first denial constraints of a table."""
-    counted = plural(ranking.n_dcs, "denial constraint")
-    with_last = ranking.n_dcs, ranking.n_tautologies
-    _print_list(paper, table, counted, ranking.dcs, ranking.n_dcs, version, _print_dc)
-    _print_doubts(paper, ranking, len(ranking.dcs), *with_last, "hold in every table", "all pairs of rows")
+    n, n_last = ranking.n_dcs, ranking.n_tautologies
+    _print_list(paper, table, "denial constraint", ranking.dcs, n, version, _print_dc)
+    _print_doubts(paper, ranking, len(ranking.dcs), n, n_last, "hold in every table", "all pairs of rows")
 
 
 def _print_list(
     paper: Paper,
     table: str,
-    counted: str,
+    noun: str,
     ranked: Sequence[Item],
     n: int,
     version: int,
     print_one: Callable[[Paper, Item], None],
 ) -> None:
     of = "" if len(ranked) == n else f"the first {len(ranked):,} of "
-    paper.heading(name_text(table), f": {of}{counted}{', best first' if ranked else ''}", version)
+    paper.heading(name_text(table), f": {of}{plural(n, noun)}{', best first' if ranked else ''}", version)
     for one in ranked:
         print_one(paper, one)
 
@@ -54,15 +52,15 @@ def _print_doubts(
     measured_on: str,
 ) -> None:
     """What has no place of its own, what was not measured, and which places are certain."""
-    told = []
+    lines = []
     if n_last:
-        told.append(f"{n_last:,} {why_last} and come last")
+        lines.append(f"{n_last:,} {why_last} and come last")
     if ranking.n_measured < n - n_last:
-        told.append(f"{ranking.n_measured:,} of the other {n - n_last:,} were measured on {measured_on}")
+        lines.append(f"{ranking.n_measured:,} of the other {n - n_last:,} were measured on {measured_on}")
     if ranking.n_certain < shown:
         certain = f"only the first {ranking.n_certain:,} are" if ranking.n_certain else "no place is"
-        told.append(f"{certain} certain: the score of what was not measured is an upper bound")
-    for line in told:
+        lines.append(f"{certain} certain: the score of what was not measured is an upper bound")
+    for line in lines:
         paper.line((line, "dim"), indent=2)
 
 
