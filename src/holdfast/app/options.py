@@ -240,8 +240,8 @@ class Reading:
         """The reading options that were given; for the others the table's own count."""
         options = asdict(self)
         options["null_values"] = options.pop("null") or None
-        if self.types is not None:
-            options["types"] = dict(_type(part) for text in self.types for part in _split_types(text))
+        parts = [part for text in self.types or () for part in _split_types(text)]
+        options["types"] = dict(map(_type, parts)) if self.types else None
         if self.delimiter in ("\\t", "tab"):
             options["delimiter"] = "\t"
         return {name: value for name, value in options.items() if value is not None}
