@@ -13,8 +13,11 @@ import pytest
 
 from app.parts import part
 from app.shell import WHAT_IS_IMPORTED, Outcome, Shell
-from holdfast.app import report
-from holdfast.app.report import Paper
+from holdfast.app.report.changes import print_change
+from holdfast.app.report.dcs import print_dcs, print_row_rules
+from holdfast.app.report.paper import Paper
+from holdfast.app.report.rankings import print_dc_ranking
+from holdfast.app.report.rules import print_dc_explanation, print_indexes
 from holdfast.core.words.change import Change, DependencyChange, Pair, Pin, WitnessRow
 from holdfast.core.words.dependency import Fd, Ucc
 from holdfast.core.words.predicate import Dc, Operator, Predicate
@@ -333,7 +336,7 @@ def test_a_ranking_says_what_was_not_measured() -> None:
 
     found = (ranked("a", 1.0), ranked("b", None), ranked("c", 0.0, tautology=True))
     file = io.StringIO()
-    report.print_dc_ranking(Paper(file), "t", Ranking(found, 900, 300, 256, 1, True), version=1)
+    print_dc_ranking(Paper(file), "t", Ranking(found, 900, 300, 256, 1, True), version=1)
     assert file.getvalue().splitlines() == [
         "t: the first 3 of 900 denial constraints, best first (version 1)",
         "  0.50  not(t.a = s.a)",
@@ -544,12 +547,12 @@ def test_many_constraints_say_as_much() -> None:
     implying = tuple(dc(f"t.c{i} = s.c{i}") for i in range(25))
     told = DcExplanation("t", dc("t.a = s.a"), 3, True, 0, (), False, implying, None, True)
     file = io.StringIO()
-    report.print_dc_explanation(Paper(file), told, n_rows=9)
+    print_dc_explanation(Paper(file), told, n_rows=9)
     lines = file.getvalue().splitlines()
     assert lines[2:4] == ["  pinned", "  not minimal: these say as much or more"]
     assert lines[-1] == "    ... and 5 more; all with --json"
     file = io.StringIO()
-    report.print_indexes(Paper(file), IndexReport("t", "witnessed", None), version=2)
+    print_indexes(Paper(file), IndexReport("t", "witnessed", None), version=2)
     assert (
         file.getvalue()
         == "t: witnessed evidence needs no indexes: there is too little to look up (version 2)\n"
@@ -815,7 +818,7 @@ def row(row_id: int, **values: object) -> WitnessRow:
 
 def printed(change: Change, *, terminal: bool = False, width: int = 100) -> str:
     file = io.StringIO()
-    report.print_change(Paper(file, terminal=terminal, width=width), change)
+    print_change(Paper(file, terminal=terminal, width=width), change)
     return ANSI.sub("", file.getvalue())
 
 
@@ -843,7 +846,7 @@ def test_what_a_rule_compares_is_marked() -> None:
     change = DependencyChange("broke", dc("t.low < s.high"), "does not hold any more", (pair,))
     file = io.StringIO()
     paper = Paper(file, terminal=True, width=80)
-    report.print_change(paper, Change("apply", 2, (part("t", 1, 0, 9, None, n_dcs=9),), (change,), 0.1))
+    print_change(paper, Change("apply", 2, (part("t", 1, 0, 9, None, n_dcs=9),), (change,), 0.1))
     assert "\x1b[31m5" in file.getvalue()
     assert "\x1b[31m8" in file.getvalue()
     assert "\x1b[31m6" not in file.getvalue()
@@ -858,8 +861,8 @@ def test_long_lists_are_cut_on_a_terminal_only() -> None:
     def shown(*, terminal: bool, everything: bool) -> tuple[list[str], list[str]]:
         files = io.StringIO(), io.StringIO()
         papers = [Paper(file, terminal=terminal, width=100) for file in files]
-        report.print_dcs(papers[0], "t", found, version=1, n_rows=9, kept="kept", everything=everything)
-        report.print_row_rules(papers[1], "t", rules, schema, version=1, n_rows=9, everything=everything)
+        print_dcs(papers[0], "t", found, version=1, n_rows=9, kept="kept", everything=everything)
+        print_row_rules(papers[1], "t", rules, schema, version=1, n_rows=9, everything=everything)
         a, b = (ANSI.sub("", file.getvalue()).splitlines() for file in files)
         return a, b
 
@@ -873,7 +876,7 @@ def test_long_lists_are_cut_on_a_terminal_only() -> None:
         assert (len(dcs), len(rows)) == (1 + 2 * 50, 1 + 50)
     assert len(shown(terminal=False, everything=False)[0]) == 1 + 2 * 50
     file = io.StringIO()
-    report.print_dcs(Paper(file), "t", found, version=1, n_rows=9, form="set-minimal", complete=False)
+    print_dcs(Paper(file), "t", found, version=1, n_rows=9, form="set-minimal", complete=False)
     assert file.getvalue().splitlines()[:2] == [
         "t: 9 rows, the first 50 set-minimal denial constraints (version 1)",
         "  there are more of them; all with --all",
@@ -890,9 +893,7 @@ def test_nothing_of_a_rule_reaches_the_terminal_unescaped() -> None:
     rule = DependencyChange("broke", RowRule("t", "b\x1b[31m", "<", "c"), "does not hold any more")
     text += printed(Change("apply", 2, (table,), (rule,), 0.1))
     file = io.StringIO()
-    report.print_row_rules(
-        Paper(file), "t", [RowRule("t", "b\x1b[31m", "<", "c")], Schema(()), version=1, n_rows=1
-    )
+    print_row_rules(Paper(file), "t", [RowRule("t", "b\x1b[31m", "<", "c")], Schema(()), version=1, n_rows=1)
     assert "\x1b" not in text + file.getvalue()
     assert "\\x1b[31m" in text
     assert text.count("t 0.1") == 2  # once for what broke, once for the pin: (s, t) says the same

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-import io
 import re
 from pathlib import Path
 
+import pytest
+
+import holdfast
 from holdfast.app import demo
 from holdfast.app.examples import make_orders
-from holdfast.app.report import Paper
+from holdfast.app.report.changes import dependency_text
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def test_what_holds_breaks_and_comes_back(tmp_path: Path) -> None:
-    file = io.StringIO()
-    changes = demo.run(Paper(file), tmp_path / "demo.hold", engine="inline")
-    events = [[(c.event, str(c.dependency)) for c in change.changes] for change in changes[1:]]
+def test_what_holds_breaks_and_comes_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    demo.run(tmp_path / "demo.hold", engine="inline")
+    with holdfast.open(tmp_path / "demo.hold", create=False) as ws:
+        *versions, linked = ws.log()
+    assert linked.action == "link"
+    events = [[(c.change, dependency_text(c.dependency)) for c in v.changes] for v in versions[1:]]
     assert ("broke", "orders[invoice]") in events[0]
     assert ("appeared", "orders[invoice]") in events[1]
     assert ("appeared", "orders[tracking]") in events[2]
     assert events[4] == [("broke", "orders[customer_id] in customers[customer_id]")]
     assert events[5] == [("appeared", "orders[customer_id] in customers[customer_id]")]
     assert ("broke", "orders: product -> unit_price") in events[6]
-    broken = [c for c in changes[-1].changes if c.event == "broke"]
-    assert {c.dependency.kind for c in broken} == {"dc", "row"}
+    assert {c.kind for c in versions[-1].changes if c.change == "broke"} == {"dc", "row"}
     counts = [(4000, 0), (5, 0), (0, 1), (1, 1), (712, 0), (1, 0), (1, 0), (1, 0), (800, 0), (1, 0)]
-    assert [(c.n_inserted, c.n_deleted) for c in changes] == counts
+    inserted = [sum(detail["n_inserted"] for detail in v.details) for v in versions]
+    deleted = [sum(detail["n_deleted"] for detail in v.details) for v in versions]
+    assert list(zip(inserted, deleted, strict=True)) == counts
 
-    text = file.getvalue()
+    text = capsys.readouterr().out
     steps = text.split("\n$ holdfast -w demo.hold ")
     assert [s.split("\n", 1)[0] for s in steps[1:]] == [
         "track orders orders.csv --row-key order_id --kinds ucc,fd,ind",
@@ -85,11 +90,13 @@ def test_what_holds_breaks_and_comes_back(tmp_path: Path) -> None:
     assert str(tmp_path / "demo.hold") in show  # what to try next
 
 
-def test_the_tour_fits_a_terminal_of_80_columns(tmp_path: Path) -> None:
-    file = io.StringIO()
-    paper, notes = Paper(file, width=80, terminal=True), Paper(io.StringIO())
-    demo.run(paper, tmp_path / "demo.hold", engine="inline", notes=notes)
-    lines = ANSI.sub("", file.getvalue()).splitlines()
+def test_the_tour_fits_a_terminal_of_80_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as if it were a terminal
+    monkeypatch.setenv("COLUMNS", "80")
+    demo.run(tmp_path / "demo.hold", engine="inline")
+    lines = ANSI.sub("", capsys.readouterr().out).splitlines()
     assert max(map(len, lines)) <= 80
     rows = [line.split() for line in lines if "R24-004488" in line]
     assert [row[1:4] for row in rows] == [["R24-004488", "|", "13988"], ["R24-004488", "|", "14004"]] * 2

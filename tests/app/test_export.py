@@ -29,7 +29,7 @@ from holdfast.app.export import (
     to_mermaid,
     to_sql,
 )
-from holdfast.app.export.checks import checks_of, to_checks
+from holdfast.app.export.checks import checks_of
 from holdfast.app.export.dbt import needs_quotes
 from holdfast.app.export.model import creation_order
 from holdfast.app.export.names import fit
@@ -572,7 +572,6 @@ def test_no_nul_of_a_name_is_written() -> None:
     texts = [to_dbt(model, all_keys=True)]
     for dialect in DIALECTS:
         texts.append(to_sql(model, dialect, all_keys=True, checks=checks_of(model, rules, dialect)))
-        texts.append(to_checks(model, rules, dialect))
     for text in texts:
         assert "\0" not in text
     # A dbt test would hand the escaped name on to a database.

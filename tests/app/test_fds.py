@@ -12,8 +12,10 @@ import pytest
 
 from app.parts import part
 from app.shell import WHAT_IS_IMPORTED, Shell
-from holdfast.app import report
-from holdfast.app.report import Paper
+from holdfast.app.report.changes import print_change
+from holdfast.app.report.fds import print_fd_log, print_fds
+from holdfast.app.report.paper import Paper
+from holdfast.app.report.rankings import print_ranking
 from holdfast.core.cover.history import Spell
 from holdfast.core.words.change import Change, DependencyChange, Pair, WitnessRow
 from holdfast.core.words.dependency import Fd, Ucc
@@ -534,7 +536,7 @@ def a_change(*changes: DependencyChange, unlisted: int = 0) -> Change:
 
 def printed(change: Change, *, terminal: bool = False, width: int | None = None) -> str:
     file = io.StringIO()
-    report.print_change(Paper(file, width=width, terminal=terminal), change)
+    print_change(Paper(file, width=width, terminal=terminal), change)
     return file.getvalue()
 
 
@@ -616,10 +618,10 @@ def test_names_are_shown_and_never_interpreted(evil: str, terminal: bool) -> Non
     broke = DependencyChange(
         "broke", fd, "does not hold any more", (pair(**{evil: (evil, evil), "b": (1, 2)}),)
     )
-    report.print_fds(paper, evil, [fd], version=1, n_rows=2, evidence="counted evidence", max_lhs=None)
-    report.print_ranking(paper, evil, Ranking((ranked,), 1, 1, 0, 1), version=1)
-    report.print_fd_log(paper, evil, [history], version=1)
-    report.print_change(paper, a_change(broke))
+    print_fds(paper, evil, [fd], version=1, n_rows=2, evidence="counted evidence", max_lhs=None)
+    print_ranking(paper, evil, Ranking((ranked,), 1, 1, 0, 1), version=1)
+    print_fd_log(paper, evil, [history], version=1)
+    print_change(paper, a_change(broke))
     text = file.getvalue()
     text.encode("utf-8")
     assert all(c.isprintable() or c == "\n" for c in ANSI.sub("", text))
@@ -633,7 +635,7 @@ def test_a_terminal_shows_a_screenful(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def shown(*, terminal: bool, everything: bool) -> list[str]:
         file = io.StringIO()
-        report.print_fds(
+        print_fds(
             Paper(file, terminal=terminal, width=120),
             "t",
             fds,
@@ -660,7 +662,7 @@ def test_a_ranking_says_what_was_not_measured() -> None:
         RankedFd(Fd("t", ("a",), b), 0.5, ("why",), None, b == "b", 1, 1, 0.5, 1.0, 1, 0) for b in "bc"
     )
     file = io.StringIO()
-    report.print_ranking(Paper(file), "t", Ranking(fds, 900, 300, 256, 1), version=1)
+    print_ranking(Paper(file), "t", Ranking(fds, 900, 300, 256, 1), version=1)
     assert file.getvalue().splitlines() == [
         "t: the first 2 of 900 functional dependencies, best first (version 1)",
         "  0.50  a -> b",
@@ -681,7 +683,7 @@ def test_a_log_marks_what_broke_after_a_long_time() -> None:
         FdHistory(Fd("t", (), "c"), spells, 10, 6, 2, 5, 0, False, None),
     ]
     file = io.StringIO()
-    report.print_fd_log(Paper(file, terminal=True, width=100), "t", histories, version=11)
+    print_fd_log(Paper(file, terminal=True, width=100), "t", histories, version=11)
     assert "\x1b[1;31ma -> b" in file.getvalue()
     lines = ANSI.sub("", file.getvalue()).splitlines()
     assert [line.rstrip() for line in lines[3::3]] == [

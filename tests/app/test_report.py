@@ -13,9 +13,13 @@ import pytest
 
 import holdfast
 from app.parts import part
-from holdfast.app import report
-from holdfast.app.report import Paper, paper
-from holdfast.app.report.changes import print_events
+from holdfast.app.report import paper
+from holdfast.app.report.changes import print_change, print_events
+from holdfast.app.report.covers import print_cover, print_inds
+from holdfast.app.report.explanations import print_explanation, print_ind_explanation
+from holdfast.app.report.links import print_links
+from holdfast.app.report.log import print_log
+from holdfast.app.report.paper import Paper, progress_on
 from holdfast.app.report.rows import print_rows
 from holdfast.core.engine.kernels import activity, compiling
 from holdfast.core.words.change import Change, DependencyChange, Pair, WitnessRow
@@ -47,7 +51,7 @@ def pair(**columns: tuple[object, object]) -> Pair:
 
 def printed(change: Change, *, terminal: bool = False, width: int | None = None) -> str:
     file = io.StringIO()
-    report.print_change(Paper(file, width=width, terminal=terminal), change)
+    print_change(Paper(file, width=width, terminal=terminal), change)
     return file.getvalue()
 
 
@@ -69,14 +73,14 @@ def test_names_and_cells_are_shown_and_never_interpreted(evil: str, terminal: bo
 @pytest.mark.parametrize("evil", EVIL)
 def test_a_table_of_any_name(evil: str) -> None:
     file = io.StringIO()
-    report.print_cover(Paper(file), evil, [Ucc(evil, (evil,))], version=1, n_rows=1, max_columns=None)
+    print_cover(Paper(file), evil, [Ucc(evil, (evil,))], version=1, n_rows=1, max_columns=None)
     assert all(c.isprintable() or c == "\n" for c in file.getvalue())
 
 
 def test_a_pipe_gets_no_colours_and_whole_lines() -> None:
     names = [f"a_rather_long_column_name_{i}" for i in range(40)]
     file = io.StringIO()
-    report.print_cover(Paper(file), "t", [Ucc("t", tuple(names))], version=1, n_rows=9, max_columns=None)
+    print_cover(Paper(file), "t", [Ucc("t", tuple(names))], version=1, n_rows=9, max_columns=None)
     assert file.getvalue().splitlines()[1] == f"   40  {', '.join(names)}"
 
 
@@ -85,7 +89,7 @@ def test_a_narrow_terminal_shows_everything(monkeypatch: pytest.MonkeyPatch) -> 
     names = [f"column_{i}" for i in range(12)]
     file = io.StringIO()
     page = Paper(file, width=24, terminal=True)
-    report.print_cover(page, "t", [Ucc("t", tuple(names))], version=1, n_rows=9, max_columns=None)
+    print_cover(page, "t", [Ucc("t", tuple(names))], version=1, n_rows=9, max_columns=None)
     rows = pair(**{name: (f"value {i}", f"value {i}") for i, name in enumerate(names)})
     print_rows(page, rows, set(names), "red", indent=6)
     text = ANSI.sub("", file.getvalue())
@@ -100,7 +104,7 @@ def test_a_terminal_shows_the_first_keys_of_a_long_cover_unless_asked() -> None:
     def shown(*, terminal: bool, everything: bool) -> str:
         file = io.StringIO()
         page = Paper(file, width=80, terminal=terminal)
-        report.print_cover(page, "t", keys, version=1, n_rows=9, max_columns=None, everything=everything)
+        print_cover(page, "t", keys, version=1, n_rows=9, max_columns=None, everything=everything)
         return ANSI.sub("", file.getvalue())
 
     first = shown(terminal=True, everything=False)
@@ -234,14 +238,14 @@ def test_inclusions_of_any_name(evil: str, terminal: bool) -> None:
     reason = f"misses 1 value in 1 row: {evil!r}"
     change = DependencyChange("broke", which, reason, ((row,),), (evil,))
     table = part(evil, 1, 0, 4, None)
-    report.print_change(page, Change("apply", 2, (table, table), (change,), 0.1, n_inds=1))
-    report.print_change(page, Change("track", 2, (table,), (change,), 0.1, n_inds=1))
-    report.print_change(page, Change("apply", 2, (table,), (), 0.1, batch_id=evil, repeated=True))
-    report.print_inds(page, [which], version=1, table=evil, max_error=0.5)
+    print_change(page, Change("apply", 2, (table, table), (change,), 0.1, n_inds=1))
+    print_change(page, Change("track", 2, (table,), (change,), 0.1, n_inds=1))
+    print_change(page, Change("apply", 2, (table,), (), 0.1, batch_id=evil, repeated=True))
+    print_inds(page, [which], version=1, table=evil, max_error=0.5)
     explained = IndExplanation(which.dependent, which.referenced, 1, which, False, 1, ((evil, row),), None)
-    report.print_ind_explanation(page, explained)
+    print_ind_explanation(page, explained)
     link = Link(which.dependent, which.referenced, 0.9, (Reason("name", 1.0, 1.0, evil),), True, 0.5, 1)
-    report.print_links(page, Linkage((link,), {}), version=1)
+    print_links(page, Linkage((link,), {}), version=1)
     plain = ANSI.sub("", file.getvalue())
     assert all(c.isprintable() or c == "\n" for c in plain)
     file.getvalue().encode("utf-8")
@@ -251,7 +255,7 @@ def test_inclusions_of_any_name(evil: str, terminal: bool) -> None:
 def test_inclusions_fit_the_terminal_and_names_stay_whole(width: int) -> None:
     inds = [ind("orders.customer_id", "customers.id"), ind("items.order_number", "orders.number", 0.25, 1)]
     file = io.StringIO()
-    report.print_inds(Paper(file, width=width, terminal=True), inds, version=1, max_error=0.5)
+    print_inds(Paper(file, width=width, terminal=True), inds, version=1, max_error=0.5)
     text = ANSI.sub("", file.getvalue())
     assert max(map(len, text.splitlines())) <= width
     for side in ("orders[customer_id]", "customers[id]", "items[order_number]", "orders[number]"):
@@ -265,7 +269,7 @@ def test_a_terminal_shows_the_first_inclusions_unless_asked() -> None:
     def shown(*, terminal: bool, everything: bool) -> str:
         file = io.StringIO()
         page = Paper(file, width=80, terminal=terminal)
-        report.print_inds(page, inds, version=1, everything=everything)
+        print_inds(page, inds, version=1, everything=everything)
         return ANSI.sub("", file.getvalue())
 
     first = shown(terminal=True, everything=False)
@@ -279,7 +283,7 @@ def test_a_terminal_shows_the_first_inclusions_unless_asked() -> None:
 def test_errors_are_not_rounded_away_and_rows_may_be_unknown() -> None:
     file = io.StringIO()
     tiny = Ind(Side("t", ("a",)), Side("u", ("b",)), 1 / 300_000, 1, None, 2.5)
-    report.print_inds(Paper(file), [tiny], version=1, max_error=0.1)
+    print_inds(Paper(file), [tiny], version=1, max_error=0.1)
     assert file.getvalue().splitlines() == [
         "0 inclusions, 1 more with an error of at most 0.1 (version 1)",
         "  t[a] in u[b]  error 3.33e-06, misses 1 value, coverage 2.5",
@@ -301,7 +305,7 @@ def test_links_show_the_weightiest_reasons() -> None:
 
     def shown(**how: bool) -> list[str]:
         file = io.StringIO()
-        report.print_links(Paper(file), linkage, version=7, **how)
+        print_links(Paper(file), linkage, version=7, **how)
         return file.getvalue().splitlines()
 
     assert shown() == [
@@ -327,7 +331,7 @@ def test_the_first_candidates_that_are_not_proposed_are_shown_and_the_others_cou
     def shown(*, terminal: bool, everything: bool) -> str:
         file = io.StringIO()
         page = Paper(file, width=40, terminal=terminal)
-        report.print_links(page, linkage, version=7, everything=everything)
+        print_links(page, linkage, version=7, everything=everything)
         return ANSI.sub("", file.getvalue())
 
     for terminal in (True, False):
@@ -342,7 +346,7 @@ def test_reasons_that_are_wrapped_stand_behind_their_points() -> None:
     words = "a reason of many words that do not fit one line"
     link = Link(Side("t", ("a",)), Side("p", ("id",)), 0.9, (Reason("x", 2.0, 1.0, words),), True, 0.0, 0)
     file = io.StringIO()
-    report.print_links(Paper(file, width=40, terminal=True), Linkage((link,), {}), version=1)
+    print_links(Paper(file, width=40, terminal=True), Linkage((link,), {}), version=1)
     lines = [line.rstrip() for line in ANSI.sub("", file.getvalue()).splitlines()[-2:]]
     assert lines == ["        +2.0  a reason of many words", "              that do not fit one line"]
 
@@ -350,7 +354,7 @@ def test_reasons_that_are_wrapped_stand_behind_their_points() -> None:
 def test_an_empty_column_is_included_in_any() -> None:
     none = Ind(Side("t", ("a",)), Side("u", ("b",)), coverage=0.0)
     file = io.StringIO()
-    report.print_ind_explanation(
+    print_ind_explanation(
         Paper(file), IndExplanation(none.dependent, none.referenced, 3, none, True, 1, (), None)
     )
     assert file.getvalue().splitlines() == [
@@ -396,8 +400,8 @@ def test_an_explanation_names_the_batch_and_its_rows(tmp_path: Path) -> None:
     ws.track("t", pa.table({"a": [1, 2], "b": [1, 1]}))
     ws.apply("t", inserts=pa.table({"a": [2], "b": [2]}), batch_id="[bold]b[/bold]")
     file = io.StringIO()
-    report.print_explanation(Paper(file), ws.explain("t", ["a"]))
-    report.print_log(Paper(file), ws.log())
+    print_explanation(Paper(file), ws.explain("t", ["a"]))
+    print_log(Paper(file), ws.log())
     text = file.getvalue()
     assert "by the apply of batch '[bold]b[/bold]'" in text
     assert "apply t batch '[bold]b[/bold]': +1 -0, now 3 rows" in text
@@ -435,7 +439,7 @@ def test_progress_can_be_switched_off(shown: None, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("HOLDFAST_PROGRESS", "0")
     for terminal in (False, True):
         file = io.StringIO()
-        with report.progress_on(Paper(file, terminal=terminal)) as hook:
+        with progress_on(Paper(file, terminal=terminal)) as hook:
             assert hook is None
         assert file.getvalue() == ""
 
@@ -443,7 +447,7 @@ def test_progress_can_be_switched_off(shown: None, monkeypatch: pytest.MonkeyPat
 def test_what_is_over_soon_needs_no_progress(shown: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paper, "WORD_AFTER_S", float("inf"))
     file = io.StringIO()
-    with report.progress_on(Paper(file)) as hook:
+    with progress_on(Paper(file)) as hook:
         assert hook is not None
         hook("reading", 0, 1)
     assert file.getvalue() == ""
@@ -451,7 +455,7 @@ def test_what_is_over_soon_needs_no_progress(shown: None, monkeypatch: pytest.Mo
 
 def test_progress_off_a_terminal_is_a_line_when_it_takes_long(shown: None) -> None:
     lines = _Lines()
-    with report.progress_on(Paper(lines)) as hook:
+    with progress_on(Paper(lines)) as hook:
         assert hook is not None
         lines.wait_for(r"^preparing, \d+ s\n$")
         hook("reading [red]", 1, 4)
@@ -465,7 +469,7 @@ def test_progress_off_a_terminal_is_a_line_when_it_takes_long(shown: None) -> No
 def test_progress_survives_that_nobody_reads_it(shown: None) -> None:
     lines = io.StringIO()
     lines.close()
-    with report.progress_on(Paper(lines, terminal=False)) as hook:
+    with progress_on(Paper(lines, terminal=False)) as hook:
         assert hook is not None
         hook("reading", 0, 1)
 
@@ -484,7 +488,7 @@ def test_compiling_is_told_whatever_the_stage(
         return 2 * x
 
     doubled.py_func.__module__ = "holdfast.lakes.kernels.of_a_test"
-    with report.progress_on(Paper(lines, width=80, terminal=terminal)) as hook:
+    with progress_on(Paper(lines, width=80, terminal=terminal)) as hook:
         assert hook is not None
         hook("reading", 0, 1)
         lines.wait_for("reading")
@@ -495,7 +499,7 @@ def test_compiling_is_told_whatever_the_stage(
 
 def test_progress_on_a_terminal(shown: None) -> None:
     file = io.StringIO()
-    with report.progress_on(Paper(file, width=80, terminal=True)) as hook:
+    with progress_on(Paper(file, width=80, terminal=True)) as hook:
         assert hook is not None
         # It is drawn by a thread of its own, several times a second.
         for told, shown in (

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import json
 import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Annotated, Any, Concatenate, ParamSpec
 
 import typer
 
 import holdfast
 from holdfast.app.options import EngineName, columns_of
-from holdfast.app.report import (
-    Paper,
-    columns_text,
-    plural,
-    print_change,
-    print_headlines,
-    progress_on,
-    safe,
-    share,
-    side_text,
-)
+from holdfast.app.report.changes import print_change, print_headlines
+from holdfast.app.report.paper import Paper, progress_on
+from holdfast.app.report.texts import columns_text, plural, safe, share, side_text
 from holdfast.core.words.change import Change
 from holdfast.core.words.dependency import Side
 from holdfast.denial.constraints import DcRef
@@ -89,6 +83,40 @@ def reported(ctx: typer.Context) -> Iterator[None]:
         raise typer.Exit(INTERNAL) from None
 
 
+def as_command(function: Callable[..., None]) -> Callable[..., None]:
+    """The function as a command: its errors are reported, and groups of options are spread out.
+
+    A group is a dataclass whose fields are options; a parameter of that type stands for all of them, in
+    their order. So a block of options is written once, and its meaning beside it. An option has the name of
+    its field or parameter (`max_lhs`: `--max-lhs`), unless it says another.
+    """
+    groups: dict[str, Any] = {}
+    options: list[inspect.Parameter] = []
+    for name, parameter in _parameters(function).items():
+        if is_dataclass(parameter.annotation):
+            groups[name] = parameter.annotation
+            options += _parameters(groups[name]).values()
+        else:
+            options.append(parameter)
+
+    @functools.wraps(function)
+    def command(ctx: typer.Context, **given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        with reported(ctx):
+            function(ctx, **given)
+
+    command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    command.__annotations__ = {option.name: option.annotation for option in options}
+    return command
+
+
+def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """By keyword: so those without a default may stand behind others."""
+    parameters = inspect.signature(function, eval_str=True).parameters
+    return {name: p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for name, p in parameters.items()}
+
+
 # What an error about a rule ends with: the rule, and a caret below the place.
 _POINTED = re.compile(r"(.*)\n(  [^\n]*)\n( +\^)", re.DOTALL)
 
@@ -112,6 +140,23 @@ def print_json(document: dict[str, Any]) -> None:
     print(json.dumps(document, indent=2, allow_nan=False))
 
 
+Given = ParamSpec("Given")
+
+
+def tell(
+    as_json: bool,
+    document: Callable[[], dict[str, Any]],
+    report: Callable[Concatenate[Paper, Given], None],
+    *args: Given.args,
+    **named: Given.kwargs,
+) -> None:
+    """An answer on standard output: for programs the document, for people the report of what is given."""
+    if as_json:
+        print_json(document())
+    else:
+        report(Paper(sys.stdout), *args, **named)
+
+
 def tell_change(change: Change, as_json: bool, bounds: Mapping[str, Sequence[str]] | None = None) -> None:
     """A change for people, or for programs with its headlines on standard error.
 
@@ -121,8 +166,8 @@ def tell_change(change: Change, as_json: bool, bounds: Mapping[str, Sequence[str
         print_headlines(Paper(sys.stderr), change)
         document = change.to_dict()
         for told in (document, *document["tables"]):
-            if (bounds or {}).get(told.get("table")):
-                told["bounds"] = list((bounds or {})[told["table"]])
+            if restrictions := (bounds or {}).get(told.get("table")):
+                told["bounds"] = list(restrictions)
         print_json(document)
     else:
         print_change(Paper(sys.stdout), change, bounds)
@@ -157,32 +202,50 @@ def evidence_text(ref: FdRef | DcRef) -> str:
     return f"{ref.evidence_kind} evidence{errors}"
 
 
-def referenced_side(
-    ws: holdfast.Workspace, within: str | None, table: str | None, column: str | None
-) -> Side | None:
-    """The side that the options name; None if they name none."""
-    if within is None:
-        if table is None and column is None:
-            return None
-        if table is None or column is None:
-            raise UsageError("--in-table and --in-column belong together: give both, or --in TABLE.COLUMN.")
-        return Side(table, tuple(columns_of(table, ws.schema(table).names, [column])))
-    if table is not None or column is not None:
-        raise UsageError("give --in TABLE.COLUMN, or --in-table and --in-column; not all of them.")
-    if "." not in within:
-        raise UsageError(f"--in has {shorten(within)}; expected TABLE.COLUMN, such as customers.id.")
-    tables = ws.tables()
-    splits = [(within[:i], within[i + 1 :]) for i, c in enumerate(within) if c == "."]
-    known = [(name, rest, ws.schema(name)) for name, rest in splits if name in tables]
-    if not known:
-        raise UnknownTableError.from_missing(splits[0][0], tables)
-    sides = [Side(name, tuple(columns_of(name, s.names, [rest]))) for name, rest, s in known]
-    there = [
-        side
-        for side, (_, _, schema) in zip(sides, known, strict=True)
-        if all(schema.position(c) is not None for c in side.columns)
-    ]
-    if len(there) > 1:
-        both = " or ".join(map(side_text, there))
-        raise UsageError(f"--in {shorten(within)} may be {both}: say it with --in-table and --in-column.")
-    return (there or sides)[0]
+@dataclass(frozen=True, slots=True)
+class Referenced:
+    """The column that an inclusion is about, as an option or as two."""
+
+    within: Annotated[
+        str | None,
+        typer.Option("--in", metavar="TABLE.COLUMN", help="An inclusion in this column, not a key."),
+    ] = None
+    in_table: Annotated[
+        str | None, typer.Option(metavar="TABLE", help="The same, where names have dots: the table ...")
+    ] = None
+    in_column: Annotated[str | None, typer.Option(metavar="COLUMN", help="... and the column.")] = None
+
+    @property
+    def given(self) -> bool:
+        return bool(self.within or self.in_table or self.in_column)
+
+    def side(self, ws: holdfast.Workspace) -> Side | None:
+        """The side that the options name; None if they name none."""
+        within, table, column = self.within, self.in_table, self.in_column
+        if within is None:
+            if table is None and column is None:
+                return None
+            if table is None or column is None:
+                raise UsageError(
+                    "--in-table and --in-column belong together: give both, or --in TABLE.COLUMN."
+                )
+            return Side(table, tuple(columns_of(table, ws.schema(table).names, [column])))
+        if table is not None or column is not None:
+            raise UsageError("give --in TABLE.COLUMN, or --in-table and --in-column; not all of them.")
+        if "." not in within:
+            raise UsageError(f"--in has {shorten(within)}; expected TABLE.COLUMN, such as customers.id.")
+        tables = ws.tables()
+        splits = [(within[:i], within[i + 1 :]) for i, c in enumerate(within) if c == "."]
+        schemas = {name: ws.schema(name) for name, _ in splits if name in tables}
+        if not schemas:
+            raise UnknownTableError.from_missing(splits[0][0], tables)
+        sides = [
+            Side(name, tuple(columns_of(name, schemas[name].names, [rest])))
+            for name, rest in splits
+            if name in schemas
+        ]
+        there = [s for s in sides if all(schemas[s.table].position(c) is not None for c in s.columns)]
+        if len(there) > 1:
+            both = " or ".join(map(side_text, there))
+            raise UsageError(f"--in {shorten(within)} may be {both}: say it with --in-table and --in-column.")
+        return (there or sides)[0]

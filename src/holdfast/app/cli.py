@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 import holdfast
-from holdfast.app.calls import INTERRUPTED, Globals
+from holdfast.app.calls import INTERRUPTED, Globals, as_command
 from holdfast.app.commands import changing, exploring, lakes, linking, normalising, reading, showing
 from holdfast.app.options import EngineName
 from holdfast.errors import hides_interrupt
@@ -86,7 +86,7 @@ for command in (
     changing.merge,
     reading.verify,
 ):
-    app.command()(command)
+    app.command()(as_command(command))
 
 
 def _is_news(record: logging.LogRecord) -> bool:

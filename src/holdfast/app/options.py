@@ -6,14 +6,18 @@ import csv
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from holdfast.app.report.texts import listed
 from holdfast.core.words.notation import ARROW
 from holdfast.core.words.row_rule import is_row_rule
 from holdfast.errors import UsageError, shorten, shorten_path
+from holdfast.kind import checked_kinds, entries
 
 
 class EngineName(StrEnum):
@@ -32,15 +36,13 @@ class EvidenceName(StrEnum):
     witnessed = "witnessed"
 
 
+class Dialect(StrEnum):
+    ansi = "ansi"
+    postgres = "postgres"
+    duckdb = "duckdb"
+
+
 TableName = Annotated[str, typer.Argument(metavar="TABLE", help="The table's name in the workspace.")]
-In = Annotated[
-    str | None, typer.Option("--in", metavar="TABLE.COLUMN", help="An inclusion in this column, not a key.")
-]
-InTable = Annotated[
-    str | None,
-    typer.Option("--in-table", metavar="TABLE", help="The same, where names have dots: the table ..."),
-]
-InColumn = Annotated[str | None, typer.Option("--in-column", metavar="COLUMN", help="... and the column.")]
 OneTable = Annotated[str | None, typer.Option("--table", metavar="TABLE", help="Only this table.")]
 MaxMissing = Annotated[
     float,
@@ -48,177 +50,193 @@ MaxMissing = Annotated[
         "--max-error", metavar="SHARE", help="Inclusions that miss up to this share of values, too."
     ),
 ]
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to, if not standard output.")
+]
+SqlDialect = Annotated[Dialect | None, typer.Option("--dialect", help="Of SQL; ansi if not given.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 All = Annotated[bool, typer.Option("--all", help="Do not shorten long lists.")]
 
 # --- How tables are tracked -------------------------------------------------------------------------------
 
-Kinds = Annotated[
-    str,
-    typer.Option(
-        "--kinds",
-        metavar="KIND,...",
-        help="What to keep: ucc (keys), fd (functional dependencies), ind (inclusions), dc (denial "
-        "constraints: rules about two rows; row comes with them), row (rules about each row).",
-    ),
-]
-Nulls = Annotated[
-    NullRule, typer.Option("--nulls", help="Whether two NULLs are equal, or distinct as in SQL's UNIQUE.")
-]
-RowKey = Annotated[
-    list[str] | None,
-    typer.Option("--row-key", metavar="COL,...", help="Columns by which deletes and updates name rows."),
-]
-MaxColumns = Annotated[
-    int | None,
-    typer.Option("--max-columns", min=1, metavar="N", help="Look for keys of at most N columns."),
-]
-AppendOnly = Annotated[
-    bool, typer.Option("--append-only", help="Rows are only ever inserted; the state gets smaller.")
-]
-AsText = Annotated[bool, typer.Option("--as-text", help="Compare columns by their text in inclusions.")]
-Chosen = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--columns",
-        metavar="PATTERN,...",
-        help="Only columns like these (* and ? match) take part in inclusions, denial constraints and row "
-        "rules.",
-    ),
-]
-Exclude = Annotated[
-    list[str] | None,
-    typer.Option("--exclude", metavar="PATTERN,...", help="Columns like these take no part in them."),
-]
 
-MaxArity = Annotated[
-    int | None,
-    typer.Option(
-        "--max-arity",
-        min=1,
-        metavar="N",
-        help="Look for inclusions of at most N columns, in all tables of the workspace; 4 unless said.",
-    ),
-]
-MaxLhs = Annotated[
-    int | None,
-    typer.Option(
-        "--max-lhs",
-        min=1,
-        metavar="N",
-        help="Look for functional dependencies with at most N columns on the left.",
-    ),
-]
-MaxError = Annotated[
-    float | None,
-    typer.Option(
-        "--max-error",
-        metavar="SHARE",
-        help="Also keep what at most this share of the pairs of rows violates, such as 0.01: functional "
-        "dependencies and keys, denial constraints; and row rules that this share of the rows violates.",
-    ),
-]
-Evidence = Annotated[
-    EvidenceName | None,
-    typer.Option(
-        "--evidence",
-        help="What functional dependencies and denial constraints are kept from: counted knows every error, "
-        "witnessed is for tall tables. By default a cost model chooses.",
-    ),
-]
-MaxPredicates = Annotated[
-    int | None,
-    typer.Option(
-        "--max-predicates",
-        min=1,
-        metavar="N",
-        help="Look for denial constraints of at most N predicates.",
-    ),
-]
-Operators = Annotated[
-    str | None,
-    typer.Option(
-        "--operators",
-        metavar="OP,...",
-        help="Write denial constraints with these operators only (= != < <= > >=); < brings >, <= brings >=.",
-    ),
-]
+@dataclass(frozen=True, slots=True)
+class Tracking:
+    """How `track` and `track-all` track a table."""
 
-WithinColumns = Annotated[
-    bool,
-    typer.Option(
-        "--within-columns", help="Denial constraints compare each column with itself, not with others."
-    ),
-]
-DcSeconds = Annotated[
-    float | None,
-    typer.Option(
-        "--dc-seconds",
-        metavar="S",
-        help="Search denial constraints for at most S seconds, now and at every batch; 60 unless said. "
-        "What is known then is complete up to some number of predicates.",
-    ),
-]
-MaxDcs = Annotated[
-    int | None,
-    typer.Option(
-        "--max-dcs", min=1, metavar="N", help="The same at more than N of them; 1,000,000 unless said."
-    ),
-]
+    kinds: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND,...",
+            help="What to keep: ucc (keys), fd (functional dependencies), ind (inclusions), dc (denial "
+            "constraints: rules about two rows; row comes with them), row (rules about each row).",
+        ),
+    ] = "ucc"
+    nulls: Annotated[
+        NullRule, typer.Option(help="Whether two NULLs are equal, or distinct as in SQL's UNIQUE.")
+    ] = NullRule.equal
+    row_key: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL,...", help="Columns by which deletes and updates name rows."),
+    ] = None
+    max_columns: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Look for keys of at most N columns.")
+    ] = None
+    append_only: Annotated[
+        bool, typer.Option("--append-only", help="Rows are only ever inserted; the state gets smaller.")
+    ] = False
+    as_text: Annotated[
+        bool, typer.Option("--as-text", help="Compare columns by their text in inclusions.")
+    ] = False
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATTERN,...",
+            help="Only columns like these (* and ? match) take part in inclusions, denial constraints and "
+            "row rules.",
+        ),
+    ] = None
+    exclude: Annotated[
+        list[str] | None, typer.Option(metavar="PATTERN,...", help="Columns like these take no part in them.")
+    ] = None
+    max_arity: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Look for inclusions of at most N columns, in all tables of the workspace; 4 unless said.",
+        ),
+    ] = None
+    max_lhs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Look for functional dependencies with at most N columns on the left."
+        ),
+    ] = None
+    max_error: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Also keep what at most this share of the pairs of rows violates, such as 0.01: functional "
+            "dependencies and keys, denial constraints; and row rules that this share of the rows violates.",
+        ),
+    ] = None
+    evidence: Annotated[
+        EvidenceName | None,
+        typer.Option(
+            help="What functional dependencies and denial constraints are kept from: counted knows every "
+            "error, witnessed is for tall tables. By default a cost model chooses."
+        ),
+    ] = None
+    max_predicates: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Look for denial constraints of at most N predicates."),
+    ] = None
+    operators: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OP,...",
+            help="Write denial constraints with these operators only (= != < <= > >=); < brings >, "
+            "<= brings >=.",
+        ),
+    ] = None
+    within_columns: Annotated[
+        bool,
+        typer.Option(
+            "--within-columns", help="Denial constraints compare each column with itself, not with others."
+        ),
+    ] = False
+    dc_seconds: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S",
+            help="Search denial constraints for at most S seconds, now and at every batch; 60 unless said. "
+            "What is known then is complete up to some number of predicates.",
+        ),
+    ] = None
+    max_dcs: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="The same at more than N of them; 1,000,000 unless said."),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """What `Workspace.track` is given. An option is an error if nothing is kept that it is about."""
+        kinds = split(self.kinds)
+        for name, value in asdict(self).items():
+            about = [kind for kind, entry in entries().items() if name in entry.takes]
+            given = not (value is None or value is False or value == [])
+            if about and given and not {*kinds} & {*about}:
+                nouns = listed([entries()[kind].nouns[1] for kind in about])
+                raise UsageError(
+                    f"--{name.replace('_', '-')} is about {nouns}, which are not to be kept: add "
+                    f"{listed(about, 'or')} to --kinds."
+                )
+        return {
+            **asdict(self),
+            "kinds": kinds,
+            "nulls": self.nulls.value,
+            "row_key": split_all(self.row_key),
+            "columns": split_all(self.columns) if self.columns else None,
+            "exclude": split_all(self.exclude),
+            "evidence": None if self.evidence is None else self.evidence.value,
+            "operators": None if self.operators is None else operators_of(self.operators),
+        }
+
 
 # --- How files are read -----------------------------------------------------------------------------------
 
-Format = Annotated[
-    str | None,
-    typer.Option(
-        "--format", metavar="NAME", help="csv, parquet, jsonl or arrow; by the file's ending if not given."
-    ),
-]
-Delimiter = Annotated[
-    str | None, typer.Option("--delimiter", metavar="CHAR", help=r"Between CSV fields; \t or tab is a tab.")
-]
-Quote = Annotated[
-    str | None, typer.Option("--quote", metavar="CHAR", help='Around CSV fields; "" turns quoting off.')
-]
-Encoding = Annotated[
-    str | None, typer.Option("--encoding", metavar="NAME", help="Of CSV files, such as latin-1.")
-]
-Header = Annotated[
-    bool | None,
-    typer.Option("--header/--no-header", help="Whether CSV files start with the names of the columns."),
-]
-Null = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--null",
-        metavar="TEXT",
-        help="An unquoted CSV field that is NULL, instead of the empty one. Repeatable.",
-    ),
-]
-Types = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--types", metavar="COL=TYPE,...", help="Types of CSV columns, such as zip=text,price=decimal(12,2)."
-    ),
-]
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the files of a command are read."""
+
+    format: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="csv, parquet, jsonl or arrow; by the file's ending if not given."),
+    ] = None
+    delimiter: Annotated[
+        str | None, typer.Option(metavar="CHAR", help=r"Between CSV fields; \t or tab is a tab.")
+    ] = None
+    quote: Annotated[
+        str | None, typer.Option(metavar="CHAR", help='Around CSV fields; "" turns quoting off.')
+    ] = None
+    encoding: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of CSV files, such as latin-1."),
+    ] = None
+    header: Annotated[
+        bool | None,
+        typer.Option("--header/--no-header", help="Whether CSV files start with the names of the columns."),
+    ] = None
+    null: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT", help="An unquoted CSV field that is NULL, instead of the empty one. Repeatable."
+        ),
+    ] = None
+    types: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL=TYPE,...", help="Types of CSV columns, such as zip=text,price=decimal(12,2)."
+        ),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """The reading options that were given; for the others the table's own count."""
+        options = asdict(self)
+        options["null_values"] = options.pop("null") or None
+        parts = [part for text in self.types or () for part in _split_types(text)]
+        options["types"] = dict(map(_type, parts)) if self.types else None
+        if self.delimiter in ("\\t", "tab"):
+            options["delimiter"] = "\t"
+        return {name: value for name, value in options.items() if value is not None}
+
 
 # --- Batches ----------------------------------------------------------------------------------------------
 
 BatchId = Annotated[
     str | None, typer.Option("--batch-id", metavar="ID", help="Apply the batch of this name only once.")
 ]
-Inserts = Annotated[
-    str | None, typer.Option("--inserts", metavar="F", help="Rows to insert: a file, folder or glob.")
-]
-Deletes = Annotated[
-    str | None, typer.Option("--deletes", metavar="F", help="Rows to delete: in full, or only their row key.")
-]
-Updates = Annotated[str | None, typer.Option("--updates", metavar="F", help="Row keys with new values.")]
-Before = Annotated[str | None, typer.Option("--before", metavar="F", help="Rows to update, as they are ...")]
-After = Annotated[
-    str | None, typer.Option("--after", metavar="F", help="... and as they will be, in the same order.")
-]
-
 Held = Annotated[
     int | None,
     typer.Option(
@@ -228,25 +246,35 @@ Held = Annotated[
         help="Exit code 1 also if a functional dependency would break that had held through N versions.",
     ),
 ]
+INSERTS = "Rows to insert: a file, folder or glob."
+DELETES = "Rows to delete: in full, or only their row key."
+UPDATES = "Row keys with new values."
+BEFORE, AFTER = "Rows to update, as they are ...", "... and as they will be, in the same order."
 
-InsertsOf = Annotated[
-    list[str] | None,
-    typer.Option("--inserts", metavar="TABLE=F", help="Rows to insert: a file, folder or glob. Repeatable."),
-]
-DeletesOf = Annotated[
-    list[str] | None,
-    typer.Option("--deletes", metavar="TABLE=F", help="Rows to delete: in full, or only their row key."),
-]
-UpdatesOf = Annotated[
-    list[str] | None, typer.Option("--updates", metavar="TABLE=F", help="Row keys with new values.")
-]
-BeforeOf = Annotated[
-    list[str] | None, typer.Option("--before", metavar="TABLE=F", help="Rows to update, as they are ...")
-]
-AfterOf = Annotated[
-    list[str] | None,
-    typer.Option("--after", metavar="TABLE=F", help="... and as they will be, in the same order."),
-]
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a table's batch consists of."""
+
+    inserts: Annotated[str | None, typer.Option(metavar="F", help=INSERTS)] = None
+    deletes: Annotated[str | None, typer.Option(metavar="F", help=DELETES)] = None
+    updates: Annotated[str | None, typer.Option(metavar="F", help=UPDATES)] = None
+    before: Annotated[str | None, typer.Option(metavar="F", help=BEFORE)] = None
+    after: Annotated[str | None, typer.Option(metavar="F", help=AFTER)] = None
+
+
+Files = list[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """What the batches of several tables consist of."""
+
+    inserts: Annotated[Files, typer.Option(metavar="TABLE=F", help=f"{INSERTS} Repeatable.")] = None
+    deletes: Annotated[Files, typer.Option(metavar="TABLE=F", help=DELETES)] = None
+    updates: Annotated[Files, typer.Option(metavar="TABLE=F", help=UPDATES)] = None
+    before: Annotated[Files, typer.Option(metavar="TABLE=F", help=BEFORE)] = None
+    after: Annotated[Files, typer.Option(metavar="TABLE=F", help=AFTER)] = None
 
 
 # --- What the texts mean ----------------------------------------------------------------------------------
@@ -267,36 +295,24 @@ def split_all(texts: Sequence[str] | None) -> list[str]:
     return [part for text in texts or () for part in split(text)]
 
 
+def check_kind(kind: str | None) -> None:
+    """A kind of dependencies, if one is named."""
+    if kind is not None:
+        checked_kinds([kind])
+
+
+def check_share(option: str, value: float, what: str) -> None:
+    """What is a share, is one; `what` is expected, such as "a score from 0 to 1, such as 0.1"."""
+    if not 0 <= value <= 1:
+        raise UsageError(f"{option} is {value:g}; expected {what}.")
+
+
 def columns_of(table: str, known: Collection[str], given: Sequence[str]) -> list[str]:
     """The columns that arguments name: an argument is a column, or several with commas between."""
     found = [c for text in given for c in ([text] if text in known else split(text))]
     if not found:
         raise UsageError(f"no column of table {table!r} is named.")
     return found
-
-
-def reading(
-    format: str | None,
-    delimiter: str | None,
-    quote: str | None,
-    encoding: str | None,
-    header: bool | None,
-    null: Sequence[str] | None,
-    types: Sequence[str] | None,
-) -> dict[str, Any]:
-    """The reading options that were given; for the others the table's own count."""
-    if delimiter in ("\\t", "tab"):
-        delimiter = "\t"
-    given = {
-        "format": format,
-        "delimiter": delimiter,
-        "quote": quote,
-        "encoding": encoding,
-        "header": header,
-        "null_values": list(null) if null else None,
-        "types": dict(_type(part) for text in types for part in _split_types(text)) if types else None,
-    }
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def _split_types(text: str) -> list[str]:
@@ -313,86 +329,6 @@ def _type(text: str) -> tuple[str, str]:
     if not equals or not column or not kind:
         raise UsageError(f"--types has {shorten(text)}; expected COLUMN=TYPE, such as zip=text.")
     return column, kind.strip()
-
-
-def tracking(
-    kinds: str,
-    nulls: NullRule,
-    row_key: Sequence[str] | None,
-    max_columns: int | None,
-    append_only: bool,
-    as_text: bool,
-    columns: Sequence[str] | None,
-    exclude: Sequence[str] | None,
-    max_arity: int | None,
-    max_lhs: int | None,
-    max_error: float | None,
-    evidence: EvidenceName | None,
-    max_predicates: int | None,
-    operators: str | None,
-    within_columns: bool,
-    dc_seconds: float | None,
-    max_dcs: int | None,
-) -> dict[str, Any]:
-    """How `track` and `track-all` track a table."""
-    wanted = split(kinds)
-    given: dict[str, tuple[object, tuple[str, ...]]] = {
-        "--as-text": (as_text, ("ind",)),
-        "--columns": (columns, ("ind", "dc", "row")),
-        "--exclude": (exclude, ("ind", "dc", "row")),
-        "--max-arity": (max_arity, ("ind",)),
-        "--max-lhs": (max_lhs, ("fd",)),
-        "--max-error": (max_error is not None, ("fd", "dc", "row")),
-        "--evidence": (evidence, ("fd", "dc")),
-        "--max-predicates": (max_predicates, ("dc",)),
-        "--operators": (operators is not None, ("dc",)),
-        "--within-columns": (within_columns, ("dc",)),
-        "--dc-seconds": (dc_seconds is not None, ("dc",)),
-        "--max-dcs": (max_dcs, ("dc",)),
-    }
-    for name, (value, kinds_of) in given.items():
-        if value and not {*wanted} & {*kinds_of}:
-            nouns = listed([NOUNS_OF_KINDS[kind] for kind in kinds_of])
-            raise UsageError(
-                f"{name} is about {nouns}, which are not to be kept: add {listed(kinds_of, 'or')} to --kinds."
-            )
-    return {
-        "kinds": wanted,
-        "nulls": nulls.value,
-        "row_key": split_all(row_key),
-        "max_columns": max_columns,
-        "append_only": append_only,
-        "as_text": as_text,
-        "columns": split_all(columns) if columns else None,
-        "exclude": split_all(exclude),
-        "max_arity": max_arity,
-        "max_lhs": max_lhs,
-        "max_error": max_error,
-        "evidence": None if evidence is None else evidence.value,
-        "max_predicates": max_predicates,
-        "operators": None if operators is None else operators_of(operators),
-        "within_columns": within_columns,
-        "dc_seconds": dc_seconds,
-        "max_dcs": max_dcs,
-    }
-
-
-NOUNS_OF_KINDS = {
-    "ucc": "keys",
-    "fd": "functional dependencies",
-    "ind": "inclusions",
-    "dc": "denial constraints",
-    "row": "row rules",
-}
-
-
-def listed(words: Sequence[str], last: str = "and") -> str:
-    """
-    >>> listed(["a"]), listed(["a", "b", "c"], "or")
-    ('a', 'a, b or c')
-    """
-    *first, end = words
-    return f"{', '.join(first)} {last} {end}" if first else end
 
 
 def operators_of(text: str) -> list[str]:

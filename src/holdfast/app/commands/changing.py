@@ -3,59 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 import holdfast
 from holdfast.app import options
-from holdfast.app.calls import BROKEN, dc_bounds, opened, print_json, referenced_side, reported, tell_change
-from holdfast.app.options import (
-    After,
-    AfterOf,
-    AppendOnly,
-    AsText,
-    BatchId,
-    Before,
-    BeforeOf,
-    Chosen,
-    DcSeconds,
-    Deletes,
-    DeletesOf,
-    Delimiter,
-    Encoding,
-    Evidence,
-    Exclude,
-    Format,
-    Header,
-    Held,
-    In,
-    InColumn,
-    Inserts,
-    InsertsOf,
-    InTable,
-    Json,
-    Kinds,
-    MaxArity,
-    MaxColumns,
-    MaxDcs,
-    MaxError,
-    MaxLhs,
-    MaxPredicates,
-    Null,
-    NullRule,
-    Nulls,
-    Operators,
-    Quote,
-    RowKey,
-    TableName,
-    Types,
-    Updates,
-    UpdatesOf,
-    WithinColumns,
-)
-from holdfast.app.report import Paper, name_text, print_long_held, print_pinned
+from holdfast.app.calls import BROKEN, Referenced, dc_bounds, opened, tell, tell_change
+from holdfast.app.options import Batch, Batches, BatchId, Held, Json, Reading, TableName, Tracking
+from holdfast.app.report.changes import print_long_held
+from holdfast.app.report.paper import Paper
+from holdfast.app.report.pins import print_pinned
+from holdfast.app.report.texts import name_text
 from holdfast.core.words.change import Change
 from holdfast.core.words.dependency import Fd
 from holdfast.errors import UsageError, listing
@@ -67,43 +28,12 @@ def track(
     source: Annotated[
         str, typer.Argument(metavar="SOURCE", help="A CSV, Parquet or JSON file, a folder or a glob.")
     ],
-    kinds: Kinds = "ucc",
-    nulls: Nulls = NullRule.equal,
-    row_key: RowKey = None,
-    max_columns: MaxColumns = None,
-    append_only: AppendOnly = False,
-    as_text: AsText = False,
-    columns: Chosen = None,
-    exclude: Exclude = None,
-    max_arity: MaxArity = None,
-    max_lhs: MaxLhs = None,
-    max_error: MaxError = None,
-    evidence: Evidence = None,
-    max_predicates: MaxPredicates = None,
-    operators: Operators = None,
-    within_columns: WithinColumns = False,
-    dc_seconds: DcSeconds = None,
-    max_dcs: MaxDcs = None,
-    format: Format = None,
-    delimiter: Delimiter = None,
-    quote: Quote = None,
-    encoding: Encoding = None,
-    header: Header = None,
-    null: Null = None,
-    types: Types = None,
+    how: Tracking,
+    reading: Reading,
     as_json: Json = False,
 ) -> None:
     """Start to track a table: find what holds in it."""
-    with reported(ctx):
-        reading = options.reading(format, delimiter, quote, encoding, header, null, types)
-        how = options.tracking(
-            kinds, nulls, row_key, max_columns, append_only, as_text, columns, exclude, max_arity, max_lhs,
-            max_error, evidence, max_predicates, operators, within_columns, dc_seconds, max_dcs,
-        )  # fmt: skip
-        with opened(ctx, create=True) as ws:
-            change = ws.track(table, source, options=reading, **how)
-            bounds = _bounds(ws, change)
-        tell_change(change, as_json, bounds)
+    _track(ctx, {table: source}, how, reading, as_json)
 
 
 def track_all(
@@ -112,144 +42,67 @@ def track_all(
         list[str],
         typer.Argument(metavar="NAME=SOURCE|FILE", help="Tables; a file's table is named after it."),
     ],
-    kinds: Kinds = "ucc",
-    nulls: Nulls = NullRule.equal,
-    row_key: RowKey = None,
-    max_columns: MaxColumns = None,
-    append_only: AppendOnly = False,
-    as_text: AsText = False,
-    columns: Chosen = None,
-    exclude: Exclude = None,
-    max_arity: MaxArity = None,
-    max_lhs: MaxLhs = None,
-    max_error: MaxError = None,
-    evidence: Evidence = None,
-    max_predicates: MaxPredicates = None,
-    operators: Operators = None,
-    within_columns: WithinColumns = False,
-    dc_seconds: DcSeconds = None,
-    max_dcs: MaxDcs = None,
-    format: Format = None,
-    delimiter: Delimiter = None,
-    quote: Quote = None,
-    encoding: Encoding = None,
-    header: Header = None,
-    null: Null = None,
-    types: Types = None,
+    how: Tracking,
+    reading: Reading,
     as_json: Json = False,
 ) -> None:
     """Start to track several tables as one version.
 
     The options hold for each of them.
     """
-    with reported(ctx):
-        reading = options.reading(format, delimiter, quote, encoding, header, null, types)
-        how = options.tracking(
-            kinds, nulls, row_key, max_columns, append_only, as_text, columns, exclude, max_arity, max_lhs,
-            max_error, evidence, max_predicates, operators, within_columns, dc_seconds, max_dcs,
-        )  # fmt: skip
-        tables = options.sources_of(sources)
-        with opened(ctx, create=True) as ws:
-            change = ws.track_all(tables, options=reading, **how)
-            bounds = _bounds(ws, change)
-        tell_change(change, as_json, bounds)
+    _track(ctx, options.sources_of(sources), how, reading, as_json)
 
 
-def _bounds(ws: holdfast.Workspace, change: Change) -> dict[str, list[str]]:
-    """Of each table what bounds the search for its denial constraints."""
-    return {t.table: dc_bounds(ws.dcs.ref(t.table, change.version)) for t in change.tables}
+def _track(
+    ctx: typer.Context, sources: Mapping[str, str], how: Tracking, reading: Reading, as_json: bool
+) -> None:
+    files, given = reading.given(), how.given()
+    with opened(ctx, create=True) as ws:
+        change = ws.track_all(sources, options=files, **given)
+        bounds = {t.table: dc_bounds(ws.dcs.ref(t.table, change.version)) for t in change.tables}
+    tell_change(change, as_json, bounds)
 
 
 def apply(
     ctx: typer.Context,
     table: TableName,
-    inserts: Inserts = None,
-    deletes: Deletes = None,
-    updates: Updates = None,
-    before: Before = None,
-    after: After = None,
+    *,
+    batch: Batch,
     batch_id: BatchId = None,
-    format: Format = None,
-    delimiter: Delimiter = None,
-    quote: Quote = None,
-    encoding: Encoding = None,
-    header: Header = None,
-    null: Null = None,
-    types: Types = None,
+    reading: Reading,
     as_json: Json = False,
 ) -> None:
     """Apply a batch; say what broke or appeared, and why.
 
     Deletes come first, then inserts; all of it is one version, or nothing is applied.
     """
-    with reported(ctx):
-        reading = options.reading(format, delimiter, quote, encoding, header, null, types)
-        with opened(ctx) as ws:
-            change = ws.apply(
-                table,
-                inserts=inserts,
-                deletes=deletes,
-                updates=updates,
-                before=before,
-                after=after,
-                batch_id=batch_id,
-                options=reading,
-            )
-        tell_change(change, as_json)
+    files = reading.given()
+    with opened(ctx) as ws:
+        change = ws.apply(table, **asdict(batch), batch_id=batch_id, options=files)
+    tell_change(change, as_json)
 
 
 def apply_all(
-    ctx: typer.Context,
-    inserts: InsertsOf = None,
-    deletes: DeletesOf = None,
-    updates: UpdatesOf = None,
-    before: BeforeOf = None,
-    after: AfterOf = None,
-    batch_id: BatchId = None,
-    format: Format = None,
-    delimiter: Delimiter = None,
-    quote: Quote = None,
-    encoding: Encoding = None,
-    header: Header = None,
-    null: Null = None,
-    types: Types = None,
-    as_json: Json = False,
+    ctx: typer.Context, *, parts: Batches, batch_id: BatchId = None, reading: Reading, as_json: Json = False
 ) -> None:
     """Apply batches to several tables as one version.
 
     So parents can come with their children. The reading options hold for all of the files.
     """
-    with reported(ctx):
-        reading = options.reading(format, delimiter, quote, encoding, header, null, types)
-        given = {
-            "inserts": inserts,
-            "deletes": deletes,
-            "updates": updates,
-            "before": before,
-            "after": after,
-        }
-        with opened(ctx) as ws:
-            batches = options.batches_of(ws.tables(), given)
-            change = ws.apply_all(batches, batch_id=batch_id, options=reading)
-        tell_change(change, as_json)
+    files = reading.given()
+    with opened(ctx) as ws:
+        batches = options.batches_of(ws.tables(), asdict(parts))
+        change = ws.apply_all(batches, batch_id=batch_id, options=files)
+    tell_change(change, as_json)
 
 
 def check(
     ctx: typer.Context,
     table: TableName,
-    inserts: Inserts = None,
-    deletes: Deletes = None,
-    updates: Updates = None,
-    before: Before = None,
-    after: After = None,
+    *,
+    batch: Batch,
     held: Held = None,
-    format: Format = None,
-    delimiter: Delimiter = None,
-    quote: Quote = None,
-    encoding: Encoding = None,
-    header: Header = None,
-    null: Null = None,
-    types: Types = None,
+    reading: Reading,
     as_json: Json = False,
 ) -> None:
     """Say what a batch would change, and apply nothing.
@@ -257,58 +110,27 @@ def check(
     Exit code 1 if something pinned would not hold after it; with --held also if a functional dependency
     would break that had held for long.
     """
-    with reported(ctx):
-        reading = options.reading(format, delimiter, quote, encoding, header, null, types)
-        with opened(ctx) as ws:
-            _check_held(ws, held, [table])
-            change = ws.check(
-                table,
-                inserts=inserts,
-                deletes=deletes,
-                updates=updates,
-                before=before,
-                after=after,
-                options=reading,
-            )
-        _tell_checked(change, held, as_json)
+    files = reading.given()
+    with opened(ctx) as ws:
+        _check_held(ws, held, [table])
+        change = ws.check(table, **asdict(batch), options=files)
+    _tell_checked(change, held, as_json)
 
 
 def check_all(
-    ctx: typer.Context,
-    inserts: InsertsOf = None,
-    deletes: DeletesOf = None,
-    updates: UpdatesOf = None,
-    before: BeforeOf = None,
-    after: AfterOf = None,
-    held: Held = None,
-    format: Format = None,
-    delimiter: Delimiter = None,
-    quote: Quote = None,
-    encoding: Encoding = None,
-    header: Header = None,
-    null: Null = None,
-    types: Types = None,
-    as_json: Json = False,
+    ctx: typer.Context, *, parts: Batches, held: Held = None, reading: Reading, as_json: Json = False
 ) -> None:
     """Say what batches to several tables would change.
 
     Nothing is applied. Exit code 1 if something pinned would not hold after them; with --held also if a
     functional dependency would break that had held for long.
     """
-    with reported(ctx):
-        reading = options.reading(format, delimiter, quote, encoding, header, null, types)
-        given = {
-            "inserts": inserts,
-            "deletes": deletes,
-            "updates": updates,
-            "before": before,
-            "after": after,
-        }
-        with opened(ctx) as ws:
-            batches = options.batches_of(ws.tables(), given)
-            _check_held(ws, held, batches)
-            change = ws.check_all(batches, options=reading)
-        _tell_checked(change, held, as_json)
+    files = reading.given()
+    with opened(ctx) as ws:
+        batches = options.batches_of(ws.tables(), asdict(parts))
+        _check_held(ws, held, batches)
+        change = ws.check_all(batches, options=files)
+    _tell_checked(change, held, as_json)
 
 
 def _check_held(ws: holdfast.Workspace, held: int | None, tables: Iterable[str]) -> None:
@@ -349,9 +171,8 @@ def pin(
             "quotes: 'not(t.zip = s.zip and t.state != s.state)'.",
         ),
     ] = None,
-    within: In = None,
-    in_table: InTable = None,
-    in_column: InColumn = None,
+    *,
+    referenced: Referenced,
     remove: Annotated[bool, typer.Option("--remove", help="Rely on it no longer.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -360,23 +181,18 @@ def pin(
     Every batch then says whether it holds, and `check` has exit code 1 if it would not. Of a rule it also
     says how many pairs of rows violate it.
     """
-    with reported(ctx):
-        with opened(ctx) as ws:
-            rule, named_table = _rule_to_pin(ws, table, columns or [])
-            referenced = None
-            if rule is not None:
-                if within or in_table or in_column:
-                    raise UsageError("a rule is about one table: leave out --in.")
-                pinned = ws.pin_rule(rule, table=named_table, remove=remove)
-            else:
-                named = options.columns_of(table, ws.schema(table).names, columns or [])
-                referenced = referenced_side(ws, within, in_table, in_column)
-                pinned = ws.pin(table, named, referenced=referenced, remove=remove)
-            version = ws.version
-        if as_json:
-            print_json({**pinned.to_dict(), "pinned": not remove, "version": version})
+    with opened(ctx) as ws:
+        rule, named_table = _rule_to_pin(ws, table, columns or [])
+        if rule is not None:
+            if referenced.given:
+                raise UsageError("a rule is about one table: leave out --in.")
+            pinned = ws.pin_rule(rule, table=named_table, remove=remove)
         else:
-            print_pinned(Paper(sys.stdout), pinned, version=version, removed=remove)
+            named = options.columns_of(table, ws.schema(table).names, columns or [])
+            pinned = ws.pin(table, named, referenced=referenced.side(ws), remove=remove)
+        version = ws.version
+    document = {**pinned.to_dict(), "pinned": not remove, "version": version}
+    tell(as_json, lambda: document, print_pinned, pinned, version=version, removed=remove)
 
 
 def _rule_to_pin(ws: holdfast.Workspace, table: str, given: Sequence[str]) -> tuple[str | None, str | None]:
@@ -393,14 +209,11 @@ def _rule_to_pin(ws: holdfast.Workspace, table: str, given: Sequence[str]) -> tu
 
 def drop(ctx: typer.Context, table: TableName, as_json: Json = False) -> None:
     """Stop tracking a table; its history stays."""
-    with reported(ctx):
-        with opened(ctx) as ws:
-            version = ws.drop(table)
-        if as_json:
-            print_json({"table": table, "version": version})
-        else:
-            kept = f"'holdfast show --at {version - 1}' still shows what held"
-            Paper(sys.stdout).line(f"{name_text(table)} is no longer tracked (version {version}); {kept}")
+    with opened(ctx) as ws:
+        version = ws.drop(table)
+    history = f"'holdfast show --at {version - 1}' still shows what held"
+    line = f"{name_text(table)} is no longer tracked (version {version}); {history}"
+    tell(as_json, lambda: {"table": table, "version": version}, Paper.line, line)
 
 
 def merge(ctx: typer.Context, table: TableName, as_json: Json = False) -> None:
@@ -408,13 +221,9 @@ def merge(ctx: typer.Context, table: TableName, as_json: Json = False) -> None:
 
     Its rows and what holds in them stay as they are; reading it gets faster.
     """
-    with reported(ctx):
-        with opened(ctx) as ws:
-            before = ws.version
-            version = ws.merge(table)
-        if as_json:
-            print_json({"table": table, "version": version, "merged": version > before})
-        elif version > before:
-            Paper(sys.stdout).line(f"{name_text(table)}: merged into one segment (version {version})")
-        else:
-            Paper(sys.stdout).line(f"{name_text(table)}: nothing to merge (version {version})")
+    with opened(ctx) as ws:
+        before = ws.version
+        version = ws.merge(table)
+    document = {"table": table, "version": version, "merged": version > before}
+    done = "merged into one segment" if version > before else "nothing to merge"
+    tell(as_json, lambda: document, Paper.line, f"{name_text(table)}: {done} (version {version})")

@@ -14,8 +14,10 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from holdfast.app.calls import note, open_workspace, reported
-from holdfast.app.report import Paper, name_text, plural, safe
+from holdfast.app.calls import note, open_workspace
+from holdfast.app.options import Output, check_share
+from holdfast.app.report.paper import Paper
+from holdfast.app.report.texts import name_text, plural, safe
 from holdfast.errors import UsageError, shorten_path
 
 if TYPE_CHECKING:
@@ -36,12 +38,7 @@ def explore(
     port: Annotated[
         int,
         typer.Option(
-            "--port",
-            min=0,
-            max=65_535,
-            metavar="N",
-            help="Of 127.0.0.1; a free one if not given.",
-            show_default=False,
+            min=0, max=65_535, metavar="N", help="Of 127.0.0.1; a free one if not given.", show_default=False
         ),
     ] = 0,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
@@ -50,21 +47,20 @@ def explore(
 
     Serves a page to this machine alone until Ctrl-C. Whoever has the address can read the workspace.
     """
-    with reported(ctx):
-        from holdfast.app.explorer import Explorer, ExplorerServer
+    from holdfast.app.explorer import Explorer, ExplorerServer
 
-        with open_workspace(ctx) as ws:
-            explorer = Explorer(ws)
-            with ExplorerServer(explorer, port, debug=ctx.obj.debug) as server:
-                print(server.address, flush=True)
-                note("Ctrl-C ends it")
-                wanted = not no_browser and _has_screen()
-                try:
-                    with _shown(server) if wanted else contextlib.nullcontext():
-                        server.serve_forever()
-                except KeyboardInterrupt:
-                    note("ended")
-            explorer.close()
+    with open_workspace(ctx) as ws:
+        explorer = Explorer(ws)
+        with ExplorerServer(explorer, port, debug=ctx.obj.debug) as server:
+            print(server.address, flush=True)
+            note("Ctrl-C ends it")
+            wanted = not no_browser and _has_screen()
+            try:
+                with _shown(server) if wanted else contextlib.nullcontext():
+                    server.serve_forever()
+            except KeyboardInterrupt:
+                note("ended")
+        explorer.close()
 
 
 def _has_screen() -> bool:
@@ -114,16 +110,13 @@ def _show(server: ExplorerServer, file: Path) -> None:
 
 def graph(
     ctx: typer.Context,
-    export: Annotated[GraphFormat, typer.Option("--export", help="What to write.")],
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to, if not standard output.")
-    ] = None,
+    export: Annotated[GraphFormat, typer.Option(help="What to write.")],
+    output: Output = None,
     component: Annotated[
-        int | None,
-        typer.Option("--component", min=0, metavar="N", help="Only this component; 0 is the largest."),
+        int | None, typer.Option(min=0, metavar="N", help="Only this component; 0 is the largest.")
     ] = None,
     min_score: Annotated[
-        float, typer.Option("--min-score", metavar="S", help="Only links with at least this score, 0 to 1.")
+        float, typer.Option(metavar="S", help="Only links with at least this score, 0 to 1.")
     ] = 0.0,
 ) -> None:
     """Write the join graph of a lake for other tools.
@@ -131,24 +124,22 @@ def graph(
     Tables are its nodes, and two are linked if a column of one is included in one of the other; a link's
     score is that of its best inclusion. Tables without a link are left out.
     """
-    with reported(ctx):
-        if not 0 <= min_score <= 1:
-            raise UsageError(f"--min-score is {min_score:g}; expected a score from 0 to 1, such as 0.3.")
-        from holdfast.app.export.graphs import write_graph
-        from holdfast.app.export.join_graph import ExportedGraph
+    check_share("--min-score", min_score, "a score from 0 to 1, such as 0.3")
+    from holdfast.app.export.graphs import write_graph
+    from holdfast.app.export.join_graph import ExportedGraph
 
-        with open_workspace(ctx) as ws:
-            lake = ws.lake()
-            if lake is None:
-                raise UsageError(
-                    "the workspace has no lake, so there is no graph: link one with 'holdfast link'."
-                )
-            chosen = ExportedGraph(lake, component, min_score)
-            with _written_to(output) as file:
-                write_graph(export.value, chosen.nodes(), chosen.edges(), file)
-            if not _is_standard(output):
-                told = f"{plural(chosen.n_tables, 'table')}, {plural(chosen.n_links, 'link')}"
-                Paper(sys.stdout).line(f"{name_text(str(output))}: {told} (version {lake.version})")
+    with open_workspace(ctx) as ws:
+        lake = ws.lake()
+        if lake is None:
+            raise UsageError(
+                "the workspace has no lake, so there is no graph: link one with 'holdfast link'."
+            )
+        chosen = ExportedGraph(lake, component, min_score)
+        with _written_to(output) as file:
+            write_graph(export.value, chosen.nodes(), chosen.edges(), file)
+        if not _is_standard(output):
+            told = f"{plural(chosen.n_tables, 'table')}, {plural(chosen.n_links, 'link')}"
+            Paper(sys.stdout).line(f"{name_text(str(output))}: {told} (version {lake.version})")
 
 
 def _is_standard(output: Path | None) -> bool:

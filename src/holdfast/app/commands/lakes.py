@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import holdfast
-from holdfast.app.calls import open_workspace, opened, print_json, reported
+from holdfast.app.calls import open_workspace, opened, tell
 from holdfast.app.options import Json
-from holdfast.app.report import Paper, print_joins, print_lake_change, print_lake_inds, print_lake_summary
+from holdfast.app.report.lake import print_joins, print_lake_change, print_lake_inds, print_lake_summary
+from holdfast.app.report.paper import Paper
 from holdfast.errors import UsageError
 from holdfast.lakes.state import FILTERS
 
@@ -38,6 +40,107 @@ class Direction(StrEnum):
     into = "in"
 
 
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Which inclusions a lake lists: fixed by the first link."""
+
+    all_inds: Annotated[
+        bool, typer.Option("--all-inds", help="No filter at all: every inclusion that holds.")
+    ] = False
+    no_filter: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help=f"Turn a filter off: {', '.join(FILTERS)}; may be repeated."),
+    ] = None
+    tau: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Least share of the referenced values that is covered; 0.2."),
+    ] = None
+    null_value: Annotated[
+        list[str] | None, typer.Option(metavar="TEXT", help="Counts as missing, too; may be repeated.")
+    ] = None
+    trim: Annotated[bool, typer.Option("--trim", help="White space around a value does not matter.")] = False
+    fold: Annotated[bool, typer.Option("--fold-case", help="Upper and lower case do not matter.")] = False
+    unicode: Annotated[
+        bool, typer.Option("--unicode", help="Different codings of a character do not matter (NFKC).")
+    ] = False
+    max_error: Annotated[
+        float | None, typer.Option(metavar="SHARE", help="Inclusions that miss up to this share of values.")
+    ] = None
+    min_values: Annotated[
+        int | None, typer.Option(metavar="N", help="Columns of fewer values may miss none; 5.")
+    ] = None
+    m: Annotated[
+        int | None, typer.Option("--signature-bits", metavar="M", help="Of each pass of a signature; 650.")
+    ] = None
+    k: Annotated[int | None, typer.Option("--hashes", metavar="K", help="Of each pass; 6.")] = None
+    p: Annotated[int | None, typer.Option("--passes", metavar="P", help="Of a signature; 2.")] = None
+
+    def given(self) -> dict[str, Any]:
+        """What `Workspace.link` is given."""
+        forms = {"unicode": self.unicode, "trim": self.trim, "fold": self.fold}
+        named = {name: getattr(self, name) for name in ("tau", "max_error", "min_values", "m", "k", "p")}
+        return {
+            **named,
+            "filters": self._filters(),
+            "null_values": self.null_value or None,
+            "normalise": [name for name, on in forms.items() if on] or None,
+        }
+
+    def _filters(self) -> list[str] | None:
+        """The filters that are on; None where nothing is said of them."""
+        off = self.no_filter or []
+        if self.all_inds:
+            if off:
+                raise UsageError("--all-inds turns all filters off: leave out --no-filter.")
+            return []
+        for name in off:
+            if name not in FILTERS:
+                raise UsageError(f"there is no filter {name!r}. Filters: {', '.join(FILTERS)}.")
+        return [name for name in FILTERS if name not in off] if off else None
+
+
+@dataclass(frozen=True, slots=True)
+class LakeReading:
+    """How the files of a lake are read."""
+
+    no_header: Annotated[
+        bool, typer.Option("--no-header", help="CSV and TSV files have no line of column names.")
+    ] = False
+    delimiter: Annotated[
+        str | None, typer.Option(metavar="C", help="Of CSV files; found out if not given.")
+    ] = None
+    encoding: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of text files; found out if not given.")
+    ] = None
+    follow_symlinks: Annotated[
+        bool, typer.Option("--follow-symlinks", help="Also what links in folders lead to, wherever that is.")
+    ] = False
+    max_file_bytes: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="A file, member or line of more bytes, when unpacked, is left out; 268435456.",
+        ),
+    ] = None
+    json_name: Annotated[
+        str | None, typer.Option(metavar="FIELD", help="Of a JSON table: its unique name ...")
+    ] = None
+    json_headers: Annotated[str | None, typer.Option(metavar="FIELD", help="... its column names ...")] = None
+    json_rows: Annotated[str | None, typer.Option(metavar="FIELD", help="... its rows ...")] = None
+    json_columns: Annotated[
+        str | None, typer.Option(metavar="FIELD", help="... or its columns of values ...")
+    ] = None
+    json_text: Annotated[
+        str | None, typer.Option(metavar="FIELD", help="... and the text of an object cell.")
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """What `Workspace.link` is given."""
+        options = {name: value for name, value in asdict(self).items() if value is not None}
+        return {"header": not options.pop("no_header"), **options}
+
+
 def link(
     ctx: typer.Context,
     sources: Annotated[
@@ -48,94 +151,23 @@ def link(
             show_default=False,
         ),
     ] = None,
+    *,
     add: Annotated[bool, typer.Option("--add", help="Add tables to the lake that is there.")] = False,
     replace: Annotated[
         bool, typer.Option("--replace", help="Add tables; those of the same name are replaced.")
     ] = False,
     drop: Annotated[
-        list[str] | None,
-        typer.Option("--drop", metavar="TABLE", help="Take this table out; may be repeated."),
+        list[str] | None, typer.Option(metavar="TABLE", help="Take this table out; may be repeated.")
     ] = None,
     anew: Annotated[bool, typer.Option("--anew", help="Forget the lake that is there.")] = False,
-    all_inds: Annotated[
-        bool, typer.Option("--all-inds", help="No filter at all: every inclusion that holds.")
-    ] = False,
-    no_filter: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--no-filter", metavar="NAME", help=f"Turn a filter off: {', '.join(FILTERS)}; may be repeated."
-        ),
-    ] = None,
-    tau: Annotated[
-        float | None,
-        typer.Option(
-            "--tau", metavar="SHARE", help="Least share of the referenced values that is covered; 0.2."
-        ),
-    ] = None,
-    null_value: Annotated[
-        list[str] | None,
-        typer.Option("--null-value", metavar="TEXT", help="Counts as missing, too; may be repeated."),
-    ] = None,
-    trim: Annotated[bool, typer.Option("--trim", help="White space around a value does not matter.")] = False,
-    fold: Annotated[bool, typer.Option("--fold-case", help="Upper and lower case do not matter.")] = False,
-    unicode: Annotated[
-        bool, typer.Option("--unicode", help="Different codings of a character do not matter (NFKC).")
-    ] = False,
-    max_error: Annotated[
-        float | None,
-        typer.Option("--max-error", metavar="SHARE", help="Inclusions that miss up to this share of values."),
-    ] = None,
-    min_values: Annotated[
-        int | None,
-        typer.Option("--min-values", metavar="N", help="Columns of fewer values may miss none; 5."),
-    ] = None,
-    m: Annotated[
-        int | None, typer.Option("--signature-bits", metavar="M", help="Of each pass of a signature; 650.")
-    ] = None,
-    k: Annotated[int | None, typer.Option("--hashes", metavar="K", help="Of each pass; 6.")] = None,
-    p: Annotated[int | None, typer.Option("--passes", metavar="P", help="Of a signature; 2.")] = None,
+    listing: Listing,
     proposer: Annotated[
-        ProposerName, typer.Option("--proposer", help="How candidates are found; auto takes the cheaper way.")
+        ProposerName, typer.Option(help="How candidates are found; auto takes the cheaper way.")
     ] = ProposerName.auto,
     strategy: Annotated[
-        StrategyName, typer.Option("--strategy", help="In which direction signatures are asked.")
+        StrategyName, typer.Option(help="In which direction signatures are asked.")
     ] = StrategyName.dep2refs,
-    no_header: Annotated[
-        bool, typer.Option("--no-header", help="CSV and TSV files have no line of column names.")
-    ] = False,
-    delimiter: Annotated[
-        str | None, typer.Option("--delimiter", metavar="C", help="Of CSV files; found out if not given.")
-    ] = None,
-    encoding: Annotated[
-        str | None, typer.Option("--encoding", metavar="NAME", help="Of text files; found out if not given.")
-    ] = None,
-    follow_symlinks: Annotated[
-        bool, typer.Option("--follow-symlinks", help="Also what links in folders lead to, wherever that is.")
-    ] = False,
-    max_file_bytes: Annotated[
-        int | None,
-        typer.Option(
-            "--max-file-bytes",
-            min=1,
-            metavar="N",
-            help="A file, member or line of more bytes, when unpacked, is left out; 268435456.",
-        ),
-    ] = None,
-    json_name: Annotated[
-        str | None, typer.Option("--json-name", metavar="FIELD", help="Of a JSON table: its unique name ...")
-    ] = None,
-    json_headers: Annotated[
-        str | None, typer.Option("--json-headers", metavar="FIELD", help="... its column names ...")
-    ] = None,
-    json_rows: Annotated[
-        str | None, typer.Option("--json-rows", metavar="FIELD", help="... its rows ...")
-    ] = None,
-    json_columns: Annotated[
-        str | None, typer.Option("--json-columns", metavar="FIELD", help="... or its columns of values ...")
-    ] = None,
-    json_text: Annotated[
-        str | None, typer.Option("--json-text", metavar="FIELD", help="... and the text of an object cell.")
-    ] = None,
+    reading: LakeReading,
     as_json: Json = False,
 ) -> None:
     """Link very many small tables: find what is included in what.
@@ -143,64 +175,24 @@ def link(
     Four filters leave out what rarely means anything: columns of null-like values only, columns of whole
     numbers, references to columns that are not unique, and those that cover less than --tau of them.
     """
-    with reported(ctx):
-        if drop:
-            if sources or add or replace or anew:
-                raise UsageError("--drop takes tables out and nothing in: give it without sources.")
-            with opened(ctx) as ws:
-                change = ws.unlink(*drop)
-        else:
-            options: dict[str, Any] = {
-                "filters": _filters(all_inds, no_filter or []),
-                "tau": tau,
-                "null_values": null_value or None,
-                "normalise": [n for n, on in (("unicode", unicode), ("trim", trim), ("fold", fold)) if on]
-                or None,
-                "max_error": max_error,
-                "min_values": min_values,
-                "m": m,
-                "k": k,
-                "p": p,
-            }
-            reading: dict[str, Any] = {
-                "header": not no_header,
-                "delimiter": delimiter,
-                "encoding": encoding,
-                "json_name": json_name,
-                "json_headers": json_headers,
-                "json_rows": json_rows,
-                "json_columns": json_columns,
-                "follow_symlinks": follow_symlinks,
-                **({} if json_text is None else {"json_text": json_text}),
-                **({} if max_file_bytes is None else {"max_file_bytes": max_file_bytes}),
-            }
-            with opened(ctx, create=not (add or replace)) as ws:
-                change = ws.link(
-                    *(sources or ()),
-                    add=add,
-                    replace=replace,
-                    anew=anew,
-                    proposer=proposer.value,
-                    strategy=strategy.value,
-                    **options,
-                    **reading,
-                )
-        if as_json:
-            print_json(change.to_dict())
-        else:
-            print_lake_change(Paper(sys.stdout), change)
-
-
-def _filters(all_inds: bool, off: list[str]) -> list[str] | None:
-    """The filters that are on; None where nothing is said of them."""
-    if all_inds:
-        if off:
-            raise UsageError("--all-inds turns all filters off: leave out --no-filter.")
-        return []
-    for name in off:
-        if name not in FILTERS:
-            raise UsageError(f"there is no filter {name!r}. Filters: {', '.join(FILTERS)}.")
-    return [name for name in FILTERS if name not in off] if off else None
+    if drop:
+        if sources or add or replace or anew:
+            raise UsageError("--drop takes tables out and nothing in: give it without sources.")
+        with opened(ctx) as ws:
+            change = ws.unlink(*drop)
+    else:
+        options = {**listing.given(), **reading.given()}
+        with opened(ctx, create=not (add or replace)) as ws:
+            change = ws.link(
+                *(sources or ()),
+                add=add,
+                replace=replace,
+                anew=anew,
+                proposer=proposer.value,
+                strategy=strategy.value,
+                **options,
+            )
+    tell(as_json, change.to_dict, print_lake_change, change)
 
 
 def joins(
@@ -209,15 +201,11 @@ def joins(
         str, typer.Argument(metavar="TABLE[.COLUMN]", help="A table of the lake, or one of its columns.")
     ],
     direction: Annotated[
-        Direction,
-        typer.Option("--direction", help="What it is contained in (out), what it contains (in), or both."),
+        Direction, typer.Option(help="What it is contained in (out), what it contains (in), or both.")
     ] = Direction.both,
-    top: Annotated[int, typer.Option("--top", min=1, metavar="N", help="At most so many.")] = 20,
+    top: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 20,
     min_score: Annotated[
-        float,
-        typer.Option(
-            "--min-score", min=0.0, max=1.0, metavar="SCORE", help="Only those of at least this score."
-        ),
+        float, typer.Option(min=0.0, max=1.0, metavar="SCORE", help="Only those of at least this score.")
     ] = 0.0,
     as_json: Json = False,
 ) -> None:
@@ -226,28 +214,25 @@ def joins(
     Ranked by a score between 0 and 1: how much of the referenced column is covered, how unique that is, and
     how distinctive the values are. With a few matching values of each.
     """
-    with reported(ctx):
-        ws = open_workspace(ctx)
-        lake = ws.lake()
-        if lake is None:
-            raise UsageError("the workspace has no lake: link one first, with 'holdfast link SOURCE'.")
-        number, table, column = lake.subject(wanted)
-        found, n = lake.ranked_joins(wanted, top, min_score, direction.value)
-        if as_json:
-            told = {"version": lake.version, "table": table, "column": column, "n_joins": n}
-            print_json({**told, "joins": [ind.to_dict() for ind in found]})
-        else:
-            filters = lake.state.options.filters
-            print_joins(
-                Paper(sys.stdout),
-                found,
-                table=number,
-                name=table,
-                version=lake.version,
-                column=column,
-                n=n,
-                filters=filters,
-            )
+    ws = open_workspace(ctx)
+    lake = ws.lake()
+    if lake is None:
+        raise UsageError("the workspace has no lake: link one first, with 'holdfast link SOURCE'.")
+    number, table, column = lake.subject(wanted)
+    inds, n = lake.ranked_joins(wanted, top, min_score, direction.value)
+    subject = {"version": lake.version, "table": table, "column": column, "n_joins": n}
+    tell(
+        as_json,
+        lambda: {**subject, "joins": [ind.to_dict() for ind in inds]},
+        print_joins,
+        inds,
+        table=number,
+        name=table,
+        version=lake.version,
+        column=column,
+        n=n,
+        filters=lake.state.options.filters,
+    )
 
 
 class LakeView:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import holdfast
-from holdfast.app.calls import opened, print_json, reported
-from holdfast.app.options import All, Json, MaxMissing, OneTable
-from holdfast.app.report import Paper, name_text, plural, print_links, safe
+from holdfast.app.calls import opened, tell
+from holdfast.app.options import All, Dialect, Json, MaxMissing, OneTable, Output, SqlDialect
+from holdfast.app.report.links import print_links
+from holdfast.app.report.paper import Paper
+from holdfast.app.report.texts import name_text, plural, safe
 from holdfast.core.words.dependency import Ucc
 from holdfast.core.words.row_rule import RowRule
 from holdfast.errors import UsageError, shorten_path
@@ -29,12 +30,6 @@ class ExportFormat(StrEnum):
     graphviz = "graphviz"
 
 
-class Dialect(StrEnum):
-    ansi = "ansi"
-    postgres = "postgres"
-    duckdb = "duckdb"
-
-
 def links(
     ctx: typer.Context,
     table: OneTable = None,
@@ -47,49 +42,50 @@ def links(
 
     A score is between 0 and 1; what is over 0.5 is proposed. Reasons add points to it, or take some away.
     """
-    with reported(ctx):
-        with opened(ctx) as ws:
-            linkage, version = ws.inds.links(table, max_error=max_error), ws.version
-        if as_json:
-            print_json({"version": version, **linkage.to_dict()})
-        else:
-            print_links(Paper(sys.stdout), linkage, version=version, reasons=reasons, everything=everything)
+    with opened(ctx) as ws:
+        linkage, version = ws.inds.links(table, max_error=max_error), ws.version
+    tell(
+        as_json,
+        lambda: {"version": version, **linkage.to_dict()},
+        print_links,
+        linkage,
+        version=version,
+        reasons=reasons,
+        everything=everything,
+    )
 
 
 def export(
     ctx: typer.Context,
-    format: Annotated[ExportFormat, typer.Option("--format", help="What to write.")] = ExportFormat.sql,
-    dialect: Annotated[Dialect | None, typer.Option("--dialect", help="Of SQL; ansi if not given.")] = None,
+    format: Annotated[ExportFormat, typer.Option(help="What to write.")] = ExportFormat.sql,
+    dialect: SqlDialect = None,
     all_keys: Annotated[
         bool,
         typer.Option("--all-keys", help="Every minimal key (and every row rule), not only the telling ones."),
     ] = False,
     max_error: MaxMissing = 0.0,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to, if not standard output.")
-    ] = None,
+    output: Output = None,
 ) -> None:
     """Write keys and foreign keys as SQL, dbt tests or a diagram.
 
     It is a proposal: what holds in the data, not what was declared. SQL also has CHECK constraints, of
     the row rules that are tracked.
     """
-    with reported(ctx):
-        if dialect is not None and format is not ExportFormat.sql:
-            raise UsageError(f"--dialect is for SQL, not for {format.value}: leave it out.")
-        with opened(ctx) as ws:
-            model = model_of(ws, max_error)
-            rules = row_rules_of(ws, model, max_error) if format is ExportFormat.sql else []
-        text = _written(model, rules, format, dialect or Dialect.ansi, all_keys=all_keys)
-        if output is None or str(output) == "-":
-            print_text(text)
-            return
-        try:
-            output.write_text(text, encoding="utf-8", errors="backslashreplace")
-        except OSError as error:
-            raise UsageError(f"cannot write to {shorten_path(str(output))}: {error.strerror}.") from error
-        told = f"{plural(len(model.tables), 'table')}, {plural(len(model.foreign_keys), 'foreign key')}"
-        Paper(sys.stdout).line(f"{name_text(str(output))}: {told} (version {model.version})")
+    if dialect is not None and format is not ExportFormat.sql:
+        raise UsageError(f"--dialect is for SQL, not for {format.value}: leave it out.")
+    with opened(ctx) as ws:
+        model = model_of(ws, max_error)
+        rules = row_rules_of(ws, model, max_error) if format is ExportFormat.sql else []
+    text = _written(model, rules, format, dialect or Dialect.ansi, all_keys=all_keys)
+    if output is None or str(output) == "-":
+        print_text(text)
+        return
+    try:
+        output.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise UsageError(f"cannot write to {shorten_path(str(output))}: {error.strerror}.") from error
+    told = f"{plural(len(model.tables), 'table')}, {plural(len(model.foreign_keys), 'foreign key')}"
+    Paper(sys.stdout).line(f"{name_text(str(output))}: {told} (version {model.version})")
 
 
 def row_rules_of(ws: holdfast.Workspace, model: Model, max_error: float = 0.0) -> list[RowRule]:

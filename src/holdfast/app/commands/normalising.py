@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from holdfast.app.calls import opened, print_json, reported
-from holdfast.app.commands.linking import Dialect, export_table, print_text
-from holdfast.app.options import Json, TableName
-from holdfast.app.report import Paper, print_normal_form
+from holdfast.app.calls import opened, tell
+from holdfast.app.commands.linking import export_table, print_text
+from holdfast.app.options import Dialect, Json, SqlDialect, TableName, check_share
+from holdfast.app.report.normal_form import print_normal_form
 from holdfast.errors import UsageError
 
 
@@ -23,16 +22,13 @@ class FormName(StrEnum):
 def normalise(
     ctx: typer.Context,
     table: TableName,
-    form: Annotated[FormName, typer.Option("--form", help="The normal form.")] = FormName.bcnf,
+    form: Annotated[FormName, typer.Option(help="The normal form.")] = FormName.bcnf,
     min_score: Annotated[
         float | None,
-        typer.Option(
-            "--min-score", metavar="S", help="Use functional dependencies of at least this score (0.1)."
-        ),
+        typer.Option(metavar="S", help="Use functional dependencies of at least this score (0.1)."),
     ] = None,
     max_lhs: Annotated[
-        int | None,
-        typer.Option("--max-lhs", min=1, metavar="N", help="Use those of at most N columns on the left (3)."),
+        int | None, typer.Option(min=1, metavar="N", help="Use those of at most N columns on the left (3).")
     ] = None,
     use_all: Annotated[
         bool, typer.Option("--all", help="Use all of them, whatever their score and size.")
@@ -40,7 +36,7 @@ def normalise(
     ddl: Annotated[
         bool, typer.Option("--ddl", help="Print SQL that makes the tables and fills them.")
     ] = False,
-    dialect: Annotated[Dialect | None, typer.Option("--dialect", help="Of SQL; ansi if not given.")] = None,
+    dialect: SqlDialect = None,
     as_json: Json = False,
 ) -> None:
     """Propose tables in BCNF or 3NF, with the reasoning.
@@ -48,26 +44,27 @@ def normalise(
     From the functional dependencies and keys that hold now. Those that look like accidents of the rows at
     hand are set aside, which is said. The table itself stays as it is.
     """
-    with reported(ctx):
-        if dialect is not None and not ddl:
-            raise UsageError("--dialect is for SQL: add --ddl, or leave it out.")
-        if min_score is not None and not 0 <= min_score <= 1:
-            raise UsageError(f"--min-score is {min_score:g}; expected a score from 0 to 1, such as 0.1.")
-        with opened(ctx) as ws:
-            version = ws.version
-            proposed = ws.fds.normalise(
-                table, form.value, min_score=min_score, max_lhs=max_lhs, use_all=use_all
-            )
-            source = export_table(ws, table, version) if ddl else None
-        sql = None
-        if source is not None:
-            from holdfast.app.export.normal_form import normal_form_sql
+    if dialect is not None and not ddl:
+        raise UsageError("--dialect is for SQL: add --ddl, or leave it out.")
+    check_share("--min-score", min_score or 0.0, "a score from 0 to 1, such as 0.1")
+    with opened(ctx) as ws:
+        version = ws.version
+        proposed = ws.fds.normalise(table, form.value, min_score=min_score, max_lhs=max_lhs, use_all=use_all)
+        source = export_table(ws, table, version) if ddl else None
+    sql = None
+    if source is not None:
+        from holdfast.app.export.normal_form import normal_form_sql
 
-            sql = normal_form_sql(proposed, source, (dialect or Dialect.ansi).value, version=version)
-        if as_json:
-            told = {} if sql is None else {"sql": sql}
-            print_json({"version": version, **proposed.to_dict(), **told})
-        elif sql is not None:
-            print_text(sql)
-        else:
-            print_normal_form(Paper(sys.stdout), proposed, version=version, everything=use_all)
+        sql = normal_form_sql(proposed, source, (dialect or Dialect.ansi).value, version=version)
+    if sql is not None and not as_json:
+        print_text(sql)
+        return
+    script = {} if sql is None else {"sql": sql}
+    tell(
+        as_json,
+        lambda: {"version": version, **proposed.to_dict(), **script},
+        print_normal_form,
+        proposed,
+        version=version,
+        everything=use_all,
+    )

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import holdfast
 from holdfast.app import options
-from holdfast.app.calls import dc_bounds, open_workspace, opened, print_json, referenced_side, reported
-from holdfast.app.options import All, In, InColumn, InTable, Json, OneTable, TableName
-from holdfast.app.report import (
-    Paper,
-    plural,
-    print_dc_explanation,
+from holdfast.app.calls import Referenced, dc_bounds, open_workspace, opened, tell
+from holdfast.app.options import All, Json, OneTable, TableName
+from holdfast.app.report.explanations import (
     print_explanation,
     print_fd_explanation,
-    print_fd_log,
     print_ind_explanation,
-    print_indexes,
-    print_log,
     print_plain_explanation,
+)
+from holdfast.app.report.fds import print_fd_log
+from holdfast.app.report.log import print_log
+from holdfast.app.report.paper import Paper
+from holdfast.app.report.rules import (
+    print_dc_explanation,
+    print_indexes,
     print_predicates,
     print_row_explanation,
-    safe,
 )
+from holdfast.app.report.texts import plural, safe
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.notation import ARROW, parse_fd
 from holdfast.core.words.row_rule import are_times, is_row_rule
@@ -36,7 +36,7 @@ from holdfast.errors import UsageError
 from holdfast.functional.fd_explanation import FdExplanation
 from holdfast.functional.key_reading import KeyExplanation
 from holdfast.inclusions.ind_reading import IndExplanation
-from holdfast.kind import Explained, Explanation, checked_kinds
+from holdfast.kind import Explained, Explanation
 
 
 def log(
@@ -45,7 +45,6 @@ def log(
     kind: Annotated[
         str | None,
         typer.Option(
-            "--kind",
             metavar="KIND",
             help="Only changes of this kind (ucc, ind, dc, row); fd: the versions at which each functional "
             "dependency held.",
@@ -58,37 +57,38 @@ def log(
 
     With --kind fd: when each functional dependency held, and what it outlived; what broke comes first.
     """
-    with reported(ctx):
-        if kind is not None:
-            checked_kinds([kind])
-        ws = open_workspace(ctx)
-        if kind == "fd":
-            _log_fds(ws, table, everything, as_json)
-            return
-        entries = ws.log(table)
-        if kind is not None:
-            entries = [replace(e, changes=tuple(c for c in e.changes if c.kind == kind)) for e in entries]
-        if as_json:
-            print_json({"version": ws.version, "log": [e.to_dict() for e in entries]})
-        else:
-            print_log(Paper(sys.stdout), entries, everything=everything)
+    options.check_kind(kind)
+    ws = open_workspace(ctx)
+    if kind == "fd":
+        _log_fds(ws, table, everything, as_json)
+        return
+    entries = ws.log(table)
+    if kind is not None:
+        entries = [replace(e, changes=tuple(c for c in e.changes if c.kind == kind)) for e in entries]
+    tell(
+        as_json,
+        lambda: {"version": ws.version, "log": [e.to_dict() for e in entries]},
+        print_log,
+        entries,
+        everything=everything,
+    )
 
 
 def _log_fds(ws: holdfast.Workspace, table: str | None, everything: bool, as_json: bool) -> None:
-    version, found = ws.version, ws.fds.log(table)
-    if as_json:
-        print_json({"version": version, "dependencies": [h.to_dict() for h in found]})
-        return
-    paper = Paper(sys.stdout)
-    names = list(dict.fromkeys(h.fd.table for h in found)) if table is None else [table]
-    for i, name in enumerate(names):
-        if i:
-            paper.line()
-        own = [h for h in found if h.fd.table == name]
-        print_fd_log(paper, name, own, version=version, everything=everything)
-    if not names:
-        what = "no functional dependencies are kept" if ws.tables() else "no table is tracked"
-        paper.line(f"{what} (version {version}). Track tables with --kinds ucc,fd.")
+    version, histories = ws.version, ws.fds.log(table)
+    names = list(dict.fromkeys(h.fd.table for h in histories)) if table is None else [table]
+
+    def report(paper: Paper) -> None:
+        for i, name in enumerate(names):
+            if i:
+                paper.line()
+            of_table = [h for h in histories if h.fd.table == name]
+            print_fd_log(paper, name, of_table, version=version, everything=everything)
+        if not names:
+            what = "no functional dependencies are kept" if ws.tables() else "no table is tracked"
+            paper.line(f"{what} (version {version}). Track tables with --kinds ucc,fd.")
+
+    tell(as_json, lambda: {"version": version, "dependencies": [h.to_dict() for h in histories]}, report)
 
 
 def explain(
@@ -104,9 +104,8 @@ def explain(
             "'net <= gross'.",
         ),
     ] = None,
-    within: In = None,
-    in_table: InTable = None,
-    in_column: InColumn = None,
+    *,
+    referenced: Referenced,
     predicates: Annotated[
         bool, typer.Option("--predicates", help="The predicates that denial constraints are made of.")
     ] = False,
@@ -121,19 +120,21 @@ def explain(
     left agree on the right; with --in, whether all values of a column are in another one; whether a rule
     holds, and which rows are against it.
     """
-    with reported(ctx):
-        if predicates or indexes:
-            _check_alone(columns, within, in_table, in_column, both=predicates and indexes)
-            with opened(ctx) as ws:
-                (_explain_predicates if predicates else _explain_indexes)(ws, table, as_json)
-            return
+    if predicates or indexes:
+        if predicates and indexes:
+            raise UsageError("--predicates and --indexes are two questions: give one of them.")
+        if columns or referenced.given:
+            raise UsageError(
+                "--predicates and --indexes are about all denial constraints of a table: leave out the rest."
+            )
         with opened(ctx) as ws:
-            told = _explained(ws, table, columns or [], within, in_table, in_column)
-            schema, n_rows = ws.schema(table), ws.n_rows(table)
-        if as_json:
-            print_json(told.to_dict())
-            return
-        paper = Paper(sys.stdout)
+            (_explain_predicates if predicates else _explain_indexes)(ws, table, as_json)
+        return
+    with opened(ctx) as ws:
+        told = _explained(ws, table, columns or [], referenced)
+        schema, n_rows = ws.schema(table), ws.n_rows(table)
+
+    def report(paper: Paper) -> None:
         match told:
             case FdExplanation():
                 print_fd_explanation(paper, told)
@@ -150,15 +151,10 @@ def explain(
             case _:
                 paper.line(safe(str(told)))
 
+    tell(as_json, told.to_dict, report)
 
-def _explained(
-    ws: holdfast.Workspace,
-    table: str,
-    given: Sequence[str],
-    within: str | None,
-    in_table: str | None,
-    in_column: str | None,
-) -> Explained:
+
+def _explained(ws: holdfast.Workspace, table: str, given: Sequence[str], referenced: Referenced) -> Explained:
     names = ws.schema(table).names
     if not given:
         raise UsageError(
@@ -169,7 +165,7 @@ def _explained(
         return ws.explain(table, given[0])
     rule = _whole([t for t in given if options.is_rule(t, names)], given, "rule", "not(t.zip = s.zip)")
     fd = None if rule is not None else _fd_asked(names, given)
-    if (rule or fd) and (within or in_table or in_column):
+    if (rule or fd) and referenced.given:
         asked = "a rule is about one table" if rule else "an arrow asks for a functional dependency"
         raise UsageError(f"{asked}: leave out --in.")
     if rule is not None:
@@ -178,44 +174,24 @@ def _explained(
     if fd is not None:
         return ws.fds.explain(table, *parse_fd(fd, names, table=table, version=ws.version))
     named = tuple(options.columns_of(table, names, given))
-    referenced = referenced_side(ws, within, in_table, in_column)
-    return ws.explain(table, named) if referenced is None else ws.inds.explain(Side(table, named), referenced)
-
-
-def _check_alone(
-    columns: Sequence[str] | None,
-    within: str | None,
-    in_table: str | None,
-    in_column: str | None,
-    *,
-    both: bool,
-) -> None:
-    """What is about all denial constraints of a table goes with nothing else."""
-    if both:
-        raise UsageError("--predicates and --indexes are two questions: give one of them.")
-    if columns or within or in_table or in_column:
-        raise UsageError(
-            "--predicates and --indexes are about all denial constraints of a table: leave out the rest."
-        )
+    side = referenced.side(ws)
+    return ws.explain(table, named) if side is None else ws.inds.explain(Side(table, named), side)
 
 
 def _explain_predicates(ws: holdfast.Workspace, table: str, as_json: bool) -> None:
-    version, space, ref = ws.version, ws.dcs.space(table), ws.dcs.ref(table)
-    bounds = dc_bounds(ref)
-    if as_json:
+    version, space, bounds = ws.version, ws.dcs.space(table), dc_bounds(ws.dcs.ref(table))
+
+    def document() -> dict[str, Any]:
         groups = [{**group.to_dict(), "operators": list(group.operators)} for group in space.groups]
         told = {"version": version, "table": table, "n_predicates": space.n_comparisons, "groups": groups}
-        print_json({**told, "bounds": bounds} if bounds else told)
-    else:
-        print_predicates(Paper(sys.stdout), table, space, version=version, bounds=bounds)
+        return {**told, "bounds": bounds} if bounds else told
+
+    tell(as_json, document, print_predicates, table, space, version=version, bounds=bounds)
 
 
 def _explain_indexes(ws: holdfast.Workspace, table: str, as_json: bool) -> None:
     version, told = ws.version, ws.dcs.indexes(table)
-    if as_json:
-        print_json({"version": version, **told.to_dict()})
-    else:
-        print_indexes(Paper(sys.stdout), told, version=version)
+    tell(as_json, lambda: {"version": version, **told.to_dict()}, print_indexes, told, version=version)
 
 
 def _fd_asked(names: Sequence[str], given: Sequence[str]) -> str | None:
@@ -241,10 +217,7 @@ def _whole(found: Sequence[str], given: Sequence[str], noun: str, example: str) 
 
 def verify(ctx: typer.Context, as_json: Json = False) -> None:
     """Check every live file of the workspace against its checksum."""
-    with reported(ctx):
-        with opened(ctx) as ws:
-            n_files, version = ws.verify(), ws.version
-        if as_json:
-            print_json({"version": version, "n_files": n_files})
-        else:
-            Paper(sys.stdout).line(f"{plural(n_files, 'file')}, all as committed (version {version})")
+    with opened(ctx) as ws:
+        n_files, version = ws.verify(), ws.version
+    line = f"{plural(n_files, 'file')}, all as committed (version {version})"
+    tell(as_json, lambda: {"version": version, "n_files": n_files}, Paper.line, line)

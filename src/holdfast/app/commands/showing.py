@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import holdfast
-from holdfast.app.calls import dc_bounds, evidence_text, note, open_workspace, opened, print_json, reported
+from holdfast.app.calls import dc_bounds, evidence_text, note, open_workspace, opened, print_json
 from holdfast.app.commands.lakes import LakeView
-from holdfast.app.options import All, Json, OneTable
-from holdfast.app.report import (
-    Paper,
-    name_text,
-    plural,
-    print_cover,
-    print_dc_ranking,
-    print_dcs,
-    print_fds,
-    print_inds,
-    print_listed,
-    print_ranking,
-    print_row_rules,
-)
+from holdfast.app.options import All, Json, OneTable, check_kind, check_share
+from holdfast.app.report.covers import print_cover, print_inds, print_listed
+from holdfast.app.report.dcs import print_dcs, print_row_rules
+from holdfast.app.report.fds import print_fds
+from holdfast.app.report.paper import Paper
+from holdfast.app.report.rankings import print_dc_ranking, print_ranking
+from holdfast.app.report.texts import name_text, plural
 from holdfast.core.words.dependency import Dependency, Fd, Ind
 from holdfast.core.words.predicate import Dc, as_fd, as_key, sentence
 from holdfast.core.words.row_rule import RowRule, are_times
@@ -34,7 +27,7 @@ from holdfast.denial.constraints import DcRef
 from holdfast.denial.dc_explanation import DcList
 from holdfast.errors import UsageError
 from holdfast.functional.refs import FdRef
-from holdfast.kind import checked_kinds, entries
+from holdfast.kind import entries
 
 if TYPE_CHECKING:
     from holdfast.core.words.change import Pin
@@ -47,155 +40,135 @@ NOT_KEPT = {
     "dc": "no denial constraints are kept (version {}). Track tables with --kinds ucc,dc.",
     "row": "no row rules are kept (version {}). Track tables with --kinds ucc,row; dc brings them, too.",
 }
+# The kind that an option is about.
+ABOUT = {"with_empty": "ind", "non_uniques": "ucc"}
 # Set-minimal constraints may be millions; without --all no more are worked out.
 MOST_SET_MINIMAL = 10_000
 
 
-def show(
-    ctx: typer.Context,
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be shown."""
+
     kind: Annotated[
         str | None,
         typer.Option(
-            "--kind",
             metavar="KIND",
             help="Only this kind: ucc (keys), fd (functional dependencies), ind (inclusions), dc (denial "
             "constraints) or row (rules about each row).",
         ),
-    ] = None,
-    table: OneTable = None,
-    at: Annotated[int | None, typer.Option("--at", metavar="VERSION", help="As of this version.")] = None,
+    ] = None
+    table: OneTable = None
+    at: Annotated[int | None, typer.Option(metavar="VERSION", help="As of this version.")] = None
     top: Annotated[
         int | None,
         typer.Option(
-            "--top",
             min=1,
             metavar="N",
             help="The N functional dependencies of each table that tell most, ranked, with reasons; with "
             "--kind dc the N denial constraints.",
         ),
-    ] = None,
+    ] = None
     max_error: Annotated[
         float,
         typer.Option(
-            "--max-error",
             metavar="SHARE",
             help="Also what almost holds: functional dependencies, keys and denial constraints that at most "
             "this share of the pairs of rows violates; row rules, of the rows; inclusions that miss at most "
             "this share of their values.",
         ),
-    ] = 0.0,
+    ] = 0.0
     with_empty: Annotated[
         bool, typer.Option("--with-empty", help="Inclusions of columns without values, too.")
-    ] = False,
+    ] = False
     non_uniques: Annotated[
         bool, typer.Option("--non-uniques", help="The maximal combinations that are not unique, too.")
-    ] = False,
+    ] = False
     concise: Annotated[
         bool, typer.Option("--concise", help="Without denial constraints that follow from the others.")
-    ] = False,
+    ] = False
     set_minimal: Annotated[
         bool,
         typer.Option(
             "--set-minimal",
             help="All denial constraints of which no predicate can be dropped, even if one can be loosened.",
         ),
-    ] = False,
-    everything: All = False,
-    as_json: Json = False,
-) -> None:
+    ] = False
+    everything: All = False
+
+    @property
+    def form(self) -> str:
+        """How denial constraints are to be listed: "minimal", "concise" or "set-minimal"."""
+        return "concise" if self.concise else "set-minimal" if self.set_minimal else "minimal"
+
+    def checked(self) -> Asked:
+        """The same, if it makes sense; what is ranked are functional dependencies unless a kind is named."""
+        if self.top is not None:
+            self._check_top()
+        self._check_form()
+        check_kind(self.kind)
+        check_share("--max-error", self.max_error, "a share from 0 to 1, such as 0.02")
+        for name, about in ABOUT.items():
+            if getattr(self, name) and self.kind not in (None, about):
+                option = f"--{name.replace('_', '-')}"
+                raise UsageError(
+                    f"{option} says nothing about dependencies of kind {self.kind}: leave out --kind."
+                )
+        return self if self.top is None else replace(self, kind=self.kind or "fd")
+
+    def _check_top(self) -> None:
+        if self.kind not in (None, "fd", "dc"):
+            raise UsageError(
+                f"--top ranks functional dependencies, or denial constraints: leave out --kind {self.kind}, "
+                "or give --kind fd or --kind dc."
+            )
+        if self.at is not None:
+            raise UsageError("--top ranks what holds now: leave out --at.")
+        if self.kind == "dc" and self.max_error:
+            raise UsageError("--top ranks denial constraints that hold exactly: leave out --max-error.")
+
+    def _check_form(self) -> None:
+        if self.form == "minimal":
+            return
+        if self.concise and self.set_minimal:
+            raise UsageError(
+                "--concise lists fewer denial constraints, --set-minimal more: give one of them."
+            )
+        kind = self.kind or ("fd" if self.top is not None else None)
+        if kind != "dc":
+            other = f" in place of --kind {kind}" if kind else ""
+            raise UsageError(f"--{self.form} is about denial constraints: give --kind dc{other}.")
+        for option, value in (("--top", self.top), ("--max-error", self.max_error)):
+            if value:
+                raise UsageError(f"--{self.form} and {option} do not go together: give one of them.")
+
+
+def show(ctx: typer.Context, asked: Asked, as_json: Json = False) -> None:
     """Show what holds: keys, dependencies, inclusions, rules."""
-    with reported(ctx):
-        if top is not None:
-            _check_top(kind, at, max_error)
-            kind = kind or "fd"
-        form = _form(concise, set_minimal, kind, top, max_error)
-        _check_kind(kind, max_error, with_empty, non_uniques)
-        asked = _Asked(kind, table, at, max_error, with_empty, non_uniques, form, everything)
-        if top is None:
-            ws = open_workspace(ctx)
-            lake = LakeView.of(ws, kind, table, at)
-            if lake is not None and lake.alone:
-                lake.show(as_json=as_json, everything=everything)
-                return
+    asked, lake = asked.checked(), None
+    if asked.top is None:
+        ws = open_workspace(ctx)
+        lake = LakeView.of(ws, asked.kind, asked.table, asked.at)
+        if lake is not None and lake.alone:
+            lake.show(as_json=as_json, everything=asked.everything)
+            return
+        view = _View(ws, asked)
+    else:
+        with opened(ctx) as ws:
             view = _View(ws, asked)
-        else:
-            with opened(ctx) as ws:
-                view = _View(ws, asked)
-                view.rank(top)
-        if as_json:
-            told = {} if top is not None or lake is None else {"lake": lake.lake.summary().to_dict()}
-            print_json({**view.to_dict(), **told})
-        else:
-            view.print(Paper(sys.stdout), everything)
-            if top is None and lake is not None:
-                lake.print_summary(Paper(sys.stdout))
-
-
-def _check_top(kind: str | None, at: int | None, max_error: float) -> None:
-    if kind not in (None, "fd", "dc"):
-        raise UsageError(
-            f"--top ranks functional dependencies, or denial constraints: leave out --kind {kind}, or give "
-            "--kind fd or --kind dc."
-        )
-    if at is not None:
-        raise UsageError("--top ranks what holds now: leave out --at.")
-    if kind == "dc" and max_error:
-        raise UsageError("--top ranks denial constraints that hold exactly: leave out --max-error.")
-
-
-def _form(concise: bool, set_minimal: bool, kind: str | None, top: int | None, max_error: float) -> str:
-    """How denial constraints are to be listed."""
-    given = [n for n, on in (("--concise", concise), ("--set-minimal", set_minimal)) if on]
-    if not given:
-        return "minimal"
-    if len(given) > 1:
-        raise UsageError("--concise lists fewer denial constraints, --set-minimal more: give one of them.")
-    [name] = given
-    if kind != "dc":
-        other = f" in place of --kind {kind}" if kind else ""
-        raise UsageError(f"{name} is about denial constraints: give --kind dc{other}.")
-    for option, there in (("--top", top), ("--max-error", max_error)):
-        if there:
-            raise UsageError(f"{name} and {option} do not go together: give one of them.")
-    return name.removeprefix("--")
-
-
-def _check_kind(kind: str | None, max_error: float, with_empty: bool, non_uniques: bool) -> None:
-    """An option is for the kind that it is about."""
-    if kind is not None:
-        checked_kinds([kind])
-    if not 0 <= max_error <= 1:
-        raise UsageError(f"--max-error is {max_error:g}; expected a share from 0 to 1, such as 0.02.")
-    about: dict[str | None, dict[str, bool]] = {
-        "ucc": {"--with-empty": with_empty},
-        "fd": {"--with-empty": with_empty, "--non-uniques": non_uniques},
-        "ind": {"--non-uniques": non_uniques},
-        "dc": {"--with-empty": with_empty, "--non-uniques": non_uniques},
-        "row": {"--with-empty": with_empty, "--non-uniques": non_uniques},
-    }
-    for name, given in about.get(kind, {}).items():
-        if given:
-            raise UsageError(f"{name} says nothing about dependencies of kind {kind}: leave out --kind.")
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What the options ask for."""
-
-    kind: str | None
-    table: str | None
-    at: int | None
-    max_error: float
-    with_empty: bool
-    non_uniques: bool
-    form: str  # of denial constraints: "minimal", "concise" or "set-minimal"
-    everything: bool
+            view.rank(asked.top)
+    if as_json:
+        print_json({**view.to_dict(), **({} if lake is None else {"lake": lake.lake.summary().to_dict()})})
+    else:
+        view.print(Paper(sys.stdout))
+        if lake is not None:
+            lake.print_summary(Paper(sys.stdout))
 
 
 class _View:
     """What is to be shown, all of one version, whoever writes meanwhile."""
 
-    def __init__(self, ws: holdfast.Workspace, asked: _Asked) -> None:
+    def __init__(self, ws: holdfast.Workspace, asked: Asked) -> None:
         self.ws, self.asked = ws, asked
         self.kind, self.table, self.max_error = asked.kind, asked.table, asked.max_error
         self.rankings: dict[str, Ranking] | None = None
@@ -314,7 +287,7 @@ class _View:
             dependencies += [r.to_dict() for ranking in self.dc_rankings.values() for r in ranking.dcs]
         for name, rules in self.row_rules.items():
             dependencies += [{**r.to_dict(), "sentence": self._said(name, r)} for r in rules]
-        dependencies += [d.to_dict() for found in self.elsewhere.values() for d in found]
+        dependencies += [d.to_dict() for others in self.elsewhere.values() for d in others]
         document: dict[str, Any] = {
             "version": self.version,
             "dependencies": dependencies,
@@ -375,7 +348,7 @@ class _View:
 
     # --- For people ---
 
-    def print(self, paper: Paper, everything: bool) -> None:
+    def print(self, paper: Paper) -> None:
         blocks = 0
 
         def block() -> None:
@@ -387,22 +360,22 @@ class _View:
         for name in self.names:
             if name in self.keys or self.kind == "ucc":
                 block()
-                self._print_keys(paper, name, everything)
+                self._print_keys(paper, name)
             if name in self.fds:
                 block()
-                self._print_fds(paper, name, everything)
+                self._print_fds(paper, name)
             rules = [p for p in self.pins if p.table == name and p.kind == "dc"]
             if name in self.dc_refs or rules:
                 block()
-                self._print_dcs(paper, name, rules, everything)
+                self._print_dcs(paper, name, rules)
             if name in self.row_rules:
                 block()
-                self._print_row_rules(paper, name, everything)
-            for kind in self.ws.elsewhere:
-                if (kind, name) in self.elsewhere:
+                self._print_row_rules(paper, name)
+            for (kind, table), others in self.elsewhere.items():
+                if table == name:
                     block()
-                    found, nouns = self.elsewhere[kind, name], entries()[kind].nouns
-                    print_listed(paper, name, nouns, found, version=self.version, everything=everything)
+                    nouns, all_of_it = entries()[kind].nouns, self.asked.everything
+                    print_listed(paper, name, nouns, others, version=self.version, everything=all_of_it)
         if self.wants("ind") and any("ind" in self.kinds[name] for name in self.names):
             block()
             print_inds(
@@ -413,14 +386,14 @@ class _View:
                 max_error=self.max_error,
                 pins=[p for p in self.pins if p.kind == "ind"],
                 notes=self.ind_notes,
-                everything=everything,
+                everything=self.asked.everything,
             )
         elif not blocks and self.names and self.kind in NOT_KEPT:
             paper.line(NOT_KEPT[self.kind].format(self.version))
         if not self.names:
             paper.line(f"no table is tracked (version {self.version}). Start with 'holdfast track'.")
 
-    def _print_keys(self, paper: Paper, name: str, everything: bool) -> None:
+    def _print_keys(self, paper: Paper, name: str) -> None:
         pins: list[Pin] = [p for p in self.pins if p.table == name and p.kind == "ucc"]
         ref = self.refs.get(name)
         near = self.max_error if ref is not None and ref.evidence_kind == "counted" else 0.0
@@ -429,16 +402,14 @@ class _View:
             paper,
             name,
             self.keys.get(name),
-            version=self.version,
-            n_rows=self.n_rows[name],
             max_columns=min(bounds, default=None),
             max_error=near,
             pins=pins,
             non_uniques=self.maximal.get(name),
-            everything=everything,
+            **self._common(name),
         )
 
-    def _print_fds(self, paper: Paper, name: str, everything: bool) -> None:
+    def _print_fds(self, paper: Paper, name: str) -> None:
         if self.rankings is not None:
             print_ranking(paper, name, self.rankings[name], version=self.version)
             return
@@ -447,52 +418,45 @@ class _View:
             paper,
             name,
             self.fds[name],
-            version=self.version,
-            n_rows=self.n_rows[name],
             evidence=evidence_text(ref),
             max_lhs=ref.max_lhs or None,
             max_error=self.max_error if ref.evidence_kind == "counted" else 0.0,
-            everything=everything,
+            **self._common(name),
         )
 
-    def _print_dcs(self, paper: Paper, name: str, pins: Sequence[Pin], everything: bool) -> None:
+    def _print_dcs(self, paper: Paper, name: str, pins: Sequence[Pin]) -> None:
         if self.dc_rankings is not None and name in self.dc_rankings:
             print_dc_ranking(paper, name, self.dc_rankings[name], version=self.version)
             return
         ref = self.dc_refs.get(name)
         told: dict[str, Any] = {}
         if ref is not None:
-            found = self.dcs[name]
+            dcs = self.dcs[name]
             told = {
                 "kept": f"{plural(ref.space.n_comparisons, 'predicate')}, {evidence_text(ref)}",
                 "bounds": dc_bounds(ref),
                 "form": self.asked.form,
                 "max_error": self.max_error if ref.evidence_kind == "counted" else 0.0,
-                "n_dropped": found.n_dropped,
-                "complete": found.complete,
+                "n_dropped": dcs.n_dropped,
+                "complete": dcs.complete,
             }
-        print_dcs(
-            paper,
-            name,
-            None if ref is None else self.dcs[name].dcs,
-            version=self.version,
-            n_rows=self.n_rows[name],
-            pins=pins,
-            everything=everything,
-            **told,
-        )
+        found = None if ref is None else self.dcs[name].dcs
+        print_dcs(paper, name, found, pins=pins, **told, **self._common(name))
 
-    def _print_row_rules(self, paper: Paper, name: str, everything: bool) -> None:
+    def _print_row_rules(self, paper: Paper, name: str) -> None:
         print_row_rules(
             paper,
             name,
             self.row_rules[name],
             self.schemas[name],
-            version=self.version,
-            n_rows=self.n_rows[name],
             max_error=self.max_error,
-            everything=everything,
+            **self._common(name),
         )
+
+    def _common(self, name: str) -> dict[str, Any]:
+        """What every list of a table's dependencies is told."""
+        everything = self.asked.everything
+        return {"version": self.version, "n_rows": self.n_rows[name], "everything": everything}
 
 
 def dc_dict(dc: Dc) -> dict[str, Any]:

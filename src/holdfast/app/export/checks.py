@@ -10,17 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.app.export.model import ExportTable, Model, header
+from holdfast.app.export.model import ExportTable, Model
 from holdfast.app.export.sql import (
-    DIALECTS,
-    SPELLINGS,
     DialectName,
     SqlConstraint,
     SqlScript,
-    commented,
     constraint_names,
     declared_type,
     quoted,
+    spelling_of,
     sql_type,
 )
 from holdfast.app.report.texts import name_text, rule_text
@@ -50,34 +48,11 @@ def checks_of(
     )
 
 
-def to_checks(
-    model: Model, rules: Sequence[RowRule], dialect: DialectName = "ansi", *, all_rules: bool = False
-) -> str:
-    """ALTER TABLE statements that add the constraints to tables that exist; chosen as in `checks_of`."""
-    script = _CheckScript(model, rules, dialect, all_rules)
-    parts = [commented(header(model))]
-    for table in model.tables:
-        lines = [line for comment in script.comments(table) for line in commented(comment)]
-        declared = script.declared(table)
-        if declared and not script.dialect.alters:
-            title = script.dialect.title
-            lines += commented(f"{title} adds no CHECK to a table that exists: these belong in CREATE TABLE")
-        for rule in declared:
-            remark = script.remark(table, rule)
-            statement = script.alter(rule) + (f"  -- {remark}" if remark else "")
-            lines += [statement] if script.dialect.alters else commented(statement)
-        if lines:
-            parts.append(lines)
-    return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
-
-
 class _CheckScript:
     """One run: what is decided once and needed all over."""
 
     def __init__(self, model: Model, rules: Sequence[RowRule], dialect: DialectName, all_rules: bool) -> None:
-        if dialect not in SPELLINGS:
-            raise ValueError(f"unknown SQL dialect {dialect!r}; known are {', '.join(DIALECTS)}")
-        self.dialect = SPELLINGS[dialect]
+        self.dialect = spelling_of(dialect)
         self.all_rules = all_rules
         names = SqlScript(model, self.dialect, all_keys=False)
         self.table_names, self.column_names = names.table_names, names.column_names

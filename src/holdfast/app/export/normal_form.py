@@ -11,8 +11,17 @@ from collections.abc import Iterable
 from graphlib import TopologicalSorter
 
 from holdfast.app.export.model import ExportTable
-from holdfast.app.export.names import fit
-from holdfast.app.export.sql import DIALECTS, SPELLINGS, DialectName, commented, listed, quoted, sql_type
+from holdfast.app.export.sql import (
+    DialectName,
+    column_element,
+    commented,
+    create_table,
+    listed,
+    not_primary,
+    quoted,
+    script_of,
+    spelling_of,
+)
 from holdfast.app.report.texts import columns_text, name_text
 from holdfast.functional.normal_forms.proposal import Decomposition, Part
 
@@ -32,8 +41,6 @@ def normal_form_sql(
     Declared are also the keys that foreign keys refer to and, where there are rows enough, those of a single
     column; the others only if asked for, as they may be accidents.
     """
-    if dialect not in SPELLINGS:
-        raise ValueError(f"unknown SQL dialect {dialect!r}; known are {', '.join(DIALECTS)}")
     return SqlScript(proposed, source, dialect, version, all_keys).text()
 
 
@@ -44,16 +51,13 @@ class SqlScript:
         self, proposed: Decomposition, source: ExportTable, dialect: DialectName, version: int, all_keys: bool
     ) -> None:
         self.proposed, self.source, self.version, self.all_keys = proposed, source, version, all_keys
-        self.dialect = SPELLINGS[dialect]
-        self.columns = self._fit(source.schema.names)
-        self.tables = self._fit([source.name, *(part.name for part in proposed.parts)])
+        self.dialect = spelling_of(dialect)
+        self.columns = self.dialect.fit(source.schema.names)
+        self.tables = self.dialect.fit([source.name, *(part.name for part in proposed.parts)])
         self.referenced = {(r.table, r.columns) for part in proposed.parts for r in part.references}
         parts = {part.name: part for part in proposed.parts}
         needs = {part.name: sorted(r.table for r in part.references) for part in proposed.parts}
         self.order = [parts[name] for name in TopologicalSorter(needs).static_order()]
-
-    def _fit(self, names: Iterable[str]) -> dict[str, str]:
-        return fit(names, max_bytes=self.dialect.max_name, ignores_case=self.dialect.ignores_case)
 
     def text(self) -> str:
         proposed = self.proposed
@@ -71,7 +75,7 @@ class SqlScript:
             blocks[0] += self._lost()
             blocks += [self._create(part) for part in self.order]
             blocks += [[self._fill(part) for part in self.order]]
-        return "\n\n".join("\n".join(lines) for lines in blocks) + "\n"
+        return script_of(blocks)
 
     def _lost(self) -> list[str]:
         lines = [f"not guarded any more: {fd.name}" for fd in self.proposed.lost]
@@ -99,10 +103,7 @@ class SqlScript:
                 remarks.append(f"{columns_text(key)} is unique, but {refusal}")
                 continue
             if key == part.primary_key and nullable:
-                remarks.append(
-                    f"{columns_text(key)} is UNIQUE and not the PRIMARY KEY: "
-                    f"there may be NULL in {columns_text(nullable)}"
-                )
+                remarks.append(not_primary(key, nullable))
             primary = key == part.primary_key and not nullable
             keys.append(f"{'PRIMARY KEY' if primary else 'UNIQUE'} {self._listed(key)}")
         if not part.primary_key:
@@ -118,13 +119,8 @@ class SqlScript:
                 f"FOREIGN KEY {self._listed(reference.columns)} "
                 f"REFERENCES {quoted(self.tables[reference.table])} {self._listed(reference.columns)}"
             )
-        elements = [self._column(name) for name in part.columns] + [(key, "") for key in keys]
-        lines = [line for remark in remarks for line in commented(remark)]
-        lines.append(f"CREATE TABLE {quoted(self.tables[part.name])} (")
-        for i, (element, remark) in enumerate(elements):
-            comma = "," if i < len(elements) - 1 else ""
-            lines.append(f"  {element}{comma}" + (f"  -- {remark}" if remark else ""))
-        return [*lines, ");"]
+        elements = [column_element(self.source, c, self.columns[c], self.dialect) for c in part.columns]
+        return create_table(self.tables[part.name], elements + [(key, "") for key in keys], remarks)
 
     def _is_declared(self, part: Part, key: tuple[str, ...]) -> bool:
         return (
@@ -133,15 +129,6 @@ class SqlScript:
             or (len(key) == 1 and self.source.tells_keys)
             or (part.name, key) in self.referenced
         )
-
-    def _column(self, name: str) -> tuple[str, str]:
-        position = self.source.schema.position(name)
-        assert position is not None, "a decomposition has the columns of its table"
-        type, remark = sql_type(self.source.schema.types[position], self.dialect.name)
-        fitted = self.columns[name]
-        remarks = [f"in the data: {name_text(name)}"] if fitted != name else []
-        not_null = " NOT NULL" if name in self.source.filled else ""
-        return f"{quoted(fitted)} {type}{not_null}", "; ".join(remarks + ([remark] if remark else []))
 
     def _fill(self, part: Part) -> str:
         columns = ", ".join(quoted(self.columns[c]) for c in part.columns)

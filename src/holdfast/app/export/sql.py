@@ -39,6 +39,10 @@ class _Dialect:
     max_key_bytes: int | None
     alters: bool
 
+    def fit(self, names: Iterable[str]) -> dict[str, str]:
+        """A name that the database takes for each name."""
+        return fit(names, max_bytes=self.max_name, ignores_case=self.ignores_case)
+
     def refusal(self, table: ExportTable, columns: Sequence[str]) -> str:
         """Why these columns can be no key here, however unique they are, or ""."""
         if self.max_key_columns is not None and len(columns) > self.max_key_columns:
@@ -75,9 +79,13 @@ def to_sql(
     hold and refer to a key, and `checks`; the others are comments. Linear in the text, after
     `creation_order`.
     """
+    return SqlScript(model, spelling_of(dialect), all_keys, checks).text()
+
+
+def spelling_of(dialect: DialectName) -> _Dialect:
     if dialect not in SPELLINGS:
         raise ValueError(f"unknown SQL dialect {dialect!r}; known are {', '.join(DIALECTS)}")
-    return SqlScript(model, SPELLINGS[dialect], all_keys, checks).text()
+    return SPELLINGS[dialect]
 
 
 # --- Names and types --------------------------------------------------------------------------------------
@@ -99,6 +107,11 @@ def listed(names: Iterable[str]) -> str:
 def commented(text: str) -> list[str]:
     """The text as comment lines. A line end inside of a quoted name must not end the comment."""
     return [f"-- {line}".rstrip() for line in text.splitlines()]
+
+
+def script_of(blocks: Iterable[Iterable[str]]) -> str:
+    """Blocks of lines, with an empty line between them."""
+    return "\n\n".join("\n".join(lines) for lines in blocks) + "\n"
 
 
 def sql_type(type: Type, dialect: DialectName) -> tuple[str, str]:
@@ -219,10 +232,10 @@ class SqlScript:
         for foreign_key in model.foreign_keys:
             side = foreign_key.referenced
             columns.setdefault(side.table, set()).update(side.columns)
-        self.table_names = self._fit(columns)
+        self.table_names = dialect.fit(columns)
         self.column_names = {
             # A table's own columns come in their order: the first of two that collide keeps its name.
-            name: self._fit(self.tables[name].schema.names if name in self.tables else sorted(known))
+            name: dialect.fit(self.tables[name].schema.names if name in self.tables else sorted(known))
             for name, known in columns.items()
         }
         self.obstacles = {f: reason for f in model.foreign_keys if (reason := self._obstacle(f))}
@@ -233,9 +246,6 @@ class SqlScript:
         self.constraints = {f: self._constraint(f) for f in model.foreign_keys}
         names = [c for t in model.tables for c in self._key_constraints(t)] + [*self.constraints.values()]
         self.names = constraint_names(names, self.table_names.values())
-
-    def _fit(self, names: Iterable[str]) -> dict[str, str]:
-        return fit(names, max_bytes=self.dialect.max_name, ignores_case=self.dialect.ignores_case)
 
     def _do_without_alter(self) -> None:
         """What closes a cycle cannot be had, and what refers to its own table could not be loaded."""
@@ -300,7 +310,7 @@ class SqlScript:
             [*commented(f"{f}: {reason} (score {f.score:.2f})"), *commented(self._alter(f))]
             for f, reason in self.obstacles.items()
         ]
-        return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
+        return script_of(parts)
 
     def _columns(self, table: str, columns: Iterable[str]) -> str:
         return listed(self.column_names[table][c] for c in columns)
@@ -323,17 +333,15 @@ class SqlScript:
         chosen = self.keys[table.name]
         remarks = chosen.remark(table.name)
         if chosen.nullable:
-            remarks.append(
-                f"{columns_text(table.primary_key or ())} is UNIQUE and not the PRIMARY KEY: "
-                f"there may be NULL in {columns_text(chosen.nullable)}"
-            )
+            remarks.append(not_primary(table.primary_key or (), chosen.nullable))
         remarks += chosen.remark_left_out(table)
         name = self.table_names[table.name]
         if name != table.name:
             remarks.append(f"in the data, the table is {name_text(table.name)}")
         if self.checks is not None:
             remarks += self.checks.comments.get(table.name, ())
-        elements = [self._column(table, i) for i in range(len(table.schema))]
+        names = self.column_names[table.name]
+        elements = [column_element(table, c, names[c], self.dialect) for c in table.schema.names]
         for constraint in self._key_constraints(table):
             if refusal := self.dialect.refusal(table, constraint.columns):
                 remarks.append(f"{columns_text(constraint.columns)} is unique, but {refusal}")
@@ -345,22 +353,35 @@ class SqlScript:
                 elements.append((self._clause(constraint), f"score {foreign_key.score:.2f}"))
         if self.checks is not None:
             elements += self.checks.elements.get(table.name, ())
-        lines = [line for remark in remarks for line in commented(remark)]
         if not elements:
-            return [*lines, *commented(f"{name_text(table.name)} has no columns")]
-        lines.append(f"CREATE TABLE {quoted(name)} (")
-        for i, (element, remark) in enumerate(elements):
-            comma = "," if i < len(elements) - 1 else ""
-            lines.append(f"  {element}{comma}" + (f"  -- {remark}" if remark else ""))
-        return [*lines, ");"]
+            remarks.append(f"{name_text(table.name)} has no columns")
+        return create_table(name, elements, remarks)
 
-    def _column(self, table: ExportTable, i: int) -> tuple[str, str]:
-        column = table.schema.columns[i]
-        name = self.column_names[table.name][column.name]
-        type, remark = sql_type(column.type, self.dialect.name)
-        remarks = [f"in the data: {name_text(column.name)}"] if name != column.name else []
-        not_null = " NOT NULL" if column.name in table.filled else ""
-        return f"{quoted(name)} {type}{not_null}", "; ".join(remarks + ([remark] if remark else []))
+
+def not_primary(key: Sequence[str], nullable: Sequence[str]) -> str:
+    """Why a key that was chosen is not declared as the primary key."""
+    null = f"there may be NULL in {columns_text(nullable)}"
+    return f"{columns_text(key)} is UNIQUE and not the PRIMARY KEY: {null}"
+
+
+def column_element(table: ExportTable, column: str, name: str, dialect: _Dialect) -> tuple[str, str]:
+    """A column of CREATE TABLE, under a name that fits, and a remark."""
+    type, remark = sql_type(declared_type(table, column), dialect.name)
+    remarks = [f"in the data: {name_text(column)}"] if name != column else []
+    not_null = " NOT NULL" if column in table.filled else ""
+    return f"{quoted(name)} {type}{not_null}", "; ".join(remarks + ([remark] if remark else []))
+
+
+def create_table(name: str, elements: Sequence[tuple[str, str]], remarks: Iterable[str]) -> list[str]:
+    """The lines of CREATE TABLE, remarks before it; without elements there are only those."""
+    lines = [line for remark in remarks for line in commented(remark)]
+    if not elements:
+        return lines
+    lines.append(f"CREATE TABLE {quoted(name)} (")
+    for i, (element, remark) in enumerate(elements):
+        comma = "," if i < len(elements) - 1 else ""
+        lines.append(f"  {element}{comma}" + (f"  -- {remark}" if remark else ""))
+    return [*lines, ");"]
 
 
 def declared_type(table: ExportTable, column: str) -> Type:

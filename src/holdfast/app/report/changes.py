@@ -7,6 +7,7 @@ are keys or functional dependencies of which the same is told.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ from holdfast.app.report.rows import PAIR_LABELS, print_rows
 from holdfast.app.report.texts import (
     columns_text,
     fd_text,
+    listed,
     meaning,
     name_text,
     plural,
@@ -89,7 +91,7 @@ def print_change(paper: Paper, change: Change, bounds: Mapping[str, Sequence[str
         paper.line((what, "yellow"), indent=2)
     if not changes and not unlisted:
         kinds = {s.kind for t in change.tables for s in t.kept}
-        nouns = listed_nouns(kinds | ({"ind"} if change.n_inds is not None else set()), "and", "rules")
+        nouns = _nouns(kinds | ({"ind"} if change.n_inds is not None else set()), "and", "rules")
         paper.line(f"the same {nouns} {'would hold' if would else 'hold'} as before", indent=2)
     for pin in change.pins:
         print_pin(paper, pin, would=would, with_table=several)
@@ -101,19 +103,18 @@ def _print_notes(paper: Paper, change: Change) -> None:
         paper.line((safe(text), "yellow"), indent=2)
 
 
-def listed_nouns(kinds: Collection[str], last: str, otherwise: str) -> str:
-    """The dependencies of some kinds by name: "keys, inclusions and row rules".
-
-    >>> listed_nouns({"ucc", "ind", "fd"}, "and", "rules")
-    'keys, functional dependencies and inclusions'
-    """
-    *first, end = [entries()[kind].nouns[1] for kind in entries() if kind in kinds] or [otherwise]
-    return f"{', '.join(first)} {last} {end}" if first else end
-
-
 def _many(tables: Sequence[TableChange]) -> str:
     """What there may be too many of to list."""
-    return listed_nouns({s.kind for t in tables for s in t.kept} - {"ucc"}, "or", "dependencies")
+    return _nouns({s.kind for t in tables for s in t.kept} - {"ucc"}, "or", "dependencies")
+
+
+def _nouns(kinds: Collection[str], last: str, otherwise: str) -> str:
+    """The dependencies of some kinds by name.
+
+    >>> _nouns({"ucc", "ind", "fd"}, "and", "rules")
+    'keys, functional dependencies and inclusions'
+    """
+    return listed([e.nouns[1] for kind, e in entries().items() if kind in kinds] or [otherwise], last)
 
 
 def print_long_held(paper: Paper, n: int, held: int) -> None:
@@ -148,7 +149,7 @@ def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[s
     fds: dict[str, list[Fd]] = {t.table: [] for t in change.tables}
     dcs: dict[str, list[Dc]] = {t.table: [] for t in change.tables}
     rows: dict[str, list[RowRule]] = {t.table: [] for t in change.tables}
-    elsewhere: dict[tuple[str, str], list[Dependency]] = {}
+    elsewhere: dict[tuple[str, str], list[Dependency]] = defaultdict(list)
     inclusions = []
     for c in change.changes:
         match c.dependency:
@@ -161,9 +162,9 @@ def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[s
             case RowRule(table):
                 rows[table].append(c.dependency)
             case Ind():
-                inclusions.append(c.to_dict())
+                inclusions.append(c.dependency)
             case other:
-                elsewhere.setdefault((other.table, other.kind), []).append(other)
+                elsewhere[other.table, other.kind].append(other)
     for part, headline in _headlines(change):
         _print_headline(paper, part, headline)
         if bounds.get(part.table):
@@ -173,7 +174,7 @@ def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[s
         for columns in found[:IN_A_REPORT]:
             note = "" if columns else " (no column needed: there is at most one row)"
             paper.line((columns_text(columns), "green"), note, indent=2)
-        _print_more(paper, len(found) - IN_A_REPORT, "see them with 'holdfast show'", indent=2)
+        paper.more(len(found) - IN_A_REPORT, "; see them with 'holdfast show'", style="dim")
         if part.n("ucc") == 0:
             paper.line(("no column combination is unique", "yellow"), indent=2)
         _print_new_fds(paper, part, fds[part.table], set(found))
@@ -181,39 +182,54 @@ def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[s
         _print_new_row_rules(paper, part, rows[part.table])
         for (table, kind), others in elsewhere.items():
             if table == part.table:
-                paper.line((f"new: {plural(len(others), entries()[kind].nouns[0])}", "bold green"), indent=2)
-                for other in others[:IN_A_REPORT]:
-                    paper.line((safe(other.name), "green"), indent=4)
                 where = f"see them with 'holdfast show --kind {kind}'"
-                _print_more(paper, len(others) - IN_A_REPORT, where, indent=4)
+                _print_new(paper, kind, len(others), others, IN_A_REPORT, where)
     _print_notes(paper, change)
-    if inclusions:
-        paper.line((f"new: {plural(len(inclusions), 'inclusion')}", "bold green"), indent=2)
-        for told in inclusions[:IN_A_REPORT]:
-            paper.line((dependency_text(told["dependency"]), "green"), indent=4)
-        _print_more(paper, len(inclusions) - IN_A_REPORT, "see them with 'holdfast show'", indent=4)
+    _print_new(paper, "ind", len(inclusions), inclusions, IN_A_REPORT, "see them with 'holdfast show'")
+
+
+def _print_new(
+    paper: Paper,
+    kind: str,
+    n: int,
+    shown: Sequence[Dependency],
+    most: int,
+    where: str,
+    *,
+    rest: str = "",
+    others: tuple[int, str] = (0, ""),
+) -> None:
+    """What is new of a kind: how many (`rest` says what of them), the first of those shown, what is not."""
+    if not n:
+        return
+    paper.line((f"new: {plural(n, entries()[kind].nouns[0])}{rest}", "bold green"), indent=2)
+    print_dependencies(paper, shown, most, where)
+    if shown and others[0]:
+        paper.line((f"... and {others[0]:,} {others[1]}", "dim"), indent=4)
+
+
+def print_dependencies(
+    paper: Paper, dependencies: Sequence[Dependency], most: int = IN_A_REPORT, where: str = "all with --json"
+) -> None:
+    """The first of some dependencies, one a line; of a denial constraint also what it means."""
+    for dependency in dependencies[:most]:
+        paper.line((dependency_text(dependency.to_dict(), with_table=False), "green"), indent=4)
+        if isinstance(dependency, Dc):
+            paper.line(meaning(dependency), indent=6)
+    paper.more(len(dependencies) - most, f"; {where}", indent=4, style="dim")
 
 
 def _print_new_fds(paper: Paper, part: TableChange, found: Sequence[Fd], keys: set[tuple[str, ...]]) -> None:
     """The functional dependencies of a table, those that do not have a key on the left."""
-    n_fds = part.n("fd")
-    if not n_fds:
-        return
-    listed = [fd for fd in found if fd.lhs not in keys]
-    on_keys = len(found) - len(listed)
+    shown = [fd for fd in found if fd.lhs not in keys]
     rest = ""
     if not found:
         rest = ": too many to list, but see 'holdfast show --top 20'"
-    elif not listed:
+    elif not shown:
         rest = f", all with {'a key' if len(keys) > 1 else 'the key'} on the left"
-    paper.line((f"new: {plural(n_fds, 'functional dependency')}{rest}", "bold green"), indent=2)
-    for fd in listed[:FDS_IN_A_REPORT]:
-        paper.line((fd_text(fd.lhs, fd.rhs), "green"), indent=4)
-    _print_more(
-        paper, len(listed) - FDS_IN_A_REPORT, "the most telling with 'holdfast show --top 20'", indent=4
-    )
-    if listed and on_keys:
-        paper.line((f"... and {on_keys:,} with a key on the left", "dim"), indent=4)
+    where = "the most telling with 'holdfast show --top 20'"
+    others = len(found) - len(shown), "with a key on the left"
+    _print_new(paper, "fd", part.n("fd") or 0, shown, FDS_IN_A_REPORT, where, rest=rest, others=others)
 
 
 def _print_new_dcs(
@@ -224,41 +240,27 @@ def _print_new_dcs(
     fds: Sequence[Fd],
 ) -> None:
     """The denial constraints of a table, those that are not keys or functional dependencies above."""
-    n_dcs = part.n("dc")
-    if not n_dcs:
-        return
     known = _Told({frozenset(k) for k in keys}, {(frozenset(fd.lhs), fd.rhs) for fd in fds})
-    listed = sorted((dc for dc in found if not known.has(dc)), key=_complexity)
-    above = len(found) - len(listed)
+    shown = sorted((dc for dc in found if not known.has(dc)), key=_complexity)
+    above = len(found) - len(shown)
     rest = ""
     if not found:
         rest = ": too many to list, but see 'holdfast show --kind dc --top 20'"
-    elif not listed:
+    elif not shown:
         rest = f", {ABOVE.format('all ' if above > 1 else '')}"
-    paper.line((f"new: {plural(n_dcs, 'denial constraint')}{rest}", "bold green"), indent=2)
-    for dc in listed[:NEW_DCS_IN_A_REPORT]:
-        paper.line((rule_text(dc), "green"), indent=4)
-        paper.line(meaning(dc), indent=6)
-    more = len(listed) - NEW_DCS_IN_A_REPORT
-    _print_more(paper, more, "the most telling with 'holdfast show --kind dc --top 20'", indent=4)
-    if listed and above:
-        paper.line((f"... and {above:,} {ABOVE.format('')}", "dim"), indent=4)
+    where = "the most telling with 'holdfast show --kind dc --top 20'"
+    others = above, ABOVE.format("")
+    _print_new(paper, "dc", part.n("dc") or 0, shown, NEW_DCS_IN_A_REPORT, where, rest=rest, others=others)
 
 
 def _print_new_row_rules(paper: Paper, part: TableChange, found: Sequence[RowRule]) -> None:
     """The rules about each row that say something."""
-    n_rules = part.n("row")
-    if not n_rules:
-        return
-    listed = [rule for rule in found if not rule.apart and rule.op != "!="]
-    poor = n_rules - len(listed)
-    all_poor = f", {'all ' if poor > 1 else ''}{POOR}" if not listed else ""
-    paper.line((f"new: {plural(n_rules, 'row rule')}{all_poor}", "bold green"), indent=2)
-    for rule in listed[:IN_A_REPORT]:
-        paper.line((rule_text(rule), "green"), indent=4)
-    _print_more(paper, len(listed) - IN_A_REPORT, "see them with 'holdfast show --kind row'", indent=4)
-    if listed and poor:
-        paper.line((f"... and {poor:,} {POOR}", "dim"), indent=4)
+    shown = [rule for rule in found if not rule.apart and rule.op != "!="]
+    n = part.n("row") or 0
+    poor = n - len(shown)
+    rest = f", {'all ' if poor > 1 else ''}{POOR}" if not shown else ""
+    where = "see them with 'holdfast show --kind row'"
+    _print_new(paper, "row", n, shown, IN_A_REPORT, where, rest=rest, others=(poor, POOR))
 
 
 # Of row rules, and of denial constraints that say nothing new.
@@ -279,11 +281,6 @@ class _Told:
         if key is not None:
             return frozenset(key) in self.keys
         return fd is not None and (frozenset(fd[0]), fd[1]) in self.fds
-
-
-def _print_more(paper: Paper, n: int, where: str, *, indent: int) -> None:
-    if n > 0:
-        paper.line((f"... and {n:,} more; {where}", "dim"), indent=indent)
 
 
 def dependency_text(fields: Mapping[str, Any], *, with_table: bool = True) -> str:
@@ -349,27 +346,28 @@ def print_events(
         for kind, ours in by_kind.items():
             if not ours:
                 continue
-            listed, most = ours, limit
+            shown, most = ours, limit
             if kind == "fd":
-                listed = _longest_first(_without_keys(ours, by_kind["ucc"]))
+                # What had held through many versions comes first; else the order stays.
+                shown = sorted(_without_keys(ours, by_kind["ucc"]), key=lambda c: -c.get("held", 0))
                 most = limit if event == "broke" else min(limit, FDS_IN_A_REPORT)
             if kind == "dc":
-                listed = _simple_first(_not_above(ours, by_kind["ucc"], by_kind["fd"]))
+                shown = _not_above(ours, by_kind["ucc"], by_kind["fd"])
                 most = min(limit, BROKEN_DCS_IN_A_REPORT if event == "broke" else DCS_IN_A_REPORT)
             if event in ("within", "beyond"):
                 most = min(limit, NEAR_IN_A_REPORT)
-            n_above = len(ours) - len(listed)
+            n_above = len(ours) - len(shown)
             above = ABOVE if kind == "dc" else "{}with a key above on the left"
             heading = (
                 f"{event_title(event, kind, would=would)}: {plural(len(ours), entries()[kind].nouns[0])}"
             )
-            if not listed:
+            if not shown:
                 heading += f", {above.format('each ' if n_above > 1 else '')}"
             paper.line((heading, f"bold {style}"), indent=indent)
-            for group in _grouped(kind, listed[:most]):
+            for group in _grouped(kind, shown[:most]):
                 _print_group(paper, group, style, indent=indent + 2, with_table=with_table)
-            _print_more(paper, len(listed) - most, "all with --json", indent=indent + 2)
-            if listed and n_above:
+            paper.more(len(shown) - most, "; all with --json", indent=indent + 2, style="dim")
+            if shown and n_above:
                 paper.line((f"... and {n_above:,} {above.format('')}", "dim"), indent=indent + 2)
 
 
@@ -380,31 +378,21 @@ def _without_keys(fds: Sequence[Told], keys: Sequence[Told]) -> list[Told]:
 
 
 def _not_above(dcs: Sequence[Told], keys: Sequence[Told], fds: Sequence[Told]) -> list[Told]:
-    """Denial constraints but those that are a key or functional dependency of which the same is told."""
-    told: dict[str, _Told] = {}
-    for change in keys:
-        key = change["dependency"]
-        told.setdefault(key["table"], _Told(set(), set())).keys.add(frozenset(key["columns"]))
-    for change in fds:
-        fd = change["dependency"]
-        told.setdefault(fd["table"], _Told(set(), set())).fds.add((frozenset(fd["lhs"]), fd["rhs"]))
-    nothing = _Told(set(), set())
+    """Denial constraints but those that are a key or functional dependency of which the same is told; simple
+    ones first."""
+    told: defaultdict[str, _Told] = defaultdict(lambda: _Told(set(), set()))
+    for key in (change["dependency"] for change in keys):
+        told[key["table"]].keys.add(frozenset(key["columns"]))
+    for fd in (change["dependency"] for change in fds):
+        told[fd["table"]].fds.add((frozenset(fd["lhs"]), fd["rhs"]))
     parsed = [(c, Dc.from_dict(c["dependency"])) for c in dcs]
-    return [c for c, dc in parsed if not told.get(dc.table, nothing).has(dc)]
-
-
-def _simple_first(changes: Sequence[Told]) -> list[Told]:
-    """Denial constraints with few predicates come first, and of these those with few across columns."""
-    return sorted(changes, key=lambda c: _complexity(Dc.from_dict(c["dependency"])))
+    parsed.sort(key=lambda pair: _complexity(pair[1]))
+    return [c for c, dc in parsed if not told[dc.table].has(dc)]
 
 
 def _complexity(dc: Dc) -> tuple[int, int]:
+    """Denial constraints with few predicates come first, and of these those with few across columns."""
     return len(dc.predicates), sum(p.left != p.right for p in dc.predicates)
-
-
-def _longest_first(changes: Sequence[Told]) -> list[Told]:
-    """What had held through many versions comes first; else the order stays."""
-    return sorted(changes, key=lambda c: -c.get("held", 0))
 
 
 def _print_group(paper: Paper, group: Group, style: str, *, indent: int, with_table: bool) -> None:
@@ -435,7 +423,7 @@ def _print_group(paper: Paper, group: Group, style: str, *, indent: int, with_ta
         marked=lambda row, column: column in group.columns[row.row_id],
         labels=PAIR_LABELS if group.changes[0]["dependency"]["kind"] == "dc" else (),
     )
-    _print_more(paper, len(rows) - ROWS_IN_A_REPORT, "all with --json", indent=indent + 2)
+    paper.more(len(rows) - ROWS_IN_A_REPORT, "; all with --json", indent=indent + 2, style="dim")
 
 
 def _reason(change: Told) -> str:

@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.app.report.paper import Paper
+from holdfast.app.report.paper import ALL, Paper
 from holdfast.app.report.pins import print_pins
 from holdfast.app.report.texts import ind_text, name_text, plural, safe, share, side_text
 from holdfast.core.words.change import Pin
@@ -38,9 +38,8 @@ def print_cover(
     counted: list[str] = [plural(n_rows, "row")]
     if keys is not None:
         bound = f" of at most {plural(max_columns, 'column')}" if max_columns else ""
-        within = f" with an error of at most {share(max_error)}" if max_error else ""
-        counted.append(plural(len(keys), "minimal key") + bound + within)
-    paper.line((name_text(table), "bold"), f": {', '.join(counted)} ", (f"(version {version})", "dim"))
+        counted.append(plural(len(keys), "minimal key") + bound + within_text(max_error))
+    paper.heading(name_text(table), f": {', '.join(counted)}", version)
     if keys is None:
         paper.line(("its keys are not tracked", "yellow"), indent=2)
         return
@@ -74,7 +73,7 @@ def _combinations(
         for columns, error in zip(found, told, strict=True):
             paper.file.write(f"  {len(columns):>3}  {_listed(columns)}{error}\n")
         return
-    shown = found if everything else found[:ON_A_TERMINAL]
+    shown = paper.first(found, ON_A_TERMINAL, everything)
     table = _grid()
     table.add_column("size", justify="right", no_wrap=True)
     table.add_column(title, overflow="fold")
@@ -82,8 +81,7 @@ def _combinations(
         line = Text(_listed(columns), style="yellow" if error else style)
         table.add_row(str(len(columns)), line.append(error, style="default"))
     paper.console.print(Padding(table, (0, 0, 0, 2), expand=False))
-    if len(found) > len(shown):
-        _more(paper, len(found) - len(shown), ", as wide or wider")
+    paper.more(len(found) - len(shown), f", as wide or wider{ALL}")
 
 
 def error_text(error: float) -> str:
@@ -93,6 +91,15 @@ def error_text(error: float) -> str:
     ('  error 0.25', '')
     """
     return f"  error {share(error)}" if error else ""
+
+
+def within_text(max_error: float) -> str:
+    """What is said behind the number of dependencies that hold up to an error.
+
+    >>> within_text(0.25), within_text(0.0)
+    (' with an error of at most 0.25', '')
+    """
+    return f" with an error of at most {share(max_error)}" if max_error else ""
 
 
 def _listed(columns: Sequence[str]) -> str:
@@ -115,13 +122,11 @@ def print_inds(
     almost = sorted((ind for ind in found if ind.missing_values), key=lambda ind: (ind.error, ind))
     subject = "" if table is None else f" of {name_text(table)}"
     more = f", {len(almost):,} more with an error of at most {share(max_error)}" if max_error > 0 else ""
-    paper.line(
-        (plural(len(whole), "inclusion"), "bold"), f"{subject}{more} ", (f"(version {version})", "dim")
-    )
+    paper.heading(plural(len(whole), "inclusion"), f"{subject}{more}", version)
     for text in notes:
         paper.line((safe(text), "yellow"), indent=2)
     inds = whole + almost
-    shown = inds if everything or not paper.is_terminal else inds[:ON_A_TERMINAL]
+    shown = paper.first(inds, ON_A_TERMINAL, everything)
     grid = _inds_grid(shown) if paper.is_terminal and shown else None
     if grid is not None and 2 + paper.console.measure(grid).maximum <= paper.width:
         paper.console.print(Padding(grid, (0, 0, 0, 2), expand=False))
@@ -129,8 +134,7 @@ def print_inds(
         for ind in shown:
             style = "yellow" if ind.missing_values else "green"
             paper.line((ind_text(ind), style), f"  {measures(ind)}", indent=2)
-    if len(inds) > len(shown):
-        _more(paper, len(inds) - len(shown))
+    paper.more(len(inds) - len(shown), ALL)
     print_pins(paper, pins)
 
 
@@ -138,19 +142,18 @@ def print_listed(
     paper: Paper,
     table: str,
     nouns: tuple[str, str],
-    found: Sequence[Dependency],
+    dependencies: Sequence[Dependency],
     *,
     version: int,
     everything: bool = False,
 ) -> None:
     """What holds in a table, of a class that has no form of its own: a line for each."""
-    n = f"{len(found):,} {nouns[len(found) != 1]}"
-    paper.line((name_text(table), "bold"), f": {n} ", (f"(version {version})", "dim"))
-    shown = found if everything or not paper.is_terminal else found[:ON_A_TERMINAL]
+    n = len(dependencies)
+    paper.heading(name_text(table), f": {n:,} {nouns[n != 1]}", version)
+    shown = paper.first(dependencies, ON_A_TERMINAL, everything)
     for dependency in shown:
         paper.line((safe(dependency.name), "green"), indent=2)
-    if len(found) > len(shown):
-        _more(paper, len(found) - len(shown))
+    paper.more(n - len(shown), ALL)
 
 
 def measures(ind: Ind) -> str:
@@ -198,7 +201,3 @@ def _inds_grid(inds: Sequence[Ind]) -> Table:
 
 def _grid() -> Table:
     return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-
-
-def _more(paper: Paper, n: int, what: str = "") -> None:
-    paper.line((f"... and {n:,} more{what}; all with --all, --json or in a pipe", "yellow"), indent=2)

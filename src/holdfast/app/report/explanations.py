@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.app.report.changes import IN_A_REPORT, ROWS_IN_A_REPORT, print_events
+from holdfast.app.report.changes import ROWS_IN_A_REPORT, print_dependencies, print_events
 from holdfast.app.report.covers import measures
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.rows import print_rows
 from holdfast.app.report.texts import cell, columns_text, fd_text, ind_text, name_text, plural, safe, share
 from holdfast.core.store.ledger_rows import change_dict
 from holdfast.core.words.change import WitnessRow
-from holdfast.core.words.dependency import Ucc
 from holdfast.functional.key_reading import KeyExplanation
 from holdfast.kind import Explanation
 
@@ -27,15 +26,25 @@ VALUES_OF_A_GROUP = 4
 GROUPS_WITH_ROWS = 3
 
 
+def print_verdict(
+    paper: Paper,
+    subject: str,
+    what: str,
+    holds: bool,
+    version: int,
+    *,
+    words: tuple[str, str] = ("holds", "does not hold"),
+) -> None:
+    """The first line of an explanation."""
+    verdict = (words[0], "bold green") if holds else (words[1], "bold red")
+    paper.line((subject, "bold"), f"{what} ", verdict, (f" (version {version})", "dim"))
+
+
 def print_explanation(paper: Paper, told: KeyExplanation) -> None:
     """Whether columns are unique."""
-    verdict = ("is unique", "bold green") if told.unique else ("is not unique", "bold red")
-    paper.line(
-        (name_text(told.table), "bold"),
-        f" {columns_text(told.columns)} ",
-        verdict,
-        (f" (version {told.version})", "dim"),
-    )
+    words = ("is unique", "is not unique")
+    what = f" {columns_text(told.columns)}"
+    print_verdict(paper, name_text(told.table), what, told.unique, told.version, words=words)
     if told.since is not None:
         paper.line(f"since version {told.since}, {_turn(told.turned, 'the table was')}", indent=2)
     if told.pinned:
@@ -44,11 +53,7 @@ def print_explanation(paper: Paper, told: KeyExplanation) -> None:
         paper.line("minimal: without any one of its columns it is not unique", indent=2)
     elif told.keys:
         paper.line(f"not minimal: it contains {plural(len(told.keys), 'key')}", indent=2)
-        inside = [key.columns for key in told.keys if isinstance(key, Ucc)]
-        for columns in inside[:IN_A_REPORT]:
-            paper.line((columns_text(columns), "green"), indent=4)
-        if len(inside) > IN_A_REPORT:
-            paper.line((f"... and {len(inside) - IN_A_REPORT:,} more; all with --json", "dim"), indent=4)
+        print_dependencies(paper, told.keys)
     elif told.unique:
         paper.line("found by a look at the rows: it is wider than --max-columns allows keys to be", indent=2)
     print_events(paper, [change_dict(c) for c in told.turned_by], limit=TURNS_SHOWN)
@@ -66,8 +71,7 @@ def print_explanation(paper: Paper, told: KeyExplanation) -> None:
 
 def print_ind_explanation(paper: Paper, told: IndExplanation) -> None:
     """Whether columns are included in others."""
-    verdict = ("holds", "bold green") if told.holds else ("does not hold", "bold red")
-    paper.line((ind_text(told.ind), "bold"), " ", verdict, (f" (version {told.version})", "dim"))
+    print_verdict(paper, ind_text(told.ind), "", told.holds, told.version)
     if told.since is not None:
         paper.line(f"since version {told.since}, {_turn(told.turned, 'its tables were')}", indent=2)
     if told.holds and told.ind.coverage == 0:
@@ -82,19 +86,13 @@ def print_ind_explanation(paper: Paper, told: IndExplanation) -> None:
     rows = list({row.row_id: row for _, row in told.missing}.values())
     paper.line(f"missing: {values}{more}; a row with {'each' if len(rows) > 1 else 'it'}:", indent=2)
     print_rows(paper, rows[:ROWS_IN_A_REPORT], set(told.dependent.columns), "red", indent=4)
-    if len(rows) > ROWS_IN_A_REPORT:
-        paper.line((f"... and {len(rows) - ROWS_IN_A_REPORT:,} more; all with --json", "dim"), indent=4)
+    paper.more(len(rows) - ROWS_IN_A_REPORT, "; all with --json", indent=4, style="dim")
 
 
 def print_fd_explanation(paper: Paper, told: FdExplanation) -> None:
     """Whether rows that agree on the left side agree on the right one."""
-    verdict = ("holds", "bold green") if told.holds else ("does not hold", "bold red")
-    paper.line(
-        (name_text(told.table), "bold"),
-        f": {fd_text(told.lhs, told.rhs)} ",
-        verdict,
-        (f" (version {told.version})", "dim"),
-    )
+    what = f": {fd_text(told.lhs, told.rhs)}"
+    print_verdict(paper, name_text(told.table), what, told.holds, told.version)
     if told.trivial:
         paper.line(f"always: {name_text(told.rhs)} is among the columns on the left", indent=2)
         return
@@ -121,11 +119,7 @@ def _print_standing(paper: Paper, told: FdExplanation) -> None:
         paper.line(bare if told.lhs else "the column is constant", indent=2)
     elif told.inside:
         paper.line("not minimal: less on the left is enough", indent=2)
-        for fd in told.inside[:IN_A_REPORT]:
-            paper.line((fd_text(fd.lhs, fd.rhs), "green"), indent=4)
-        if len(told.inside) > IN_A_REPORT:
-            more = f"... and {len(told.inside) - IN_A_REPORT:,} more; all with --json"
-            paper.line((more, "dim"), indent=4)
+        print_dependencies(paper, told.inside)
     if not told.inside:
         paper.line(
             f"found by a look at the rows: --max-lhs {told.max_lhs} keeps dependencies of that many columns",
@@ -133,6 +127,15 @@ def _print_standing(paper: Paper, told: FdExplanation) -> None:
         )
     if told.key is not None:
         paper.line(f"it follows from the key {columns_text(told.key)}", indent=2)
+
+
+def print_plain_explanation(paper: Paper, told: Explanation) -> None:
+    """Of a class that says no more than whether, since when and why."""
+    dependency, since = told.dependency, "" if told.since is None else f" since version {told.since}"
+    verdict = ("holds", "green") if told.holds else ("does not hold", "red")
+    subject = (f"{name_text(dependency.table)}: {safe(dependency.name)} ", "bold")
+    paper.line(subject, verdict, f"{since}: {safe(told.reason)} ", (f"(version {told.version})", "dim"))
+    print_rows(paper, told.witnesses, set(dependency.columns), "red", indent=2)
 
 
 def _print_groups(paper: Paper, told: FdExplanation) -> None:
@@ -174,15 +177,3 @@ def _turn(turned: CommitRow | None, tracked: str) -> str:
     batch = f" of batch {safe(repr(turned.batch_id))}" if turned.batch_id else ""
     when = f" on {turned.at:%Y-%m-%d at %H:%M:%S} UTC" if turned.at else ""
     return f"by the {turned.action}{batch}{when}"
-
-
-def print_plain_explanation(paper: Paper, told: Explanation) -> None:
-    """Of a class that says no more than whether, since when and why."""
-    dependency = told.dependency
-    verdict = ("holds", "green") if told.holds else ("does not hold", "red")
-    since = "" if told.since is None else f" since version {told.since}"
-    name = f"{name_text(dependency.table)}: {safe(dependency.name)} "
-    paper.line(
-        (name, "bold"), verdict, f"{since}: {safe(told.reason)} ", (f"(version {told.version})", "dim")
-    )
-    print_rows(paper, told.witnesses, set(dependency.columns), "red", indent=2)

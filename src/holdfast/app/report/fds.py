@@ -1,4 +1,4 @@
-"""Functional dependencies: the cover of a table, the best of it with reasons, and when each held."""
+"""Functional dependencies: the cover of a table, and when each held."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from holdfast.app.report.changes import LONG_HELD
-from holdfast.app.report.covers import error_text
-from holdfast.app.report.paper import Paper, Part
-from holdfast.app.report.texts import fd_text, name_text, plural, safe, share
+from holdfast.app.report.covers import error_text, within_text
+from holdfast.app.report.paper import ALL, MOST_TELLING, Paper, Part
+from holdfast.app.report.texts import fd_text, name_text, plural
 from holdfast.core.words.dependency import Fd
 
 if TYPE_CHECKING:
     from holdfast.core.cover.history import Spell
     from holdfast.functional.fd_past import FdHistory
-    from holdfast.functional.fd_ranking import RankedFd, Ranking
 
 # A terminal shows this many lines of dependencies, and in a log this many of either sort; a pipe shows all.
 ON_A_TERMINAL = 40
@@ -40,13 +39,8 @@ def print_fds(
     one line, `a -> b, c`: a key has all other columns on its right.
     """
     bound = f" of at most {max_lhs} on the left" if max_lhs else ""
-    within = f" with an error of at most {share(max_error)}" if max_error else ""
-    counted = plural(len(found), "minimal functional dependency")
-    paper.line(
-        (name_text(table), "bold"),
-        f": {plural(n_rows, 'row')}, {counted}{bound}{within} ",
-        (f"({evidence}, version {version})", "dim"),
-    )
+    counted = plural(len(found), "minimal functional dependency") + bound + within_text(max_error)
+    paper.heading(name_text(table), f": {plural(n_rows, 'row')}, {counted}", version, evidence)
     if max_lhs:
         note = f"wider left sides were not looked for: the table is tracked with --max-lhs {max_lhs}"
         paper.line((note, "yellow"), indent=2)
@@ -55,13 +49,10 @@ def print_fds(
             paper.file.write(f"  {len(fd.lhs):>3}  {fd_text(fd.lhs, fd.rhs)}{error_text(fd.error)}\n")
         return
     lines = [_line(list(fds)) for _, fds in groupby(found, key=lambda fd: fd.lhs if not fd.error else fd)]
-    shown = lines if everything else lines[:ON_A_TERMINAL]
+    shown = paper.first(lines, ON_A_TERMINAL, everything)
     for size, _, parts in shown:
         paper.item((f"{size:>3}", "dim"), *parts, indent=2)
-    more = len(found) - sum(n for _, n, _ in shown)
-    if more:
-        what = f"... and {more:,} more; the most telling with --top 20, all with --all, --json or in a pipe"
-        paper.line((what, "yellow"), indent=2)
+    paper.more(len(found) - sum(n for _, n, _ in shown), MOST_TELLING)
 
 
 def _line(fds: Sequence[Fd]) -> tuple[int, int, list[Part]]:
@@ -71,43 +62,6 @@ def _line(fds: Sequence[Fd]) -> tuple[int, int, list[Part]]:
     for fd in others:
         text += ", " + fd_text((), fd.rhs).removeprefix("[] -> ")
     return len(first.lhs), len(fds), [(text, "yellow" if first.error else "green"), error_text(first.error)]
-
-
-# --- Ranked -----------------------------------------------------------------------------------------------
-
-
-def print_ranking(paper: Paper, table: str, ranking: Ranking, *, version: int) -> None:
-    """The first dependencies of a table, best first, each with the reasons for its place."""
-    shown = len(ranking.fds)
-    of = "" if shown == ranking.n_fds else f"the first {shown:,} of "
-    paper.line(
-        (name_text(table), "bold"),
-        f": {of}{plural(ranking.n_fds, 'functional dependency')}{', best first' if shown else ''} ",
-        (f"(version {version})", "dim"),
-    )
-    for ranked in ranking.fds:
-        _print_ranked(paper, ranked)
-    told = []
-    if ranking.n_key_implied:
-        told.append(f"{ranking.n_key_implied:,} follow from keys and come last")
-    candidates = ranking.n_fds - ranking.n_key_implied
-    if ranking.n_measured < candidates:
-        told.append(f"{ranking.n_measured:,} of the other {candidates:,} were measured on the rows")
-    if ranking.n_certain < shown:
-        certain = f"only the first {ranking.n_certain:,} are" if ranking.n_certain else "no place is"
-        told.append(f"{certain} certain: the score of what was not measured is an upper bound")
-    for line in told:
-        paper.line((line, "dim"), indent=2)
-
-
-def _print_ranked(paper: Paper, ranked: RankedFd) -> None:
-    score = f"{ranked.score:.2f}" if ranked.measured else f"<{ranked.score:.2f}"
-    name = fd_text(ranked.fd.lhs, ranked.fd.rhs)
-    if ranked.key is not None:
-        paper.item(("   -", "dim"), (name, "cyan"), f"  {safe('; '.join(ranked.reasons[:1]))}", indent=2)
-        return
-    paper.item((f"{score:>4}", "bold"), (name, "green"), indent=2)
-    paper.line((safe("; ".join(ranked.reasons)), "dim"), indent=8)
 
 
 # --- Over time --------------------------------------------------------------------------------------------
@@ -120,21 +74,16 @@ def print_fd_log(
     broken = sorted((h for h in found if not h.holds), key=lambda h: -h.n_held)
     holding = sorted((h for h in found if h.holds), key=lambda h: (-h.n_held, not h.minimal))
     versions = f" in {plural(found[0].n_versions, 'version')} of the table" if found else ""
-    paper.line(
-        (name_text(table), "bold"),
-        f": {plural(len(found), 'functional dependency')}{versions}, {len(broken):,} of them broken ",
-        (f"(version {version})", "dim"),
-    )
+    counted = f"{plural(len(found), 'functional dependency')}{versions}, {len(broken):,} of them broken"
+    paper.heading(name_text(table), f": {counted}", version)
     for title, histories, style in (("broken:", broken, "red"), ("holding:", holding, "green")):
         if not histories:
             continue
         paper.line((title, f"bold {style}"), indent=2)
-        shown = histories if everything or not paper.is_terminal else histories[:IN_A_LOG]
+        shown = paper.first(histories, IN_A_LOG, everything)
         header: list[Part] = [(h, "dim") for h in ("held", "at versions", "outlived rows", "dependency")]
         paper.grid([header, *(_history(h, style) for h in shown)], indent=4)
-        if len(histories) > len(shown):
-            more = f"... and {len(histories) - len(shown):,} more; all with --all, --json or in a pipe"
-            paper.line((more, "yellow"), indent=4)
+        paper.more(len(histories) - len(shown), ALL, indent=4)
 
 
 def _history(history: FdHistory, style: str) -> list[Part]:

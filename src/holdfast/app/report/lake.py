@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from holdfast.app.report.paper import Paper, Part
+from holdfast.app.report.paper import ALL, Paper, Part
 from holdfast.app.report.texts import cell, name_text, plural, safe, share, side_text
 from holdfast.core.words.dependency import Side
 from holdfast.lakes.answers import LakeChange, LakeInd, LakeSide, LakeSummary
@@ -55,7 +55,7 @@ def _headline(paper: Paper, told: LakeChange | LakeSummary) -> None:
         plural(told.n_columns, "column"),
         plural(told.n_inds, "inclusion"),
     )
-    paper.line(("lake", "bold"), f": {', '.join(counts)} ", (f"(version {told.version})", "dim"))
+    paper.heading("lake", f": {', '.join(counts)}", told.version)
 
 
 def _graph(paper: Paper, told: LakeChange | LakeSummary) -> None:
@@ -93,13 +93,11 @@ def _bad(paper: Paper, change: LakeChange) -> None:
         return
     were = "was" if change.n_bad == 1 else "were"
     paper.line((f"{bad_text(change)} {were} left out:", "yellow"), indent=2)
-    shown = change.bad[:BAD_ON_A_TERMINAL] if paper.is_terminal else change.bad
+    shown = paper.first(change.bad, BAD_ON_A_TERMINAL)
     for source, reason in shown:
         paper.line((safe(source), "bold"), f": {safe(reason)}", indent=4)
-    more = change.n_bad - len(shown)
-    if more:
-        how = f"; the first {len(change.bad):,} with --json" if len(change.bad) > len(shown) else ""
-        paper.line((f"... and {more:,} more{how}", "yellow"), indent=4)
+    how = f"; the first {len(change.bad):,} with --json" if len(change.bad) > len(shown) else ""
+    paper.more(change.n_bad - len(shown), how, indent=4)
 
 
 def bad_text(change: LakeChange) -> str:
@@ -157,7 +155,7 @@ def print_joins(
             )
             paper.line((note, "dim"), indent=2)
         return
-    paper.line((plural(n, "join"), "bold"), f" with {asked} ", (f"(version {version})", "dim"))
+    paper.heading(plural(n, "join"), f" with {asked}", version)
     for ind in inds:
         style = "yellow" if ind.missing else "green"
         paper.item((f"{ind.score:.2f}", "bold"), (join_text(ind, table), style), indent=2)
@@ -165,8 +163,7 @@ def print_joins(
         if ind.samples:
             texts = " | ".join(cell(text, SAMPLE_WIDTH) for text in ind.samples)
             paper.line(("both have: ", "dim"), texts, indent=8)
-    if n > len(inds):
-        paper.line((f"... and {n - len(inds):,} more, with lower scores; see --top", "yellow"), indent=2)
+    paper.more(n - len(inds), ", with lower scores; see --top")
 
 
 def join_text(ind: LakeInd, table: int) -> str:
@@ -238,7 +235,7 @@ def print_lake_inds(
     """
     of = "" if subject is None else f" of {name_text(subject)}"
     count = "inclusions" if n is None else plural(n, "inclusion")
-    paper.line((count, "bold"), f"{of} ", (f"(version {version})", "dim"))
+    paper.heading(count, of, version)
     rest = iter(inds)
     limit = None if everything or not paper.is_terminal else ON_A_TERMINAL
     shown = 0
@@ -250,4 +247,4 @@ def print_lake_inds(
         shown += 1
     if limit is not None and next(rest, None) is not None:
         more = "more" if n is None else f"{n - shown:,} more"
-        paper.line((f"... and {more}; all with --all, --json or in a pipe", "yellow"), indent=2)
+        paper.line((f"... and {more}{ALL}", "yellow"), indent=2)

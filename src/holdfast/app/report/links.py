@@ -24,11 +24,8 @@ def print_links(
     """The proposed foreign keys, best first, and then the other candidates."""
     chosen = [link for link in linkage.links if link.chosen]
     others = [link for link in linkage.links if not link.chosen]
-    paper.line(
-        (plural(len(chosen), "foreign key"), "bold"),
-        f" among {plural(len(linkage.links), 'candidate')} ",
-        (f"(version {version})", "dim"),
-    )
+    among = f" among {plural(len(linkage.links), 'candidate')}"
+    paper.heading(plural(len(chosen), "foreign key"), among, version)
     for link in chosen:
         _print_link(paper, link, "green", None if reasons else REASONS_SHOWN)
     if not others:
@@ -37,9 +34,7 @@ def print_links(
     limit = len(others) if everything else OTHERS_SHOWN
     for link in others[:limit]:
         _print_link(paper, link, "yellow", None if reasons else REASONS_OF_OTHERS)
-    if len(others) > limit:
-        more = f"... and {len(others) - limit:,} more; all with --all or --json"
-        paper.line((more, "yellow"), indent=2)
+    paper.more(len(others) - limit, "; all with --all or --json")
 
 
 def _print_link(paper: Paper, link: Link, style: str, limit: int | None) -> None:

@@ -13,6 +13,8 @@ from holdfast.core.words.dependency import Side
 from holdfast.kind import entries, kinds
 
 IN_A_LOG = 5
+# What is counted of a table, in this order.
+COUNTS = {"ucc": "n_keys", "fd": "n_fds", "dc": "n_dcs", "row": "n_row_rules"}
 
 
 def print_log(paper: Paper, entries: Sequence[LogEntry], *, everything: bool = False) -> None:
@@ -74,17 +76,10 @@ def _detail(action: str, detail: Mapping[str, Any]) -> str:
     if "n_rows" not in detail:
         return ""
     now = plural(detail["n_rows"], "row")
-    if detail["n_keys"] is not None:
-        now += f", {plural(detail['n_keys'], 'key')}"
-    if detail.get("n_fds") is not None:
-        now += f", {plural(detail['n_fds'], 'functional dependency')}"
-    if detail.get("n_dcs") is not None:
-        now += f", {plural(detail['n_dcs'], 'denial constraint')}"
-    if detail.get("n_row_rules") is not None:
-        now += f", {plural(detail['n_row_rules'], 'row rule')}"
     for kind, entry in entries().items():
-        if entry.dependency is not None and detail.get(f"n_{kind}") is not None:
-            now += f", {plural(detail[f'n_{kind}'], entry.nouns[0])}"
+        n = detail.get(COUNTS.get(kind, f"n_{kind}"))
+        if n is not None and not entry.across:
+            now += f", {plural(n, entry.nouns[0])}"
     if action == "track":
         return f": {now}"
     return f": +{detail['n_inserted']:,} -{detail['n_deleted']:,}, now {now}"

@@ -76,7 +76,7 @@ def _print_lost(paper: Paper, proposed: Decomposition, everything: bool) -> None
     shown = lost if everything else lost[:LOST_SHOWN]
     for text in shown:
         paper.line((text, "yellow"), indent=4)
-    _print_more(paper, len(lost) - len(shown), 4)
+    paper.more(len(lost) - len(shown), "; all with --json or in a pipe", indent=4)
 
 
 def _print_aside(paper: Paper, set_aside: tuple[SetAside, ...], everything: bool) -> None:
@@ -92,9 +92,4 @@ def _print_aside(paper: Paper, set_aside: tuple[SetAside, ...], everything: bool
         paper.item(
             (score, "dim"), (fd_text(aside.fd.lhs, aside.fd.rhs), "yellow"), f"  {safe(aside.text)}", indent=2
         )
-    _print_more(paper, len(set_aside) - len(shown), 2)
-
-
-def _print_more(paper: Paper, n: int, indent: int) -> None:
-    if n > 0:
-        paper.line((f"... and {n:,} more; all with --json or in a pipe", "yellow"), indent=indent)
+    paper.more(len(set_aside) - len(shown), "; all with --json or in a pipe")

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO
+from typing import IO, TypeVar
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -25,6 +25,10 @@ WORD_AFTER_S, LESS_OFTEN_S, SELDOM_S = 2.0, 5.0, 60.0
 LOOK_S = 0.25
 
 Part = str | tuple[str, str]  # a text, or a text and its style
+Item = TypeVar("Item")
+# How to see what a terminal does not show.
+ALL = "; all with --all, --json or in a pipe"
+MOST_TELLING = f"; the most telling with --top 20, {ALL[2:]}"
 
 
 class Paper:
@@ -50,6 +54,20 @@ class Paper:
         text = _text(*parts)
         indent = min(indent, self.width // 3)
         self.console.print(Padding(text, (0, 0, 0, indent), expand=False) if text else "")
+
+    def heading(self, subject: str, text: str, version: int, kept: str = "") -> None:
+        """The line above a list: `orders: 3 rows, 2 keys (version 4)`; `kept` says from what it is known."""
+        known = f"{kept}, " if kept else ""
+        self.line((subject, "bold"), f"{text} ", (f"({known}version {version})", "dim"))
+
+    def more(self, n: int, where: str = "", *, indent: int = 2, style: str = "yellow") -> None:
+        """What is said below a list of which n are not shown; nothing if all are."""
+        if n > 0:
+            self.line((f"... and {n:,} more{where}", style), indent=indent)
+
+    def first(self, items: Sequence[Item], n: int, everything: bool = False) -> Sequence[Item]:
+        """What of a list is shown: the first n on a terminal; all in a pipe, or if that is asked for."""
+        return items if everything or not self.is_terminal else items[:n]
 
     def item(self, mark: Part, *parts: Part, indent: int = 0) -> None:
         """One line that starts with a mark; on a terminal its continuation stands behind the mark."""

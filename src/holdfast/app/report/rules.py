@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.app.report.changes import IN_A_REPORT
+from holdfast.app.report.changes import print_dependencies
+from holdfast.app.report.explanations import print_verdict
 from holdfast.app.report.paper import Paper, Part
 from holdfast.app.report.pins import violations_text
 from holdfast.app.report.rows import print_pairs, print_rows
@@ -20,13 +21,7 @@ if TYPE_CHECKING:
 
 def print_dc_explanation(paper: Paper, told: DcExplanation, *, n_rows: int) -> None:
     """Whether no two rows satisfy the predicates of a rule together."""
-    verdict = ("holds", "bold green") if told.holds else ("does not hold", "bold red")
-    paper.line(
-        (name_text(told.table), "bold"),
-        f": {rule_text(told.dc)} ",
-        verdict,
-        (f" (version {told.version})", "dim"),
-    )
+    print_verdict(paper, name_text(told.table), f": {rule_text(told.dc)}", told.holds, told.version)
     paper.line(meaning(told.dc), indent=2)
     if is_trivial(told.dc.predicates):
         return
@@ -44,12 +39,7 @@ def print_dc_explanation(paper: Paper, told: DcExplanation, *, n_rows: int) -> N
     elif told.implied_by:
         one = "this says" if len(told.implied_by) == 1 else "these say"
         paper.line(f"not minimal: {one} as much or more", indent=2)
-        for dc in told.implied_by[:IN_A_REPORT]:
-            paper.line((rule_text(dc), "green"), indent=4)
-            paper.line(meaning(dc), indent=6)
-        if len(told.implied_by) > IN_A_REPORT:
-            more = f"... and {len(told.implied_by) - IN_A_REPORT:,} more; all with --json"
-            paper.line((more, "dim"), indent=4)
+        print_dependencies(paper, told.implied_by)
     else:
         paper.line("found by a look at the rows: it is not among the constraints that are kept", indent=2)
     if told.pairs:
@@ -60,13 +50,7 @@ def print_dc_explanation(paper: Paper, told: DcExplanation, *, n_rows: int) -> N
 def print_row_explanation(paper: Paper, told: RowExplanation, *, times: bool) -> None:
     """Whether every row with both values satisfies a comparison of two of its columns."""
     rule = told.rule
-    verdict = ("holds", "bold green") if told.holds else ("does not hold", "bold red")
-    paper.line(
-        (name_text(rule.table), "bold"),
-        f": {rule_text(rule)} ",
-        verdict,
-        (f" (version {told.version})", "dim"),
-    )
+    print_verdict(paper, name_text(rule.table), f": {rule_text(rule)}", told.holds, told.version)
     paper.line(safe(rule.said(times=times)), indent=2)
     compared = plural(rule.n_compared, "row")
     if not rule.n_compared:
@@ -82,9 +66,7 @@ def print_row_explanation(paper: Paper, told: RowExplanation, *, times: bool) ->
     if told.exceptions:
         paper.line("exceptions:", indent=2)
         print_rows(paper, told.exceptions, set(rule.columns), "red", indent=4)
-        more = rule.n_exceptions - len(told.exceptions)
-        if more > 0:
-            paper.line((f"... and {more:,} more", "dim"), indent=4)
+        paper.more(rule.n_exceptions - len(told.exceptions), indent=4, style="dim")
 
 
 # --- Predicates -------------------------------------------------------------------------------------------
@@ -95,12 +77,8 @@ def print_predicates(
 ) -> None:
     """Which columns are compared, by which operators, and why."""
     n_pairs = sum(group.left <= group.right for group in space.groups)
-    paper.line(
-        (name_text(table), "bold"),
-        f": {plural(space.n_comparisons, 'predicate')} in {plural(n_pairs, 'pair')} of columns, as "
-        "decided when it was tracked ",
-        (f"(version {version})", "dim"),
-    )
+    counted = f"{plural(space.n_comparisons, 'predicate')} in {plural(n_pairs, 'pair')} of columns"
+    paper.heading(name_text(table), f": {counted}, as decided when it was tracked", version)
     if bounds:
         paper.line((f"the search was bounded: {', '.join(bounds)}", "yellow"), indent=2)
     own = [group for group in space.groups if group.left == group.right]

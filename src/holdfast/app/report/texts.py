@@ -121,9 +121,20 @@ def plural(n: int, noun: str) -> str:
     >>> plural(1, "key"), plural(2500, "key"), plural(2, "dependency")
     ('1 key', '2,500 keys', '2 dependencies')
     """
-    if n == 1:
-        return f"{n:,} {noun}"
-    return f"{n:,} {noun[:-1]}ies" if noun.endswith("cy") else f"{n:,} {noun}s"
+    return f"{n:,} {noun if n == 1 else several(noun)}"
+
+
+def several(noun: str) -> str:
+    return f"{noun[:-1]}ies" if noun.endswith("cy") else f"{noun}s"
+
+
+def listed(words: Sequence[str], last: str = "and") -> str:
+    """
+    >>> listed(["a"]), listed(["a", "b", "c"], "or")
+    ('a', 'a, b or c')
+    """
+    *first, end = words
+    return f"{', '.join(first)} {last} {end}" if first else end
 
 
 def share(value: float) -> str:
