@@ -13,23 +13,71 @@
 ['calls[to] in book[phone]']
 """
 
-from holdfast.core.words.change import Change, DependencyChange, WitnessRow
+from holdfast.core.store.change_log import LogEntry
+from holdfast.core.store.tabular import Dependencies, Log
+from holdfast.core.words.change import Change, DependencyChange, Pin, TableChange, WitnessRow
 from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
-from holdfast.errors import HoldfastError
+from holdfast.core.words.predicate import Dc, Predicate
+from holdfast.core.words.row_rule import RowRule
+from holdfast.core.words.schema import Column, Schema, Type
+from holdfast.errors import (
+    AbsentRowError,
+    AmbiguousRowError,
+    ColumnTypeError,
+    ConflictError,
+    DamagedFileError,
+    DuplicateColumnError,
+    EngineError,
+    HoldfastError,
+    SchemaError,
+    SourceError,
+    StateFormatError,
+    TableExistsError,
+    UnknownColumnError,
+    UnknownTableError,
+    UsageError,
+    WorkspaceError,
+)
 from holdfast.workspace import Workspace, open
 
 __version__ = "0.1.0"
 __all__ = [
+    "AbsentRowError",
+    "AmbiguousRowError",
     "Change",
+    "Column",
+    "ColumnTypeError",
+    "ConflictError",
+    "DamagedFileError",
+    "Dc",
+    "Dependencies",
     "Dependency",
     "DependencyChange",
+    "DuplicateColumnError",
+    "EngineError",
     "Fd",
     "HoldfastError",
     "Ind",
+    "Log",
+    "LogEntry",
+    "Pin",
+    "Predicate",
+    "RowRule",
+    "Schema",
+    "SchemaError",
     "Side",
+    "SourceError",
+    "StateFormatError",
+    "TableChange",
+    "TableExistsError",
+    "Type",
     "Ucc",
+    "UnknownColumnError",
+    "UnknownTableError",
+    "UsageError",
     "WitnessRow",
     "Workspace",
+    "WorkspaceError",
     "__version__",
     "open",
 ]

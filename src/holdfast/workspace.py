@@ -27,11 +27,12 @@ from holdfast.commit import Committer
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.writer import ProgressHook, Writer
 from holdfast.core.store import litter
-from holdfast.core.store.change_log import LogEntry, read_log
+from holdfast.core.store.change_log import read_log
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
 from holdfast.core.store.places import local_path
+from holdfast.core.store.tabular import Dependencies, Log
 from holdfast.core.words.change import Change, Pin
-from holdfast.core.words.dependency import Dependency, Side
+from holdfast.core.words.dependency import Side
 from holdfast.core.words.options import EvidenceKind
 from holdfast.core.words.schema import Nulls, Schema
 from holdfast.errors import (
@@ -131,7 +132,7 @@ class Workspace(Readers):
         *,
         max_error: float = 0.0,
         with_empty: bool = False,
-    ) -> list[Dependency]:
+    ) -> Dependencies:
         """The dependencies that hold now, or held at a version: the cover, whole.
 
         `max_error` also lists what almost holds. Inclusions: of which at most that share of the distinct
@@ -148,7 +149,8 @@ class Workspace(Readers):
             checked_kinds([kind])
         if not 0 <= max_error <= 1:
             raise UsageError(f"max_error is {max_error}; expected a share from 0 to 1, such as 0.02.")
-        return list(self.listed(Asked(kind, table, self._tables.newest(at), max_error, with_empty)))
+        asked = Asked(kind, table, self._tables.newest(at), max_error, with_empty)
+        return Dependencies(self.listed(asked))
 
     def explain(
         self, table: str, question: str | Sequence[str], *, referenced: Side | None = None
@@ -165,9 +167,9 @@ class Workspace(Readers):
         """What is pinned, and whether it holds: keys, rules, and inclusions of a table in others."""
         return list(super().pins(table, self._tables.newest(at)))
 
-    def log(self, table: str | None = None) -> list[LogEntry]:
+    def log(self, table: str | None = None) -> Log:
         """What each version did and changed, oldest first; of a table, what others did to it as well."""
-        return read_log(self.ledger, table)
+        return Log(read_log(self.ledger, table))
 
     def sizes(self) -> Mapping[str, int]:
         """Bytes of the live files by what they are for.

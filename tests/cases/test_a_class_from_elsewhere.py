@@ -1,4 +1,4 @@
-"""A class of dependencies that another package registers is tracked, maintained, told and explained as any."""
+"""A class of dependencies from another package is tracked, maintained, told and explained as any other."""
 
 from __future__ import annotations
 

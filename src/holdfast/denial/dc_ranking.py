@@ -35,6 +35,7 @@ says how many are measured, and how many of the first places are certain.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.cover.stability import STABILITY_SHARE, Stability, stability
 from holdfast.core.rows.kernels.masks import popcounts, positions_of, unique_masks
+from holdfast.core.store.tabular import Ranked
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Fd
 from holdfast.core.words.predicate import Dc, PredicateSpace, as_fd, as_key, sentence
@@ -92,6 +94,9 @@ class RankedDc:
     def measured(self) -> bool:
         return self.surprise is not None
 
+    def __str__(self) -> str:
+        return str(self.dc)
+
     def to_dict(self) -> dict[str, Any]:
         key, fd = as_key(self.dc), as_fd(self.dc)
         return {
@@ -114,8 +119,8 @@ class RankedDc:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking(Coded):
+@dataclass(frozen=True, slots=True, repr=False)
+class Ranking(Coded, Ranked):
     """The first DCs of a table, best first: measured ones, then others, then tautologies."""
 
     dcs: tuple[RankedDc, ...]
@@ -124,6 +129,9 @@ class Ranking(Coded):
     n_measured: int
     n_certain: int  # of `dcs`: so many of the first are the first whatever is not measured
     counted: bool  # pairs are counted; else different evidences are
+
+    def ranked(self) -> Sequence[Any]:
+        return self.dcs
 
 
 # -- measures ----------------------------------------------------------------------------------------------

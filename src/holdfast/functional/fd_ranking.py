@@ -38,6 +38,7 @@ from holdfast.core.cover.stability import STABILITY_SHARE, Stability, stability
 from holdfast.core.evidence.groups import ColumnStatistics, column_statistics, measure_fds
 from holdfast.core.rows.kernels.masks import contains_any, full_mask, popcounts, positions_of, unique_masks
 from holdfast.core.rows.relation import Relation
+from holdfast.core.store.tabular import Ranked
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Fd
 
@@ -104,6 +105,9 @@ class RankedFd:
     versions: int
     changed_rows: int
 
+    def __str__(self) -> str:
+        return str(self.fd)
+
     def to_dict(self) -> dict[str, Any]:
         return {
             **self.fd.to_dict(),
@@ -120,8 +124,8 @@ class RankedFd:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking(Coded):
+@dataclass(frozen=True, slots=True, repr=False)
+class Ranking(Coded, Ranked):
     """The first dependencies of a table, best first: measured ones, then others, then those of keys."""
 
     fds: tuple[RankedFd, ...]
@@ -129,6 +133,9 @@ class Ranking(Coded):
     n_key_implied: int
     n_measured: int
     n_certain: int  # of `fds`: so many of the first are the first whatever is not measured
+
+    def ranked(self) -> Sequence[Any]:
+        return self.fds
 
 
 # -- measures ----------------------------------------------------------------------------------------------

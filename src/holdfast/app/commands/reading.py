@@ -28,6 +28,7 @@ from holdfast.app.report.rules import (
     print_row_explanation,
 )
 from holdfast.app.report.texts import plural, safe
+from holdfast.core.store.change_log import LogEntry
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.notation import ARROW, parse_fd
 from holdfast.core.words.row_rule import are_times, is_row_rule
@@ -62,7 +63,7 @@ def log(
     if kind == "fd":
         _log_fds(ws, table, everything, as_json)
         return
-    entries = ws.log(table)
+    entries: list[LogEntry] = ws.log(table)
     if kind is not None:
         entries = [replace(e, changes=tuple(c for c in e.changes if c.kind == kind)) for e in entries]
     tell(

@@ -358,9 +358,8 @@ def print_events(
                 most = min(limit, NEAR_IN_A_REPORT)
             n_above = len(ours) - len(shown)
             above = ABOVE if kind == "dc" else "{}with a key above on the left"
-            heading = (
-                f"{event_title(event, kind, would=would)}: {plural(len(ours), entries()[kind].nouns[0])}"
-            )
+            noun = entries()[kind].nouns[0]
+            heading = f"{event_title(event, kind, would=would)}: {plural(len(ours), noun)}"
             if not shown:
                 heading += f", {above.format('each ' if n_above > 1 else '')}"
             paper.line((heading, f"bold {style}"), indent=indent)

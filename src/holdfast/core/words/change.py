@@ -185,7 +185,7 @@ class TableChange:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Change:
     """The net change of one batch (or of tracking tables): one version of the workspace."""
 
@@ -249,6 +249,10 @@ class Change:
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    def __repr__(self) -> str:
+        events = f"{len(self.broke):,} broke, {len(self.appeared):,} appeared"
+        return f"<Change: {'; '.join(self.headlines())}; {events}>"
 
     def lines(self, limit: int = 10) -> Iterator[str]:
         """The change in words; at most `limit` changes of each sort."""

@@ -18,7 +18,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
+from typing import Any
 
+from holdfast.core.store.tabular import Ranked
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Ind, Side
 from holdfast.inclusions.links import link_evidence as evidence
@@ -49,12 +51,15 @@ class Link(Coded):
         return f"{self.dependent} -> {self.referenced}"
 
 
-@dataclass(frozen=True, slots=True)
-class Linkage(Coded):
+@dataclass(frozen=True, slots=True, repr=False)
+class Linkage(Coded, Ranked):
     """All candidates, best first, and the primary key that was chosen for each table that has a key."""
 
     links: tuple[Link, ...]
     primary_keys: Mapping[str, tuple[str, ...]]
+
+    def ranked(self) -> Sequence[Any]:
+        return self.links
 
 
 def rank_links(
