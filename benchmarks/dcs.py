@@ -360,7 +360,7 @@ def warm_up(ws: Any, mode: Mode, table: tables.BenchTable) -> None:
     from holdfast.core.engine.engine import echo
 
     for _ in range(2):
-        ws.engine.run(echo, [{"task": i} for i in range(4 * ws.engine.cores)], where="spark")
+        ws.writer.engine.run(echo, [{"task": i} for i in range(4 * ws.writer.engine.cores)], where="spark")
     small = table.rows(np.arange(min(table.n_rows // 2, 2_000)))
     if mode.table == "adult":  # all columns of a few rows have more constraints than those of all rows
         small = small.select(range(5))

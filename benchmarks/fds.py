@@ -335,7 +335,7 @@ def warm_up(ws: Any, mode: Mode, table: tables.BenchTable) -> None:
     from holdfast.core.engine.engine import echo
 
     for _ in range(2):
-        ws.engine.run(echo, [{"task": i} for i in range(4 * ws.engine.cores)], where="spark")
+        ws.writer.engine.run(echo, [{"task": i} for i in range(4 * ws.writer.engine.cores)], where="spark")
     if table.n_rows > 50_000:
         small = tables.generated("lineitem", 20_000)
         small.ensure_files()

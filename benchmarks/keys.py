@@ -175,7 +175,7 @@ def warm_up(ws: Any) -> None:
     from holdfast.core.engine.engine import echo
 
     for _ in range(2):
-        ws.engine.run(echo, [{"task": i} for i in range(4 * ws.engine.cores)], where="spark")
+        ws.writer.engine.run(echo, [{"task": i} for i in range(4 * ws.writer.engine.cores)], where="spark")
     table = tables.generated("lineitem", 20_000)
     table.ensure_files()
     ws.track("warm_up", str(table.csv), kinds=("ucc",))

@@ -138,11 +138,19 @@ def _resolved(
 ) -> tuple[Any, tuple[SegmentRef, ...]]:
     """(ids of rows that go, segments of rows that come)."""
     progress = context.progress("reading")
-    target = Target(
-        context.root, rows.folder, state.table, base, state.nulls, context.engine, progress, state.compressed
+    staged = Target(
+        context.root,
+        context.staging,
+        state.table,
+        base,
+        state.nulls,
+        context.engine,
+        progress,
+        state.compressed,
     )
+    # Indexed while they are encoded: what classes look them up in then is there without a job of its own.
+    target = replace(staged, folder=rows.folder, indexed=state.indexed_columns, orders=state.orders)
     place = context.root / context.staging / table_folder(state.table)
-    staged = replace(target, folder=context.staging)
     resolved = Resolver(rows, target, state.row_key, reading, place, staged).resolve(batch, state.next_number)
     return resolved.row_ids, resolved.segments
 

@@ -113,8 +113,8 @@ def test_the_same_script(opened: Opener, tmp_path: Path, options: dict[str, Any]
     found = script(on_spark, tmp_path / "b", **given)
     for one, other in zip(expected, found, strict=True):
         assert one == other
-    assert inline.engine.jobs == 0
-    assert on_spark.engine.jobs > 10
+    assert inline.writer.engine.jobs == 0
+    assert on_spark.writer.engine.jobs > 10
     assert len({str(dcs) for dcs in expected[1::2]}) > 3, "the batches change something"
     assert any("t.price" in str(dc) and "s.paid" in str(dc) for dc in expected[1]), "across columns"
 
@@ -150,9 +150,9 @@ def at_random(n_rows: int) -> np.ndarray:
 
 def jobs_of(ws: Workspace, **batch: Any) -> tuple[int, int]:
     """(jobs, rounds of validation) of one batch."""
-    before = ws.engine.jobs
+    before = ws.writer.engine.jobs
     ws.apply("t", **batch)
-    return ws.engine.jobs - before, ws.log("t")[-1].details[0]["rounds"]
+    return ws.writer.engine.jobs - before, ws.log("t")[-1].details[0]["rounds"]
 
 
 @pytest.mark.parametrize(
@@ -211,9 +211,9 @@ def test_jobs_do_not_grow_with_rules(opened: Opener, tmp_path: Path, n_rules: in
 
 
 def _jobs(ws: Workspace, **batch: Any) -> int:
-    before = ws.engine.jobs
+    before = ws.writer.engine.jobs
     ws.apply("t", **batch)
-    return ws.engine.jobs - before
+    return ws.writer.engine.jobs - before
 
 
 # -- Spark DataFrames --------------------------------------------------------------------------------------

@@ -122,8 +122,8 @@ def test_the_same_script(opened: Opener, tmp_path: Path, nulls: str) -> None:
     found = script(on_spark, tmp_path / "b", nulls)
     for one, other in zip(expected, found, strict=True):
         assert one == other
-    assert inline.engine.jobs == 0
-    assert on_spark.engine.jobs > 10
+    assert inline.writer.engine.jobs == 0
+    assert on_spark.writer.engine.jobs > 10
 
 
 # -- jobs per batch ----------------------------------------------------------------------------------------
@@ -136,9 +136,9 @@ DELETE_JOBS = 2
 
 def jobs_of(ws: Workspace, **batch: Any) -> tuple[int, int]:
     """(jobs, rounds of validation) of one batch."""
-    before = ws.engine.jobs
+    before = ws.writer.engine.jobs
     ws.apply("t", **batch)
-    return ws.engine.jobs - before, ws.log("t")[-1].details[0]["rounds"]
+    return ws.writer.engine.jobs - before, ws.log("t")[-1].details[0]["rounds"]
 
 
 def numbers(rows: np.ndarray) -> pa.Table:

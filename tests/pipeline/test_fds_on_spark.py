@@ -118,8 +118,8 @@ def test_the_same_script(opened: Opener, tmp_path: Path, options: dict[str, Any]
     found = script(on_spark, tmp_path / "b", **given)
     for one, other in zip(expected, found, strict=True):
         assert one == other
-    assert inline.engine.jobs == 0
-    assert on_spark.engine.jobs > 10
+    assert inline.writer.engine.jobs == 0
+    assert on_spark.writer.engine.jobs > 10
     held = ["t: shop -> city" in str(fds) for fds in expected[1::2]]
     assert any(held)
     assert not all(held)
@@ -153,9 +153,9 @@ def many_fds(n_rows: int) -> np.ndarray:
 
 def jobs_of(ws: Workspace, **batch: Any) -> tuple[int, int]:
     """(jobs, rounds of validation) of one batch."""
-    before = ws.engine.jobs
+    before = ws.writer.engine.jobs
     ws.apply("t", **batch)
-    return ws.engine.jobs - before, ws.log("t")[-1].details[0]["rounds"]
+    return ws.writer.engine.jobs - before, ws.log("t")[-1].details[0]["rounds"]
 
 
 @pytest.mark.parametrize("evidence", ["counted", "witnessed"])

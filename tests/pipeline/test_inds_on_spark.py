@@ -143,8 +143,8 @@ def test_the_same_script(opened: Opener, tmp_path: Path, kinds: tuple[str, ...])
     held = [wanted <= set(inds) for inds in expected[2::5]]
     assert any(held)
     assert not all(held)
-    assert inline.engine.jobs == 0
-    assert on_spark.engine.jobs > 10
+    assert inline.writer.engine.jobs == 0
+    assert on_spark.writer.engine.jobs > 10
 
 
 # -- jobs per batch ----------------------------------------------------------------------------------------
@@ -170,9 +170,9 @@ def all_inds(n_rows: int, n_columns: int) -> np.ndarray:
 
 
 def jobs_of(ws: Workspace, **batch: Any) -> int:
-    before = ws.engine.jobs
+    before = ws.writer.engine.jobs
     ws.apply("t", **batch)
-    return ws.engine.jobs - before
+    return ws.writer.engine.jobs - before
 
 
 def test_jobs_do_not_grow_with_inds_columns_or_rows(opened: Opener, tmp_path: Path) -> None:
@@ -205,12 +205,12 @@ def test_jobs_of_several_tables(opened: Opener, tmp_path: Path) -> None:
     names = ["c0", "c1", "c2"]
     rows = all_inds(60, 3)
     ws.track_all({t: numbers(rows[:40]) for t in ("a", "b", "c")}, kinds=("ind",))
-    before = ws.engine.jobs
+    before = ws.writer.engine.jobs
     batch = {
         t: {"inserts": written(tmp_path / f"{t}.csv", rows[40:].tolist(), names)} for t in ("a", "b", "c")
     }
     ws.apply_all(batch)
-    assert ws.engine.jobs - before == IND_INSERT_JOBS + len(batch) - 1
+    assert ws.writer.engine.jobs - before == IND_INSERT_JOBS + len(batch) - 1
 
 
 # -- Spark DataFrames --------------------------------------------------------------------------------------

@@ -172,8 +172,8 @@ def test_the_same_script(opened: Opener, tmp_path: Path, options: Options, how: 
         assert one == other
     assert expected[0]["n_inds"] > 20
     assert expected[0]["n_bad"] == 1
-    assert inline.engine.jobs == 0
-    assert on_spark.engine.jobs > 10
+    assert inline.writer.engine.jobs == 0
+    assert on_spark.writer.engine.jobs > 10
 
 
 # -- jobs --------------------------------------------------------------------------------------------------
@@ -192,9 +192,9 @@ def jobs_of_steps(ws: Workspace, folder: Path, n: int, how: dict[str, Any]) -> l
     ]
     jobs = []
     for step in steps:
-        before = ws.engine.jobs
+        before = ws.writer.engine.jobs
         step()
-        jobs.append(ws.engine.jobs - before)
+        jobs.append(ws.writer.engine.jobs - before)
     return jobs
 
 
@@ -224,7 +224,7 @@ def test_small_steps_start_no_spark(tmp_path: Path) -> None:
     with holdfast.open(tmp_path / "w", engine="auto") as ws:
         ws.link(write_json_lines(some_tables(5), tmp_path / "t.jsonl"), json_name="name")
         ws.unlink("some/0.csv")
-        assert ws.engine.jobs == 0
+        assert ws.writer.engine.jobs == 0
 
 
 def test_spark_is_not_started_for_what_is_read_sooner_without(

@@ -87,7 +87,7 @@ def test_no_file_is_written_by_two(
             with task_attempts.recorded(log):  # the driver
                 step(ws)
             there |= files_below(root)
-        n_jobs = ws.engine.jobs
+        n_jobs = ws.writer.engine.jobs
 
     stamp = f"{root}/staging/tidied"  # when litter was last looked for, by the driver
     opened: dict[str, int] = {}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from holdfast.core.engine.engine import Engine, Progress, task_name
 from holdfast.core.rows import tasks
 from holdfast.core.rows.segments import Segment
-from holdfast.core.rows.table_state import SegmentRef
+from holdfast.core.rows.table_state import OrderKey, SegmentRef
 from holdfast.core.sources import (
     ReadOptions,
     Source,
@@ -84,6 +84,8 @@ class Target:
     engine: Engine
     progress: Progress | None = None
     compress: bool = False
+    indexed: Sequence[int] = ()  # columns that new segments have an index on from the beginning
+    orders: Sequence[OrderKey] = ()
 
     def payload(
         self, schema: Schema, locator: list[int], number: int, spare: int, **fields: Any
@@ -96,6 +98,8 @@ class Target:
             "version": self.version,
             "nulls": self.nulls,
             "compress": self.compress,
+            "columns": list(self.indexed),
+            "orders": [list(key) for key in self.orders],
             "schema": json.dumps(schema.to_dict()),
             "locator": locator,
             "number": number,

@@ -4,7 +4,7 @@ A payload is a small JSON document that names files; data is read from storage b
 shipped. A result is a bundle: consolidated, as large as what was learnt, not as what was read.
 `relation.py` makes the payloads and merges the results.
 
-- `encode_part`: read some splits of a source, type them, write segments, and look at them.
+- `encode_part`: read some splits of a source, type them, write segments, index them, and look at them.
 - `index_segment`: index further columns of a segment.
 - `locate_rows`: find the rows that a batch deletes, in one segment.
 - `merge_run`: merge some segments into one.
@@ -130,6 +130,9 @@ def write_rows(rows: pa.Table, schema: Schema, payload: Payload) -> bytes:
         ref = write_segment(
             root, payload["folder"], number, columns, payload["locator"], compress=payload["compress"]
         )
+        if payload["columns"] or payload["orders"]:
+            segment = open_segment(root, ref, schema)
+            ref = with_indexes(segment, payload["folder"], payload["columns"], payload["orders"])
         refs.append(ref.to_dict())
         if payload["look"] is not None:
             look = import_name(payload["look"])
