@@ -125,7 +125,9 @@ def warm_up(mode: Mode, workspace: Path) -> None:
     data = tpch.tpch(WARM_UP_SCALE)
     with holdfast.open(str(workspace)) as ws:
         for _ in range(2):
-            ws.writer.engine.run(echo, [{"task": i} for i in range(4 * ws.writer.engine.cores)], where="spark")
+            ws.writer.engine.run(
+                echo, [{"task": i} for i in range(4 * ws.writer.engine.cores)], where="spark"
+            )
         ws.track_all(as_paths(data.sources), kinds=("ind",), **mode.options)
         for kind in mode.batches:
             for _, csv in data.batches(kind)[:2]:

@@ -163,7 +163,9 @@ def warm_up(workspace: Path, sizes: Sizes) -> None:
 
     with Meter() as meter, holdfast.open(str(workspace)) as ws:
         for _ in range(2):
-            ws.writer.engine.run(echo, [{"task": i} for i in range(4 * ws.writer.engine.cores)], where="spark")
+            ws.writer.engine.run(
+                echo, [{"task": i} for i in range(4 * ws.writer.engine.cores)], where="spark"
+            )
         source = corpora.json_lines(sizes.warm_up)
         for proposer, strategy in WAYS:
             ws.link(source, anew=True, proposer=proposer, strategy=strategy)

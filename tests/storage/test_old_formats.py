@@ -1,4 +1,4 @@
-"""Workspaces that earlier releases wrote (tests/formats): they open, and go on exactly.
+"""Workspaces that earlier releases wrote (tests/formats), one of each format: they open, and go on exactly.
 
 Each holds the same: two tables with keys, FDs, inclusions and denial constraints after a batch, and a lake.
 """
@@ -34,7 +34,7 @@ ORDERS = {
 }
 
 
-@pytest.fixture(params=range(OLDEST, FORMAT))
+@pytest.fixture(params=range(OLDEST, FORMAT + 1))
 def old(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[holdfast.Workspace]:
     with zipfile.ZipFile(FOLDER / f"{request.param}.zip") as file:
         file.extractall(tmp_path)

@@ -90,18 +90,19 @@ def test_one_wins_the_other_gets_a_conflict(run: Run, tmp_path: Path) -> None:
     kit.build(root)
     # Both read version 4, and the second commits only after the first: one process, two looks at the disk.
     with holdfast.open(root, engine="inline") as one, holdfast.open(root, engine="inline") as two:
-        load = two._load
+        committer = two._committer
+        load = committer.findings
 
         def slow_load(state: Any) -> Any:
             run(("once", root, 1, 1))
             return load(state)
 
-        two._load = slow_load  # type: ignore[method-assign]
+        committer.findings = slow_load  # type: ignore[method-assign]
         with pytest.raises(
             holdfast.errors.ConflictError, match=r"committed version 5.*Nothing was applied.*again"
         ):
             kit.apply(two, writer.batches(2, 1)[0], batch_id="two")
-        two._load = load  # type: ignore[method-assign]
+        committer.findings = load  # type: ignore[method-assign]
         assert one.version == two.version == 5
         assert kit.rows_of(one, "people") == kit.after(kit.START, *kit.HISTORY, *writer.batches(1, 1))
         assert not list((root / "staging").glob("*/"))
@@ -328,14 +329,15 @@ def test_a_row_that_two_delete_goes_once(tmp_path: Path) -> None:
     shop.build(root)
     batch: shop.Batch = {"orders": ([], [(6, 4, 1, "Oslo")])}
     with holdfast.open(root, engine="inline") as one, holdfast.open(root, engine="inline") as two:
-        load = two._load_inclusions
+        committer = two._committer
+        load = committer.among
 
-        def slow(state: Any) -> Any:
-            two._load_inclusions = load  # type: ignore[method-assign]
+        def slow(kind: str, at: int | None) -> Any:
+            committer.among = load  # type: ignore[method-assign]
             shop.apply(one, batch)
-            return load(state)
+            return load(kind, at)
 
-        two._load_inclusions = slow  # type: ignore[method-assign]
+        committer.among = slow  # type: ignore[method-assign]
         with pytest.raises(ConflictError):
             shop.apply(two, batch)
         with pytest.raises(holdfast.errors.AbsentRowError):
