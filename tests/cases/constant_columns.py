@@ -165,13 +165,12 @@ def cover_of(fields: Mapping[str, Any]) -> tuple[FileRef, FileRef] | None:
     return file, file
 
 
-register(
-    Entry(
-        "constant",
-        "constants",
-        ConstantClass(),
-        ("constant column", "constant columns"),
-        reader=ConstantReader,
-        dependency=Constant,
-    )
+ENTRY = Entry(
+    "constant",
+    "constants",
+    ConstantClass(),
+    ("constant column", "constant columns"),
+    reader=ConstantReader,
+    dependency=Constant,
 )
+register(ENTRY)
