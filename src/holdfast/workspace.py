@@ -33,7 +33,7 @@ from holdfast.core.store.places import local_path
 from holdfast.core.store.tabular import Dependencies, Log
 from holdfast.core.words.change import Change, Pin
 from holdfast.core.words.dependency import Side
-from holdfast.core.words.options import EvidenceKind
+from holdfast.core.words.options import EvidenceKind, check_share
 from holdfast.core.words.schema import Nulls, Schema
 from holdfast.errors import (
     NOTHING_APPLIED,
@@ -147,8 +147,7 @@ class Workspace(Readers):
         """
         if kind is not None:
             checked_kinds([kind])
-        if not 0 <= max_error <= 1:
-            raise UsageError(f"max_error is {max_error}; expected a share from 0 to 1, such as 0.02.")
+        check_share(max_error)
         asked = Asked(kind, table, self._tables.newest(at), max_error, with_empty)
         return Dependencies(self.listed(asked))
 

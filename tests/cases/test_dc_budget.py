@@ -65,7 +65,7 @@ def test_too_many_are_known_up_to_a_bound(tmp_path: Path, evidence: str) -> None
     [note] = change.notes
     assert f"known up to {bound} predicates" in note
     assert f"60 s or {most:,} constraints" in note
-    assert change.tables[0].max_predicates == bound
+    assert change.tables[0].fields["max_predicates"] == bound
     ref = ws.dcs.ref("t")
     assert ref is not None
     assert (ref.max_predicates, ref.stopped) == (bound, True)
@@ -120,13 +120,13 @@ def test_a_batch_lowers_the_bound(tmp_path: Path, evidence: str, monkeypatch: py
     now = pa.concat_tables([rows(1).slice(4), rows(3, 5)])
     again = opened(tmp_path / "again", now, evidence=evidence, max_predicates=3)
     assert dcs(ws) == dcs(again)
-    assert holdfast.open(tmp_path / "w").dc_ref("t").max_predicates == 3  # type: ignore[union-attr]
+    assert holdfast.open(tmp_path / "w").dcs.ref("t").max_predicates == 3  # type: ignore[union-attr]
 
 
 def test_time_is_a_limit(tmp_path: Path) -> None:
     ws = holdfast.open(tmp_path / "w", engine="inline")
     change = ws.track("t", rows(1), kinds=("dc",), dc_seconds=1e-9)
-    assert change.tables[0].max_predicates == 1
+    assert change.tables[0].fields["max_predicates"] == 1
     assert "known up to 1 predicate:" in change.notes[0]
     assert "1e-09 s" in change.notes[0]
     one = opened(tmp_path / "one", rows(1), max_predicates=1, dc_seconds=1e-9)
@@ -228,8 +228,8 @@ def test_within_columns(tmp_path: Path) -> None:
     assert all(
         p.left == p.right for d in ws.dependencies(kind="dc") if isinstance(d, Dc) for p in d.predicates
     )
-    assert opened(tmp_path / "v", rows(1)).dc_ref("t").space.n_comparisons > 18  # type: ignore[union-attr]
-    ref = holdfast.open(tmp_path / "w").dc_ref("t")
+    assert opened(tmp_path / "v", rows(1)).dcs.ref("t").space.n_comparisons > 18  # type: ignore[union-attr]
+    ref = holdfast.open(tmp_path / "w").dcs.ref("t")
     assert ref is not None
     assert (ref.within_columns, ref.space.n_comparisons) == (True, 18)
     ws.apply("t", inserts=rows(2, 3))

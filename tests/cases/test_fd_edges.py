@@ -339,7 +339,7 @@ def test_a_bound_on_the_left_hand_side(tracked: Opener, evidence: str, bound: in
     assert set(fds(ws)) == expected(table.slice(0, 20), max_lhs=bound)
     change = ws.apply("t", inserts=table.slice(20), deletes=table.slice(0, 12))
     assert set(fds(ws)) == expected(table.slice(12), max_lhs=bound)
-    assert change.tables[0].max_lhs == bound
+    assert change.tables[0].fields["max_lhs"] == bound
     change = ws.apply("t", deletes=table.slice(15))
     assert set(fds(ws)) == expected(table.slice(12, 3), max_lhs=bound)
     assert change.tables[0].n("fd") == len(fds(ws))

@@ -34,7 +34,8 @@ from holdfast.core.words.notation import arrow_text, parse_fd
 from holdfast.core.words.schema import Column, Schema, Type
 from holdfast.errors import UnknownColumnError, UnknownTableError, UsageError
 from holdfast.functional.fd_cover import keyed
-from holdfast.functional.fd_explanation import FdExplanation, FdReader
+from holdfast.functional.fd_explanation import FdExplanation
+from holdfast.functional.fd_reading import FdReader
 from holdfast.functional.key_reading import KeyReader
 from holdfast.functional.refs import FdRef
 from holdfast.workspace import Workspace
@@ -261,7 +262,7 @@ def test_a_table_that_is_tracked_anew_has_a_new_past(tmp_path: Path) -> None:
 # -- tables with rows -----------------------------------------------------------------------------
 
 
-class Kept(Workspace, FdReader):
+class Kept(Workspace):
     """A workspace whose commits carry the dependencies that the oracle finds in the rows."""
 
     rows: list[Row]
@@ -270,12 +271,25 @@ class Kept(Workspace, FdReader):
     max_error = 0.0
     feeding = False
 
-    def _current(self, table: str, at: int | None = None) -> tuple[int, TableState]:
-        """A batch sees a table of keys only, so that nothing but the oracle maintains dependencies."""
-        version, state = super()._current(table, at)
-        return version, replace(state, kinds=("ucc",), fds=None) if self.feeding else state
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        current, append = self.writer.tables.current, self.writer.append
 
-    def _append(self, base: int, commits: Sequence[CommitRow], changes: list[ChangeRow]) -> int:
+        def keys_only(table: str, at: int | None = None) -> tuple[int, TableState]:
+            """A batch sees a table of keys only, so that nothing but the oracle maintains dependencies."""
+            version, state = current(table, at)
+            kept = {name: part for name, part in state.kept.items() if name != "fds"}
+            return version, replace(state, kinds=("ucc",), kept=kept) if self.feeding else state
+
+        def with_fds(base: int, commits: Sequence[CommitRow], changes: Sequence[ChangeRow] = ()) -> int:
+            return append(base, *self.completed(commits, changes))
+
+        self.writer.tables.current = keys_only  # type: ignore[method-assign]
+        self.writer.append = with_fds  # type: ignore[method-assign]
+
+    def completed(
+        self, commits: Sequence[CommitRow], changes: Sequence[ChangeRow]
+    ) -> tuple[list[CommitRow], list[ChangeRow]]:
         own, told = [], list(changes)
         for commit in commits:
             assert commit.state is not None
@@ -288,14 +302,15 @@ class Kept(Workspace, FdReader):
                     fd = Fd("t", tuple(names[c] for c in sorted(x)), names[a])
                     told.append(ChangeRow("t", "fd", event, fd.to_dict(), "for a test", [[{"row": 1}]]))
             self.before = after
-            state = replace(state, kinds=("ucc", "fd"), fds=self.ref(state, after))
+            fds = self.oracle_ref(state, after).to_dict()
+            state = replace(state.keeping(fds=fds), kinds=("ucc", "fd"))
             own.append(replace(commit, state=state.to_dict()))
-        return super()._append(base, own, told)
+        return own, told
 
     def found(self, state: TableState) -> set[FD]:
         return oracle.minimal_fds(self.rows, len(state.schema), state.nulls, self.bound or None)
 
-    def ref(self, state: TableState, cover: set[FD]) -> FdRef:
+    def oracle_ref(self, state: TableState, cover: set[FD]) -> FdRef:
         n, bound = len(state.schema), self.bound or None
         counted = oracle.agree_counts(self.rows, state.nulls)
         counts = np.array(list(counted.values()), dtype=np.int64)

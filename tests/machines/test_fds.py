@@ -370,7 +370,7 @@ class Fds(Keys):
         before, after = self.exact(old) if old is not None else set(), self.exact(rows)
         assert part.n_rows == len(rows) == len(old or ()) + part.n_inserted - part.n_deleted
         assert part.n("fd") == len(self.truth_of(rows).fds)
-        assert part.max_lhs == (self.max_lhs or 0)
+        assert part.fields["max_lhs"] == self.max_lhs
         assert part.n("ucc") == (len(self.truth_of(rows).keys) if "ucc" in self.kinds else None)
         told = [c for c in change.changes if c.dependency.table == table]
         by_event: dict[str, dict[Named, float]] = {event: {} for event in EVENTS}

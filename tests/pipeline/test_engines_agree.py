@@ -130,7 +130,7 @@ def test_the_same_script(opened: Opener, tmp_path: Path, nulls: str) -> None:
 
 # A batch reads its source, indexes it, probes: one job each. A delete reads, locates, and validates
 # in rounds, each one job for all candidates.
-INSERT_JOBS = 3
+INSERT_JOBS = 2
 DELETE_JOBS = 2
 
 

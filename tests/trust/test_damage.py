@@ -155,7 +155,7 @@ def test_covers_of_old_versions(
     root = tmp_path / "w"
     shutil.copytree(base, root)
     with holdfast.open(base, engine="inline", create=False) as ws:
-        name = ws.writer.tables.state("people", 2).cover.name
+        name = key_ref(ws.writer.tables.state("people", 2)).cover.name  # type: ignore[union-attr]
     damage(root / name, root / _live(base, "cover"))
     answers = ask(root)
     _judge(answers, truth, name, "dependencies at 2")

@@ -108,7 +108,7 @@ def truth(base: Path) -> dict[str, Any]:
 def _live(root: Path, kind: str, at: int | None = None) -> str:
     """A file of a kind that a state names, the newest one unless said otherwise."""
     with holdfast.open(root, engine="inline", create=False) as ws:
-        counted, witnessed = (ws.writer.tables.state(table, at).fds for table in (COUNTED, WITNESSED))
+        counted, witnessed = (ws.fds.ref(table, at) for table in (COUNTED, WITNESSED))
     assert counted is not None
     assert witnessed is not None
     refs = {

@@ -14,6 +14,7 @@ from holdfast.core.store.files import FileRef
 from holdfast.core.store.ledger_rows import SHARED, CommitRow, turned_dict
 from holdfast.core.words.change import Pin, WitnessRow
 from holdfast.core.words.dependency import Ind, Side
+from holdfast.core.words.options import check_share
 from holdfast.errors import UnknownColumnError, UsageError, listing
 from holdfast.inclusions.composite_state import Composites, read_composites, stopped_texts
 from holdfast.inclusions.generator import GeneratorState, ValueTable, read_pairs
@@ -129,6 +130,7 @@ class IndReader:
         from holdfast.inclusions.links.facts import column_facts, with_coverage
         from holdfast.inclusions.links.scored import Linkage, rank_links
 
+        check_share(max_error)
         at = self._tables.newest(at)
         generator = self.generator(at)
         if generator is None:

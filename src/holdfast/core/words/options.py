@@ -10,6 +10,12 @@ from holdfast.errors import UsageError, shorten
 EvidenceKind = Literal["counted", "witnessed"]
 
 
+def check_share(max_error: float) -> None:
+    """Up to which error something is listed."""
+    if not 0 <= max_error <= 1:
+        raise UsageError(f"max_error is {max_error}; expected a share from 0 to 1, such as 0.02.")
+
+
 def max_error_of(asked: Mapping[str, Any]) -> float:
     """The share up to which what almost holds is kept; 0 where it is not asked for."""
     max_error = asked.get("max_error")
