@@ -128,7 +128,7 @@ def test_the_same_script(opened: Opener, tmp_path: Path, nulls: str) -> None:
 
 # -- jobs per batch ----------------------------------------------------------------------------------------
 
-# A batch reads its source, indexes it, probes: one job each. A delete reads, locates, and validates
+# A batch reads its source and indexes it, and probes: one job each. A delete reads, locates, and validates
 # in rounds, each one job for all candidates.
 INSERT_JOBS = 2
 DELETE_JOBS = 2
