@@ -1,0 +1,78 @@
+"""Answers are small typed objects: they print well, and go on as dictionaries, Arrow and pandas."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import holdfast
+from holdfast import errors
+
+PEOPLE = pa.table({"name": ["Lee", "Payne", "Lee"], "phone": [345, 245, 234], "age": [20, 30, 30]})
+
+
+@pytest.fixture
+def ws(tmp_path: Path) -> holdfast.Workspace:
+    ws = holdfast.open(tmp_path / "w", engine="inline")
+    ws.track("people", PEOPLE, kinds=("ucc", "fd", "ind", "row"))
+    ws.track("calls", pa.table({"to": [345, 234]}), kinds=("ucc", "ind"))
+    return ws
+
+
+def test_every_public_name_is_in_holdfast() -> None:
+    public = {
+        name
+        for name, value in vars(errors).items()
+        if inspect.isclass(value) and issubclass(value, Exception)
+    }
+    assert public <= set(holdfast.__all__)
+    assert sorted(holdfast.__all__, key=str) == list(holdfast.__all__)
+    for name in holdfast.__all__:
+        assert getattr(holdfast, name) is not None
+
+
+def test_dependencies(ws: holdfast.Workspace) -> None:
+    found = ws.dependencies("ucc", "people")
+    assert repr(found) == "2 dependencies\n  ucc  people[phone]\n  ucc  people[name, age]"
+    assert found.to_dict()["dependencies"][0]["columns"] == ["phone"]
+    table = found.to_arrow()
+    assert table.column_names == ["kind", "table", "columns", "name", "error"]
+    assert table["columns"].to_pylist() == [["phone"], ["name", "age"]]
+    assert list(found.to_pandas()["name"]) == ["[phone]", "[name, age]"]
+    assert found == list(found)  # a list like any other
+
+
+def test_long_lists_are_cut(ws: holdfast.Workspace) -> None:
+    many = holdfast.Dependencies([holdfast.Ucc("t", (f"c{i}",)) for i in range(30)])
+    assert repr(many).splitlines()[-1] == "  ... and 10 more"
+    assert repr(holdfast.Dependencies()) == "0 dependencies"
+    assert holdfast.Dependencies().to_arrow().num_rows == 0
+
+
+def test_rankings_and_links(ws: holdfast.Workspace) -> None:
+    ranking = ws.fds.rank("people")
+    assert repr(ranking).startswith(f"{len(ranking.fds)} ranked, best first\n  0.")
+    assert ranking.to_pandas().shape[0] == len(ranking.fds)
+    links = ws.inds.links()
+    assert "calls[to] -> people[phone]" in repr(links)
+    assert links.to_arrow()["score"].to_pylist() == [link.score for link in links.links]
+
+
+def test_the_log_and_a_change(ws: holdfast.Workspace) -> None:
+    change = ws.apply("people", inserts=pa.table({"name": ["Payne"], "phone": [245], "age": [31]}))
+    assert repr(change).startswith("<Change: people: +1 -0 rows, now 4 rows, 2 minimal keys")
+    assert repr(change).endswith("appeared>")
+    log = ws.log()
+    assert log.to_arrow()["action"].to_pylist() == ["track", "track", "apply"]
+    assert repr(log).splitlines()[0] == "3 versions"
+
+
+def test_explanations_by_text(ws: holdfast.Workspace) -> None:
+    for question, since in (("phone -> name", 1), ("phone > age", 1), (["name"], 1)):
+        told = ws.explain("people", question).to_dict()
+        assert told["since"] == since
+    side = holdfast.Side("people", ("phone",))
+    assert ws.explain("calls", "to", referenced=side).to_dict()["holds"] is True
