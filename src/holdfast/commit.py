@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.writer import COMMIT_ATTEMPTS, Context, Writer
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
 from holdfast.core.words.change import Change, DependencyChange, TableChange
-from holdfast.errors import ConflictError
+from holdfast.errors import NOTHING_APPLIED, ConflictError, UsageError, listing, shorten
 from holdfast.kind import AcrossStep, OtherTables, Step, across_of, class_of, keys_of, load
 from holdfast.kinds import Readers
 
@@ -90,6 +90,20 @@ class Committer:
         self._tables = {s.table: (s, dict(step.findings)) for s, step in zip(states, steps, strict=True)}
         self._across |= {kind: (step.fields, step.known) for kind, step in across.items()}
         return change
+
+    def earlier(self, tables: Iterable[str], batch_id: str) -> CommitRow | None:
+        """The newest commit of a batch id, if all of these tables know it; None if none does."""
+        rows = {table: self.writer.ledger.find_batch(table, batch_id) for table in tables}
+        versions = {table: row.version for table, row in rows.items() if row is not None}
+        if versions and len(versions) < len(rows):
+            applied = [f"{table} (version {version})" for table, version in versions.items()]
+            rest = [table for table in rows if table not in versions]
+            raise UsageError(
+                f"the batch {shorten(batch_id)} was applied before to {listing(applied)}, but not to "
+                f"{listing(rest)}. {NOTHING_APPLIED} Apply what is left under an id of its own, or all of it "
+                "under a new one."
+            )
+        return max((row for row in rows.values() if row is not None), key=lambda r: r.version, default=None)
 
     def _taken_in(
         self, context: Context, base: int, steps: Sequence[Step], options: Mapping[str, Any], *, commit: bool

@@ -10,8 +10,9 @@ is worked out from the steps of all tables together, and committed, by `commit.p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,13 @@ from holdfast.core.rows.writer import Context
 from holdfast.core.sources import ReadOptions
 from holdfast.core.words.change import DependencyChange
 from holdfast.core.words.schema import Nulls
-from holdfast.errors import NOTHING_APPLIED, UnknownColumnError, UsageError
-from holdfast.kind import AS_TRACKED, Crossing, Step, Tracking, class_of
+from holdfast.errors import NOTHING_APPLIED, UnknownColumnError, UsageError, shorten
+from holdfast.kind import AS_TRACKED, Crossing, Step, Tracking, across_of, asked_options, class_of
+from holdfast.kind import kinds as known_kinds
 
 Findings = Mapping[str, Any]  # by kind
+# Options that no class has for itself.
+BASIC = ("kinds", "nulls", "row_key", "append_only", "options")
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,36 @@ class TableOptions:
     append_only: bool
     reading: ReadOptions
     classes: Mapping[str, Any]  # the options of each class that keeps something of a table by itself
+
+
+def wanted(tables: Iterable[str], how: Mapping[str, Any]) -> tuple[TableOptions, dict[str, Any]]:
+    """(how tables are tracked, options of classes about several tables): what was asked for, checked."""
+    asked = {"kinds": ("ucc",), "nulls": "equal", "row_key": (), "append_only": False, "options": None, **how}
+    kinds, nulls, row_key, append_only, reading = (asked.pop(name) for name in BASIC)
+    if not tables:
+        raise UsageError("no table is given to track.")
+    for table in tables:
+        if not table or len(table) > 200 or any(ord(c) < 32 for c in table):
+            raise UsageError(f"{shorten(table)} cannot name a table: give 1 to 200 printable characters.")
+        if not kinds:
+            known = ", ".join(known_kinds())
+            raise UsageError(f"no kind of dependency is given for table {table!r}. Kinds: {known}.")
+    if nulls not in ("equal", "distinct"):
+        raise UsageError(f"nulls is {shorten(nulls)}; expected 'equal' or 'distinct'.")
+    given = {name: v for name, v in asked.items() if not (v is None or v is False or v == ())}
+    kinds, classes = asked_options(kinds, given)
+    across = {kind: classes.pop(kind) for kind in across_of(kinds)}
+    read = ReadOptions.checked(reading or {})
+    return TableOptions(kinds, nulls, tuple(row_key), append_only, read, classes), across
+
+
+def check_patterns(states: Sequence[TableState], how: Mapping[str, Any]) -> None:
+    """Every pattern names a column of one of the tables."""
+    names = list(dict.fromkeys(name for state in states for name in state.schema.names))
+    for pattern in (*(how.get("columns") or ()), *how.get("exclude", ())):
+        if not any(fnmatchcase(name, pattern) for name in names):
+            tables = ", ".join(state.table for state in states)
+            raise UnknownColumnError.from_missing(tables, None, pattern, names)
 
 
 def track(context: Context, table: str, source: Any, options: TableOptions) -> Step:

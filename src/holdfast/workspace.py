@@ -17,14 +17,12 @@ Reading (`dependencies`, `log`, most of `explain`) imports neither Spark nor Num
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from holdfast.commit import Committer
-from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.writer import ProgressHook, Writer
 from holdfast.core.store import litter
 from holdfast.core.store.change_log import read_log
@@ -33,18 +31,13 @@ from holdfast.core.store.places import local_path
 from holdfast.core.store.tabular import Dependencies, Log
 from holdfast.core.words.change import Change, Pin
 from holdfast.core.words.dependency import Side
-from holdfast.core.words.options import EvidenceKind, check_share
-from holdfast.core.words.schema import Nulls, Schema
+from holdfast.core.words.options import TrackOptions, check_share
+from holdfast.core.words.schema import Schema
 from holdfast.errors import (
-    NOTHING_APPLIED,
     TableExistsError,
-    UnknownColumnError,
-    UsageError,
     WorkspaceError,
-    listing,
-    shorten,
 )
-from holdfast.kind import Asked, Explained, across_of, asked_options, checked_kinds
+from holdfast.kind import Asked, Explained, across_of, checked_kinds
 from holdfast.kind import kinds as known_kinds
 from holdfast.kinds import Readers
 from holdfast.pinning import Pins
@@ -193,41 +186,23 @@ class Workspace(Readers):
 
     # -- changing -----------------------------------------------------------------------------
 
-    def track(self, table: str, source: Any, **options: Any) -> Change:
+    def track(self, table: str, source: Any, **how: Unpack[TrackOptions]) -> Change:
         """Start to track a table: read it, find its dependencies, commit. See `track_all` for the options."""
-        return self.track_all({table: source}, **options)
+        return self.track_all({table: source}, **how)
 
-    def track_all(
-        self,
-        sources: Mapping[str, Any],
-        *,
-        kinds: Sequence[str] = ("ucc",),
-        nulls: Nulls = "equal",
-        row_key: Sequence[str] = (),
-        max_columns: int | None = None,
-        options: Mapping[str, Any] | None = None,
-        append_only: bool = False,
-        as_text: bool = False,
-        columns: Sequence[str] | None = None,
-        exclude: Sequence[str] = (),
-        max_arity: int | None = None,
-        max_lhs: int | None = None,
-        max_error: float | None = None,
-        evidence: EvidenceKind | None = None,
-        max_predicates: int | None = None,
-        operators: Sequence[str] | None = None,
-        within_columns: bool = False,
-        dc_seconds: float | None = None,
-        max_dcs: int | None = None,
-        **more: Any,
-    ) -> Change:
+    def track_all(self, sources: Mapping[str, Any], **how: Unpack[TrackOptions]) -> Change:
         """Start to track tables: each is read once, and all of them are one commit.
 
-        `options` says how files are read (format, header, delimiter, quote, encoding, null_values,
-        types). Batches are read the same way unless they say otherwise. `append_only` tables take no
-        deletes, which makes their state smaller. For inclusions (kind "ind"): `as_text` compares columns by
-        their text; `columns` and `exclude` are patterns that choose the columns that take part; `max_arity`
-        bounds inclusions of several columns (4 unless said otherwise; it is the workspace's).
+        `kinds` are what is kept ("ucc": keys); `nulls` are "equal" (one value like any other) or "distinct";
+        `row_key` are columns that batches may name rows by. `options` says how files are read (format,
+        header, delimiter, quote, encoding, null_values, types). Batches are read the same way unless they
+        say otherwise. `append_only` tables take no deletes, which makes their state smaller.
+
+        For keys (kind "ucc"): `max_columns` bounds their size.
+
+        For inclusions (kind "ind"): `as_text` compares columns by their text; `columns` and `exclude` are
+        patterns that choose the columns that take part; `max_arity` bounds inclusions of several columns (4
+        unless said otherwise; it is the workspace's).
 
         For functional dependencies (kind "fd"): `max_lhs` bounds their left-hand sides; `max_error` also
         keeps the minimal approximate dependencies and keys of which at most that share of the pairs of rows
@@ -242,28 +217,10 @@ class Workspace(Readers):
         `dc_seconds` (60 unless said otherwise), or at more than `max_dcs` (a million): then constraints are
         known up to a number of predicates, which is that of the table from then on, and the change notes it.
         """
-        asked = {
-            "max_columns": max_columns,
-            "as_text": as_text or None,
-            "columns": columns,
-            "exclude": tuple(exclude) or None,
-            "max_arity": max_arity,
-            "max_lhs": max_lhs,
-            "max_error": max_error,
-            "evidence": evidence,
-            "max_predicates": max_predicates,
-            "operators": operators,
-            "within_columns": within_columns or None,
-            "dc_seconds": dc_seconds,
-            "max_dcs": max_dcs,
-            **more,
-        }
+        from holdfast import step
+
         started = time.perf_counter()
-        if not sources:
-            raise UsageError("no table is given to track.")
-        for table in sources:
-            _check_track(table, kinds, nulls)
-        kinds, by_class = asked_options(kinds, {name: v for name, v in asked.items() if v is not None})
+        wanted, across = step.wanted(sources, how)
         base = self.ledger.version
         heads = self.ledger.heads(base)
         for table in sources:
@@ -272,16 +229,10 @@ class Workspace(Readers):
                     f"table {table!r} is tracked already (version {base}). Nothing was changed. Feed it "
                     "batches with 'holdfast apply', or drop it first with 'holdfast drop'."
                 )
-        from holdfast import step
-
-        reading = _read_options(options)
-        across = across_of(kinds)
-        own = {kind: how for kind, how in by_class.items() if kind not in across}
-        wanted = step.TableOptions(kinds, nulls, tuple(row_key), append_only, reading, own)
         with self.writer.context(base) as context:
             steps = [step.track(context, table, source, wanted) for table, source in sources.items()]
-            _check_patterns([step.state for step in steps], (*(columns or ()), *exclude))
-            return self._committer.commit(context, base, "track", steps, by_class, None, started, commit=True)
+            step.check_patterns([step.state for step in steps], how)
+            return self._committer.commit(context, base, "track", steps, across, None, started, commit=True)
 
     def apply(
         self,
@@ -318,7 +269,9 @@ class Workspace(Readers):
         `batches` maps a table to what `apply` takes: inserts, deletes, updates, before, after. If only some
         of the tables know the `batch_id`, it is an error, and nothing is applied.
         """
-        return self._run(_batches(batches), batch_id, options, commit=True)
+        from holdfast.core.rows.batch import batches_of
+
+        return self._run(batches_of(batches), batch_id, options, commit=True)
 
     def check(
         self,
@@ -341,7 +294,9 @@ class Workspace(Readers):
         self, batches: Mapping[str, Mapping[str, Any]], *, options: Mapping[str, Any] | None = None
     ) -> Change:
         """What batches to several tables would change together; nothing is applied."""
-        return self._run(_batches(batches), None, options, commit=False)
+        from holdfast.core.rows.batch import batches_of
+
+        return self._run(batches_of(batches), None, options, commit=False)
 
     def _run(
         self,
@@ -352,17 +307,18 @@ class Workspace(Readers):
         commit: bool,
     ) -> Change:
         from holdfast import step
+        from holdfast.core.sources import ReadOptions
 
         started = time.perf_counter()
         base = self.ledger.version
         states = {table: self._tables.state(table, base or None) for table in batches}
-        if batch_id is not None and (earlier := self._applied_before(batches, batch_id)) is not None:
+        if batch_id is not None and (earlier := self._committer.earlier(batches, batch_id)) is not None:
             return self._committer.repeated(list(states.values()), earlier)
         with self.writer.context(base, commit=commit) as context:
             steps = []
             for table, batch in batches.items():
                 state, known = states[table], self._committer.findings(states[table])
-                reading = _read_options({**state.options, **(options or {})})
+                reading = ReadOptions.checked({**state.options, **(options or {})})
                 steps.append(step.apply(context, state, base, known, batch, reading, commit=commit))
             action = "apply" if commit else "check"
             change = self._committer.commit(
@@ -371,20 +327,6 @@ class Workspace(Readers):
         if commit:
             self.writer.tidy_when_due()
         return replace(change, elapsed_s=time.perf_counter() - started)
-
-    def _applied_before(self, tables: Iterable[str], batch_id: str) -> CommitRow | None:
-        """The newest commit of a batch id, if all of these tables know it; None if none does."""
-        rows = {table: self.ledger.find_batch(table, batch_id) for table in tables}
-        versions = {table: row.version for table, row in rows.items() if row is not None}
-        if versions and len(versions) < len(rows):
-            applied = [f"{table} (version {version})" for table, version in versions.items()]
-            rest = [table for table in rows if table not in versions]
-            raise UsageError(
-                f"the batch {shorten(batch_id)} was applied before to {listing(applied)}, but not to "
-                f"{listing(rest)}. {NOTHING_APPLIED} Apply what is left under an id of its own, or all of it "
-                "under a new one."
-            )
-        return max((row for row in rows.values() if row is not None), key=lambda r: r.version, default=None)
 
     def drop(self, table: str) -> int:
         """Stop tracking a table; its history stays. Returns the new version."""
@@ -446,52 +388,3 @@ class Workspace(Readers):
         violate it, and a few of them. No kind of dependency need be tracked for it.
         """
         return self._pins.pin_rule(rule, table=table, remove=remove)
-
-
-def _batches(batches: Mapping[str, Mapping[str, Any]]) -> dict[str, Batch]:
-    from holdfast.core.rows.batch import Batch
-
-    if not batches:
-        raise UsageError("no batch is given: map tables to their inserts, deletes or updates.")
-    known = ("inserts", "deletes", "updates", "before", "after")
-    for table, parts in batches.items():
-        for name in parts:
-            if name not in known:
-                raise UsageError(
-                    f"the batch of table {table!r} has an unknown part {shorten(name)}. "
-                    f"Parts: {', '.join(known)}."
-                )
-    return {table: Batch(*(parts.get(name) for name in known)) for table, parts in batches.items()}
-
-
-def _check_patterns(states: Sequence[TableState], patterns: Sequence[str]) -> None:
-    """Every pattern names a column of one of the tables."""
-    names = list(dict.fromkeys(name for state in states for name in state.schema.names))
-    for pattern in patterns:
-        if not any(fnmatchcase(name, pattern) for name in names):
-            tables = ", ".join(state.table for state in states)
-            raise UnknownColumnError.from_missing(tables, None, pattern, names)
-
-
-def _check_track(table: str, kinds: Sequence[str], nulls: str) -> None:
-    if not table or len(table) > 200 or any(ord(c) < 32 for c in table):
-        raise UsageError(f"{shorten(table)} cannot name a table: give 1 to 200 printable characters.")
-    if not kinds:
-        raise UsageError(
-            f"no kind of dependency is given for table {table!r}. Kinds: {', '.join(known_kinds())}."
-        )
-    if nulls not in ("equal", "distinct"):
-        raise UsageError(f"nulls is {shorten(nulls)}; expected 'equal' or 'distinct'.")
-
-
-def _read_options(options: Mapping[str, Any] | None) -> Any:
-    from holdfast.core.sources import ReadOptions
-
-    known = [name for name in ReadOptions.__slots__ if name != "spellings"]
-    for name in options or {}:
-        if name not in ReadOptions.__slots__:
-            raise UsageError(f"unknown reading option {shorten(name)}. Options: {', '.join(known)}.")
-    given = dict(options or {})  # not by the codec: what is wrong with them is for people
-    if "null_values" in given:
-        given["null_values"] = tuple(given["null_values"])
-    return ReadOptions(**given)

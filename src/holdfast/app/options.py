@@ -177,7 +177,7 @@ class Tracking:
             "nulls": self.nulls.value,
             "row_key": split_all(self.row_key),
             "columns": split_all(self.columns) if self.columns else None,
-            "exclude": split_all(self.exclude),
+            "exclude": tuple(split_all(self.exclude)),
             "evidence": None if self.evidence is None else self.evidence.value,
             "operators": None if self.operators is None else operators_of(self.operators),
         }

@@ -7,7 +7,7 @@ as rows before and rows after. Whatever cannot be resolved rejects the whole bat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,14 @@ from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import SegmentRef
 from holdfast.core.sources import ReadOptions, Source
 from holdfast.core.store.arrow_types import arrow_schema, python_rows
-from holdfast.errors import NOTHING_APPLIED, AbsentRowError, AmbiguousRowError, UsageError, shorten_row
+from holdfast.errors import (
+    NOTHING_APPLIED,
+    AbsentRowError,
+    AmbiguousRowError,
+    UsageError,
+    shorten,
+    shorten_row,
+)
 
 I64 = NDArray[np.int64]
 
@@ -49,6 +56,21 @@ class Batch:
             raise UsageError("an update by rows needs both, the rows before and the rows after.")
         if all(part is None for part in (self.inserts, self.deletes, self.updates, self.before)):
             raise UsageError("the batch is empty: give inserts, deletes or updates.")
+
+
+def batches_of(batches: Mapping[str, Mapping[str, Any]]) -> dict[str, Batch]:
+    """What a user hands in for several tables."""
+    if not batches:
+        raise UsageError("no batch is given: map tables to their inserts, deletes or updates.")
+    known = ("inserts", "deletes", "updates", "before", "after")
+    for table, parts in batches.items():
+        for name in parts:
+            if name not in known:
+                raise UsageError(
+                    f"the batch of table {table!r} has an unknown part {shorten(name)}. "
+                    f"Parts: {', '.join(known)}."
+                )
+    return {table: Batch(*(parts.get(name) for name in known)) for table, parts in batches.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -39,6 +39,18 @@ class ReadOptions(Coded):
     null_values: tuple[str, ...] = ("",)
     types: Mapping[str, str] = field(default_factory=dict)
     spellings: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def checked(cls, given: Mapping[str, Any]) -> ReadOptions:
+        """What a user asks for; not by the codec: what is wrong with it is for people."""
+        known = [name for name in cls.__slots__ if name != "spellings"]
+        for name in given:
+            if name not in cls.__slots__:
+                raise UsageError(f"unknown reading option {shorten(name)}. Options: {', '.join(known)}.")
+        options: dict[str, Any] = dict(given)
+        if "null_values" in options:
+            options["null_values"] = tuple(options["null_values"])
+        return cls(**options)
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:

@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
 
+from holdfast.core.words.schema import Nulls
 from holdfast.errors import UsageError, shorten
 
 EvidenceKind = Literal["counted", "witnessed"]
+
+
+class TrackOptions(TypedDict, total=False):
+    """How tables are tracked; `Workspace.track_all` says what each of them means."""
+
+    kinds: Sequence[str]
+    nulls: Nulls
+    row_key: Sequence[str]
+    append_only: bool
+    options: Mapping[str, Any] | None
+    max_columns: int | None
+    as_text: bool
+    columns: Sequence[str] | None
+    exclude: Sequence[str]
+    max_arity: int | None
+    max_lhs: int | None
+    max_error: float | None
+    evidence: EvidenceKind | None
+    max_predicates: int | None
+    operators: Sequence[str] | None
+    within_columns: bool
+    dc_seconds: float | None
+    max_dcs: int | None
 
 
 def check_share(max_error: float) -> None:
