@@ -256,7 +256,7 @@ def test_the_start_of_a_session_counts(
 ) -> None:
     """`shared`: threads would share the same two cores, so processes are worth it for more work only."""
     monkeypatch.setattr(session, "is_there", lambda: started)
-    monkeypatch.setattr(session, "available_cores", lambda: 2)
+    monkeypatch.setattr("holdfast.core.engine.engine.available_cores", lambda: 2)
     assert Engine().choose_sooner(seconds) == where
     assert Engine().choose_sooner(seconds, parallel=True) == shared
     assert Engine(mode="inline").choose_sooner(seconds) == "inline"

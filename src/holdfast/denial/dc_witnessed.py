@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.engine.engine import Progress
+from holdfast.core.engine.job_progress import Progress
 from holdfast.core.evidence.dc_evidence import DcEvidence
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.probe import Access, Found, Plan, evidence_of, probe

@@ -26,7 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from holdfast.core.engine.engine import Engine, Progress
+from holdfast.core.engine.engine import Engine
+from holdfast.core.engine.job_progress import Progress
 from holdfast.core.store.files import FileRef, check_file, unique_name, write_file
 from holdfast.errors import NOTHING_APPLIED, SourceError, shorten, shorten_path
 from holdfast.lakes.answers import BAD_LISTED

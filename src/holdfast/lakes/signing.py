@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.core.engine.engine import Engine, Progress
+from holdfast.core.engine.engine import Engine
+from holdfast.core.engine.job_progress import Progress
 from holdfast.core.store.files import FileRef
 from holdfast.lakes.index import join_pieces, piece_folder
 from holdfast.lakes.kernels.signatures import BLOCK, bloom, transposed
