@@ -10,7 +10,7 @@ from holdfast.core.words.predicate import Dc, sentence
 from holdfast.core.words.row_rule import RowRule
 
 if TYPE_CHECKING:
-    from holdfast.denial.access.selection import Selection
+    from holdfast.denial.access.access import Selection
 
 
 @dataclass(frozen=True, slots=True)
