@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from holdfast.core.engine import private_folders, session
+from holdfast.core.engine import launch, private_folders, session
 from holdfast.core.engine.class_archive import archive_path
 from holdfast.core.engine.java import VECTOR_MODULE, JavaHome, find_java
-from holdfast.core.engine.launch import is_local_master
+from holdfast.core.engine.launch import is_local_master, python_path
 from holdfast.core.engine.private_folders import cache_folder
 from holdfast.core.engine.session import start_session, stop_session
 from holdfast.errors import EngineError
@@ -154,6 +154,11 @@ def test_only_executors_inside_the_driver_are_local() -> None:
         assert is_local_master(master)
     for master in ("local-cluster[2,1,1024]", "spark://host:7077", "yarn", "k8s://https://host"):
         assert not is_local_master(master)
+
+
+def test_workers_import_this_holdfast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    assert (Path(python_path()) / "holdfast" / "core" / "engine" / "launch.py").samefile(launch.__file__)
 
 
 def test_our_own_session_is_started_once(spark: SparkSession) -> None:

@@ -109,7 +109,7 @@ def launch_variables(java: JavaHome, master: str | None) -> dict[str, str | None
 
 def python_path() -> str:
     """What workers must have on their path: this holdfast, wherever it was imported from."""
-    root = str(Path(__file__).resolve().parents[2])
+    root = str(Path(__file__).resolve().parents[3])
     rest = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     return os.pathsep.join([root, *(entry for entry in rest if entry != root)])
 
