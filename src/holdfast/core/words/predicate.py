@@ -230,10 +230,10 @@ class PredicateSpace:
         return self._numbers[predicate]
 
     def mask(self, predicates: Iterable[Predicate]) -> int:
-        found = 0
+        mask = 0
         for predicate in predicates:
-            found |= 1 << self._numbers[predicate]
-        return found
+            mask |= 1 << self._numbers[predicate]
+        return mask
 
     def predicates_of(self, mask: int) -> tuple[Predicate, ...]:
         """The predicates of a mask, in the order of their numbers."""
@@ -244,17 +244,17 @@ class PredicateSpace:
 
     def evidence(self, outcomes: Sequence[int]) -> int:
         """The mask of what a pair satisfies that has these outcomes, one for each group."""
-        found = 0
+        mask = 0
         for group, first, outcome in zip(self.groups, self.first, outcomes, strict=True):
-            found |= (OUTCOMES[outcome] & (_ALL if group.ordered else _UNORDERED)) << first
-        return found
+            mask |= (OUTCOMES[outcome] & (_ALL if group.ordered else _UNORDERED)) << first
+        return mask
 
     def mirrored(self, mask: int) -> int:
         """t and s exchanged: the evidence of (s, t) from that of (t, s), the symmetric DC of a DC."""
-        found = 0
+        exchanged = 0
         for i in numbers_of(mask):
-            found |= 1 << self.mirror[i]
-        return found
+            exchanged |= 1 << self.mirror[i]
+        return exchanged
 
     def canonical(self, mask: int) -> int:
         """Of a DC and its symmetric one, the smaller as a sorted tuple of predicate numbers.
@@ -279,10 +279,10 @@ class PredicateSpace:
 
         All of a group's predicates follow from those that no outcome satisfies.
         """
-        found = 0
+        closed = 0
         for group, first, state in self._states(mask):
-            found |= (_IMPLIED[state] & (_ALL if group.ordered else _UNORDERED)) << first
-        return found
+            closed |= (_IMPLIED[state] & (_ALL if group.ordered else _UNORDERED)) << first
+        return closed
 
     def _states(self, mask: int) -> Iterator[tuple[Group, int, int]]:
         """(group, its first number, its predicates in the mask) of the groups that have some."""
@@ -305,12 +305,12 @@ def numbers_of(mask: int) -> tuple[int, ...]:
     >>> numbers_of(0b10110)
     (1, 2, 4)
     """
-    found = []
+    numbers = []
     while mask:
         lowest = mask & -mask
-        found.append(lowest.bit_length() - 1)
+        numbers.append(lowest.bit_length() - 1)
         mask ^= lowest
-    return tuple(found)
+    return tuple(numbers)
 
 
 # -- what constraints say about each other --------------------------------------------------------
@@ -344,8 +344,8 @@ def contradiction(predicates: Iterable[Predicate]) -> tuple[str, str] | None:
 
 def same_rule(one: Iterable[Predicate], other: Iterable[Predicate]) -> bool:
     """Whether two rules have the same predicates, in whatever order, or with t and s exchanged."""
-    mine, theirs = set(one), set(other)
-    return mine in (theirs, {p.mirrored for p in theirs})
+    others = set(other)
+    return set(one) in (others, {p.mirrored for p in others})
 
 
 def reduced(predicates: Iterable[Predicate]) -> tuple[Predicate, ...]:
@@ -394,8 +394,8 @@ def as_key(dc: Dc) -> tuple[str, ...] | None:
     >>> as_key(Dc("t", (Predicate("a", "=", "a"), Predicate("b", "=", "b"))))
     ('a', 'b')
     """
-    found = _same_and_differing(dc)
-    return found[0] if found is not None and not found[1] else None
+    columns = _same_and_differing(dc)
+    return columns[0] if columns is not None and not columns[1] else None
 
 
 def as_fd(dc: Dc) -> tuple[tuple[str, ...], str] | None:
@@ -404,8 +404,8 @@ def as_fd(dc: Dc) -> tuple[tuple[str, ...], str] | None:
     >>> as_fd(Dc("t", (Predicate("a", "=", "a"), Predicate("b", "!=", "b"))))
     (('a',), 'b')
     """
-    found = _same_and_differing(dc)
-    return (found[0], found[1][0]) if found is not None and len(found[1]) == 1 else None
+    columns = _same_and_differing(dc)
+    return (columns[0], columns[1][0]) if columns is not None and len(columns[1]) == 1 else None
 
 
 def _same_and_differing(dc: Dc) -> tuple[tuple[str, ...], tuple[str, ...]] | None:

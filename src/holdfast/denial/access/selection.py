@@ -126,7 +126,7 @@ class _Greedy:
         self._search()
         chosen, lengths = self.chosen, {self.n_best, len(self.chosen)}
         lists = [self._split(self._pruned(chosen[:n])) for n in sorted(lengths - {0})]
-        return min((self._refined(drafts) for drafts in ([], *lists)), key=lambda found: found.cost_ns)
+        return min((self._refined(drafts) for drafts in ([], *lists)), key=lambda one: one.cost_ns)
 
     def _search(self) -> None:
         for _ in range(ROUNDS):
@@ -145,17 +145,17 @@ class _Greedy:
         """
         at = np.flatnonzero(flags(self.remaining, self.cover.n))
         seen = self.cover.chosen(at[:: max(1, -(-len(at) // CONSTRAINTS_SEEN))])
-        found: dict[Draft, None] = {}
+        drafts: dict[Draft, None] = {}
         for root in self._roots(seen):
             level = [root]
             for depth in range(GROWTH + 1):
                 for draft in level:
-                    found[draft] = None
-                    found[self._closed(seen, draft)] = None
+                    drafts[draft] = None
+                    drafts[self._closed(seen, draft)] = None
                 if depth < GROWTH:
                     wider = {w for draft in level for w in self._wider(seen, self._grown(seen, draft))}
                     level = [draft for _, draft in sorted(wider)[:BRANCHES]]
-        return [draft for draft in found if self.spent + self.prices.compare_cost(draft) < self.limit]
+        return [draft for draft in drafts if self.spent + self.prices.compare_cost(draft) < self.limit]
 
     def _roots(self, seen: Cover) -> list[Draft]:
         """Sources that serve some of the constraints and pay if they serve alone: the cheapest for each."""
@@ -199,9 +199,9 @@ class _Greedy:
         served = (grown.dcs[0] & seen.closed[more]) | (grown.dcs[1] & seen.closed[turned])
         coverage = np.bitwise_count(served).sum(axis=1, dtype=np.int64)
         if self.prices.pairs is not None and grown.met is not None:
-            own = self.prices.pairs.own
-            met = np.bitwise_count(own[more] & grown.met[0]).sum(axis=1, dtype=np.int64)
-            met += np.bitwise_count(own[turned] & grown.met[1]).sum(axis=1, dtype=np.int64)
+            pairs = self.prices.pairs.own
+            met = np.bitwise_count(pairs[more] & grown.met[0]).sum(axis=1, dtype=np.int64)
+            met += np.bitwise_count(pairs[turned] & grown.met[1]).sum(axis=1, dtype=np.int64)
             shares = np.maximum(met, 1) / (2 * self.prices.pairs.n)
         else:
             shares = np.array([self.prices.share((*grown.draft.predicates, int(p))) for p in more])
@@ -229,14 +229,14 @@ class _Greedy:
         straight = cover.having(cover.closed, draft.predicates) & dcs
         turned = cover.having(cover.closed, cover.mirrored(draft.predicates)) & dcs & ~straight
         common = ~(straight & ~cover.closed).any(axis=1) & ~(turned & ~cover.closed[self.mirror]).any(axis=1)
-        told = np.append(common, False)[self.strictest]
+        shared = np.append(common, False)[self.strictest]
         if self.space.op_of[draft.source[0]] != EQ:
-            told[[self.space.group_of[p] for p in draft.source], 0] = False
-        best = self.strictest[np.arange(len(told)), told.argmax(axis=1)]
+            shared[[self.space.group_of[p] for p in draft.source], 0] = False
+        best = self.strictest[np.arange(len(shared)), shared.argmax(axis=1)]
         source = tuple(int(best[self.space.group_of[p]]) for p in draft.source)
-        kept = best[told.any(axis=1)]
-        kept = kept[self._comparable(source)[kept] | np.isin(kept, source)]
-        return Draft(source, tuple(kept.tolist()))
+        predicates = best[shared.any(axis=1)]
+        predicates = predicates[self._comparable(source)[predicates] | np.isin(predicates, source)]
+        return Draft(source, tuple(predicates.tolist()))
 
     # -- the greedy list
 
@@ -254,9 +254,9 @@ class _Greedy:
         enough = size(self.remaining) // 2
 
         def cost(i: int) -> float:
-            found = self.prices.newly_found(drafts[i], met[i], self.met)
-            new = sum(ns for source, ns in asked[i].items() if source not in self.asked)
-            return compared[i] + new + self.prices.found_cost(found)
+            new_pairs = self.prices.newly_found(drafts[i], met[i], self.met)
+            new_sources = sum(ns for source, ns in asked[i].items() if source not in self.asked)
+            return compared[i] + new_sources + self.prices.found_cost(new_pairs)
 
         def entry(i: int) -> tuple[float, int, Draft, int]:
             return cost(i) / coverage[i], -coverage[i], drafts[i], i
@@ -293,38 +293,39 @@ class _Greedy:
         by = np.zeros(self.cover.n, dtype=np.int32)  # how many accesses serve each constraint
         for bits in serves.values():
             by += flags(bits, self.cover.n)
-        kept, scanned = list(drafts), as_bits(by == 0)
-        total = self.prices.total(kept, scanned)
+        left, scanned = list(drafts), as_bits(by == 0)
+        total = self.prices.total(left, scanned)
         for draft in sorted(drafts, key=lambda d: (-self.prices.cost(d), d)) * 2:
-            if draft not in kept:
+            if draft not in left:
                 continue
-            without = [d for d in kept if d != draft]
-            mine = flags(serves[draft], self.cover.n)
-            alone = scanned | as_bits(mine & (by == 1))
+            without = [d for d in left if d != draft]
+            dcs = flags(serves[draft], self.cover.n)
+            alone = scanned | as_bits(dcs & (by == 1))
             cheaper = self.prices.total(without, alone)
             if cheaper <= total:
-                kept, total, scanned = without, cheaper, alone
-                by -= mine
-        return kept
+                left, total, scanned = without, cheaper, alone
+                by -= dcs
+        return left
 
     def _split(self, drafts: list[Draft]) -> list[Draft]:
         """Each access that finds much in favour of several that compare more, where these cost less.
 
         The search misses them: the first of several bears what the source costs.
         """
-        kept = drafts
+        left = drafts
         for draft in sorted(drafts, key=lambda d: (-self.prices.found(d), d)):
-            others = [d for d in kept if d != draft]
-            scanned, mine = self._unserved(kept), self._unserved(others) & self.cover.serves(draft.predicates)
-            total = self.prices.total(kept, scanned)
+            others = [d for d in left if d != draft]
+            scanned = self._unserved(left)
+            alone = self._unserved(others) & self.cover.serves(draft.predicates)
+            total = self.prices.total(left, scanned)
             if self.prices.found_cost(self.prices.found(draft)) < WORTH_SPLITTING * total:
                 break
-            self._start(mine, total - self.prices.total(others, scanned), others)
+            self._start(alone, total - self.prices.total(others, scanned), others)
             self._search()
             parts = others + [d for d in self.chosen if d not in others]
             if not self.remaining.any() and self.prices.total(parts, scanned) < total:
-                kept = parts
-        return kept
+                left = parts
+        return left
 
     def _unserved(self, drafts: Iterable[Draft]) -> Bits:
         left = self.cover.everyone.copy()
@@ -338,15 +339,15 @@ class _Greedy:
         remaining = self.cover.everyone.copy()
         finals: dict[Draft, Bits] = {}
         for draft in sorted(drafts, key=lambda d: (self.prices.share(d.predicates), d)):
-            mine = self.cover.serves(draft.predicates) & remaining
-            remaining &= ~mine
-            if mine.any():
-                sharper = self._closed(self.cover, draft, mine)
+            dcs = self.cover.serves(draft.predicates) & remaining
+            remaining &= ~dcs
+            if dcs.any():
+                sharper = self._closed(self.cover, draft, dcs)
                 final = sharper if self.prices.cost(sharper) < self.prices.cost(draft) else draft
-                finals[final] = finals.get(final, np.zeros_like(mine)) | mine
+                finals[final] = finals.get(final, np.zeros_like(dcs)) | dcs
         served = np.full(self.cover.n, -1, dtype=np.int32)
-        for i, mine in enumerate(finals.values()):
-            served[flags(mine, self.cover.n)] = i
+        for i, dcs in enumerate(finals.values()):
+            served[flags(dcs, self.cover.n)] = i
         if remaining.any():
             served[flags(remaining, self.cover.n)] = len(finals)
             finals[SCAN] = remaining
