@@ -67,11 +67,11 @@ $(BIN)/python:
 $(STAMP): pyproject.toml | $(BIN)/python
 	@echo "setting up $(VENV) (first time: a few minutes)"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[dev]'
-	@$(BIN)/python -c 'from holdfast.core.engine.session import find_java; find_java()' 2>/dev/null \
+	@$(BIN)/python -c 'from holdfast.core.engine.java import find_java; find_java()' 2>/dev/null \
 	  || { echo "no Java 17 or newer found: installing one into $(VENV)"; \
 	       $(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[jre]'; }
 	@$(BIN)/python -m holdfast.kernels
-	@$(BIN)/python -m holdfast.core.engine.session || true
+	@$(BIN)/python -m holdfast.core.engine.class_archive || true
 	@touch $@
 
 $(BENCH_STAMP): $(STAMP)

@@ -38,15 +38,9 @@ from holdfast.core.rows.kernels.order_index import EQ, GE, LE, ColumnIndex, Orde
 from holdfast.core.rows.table_state import OrderKey
 from holdfast.core.words.predicate import Group, PredicateSpace
 from holdfast.denial.access import costs
-from holdfast.denial.access.access import Kind, Numbers
-from holdfast.denial.access.selection import (
-    PairSample,
-    Selection,
-    Statistics,
-    select,
-    select_index,
-    statistics,
-)
+from holdfast.denial.access.access import Kind, Numbers, PairSample, Selection, Statistics, statistics
+from holdfast.denial.access.paper_selection import select_index
+from holdfast.denial.access.selection import select
 
 Codes = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.int64]

@@ -44,6 +44,8 @@ THEIRS = {
     ("core.engine.kernels.compiling", "_reduce"),
 }
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "manager", "misc", "common", "data"}
+# Lines of a module outside of `kernels`.
+MOST_LINES = 500
 # Names that a module of each class may have.
 SHARED_STEMS = {"__init__", "__main__", "kernels", "say", "explain", "rank"}
 
@@ -178,6 +180,12 @@ def test_private_names_stay_at_home(path: Path) -> None:
 def test_stems_are_unique() -> None:
     stems = Counter(path.stem for path in FILES if room_of(module_of(path)) != "app")
     assert {stem for stem, n in stems.items() if n > 1} <= SHARED_STEMS
+
+
+@each_file
+def test_a_module_is_read_in_one_sitting(path: Path) -> None:
+    if "kernels" not in module_of(path).split("."):
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES, path
 
 
 def test_no_drawer_for_leftovers() -> None:

@@ -10,7 +10,7 @@ import pytest
 import holdfast
 from holdfast.app import demo
 from holdfast.app.examples import make_orders
-from holdfast.app.report.changes import dependency_text
+from holdfast.app.report.texts import dependency_text
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -14,8 +14,9 @@ import pytest
 import holdfast
 from app.parts import part
 from holdfast.app.report import paper
-from holdfast.app.report.changes import print_change, print_events
+from holdfast.app.report.changes import print_change
 from holdfast.app.report.covers import print_cover, print_inds
+from holdfast.app.report.events import print_events
 from holdfast.app.report.explanations import print_explanation, print_ind_explanation
 from holdfast.app.report.links import print_links
 from holdfast.app.report.log import print_log

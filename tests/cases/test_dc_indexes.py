@@ -23,8 +23,10 @@ from holdfast.core.rows.kernels.masks import mask_of, n_words_for
 from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE, SYMMETRIC
 from holdfast.core.words.predicate import OPERATORS, Group, Predicate, PredicateSpace
 from holdfast.denial.access import costs as dc_access_costs
-from holdfast.denial.access import selection as dc_indexes
-from holdfast.denial.access.selection import Access, PairSample, Selection, Statistics, select, select_index
+from holdfast.denial.access.access import Access, PairSample, Selection, Statistics
+from holdfast.denial.access.access import statistics as statistics_of
+from holdfast.denial.access.paper_selection import ALPHA, select_index
+from holdfast.denial.access.selection import select
 from reference.order_index import half_rank
 from reference.predicates import satisfied
 
@@ -109,7 +111,7 @@ PHI = (
 
 def tax_statistics(n_rows: int = 7) -> Statistics:
     codes = np.array([np.unique(R1[name], return_inverse=True)[1] + 1 for name in R1], dtype=np.int32)
-    return dc_indexes.statistics(TAX, list(R1), codes, codes.max(axis=1), n_rows)
+    return statistics_of(TAX, list(R1), codes, codes.max(axis=1), n_rows)
 
 
 def column(name: str) -> int:
@@ -145,7 +147,7 @@ def test_example_1_the_order_index_follows_the_correlation() -> None:
 def test_example_13() -> None:
     """r(Date, NUM) is 0.88 or so: Index(Date<, NUM<) answers Date < and NUM >=."""
     statistics = tax_statistics()
-    assert statistics.correlation[column("Date"), column("NUM")] > dc_indexes.ALPHA
+    assert statistics.correlation[column("Date"), column("NUM")] > ALPHA
     chosen = select_index(covered(TAX, "Date < Date, NUM >= NUM"), TAX, statistics)
     [access] = chosen.accesses
     assert access.orders == ((column("Date"), column("NUM"), False),)
@@ -385,11 +387,11 @@ def test_folded_rows_are_estimated_well_enough() -> None:
     table = rng.integers(1, [[200], [60], [400]], (3, 40_000)).astype(np.int32)
     space = ordered("a", "b", "c")
     sample = table[:, rng.choice(40_000, 4_000, replace=False)]
-    statistics = dc_indexes.statistics(space, "abc", sample, [199, 59, 399], 40_000)
+    statistics = statistics_of(space, "abc", sample, [199, 59, 399], 40_000)
     for columns in ((0,), (0, 1), (1, 2), (0, 2), (0, 1, 2)):
         there = np.unique(table[list(columns)], axis=1).shape[1]
         assert abs(statistics.folded(columns) - there) <= there / 3, columns
-    whole = dc_indexes.statistics(space, "abc", table, [199, 59, 399], 40_000)
+    whole = statistics_of(space, "abc", table, [199, 59, 399], 40_000)
     assert whole.folded((0, 1)) == np.unique(table[:2], axis=1).shape[1]
 
 
@@ -402,7 +404,7 @@ def test_ranks_are_estimated_well_enough() -> None:
     table = np.vstack([a, b, 20_001 - b, c])
     space = ordered("a", "b", "d", "c")
     rows = rng.choice(20_000, 2_000, replace=False)
-    statistics = dc_indexes.statistics(space, "abdc", table[:, rows], table.max(axis=1), 20_000)
+    statistics = statistics_of(space, "abdc", table[:, rows], table.max(axis=1), 20_000)
     for one, other in ((0, 1), (0, 2), (0, 3)):
         falling = statistics.falling(one, other)
         rank = order_index.build(table[one], table[other], GE, LE if falling else GE).rank
@@ -452,7 +454,7 @@ def tables(draw: st.DrawFn) -> tuple[list[tuple[Any, ...]], Statistics]:
         counts = draw(st.lists(st.integers(0, 3_000), min_size=len(met), max_size=len(met)))
         pairs = PairSample(np.array(met, dtype=np.uint64).reshape(-1, 1), np.array(counts, dtype=np.int64))
     distinct = draw(st.lists(st.sampled_from([1, 4, 900, n_rows]), min_size=5, max_size=5))
-    return rows, dc_indexes.statistics(SPACE, NAMES, codes.astype(np.int32), distinct, n_rows, pairs)
+    return rows, statistics_of(SPACE, NAMES, codes.astype(np.int32), distinct, n_rows, pairs)
 
 
 def evidence(t: tuple[Any, ...], s: tuple[Any, ...]) -> int:

@@ -27,10 +27,10 @@ import pytest
 import holdfast
 from holdfast.errors import SourceError, UsageError
 from holdfast.lakes import index as lake_index
+from holdfast.lakes import intake, signing
 from holdfast.lakes import linker as discovery
 from holdfast.lakes import match as lake_match
 from holdfast.lakes import propose as lake_propose
-from holdfast.lakes import signing
 from holdfast.lakes.answers import BAD_LISTED, LakeChange
 from holdfast.workspace import Workspace
 from lake_tables import (
@@ -648,7 +648,7 @@ LIMITS: dict[str, list[tuple[Any, str, Any]]] = {
         (discovery, "ENTRIES_PER_TASK", 5),
         (lake_index, "ENTRIES_PER_TASK", 4),
         (signing, "BLOCKS_PER_TASK", 1),
-        (discovery, "UNIT_BYTES", 300),
+        (intake, "UNIT_BYTES", 300),
     ],
     "merges": [(discovery, "MERGE_AT", 2), (discovery, "GATHER_AT", 1)],
     "bitmaps": [(lake_index, "long_posting", lambda n_columns: 2)],

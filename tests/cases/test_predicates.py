@@ -26,8 +26,8 @@ from holdfast.core.words.predicate import (
     is_trivial,
     numbers_of,
     reduced,
-    sentence,
 )
+from holdfast.core.words.sentences import sentence
 from reference import predicates as oracle
 from reference.predicates import Words
 

@@ -25,9 +25,9 @@ from hypothesis.stateful import initialize, invariant, precondition, rule, run_s
 
 import holdfast
 from holdfast.core.cover.kernels import repair, search, within
-from holdfast.core.evidence import comparison, counted, counted_files, refute
-from holdfast.core.evidence import probe as dc_probe
+from holdfast.core.evidence import comparison, counted, counted_files, probe, refute
 from holdfast.core.evidence import witnessed as evidence
+from holdfast.core.evidence.probe_place import Place
 from holdfast.core.words.change import Change, DependencyChange
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule
@@ -67,8 +67,8 @@ IN_PARTS: tuple[tuple[Any, str, Any], ...] = (
     *INDEXED,
     (dc_witnessed, "SAMPLED_PAIRS", 2),
     (dc_witnessed, "ROUND_PAIRS", 2),
-    (dc_probe, "BLOCK", 8),
-    (dc_probe, "TASK_NS", 100.0),
+    (Place, "BLOCK", 8),
+    (probe, "TASK_NS", 100.0),
     (dc_plan, "STATISTICS_ROWS", 3),
     (counted_files, "DELTAS_FROM", 0),
     (counted_files, "DELTA_SHARE", 1e9),

@@ -33,6 +33,7 @@ from holdfast.errors import UnknownTableError, UsageError
 from holdfast.lakes import (
     index as lake_index,
 )
+from holdfast.lakes import intake
 from holdfast.lakes import linker as discovery
 from holdfast.lakes import (
     match as lake_match,
@@ -82,7 +83,7 @@ class Lakes(RuleBasedStateMachine):
 
     def make_small(self) -> None:
         """Limits so small that a few tables pass them."""
-        self.patch.setattr(discovery, "UNIT_BYTES", 300)
+        self.patch.setattr(intake, "UNIT_BYTES", 300)
         self.patch.setattr(discovery, "ENTRIES_PER_TASK", 9)
         self.patch.setattr(discovery, "MERGE_AT", 2)
         self.patch.setattr(discovery, "GATHER_AT", 3)

@@ -18,7 +18,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule, run_s
 import holdfast
 from holdfast.core.evidence import refute
 from holdfast.core.words.change import Change, Pin
-from holdfast.denial import violations as rules
+from holdfast.denial import pair_rule, violation_changes, violations
 from holdfast.denial.kernels import rule_violations
 from holdfast.errors import UsageError
 from machines.test_dcs import Rule, dc_shapes, rule_text, same_rule, written_rules
@@ -29,14 +29,14 @@ from strategies import Shape
 
 # Limits of production that small tables never reach: with these, they take the other paths.
 OTHER_LIMITS: list[tuple[Any, str, Any]] = [
-    (rules, "TASK_NS", 1.0),
-    (rules, "WORTH_THREADS_NS", 0.0),
-    (rules, "TASK_ROWS", 1),
-    (rules, "PART_ROWS", 3),
-    (rules, "DIVIDE_ROWS", 2),
-    (rules, "FEW_VALUES", 0),
-    (rules, "CHAIN_NS", 0.0),
-    (rules, "SEARCHED_ROWS", 1),
+    (violation_changes, "TASK_NS", 1.0),
+    (violations, "WORTH_THREADS_NS", 0.0),
+    (violation_changes, "TASK_ROWS", 1),
+    (violations, "PART_ROWS", 3),
+    (violations, "DIVIDE_ROWS", 2),
+    (pair_rule, "FEW_VALUES", 0),
+    (violation_changes, "CHAIN_NS", 0.0),
+    (violation_changes, "SEARCHED_ROWS", 1),
     (rule_violations, "FEW", 1),
     (rule_violations, "CHUNK", 2),
     (rule_violations, "LOOKED_AT", 2),

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.core.engine.engine import Task, import_task, task_name
+from holdfast.core.engine.worker import Task, import_task, task_name
 from holdfast.core.store.files import NewFile
 
 Payload = dict[str, Any]

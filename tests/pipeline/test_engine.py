@@ -15,8 +15,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from holdfast.core.engine import session
-from holdfast.core.engine.engine import Engine, Where, echo, stage_partition, task_name
-from holdfast.core.engine.session import available_cores
+from holdfast.core.engine.cost import available_cores
+from holdfast.core.engine.engine import Engine, Where, echo
+from holdfast.core.engine.worker import stage_partition, task_name
 from holdfast.core.store.files import FileRef
 from holdfast.errors import AbsentRowError, EngineError, SourceError, UsageError, WorkspaceError
 from pipeline import task_functions as tasks

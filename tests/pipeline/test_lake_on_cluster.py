@@ -28,13 +28,13 @@ pytestmark = [
 # Spark tries it again. Prints one line of JSON.
 LINK = """
 import holdfast
-from holdfast.lakes import index as lake_index, linker
+from holdfast.lakes import index as lake_index, intake, linker
 from holdfast.core.engine.engine import Engine
 from pipeline import task_attempts
 
 workspace, source, mode = sys.argv[1:]
 # So small that tasks of one array are many, and would share pages of it if they shared a file.
-linker.UNIT_BYTES, linker.ENTRIES_PER_TASK, lake_index.ENTRIES_PER_TASK = 300, 120, 25
+intake.UNIT_BYTES, linker.ENTRIES_PER_TASK, lake_index.ENTRIES_PER_TASK = 300, 120, 25
 if mode == "flaky":
     run = Engine.run
 

@@ -14,6 +14,7 @@ from holdfast import Workspace
 from holdfast.core.engine import session
 from holdfast.core.engine.engine import Engine
 from holdfast.lakes import index as lake_index
+from holdfast.lakes import intake
 from holdfast.lakes import linker as discovery
 from holdfast.lakes import read_task as lake_read
 from holdfast.lakes.answers import LakeChange
@@ -39,7 +40,7 @@ Opener = Callable[[str], Workspace]
 def opened(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opener]:
     """Workspaces by mode of the engine; limits so small that a few tables are several tasks."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(discovery, "UNIT_BYTES", 4_000)
+    monkeypatch.setattr(intake, "UNIT_BYTES", 4_000)
     monkeypatch.setattr(discovery, "ENTRIES_PER_TASK", 120)
     monkeypatch.setattr(lake_index, "ENTRIES_PER_TASK", 150)
     found: list[Workspace] = []
@@ -256,7 +257,7 @@ def test_the_start_of_a_session_counts(
 ) -> None:
     """`shared`: threads would share the same two cores, so processes are worth it for more work only."""
     monkeypatch.setattr(session, "is_there", lambda: started)
-    monkeypatch.setattr(session, "available_cores", lambda: 2)
+    monkeypatch.setattr("holdfast.core.engine.engine.available_cores", lambda: 2)
     assert Engine().choose_sooner(seconds) == where
     assert Engine().choose_sooner(seconds, parallel=True) == shared
     assert Engine(mode="inline").choose_sooner(seconds) == "inline"

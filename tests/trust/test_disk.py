@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.core.store import files, leases, ledger
+from holdfast.core.store import files, leases, ledger_files
 from holdfast.errors import WorkspaceError
 from holdfast.workspace import Workspace
 from trust import kit, shop, twins
@@ -112,7 +112,7 @@ def test_a_commit_names_nothing_that_a_power_cut_could_take(
 
     plain = files.sync_folder
     monkeypatch.setattr(files, "sync_folder", record)
-    monkeypatch.setattr(ledger, "sync_folder", record)
+    monkeypatch.setattr(ledger_files, "sync_folder", record)
     sealed: set[str] = set()
     seal = files.NewFile.seal
 

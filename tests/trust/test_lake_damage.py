@@ -22,6 +22,7 @@ import pytest
 
 import holdfast
 from holdfast.errors import ConflictError, DamagedFileError, EngineError, HoldfastError, WorkspaceError
+from holdfast.lakes import intake
 from holdfast.lakes import linker as discovery
 from holdfast.lakes.reader.lake_reader import LakeReader
 from holdfast.lakes.state import LakeState
@@ -308,7 +309,7 @@ def test_a_step_that_is_stopped_leaves_the_lake(
             if at == "commit":
                 patch.setattr(ws.ledger, "append", stop)
             else:
-                patch.setattr(discovery, at, stop)
+                patch.setattr(intake if at == "plan_lake" else discovery, at, stop)
             with pytest.raises((StoppedError, EngineError)):
                 STEPS[step](ws)
         check(root, HELD, VERSION)

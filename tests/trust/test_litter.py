@@ -17,7 +17,7 @@ import pytest
 
 import holdfast
 from holdfast.core.rows import relation
-from holdfast.core.store import leases, litter
+from holdfast.core.store import compaction, leases, litter
 from holdfast.core.store import ledger as ledger_module
 from holdfast.core.store.ledger import Ledger
 from holdfast.core.store.ledger_rows import SHARED, CommitRow
@@ -477,8 +477,8 @@ def test_nothing_alive_is_removed_in_long_lives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     _merge_often(monkeypatch)
-    monkeypatch.setattr(ledger_module, "COMPACT_EVERY", 7)
-    monkeypatch.setattr(ledger_module, "CHECKPOINT_EVERY", 5)
+    monkeypatch.setattr(compaction, "COMPACT_EVERY", 7)
+    monkeypatch.setattr(compaction, "CHECKPOINT_EVERY", 5)
     _live_through(tmp_path / "w", seed, 80)
 
 

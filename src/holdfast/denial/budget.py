@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.core.cover.kernels.search import Watch
-from holdfast.core.engine.engine import Progress
+from holdfast.core.engine.job_progress import Progress
 from holdfast.denial.approximate_dcs import ApproximateDcs
 from holdfast.denial.constraints import DcLimits
 from holdfast.denial.dc_cover import DcCover

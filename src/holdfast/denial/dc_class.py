@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core.cover.news import MAX_LISTED, News, kind_of
-from holdfast.core.engine.engine import Progress
+from holdfast.core.engine.job_progress import Progress
 from holdfast.core.evidence.predicate_space import predicate_space
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import OrderKey, TableState

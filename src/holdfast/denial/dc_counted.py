@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.engine.engine import Progress
+from holdfast.core.engine.job_progress import Progress
 from holdfast.core.evidence.comparison import Compared, compare_all, compare_deletes, compare_inserts
 from holdfast.core.evidence.counted import CountedEvidence
 from holdfast.core.evidence.proofs import Proofs

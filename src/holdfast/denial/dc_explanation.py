@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.words.change import Pair, WitnessRow
-from holdfast.core.words.predicate import Dc, sentence
+from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule
+from holdfast.core.words.sentences import sentence
 
 if TYPE_CHECKING:
-    from holdfast.denial.access.selection import Selection
+    from holdfast.denial.access.access import Selection
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,8 @@ from holdfast.core.rows.kernels.masks import popcounts, positions_of, unique_mas
 from holdfast.core.store.tabular import Ranked
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Fd
-from holdfast.core.words.predicate import Dc, PredicateSpace, as_fd, as_key, sentence
+from holdfast.core.words.predicate import Dc, PredicateSpace, as_fd, as_key
+from holdfast.core.words.sentences import sentence
 from holdfast.denial.forms import tautologies
 from holdfast.denial.kernels.support import most_expected, support
 

@@ -21,10 +21,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.engine.engine import Progress
+from holdfast.core.engine.job_progress import Progress
 from holdfast.core.evidence.dc_evidence import DcEvidence
 from holdfast.core.evidence.kernels.pairs import WITNESSES
-from holdfast.core.evidence.probe import Access, Found, Plan, evidence_of, probe
+from holdfast.core.evidence.probe import Plan, ViolatingEvidence, evidence_of, probe
+from holdfast.core.evidence.probe_place import Access
 from holdfast.core.evidence.proofs import Proofs
 from holdfast.core.rows.kernels.masks import contained_in_any, contains_any, without
 from holdfast.core.rows.kernels.order_index import EQ
@@ -34,6 +35,7 @@ from holdfast.core.rows.segments import open_segment
 from holdfast.core.rows.table_state import OrderKey, SegmentRef
 from holdfast.core.words.predicate import PredicateSpace
 from holdfast.core.words.schema import Schema
+from holdfast.denial.access.access import Statistics
 from holdfast.denial.access.plan import (
     WholePlan,
     cheapest_first,
@@ -44,7 +46,7 @@ from holdfast.denial.access.plan import (
     sampled_evidence,
     statistics_of,
 )
-from holdfast.denial.access.selection import Statistics, select
+from holdfast.denial.access.selection import select
 from holdfast.denial.budget import Search, searched
 from holdfast.denial.constraints import KeptAccess
 from holdfast.denial.dc_cover import DcCover, both_ways, closures
@@ -273,7 +275,7 @@ def _found_again(
 
 def _looked(
     relation: Relation, state: DcState, dcs: U64, statistics: Statistics, limit: int
-) -> tuple[Found, U64]:
+) -> tuple[ViolatingEvidence, U64]:
     """(evidence, done): a look at the whole table for pairs that violate some constraints.
 
     `done` are those of which every violating pair was looked at, or that none violates. With a limit only a
@@ -295,7 +297,7 @@ def _looked(
     holds = np.array([not f.n_violations for f in counted])
     pairs = np.concatenate([f.pairs for f in counted])
     masks, witnesses = evidence_of(relation, state.space, pairs)
-    found = Found(
+    found = ViolatingEvidence(
         np.concatenate([found.masks, masks]), np.concatenate([found.witnesses, _padded(witnesses)]), False
     )
     return found, np.concatenate([done, rest[holds]])

@@ -17,7 +17,9 @@ from holdfast.core.words.predicate import OPERATORS, Dc, Predicate
 from holdfast.core.words.rule_text import located, rule_error
 from holdfast.core.words.schema import Schema
 from holdfast.denial.constraints import PinnedRule
-from holdfast.denial.violations import Found, Rule, changed, verify, wanted_indexes
+from holdfast.denial.pair_rule import Rule, Violations, wanted_indexes
+from holdfast.denial.violation_changes import changed
+from holdfast.denial.violations import verify
 from holdfast.errors import UsageError
 
 I64 = NDArray[np.int64]
@@ -69,10 +71,10 @@ def watched(
     added: Sequence[SegmentRef],
     rules: Sequence[PinnedRule],
 ) -> tuple[PinnedRule, ...]:
-    """Pinned rules after a batch, at a cost that follows the batch; see `violations.changed`."""
+    """Pinned rules after a batch, at a cost that follows the batch; see `violation_changes.changed`."""
     if not rules:
         return ()
-    known = [Found(r.n_violations, np.array(r.pairs, dtype=np.int64).reshape(-1, 2)) for r in rules]
+    known = [Violations(r.n_violations, np.array(r.pairs, dtype=np.int64).reshape(-1, 2)) for r in rules]
     asked = [as_rule(r.predicates, after.schema) for r in rules]
     found = changed(before, remaining, after, row_ids, added, asked, known)
     return tuple(_kept(r.predicates, f) for r, f in zip(rules, found, strict=True))
@@ -101,7 +103,7 @@ def _shown(rule: PinnedRule, relation: Relation) -> tuple[Pair, ...]:
     return tuple(p for found in witness_pairs(pairs, relation, [columns] * len(pairs)) for p in found)
 
 
-def _kept(predicates: tuple[Predicate, ...], found: Found) -> PinnedRule:
+def _kept(predicates: tuple[Predicate, ...], found: Violations) -> PinnedRule:
     pairs = tuple((int(t), int(s)) for t, s in found.pairs.tolist())
     return PinnedRule(predicates, found.n_violations, pairs)
 

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.engine.engine import Engine, Progress
+from holdfast.core.engine.engine import Engine
+from holdfast.core.engine.job_progress import Progress
 from holdfast.core.rows.segments import open_segment
 from holdfast.core.rows.table_state import SegmentRef
 from holdfast.core.store.bundle import Bundle, unpack, write_bundle

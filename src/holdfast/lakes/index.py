@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.engine.engine import Engine, Progress
+from holdfast.core.engine.engine import Engine
+from holdfast.core.engine.job_progress import Progress
 from holdfast.core.store.files import FileRef, read_file, unique_name, write_file
 from holdfast.lakes.kernels.value_index import long_runs, sort_entries
 from holdfast.lakes.read_task import BUCKETS

@@ -26,19 +26,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from holdfast.core.engine.engine import Engine, Progress
-from holdfast.core.store.files import FileRef, check_file, unique_name, write_file
-from holdfast.errors import NOTHING_APPLIED, SourceError, shorten, shorten_path
+from holdfast.core.engine.engine import Engine
+from holdfast.core.engine.job_progress import Progress
+from holdfast.core.store.files import FileRef, check_file
+from holdfast.errors import NOTHING_APPLIED, SourceError
 from holdfast.lakes.answers import BAD_LISTED
-from holdfast.lakes.files import LakeReadOptions, plan_lake
+from holdfast.lakes.files import LakeReadOptions
 from holdfast.lakes.graph.components import connect
 from holdfast.lakes.index import Block, described, piece_folder, put_together
-from holdfast.lakes.kernels.signatures import BLOCK
+from holdfast.lakes.intake import Intake, read_sources, repeated
 from holdfast.lakes.match import Found, count_dropped, gather_pairs, link_tables, match_columns
 from holdfast.lakes.propose import Proposer, Strategy
-from holdfast.lakes.read_task import name_digest, read_lake_unit
 from holdfast.lakes.sides import let_go
-from holdfast.lakes.signing import NS_VALUE, is_signed, signed
+from holdfast.lakes.signing import chosen_proposer, signed
 from holdfast.lakes.state import (
     FILTERS,
     FOLDER,
@@ -55,21 +55,16 @@ from holdfast.lakes.state import (
 I32 = NDArray[np.int32]
 
 REPEATED = "another table of this name was read before it: "
-# Bytes of the sources that one task reads, and values that one matching task looks up.
-UNIT_BYTES = 4 << 20
+# Values that one matching task looks up.
 ENTRIES_PER_TASK = 250_000
-# What the steps take on one core, in ns. Reading: 120 to 160 for a byte, a file counted as 1,000 more (2,108
-# CSV files of 9 MB: 1.8 s). Matching: 270 to 430 for a value (1.5 M: 0.63 s). Where integers are matched, one
-# of thirty pairs of columns is an inclusion, and every pair costs 2.8 (32,009 columns: 2.8 s). Links and
-# inclusions that are read again: 85 for a byte.
-NS_READ, NS_MATCH, NS_PAIR, NS_LINK = 130, 400, 3, 100
+# What the steps take on one core, in ns. Matching: 270 to 430 for a value (1.5 M: 0.63 s). Where integers are
+# matched, one of thirty pairs of columns is an inclusion, and every pair costs 2.8 (32,009 columns: 2.8 s).
+# Links and inclusions that are read again: 85 for a byte.
+NS_MATCH, NS_PAIR, NS_LINK = 400, 3, 100
 # So many parts of about one size become one, and so many small files of inclusions.
 MERGE_AT = 4
 GATHER_AT = 64
 GATHERED_BELOW = 1 << 20
-# What proposing takes, in ns for each column: to order the rows of its signature, and for each block; to
-# intersect its postings. Its values are looked up in any case, to describe it (docs/decisions/0014).
-NS_SIGNATURE, NS_BLOCK, NS_POSTINGS = 700, 600, 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +88,6 @@ class Matching:
 
     proposer: Proposer | None = None
     strategy: Strategy = "dep2refs"
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What the reading tasks wrote, and what they left out."""
-
-    blocks: tuple[Block, ...]
-    tables: tuple[FileRef, ...]
-    columns: tuple[FileRef, ...]
-    n_known: int
-    n_bad: int
-    bad: tuple[tuple[str, str], ...]
 
 
 class LakeWork:
@@ -140,13 +123,16 @@ class LakeWork:
         """Read the sources and take their tables in; those that the lake has are skipped, or replaced."""
         with self._phase("reading tables") as progress:
             names, numbers = self._live_names(before)
-            read = self._read(sources, reading, before.options, names if mode == "add" else None, progress)
+            taken = names if mode == "add" else None
+            read = read_sources(
+                self.engine, self.root, self.staging, sources, reading, before.options, taken, progress
+            )
         if not read.blocks:
             phases = tuple(self.phases)
             return LakeStep(before, known=read.n_known, n_bad=read.n_bad, bad=read.bad, phases=phases)
         with self._phase("indexing values") as progress:
             new = read_parquet(self.root, read.tables, TABLES_SCHEMA, ["name", "source"])
-            again, first = _repeated(new["name"])
+            again, first = repeated(new["name"])
             later, earlier = (new["source"].take(pa.array(rows[:BAD_LISTED])) for rows in (again, first))
             pairs = zip(later.to_pylist(), earlier.to_pylist(), strict=True)
             bad = [(source, REPEATED + before) for source, before in pairs]
@@ -204,44 +190,7 @@ class LakeWork:
         )
         return replace(self._connected(state, None), dropped=len(gone))
 
-    # -- reading -------------------------------------------------------------------------------
-
-    def _read(
-        self,
-        sources: Sequence[str],
-        reading: LakeReadOptions,
-        options: LakeOptions,
-        taken: pa.Array | None,
-        progress: Progress | None,
-    ) -> _Read:
-        """Read all sources, but for tables whose names are `taken`."""
-        units = plan_lake(sources, reading, UNIT_BYTES)
-        digests = [name_digest(name) for name in (taken.to_pylist() if taken is not None else ())]
-        listed = unique_name(self.staging, "names", ".raw")
-        names = write_file(self.root, listed, digests) if digests else None
-        shared = {
-            "root": str(self.root),
-            "staging": self.staging,
-            "reading": reading.to_dict(),
-            "options": options.to_dict(),
-            "taken": names.to_dict() if names else None,
-        }
-        where = self.engine.choose_sooner(sum(u.n_bytes for u in units) * NS_READ / 1e9)
-        # In files: a unit may name 2,000 files, and Spark sends every payload to every worker.
-        payloads = [{**shared, "unit": self._staged(u.to_dict()).to_dict()} for u in units]
-        results = self.engine.run(read_lake_unit, payloads, where=where, progress=progress)
-        told = [json.loads(r) for r in results]
-        bad = [(source, reason) for t in told for source, reason in t["bad"]][:BAD_LISTED]
-        n_bad, n_known = (sum(t[name] for t in told) for name in ("n_bad", "n_known"))
-        whole = [block for t in told for block in t["blocks"]]
-        if not whole and not n_known:
-            raise _nothing_read(sources, bad, n_bad)
-        tables, columns = (tuple(FileRef.from_dict(t[n]) for t in whole) for n in ("tables", "columns"))
-        return _Read(tuple(map(Block.from_dict, whole)), tables, columns, n_known, n_bad, tuple(bad))
-
-    def _staged(self, document: dict[str, Any]) -> FileRef:
-        name = unique_name(self.staging, "unit", ".json")
-        return write_file(self.root, name, [json.dumps(document).encode()])
+    # -- tables --------------------------------------------------------------------------------
 
     def _live_names(self, state: LakeState) -> tuple[pa.Array, I32]:
         """(names, numbers) of the tables that a lake has."""
@@ -265,7 +214,7 @@ class LakeWork:
 
     # -- parts ---------------------------------------------------------------------------------
 
-    def _new_part(self, before: LakeState, read: _Read, progress: Progress | None) -> PartRef:
+    def _new_part(self, before: LakeState, read: Intake, progress: Progress | None) -> PartRef:
         n_columns = sum(b.n_columns for b in read.blocks)
         if before.next_column + n_columns >= 2**31:
             raise SourceError(f"a lake has at most 2,147,483,647 columns. {NOTHING_APPLIED}")
@@ -455,46 +404,6 @@ class LakeWork:
         found = [Found.from_dict(json.loads(r)) for r in results]
         links = tuple(f.links for f in found if f.links)
         return replace(state, links=links, n_inds=sum(f.n_inds for f in found))
-
-
-def _repeated(names: pa.ChunkedArray) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The positions of names that an earlier one equals, and of the first one that each equals."""
-    codes = np.asarray(names.combine_chunks().dictionary_encode().indices)
-    first = np.unique(codes, return_index=True)[1][codes]
-    again = np.flatnonzero(first < np.arange(len(codes)))
-    return again, first[again]
-
-
-def _nothing_read(sources: Sequence[str], bad: Sequence[tuple[str, str]], n_bad: int) -> SourceError:
-    if not n_bad:
-        listed = ", ".join(shorten(s) for s in sources)
-        return SourceError(
-            f"there is no table in {listed}: expected CSV, TSV, Parquet or JSON lines of tables, in folders "
-            f"or archives. {NOTHING_APPLIED}"
-        )
-    source, reason = bad[0]
-    more = f" (the first of {n_bad:,} such files)" if n_bad > 1 else ""
-    return SourceError(
-        f"no table could be read: {shorten_path(source)} {reason}{more}. {NOTHING_APPLIED} Mend or leave out "
-        "such files."
-    )
-
-
-def chosen_proposer(parts: Sequence[PartRef], options: LakeOptions) -> Proposer:
-    """The cheaper proposer for the columns of the last part among those of all.
-
-    Signatures pay for each value of a part that has none yet, for each column and for each block of 4,096
-    columns; the index for each column. Where integers are matched, nearly every inclusion is of them, and
-    what each costs decides: 100 ns by signatures, which are validated one by one, 20 ns by the index. Partial
-    inclusions need the index anyway. With the costs measured so far the index wins at every size.
-    """
-    if "integer" not in options.filters or options.max_error:
-        return "index"
-    n_new = parts[-1].n_active
-    blocks = -(-sum(part.n_active for part in parts) // BLOCK)
-    unsigned = sum(part.n_entries for part in parts if not is_signed(part))
-    by_signatures = unsigned * NS_VALUE + n_new * (NS_SIGNATURE + NS_BLOCK * blocks)
-    return "signatures" if by_signatures < n_new * NS_POSTINGS else "index"
 
 
 def _by_filter(counts: NDArray[np.int64], options: LakeOptions) -> dict[str, int]:

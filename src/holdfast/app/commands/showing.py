@@ -21,8 +21,9 @@ from holdfast.app.report.paper import Paper
 from holdfast.app.report.rankings import print_dc_ranking, print_ranking
 from holdfast.app.report.texts import name_text, plural
 from holdfast.core.words.dependency import Dependency, Fd, Ind
-from holdfast.core.words.predicate import Dc, as_fd, as_key, sentence
+from holdfast.core.words.predicate import Dc, as_fd, as_key
 from holdfast.core.words.row_rule import RowRule, are_times
+from holdfast.core.words.sentences import sentence
 from holdfast.denial.constraints import DcRef
 from holdfast.denial.dc_explanation import DcList
 from holdfast.errors import UsageError

@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from holdfast.app.report.changes import dependency_text
-from holdfast.app.report.texts import meaning, safe
+from holdfast.app.report.texts import dependency_text, meaning, safe
 from holdfast.core.store.change_log import LogEntry
 from holdfast.core.words.dependency import Dependency
 from holdfast.core.words.predicate import Dc

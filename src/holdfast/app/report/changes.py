@@ -1,72 +1,25 @@
-"""What a batch did, or would do: what broke and appeared, and which rows are the reason.
-
-A key that breaks takes the functional dependencies along that have it on their left side, and one that
-appears brings some. They are counted, and not listed: the key says it all. So with denial constraints that
-are keys or functional dependencies of which the same is told.
-"""
+"""What a batch did, or would do, and what was found in new tables: a line a table, then the changes."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
+from holdfast.app.report.events import ABOVE, FDS_IN_A_REPORT, Mentioned, complexity, print_events
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.pins import print_pin
-from holdfast.app.report.rows import PAIR_LABELS, print_rows
-from holdfast.app.report.texts import (
-    columns_text,
-    fd_text,
-    listed,
-    meaning,
-    name_text,
-    plural,
-    rule_text,
-    safe,
-    side_text,
-)
-from holdfast.core.words.change import Change, TableChange, WitnessRow, introducing
-from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
-from holdfast.core.words.predicate import Dc, as_fd, as_key
+from holdfast.app.report.texts import columns_text, dependency_text, listed, meaning, name_text, plural, safe
+from holdfast.core.words.change import Change, TableChange
+from holdfast.core.words.dependency import Dependency, Fd, Ind, Ucc
+from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule
-from holdfast.kind import entries, kinds
+from holdfast.kind import entries
 
-# A report shows this many dependencies of each sort, and this many rows for those that stand together.
+# A report shows this many dependencies of each sort; fewer of those that have a sentence each.
 IN_A_REPORT = 20
-ROWS_IN_A_REPORT = 6
-# Functional dependencies are many; those that did not break are less urgent, and what is within an error
-# changes with nearly every batch.
-FDS_IN_A_REPORT = 10
-NEAR_IN_A_REPORT = 5
-# Denial constraints are many, too, and each has a sentence and a pair of rows.
-DCS_IN_A_REPORT = 3
 NEW_DCS_IN_A_REPORT = 5
-BROKEN_DCS_IN_A_REPORT = 10
-# A functional dependency that had held through so many versions was hardly an accident.
-LONG_HELD = 5
-
-# What an event is called, what it would be called in a check, and its colour.
-EVENTS = {
-    "broke": ("broke", "would break", "red"),
-    "appeared": ("appeared", "would appear", "green"),
-    "implied": ("implied by a {}", "would be implied by a {}", "cyan"),
-    "within": ("within the error now", "would be within the error", "green"),
-    "beyond": ("no longer minimal within the error", "would not be minimal within the error", "yellow"),
-    "dropped": ("dropped", "would be dropped", "dim"),
-}
-# What says as much and more.
-IMPLYING = {"ucc": "narrower key", "dc": "more general one", "row": "tighter one"}
-
-Told = Mapping[str, Any]  # a change in its JSON form
-
-
-def event_title(event: str, kind: str, *, would: bool = False) -> str:
-    """
-    >>> event_title("implied", "ucc"), event_title("implied", "fd", would=True)
-    ('implied by a narrower key', 'would be implied by a narrower one')
-    """
-    return EVENTS[event][would].format(IMPLYING.get(kind, "narrower one"))
+# Of row rules that say little.
+POOR = "with != or between columns whose values are far apart"
 
 
 def print_change(paper: Paper, change: Change, bounds: Mapping[str, Sequence[str]] | None = None) -> None:
@@ -170,15 +123,15 @@ def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[s
         if bounds.get(part.table):
             what = f"denial constraints were looked for with {', '.join(bounds[part.table])}"
             paper.line((what, "yellow"), indent=2)
-        found = keys[part.table]
-        for columns in found[:IN_A_REPORT]:
+        table_keys = keys[part.table]
+        for columns in table_keys[:IN_A_REPORT]:
             note = "" if columns else " (no column needed: there is at most one row)"
             paper.line((columns_text(columns), "green"), note, indent=2)
-        paper.more(len(found) - IN_A_REPORT, "; see them with 'holdfast show'", style="dim")
+        paper.more(len(table_keys) - IN_A_REPORT, "; see them with 'holdfast show'", style="dim")
         if part.n("ucc") == 0:
             paper.line(("no column combination is unique", "yellow"), indent=2)
-        _print_new_fds(paper, part, fds[part.table], set(found))
-        _print_new_dcs(paper, part, dcs[part.table], found, fds[part.table])
+        _print_new_fds(paper, part, fds[part.table], set(table_keys))
+        _print_new_dcs(paper, part, dcs[part.table], table_keys, fds[part.table])
         _print_new_row_rules(paper, part, rows[part.table])
         for (table, kind), others in elsewhere.items():
             if table == part.table:
@@ -219,32 +172,32 @@ def print_dependencies(
     paper.more(len(dependencies) - most, f"; {where}", indent=4, style="dim")
 
 
-def _print_new_fds(paper: Paper, part: TableChange, found: Sequence[Fd], keys: set[tuple[str, ...]]) -> None:
+def _print_new_fds(paper: Paper, part: TableChange, fds: Sequence[Fd], keys: set[tuple[str, ...]]) -> None:
     """The functional dependencies of a table, those that do not have a key on the left."""
-    shown = [fd for fd in found if fd.lhs not in keys]
+    shown = [fd for fd in fds if fd.lhs not in keys]
     rest = ""
-    if not found:
+    if not fds:
         rest = ": too many to list, but see 'holdfast show --top 20'"
     elif not shown:
         rest = f", all with {'a key' if len(keys) > 1 else 'the key'} on the left"
     where = "the most telling with 'holdfast show --top 20'"
-    others = len(found) - len(shown), "with a key on the left"
+    others = len(fds) - len(shown), "with a key on the left"
     _print_new(paper, "fd", part.n("fd") or 0, shown, FDS_IN_A_REPORT, where, rest=rest, others=others)
 
 
 def _print_new_dcs(
     paper: Paper,
     part: TableChange,
-    found: Sequence[Dc],
+    dcs: Sequence[Dc],
     keys: Sequence[tuple[str, ...]],
     fds: Sequence[Fd],
 ) -> None:
     """The denial constraints of a table, those that are not keys or functional dependencies above."""
-    known = _Told({frozenset(k) for k in keys}, {(frozenset(fd.lhs), fd.rhs) for fd in fds})
-    shown = sorted((dc for dc in found if not known.has(dc)), key=_complexity)
-    above = len(found) - len(shown)
+    known = Mentioned({frozenset(k) for k in keys}, {(frozenset(fd.lhs), fd.rhs) for fd in fds})
+    shown = sorted((dc for dc in dcs if not known.has(dc)), key=complexity)
+    above = len(dcs) - len(shown)
     rest = ""
-    if not found:
+    if not dcs:
         rest = ": too many to list, but see 'holdfast show --kind dc --top 20'"
     elif not shown:
         rest = f", {ABOVE.format('all ' if above > 1 else '')}"
@@ -253,250 +206,11 @@ def _print_new_dcs(
     _print_new(paper, "dc", part.n("dc") or 0, shown, NEW_DCS_IN_A_REPORT, where, rest=rest, others=others)
 
 
-def _print_new_row_rules(paper: Paper, part: TableChange, found: Sequence[RowRule]) -> None:
+def _print_new_row_rules(paper: Paper, part: TableChange, rules: Sequence[RowRule]) -> None:
     """The rules about each row that say something."""
-    shown = [rule for rule in found if not rule.apart and rule.op != "!="]
+    shown = [rule for rule in rules if not rule.apart and rule.op != "!="]
     n = part.n("row") or 0
     poor = n - len(shown)
     rest = f", {'all ' if poor > 1 else ''}{POOR}" if not shown else ""
     where = "see them with 'holdfast show --kind row'"
     _print_new(paper, "row", n, shown, IN_A_REPORT, where, rest=rest, others=(poor, POOR))
-
-
-# Of row rules, and of denial constraints that say nothing new.
-POOR = "with != or between columns whose values are far apart"
-ABOVE = "{}told above as a key or functional dependency"
-
-
-@dataclass(frozen=True)
-class _Told:
-    """Keys and functional dependencies of which something is told, of one table."""
-
-    keys: set[frozenset[str]]
-    fds: set[tuple[frozenset[str], str]]
-
-    def has(self, dc: Dc) -> bool:
-        """Whether a denial constraint says the same as one of them."""
-        key, fd = as_key(dc), as_fd(dc)
-        if key is not None:
-            return frozenset(key) in self.keys
-        return fd is not None and (frozenset(fd[0]), fd[1]) in self.fds
-
-
-def dependency_text(fields: Mapping[str, Any], *, with_table: bool = True) -> str:
-    """A dependency in its JSON form.
-
-    `[a, b]` or `t[a, b]` for a key, `a -> b` or `t: a -> b` for a functional dependency, `t[a] in u[b]` for
-    an inclusion, `not(...)`, `a <= b` or `t: ...` for a rule.
-    """
-    elsewhere = entries()[fields["kind"]].dependency
-    if elsewhere is not None:
-        name = safe(elsewhere.from_dict(fields).name)
-        return f"{name_text(fields['table'])}: {name}" if with_table else name
-    if fields["kind"] in ("dc", "row"):
-        rule = Dc.from_dict(fields) if fields["kind"] == "dc" else RowRule.from_dict(fields)
-        return f"{name_text(rule.table)}: {rule_text(rule)}" if with_table else rule_text(rule)
-    if fields["kind"] == "fd":
-        table = f"{name_text(fields['table'])}: " if with_table else ""
-        return f"{table}{fd_text(fields['lhs'], fields['rhs'])}"
-    if fields["kind"] == "ind":
-        sides = (Side.from_dict(fields[side]) for side in ("dependent", "referenced"))
-        return " in ".join(map(side_text, sides))
-    if with_table:
-        return side_text(Side.from_dict(fields))
-    return columns_text(fields["columns"])
-
-
-# --- Events -----------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Group:
-    """Changes that stand together: the same rows prove them, or the same words tell them."""
-
-    table: str
-    changes: list[Told]
-    rows: dict[int, WitnessRow] = field(default_factory=dict)
-    columns: dict[int, set[str]] = field(default_factory=dict)  # row -> the columns that speak against it
-    first: set[str] = field(default_factory=set)  # all columns in question
-
-    def absorb(self, other: Group) -> None:
-        self.changes += other.changes
-        self.first |= other.first
-        self.rows |= {i: row for i, row in other.rows.items() if i not in self.rows}
-        for i, columns in other.columns.items():
-            self.columns.setdefault(i, set()).update(columns)
-
-
-def print_events(
-    paper: Paper,
-    changes: Sequence[Told],
-    *,
-    limit: int,
-    would: bool = False,
-    indent: int = 2,
-    with_table: bool = False,
-) -> None:
-    """Changes in their JSON form, by event and kind; those that the same rows prove stand together."""
-    for event, (*_, style) in EVENTS.items():
-        by_kind = {
-            kind: [c for c in changes if c["change"] == event and c["dependency"]["kind"] == kind]
-            for kind in kinds()
-        }
-        for kind, ours in by_kind.items():
-            if not ours:
-                continue
-            shown, most = ours, limit
-            if kind == "fd":
-                # What had held through many versions comes first; else the order stays.
-                shown = sorted(_without_keys(ours, by_kind["ucc"]), key=lambda c: -c.get("held", 0))
-                most = limit if event == "broke" else min(limit, FDS_IN_A_REPORT)
-            if kind == "dc":
-                shown = _not_above(ours, by_kind["ucc"], by_kind["fd"])
-                most = min(limit, BROKEN_DCS_IN_A_REPORT if event == "broke" else DCS_IN_A_REPORT)
-            if event in ("within", "beyond"):
-                most = min(limit, NEAR_IN_A_REPORT)
-            n_above = len(ours) - len(shown)
-            above = ABOVE if kind == "dc" else "{}with a key above on the left"
-            noun = entries()[kind].nouns[0]
-            heading = f"{event_title(event, kind, would=would)}: {plural(len(ours), noun)}"
-            if not shown:
-                heading += f", {above.format('each ' if n_above > 1 else '')}"
-            paper.line((heading, f"bold {style}"), indent=indent)
-            for group in _grouped(kind, shown[:most]):
-                _print_group(paper, group, style, indent=indent + 2, with_table=with_table)
-            paper.more(len(shown) - most, "; all with --json", indent=indent + 2, style="dim")
-            if shown and n_above:
-                paper.line((f"... and {n_above:,} {above.format('')}", "dim"), indent=indent + 2)
-
-
-def _without_keys(fds: Sequence[Told], keys: Sequence[Told]) -> list[Told]:
-    """Functional dependencies but those whose left side is a key of which the same is told."""
-    told = {(k["dependency"]["table"], *k["dependency"]["columns"]) for k in keys}
-    return [c for c in fds if (c["dependency"]["table"], *c["dependency"]["lhs"]) not in told]
-
-
-def _not_above(dcs: Sequence[Told], keys: Sequence[Told], fds: Sequence[Told]) -> list[Told]:
-    """Denial constraints but those that are a key or functional dependency of which the same is told; simple
-    ones first."""
-    told: defaultdict[str, _Told] = defaultdict(lambda: _Told(set(), set()))
-    for key in (change["dependency"] for change in keys):
-        told[key["table"]].keys.add(frozenset(key["columns"]))
-    for fd in (change["dependency"] for change in fds):
-        told[fd["table"]].fds.add((frozenset(fd["lhs"]), fd["rhs"]))
-    parsed = [(c, Dc.from_dict(c["dependency"])) for c in dcs]
-    parsed.sort(key=lambda pair: _complexity(pair[1]))
-    return [c for c, dc in parsed if not told[dc.table].has(dc)]
-
-
-def _complexity(dc: Dc) -> tuple[int, int]:
-    """Denial constraints with few predicates come first, and of these those with few across columns."""
-    return len(dc.predicates), sum(p.left != p.right for p in dc.predicates)
-
-
-def _print_group(paper: Paper, group: Group, style: str, *, indent: int, with_table: bool) -> None:
-    reasons = [_reason(c) for c in group.changes]
-    names = [
-        (
-            dependency_text(c["dependency"], with_table=with_table),
-            f"bold {style}" if c.get("held", 0) >= LONG_HELD else style,
-        )
-        for c in group.changes
-    ]
-    together = len(names) > 1 and len(set(reasons)) == 1
-    for c, name, reason in zip(group.changes, names, reasons, strict=True):
-        paper.line(name, "" if together else f" {reason}", indent=indent)
-        if c["dependency"]["kind"] == "dc":
-            paper.line(meaning(Dc.from_dict(c["dependency"])), indent=indent + 2)
-    if together:
-        paper.line(f"each {reasons[0]}", indent=indent)
-    if not group.rows:
-        return
-    rows = list(group.rows.values())
-    print_rows(
-        paper,
-        rows[:ROWS_IN_A_REPORT],
-        group.first,
-        style,
-        indent=indent + 2,
-        marked=lambda row, column: column in group.columns[row.row_id],
-        labels=PAIR_LABELS if group.changes[0]["dependency"]["kind"] == "dc" else (),
-    )
-    paper.more(len(rows) - ROWS_IN_A_REPORT, "; all with --json", indent=indent + 2, style="dim")
-
-
-def _reason(change: Told) -> str:
-    """Why, in words; of what broke also for how long it had held."""
-    reason = safe(change["reason"] or "")
-    held = change.get("held", 0)
-    if held >= 2:
-        reason = f"{reason}; it had held through {plural(held, 'version')}"
-    return introducing(
-        reason, change["change"], change["dependency"]["kind"], shown=bool(change["witnesses"])
-    )
-
-
-def _grouped(kind: str, changes: Sequence[Told]) -> list[Group]:
-    """Changes of one event and kind in groups; those without rows come last."""
-    proved = [_group(c) for c in changes if c["witnesses"]]
-    groups = _by_rows(proved) if kind == "ind" else _by_pair(proved)
-    bare: dict[str, Group] = {}
-    for c in changes:
-        if not c["witnesses"]:
-            # One by one: keys have few words to each, the others have the same ones for many.
-            words = str(len(bare)) if kind == "ucc" else _reason(c)
-            bare.setdefault(words, Group("", [])).changes.append(c)
-    return [*groups, *bare.values()]
-
-
-def _group(change: Told) -> Group:
-    """A change by itself: a key or functional dependency with its first pair, an inclusion with all its rows.
-
-    Of a functional dependency the right side speaks against it: there the rows differ. The first row of a
-    denial constraint's pair is t.
-    """
-    dependency = change["dependency"]
-    kind = dependency["kind"]
-    side = dependency["dependent"] if kind == "ind" else dependency
-    groups = change["witnesses"][: None if kind == "ind" else 1]
-    rows = [WitnessRow.from_dict(row) for group in groups for row in group]
-    if kind == "fd":
-        rows.sort(key=lambda row: row.row_id)
-        first, against = {*dependency["lhs"], dependency["rhs"]}, {dependency["rhs"]}
-    elif kind == "row":
-        first = against = {dependency["left"], dependency["right"]}
-    elif kind == "dc":
-        compared = [{p[row] for p in dependency["predicates"]} for row in ("left", "right")]
-        columns = {row.row_id: own for row, own in zip(rows, compared, strict=True)}
-        return Group(
-            dependency["table"], [change], {r.row_id: r for r in rows}, columns, set.union(*compared)
-        )
-    else:
-        first = against = set(side["columns"])
-    columns = {row.row_id: set(against) for row in rows}
-    return Group(side["table"], [change], {row.row_id: row for row in rows}, columns, set(first))
-
-
-def _by_pair(groups: Sequence[Group]) -> list[Group]:
-    """Keys or functional dependencies of a table that one pair of rows proves."""
-    found: dict[tuple[str, tuple[int, ...]], Group] = {}
-    for group in groups:
-        known = found.setdefault((group.table, tuple(group.rows)), group)
-        if known is not group:
-            known.absorb(group)
-    return list(found.values())
-
-
-def _by_rows(groups: Sequence[Group]) -> list[Group]:
-    """Inclusions that have a row in common, directly or by way of others: one bad row breaks many."""
-    found: list[Group] = []
-    for group in groups:
-        akin = [g for g in found if g.table == group.table and g.rows.keys() & group.rows.keys()]
-        if not akin:
-            found.append(group)
-            continue
-        first, *others = akin
-        for other in [*others, group]:
-            first.absorb(other)
-        found = [g for g in found if all(g is not o for o in others)]
-    return found

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.app.report.changes import ROWS_IN_A_REPORT, print_dependencies, print_events
+from holdfast.app.report.changes import print_dependencies
 from holdfast.app.report.covers import measures
+from holdfast.app.report.events import ROWS_IN_A_REPORT, print_events
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.rows import print_rows
 from holdfast.app.report.texts import cell, columns_text, fd_text, ind_text, name_text, plural, safe, share

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.app.report.changes import EVENTS, dependency_text, event_title
+from holdfast.app.report.events import EVENTS, event_title
 from holdfast.app.report.paper import Paper
-from holdfast.app.report.texts import columns_text, name_text, plural, safe, side_text
+from holdfast.app.report.texts import columns_text, dependency_text, name_text, plural, safe, side_text
 from holdfast.core.store.change_log import LogEntry
 from holdfast.core.words.dependency import Side
 from holdfast.kind import entries, kinds

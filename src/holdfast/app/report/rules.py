@@ -15,7 +15,7 @@ from holdfast.app.report.texts import columns_text, meaning, name_text, plural, 
 from holdfast.core.words.predicate import Group, PredicateSpace, is_trivial
 
 if TYPE_CHECKING:
-    from holdfast.denial.access.selection import Access, Selection
+    from holdfast.denial.access.access import Access, Selection
     from holdfast.denial.dc_explanation import DcExplanation, IndexReport, RowExplanation
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.core.words.change import Pin
 from holdfast.core.words.dependency import Ind, Side
 from holdfast.core.words.notation import arrow_text
-from holdfast.core.words.predicate import Dc, as_fd, as_key, sentence
+from holdfast.core.words.predicate import Dc, as_fd, as_key
 from holdfast.core.words.row_rule import RowRule
+from holdfast.core.words.sentences import sentence
 from holdfast.errors import shorten
+from holdfast.kind import entries
 
 CELL_WIDTH = 40
 
@@ -114,6 +116,30 @@ def cell(value: Any, limit: int = CELL_WIDTH) -> str:
         if plain and not value.startswith(("'", '"')) and "|" not in value:
             return value
     return shorten(value, limit)
+
+
+def dependency_text(fields: Mapping[str, Any], *, with_table: bool = True) -> str:
+    """A dependency in its JSON form.
+
+    `[a, b]` or `t[a, b]` for a key, `a -> b` or `t: a -> b` for a functional dependency, `t[a] in u[b]` for
+    an inclusion, `not(...)`, `a <= b` or `t: ...` for a rule.
+    """
+    elsewhere = entries()[fields["kind"]].dependency
+    if elsewhere is not None:
+        name = safe(elsewhere.from_dict(fields).name)
+        return f"{name_text(fields['table'])}: {name}" if with_table else name
+    if fields["kind"] in ("dc", "row"):
+        rule = Dc.from_dict(fields) if fields["kind"] == "dc" else RowRule.from_dict(fields)
+        return f"{name_text(rule.table)}: {rule_text(rule)}" if with_table else rule_text(rule)
+    if fields["kind"] == "fd":
+        table = f"{name_text(fields['table'])}: " if with_table else ""
+        return f"{table}{fd_text(fields['lhs'], fields['rhs'])}"
+    if fields["kind"] == "ind":
+        sides = (Side.from_dict(fields[side]) for side in ("dependent", "referenced"))
+        return " in ".join(map(side_text, sides))
+    if with_table:
+        return side_text(Side.from_dict(fields))
+    return columns_text(fields["columns"])
 
 
 def plural(n: int, noun: str) -> str:

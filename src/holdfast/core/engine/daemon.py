@@ -2,7 +2,7 @@
 
 Importing Numba takes 2 s and every worker process would pay it again, after each minute of idleness
 too, since Spark then lets its workers go. The daemon lives as long as the session, pays once, and its
-children share the pages. `session.start_session` names this module in `spark.python.daemon.module`,
+children share the pages. `launch.spark_settings` names this module in `spark.python.daemon.module`,
 for local sessions only: a cluster's own daemon is not ours to replace.
 
 Two rules keep the fork safe and the protocol clean:

@@ -32,15 +32,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.core.engine import session
-from holdfast.core.engine.cost import sooner_on_spark
-from holdfast.core.engine.failures import (
-    TaskFailure,
-    describe,
-    import_name,
-    is_outcome,
-    revive,
-    spark_failure,
-)
+from holdfast.core.engine.cost import available_cores, sooner_on_spark
+from holdfast.core.engine.failures import describe, revive, spark_failure
+from holdfast.core.engine.job_progress import Poller, Progress
+from holdfast.core.engine.worker import Call, Task, checked, run_partition, stage_partition, task_name
 from holdfast.core.store.files import SHARED_STORAGE, STAGING, FileRef, read_file, write_file
 from holdfast.errors import (
     NOTHING_APPLIED,
@@ -59,14 +54,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-Task = Callable[[dict[str, Any]], bytes]
-Progress = Callable[[int, int], None]
 Where = Literal["inline", "spark"]
 Mode = Literal["auto", "inline", "spark"]
-Call = tuple[str, str]  # the name of a task function, its payload as JSON
 Outcome = tuple[str | None, bytes | None]  # why a task refuses, or its result
 
-POLL_S = 0.1
 PARTITIONS_PER_CORE = 4
 # At least so many tasks look for the workspace: executors may be more than the cores that Spark tells of.
 LOOKS = 8
@@ -104,10 +95,10 @@ class Engine:
     def cores(self) -> int:
         """How many tasks can run at once. Asks Spark if it runs already, and never starts it."""
         if self._spark is None:
-            return session.available_cores()
+            return available_cores()
         if session.is_connect(self._spark):
-            told = self._spark.conf.get("spark.default.parallelism", None)
-            return int(told) if told else session.available_cores()
+            parallelism = self._spark.conf.get("spark.default.parallelism", None)
+            return int(parallelism) if parallelism else available_cores()
         return self._spark.sparkContext.defaultParallelism
 
     @property
@@ -133,7 +124,7 @@ class Engine:
         if self.mode != "auto":
             return self.mode
         started = self._spark is not None or session.is_there()
-        local_cores = session.available_cores() if parallel else 1
+        local_cores = available_cores() if parallel else 1
         sooner = sooner_on_spark(seconds, started=started, cores=self.cores, local_cores=local_cores)
         return "spark" if sooner else "inline"
 
@@ -241,9 +232,9 @@ class Engine:
             shutil.rmtree(place, ignore_errors=True)
             raise
         rows = sorted(table.to_pylist(), key=lambda row: row["partition"])
-        answered = {row["path"] for row in rows}
+        written = {row["path"] for row in rows}
         for path in place.iterdir():
-            if str(path) not in answered:
+            if str(path) not in written:
                 path.unlink(missing_ok=True)
         return [(row["path"], row["n_rows"], row["n_bytes"]) for row in rows]
 
@@ -263,7 +254,7 @@ class Engine:
         """Run the one job that computes the frame."""
         self.jobs += 1
         polled = progress is not None and not session.is_connect(frame.sparkSession)
-        poller = _Poller(frame.sparkSession, n_tasks, progress) if polled and progress else None
+        poller = Poller(frame.sparkSession, n_tasks, progress) if polled and progress else None
         try:
             with _no_context_log(), poller or contextlib.nullcontext():
                 table = frame.toArrow()
@@ -278,22 +269,6 @@ class Engine:
         return table
 
 
-def task_name(function: Callable[..., Any]) -> str:
-    """The name under which workers import a function.
-
-    >>> task_name(echo)
-    'holdfast.core.engine.engine:echo'
-    """
-    module = getattr(function, "__module__", None)
-    qualname = getattr(function, "__qualname__", None)
-    if not module or not qualname or module == "__main__" or "<" in qualname:
-        raise UsageError(
-            f"{function!r} cannot be a task: workers import tasks by name, so it must be a function at the "
-            "top level of an importable module."
-        )
-    return f"{module}:{qualname}"
-
-
 def answered(outcome: Outcome) -> bytes:
     """The result of a task; its refusal is raised."""
     refusal, result = outcome
@@ -301,12 +276,6 @@ def answered(outcome: Outcome) -> bytes:
         raise revive(refusal)
     assert result is not None
     return result
-
-
-def import_task(name: str) -> Task:
-    """The function of a task name."""
-    task: Task = import_name(name)
-    return task
 
 
 def echo(payload: dict[str, Any]) -> bytes:
@@ -333,7 +302,7 @@ def _run_inline(
 
     def run(text: str) -> bytes:
         try:
-            return _checked(function(json.loads(text)), name)
+            return checked(function(json.loads(text)), name)
         except HoldfastError:
             raise
         except Exception as error:
@@ -352,95 +321,6 @@ def _run_inline(
     if progress is not None:
         progress(len(texts), len(texts))
     return results
-
-
-def _checked(result: object, name: str) -> bytes:
-    if not isinstance(result, bytes):
-        raise TypeError(f"task {name} returned {type(result).__name__}, not bytes")
-    return result
-
-
-# --- In the worker ----------------------------------------------------------------------------------------
-
-
-def run_partition(batches: Iterator[pa.RecordBatch], calls: list[Call]) -> Iterator[pa.RecordBatch]:
-    """Run the tasks whose indexes come in. What a task refuses is an outcome; what else fails, Spark sees."""
-    import pyarrow as pa
-
-    for batch in batches:
-        tasks: Any = batch.column(0).to_pylist()
-        for task in tasks:
-            refusal: str | None = None
-            result: bytes | None = None
-            name, text = calls[task]
-            try:
-                result = _checked(import_task(name)(json.loads(text)), name)
-            except Exception as error:
-                described = describe(error, f"task {name}")
-                if not is_outcome(error):
-                    raise TaskFailure(described) from None
-                refusal = described
-            yield pa.record_batch(
-                [
-                    pa.array([task], pa.int64()),
-                    pa.array([refusal], pa.string()),
-                    pa.array([result], pa.binary()),
-                ],
-                names=["task", "refusal", "result"],
-            )
-
-
-def stage_partition(batches: Iterator[pa.RecordBatch], place: str) -> Iterator[pa.RecordBatch]:
-    """Write one partition to one new file of a folder that is there, and tell its name and size.
-
-    The file gets its name when it is whole; an attempt that fails leaves nothing, one that is killed a
-    `.part` file at most. What fails while reading is the DataFrame's own and raised as it is.
-    """
-    import pyarrow as pa
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    partition = context.partitionId() if context is not None else 0
-    path = Path(place) / f"part-{partition:05d}-{uuid.uuid4().hex}.arrow"
-    part = path.with_suffix(".part")
-    doing = f"writing a partition to {place}"
-    n_rows = 0
-    with contextlib.ExitStack() as removal:
-        removal.callback(part.unlink, missing_ok=True)
-        writer = None
-        for batch in batches:
-            if batch.num_rows == 0:
-                continue
-            with _seen_by_spark(doing):
-                if writer is None:
-                    sink = pa.OSFile(str(part), "wb")
-                    writer = pa.ipc.new_file(sink, batch.schema)
-                writer.write_batch(batch)
-            n_rows += batch.num_rows
-        if writer is None:
-            return
-        with _seen_by_spark(doing):  # the disk may be full only now
-            writer.close()
-            sink.close()
-            n_bytes = part.stat().st_size
-            part.replace(path)
-    yield pa.record_batch(
-        [
-            pa.array([partition], pa.int32()),
-            pa.array([str(path)], pa.string()),
-            pa.array([n_rows], pa.int64()),
-            pa.array([n_bytes], pa.int64()),
-        ],
-        names=["partition", "path", "n_rows", "n_bytes"],
-    )
-
-
-@contextlib.contextmanager
-def _seen_by_spark(doing: str) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        raise TaskFailure(describe(error, doing)) from None
 
 
 # --- Jobs -------------------------------------------------------------------------------------------------
@@ -464,66 +344,3 @@ def _no_context_log() -> Iterator[None]:
     finally:
         for logger in loggers:
             logger.removeFilter(passes)
-
-
-# --- Progress ---------------------------------------------------------------------------------------------
-
-_JOB_GROUP = "spark.jobGroup.id"
-
-
-class _Poller:
-    """Calls `progress` from a thread while the one job of the `with` body runs.
-
-    The job is known by its group. If the caller has set one (notebooks do, to cancel by it), that one
-    stays, and only jobs that come after now are counted. What `progress` raises ends the polling, not
-    the job, and is kept in `raised`.
-    """
-
-    def __init__(self, spark: SparkSession, n_tasks: int, progress: Progress) -> None:
-        self.raised: Exception | None = None
-        self._context = spark.sparkContext
-        self._n_tasks = n_tasks
-        self._progress = progress
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._poll, name="holdfast-progress", daemon=True)
-
-    def __enter__(self) -> None:
-        self._tracker = self._context.statusTracker()
-        callers_group = self._context.getLocalProperty(_JOB_GROUP)
-        self._own_group = callers_group is None
-        self._group = callers_group or f"holdfast-{uuid.uuid4().hex}"
-        if self._own_group:
-            self._context.setLocalProperty(_JOB_GROUP, self._group)
-        self._before = frozenset(self._tracker.getJobIdsForGroup(self._group))
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-        if self._own_group:
-            with contextlib.suppress(Exception):  # the JVM may be gone, and that is reported elsewhere
-                self._context.setLocalProperty(_JOB_GROUP, None)  # type: ignore[arg-type]
-
-    def _poll(self) -> None:
-        last = -1
-        while not self._over.wait(POLL_S):
-            try:
-                done = min(self._completed(), self._n_tasks)
-            except Exception:
-                return  # the session is going down; the job itself will tell
-            if done > last:
-                last = done
-                try:
-                    self._progress(done, self._n_tasks)
-                except Exception as error:
-                    self.raised = error
-                    return
-
-    def _completed(self) -> int:
-        n_completed = 0
-        for job in set(self._tracker.getJobIdsForGroup(self._group)) - self._before:
-            known = self._tracker.getJobInfo(job)
-            for stage in known.stageIds if known is not None else ():
-                status = self._tracker.getStageInfo(stage)
-                n_completed += status.numCompletedTasks if status is not None else 0
-        return n_completed

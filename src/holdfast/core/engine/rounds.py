@@ -15,7 +15,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from holdfast.core.engine.engine import Call, Engine, Outcome, Progress
+from holdfast.core.engine.engine import Engine, Outcome
+from holdfast.core.engine.job_progress import Progress
+from holdfast.core.engine.worker import Call
 
 Result = TypeVar("Result")
 

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from holdfast.core.engine.engine import Task
+from holdfast.core.engine.worker import Task
 from holdfast.core.evidence import group_tasks
 from holdfast.core.evidence.refute import PART_ROWS
 from holdfast.core.rows.kernels.masks import positions_of

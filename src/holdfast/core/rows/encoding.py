@@ -21,7 +21,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from holdfast.core.engine.engine import Engine, Progress, task_name
+from holdfast.core.engine.engine import Engine
+from holdfast.core.engine.job_progress import Progress
+from holdfast.core.engine.worker import task_name
 from holdfast.core.rows import tasks
 from holdfast.core.rows.segments import Segment
 from holdfast.core.rows.table_state import OrderKey, SegmentRef

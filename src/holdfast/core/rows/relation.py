@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from holdfast.core.engine.engine import Engine, Progress
+from holdfast.core.engine.engine import Engine
+from holdfast.core.engine.job_progress import Progress
 from holdfast.core.rows import tasks
 from holdfast.core.rows.kernels.masks import (
     n_words_for,

@@ -36,7 +36,8 @@ from holdfast.errors import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from holdfast.core.engine.engine import Engine, Mode, Progress
+    from holdfast.core.engine.engine import Engine, Mode
+    from holdfast.core.engine.job_progress import Progress
     from holdfast.core.rows.relation import Relation
 
 ProgressHook = Callable[[str, int, int], None]

@@ -56,11 +56,11 @@ OUTCOMES: tuple[int, ...] = (
 
 def _implied(state: int) -> int:
     """The predicates that every outcome satisfies that satisfies those of `state`."""
-    found = _ALL
+    implied = _ALL
     for outcome in OUTCOMES:
         if state & ~outcome == 0:
-            found &= outcome
-    return found
+            implied &= outcome
+    return implied
 
 
 # By the chosen predicates of one group: is there no outcome for them; which ones follow from them; which one
@@ -123,8 +123,6 @@ class Dc(Coded):
     >>> dc = Dc("tax", (Predicate("zip", "=", "zip"), Predicate("state", "!=", "state")))
     >>> str(dc)
     'tax: not(t.zip = s.zip and t.state != s.state)'
-    >>> sentence(dc)
-    'rows with the same zip have the same state'
     """
 
     kind: ClassVar[str] = "dc"
@@ -232,10 +230,10 @@ class PredicateSpace:
         return self._numbers[predicate]
 
     def mask(self, predicates: Iterable[Predicate]) -> int:
-        found = 0
+        mask = 0
         for predicate in predicates:
-            found |= 1 << self._numbers[predicate]
-        return found
+            mask |= 1 << self._numbers[predicate]
+        return mask
 
     def predicates_of(self, mask: int) -> tuple[Predicate, ...]:
         """The predicates of a mask, in the order of their numbers."""
@@ -246,17 +244,17 @@ class PredicateSpace:
 
     def evidence(self, outcomes: Sequence[int]) -> int:
         """The mask of what a pair satisfies that has these outcomes, one for each group."""
-        found = 0
+        mask = 0
         for group, first, outcome in zip(self.groups, self.first, outcomes, strict=True):
-            found |= (OUTCOMES[outcome] & (_ALL if group.ordered else _UNORDERED)) << first
-        return found
+            mask |= (OUTCOMES[outcome] & (_ALL if group.ordered else _UNORDERED)) << first
+        return mask
 
     def mirrored(self, mask: int) -> int:
         """t and s exchanged: the evidence of (s, t) from that of (t, s), the symmetric DC of a DC."""
-        found = 0
+        exchanged = 0
         for i in numbers_of(mask):
-            found |= 1 << self.mirror[i]
-        return found
+            exchanged |= 1 << self.mirror[i]
+        return exchanged
 
     def canonical(self, mask: int) -> int:
         """Of a DC and its symmetric one, the smaller as a sorted tuple of predicate numbers.
@@ -281,10 +279,10 @@ class PredicateSpace:
 
         All of a group's predicates follow from those that no outcome satisfies.
         """
-        found = 0
+        closed = 0
         for group, first, state in self._states(mask):
-            found |= (_IMPLIED[state] & (_ALL if group.ordered else _UNORDERED)) << first
-        return found
+            closed |= (_IMPLIED[state] & (_ALL if group.ordered else _UNORDERED)) << first
+        return closed
 
     def _states(self, mask: int) -> Iterator[tuple[Group, int, int]]:
         """(group, its first number, its predicates in the mask) of the groups that have some."""
@@ -307,12 +305,12 @@ def numbers_of(mask: int) -> tuple[int, ...]:
     >>> numbers_of(0b10110)
     (1, 2, 4)
     """
-    found = []
+    numbers = []
     while mask:
         lowest = mask & -mask
-        found.append(lowest.bit_length() - 1)
+        numbers.append(lowest.bit_length() - 1)
         mask ^= lowest
-    return tuple(found)
+    return tuple(numbers)
 
 
 # -- what constraints say about each other --------------------------------------------------------
@@ -335,13 +333,19 @@ def is_trivial(predicates: Iterable[Predicate]) -> bool:
     >>> is_trivial([Predicate("a", "<", "a"), Predicate("a", ">", "a")])
     True
     """
-    return any(_TRIVIAL[state] for state in _grouped(predicates).values())
+    return contradiction(predicates) is not None
+
+
+def contradiction(predicates: Iterable[Predicate]) -> tuple[str, str] | None:
+    """The first two columns whose comparisons no pair of rows satisfies together, if there are any."""
+    trivial = (columns for columns, state in _grouped(predicates).items() if _TRIVIAL[state])
+    return next(trivial, None)
 
 
 def same_rule(one: Iterable[Predicate], other: Iterable[Predicate]) -> bool:
     """Whether two rules have the same predicates, in whatever order, or with t and s exchanged."""
-    mine, theirs = set(one), set(other)
-    return mine in (theirs, {p.mirrored for p in theirs})
+    others = set(other)
+    return set(one) in (others, {p.mirrored for p in others})
 
 
 def reduced(predicates: Iterable[Predicate]) -> tuple[Predicate, ...]:
@@ -385,13 +389,13 @@ def implies(one: Dc, other: Dc) -> bool:
 def as_key(dc: Dc) -> tuple[str, ...] | None:
     """The columns, if the constraint says that they are a key: only `=`, of columns with themselves.
 
-    As `sentence` and `as_fd` it looks at what is said: `<=` and `>=` of one column together are `=`.
+    As `as_fd` it looks at what is said: `<=` and `>=` of one column together are `=`.
 
     >>> as_key(Dc("t", (Predicate("a", "=", "a"), Predicate("b", "=", "b"))))
     ('a', 'b')
     """
-    found = _same_and_differing(dc)
-    return found[0] if found is not None and not found[1] else None
+    columns = _same_and_differing(dc)
+    return columns[0] if columns is not None and not columns[1] else None
 
 
 def as_fd(dc: Dc) -> tuple[tuple[str, ...], str] | None:
@@ -400,8 +404,8 @@ def as_fd(dc: Dc) -> tuple[tuple[str, ...], str] | None:
     >>> as_fd(Dc("t", (Predicate("a", "=", "a"), Predicate("b", "!=", "b"))))
     (('a',), 'b')
     """
-    found = _same_and_differing(dc)
-    return (found[0], found[1][0]) if found is not None and len(found[1]) == 1 else None
+    columns = _same_and_differing(dc)
+    return (columns[0], columns[1][0]) if columns is not None and len(columns[1]) == 1 else None
 
 
 def _same_and_differing(dc: Dc) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
@@ -412,134 +416,3 @@ def _same_and_differing(dc: Dc) -> tuple[tuple[str, ...], tuple[str, ...]] | Non
     if any(p.left != p.right or p.op not in ("=", "!=") for p in said):
         return None
     return tuple(p.left for p in said if p.op == "="), tuple(p.left for p in said if p.op == "!=")
-
-
-# -- sentences ------------------------------------------------------------------------------------
-#
-# All are denials, or as good as one: "always has the higher" would be wrong where a value is NULL.
-# Column names are never preceded by "a" or "an": which one depends on how a name is spoken.
-
-_ACROSS: Mapping[Operator, str] = {
-    "=": "equals",
-    "!=": "differs from",
-    "<": "is less than",
-    "<=": "is at most",
-    ">": "is greater than",
-    ">=": "is at least",
-}
-_HIGH: Mapping[Operator, str] = {"<": "lower", "<=": "lower", ">": "higher", ">=": "higher"}
-_STRICT = ("<", ">")
-_PLAIN_WORD = re.compile(r"\w[\w.#$%-]*")
-# Between names these would be read as part of the sentence.
-_CONNECTING = {"and", "or", "both", "all", "that", "than", "while", "never", "differ", "have", "has", "is"}
-
-
-def sentence(dc: Dc) -> str:
-    """The constraint in English. It says the same as the predicates, in every table, NULL included.
-
-    "The same" is `=` (two NULLs are the same), "differ" is `!=`; of a value and NULL none is higher or lower.
-
-    >>> same, less = Predicate("ST", "=", "ST"), Predicate("SAL", "<", "SAL")
-    >>> sentence(Dc("t", (same, less, Predicate("RATE", ">", "RATE"))))
-    'of two rows with the same ST, the one with the higher SAL never has the lower RATE'
-    >>> sentence(Dc("t", (less, Predicate("STX", ">", "CTX"))))
-    "no row's STX is greater than another row's CTX while its SAL is lower than the other's"
-    """
-    if is_trivial(dc.predicates):
-        return _contradiction(dc)
-    said = reduced(dc.predicates)
-    same = [display_name(p.left) for p in said if p.left == p.right and p.op == "="]
-    differing = [display_name(p.left) for p in said if p.left == p.right and p.op == "!="]
-    rest = [p for p in said if p.left != p.right or p.op not in ("=", "!=")]
-    if not rest:
-        return _about_equals(same, differing)
-    rows = "two rows" + (f" with the same {_list(same)}" if same else "")
-    if differing:
-        rows += f" that differ in {_all_of(differing)}"
-    alone = not same and not differing
-    if any(p.left != p.right for p in rest):
-        return _about_columns(rest, "" if alone else f"of {rows}, ")
-    return _about_order(rest, rows, alone=alone)
-
-
-def _about_equals(same: Sequence[str], differing: Sequence[str]) -> str:
-    """Keys, functional dependencies, and those with several columns of which one must be the same."""
-    if not differing:
-        return f"no two rows have the same {_list(same)}" if same else "there is at most one row"
-    having = f" with the same {_list(same)}" if same else ""
-    if len(differing) == 1:
-        return f"{'' if same else 'all '}rows{having} have the same {differing[0]}"
-    return f"any two rows{having} have {_list([f'the same {c}' for c in differing], 'or')}"
-
-
-def _about_order(rest: Sequence[Predicate], rows: str, *, alone: bool) -> str:
-    """Columns that are higher or lower, each compared with itself.
-
-    One that is strictly higher is the subject, since then there is "the one"; if it is t's that is lower, t
-    and s are exchanged.
-    """
-    subject = next((p for p in rest if p.op in _STRICT), rest[0])
-    if subject.op in ("<", "<="):
-        rest, subject = [p.mirrored for p in rest], subject.mirrored
-    name = display_name(subject.left)
-    if len(rest) == 1:
-        if subject.op in _STRICT:
-            one, other = ("no row", "another row") if alone else (f"of {rows}, neither", "the other")
-            return f"{one} has a higher {name} than {other}"
-        one, other = ("no row's", "another row's") if alone else (f"of {rows}, neither one's", "the other's")
-        return f"{one} {name} is higher than or equal to {other}"
-    *given, denied = [p for p in rest if p != subject]
-    who = "the one" if subject.op in _STRICT else "one"
-    having = _list([_compared(p) for p in (subject, *given)])
-    return f"of {rows}, {who} with {having} never has {_compared(denied)}"
-
-
-def _compared(p: Predicate) -> str:
-    name = display_name(p.left)
-    return f"the {_HIGH[p.op]} {name}" if p.op in _STRICT else f"a {_HIGH[p.op]} or equal {name}"
-
-
-def _about_columns(rest: Sequence[Predicate], of_rows: str) -> str:
-    """Comparisons across columns, and others: "its" is of the first row, t, and "the other's" of s."""
-    head = next(p for p in rest if p.left != p.right)
-    one, other = ("neither one's", "the other's") if of_rows else ("no row's", "another row's")
-    text = f"{of_rows}{one} {display_name(head.left)} {_ACROSS[head.op]} {other} {display_name(head.right)}"
-    clauses = []
-    for p in rest:
-        if p is head:
-            continue
-        if p.left == p.right:
-            than = f"is {_HIGH[p.op]} than{'' if p.op in _STRICT else ' or equal to'} the other's"
-            clauses.append(f"its {display_name(p.left)} {than}")
-        else:
-            clauses.append(f"its {display_name(p.left)} {_ACROSS[p.op]} the other's {display_name(p.right)}")
-    return f"{text} while {_list(clauses)}" if clauses else text
-
-
-def _contradiction(dc: Dc) -> str:
-    left, right = next(columns for columns, state in _grouped(dc.predicates).items() if _TRIVIAL[state])
-    what = display_name(left) if left == right else f"{display_name(left)} with {display_name(right)}"
-    return f"holds in every table: its comparisons of {what} contradict each other"
-
-
-def display_name(name: str) -> str:
-    plain = _PLAIN_WORD.fullmatch(name) and name.lower() not in _CONNECTING
-    return name if plain else '"{}"'.format(name.replace('"', '""'))
-
-
-def _all_of(names: Sequence[str]) -> str:
-    """Several names, none of them left out.
-
-    >>> _all_of(["a"]), _all_of(["a", "b"]), _all_of(["a", "b", "c"])
-    ('a', 'both a and b', 'all of a, b and c')
-    """
-    return f"{('', 'both ', 'all of ')[min(len(names), 3) - 1]}{_list(names)}"
-
-
-def _list(parts: Sequence[str], word: str = "and") -> str:
-    """
-    >>> _list(["a"]), _list(["a", "b", "c"], "or")
-    ('a', 'a, b or c')
-    """
-    *first, last = parts
-    return f"{', '.join(first)} {word} {last}" if first else last

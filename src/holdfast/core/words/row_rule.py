@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, NoReturn
 
 from holdfast.core.words.codec import Coded
-from holdfast.core.words.predicate import SYMMETRIC, Operator, display_name, written_name
+from holdfast.core.words.predicate import SYMMETRIC, Operator, written_name
 from holdfast.core.words.rule_text import (
     NAME_PATTERN,
     QUOTED_PATTERN,
@@ -31,6 +31,7 @@ from holdfast.core.words.rule_text import (
     rule_error,
 )
 from holdfast.core.words.schema import MAX_EXACT_DIGITS, Schema, Type
+from holdfast.core.words.sentences import display_name
 from holdfast.errors import UnknownColumnError
 
 Comparison = Literal["order", "equality"]

@@ -19,14 +19,15 @@ from numpy.typing import NDArray
 from holdfast.core.cover.kernels.vertices import Space
 from holdfast.core.evidence.half_ranks import space_columns
 from holdfast.core.evidence.kernels.predicate_evidence import evidence_counts
-from holdfast.core.evidence.probe import BLOCK_ROWS, NS_JOINED, NS_LISTED, Access, Plan
+from holdfast.core.evidence.probe import NS_JOINED, NS_LISTED, Plan
+from holdfast.core.evidence.probe_indexes import BLOCK_ROWS
+from holdfast.core.evidence.probe_place import Access
 from holdfast.core.rows.kernels.masks import mask_of
 from holdfast.core.rows.kernels.order_index import EQ
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.row_sample import RowSample, sample_rows
 from holdfast.core.words.predicate import PredicateSpace
-from holdfast.denial.access import selection as dc_indexes
-from holdfast.denial.access.selection import PairSample, Selection, Statistics
+from holdfast.denial.access.access import PairSample, Selection, Statistics, statistics
 from holdfast.denial.constraints import KeptAccess
 from holdfast.denial.dc_cover import both_ways, closures
 
@@ -48,7 +49,7 @@ def statistics_of(relation: Relation, space: PredicateSpace) -> Statistics:
     sample = sample_rows(relation, STATISTICS_ROWS)
     masks, counts = sampled_evidence(relation, space, sample)[:2]
     distinct = [max(1, d) for d in relation.distinct()]
-    return dc_indexes.statistics(
+    return statistics(
         space, relation.schema.names, sample.codes, distinct, relation.n_rows, PairSample(masks, counts)
     )
 

@@ -1,16 +1,9 @@
-"""Which indexes serve the denial constraints of a cover (IncDC, section 7: SelectIndex, algorithm 4).
+"""Which indexes serve the denial constraints of a cover, at the least total cost.
 
-What an index does, and that every constraint needs one that serves it: `access.py`.
+What an index does, and that every constraint needs one that serves it: `access.py`. IncDC's own choice:
+`paper_selection.py`.
 
-`select_index` is algorithm 4 as the paper has it, in our terms:
-
-- An order index answers any two operators, also turned round (section 6.2), so what is picked are two groups
-  with whatever operators; which ones are asked is settled after. The direction to build it in follows r.
-- The paper replaces a constraint with `!=` by two, with `<` and with `>`. `fetch` answers `!=` itself, as two
-  ranges, and the constraint stays one.
-- `=` is only looked up in posting lists, `!=` of columns without order only in its own column.
-
-`select` goes past it. The paper's scores know columns, but not what a pair of predicates lets through, nor
+`select` goes past that. The paper's scores know columns, but not what a pair of predicates lets through, nor
 that many indexes may cost more than to compare all rows. Here each access has a cost (`costs.py`),
 and accesses of a small total are sought (a weighted set cover, greedy). An index whose selectivity is poor
 serves nobody. The result is never dearer than that of `select_index`, nor than a scan. Both are functions of
@@ -21,7 +14,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations, product
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -29,20 +21,10 @@ from numpy.typing import NDArray
 
 from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE
 from holdfast.core.words.predicate import OPERATORS, PredicateSpace
-from holdfast.denial.access.access import (
-    Access,
-    Numbers,
-    PairSample,
-    Question,
-    Selection,
-    Statistics,
-    statistics,
-)
+from holdfast.denial.access.access import Numbers, Selection, Statistics
 from holdfast.denial.access.costs import (
     COMPARED_NS,
-    DOWN,
     SCAN,
-    UP,
     Bits,
     Cover,
     Draft,
@@ -53,26 +35,11 @@ from holdfast.denial.access.costs import (
     selection,
     size,
 )
-
-__all__ = [
-    "Access",
-    "PairSample",
-    "Question",
-    "Selection",
-    "Statistics",
-    "select",
-    "select_index",
-    "statistics",
-]
+from holdfast.denial.access.paper_selection import PaperSelection
 
 U64 = NDArray[np.uint64]
 Bool = NDArray[np.bool_]
 Compares = Literal["equal", "any"]
-
-# The paper's l, l' and alpha.
-MAX_EQUALITY_SCORE = 0.6
-MIN_DISTINCT_RATIO = 0.1
-ALPHA = 0.3
 
 # The search for accesses: so many constraints are looked at; of the sources so many grow, the cheapest for
 # each constraint, by so many predicates, each time in so many ways; all that anew when half of the
@@ -88,166 +55,6 @@ WORTH_SPLITTING = 0.05
 
 # From what says most to what says least.
 _STRICTEST = (EQ, LT, GT, LE, GE, NE)
-
-
-# --- Algorithm 4 -----------------------------------------------------------------------------------------
-
-
-def select_index(cover: U64, space: PredicateSpace, known: Statistics) -> Selection:
-    """SelectIndex (algorithm 4), line by line; ties go to the lower predicate numbers.
-
-    cover IN uint64[k, n_words]. Cost: O(groups ** 2) passes over a bit a constraint.
-    """
-    dcs = Cover(cover, space)
-    return _Paper(dcs, Prices(dcs, known)).selected()
-
-
-class _GroupPair(NamedTuple):
-    """Two groups in which an order index, or two, may serve: (A, B) and (C, D)."""
-
-    groups: tuple[int, int]
-    keys: frozenset[tuple[int, int]]  # columns of the indexes: (A, C) and (B, D), each pair ascending
-    dcs: Bits  # with predicates other than `=` in both
-
-
-class _Paper:
-    """One run of algorithm 4."""
-
-    def __init__(self, cover: Cover, prices: Prices) -> None:
-        self.cover, self.prices, self.space = cover, prices, cover.space
-        self.remaining = cover.everyone.copy()
-        self.served = np.full(cover.n, -1, dtype=np.int32)
-        self.drafts: dict[Draft, int] = {}
-        self.falling: dict[tuple[int, int], bool] = {}
-        first = self.space.first
-        self.group_mirror = [self.space.group_of[self.space.mirror[p]] for p in first]
-
-    def selected(self) -> Selection:
-        own, across = self._equalities()
-        self._equal_below(own)
-        self._equal_below(across)
-        pairs = self._group_pairs()
-        self._orders([pair for pair in pairs if self._many_values(pair)])
-        for p in sorted(own + across, key=lambda p: (self.prices.equality_score(p), p)):
-            self._take(Draft((p,), (p,)), self.cover.serves((p,)))
-        self._orders(pairs)
-        self._single()
-        return selection(self.cover, self.prices, list(self.drafts), self.served, self.falling)
-
-    def _take(self, draft: Draft, dcs: Bits) -> None:
-        """Serve those of the constraints that are still without."""
-        new = dcs & self.remaining
-        if new.any():
-            self.served[flags(new, self.cover.n)] = self.drafts.setdefault(draft, len(self.drafts))
-            self.remaining &= ~new
-
-    def _equalities(self) -> tuple[list[int], list[int]]:
-        """`=` of columns with themselves, and across columns: one of two mirror images."""
-        used = [p for p in range(self.space.n_predicates) if self.space.op_of[p] == EQ]
-        used = sorted({min(p, self.space.mirror[p]) for p in used if self.cover.serves((p,)).any()})
-        own = [p for p in used if self.space.mirror[p] == p]
-        return own, [p for p in used if self.space.mirror[p] != p]
-
-    def _equal_below(self, predicates: Sequence[int]) -> None:
-        """Lines 1 to 8: constraint by constraint, the best of its `=` if its score is below the threshold."""
-        good = [p for p in predicates if self.prices.equality_score(p) < MAX_EQUALITY_SCORE]
-        while True:
-            of = {p: self.cover.serves((p,)) & self.remaining for p in good}
-            first = {p: int(flags(dcs, self.cover.n).argmax()) for p, dcs in of.items() if dcs.any()}
-            if not first:
-                return
-            best = min(first, key=lambda p: (first[p], self.prices.equality_score(p), p))
-            self._take(Draft((best,), (best,)), of[best])
-
-    def _group_pairs(self) -> list[_GroupPair]:
-        """Line 10: all that can serve some constraint, one of two mirror images."""
-        groups = [g for g, group in enumerate(self.space.groups) if group.ordered]
-        unequal = {g: self._having(g, (NE, LT, LE, GT, GE)) for g in groups}
-        found = {}
-        for one, other in combinations(groups, 2):
-            low, high = sorted(self._mirrored((one, other)))
-            canonical = min((one, other), (low, high))
-            dcs = (unequal[one] & unequal[other]) | (unequal[low] & unequal[high])
-            if canonical not in found and dcs.any():
-                p, q = self.space.first[one], self.space.first[other]
-                sides = (self.prices.left, self.prices.right)
-                keys = frozenset((min(s[p], s[q]), max(s[p], s[q])) for s in sides)
-                found[canonical] = _GroupPair(canonical, keys, dcs)
-        return [found[groups] for groups in sorted(found)]
-
-    def _mirrored(self, groups: tuple[int, int]) -> tuple[int, int]:
-        return self.group_mirror[groups[0]], self.group_mirror[groups[1]]
-
-    def _having(self, group: int, ops: Iterable[int]) -> Bits:
-        first = self.space.first[group]
-        found: Bits = np.bitwise_or.reduce([self.cover.own[first + op] for op in ops])
-        return found
-
-    def _many_values(self, pair: _GroupPair) -> bool:
-        """Line 12."""
-        ratios = (self.prices.distinct_ratio(c) for key in pair.keys for c in key)
-        return all(ratio >= MIN_DISTINCT_RATIO for ratio in ratios)
-
-    def _orders(self, pairs: Sequence[_GroupPair]) -> None:
-        """Lines 14 to 19: the least score first, again and again, coverage being that of what remains."""
-        waiting = list(pairs)
-        while waiting:
-            coverage = {pair.groups: size(pair.dcs & self.remaining) for pair in waiting}
-            waiting = [pair for pair in waiting if coverage[pair.groups]]
-            if not waiting:
-                return
-            scores = [((1 - self._strength(p)) / coverage[p.groups], p.groups) for p in waiting]
-            best = waiting[scores.index(min(scores))]
-            for key in sorted(best.keys):
-                self.falling.setdefault(key, self._falls(key, best))
-            self._ask(best)
-            for pair in pairs:  # whatever the new indexes serve as well
-                if all(key in self.falling for key in pair.keys):
-                    self._ask(pair)
-
-    def _strength(self, pair: _GroupPair) -> float:
-        one, other = (self.space.first[g] for g in pair.groups)
-        return self.prices.strength(one, other)
-
-    def _falls(self, key: tuple[int, int], pair: _GroupPair) -> bool:
-        """Line 17: as the correlation says; if it is weak, as most constraints ask."""
-        r = float(self.prices.known.correlation[key])
-        if abs(r) > ALPHA:
-            return r < 0
-        same, opposite = 0, 0
-        for one, other in dict.fromkeys((pair.groups, self._mirrored(pair.groups))):
-            up, down = (self._having(one, ops) & pair.dcs & self.remaining for ops in (UP, DOWN))
-            other_up, other_down = (self._having(other, ops) for ops in (UP, DOWN))
-            same += size((up & other_up) | (down & other_down))
-            opposite += size((up & other_down) | (down & other_up))
-        return key[0] != key[1] and opposite > same
-
-    def _ask(self, pair: _GroupPair) -> None:
-        """The loosest questions that find what the constraints of two groups, still without, need."""
-        wanted = pair.dcs & self.remaining
-        if not wanted.any():
-            return
-        of = {}
-        for one, other in (pair.groups, self._mirrored(pair.groups)):
-            for op, other_op in product(range(NE, GE + 1), repeat=2):
-                p, q = self.space.first[one] + op, self.space.first[other] + other_op
-                if (self.cover.own[p] & self.cover.own[q] & wanted).any():
-                    numbers = self.cover.canonical((p, q))
-                    of[numbers] = self.cover.serves(numbers)
-        # A looser question serves more; whatever it serves needs no other.
-        for numbers in sorted(of, key=lambda n: (-size(of[n] & wanted), n)):
-            self._take(Draft(numbers, numbers), of[numbers] & wanted)
-
-    def _single(self) -> None:
-        """One predicate, not `=`: the most selective that a constraint has. The empty one has none."""
-        used = [p for p in self.cover.predicates_in(self.remaining) if self.space.op_of[p] != EQ]
-        drafts = sorted({self.cover.canonical((p,)) for p in used}, key=lambda n: (self.prices.share(n), n))
-        for numbers in drafts:
-            self._take(Draft(numbers, numbers), self.cover.serves(numbers))
-        self._take(SCAN, self.cover.everyone)
-
-
-# --- The least total cost --------------------------------------------------------------------------------
 
 
 def select(
@@ -274,9 +81,9 @@ def select(
     """
     dcs = Cover(cover, space)
     prices = Prices(dcs, known, folded)
-    found = _Greedy(dcs, prices, compares).selected()
-    paper = _Paper(dcs, prices).selected()
-    return paper if paper.cost_ns < found.cost_ns else found
+    cheapest = _Greedy(dcs, prices, compares).selected()
+    paper = PaperSelection(dcs, prices).selected()
+    return paper if paper.cost_ns < cheapest.cost_ns else cheapest
 
 
 class _Grown(NamedTuple):
@@ -319,7 +126,7 @@ class _Greedy:
         self._search()
         chosen, lengths = self.chosen, {self.n_best, len(self.chosen)}
         lists = [self._split(self._pruned(chosen[:n])) for n in sorted(lengths - {0})]
-        return min((self._refined(drafts) for drafts in ([], *lists)), key=lambda found: found.cost_ns)
+        return min((self._refined(drafts) for drafts in ([], *lists)), key=lambda one: one.cost_ns)
 
     def _search(self) -> None:
         for _ in range(ROUNDS):
@@ -338,17 +145,17 @@ class _Greedy:
         """
         at = np.flatnonzero(flags(self.remaining, self.cover.n))
         seen = self.cover.chosen(at[:: max(1, -(-len(at) // CONSTRAINTS_SEEN))])
-        found: dict[Draft, None] = {}
+        drafts: dict[Draft, None] = {}
         for root in self._roots(seen):
             level = [root]
             for depth in range(GROWTH + 1):
                 for draft in level:
-                    found[draft] = None
-                    found[self._closed(seen, draft)] = None
+                    drafts[draft] = None
+                    drafts[self._closed(seen, draft)] = None
                 if depth < GROWTH:
                     wider = {w for draft in level for w in self._wider(seen, self._grown(seen, draft))}
                     level = [draft for _, draft in sorted(wider)[:BRANCHES]]
-        return [draft for draft in found if self.spent + self.prices.compare_cost(draft) < self.limit]
+        return [draft for draft in drafts if self.spent + self.prices.compare_cost(draft) < self.limit]
 
     def _roots(self, seen: Cover) -> list[Draft]:
         """Sources that serve some of the constraints and pay if they serve alone: the cheapest for each."""
@@ -392,9 +199,9 @@ class _Greedy:
         served = (grown.dcs[0] & seen.closed[more]) | (grown.dcs[1] & seen.closed[turned])
         coverage = np.bitwise_count(served).sum(axis=1, dtype=np.int64)
         if self.prices.pairs is not None and grown.met is not None:
-            own = self.prices.pairs.own
-            met = np.bitwise_count(own[more] & grown.met[0]).sum(axis=1, dtype=np.int64)
-            met += np.bitwise_count(own[turned] & grown.met[1]).sum(axis=1, dtype=np.int64)
+            pairs = self.prices.pairs.own
+            met = np.bitwise_count(pairs[more] & grown.met[0]).sum(axis=1, dtype=np.int64)
+            met += np.bitwise_count(pairs[turned] & grown.met[1]).sum(axis=1, dtype=np.int64)
             shares = np.maximum(met, 1) / (2 * self.prices.pairs.n)
         else:
             shares = np.array([self.prices.share((*grown.draft.predicates, int(p))) for p in more])
@@ -422,14 +229,14 @@ class _Greedy:
         straight = cover.having(cover.closed, draft.predicates) & dcs
         turned = cover.having(cover.closed, cover.mirrored(draft.predicates)) & dcs & ~straight
         common = ~(straight & ~cover.closed).any(axis=1) & ~(turned & ~cover.closed[self.mirror]).any(axis=1)
-        told = np.append(common, False)[self.strictest]
+        shared = np.append(common, False)[self.strictest]
         if self.space.op_of[draft.source[0]] != EQ:
-            told[[self.space.group_of[p] for p in draft.source], 0] = False
-        best = self.strictest[np.arange(len(told)), told.argmax(axis=1)]
+            shared[[self.space.group_of[p] for p in draft.source], 0] = False
+        best = self.strictest[np.arange(len(shared)), shared.argmax(axis=1)]
         source = tuple(int(best[self.space.group_of[p]]) for p in draft.source)
-        kept = best[told.any(axis=1)]
-        kept = kept[self._comparable(source)[kept] | np.isin(kept, source)]
-        return Draft(source, tuple(kept.tolist()))
+        predicates = best[shared.any(axis=1)]
+        predicates = predicates[self._comparable(source)[predicates] | np.isin(predicates, source)]
+        return Draft(source, tuple(predicates.tolist()))
 
     # -- the greedy list
 
@@ -447,9 +254,9 @@ class _Greedy:
         enough = size(self.remaining) // 2
 
         def cost(i: int) -> float:
-            found = self.prices.newly_found(drafts[i], met[i], self.met)
-            new = sum(ns for source, ns in asked[i].items() if source not in self.asked)
-            return compared[i] + new + self.prices.found_cost(found)
+            new_pairs = self.prices.newly_found(drafts[i], met[i], self.met)
+            new_sources = sum(ns for source, ns in asked[i].items() if source not in self.asked)
+            return compared[i] + new_sources + self.prices.found_cost(new_pairs)
 
         def entry(i: int) -> tuple[float, int, Draft, int]:
             return cost(i) / coverage[i], -coverage[i], drafts[i], i
@@ -486,38 +293,39 @@ class _Greedy:
         by = np.zeros(self.cover.n, dtype=np.int32)  # how many accesses serve each constraint
         for bits in serves.values():
             by += flags(bits, self.cover.n)
-        kept, scanned = list(drafts), as_bits(by == 0)
-        total = self.prices.total(kept, scanned)
+        left, scanned = list(drafts), as_bits(by == 0)
+        total = self.prices.total(left, scanned)
         for draft in sorted(drafts, key=lambda d: (-self.prices.cost(d), d)) * 2:
-            if draft not in kept:
+            if draft not in left:
                 continue
-            without = [d for d in kept if d != draft]
-            mine = flags(serves[draft], self.cover.n)
-            alone = scanned | as_bits(mine & (by == 1))
+            without = [d for d in left if d != draft]
+            dcs = flags(serves[draft], self.cover.n)
+            alone = scanned | as_bits(dcs & (by == 1))
             cheaper = self.prices.total(without, alone)
             if cheaper <= total:
-                kept, total, scanned = without, cheaper, alone
-                by -= mine
-        return kept
+                left, total, scanned = without, cheaper, alone
+                by -= dcs
+        return left
 
     def _split(self, drafts: list[Draft]) -> list[Draft]:
         """Each access that finds much in favour of several that compare more, where these cost less.
 
         The search misses them: the first of several bears what the source costs.
         """
-        kept = drafts
+        left = drafts
         for draft in sorted(drafts, key=lambda d: (-self.prices.found(d), d)):
-            others = [d for d in kept if d != draft]
-            scanned, mine = self._unserved(kept), self._unserved(others) & self.cover.serves(draft.predicates)
-            total = self.prices.total(kept, scanned)
+            others = [d for d in left if d != draft]
+            scanned = self._unserved(left)
+            alone = self._unserved(others) & self.cover.serves(draft.predicates)
+            total = self.prices.total(left, scanned)
             if self.prices.found_cost(self.prices.found(draft)) < WORTH_SPLITTING * total:
                 break
-            self._start(mine, total - self.prices.total(others, scanned), others)
+            self._start(alone, total - self.prices.total(others, scanned), others)
             self._search()
             parts = others + [d for d in self.chosen if d not in others]
             if not self.remaining.any() and self.prices.total(parts, scanned) < total:
-                kept = parts
-        return kept
+                left = parts
+        return left
 
     def _unserved(self, drafts: Iterable[Draft]) -> Bits:
         left = self.cover.everyone.copy()
@@ -531,15 +339,15 @@ class _Greedy:
         remaining = self.cover.everyone.copy()
         finals: dict[Draft, Bits] = {}
         for draft in sorted(drafts, key=lambda d: (self.prices.share(d.predicates), d)):
-            mine = self.cover.serves(draft.predicates) & remaining
-            remaining &= ~mine
-            if mine.any():
-                sharper = self._closed(self.cover, draft, mine)
+            dcs = self.cover.serves(draft.predicates) & remaining
+            remaining &= ~dcs
+            if dcs.any():
+                sharper = self._closed(self.cover, draft, dcs)
                 final = sharper if self.prices.cost(sharper) < self.prices.cost(draft) else draft
-                finals[final] = finals.get(final, np.zeros_like(mine)) | mine
+                finals[final] = finals.get(final, np.zeros_like(dcs)) | dcs
         served = np.full(self.cover.n, -1, dtype=np.int32)
-        for i, mine in enumerate(finals.values()):
-            served[flags(mine, self.cover.n)] = i
+        for i, dcs in enumerate(finals.values()):
+            served[flags(dcs, self.cover.n)] = i
         if remaining.any():
             served[flags(remaining, self.cover.n)] = len(finals)
             finals[SCAN] = remaining

@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.engine.engine import Engine, Progress, Task
+from holdfast.core.engine.engine import Engine
+from holdfast.core.engine.job_progress import Progress
+from holdfast.core.engine.worker import Task
 from holdfast.core.store.bundle import open_bundle, write_bundle
 from holdfast.core.store.files import FileRef, unique_name
 from holdfast.lakes.graph.links import live_links, weigh

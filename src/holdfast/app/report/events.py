@@ -1,0 +1,265 @@
+"""Changes by event and kind: what broke, appeared or is implied, with the rows that prove it.
+
+A key that breaks takes the functional dependencies along that have it on their left side, and one that
+appears brings some. They are counted, and not listed: the key says it all. So with denial constraints that
+are keys or functional dependencies of which the same is told (`Mentioned`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.app.report.paper import Paper
+from holdfast.app.report.rows import PAIR_LABELS, print_rows
+from holdfast.app.report.texts import dependency_text, meaning, plural, safe
+from holdfast.core.words.change import WitnessRow, introducing
+from holdfast.core.words.predicate import Dc, as_fd, as_key
+from holdfast.kind import entries, kinds
+
+# A report shows this many rows for changes that stand together.
+ROWS_IN_A_REPORT = 6
+# Functional dependencies are many; those that did not break are less urgent, and what is within an error
+# changes with nearly every batch.
+FDS_IN_A_REPORT = 10
+NEAR_IN_A_REPORT = 5
+# Denial constraints are many, too, and each has a sentence and a pair of rows.
+DCS_IN_A_REPORT = 3
+BROKEN_DCS_IN_A_REPORT = 10
+# A functional dependency that had held through so many versions was hardly an accident.
+LONG_HELD = 5
+
+# What an event is called, what it would be called in a check, and its colour.
+EVENTS = {
+    "broke": ("broke", "would break", "red"),
+    "appeared": ("appeared", "would appear", "green"),
+    "implied": ("implied by a {}", "would be implied by a {}", "cyan"),
+    "within": ("within the error now", "would be within the error", "green"),
+    "beyond": ("no longer minimal within the error", "would not be minimal within the error", "yellow"),
+    "dropped": ("dropped", "would be dropped", "dim"),
+}
+# What says as much and more.
+IMPLYING = {"ucc": "narrower key", "dc": "more general one", "row": "tighter one"}
+# Of denial constraints that say nothing new.
+ABOVE = "{}told above as a key or functional dependency"
+
+ChangeFields = Mapping[str, Any]  # a change in its JSON form
+
+
+def event_title(event: str, kind: str, *, would: bool = False) -> str:
+    """
+    >>> event_title("implied", "ucc"), event_title("implied", "fd", would=True)
+    ('implied by a narrower key', 'would be implied by a narrower one')
+    """
+    return EVENTS[event][would].format(IMPLYING.get(kind, "narrower one"))
+
+
+@dataclass(frozen=True)
+class Mentioned:
+    """Keys and functional dependencies of which something is told, of one table."""
+
+    keys: set[frozenset[str]]
+    fds: set[tuple[frozenset[str], str]]
+
+    def has(self, dc: Dc) -> bool:
+        """Whether a denial constraint says the same as one of them."""
+        key, fd = as_key(dc), as_fd(dc)
+        if key is not None:
+            return frozenset(key) in self.keys
+        return fd is not None and (frozenset(fd[0]), fd[1]) in self.fds
+
+
+@dataclass
+class Group:
+    """Changes that stand together: the same rows prove them, or the same words tell them."""
+
+    table: str
+    changes: list[ChangeFields]
+    rows: dict[int, WitnessRow] = field(default_factory=dict)
+    columns: dict[int, set[str]] = field(default_factory=dict)  # row -> the columns that speak against it
+    first: set[str] = field(default_factory=set)  # all columns in question
+
+    def absorb(self, other: Group) -> None:
+        self.changes += other.changes
+        self.first |= other.first
+        self.rows |= {i: row for i, row in other.rows.items() if i not in self.rows}
+        for i, columns in other.columns.items():
+            self.columns.setdefault(i, set()).update(columns)
+
+
+def print_events(
+    paper: Paper,
+    changes: Sequence[ChangeFields],
+    *,
+    limit: int,
+    would: bool = False,
+    indent: int = 2,
+    with_table: bool = False,
+) -> None:
+    """Changes in their JSON form, by event and kind; those that the same rows prove stand together."""
+    for event, (*_, style) in EVENTS.items():
+        by_kind = {
+            kind: [c for c in changes if c["change"] == event and c["dependency"]["kind"] == kind]
+            for kind in kinds()
+        }
+        for kind, of_kind in by_kind.items():
+            if not of_kind:
+                continue
+            shown, most = of_kind, limit
+            if kind == "fd":
+                # What had held through many versions comes first; else the order stays.
+                shown = sorted(_without_keys(of_kind, by_kind["ucc"]), key=lambda c: -c.get("held", 0))
+                most = limit if event == "broke" else min(limit, FDS_IN_A_REPORT)
+            if kind == "dc":
+                shown = _not_above(of_kind, by_kind["ucc"], by_kind["fd"])
+                most = min(limit, BROKEN_DCS_IN_A_REPORT if event == "broke" else DCS_IN_A_REPORT)
+            if event in ("within", "beyond"):
+                most = min(limit, NEAR_IN_A_REPORT)
+            n_above = len(of_kind) - len(shown)
+            above = ABOVE if kind == "dc" else "{}with a key above on the left"
+            noun = entries()[kind].nouns[0]
+            heading = f"{event_title(event, kind, would=would)}: {plural(len(of_kind), noun)}"
+            if not shown:
+                heading += f", {above.format('each ' if n_above > 1 else '')}"
+            paper.line((heading, f"bold {style}"), indent=indent)
+            for group in _grouped(kind, shown[:most]):
+                _print_group(paper, group, style, indent=indent + 2, with_table=with_table)
+            paper.more(len(shown) - most, "; all with --json", indent=indent + 2, style="dim")
+            if shown and n_above:
+                paper.line((f"... and {n_above:,} {above.format('')}", "dim"), indent=indent + 2)
+
+
+def _without_keys(fds: Sequence[ChangeFields], keys: Sequence[ChangeFields]) -> list[ChangeFields]:
+    """Functional dependencies but those whose left side is a key of which the same is told."""
+    mentioned = {(k["dependency"]["table"], *k["dependency"]["columns"]) for k in keys}
+    return [c for c in fds if (c["dependency"]["table"], *c["dependency"]["lhs"]) not in mentioned]
+
+
+def _not_above(
+    dcs: Sequence[ChangeFields], keys: Sequence[ChangeFields], fds: Sequence[ChangeFields]
+) -> list[ChangeFields]:
+    """Denial constraints but those that are a key or functional dependency of which the same is told; simple
+    ones first."""
+    mentioned: defaultdict[str, Mentioned] = defaultdict(lambda: Mentioned(set(), set()))
+    for key in (change["dependency"] for change in keys):
+        mentioned[key["table"]].keys.add(frozenset(key["columns"]))
+    for fd in (change["dependency"] for change in fds):
+        mentioned[fd["table"]].fds.add((frozenset(fd["lhs"]), fd["rhs"]))
+    parsed = [(c, Dc.from_dict(c["dependency"])) for c in dcs]
+    parsed.sort(key=lambda pair: complexity(pair[1]))
+    return [c for c, dc in parsed if not mentioned[dc.table].has(dc)]
+
+
+def complexity(dc: Dc) -> tuple[int, int]:
+    """Denial constraints with few predicates come first, and of these those with few across columns."""
+    return len(dc.predicates), sum(p.left != p.right for p in dc.predicates)
+
+
+def _print_group(paper: Paper, group: Group, style: str, *, indent: int, with_table: bool) -> None:
+    reasons = [_reason(c) for c in group.changes]
+    names = [
+        (
+            dependency_text(c["dependency"], with_table=with_table),
+            f"bold {style}" if c.get("held", 0) >= LONG_HELD else style,
+        )
+        for c in group.changes
+    ]
+    together = len(names) > 1 and len(set(reasons)) == 1
+    for c, name, reason in zip(group.changes, names, reasons, strict=True):
+        paper.line(name, "" if together else f" {reason}", indent=indent)
+        if c["dependency"]["kind"] == "dc":
+            paper.line(meaning(Dc.from_dict(c["dependency"])), indent=indent + 2)
+    if together:
+        paper.line(f"each {reasons[0]}", indent=indent)
+    if not group.rows:
+        return
+    rows = list(group.rows.values())
+    print_rows(
+        paper,
+        rows[:ROWS_IN_A_REPORT],
+        group.first,
+        style,
+        indent=indent + 2,
+        marked=lambda row, column: column in group.columns[row.row_id],
+        labels=PAIR_LABELS if group.changes[0]["dependency"]["kind"] == "dc" else (),
+    )
+    paper.more(len(rows) - ROWS_IN_A_REPORT, "; all with --json", indent=indent + 2, style="dim")
+
+
+def _reason(change: ChangeFields) -> str:
+    """Why, in words; of what broke also for how long it had held."""
+    reason = safe(change["reason"] or "")
+    held = change.get("held", 0)
+    if held >= 2:
+        reason = f"{reason}; it had held through {plural(held, 'version')}"
+    return introducing(
+        reason, change["change"], change["dependency"]["kind"], shown=bool(change["witnesses"])
+    )
+
+
+def _grouped(kind: str, changes: Sequence[ChangeFields]) -> list[Group]:
+    """Changes of one event and kind in groups; those without rows come last."""
+    proved = [_group(c) for c in changes if c["witnesses"]]
+    groups = _by_rows(proved) if kind == "ind" else _by_pair(proved)
+    bare: dict[str, Group] = {}
+    for c in changes:
+        if not c["witnesses"]:
+            # One by one: keys have few words to each, the others have the same ones for many.
+            words = str(len(bare)) if kind == "ucc" else _reason(c)
+            bare.setdefault(words, Group("", [])).changes.append(c)
+    return [*groups, *bare.values()]
+
+
+def _group(change: ChangeFields) -> Group:
+    """A change by itself: a key or functional dependency with its first pair, an inclusion with all its rows.
+
+    Of a functional dependency the right side speaks against it: there the rows differ. The first row of a
+    denial constraint's pair is t.
+    """
+    dependency = change["dependency"]
+    kind = dependency["kind"]
+    side = dependency["dependent"] if kind == "ind" else dependency
+    groups = change["witnesses"][: None if kind == "ind" else 1]
+    rows = [WitnessRow.from_dict(row) for group in groups for row in group]
+    if kind == "fd":
+        rows.sort(key=lambda row: row.row_id)
+        first, against = {*dependency["lhs"], dependency["rhs"]}, {dependency["rhs"]}
+    elif kind == "row":
+        first = against = {dependency["left"], dependency["right"]}
+    elif kind == "dc":
+        compared = [{p[row] for p in dependency["predicates"]} for row in ("left", "right")]
+        columns = {row.row_id: names for row, names in zip(rows, compared, strict=True)}
+        return Group(
+            dependency["table"], [change], {r.row_id: r for r in rows}, columns, set.union(*compared)
+        )
+    else:
+        first = against = set(side["columns"])
+    columns = {row.row_id: set(against) for row in rows}
+    return Group(side["table"], [change], {row.row_id: row for row in rows}, columns, set(first))
+
+
+def _by_pair(groups: Sequence[Group]) -> list[Group]:
+    """Keys or functional dependencies of a table that one pair of rows proves."""
+    pairs: dict[tuple[str, tuple[int, ...]], Group] = {}
+    for group in groups:
+        known = pairs.setdefault((group.table, tuple(group.rows)), group)
+        if known is not group:
+            known.absorb(group)
+    return list(pairs.values())
+
+
+def _by_rows(groups: Sequence[Group]) -> list[Group]:
+    """Inclusions that have a row in common, directly or by way of others: one bad row breaks many."""
+    apart: list[Group] = []
+    for group in groups:
+        akin = [g for g in apart if g.table == group.table and g.rows.keys() & group.rows.keys()]
+        if not akin:
+            apart.append(group)
+            continue
+        first, *others = akin
+        for other in [*others, group]:
+            first.absorb(other)
+        apart = [g for g in apart if all(g is not o for o in others)]
+    return apart

@@ -1,0 +1,391 @@
+"""The files of the ledger: a Delta table, the snapshot of what is live in it, and the swap that adds to it.
+
+Conflicts. Delta lets two appends pass each other. Here they must not: an append is made with
+`max_commit_retries=0` from the very snapshot in which the newest version was seen to be the base
+version. delta-rs then either creates the one log entry that follows the snapshot (a hard link
+that fails if the entry exists) or fails: compare-and-swap.
+With delta-rs's default of 15 retries an append from a stale snapshot would silently succeed, and
+two creators would both "create", the second replacing the first one's metadata.
+
+Durability. delta-rs syncs nothing; the log entry is synced here before `swap` returns. A power
+cut in the few milliseconds before can leave an empty last log entry: Delta reads it as an entry
+without actions, so the commit, which nobody was told of, is gone and the next one follows. A copy of
+the newest entry (`delta_log.py`) tells such an entry from one that was lost later.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import xxhash
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
+from deltalake import Schema as DeltaSchema
+from deltalake.exceptions import CommitFailedError
+from deltalake.transaction import AddAction
+
+from holdfast.core.store.delta_log import (
+    FOLDER,
+    INTERRUPTS,
+    REPAIR,
+    brief,
+    check_newest,
+    entry_path,
+    has_log,
+    keep_newest,
+    location,
+    names_file,
+    newest_kept,
+    pass_on,
+    reading,
+    refuse_forked,
+    refuse_odd_path,
+)
+from holdfast.core.store.files import FileRef, check_file, sync_file, sync_folder, unique_name
+from holdfast.core.store.ledger_rows import EPOCH, LAKE, SCHEMA, SHARED, add_columns, row_groups
+from holdfast.errors import DamagedFileError, HoldfastError, WorkspaceError
+
+_CONFIGURATION = {
+    "delta.appendOnly": "true",  # no other tool may delete history; merging files stays allowed
+    "delta.enableExpiredLogCleanup": "false",  # Delta would drop log entries after 30 days
+    "delta.logRetentionDuration": "interval 36500 days",
+    "delta.deletedFileRetentionDuration": "interval 36500 days",  # a foreign VACUUM keeps old files
+}
+
+# What a line of a Delta log entry can be (the protocol's section "Actions").
+_ACTIONS = frozenset(
+    ("add", "remove", "cdc", "metaData", "protocol", "commitInfo", "txn", "domainMetadata", "sidecar")
+)
+
+_CHECKSUM = re.compile(r"commits?-.*_([0-9a-f]{16})\.parquet")
+
+_NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFile:
+    """One live Parquet file and the versions it spans."""
+
+    path: str  # relative to the ledger's folder
+    length: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What was live at one version of the Delta table."""
+
+    delta_version: int
+    files: tuple[LiveFile, ...]  # by first version
+
+    @property
+    def version(self) -> int:
+        return max((file.last for file in self.files), default=0)
+
+
+class LedgerFiles:
+    """The Delta table of a workspace's ledger; `snapshot` is the newest that was looked at."""
+
+    def __init__(self, root: Path, table: Any) -> None:
+        self.root = root
+        self.lock = threading.RLock()
+        self._folder = root / FOLDER
+        self._table = table
+        self.snapshot = self._take_snapshot()
+        check_newest(root)
+        if newest_kept(self._folder) < self.snapshot.delta_version:
+            keep_newest(self._folder, self.snapshot.delta_version)
+
+    @classmethod
+    def create(cls, root: Path) -> LedgerFiles:
+        """The files of a workspace's ledger, made if there are none; safe with several creators at once."""
+        root = Path(root)
+        folder = root / FOLDER
+        refuse_odd_path(folder)
+        refuse_forked(root)
+        if not has_log(folder):
+            if any(path.is_dir() and any(path.iterdir()) for path in (root / "tables", root / "values")):
+                raise DamagedFileError(
+                    f"the workspace {str(root)!r} has tables but no ledger: the folder {FOLDER!r} is gone "
+                    f"or empty. Nothing was written. {REPAIR}"
+                )
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                DeltaTable.create(
+                    location(folder),
+                    schema=DeltaSchema.from_arrow(SCHEMA),
+                    mode="error",
+                    name="holdfast ledger",
+                    configuration=_CONFIGURATION,
+                    commit_properties=CommitProperties(max_commit_retries=0),
+                    post_commithook_properties=_NO_HOOKS,
+                )
+                sync_file(entry_path(folder, 0))
+                for made in (folder / "_delta_log", folder, root):
+                    sync_folder(made)
+            except BaseException as error:
+                pass_on(error)
+                # The usual reason is another creator; then its ledger is there to be opened.
+                if not has_log(folder):
+                    raise WorkspaceError(
+                        f"cannot create the ledger of the workspace {str(root)!r}: {brief(error)}. "
+                        "Check the disk's space and your rights, then run it again."
+                    ) from None
+        return cls.open(root)
+
+    @classmethod
+    def open(cls, root: Path) -> LedgerFiles:
+        """The files of an existing workspace's ledger."""
+        root = Path(root)
+        folder = root / FOLDER
+        refuse_odd_path(folder)
+        refuse_forked(root)
+        if not has_log(folder):
+            raise DamagedFileError(
+                f"the workspace {str(root)!r} has no ledger: {FOLDER}/_delta_log is missing or empty. "
+                f"{REPAIR}"
+            )
+        with reading(root):
+            table = DeltaTable(location(folder))
+        return cls(root, table)
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def refresh(self) -> Snapshot:
+        """The newest snapshot. One `stat` when nothing is new."""
+        refuse_forked(self.root)
+        with self.lock:
+            seen = self.snapshot.delta_version
+            # The table may be ahead of the snapshot, where taking one failed half-way.
+            if self._table.version() != seen or os.path.exists(entry_path(self._folder, seen + 1)):
+                with reading(self.root):
+                    self._table.update_incremental()
+                self.snapshot = self._take_snapshot()
+            elif not os.path.exists(self._folder):
+                raise DamagedFileError(
+                    f"the ledger of the workspace {str(self.root)!r} is gone: the folder {FOLDER!r} is "
+                    f"missing. {REPAIR}"
+                )
+            return self.snapshot
+
+    def _take_snapshot(self) -> Snapshot:
+        with reading(self.root):
+            columns = add_columns(self._table.get_add_actions(flatten=True))
+        files = []
+        unknown = [None] * len(columns["path"])
+        lasts = columns.get("max.version", unknown)
+        for path, length, first, last in zip(
+            columns["path"], columns["size_bytes"], columns.get("min.version", unknown), lasts, strict=True
+        ):
+            path = unquote(path)
+            if first is None or last is None:  # merged by a tool that keeps no statistics
+                with self.open_file(path, length) as parquet:
+                    versions = parquet.read(columns=["version"]).column(0).to_pylist()
+                first, last = min(versions, default=0), max(versions, default=0)
+            files.append(LiveFile(path, length, first, last))
+        files.sort(key=lambda file: (file.first, file.last))
+        covered = 0
+        for file in files:
+            if file.first > covered + 1:
+                raise self.gap(covered + 1)
+            covered = max(covered, file.last)
+        self._check_last_entry(self._table.version(), covered)
+        return Snapshot(self._table.version(), tuple(files))
+
+    def _check_last_entry(self, delta_version: int, version: int) -> None:
+        """Raise if the newest log entry is not the one that was written, as far as it tells of itself.
+
+        A damaged entry before it shows as a gap in the versions. The newest one would only make the
+        newest version disappear: delta-rs passes over actions that it does not know. An empty entry
+        is what a power cut leaves of a commit that nobody was told of.
+        """
+        entry = entry_path(self._folder, delta_version)
+        try:
+            lines = [json.loads(line) for line in entry.read_text(encoding="utf-8").splitlines() if line]
+            actions = {key: value for line in lines for key, value in line.items()}
+            commit = actions.get("commitInfo", {})
+            wrong = (
+                not _ACTIONS.issuperset(actions)
+                or commit.get("holdfastEntry", delta_version) != delta_version
+                or commit.get("holdfastVersion", version) != version
+            )
+        except FileNotFoundError:  # a foreign tool may have cleaned up behind its checkpoint
+            return
+        except (OSError, ValueError, AttributeError):
+            wrong = True
+        if wrong:
+            raise DamagedFileError(
+                f"the file '{FOLDER}/_delta_log/{entry.name}' of the workspace {str(self.root)!r} is "
+                f"damaged: it is not what was written for version {version} or later. {REPAIR}"
+            )
+
+    def gap(self, version: int, table: str | None = None) -> DamagedFileError:
+        """What to raise where a version is lost, perhaps only that of a table."""
+        part = "" if table is None else f" of the table {table!r}"
+        if table == SHARED:
+            part = " of the state that its tables share"
+        if table == LAKE:
+            part = " of the lake"
+        return DamagedFileError(
+            f"the ledger of the workspace {str(self.root)!r} has lost version {version}{part}: no live file "
+            f"of {FOLDER!r} holds it. {REPAIR}"
+        )
+
+    @contextmanager
+    def open_file(self, path: str, length: int, *, fresh: bool = False) -> Iterator[Any]:
+        """A Parquet file, with whatever is wrong with it turned into a DamagedFileError.
+
+        Page checksums leave headers and footer out, so the name carries one of the whole file; it
+        is checked once per process, or now if `fresh`. Files merged by another tool have none.
+        """
+        full = self._folder / path
+        name = f"{FOLDER}/{path}"
+        try:
+            n_bytes = os.path.getsize(full)
+            if n_bytes != length:
+                raise DamagedFileError(
+                    f"the file {name!r} of the workspace {str(self.root)!r} has {n_bytes} bytes; "
+                    f"{length} were written. {REPAIR}"
+                )
+            if named := _CHECKSUM.fullmatch(path):
+                check_file(self.root, FileRef(name, length, named[1]), deep=True, fresh=fresh)
+            with pq.ParquetFile(full, page_checksum_verification=True) as parquet:
+                yield parquet
+        except HoldfastError:
+            raise
+        except FileNotFoundError:
+            raise DamagedFileError(
+                f"the file {name!r} of the workspace {str(self.root)!r} is missing. {REPAIR}"
+            ) from None
+        except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+            raise DamagedFileError(
+                f"the file {name!r} of the workspace {str(self.root)!r} cannot be read: {brief(error)}. "
+                f"{REPAIR}"
+            ) from None
+
+    def block(self, file: LiveFile) -> pa.Table:
+        """All rows of a file, read afresh."""
+        with self.open_file(file.path, file.length, fresh=True) as parquet:
+            return parquet.read(use_threads=False).select(SCHEMA.names)
+
+    def rows(
+        self,
+        file: LiveFile,
+        entry: str,
+        columns: Iterable[str],
+        first: int,
+        last: int,
+        table: str | None = None,
+        kind: str | None = None,
+    ) -> list[dict[str, Any]]:
+        """The rows of one kind of entry in a range of versions.
+
+        The narrow columns choose the rows; of the wide ones only the chosen cells become Python
+        objects.
+        """
+        narrow = ["version", "entry", "table", "kind"]
+        wide = list(columns)
+        with self.open_file(file.path, file.length) as parquet:
+            groups = row_groups(parquet, first, last)
+            block = parquet.read_row_groups(groups, columns=[*narrow, *wide], use_threads=False)
+            block = block.combine_chunks()
+            keys = zip(*(block.column(name).to_pylist() for name in narrow), strict=True)
+            chosen = [
+                i
+                for i, (v, e, t, k) in enumerate(keys)
+                if e == entry and first <= v <= last and table in (None, t) and kind in (None, k)
+            ]
+            rows: list[dict[str, Any]] = [{} for _ in chosen]
+            for name in (*narrow, *wide):
+                column = block.column(name)
+                for row, i in zip(rows, chosen, strict=True):
+                    # Times as integers: making datetimes of a zone makes pyarrow import pandas or
+                    # zoneinfo, and a cast of the column pyarrow.compute (0.1 s).
+                    row[name] = column[i].value if name == "at" else column[i].as_py()
+            for row in rows:
+                row["at"] = EPOCH + timedelta(microseconds=row["at"])
+        return rows
+
+    # -- writing ------------------------------------------------------------------------------
+
+    def swap(self, snapshot: Snapshot, actions: list[Any], name: str, metadata: dict[str, Any]) -> bool:
+        """Write the log entry that follows the snapshot; False if another writer wrote it first.
+
+        The snapshot must be the very one that the caller's decision was made on: delta-rs swaps
+        on what the table object has seen, and any refresh in between moves that on.
+        On True the entry is on disk and has been read. `name` is the file that it adds.
+        """
+        if self._table.version() != snapshot.delta_version:
+            return False
+        path = name.removeprefix(f"{FOLDER}/")
+        next_entry = entry_path(self._folder, snapshot.delta_version + 1)
+        try:
+            self._table.create_write_transaction(
+                actions,
+                mode="append",
+                schema=DeltaSchema.from_arrow(SCHEMA),
+                commit_properties=CommitProperties(
+                    custom_metadata={**metadata, "holdfastEntry": snapshot.delta_version + 1},
+                    max_commit_retries=0,
+                ),
+                # A checkpoint that fails here would look like a commit that failed.
+                post_commithook_properties=_NO_HOOKS,
+            )
+        except BaseException as error:
+            # Ask the log, not the error: a failure after the link is no failed commit, and taking
+            # it for one would delete a live file.
+            if not names_file(next_entry, path):
+                if isinstance(error, CommitFailedError):
+                    return False
+                raise
+            if isinstance(error, INTERRUPTS):
+                raise
+        try:
+            sync_file(next_entry)
+            sync_folder(next_entry.parent)
+        except OSError as error:
+            raise WorkspaceError(
+                f"the file {name!r} of the workspace {str(self.root)!r} is committed, but could not be "
+                f"forced to disk: {brief(error)}. Check the disk, then look at 'holdfast log'."
+            ) from error
+        keep_newest(self._folder, snapshot.delta_version + 1)
+        self.refresh()
+        return True
+
+    def checkpoint(self) -> None:
+        """Write a Delta checkpoint, so that an open reads fewer log entries."""
+        self._table.create_checkpoint()
+
+
+def add_action(ref: FileRef, first: int, last: int, n_rows: int, *, moves_rows: bool) -> Any:
+    """The action that makes a file live; `moves_rows`: they are those of files that go."""
+    stats = {
+        "numRecords": n_rows,
+        "minValues": {"version": first},
+        "maxValues": {"version": last},
+        "nullCount": {"version": 0},
+    }
+    path = ref.name.removeprefix(f"{FOLDER}/")
+    return AddAction(path, ref.length, {}, now_ms(), not moves_rows, json.dumps(stats))
+
+
+def content_name(stem: str, content: Any) -> str:
+    """A new name that carries the content's checksum."""
+    return unique_name(FOLDER, stem, f"_{xxhash.xxh3_64_hexdigest(memoryview(content))}.parquet")
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970, as Delta dates its actions."""
+    return (datetime.now(UTC) - EPOCH) // timedelta(milliseconds=1)

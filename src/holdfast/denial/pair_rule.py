@@ -1,0 +1,108 @@
+"""A rule of two rows, by the positions of its columns; its violations; the indexes that it wants.
+
+A rule is a set of predicates (left column, operator, right column) that no two different rows t, s may
+satisfy together: `t.left op s.right`. How they are counted: `violations.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE, SYMMETRIC
+from holdfast.core.rows.table_state import OrderKey
+from holdfast.core.words.schema import Schema
+
+I64 = NDArray[np.int64]
+Predicate = tuple[int, int, int]
+
+# A column of so few values has long lists; an order index with it has no more chains than values.
+FEW_VALUES = 64
+
+# The outcomes of comparing two values: less, equal, greater, NULL on one side. By operator, those that
+# satisfy it. What two operators leave is what one says, or nothing.
+_OUTCOMES = {EQ: 0b0010, NE: 0b1101, LT: 0b0001, LE: 0b0011, GT: 0b0100, GE: 0b0110}
+_OPERATORS = {outcomes: op for op, outcomes in _OUTCOMES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What no two different rows t, s satisfy together: predicates (left, operator number, right).
+
+    Columns are positions; operators are numbered as in `kernels.order_index`. Without predicates every
+    ordered pair of rows violates it.
+    """
+
+    predicates: tuple[Predicate, ...]
+
+    @property
+    def mirrored(self) -> Rule:
+        """The rule with t and s exchanged."""
+        return Rule(tuple((right, SYMMETRIC[op], left) for left, op, right in self.predicates))
+
+    @property
+    def reduced(self) -> Rule | None:
+        """The same with one predicate for each pair of columns; None if no two values satisfy those of one.
+
+        >>> Rule(((0, LE, 1), (0, NE, 1))).reduced == Rule(((0, LT, 1),))
+        True
+        >>> Rule(((0, LT, 0), (0, GT, 0))).reduced
+        """
+        left: dict[tuple[int, int], int] = {}
+        for a, op, b in self.predicates:
+            left[a, b] = left.get((a, b), 0b1111) & _OUTCOMES[op]
+        if not all(left.values()):
+            return None
+        return Rule(tuple((a, _OPERATORS[outcomes], b) for (a, b), outcomes in left.items()))
+
+    @property
+    def ops(self) -> tuple[int, ...]:
+        return tuple(op for _, op, _ in self.predicates)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Violations:
+    """n_violations: the number of ordered pairs that violate a rule; pairs int64[k, 2]: row ids (t, s) of
+    up to SAMPLES of them, of none only if there is none."""
+
+    n_violations: int
+    pairs: I64
+
+
+NOTHING = Violations(0, np.empty((0, 2), dtype=np.int64))
+
+
+def wanted_indexes(
+    rules: Sequence[Rule], schema: Schema, distinct: Sequence[int]
+) -> tuple[tuple[int, ...], tuple[OrderKey, ...]]:
+    """(columns, orders): the indexes that make batches cheap: equality indexes of columns, order indexes.
+
+    IN distinct: about how many values each column has. A rule with an equality wants the lists of the one
+    with most values, on both sides. One or two predicates are counted by an order index of their columns,
+    where lists would be long: its direction is the one that has few chains when the rule holds, or almost.
+    More predicates than two are scanned for.
+    """
+    columns: set[int] = set()
+    orders: set[OrderKey] = set()
+    for rule in rules:
+        reduced = rule.reduced
+        if reduced is None or not reduced.predicates:
+            continue
+        predicates = reduced.predicates
+        if not all(0 <= c < len(schema) for a, _, b in predicates for c in (a, b)):
+            raise ValueError(f"a rule of columns that a table of {len(schema)} has not: {predicates}")
+        values = [(min(distinct[a], distinct[b]), a, b) for a, op, b in predicates if op == EQ]
+        most, a, b = max(values, default=(0, 0, 0))
+        if most > FEW_VALUES or (values and len(predicates) > 2):
+            columns |= {a, b}
+        elif len(predicates) <= 2:
+            first, last = predicates[0], predicates[-1]
+            rising = [op in (GT, GE) for _, op, _ in (first, last)]
+            falling = rising[0] == rising[1] and not {EQ, NE} & {first[1], last[1]}
+            for side in (0, 2):
+                x, y = sorted((first[side], last[side]))
+                orders.add((x, y, falling and x != y))
+    return tuple(sorted(columns)), tuple(sorted(orders))
