@@ -250,14 +250,14 @@ def validate_fd_candidates(
     identities = identities_of(segments)
     if place.pivot == NO_PIVOT:
         sequences, order = np.full((len(lhs), 1), -1, dtype=np.int32), np.arange(len(lhs))
-        asked = np.unpackbits(np.bitwise_or.reduce(rhs, axis=0).view(np.uint8), bitorder="little")
+        asked = np.unpackbits(np.bitwise_or.reduce(rhs, axis=0).view(np.uint8), bitorder="little")[:n_columns]
         rows, offsets = telling_rows(identities, segments, np.flatnonzero(asked).tolist())
     else:
         sequences, order = trie(lhs, place.pivot, ranking)
         rows, offsets = clustered_rows(identities, segments, place, nulls_distinct)
     sorted_lhs, pending = np.ascontiguousarray(lhs[order]), np.ascontiguousarray(rhs[order])
     n_ids = np.array([identities.of(c)[1] for c in range(n_columns)], dtype=np.int64)
-    masks = [np.empty((0, n_words_for(n_columns)), dtype=np.uint64)]
+    masks = [np.empty((0, lhs.shape[1]), dtype=np.uint64)]
     witnesses = [np.empty((0, WITNESSES, 2), dtype=np.int64)]
     first = 0
     while first < len(offsets) - 1 and pending.any():
@@ -287,4 +287,5 @@ def validate_fd_candidates(
         first = last
     left = np.empty_like(pending)
     left[order] = pending
-    return rhs & ~left, *fd_partitions.unite(np.concatenate(masks), np.concatenate(witnesses))
+    found = np.concatenate(masks)[:, : n_words_for(n_columns)]
+    return rhs & ~left, *fd_partitions.unite(found, np.concatenate(witnesses))

@@ -53,6 +53,15 @@ _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _unequal(values, a, b, column, skip):  # type: ignore[no-untyped-def]
+    """Whether two rows differ on a column; on the one behind the last, the row itself, any two do."""
+    if column == values.shape[1]:
+        return True
+    v = values[a, column]
+    return v != values[b, column] or (skip and v == 0)
+
+
 @njit(cache=True, nogil=True)
 def _note_differences(values, a, b, need, skip, varying, k):  # type: ignore[no-untyped-def]
     """Add to varying[k] those columns of `need` on which rows a and b differ."""
@@ -61,9 +70,7 @@ def _note_differences(values, a, b, need, skip, varying, k):  # type: ignore[no-
         while todo:
             bit = todo & (~todo + _ONE)
             todo ^= bit
-            c = (w << 6) + word_lowest(bit)
-            v = values[a, c]
-            if v != values[b, c] or (skip and v == 0):
+            if _unequal(values, a, b, (w << 6) + word_lowest(bit), skip):
                 varying[k, w] |= bit
 
 
@@ -211,9 +218,8 @@ def _leaf(values, rows, offsets, varying, first, last, start, column, skip, leaf
             break
         begin = 0
         if size > room:
-            v = values[rows[low], column]
             second = 1
-            while values[rows[low + second], column] == v and not (skip and v == 0):
+            while not _unequal(values, rows[low], rows[low + second], column, skip):
                 second += 1
             # rows second - 1 and second differ
             begin = max(0, min(second - room // 2, size - room))
@@ -280,15 +286,13 @@ def _climb(  # type: ignore[no-untyped-def]
             left = True
             a = rows[low + i]
             b = rows[low + i + 1]
-            v = values[a, column]
-            if v == values[b, column] and not (skip and v == 0):
+            if not _unequal(values, a, b, column, skip):
                 continue
             same = True
             for w in range(n_words):
                 word = _ZERO
                 for c in range(w << 6, min((w + 1) << 6, order.shape[0])):
-                    v = values[a, c]
-                    if v == values[b, c] and not (skip and v == 0):
+                    if not _unequal(values, a, b, c, skip):
                         word |= _ONE << np.uint64(c & 63)
                 if n == 0:
                     mask[w] = word
