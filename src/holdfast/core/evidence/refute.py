@@ -1,8 +1,8 @@
 """Validation: which candidates the rows refute, with evidence; keys, and functional dependencies.
 
 One task per pivot column (the most selective column of a candidate) and part of its values; what no part
-refutes holds. One job at most, whatever the number of candidates. `key_validation.py` and `fd_validation.py`
-are what a task does with the segments.
+refutes holds. One job at most, whatever the number of candidates. `validation.py` is what a task
+does with the segments.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.evidence.agree_probe import all_pairs, evidence_in, united
-from holdfast.core.evidence.fd_validation import NO_PIVOT, validate_fd_candidates
-from holdfast.core.evidence.kernels.fd_partitions import strike, unite
-from holdfast.core.evidence.key_validation import Place
-from holdfast.core.rows.kernels.masks import mask_of, n_words_for
+from holdfast.core.evidence.kernels.partitions import strike, unite
+from holdfast.core.evidence.validation import NO_PIVOT, Place, validate_candidates
+from holdfast.core.rows.kernels.masks import mask_of, n_words_for, popcounts
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import by_row_id
 from holdfast.core.rows.tasks import Payload, all_opened, parsed_schema, staged
@@ -58,7 +57,7 @@ def validate(relation: Relation, candidates: U64) -> Refutation[Bool]:
     n_words = n_words_for(n_columns + 1)
     row = np.tile(mask_of([n_columns], n_words), (len(candidates), 1))
     found = validate_fds(relation, _widened(candidates, n_words), row)
-    return Refutation(found.refuted.any(axis=1), found.masks, found.witnesses)
+    return Refutation(popcounts(found.refuted) > 0, found.masks, found.witnesses)
 
 
 def validate_fds(relation: Relation, lhs: U64, rhs: U64) -> Refutation[U64]:
@@ -161,7 +160,7 @@ def validate_part(payload: Payload) -> bytes:
     mine = np.flatnonzero(pivots == payload["pivot"])
     lhs, rhs = (bundle.array(side).reshape(len(pivots), -1)[mine] for side in ("lhs", "rhs"))
     place = Place(payload["pivot"], payload["part"], payload["n_parts"])
-    refuted, masks, witnesses = validate_fd_candidates(
+    refuted, masks, witnesses = validate_candidates(
         segments, lhs, rhs, place, payload["ranking"], payload["nulls"] == "distinct"
     )
     hit = refuted.any(axis=1)
