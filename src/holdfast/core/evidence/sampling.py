@@ -36,7 +36,7 @@ MAX_CELLS = 400_000_000
 # differ, and the maximal ones of a million sets take minutes to find.
 MAX_MASKS = 1 << 13
 # Windows of neighbouring rows in each column's order that are climbed from; and the cells in all of them.
-N_WINDOWS = 64
+N_WINDOWS = 24
 WINDOW_ROWS = 512
 MAX_CLIMBED = 1 << 30
 
@@ -132,17 +132,13 @@ def climb_windows(
     masks = [np.empty((0, n_words), dtype=np.uint64)]
     witnesses = [np.empty((0, pairs.WITNESSES, 2), dtype=np.int64)]
     for c, positions in windows:
-        codes = segment.codes[c][positions]
-        starts = np.flatnonzero(np.diff(codes, prepend=-1))
-        sizes = np.diff(starts, append=len(codes))
-        rows = positions[np.repeat(sizes > 1, sizes)]
-        if not len(rows):
-            continue
-        offsets = np.concatenate([[0], np.cumsum(sizes[sizes > 1])])
+        codes = segment.codes[:, positions]
+        edges = np.flatnonzero(codes[c, 1:] != codes[c, :-1]) + 1
+        if len(edges) == len(positions) - 1:
+            continue  # no two share a value
+        offsets = np.concatenate([[0], edges, [len(positions)]])
         lhs, row = mask_of([c], n_words)[None, :], mask_of([n_columns], n_words)[None, :]
-        agreed, at = partitions.refute(
-            segment.codes[:, rows], offsets, no_more, lhs, row, n_ids, nulls_distinct
-        )
+        agreed, at = partitions.refute(codes, offsets, no_more, lhs, row, n_ids, nulls_distinct)
         masks.append(agreed)
-        witnesses.append(np.where(at >= 0, rows[np.maximum(at, 0)], -1))
+        witnesses.append(np.where(at >= 0, positions[np.maximum(at, 0)], -1))
     return np.concatenate(masks)[:, : n_words_for(n_columns)], np.concatenate(witnesses)
