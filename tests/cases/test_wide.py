@@ -12,7 +12,7 @@ import pytest
 import holdfast
 from holdfast.core.engine.engine import Engine
 from holdfast.core.evidence import refute
-from holdfast.core.evidence.fd_validation import NO_PIVOT
+from holdfast.core.evidence.validation import NO_PIVOT
 from holdfast.core.rows import codes
 from holdfast.core.rows.kernels.masks import mask_of
 from holdfast.core.rows.relation import Relation

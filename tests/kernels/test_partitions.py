@@ -1,4 +1,4 @@
-"""Clusters, and the validation of candidate keys on them, equal the plain-Python reference."""
+"""The validation of candidate keys and FDs on clusters of rows equals the plain-Python reference."""
 
 from __future__ import annotations
 
@@ -14,199 +14,246 @@ from holdfast.core.evidence.kernels import partitions
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.rows.kernels.masks import mask_of, n_words_for, positions_of
 from reference import partitions as reference
+from reference.encode import mix
 
-NULL = 2**64 - 1
-
-
-def clusters_of(rows: np.ndarray, offsets: np.ndarray) -> list[list[int]]:
-    assert (rows.dtype, offsets.dtype) == (np.int32, np.int64)
-    return [rows[a:b].tolist() for a, b in itertools.pairwise(offsets.tolist())]
-
-
-VALUES = st.lists(st.integers(0, 4) | st.sampled_from([NULL, 2**63]), max_size=40)
-
-
-@given(VALUES, st.booleans())
-def test_cluster(values: list[int], nulls_distinct: bool) -> None:
-    found = partitions.cluster(np.array(values, dtype=np.uint64), nulls_distinct, NULL)
-    assert clusters_of(*found) == reference.cluster(values, nulls_distinct, NULL)
-
-
-def test_cluster_of_many_values() -> None:
-    values = np.random.default_rng(3).integers(0, 3000, 9000).astype(np.uint64)
-    found = partitions.cluster(values, False, NULL)
-    assert clusters_of(*found) == reference.cluster(values.tolist(), False, NULL)
+Sets = list[tuple[frozenset[int], frozenset[int]]]
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Codes of rows, and sets of columns to validate; all of them contain the pivot."""
+    """Values of rows, and FDs to validate; all left-hand sides contain the pivot, or there is none.
 
-    values: np.ndarray  # uint64[n_columns, n]
-    nulls: list[int]  # the code of NULL in each column
-    pivot: int
-    sets: list[frozenset[int]]
-    skipped: list[bool]  # refuted before
+    The right-hand side `width` is the row: a key.
+    """
+
+    values: np.ndarray  # int32[n, n_columns], 0 is NULL
+    pivot: int | None
+    fds: Sets
     nulls_distinct: bool
 
     @property
+    def width(self) -> int:
+        return self.values.shape[1]
+
+    @property
+    def rows(self) -> list[list[int | None]]:
+        return [[v or None for v in row] for row in self.values.tolist()]
+
+    @property
     def sequences(self) -> np.ndarray:
-        """The other columns of each set, padded; equal prefixes are neighbours, since sets are sorted so."""
-        others = [sorted(s - {self.pivot}) for s in self.sets]
+        """The other columns of each left-hand side, padded; the FDs are sorted by them."""
+        others = [sorted(x - {self.pivot}) for x, _ in self.fds]
         out = np.full((len(others), max(1, *map(len, others))), -1, dtype=np.int32)
         for i, columns in enumerate(others):
             out[i, : len(columns)] = columns
         return out
 
+    def masks(self, sets: list[frozenset[int]]) -> np.ndarray:
+        return np.array([mask_of(s, n_words_for(self.width + 1)) for s in sets], dtype=np.uint64)
+
+
+def in_order(fds: Sets, pivot: int | None) -> Sets:
+    return sorted(fds, key=lambda fd: sorted(fd[0] - {pivot}))
+
 
 @st.composite
-def candidates(draw: st.DrawFn, max_rows: int = 16) -> Candidates:
-    width = draw(st.sampled_from([1, 2, 4, 6, 64, 65, 70, 130]))
-    n_rows = draw(st.integers(0, max_rows) | st.integers(12, 40))
-    nulls = [NULL - c for c in range(width)]
-    column = st.lists(st.integers(0, 3), min_size=n_rows, max_size=n_rows)
+def candidates(draw: st.DrawFn) -> Candidates:
+    width = draw(st.sampled_from([1, 2, 4, 6, 6, 6, 64, 65, 70, 130]))
+    n_rows = draw(st.integers(0, 12) | st.integers(12, 40))
+    column = st.lists(st.integers(0, draw(st.sampled_from([2, 3, 9]))), min_size=n_rows, max_size=n_rows)
     some = draw(st.lists(column, min_size=1, max_size=6))
-    values = np.zeros((width, n_rows), dtype=np.uint64)
+    values = np.empty((n_rows, width), dtype=np.int32)
     for c in range(width):
-        drawn = some[draw(st.integers(0, len(some) - 1))] if width < 10 else some[c * 7 % len(some)]
-        values[c] = [nulls[c] if v == 3 else v for v in drawn]
-    pivot = draw(st.integers(0, width - 1))
-    sets = draw(st.sets(st.frozensets(st.integers(0, width - 1), max_size=4), min_size=1, max_size=12))
-    ordered = sorted({s | {pivot} for s in sets}, key=lambda s: sorted(s - {pivot}))
-    skipped = [draw(st.integers(0, 5)) == 0 for _ in ordered]
-    return Candidates(values, nulls, pivot, ordered, skipped, draw(st.booleans()))
+        values[:, c] = some[draw(st.integers(0, len(some) - 1))] if width < 10 else some[c * 7 % len(some)]
+    if width >= 10 and n_rows:  # few columns that matter, scattered
+        for _ in range(draw(st.integers(0, 6))):
+            values[draw(st.integers(0, n_rows - 1)), draw(st.integers(0, width - 1))] += 1
+    pivot = draw(st.none() | st.integers(0, width - 1))
+    columns = st.integers(0, width - 1)
+    lhs = draw(st.sets(st.frozensets(columns, max_size=4), min_size=1, max_size=12))
+    fds = []
+    for x in {x | {pivot} for x in lhs} if pivot is not None else lhs:
+        every = frozenset(range(width)) - x
+        asked = every if draw(st.booleans()) else every & draw(st.frozensets(columns, max_size=5))
+        row = draw(st.sampled_from(["no", "too", "only"]))
+        fds.append((x, {"no": asked, "too": asked | {width}, "only": frozenset({width})}[row]))
+    return Candidates(values, pivot, in_order(fds, pivot), draw(st.booleans()))
 
 
-def check(case: Candidates, *, whole: bool) -> int:
-    """Validate, then climb; how many were refuted. `whole`: nothing is cut off, so every cluster is found."""
-    nulls = np.array(case.nulls, dtype=np.uint64)
-    order, bounds = partitions.cluster(case.values[case.pivot], case.nulls_distinct, case.nulls[case.pivot])
-    values = np.ascontiguousarray(case.values[:, order])
-    n_columns, n_rows = values.shape
-    # Only the columns that occur are handed over, in any order.
-    needed = sorted(set(case.sequences[case.sequences >= 0].tolist()), reverse=True) or [0]
-    slot = np.full(n_columns, -1, dtype=np.int32)
-    slot[needed] = np.arange(len(needed))
-    refuted = np.array(case.skipped)
-    owner, offsets, leaves = partitions.validate(
-        values[needed], slot, bounds, case.sequences, case.nulls_distinct, nulls, refuted
+def check(case: Candidates) -> int:
+    """Refute; how many FDs were."""
+    values, distinct = case.values, case.nulls_distinct
+    if case.pivot is None:
+        order, offsets = np.arange(len(values)), np.array([0, len(values)])
+    else:
+        ids = values[:, case.pivot]
+        chosen = np.flatnonzero(ids) if distinct else np.arange(len(ids))
+        order, offsets = partitions.cluster(ids[chosen], int(ids.max(initial=0)) + 1)
+        order = chosen[order]
+    n_ids = values.max(axis=0, initial=0).astype(np.int64) + 1
+    lhs = case.masks([x for x, _ in case.fds])
+    rhs = case.masks([a for _, a in case.fds])
+    pending = rhs.copy()
+    if len(order) < 2:
+        return 0
+    masks, witnesses = partitions.refute(
+        np.ascontiguousarray(values[order].T), offsets, case.sequences, lhs, pending, n_ids, distinct
     )
-    clusters = clusters_of(leaves, offsets)
-    plain, everyone = values.tolist(), range(n_rows)
-    runs = [x for x, _ in itertools.groupby(owner.tolist())]
-    assert len(runs) == len(set(runs)), "each candidate is refuted once"
-    for i, columns in enumerate(case.sets):
-        mine = [rows for x, rows in zip(owner.tolist(), clusters, strict=True) if x == i]
-        if case.skipped[i]:
-            assert not mine, "a candidate that was refuted before is left alone"
-            continue
-        unique = reference.is_unique(plain, everyone, columns, case.nulls_distinct, case.nulls)
-        assert refuted[i] == (not unique), (sorted(columns), "is unique" if unique else "is not unique")
-        assert bool(mine) == (not unique)
-        expected = [list(range(n_rows))]
-        for c in sorted(columns):
-            expected = reference.refine(expected, plain[c], case.nulls_distinct, case.nulls[c])
-        if whole:
-            assert sorted(mine) == sorted(expected)
-        for rows in mine:
-            assert len(rows) > 1
-            assert any(set(rows) <= set(cluster) for cluster in expected)
-        limit = max(partitions.LEAF_ROWS, len(mine[0])) if mine else 0
-        assert sum(map(len, mine)) <= limit
-
-    # Climb from the clusters, whose rows are laid one after the other.
-    masks = np.array([mask_of(s, n_words_for(n_columns)) for s in case.sets], dtype=np.uint64)
-    before = masks.copy()
-    witnesses = np.full((len(case.sets), WITNESSES, 2), -1, dtype=np.int64)
-    partitions.climb(
-        np.ascontiguousarray(values[:, leaves]), owner, offsets, case.nulls_distinct, nulls, masks, witnesses
-    )
-    for i, columns in enumerate(case.sets):
-        if i not in runs:
-            assert masks[i].tolist() == before[i].tolist()
-            assert (witnesses[i] == -1).all()
-            continue
-        pairs = [(a, b) for a, b in witnesses[i].tolist() if a >= 0]
-        assert pairs
-        assert len({frozenset(p) for p in pairs}) == len(pairs)
-        for a, b in pairs:
+    assert masks.shape[1:] == rhs.shape[1:]
+    assert witnesses.shape[1:] == (WITNESSES, 2)
+    rows = case.rows
+    evidence = []
+    for mask, pairs in zip(masks, witnesses.tolist(), strict=True):
+        agreed = frozenset(positions_of(mask))
+        real = [(a, b) for a, b in pairs if a >= 0]
+        assert real
+        assert len({frozenset(p) for p in real}) == len(real)
+        for a, b in real:
             assert a != b
-            agreed = reference.agree_set(plain, leaves[a], leaves[b], case.nulls_distinct, case.nulls)
-            assert agreed >= columns
-            assert agreed == frozenset(positions_of(masks[i])), "the mask is the agree set of each witness"
-    return len(runs)
+            assert reference.agree_set(rows[order[a]], rows[order[b]], distinct) == agreed
+        evidence.append(agreed)
+    n_refuted = 0
+    for i, (x, asked) in enumerate(case.fds):
+        refuted = frozenset(positions_of(rhs[i] & ~pending[i]))
+        assert refuted == reference.violated(rows, x, asked, distinct)
+        for a in refuted:
+            assert any(x <= m and a not in m for m in evidence), "what is refuted has evidence"
+        n_refuted += len(refuted)
+    # Candidates that only others' evidence refutes are refuted by striking.
+    again = rhs.copy()
+    partitions.strike(lhs, again, masks)
+    assert again.tolist() == pending.tolist()
+    return n_refuted
 
 
-@given(candidates(), st.sampled_from([1, 2, 5, 1 << 14]), st.sampled_from([2, 3, 5, 1 << 11]))
-def test_validate_refutes_what_is_not_unique(case: Candidates, chunk_rows: int, leaf_rows: int) -> None:
-    """Exactly the candidates that are not unique are refuted, however the clusters are cut into chunks."""
+@given(
+    candidates(),
+    st.sampled_from([1, 30, 1 << 18]),
+    st.sampled_from([2, 3, 7, 1 << 9]),
+    st.sampled_from([1, 3]),
+)
+def test_refute(case: Candidates, chunk_values: int, leaf_rows: int, n_climbs: int) -> None:
+    """Exactly what is violated is refuted, however the clusters are cut; evidence is real."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(partitions, "CHUNK_ROWS", chunk_rows)
+        patch.setattr(partitions, "CHUNK_VALUES", chunk_values)
         patch.setattr(partitions, "LEAF_ROWS", leaf_rows)
-        n_refuted = check(case, whole=min(chunk_rows, leaf_rows) > 1000)
-    event("some refuted, some not" if 0 < n_refuted < len(case.sets) else "all alike")
+        patch.setattr(partitions, "N_CLIMBS", n_climbs)
+        patch.setattr(partitions, "MAX_MASKS", 1 if leaf_rows == 3 else 1 << 12)
+        n_refuted = check(case)
+    n_asked = sum(len(asked) for _, asked in case.fds)
+    event("some refuted, some not" if 0 < n_refuted < n_asked else "all alike")
 
 
 @pytest.mark.parametrize("nulls_distinct", [False, True])
-@pytest.mark.parametrize("chunk_rows", [7, 1 << 14])
-def test_validate_large_clusters(
-    nulls_distinct: bool, chunk_rows: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("chunk_values", [50, 1 << 18])
+@pytest.mark.parametrize("offset", [0, 6000])
+def test_refute_on_large_clusters(
+    nulls_distinct: bool, chunk_values: int, offset: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Clusters of more than 12 rows are refined by hashing."""
-    monkeypatch.setattr(partitions, "CHUNK_ROWS", chunk_rows)
-    monkeypatch.setattr(partitions, "LEAF_ROWS", 1 << 11)
+    """Clusters of more than 12 rows are split by direct addressing, or by hashing where values are many."""
+    monkeypatch.setattr(partitions, "CHUNK_VALUES", chunk_values)
+    monkeypatch.setattr(partitions, "LEAF_ROWS", 16)
     rng = np.random.default_rng(8)
-    width, n_rows = 8, 90
-    values = rng.integers(0, [[2], [3], [4], [5], [6], [9], [20], [40]], (width, n_rows)).astype(np.uint64)
-    values[values == 1] = NULL
-    picks = [rng.choice(width, size, replace=False).tolist() for size in range(8) for _ in range(12)]
-    sets = sorted({frozenset({0, *p}) for p in picks}, key=lambda s: sorted(s - {0}))
-    case = Candidates(values, [NULL] * width, 0, sets, [False] * len(sets), nulls_distinct)
-    assert 0 < check(case, whole=chunk_rows > 1000) < len(sets)
+    values = rng.integers(0, [2, 3, 3, 4, 5, 9, 20, 40], (120, 8)).astype(np.int32)
+    values[:, 7] = values[:, 5] * 7 % 5 + (values[:, 3] > 1)  # determined by 3 and 5
+    values[values > 0] += offset
+    lhs = {frozenset({0, *rng.choice(8, n, replace=False).tolist()}) for n in range(6) for _ in range(8)}
+    lhs |= {frozenset({0, 3, 5}), frozenset({0, 3, 5, 6})}
+    fds = in_order([(x, frozenset(range(9)) - x) for x in lhs], 0)
+    case = Candidates(values, 0, fds, nulls_distinct)
+    assert 0 < check(case) < sum(len(asked) for _, asked in fds)
 
 
-@given(VALUES, st.booleans(), st.data())
-def test_refine(values: list[int], nulls_distinct: bool, data: st.DataObject) -> None:
-    """Clusters of any size, the sizes at which the kernel changes its method (2, 12) included."""
-    coarse = data.draw(st.lists(st.integers(0, 2), min_size=len(values), max_size=len(values)))
-    clusters = reference.cluster(coarse, False, NULL)
-    rows = np.array([r for c in clusters for r in c], dtype=np.int32)
-    offsets = np.cumsum([0, *map(len, clusters)]).astype(np.int64)
-    found = partitions.refine(np.array(values, dtype=np.uint64), rows, offsets, nulls_distinct, NULL)
-    assert clusters_of(*found) == reference.refine(clusters, values, nulls_distinct, NULL)
+@given(candidates())
+def test_climbs_end_at_maximal_agree_sets(case: Candidates) -> None:
+    """With one candidate and all rows looked at, climbs end at maximal sets without its column."""
+    column = case.fds[0][0] and min(case.fds[0][0])
+    width, rows = case.width, case.rows
+    if len(rows) < 2 or width > 10 or len(rows) * width > 400:
+        return
+    lhs = case.masks([frozenset()])
+    pending = case.masks([frozenset({column or 0})])
+    n_ids = case.values.max(axis=0).astype(np.int64) + 1
+    sequences = np.full((1, 1), -1, dtype=np.int32)
+    masks, _ = partitions.refute(
+        case.values.T, np.array([0, len(rows)]), sequences, lhs, pending, n_ids, case.nulls_distinct
+    )
+    top = reference.maximal_without(rows, column or 0, case.nulls_distinct)
+    assert bool(top) == bool(len(masks))
+    assert {frozenset(positions_of(m)) for m in masks} <= top
 
 
-CODED = st.lists(st.none() | st.integers(0, 6), max_size=30)
+CODED = st.lists(st.integers(0, 5), max_size=30)
 
 
-def dictionary_of(column: list[int | None]) -> tuple[np.ndarray, np.ndarray]:
-    values = sorted({v for v in column if v is not None})
-    codes = [0 if v is None else values.index(v) + 1 for v in column]
-    return np.array(values, dtype=np.uint64), np.array(codes, dtype=np.int32)
+@given(CODED)
+def test_cluster(ids: list[int]) -> None:
+    rows, offsets = partitions.cluster(np.array(ids, dtype=np.int32), 6)
+    assert (rows.dtype, offsets.dtype) == (np.int32, np.int64)
+    found = [rows[a:b].tolist() for a, b in itertools.pairwise(offsets.tolist())]
+    assert found == reference.cluster(ids)
 
 
-@given(CODED, st.integers(1, 4), st.booleans(), st.data())
-def test_select(column: list[int | None], n_parts: int, skip_null: bool, data: st.DataObject) -> None:
-    live = data.draw(st.lists(st.booleans(), min_size=len(column), max_size=len(column)))
-    dictionary, codes = dictionary_of(column)
+@given(CODED, st.permutations(range(1, 6)), st.integers(1, 4), st.booleans(), st.data())
+def test_select_gather_first_other(
+    codes: list[int], identities: list[int], n_parts: int, skip_null: bool, data: st.DataObject
+) -> None:
+    live = data.draw(st.lists(st.booleans(), min_size=len(codes), max_size=len(codes)))
+    identity = [0, *identities]
+    column = np.array(codes, dtype=np.int32), np.array(live, dtype=np.bool_), np.array(identity, np.int32)
     everything = []
     for part in range(n_parts):
-        found = partitions.select(
-            dictionary, codes, np.array(live, dtype=np.bool_), NULL, part, n_parts, skip_null
-        ).tolist()
-        assert found == reference.select(column, live, NULL, part, n_parts, skip_null)
-        everything += found
-    # Each live row is in exactly one part; without NULLs if they are to be skipped.
-    wanted = [i for i, v in enumerate(column) if live[i] and not (skip_null and v is None)]
-    assert sorted(everything) == wanted
+        positions, ids = partitions.select(*column, part, n_parts, skip_null)
+        assert ids.tolist() == [identity[codes[p]] for p in positions]
+        assert n_parts == 1 or all(mix(i) % n_parts == part for i in ids.tolist())
+        everything += positions.tolist()
+    assert sorted(everything) == [
+        i for i, c in enumerate(codes) if live[i] and not (skip_null and identity[c] == 0)
+    ]
+    at = np.array(data.draw(st.permutations(range(len(everything)))), dtype=np.int64)
+    out = np.full((len(everything), 2), -1, dtype=np.int32)
+    partitions.gather(column[0], column[2], np.array(everything, np.int32), at, 1, out)
+    assert out[at, 1].tolist() == [identity[codes[p]] for p in everything]
+    assert (out[:, 0] == -1).all()
+    assert partitions.columns_of(out, at.astype(np.int32)).tolist() == out[at].T.tolist()
+    others = [i for i, c in enumerate(codes) if live[i] and identity[c] != 2]
+    assert partitions.first_other(*column, 2) == (others[0] if others else -1)
 
 
-@given(CODED, st.data())
-def test_gather(column: list[int | None], data: st.DataObject) -> None:
-    positions = data.draw(st.lists(st.integers(0, len(column) - 1))) if column else []
-    at = data.draw(st.permutations(range(len(positions))))
-    out = np.zeros(len(positions), dtype=np.uint64)
-    partitions.gather(
-        *dictionary_of(column), np.array(positions, np.int32), np.array(at, np.int64), NULL, out
+@given(candidates(), st.data())
+def test_partnered(case: Candidates, data: st.DataObject) -> None:
+    """A row without a partner on any of the columns is dropped, but for those of large clusters."""
+    ids = np.array([data.draw(st.integers(0, 3)) for _ in case.values], dtype=np.int32)
+    rows, offsets = partitions.cluster(ids, 4)
+    columns = data.draw(st.lists(st.integers(0, case.width - 1), min_size=1, max_size=3, unique=True))
+    kept, bounds = partitions.partnered(
+        case.values, rows, offsets, np.array(columns, dtype=np.int32), case.nulls_distinct
     )
-    assert out[np.array(at, dtype=np.int64)].tolist() == reference.gather(column, positions, NULL)
+    clusters = [rows[a:b].tolist() for a, b in itertools.pairwise(offsets.tolist())]
+    found = [rows[kept[a:b]].tolist() for a, b in itertools.pairwise(bounds.tolist())]
+    few = partitions.FEW_ROWS
+    expected = [
+        c if len(c) > few else reference.partnered(case.rows, c, columns, case.nulls_distinct)
+        for c in clusters
+    ]
+    assert found == [c for c in expected if c]
+
+
+PAIRS = st.lists(st.tuples(st.integers(0, 3), st.integers(4, 6)), max_size=WITNESSES)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), PAIRS, st.booleans()), max_size=12), st.sampled_from([1, 2]))
+def test_unite(drawn: list[tuple[int, list[tuple[int, int]], bool]], n_words: int) -> None:
+    masks = np.array([[m] + [0] * (n_words - 1) for m, _, _ in drawn], np.uint64).reshape(-1, n_words)
+    pairs = [[(b, a) if turned else (a, b) for a, b in given] for _, given, turned in drawn]
+    witnesses = np.full((len(drawn), WITNESSES, 2), -1, dtype=np.int64)
+    for i, some in enumerate(pairs):
+        for j, pair in enumerate(some):
+            witnesses[i, j] = pair
+    found, united = partitions.unite(masks, witnesses)
+    told = {
+        tuple(m): [tuple(p) for p in some if p[0] >= 0]
+        for m, some in zip(found.tolist(), united.tolist(), strict=True)
+    }
+    assert len(told) == len(found)
+    assert told == reference.unite(masks.tolist(), pairs, WITNESSES)

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from holdfast.core.cover import approximate, cover, history
-from holdfast.core.evidence import comparison, counted, counted_files, fd_validation, refute
+from holdfast.core.evidence import comparison, counted, counted_files, refute, validation
 from holdfast.core.evidence import witnessed as evidence
-from holdfast.core.evidence.kernels import agree_index, fd_partitions
+from holdfast.core.evidence.kernels import agree_index, partitions
 from holdfast.core.words.change import Change, DependencyChange, Pair
 from holdfast.core.words.dependency import Fd
 from holdfast.errors import HoldfastError
@@ -46,12 +46,13 @@ OTHER_LIMITS: list[tuple[Any, str, Any]] = [
     (counted_files, "DELTA_SHARE", 1e9),
     (counted_files, "MAX_DELTAS", 2),
     (comparison, "TASK_COMPARE", 8),
-    (fd_validation, "GATHER_VALUES", 8),
-    (fd_validation, "MATRIX_VALUES", 0),
-    (fd_validation, "SAMPLE_ROWS", 1),
-    (fd_partitions, "CHUNK_VALUES", 4),
-    (fd_partitions, "LEAF_ROWS", 2),
-    (fd_partitions, "MAX_MASKS", 2),
+    (validation, "GATHER_VALUES", 8),
+    (validation, "MATRIX_VALUES", 0),
+    (validation, "SAMPLE_ROWS", 1),
+    (validation, "CLUSTER_ROWS", 2),
+    (partitions, "CHUNK_VALUES", 4),
+    (partitions, "LEAF_ROWS", 2),
+    (partitions, "MAX_MASKS", 2),
     (agree_index, "WORDS_PER_CALL", 4),
     (approximate, "MAX_COLUMNS_FOR_SUMS", 0),
     (counted, "MAX_SPARE", 1),

@@ -18,6 +18,7 @@ from holdfast.core.engine.engine import Engine
 from holdfast.core.evidence import group_tasks
 from holdfast.core.evidence import groups as measured
 from holdfast.core.evidence.groups import FdMeasures, column_statistics, measure_fds, violating_groups
+from holdfast.core.evidence.identities import identities_of
 from holdfast.core.rows import codes
 from holdfast.core.rows.kernels.masks import mask_of, n_words_for
 from holdfast.core.rows.relation import Relation
@@ -195,7 +196,7 @@ def test_a_collision_is_noticed(tmp_path: Path) -> None:
         relation = related(tmp_path, parts, "equal", INLINE)
     segments = tuple(open_segment(tmp_path, ref, relation.schema) for ref in relation.segments)
     assert len(set(np.concatenate([s.dictionary(0) for s in segments]).tolist())) < 8
-    assert group_tasks.numbering(segments, 0).n_values == 8
+    assert identities_of(segments).of(0)[1] == 1 + 8  # NULL is 0
     assert measure_fds(relation, *asked([([0], 1)], 2)).violations.tolist() == [0]
 
 

@@ -1,66 +1,67 @@
-"""Clusters and uniqueness in plain Python: the slow reference of core/evidence/kernels/partitions.py."""
+"""Violations of keys and functional dependencies in plain Python: the slow reference of partitions.py.
+
+Rows are sequences of values, None is NULL. The row itself is a column that no two rows agree on.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Sequence
+from typing import Any
 
-from reference.encode import mix
-
-
-def cluster(values: Sequence[int], nulls_distinct: bool, null: int) -> list[list[int]]:
-    """Rows of equal values, two at least, in order of their first rows."""
-    groups: dict[int, list[int]] = {}
-    for row, value in enumerate(values):
-        if not (nulls_distinct and value == null):
-            groups.setdefault(value, []).append(row)
-    return [rows for rows in groups.values() if len(rows) > 1]
+Row = Sequence[Any]
 
 
-def refine(
-    clusters: Sequence[Sequence[int]], values: Sequence[int], nulls_distinct: bool, null: int
-) -> list[list[int]]:
-    """Each cluster split by a column's values, in order; what is left alone is dropped."""
-    return [
-        [rows[i] for i in part]
-        for rows in clusters
-        for part in cluster([values[r] for r in rows], nulls_distinct, null)
-    ]
-
-
-def agree_set(
-    values: Sequence[Sequence[int]], a: int, b: int, nulls_distinct: bool, nulls: Sequence[int]
-) -> frozenset[int]:
-    """The columns on which two rows agree; the NULL of column c is the code nulls[c]."""
+def agree_set(left: Row, right: Row, nulls_distinct: bool) -> frozenset[int]:
+    """The columns on which two rows agree."""
     return frozenset(
         c
-        for c, column in enumerate(values)
-        if column[a] == column[b] and not (nulls_distinct and column[a] == nulls[c])
+        for c, (a, b) in enumerate(zip(left, right, strict=True))
+        if (a is None and b is None and not nulls_distinct) or (a is not None and b is not None and a == b)
     )
 
 
-def is_unique(
-    values: Sequence[Sequence[int]],
-    rows: Collection[int],
-    columns: Collection[int],
-    nulls_distinct: bool,
-    nulls: Sequence[int],
-) -> bool:
-    return not any(
-        columns <= agree_set(values, a, b, nulls_distinct, nulls) for a in rows for b in rows if a < b
-    )
+def violated(
+    rows: Sequence[Row], lhs: Collection[int], rhs: Collection[int], nulls_distinct: bool
+) -> frozenset[int]:
+    """The columns A of rhs for which two rows agree on lhs and not on A."""
+    agreed = [agree_set(a, b, nulls_distinct) for a, b in itertools.combinations(rows, 2)]
+    return frozenset(a for a in rhs if any(m.issuperset(lhs) and a not in m for m in agreed))
 
 
-def select(
-    values: Sequence[int | None], live: Sequence[bool], null: int, part: int, n_parts: int, skip_null: bool
+def maximal_without(rows: Sequence[Row], column: int, nulls_distinct: bool) -> set[frozenset[int]]:
+    """The agree sets without a column that no other agree set without it contains."""
+    agreed = {agree_set(a, b, nulls_distinct) for a, b in itertools.combinations(rows, 2)}
+    lacking = {m for m in agreed if column not in m}
+    return {m for m in lacking if not any(m < other for other in lacking)}
+
+
+def cluster(ids: Sequence[int]) -> list[list[int]]:
+    """Rows of equal numbers, two at least, by number."""
+    groups = [[row for row, found in enumerate(ids) if found == i] for i in sorted(set(ids))]
+    return [rows for rows in groups if len(rows) > 1]
+
+
+def partnered(
+    rows: Sequence[Row], cluster: Sequence[int], columns: Collection[int], nulls_distinct: bool
 ) -> list[int]:
-    """Positions of the live rows whose value falls into the part; None for NULL."""
+    """The rows of a cluster that agree with another one on one of the columns."""
     return [
-        i
-        for i, v in enumerate(values)
-        if live[i] and not (v is None and skip_null) and mix(null if v is None else v) % n_parts == part
+        a
+        for a in cluster
+        if any(a != b and agree_set(rows[a], rows[b], nulls_distinct) & set(columns) for b in cluster)
     ]
 
 
-def gather(values: Sequence[int | None], positions: Sequence[int], null: int) -> list[int]:
-    found = [values[p] for p in positions]
-    return [null if v is None else v for v in found]
+def unite(
+    masks: Sequence[Sequence[int]], witnesses: Sequence[Sequence[tuple[int, int]]], n_kept: int
+) -> dict[tuple[int, ...], list[tuple[int, int]]]:
+    """Each mask with the first different pairs of all its occurrences, the smaller row first."""
+    found: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    for mask, pairs in zip(masks, witnesses, strict=True):
+        kept = found.setdefault(tuple(mask), [])
+        for a, b in pairs:
+            pair = (min(a, b), max(a, b))
+            if pair not in kept and len(kept) < n_kept:
+                kept.append(pair)
+    return found

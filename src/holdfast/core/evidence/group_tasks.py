@@ -1,9 +1,7 @@
 """The task functions of `groups.py`: groups of rows over many segments, one part of a pivot's values each.
 
-Segments have dictionaries of their own. A column's values are numbered through all segments first:
-the union of the dictionaries is sorted, and each local code becomes a position in it. Equal codes of
-texts may be a collision of hashes: entries that two segments have in common are compared on the texts, and
-a column in which two differ is numbered by the texts themselves. So numbers are equal iff values are.
+Segments have dictionaries of their own: a column's values are numbered by their identities (`identities.py`),
+which are equal iff the values are.
 
 Rows are divided by the value of a pivot column, which is part of X: a group of X lies in one part, and
 all that is counted adds up over the parts.
@@ -13,19 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
+from holdfast.core.evidence.identities import identities_of
 from holdfast.core.evidence.kernels import group_counts as kernel
 from holdfast.core.evidence.kernels import partitions
 from holdfast.core.evidence.kernels.group_counts import Groups
-from holdfast.core.evidence.key_validation import text_identities
-from holdfast.core.rows.codes import texts_differ
-from holdfast.core.rows.kernels import encode
 from holdfast.core.rows.segments import Segment
 from holdfast.core.rows.tasks import all_opened, parsed_schema
 from holdfast.core.store.bundle import pack
@@ -36,58 +30,6 @@ Payload = dict[str, Any]
 
 # Values of one violating group that are told, the most frequent ones.
 VALUES_TOLD = 20
-# The pivot of an empty left-hand side: there is nothing to divide rows by.
-NO_PIVOT = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Numbering:
-    """The numbers of one column's local codes; `of_segment` is None where they are the codes themselves."""
-
-    of_segment: tuple[I32, ...] | None
-    n_values: int
-
-
-# Some tasks of a process ask for the same columns; an entry is as large as the dictionaries.
-@lru_cache(maxsize=32)
-def numbering(segments: tuple[Segment, ...], column: int) -> Numbering:
-    """Numbers through all segments: equal iff the values are; 0 is NULL.
-
-    Cost: a sort of the dictionaries; for hashed columns a comparison of the texts that two segments share.
-    """
-    dictionaries = [s.dictionary(column) for s in segments]
-    if len(segments) == 1:
-        return Numbering(None, len(dictionaries[0]))
-    union = np.sort(np.concatenate(dictionaries))
-    if len(union):  # not np.unique, which hashes: 1 s for a million values against 10 ms
-        union = union[np.concatenate([[True], union[1:] != union[:-1]])]
-    numbers = [encode.translate(union, d) for d in dictionaries]
-    if segments[0].schema.types[column].hashed and _collide(segments, column, numbers, len(union)):
-        identities = [i.astype(np.int32) + 1 for i in text_identities(segments, column)]
-        n_values = max(int(i.max(initial=0)) for i in identities)
-        return Numbering(tuple(np.concatenate([[0], i]).astype(np.int32) for i in identities), n_values)
-    return Numbering(tuple(numbers), len(union))
-
-
-def _collide(segments: Sequence[Segment], column: int, numbers: Sequence[I32], n_values: int) -> bool:
-    """Whether two segments hold different texts under one code.
-
-    A code of three segments is compared twice: the second and the third with the first.
-    """
-    texts = [t for s in segments if (t := s.texts(column)) is not None]
-    starts = np.cumsum([0, *(len(t) for t in texts)])
-    first = np.full(n_values, -1, dtype=np.int64)
-    for i in range(len(segments) - 1, -1, -1):
-        first[numbers[i][1:] - 1] = np.arange(starts[i], starts[i + 1])
-    everything = pa.concat_arrays(texts)
-    for i in range(1, len(segments)):
-        theirs = first[numbers[i][1:] - 1]
-        shared = np.flatnonzero(theirs < starts[i])
-        if len(shared):
-            other = everything.take(pa.array(theirs[shared]))
-            if texts_differ(texts[i].take(pa.array(shared)), other).any():
-                return True
-    return False
 
 
 @dataclass(frozen=True)
@@ -112,10 +54,10 @@ class Part:
                 for s in segments
             ]
         else:
-            # NULL stands for itself as the code 0: which part it falls into does not matter.
+            identity, _ = identities_of(segments).of(pivot)
             positions = [
-                partitions.select(s.dictionary(pivot), s.codes[pivot], s.live, 0, part, n_parts, False)
-                for s in segments
+                partitions.select(s.codes[pivot], s.live, identity[i], part, n_parts, False)[0]
+                for i, s in enumerate(segments)
             ]
         whole = len(segments) == 1 and len(positions[0]) == segments[0].ref.n_rows
         return cls(segments, tuple(positions), payload["nulls"] == "distinct", whole)
@@ -125,7 +67,10 @@ class Part:
         return sum(len(p) for p in self.positions)
 
     def n_values(self, column: int) -> int:
-        return numbering(self.segments, column).n_values
+        """The largest number of a column."""
+        if len(self.segments) == 1:
+            return len(self.segments[0].dictionary(column))
+        return identities_of(self.segments).of(column)[1] - 1
 
     def numbers(self, column: int) -> I32:
         """int32[n_rows]: the column's numbers."""
@@ -135,11 +80,11 @@ class Part:
         return found
 
     def _gathered(self, column: int) -> I32:
-        known = numbering(self.segments, column).of_segment
-        if known is None:
+        if len(self.segments) == 1:  # numbers are the codes themselves
             [segment], [positions] = self.segments, self.positions
             codes: I32 = segment.codes[column]
             return codes if self.whole else codes[positions]
+        known, _ = identities_of(self.segments).of(column)
         out = np.empty(self.n_rows, dtype=np.int32)
         at = 0
         for segment, positions, numbers in zip(self.segments, self.positions, known, strict=True):

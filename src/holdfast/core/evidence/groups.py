@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from holdfast.core.engine.worker import Task
 from holdfast.core.evidence import group_tasks
 from holdfast.core.evidence.refute import PART_ROWS
+from holdfast.core.evidence.validation import NO_PIVOT
 from holdfast.core.rows.kernels.masks import positions_of
 from holdfast.core.rows.relation import WORTH_THREADS, Payload, Relation
 from holdfast.core.store.arrow_types import python_rows
@@ -235,7 +236,7 @@ def violating_groups(
     columns = positions_of(lhs)
     place = {c: i for i, c in enumerate(relation.ranking())}
     sequence = sorted(columns, key=place.__getitem__)
-    pivot = sequence[0] if sequence else group_tasks.NO_PIVOT
+    pivot = sequence[0] if sequence else NO_PIVOT
     n_parts = _n_parts(relation, 1, 1) if sequence else 1
     asked = {"sequence": sequence, "rhs": rhs, "limit": limit, "rows_per_group": max(1, rows_per_group)}
     payloads = [_payload(relation, pivot, p, n_parts, **asked) for p in range(n_parts)]

@@ -1,36 +1,32 @@
 """Validation: which candidates the rows refute, with evidence; keys, and functional dependencies.
 
 One task per pivot column (the most selective column of a candidate) and part of its values; what no part
-refutes holds. One job at most, whatever the number of candidates. `key_validation.py` and `fd_validation.py`
-are what a task does with the segments.
+refutes holds. One job at most, whatever the number of candidates. `validation.py` is what a task
+does with the segments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from holdfast.core.evidence.agree_probe import all_pairs, evidence_in, united
-from holdfast.core.evidence.fd_validation import NO_PIVOT, validate_fd_candidates
-from holdfast.core.evidence.kernels.fd_partitions import unite
-from holdfast.core.evidence.kernels.pairs import WITNESSES
-from holdfast.core.evidence.key_validation import Place, validate_candidates
-from holdfast.core.rows.kernels.masks import contained_in_any, mask_of, n_words_for
+from holdfast.core.evidence.kernels.partitions import strike, unite
+from holdfast.core.evidence.validation import NO_PIVOT, Place, validate_candidates
+from holdfast.core.rows.kernels.masks import mask_of, n_words_for, popcounts
 from holdfast.core.rows.relation import Relation
-from holdfast.core.rows.segments import by_row_id, open_segment
+from holdfast.core.rows.segments import by_row_id
 from holdfast.core.rows.tasks import Payload, all_opened, parsed_schema, staged
 from holdfast.core.store.bundle import pack
-from holdfast.core.words.schema import Nulls
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
+Verdicts = TypeVar("Verdicts", Bool, U64)
 
 INLINE_VALIDATE = 4_000_000  # rows x pivots
 # Rows of one validation task.
@@ -38,69 +34,37 @@ PART_ROWS = 1 << 21
 
 
 @dataclass(frozen=True, slots=True)
-class Refutation:
-    """What a validation found: which candidates are not unique, and evidence against them."""
+class Refutation(Generic[Verdicts]):
+    """What a validation found, with evidence: masks that are all different, and pairs of row ids that agree
+    on exactly those columns.
 
-    refuted: Bool
+    Of candidate keys refuted is bool[n]: some mask contains the key. Of dependencies it is
+    uint64[n, n_words], the columns that each left-hand side does not determine: for each refuted (lhs, A)
+    some mask contains lhs and lacks A.
+    """
+
+    refuted: Verdicts
     masks: U64
     witnesses: I64
 
 
-@dataclass(frozen=True, slots=True)
-class FdRefutation:
-    """What a validation of FDs found: for each left-hand side the columns that it does not determine.
+def validate(relation: Relation, candidates: U64) -> Refutation[Bool]:
+    """Which candidate keys are not unique on the live rows, with evidence against each.
 
-    refuted uint64[n, n_words]. For each refuted (lhs, A) some mask contains lhs and lacks A; witnesses
-    are pairs of row ids with exactly that agree set.
+    A key determines the row: the column behind the last one, on which no two rows agree.
     """
-
-    refuted: U64
-    masks: U64
-    witnesses: I64
-
-
-def validate(relation: Relation, candidates: U64) -> Refutation:
-    """Which candidates are not unique on the live rows, with evidence against each.
-
-    One task per pivot column (the most selective column of a candidate) and part of its
-    values; a candidate is unique iff no part refutes it.
-    """
-    refuted = np.zeros(len(candidates), dtype=np.bool_)
-    empty = ~candidates.any(axis=1)
-    found = [_any_pair(relation)] if empty.any() and relation.n_rows > 1 else []
-    refuted[empty] = relation.n_rows > 1
-    rest = np.flatnonzero(~empty)
-    if len(rest) and relation.n_rows > 1:
-        ranking = relation.ranking()
-        pivots = _pivots(candidates[rest], ranking)
-        chosen = np.unique(pivots)
-        if few_pairs(relation, len(chosen)):
-            masks, witnesses = _all_pairs(relation)
-            refuted[rest] = contained_in_any(candidates[rest], masks)
-            return Refutation(refuted, *united(relation, [*found, (masks, witnesses)]))
-        n_parts = -(-relation.n_rows // PART_ROWS)
-        if relation.engine.choose(relation.n_rows * len(chosen), INLINE_VALIDATE) == "spark":
-            n_parts = max(n_parts, -(-2 * relation.engine.cores // len(chosen)))
-        staged = relation.stage("candidates", masks=candidates[rest], pivots=pivots)
-        live = [s.to_dict() for s in relation.segments if s.n_live]
-        payloads = [
-            relation.payload(
-                segments=live, candidates=staged, ranking=ranking, pivot=int(p), part=i, n_parts=n_parts
-            )
-            for p in chosen
-            for i in range(n_parts)
-        ]
-        for result in relation.run(validate_part, payloads, relation.n_rows * len(chosen), INLINE_VALIDATE):
-            refuted[rest[result.array("candidate")]] = True
-            found.append(evidence_in(relation, result))
-    return Refutation(refuted, *united(relation, found))
+    n_columns = len(relation.schema)
+    n_words = n_words_for(n_columns + 1)
+    row = np.tile(mask_of([n_columns], n_words), (len(candidates), 1))
+    found = validate_fds(relation, _widened(candidates, n_words), row)
+    return Refutation(popcounts(found.refuted) > 0, found.masks, found.witnesses)
 
 
-def validate_fds(relation: Relation, lhs: U64, rhs: U64) -> FdRefutation:
+def validate_fds(relation: Relation, lhs: U64, rhs: U64) -> Refutation[U64]:
     """Which columns of rhs[i] lhs[i] does not determine on the live rows, with evidence against each.
 
-    lhs, rhs uint64[n, n_words], rhs[i] disjoint from lhs[i]. One job, divided as in `validate`; the
-    empty left-hand side is a task of its own. Masks are all different.
+    lhs, rhs uint64[n, *], wide enough for the columns, rhs[i] disjoint from lhs[i]. One job; the empty
+    left-hand side is a task of its own.
     """
     refuted = np.zeros_like(rhs)
     found: list[tuple[U64, I64]] = []
@@ -110,11 +74,11 @@ def validate_fds(relation: Relation, lhs: U64, rhs: U64) -> FdRefutation:
         pivots = _pivots(lhs[asked], ranking)
         chosen = np.unique(pivots)
         if few_pairs(relation, len(chosen)):
-            masks, witnesses = _all_pairs(relation)
-            for mask in masks:
-                inside = ~(lhs[asked] & ~mask).any(axis=1)
-                refuted[asked[inside]] |= rhs[asked[inside]] & ~mask
-            return FdRefutation(refuted, *unite(masks, witnesses))
+            found = [_all_pairs(relation)]
+            pending = rhs[asked]
+            strike(lhs[asked], pending, _widened(found[0][0], rhs.shape[1]))
+            refuted[asked] = rhs[asked] & ~pending
+            return Refutation(refuted, *unite(*found[0]))
         work = relation.n_rows * len(chosen)
         n_parts = -(-relation.n_rows // PART_ROWS)
         if relation.engine.choose(work, INLINE_VALIDATE) == "spark":
@@ -129,10 +93,17 @@ def validate_fds(relation: Relation, lhs: U64, rhs: U64) -> FdRefutation:
             for n in [1 if p == NO_PIVOT else n_parts]
             for i in range(n)
         ]
-        for result in relation.run(validate_fd_part, payloads, work, INLINE_VALIDATE):
-            refuted[asked[result.array("candidate")]] |= result.array("refuted").reshape(-1, relation.n_words)
+        for result in relation.run(validate_part, payloads, work, INLINE_VALIDATE):
+            refuted[asked[result.array("candidate")]] |= result.array("refuted").reshape(-1, rhs.shape[1])
             found.append(evidence_in(relation, result))
-    return FdRefutation(refuted, *unite(*united(relation, found)))
+    return Refutation(refuted, *unite(*united(relation, found)))
+
+
+def _widened(masks: U64, n_words: int) -> U64:
+    """The masks with room for more columns."""
+    wide = np.zeros((len(masks), n_words), dtype=np.uint64)
+    wide[:, : masks.shape[1]] = masks
+    return wide
 
 
 def few_pairs(relation: Relation, n_pivots: int) -> bool:
@@ -148,18 +119,6 @@ def _all_pairs(relation: Relation) -> tuple[U64, I64]:
     return evidence_in(relation, result)
 
 
-def _any_pair(relation: Relation) -> tuple[U64, I64]:
-    """The evidence of two live rows, whichever."""
-    refs = [s for s in relation.segments if s.n_live]
-    opened = [open_segment(relation.root, s, relation.schema) for s in refs]
-    ids = np.concatenate([s.row_ids(np.flatnonzero(s.live)[:2]) for s in opened])[:2]
-    rows = relation.fetch(ids)
-    agreed = [c for c, column in enumerate(rows.columns) if _agree(*column, nulls=relation.nulls)]
-    witnesses = np.full((1, WITNESSES, 2), -1, dtype=np.int64)
-    witnesses[0, 0] = ids
-    return mask_of(agreed, relation.n_words)[None, :], witnesses
-
-
 def _pivots(masks: U64, ranking: Sequence[int]) -> I64:
     """The most selective column of each set, NO_PIVOT of the empty one: int64[n]."""
     pivots = np.full(len(masks), NO_PIVOT, dtype=np.int64)
@@ -173,15 +132,6 @@ def _pivots(masks: U64, ranking: Sequence[int]) -> I64:
     order = np.argsort(-place[column], kind="stable")
     pivots[row[at][order]] = column[order]
     return pivots
-
-
-def _agree(left: Any, right: Any, *, nulls: Nulls) -> bool:
-    """Whether two Arrow scalars of one type are one value. Python's values may have lost something."""
-    if not (left.is_valid and right.is_valid):
-        return left.is_valid == right.is_valid and nulls == "equal"
-    if pa.types.is_floating(left.type) and pc.is_nan(left).as_py():
-        return bool(pc.is_nan(right).as_py())
-    return bool(pc.equal(left, right).as_py())
 
 
 # -- tasks -------------------------------------------------------------------------------------
@@ -206,25 +156,11 @@ def validate_part(payload: Payload) -> bytes:
     schema = parsed_schema(payload["schema"])
     segments = all_opened(payload, schema)
     bundle = staged(payload, "candidates")
-    candidates = bundle.array("masks").reshape(-1, n_words_for(len(schema)))
-    mine = np.flatnonzero(bundle.array("pivots") == payload["pivot"])
+    pivots = bundle.array("pivots")
+    mine = np.flatnonzero(pivots == payload["pivot"])
+    lhs, rhs = (bundle.array(side).reshape(len(pivots), -1)[mine] for side in ("lhs", "rhs"))
     place = Place(payload["pivot"], payload["part"], payload["n_parts"])
     refuted, masks, witnesses = validate_candidates(
-        segments, candidates[mine], place, payload["ranking"], payload["nulls"] == "distinct"
-    )
-    return pack({"candidate": mine[refuted], "masks": masks, "witnesses": witnesses}, {})
-
-
-def validate_fd_part(payload: Payload) -> bytes:
-    """Candidate FDs with one pivot column, refuted on the rows whose pivot value falls into one part."""
-    schema = parsed_schema(payload["schema"])
-    segments = all_opened(payload, schema)
-    bundle = staged(payload, "candidates")
-    n_words = n_words_for(len(schema))
-    mine = np.flatnonzero(bundle.array("pivots") == payload["pivot"])
-    lhs, rhs = (bundle.array(side).reshape(-1, n_words)[mine] for side in ("lhs", "rhs"))
-    place = Place(payload["pivot"], payload["part"], payload["n_parts"])
-    refuted, masks, witnesses = validate_fd_candidates(
         segments, lhs, rhs, place, payload["ranking"], payload["nulls"] == "distinct"
     )
     hit = refuted.any(axis=1)

@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from holdfast.core.evidence.kernels import pairs, partitions
 from holdfast.core.evidence.kernels.fd_masks import maximal_for
 from holdfast.core.rows.kernels import encode
-from holdfast.core.rows.kernels.masks import full_mask, maximal_masks, n_words_for, popcounts, unique_masks
+from holdfast.core.rows.kernels.masks import (
+    full_mask,
+    mask_of,
+    maximal_masks,
+    n_words_for,
+    popcounts,
+    unique_masks,
+)
 from holdfast.core.rows.segments import Segment, by_row_id
 
 U64 = NDArray[np.uint64]
@@ -29,7 +36,7 @@ MAX_CELLS = 400_000_000
 # differ, and the maximal ones of a million sets take minutes to find.
 MAX_MASKS = 1 << 13
 # Windows of neighbouring rows in each column's order that are climbed from; and the cells in all of them.
-N_WINDOWS = 64
+N_WINDOWS = 24
 WINDOW_ROWS = 512
 MAX_CLIMBED = 1 << 30
 
@@ -114,20 +121,24 @@ def _relevant(masks: U64, witnesses: I64, segment: Segment, *, per_column: bool)
 def climb_windows(
     segment: Segment, windows: Sequence[tuple[int, I32]], nulls_distinct: bool
 ) -> tuple[U64, I64]:
-    """An agree set for each window of rows in which some share a value of the window's column."""
+    """Agree sets of each window of rows in which some share a value of the window's column.
+
+    A window's positions come in the order of that column's values.
+    """
     n_columns = len(segment.schema)
-    nulls = np.zeros(n_columns, dtype=np.uint64)  # local codes are codes too, and 0 is NULL
-    masks = np.zeros((len(windows), n_words_for(n_columns)), dtype=np.uint64)
-    witnesses = np.full((len(windows), pairs.WITNESSES, 2), -1, dtype=np.int64)
-    for i, (c, positions) in enumerate(windows):
-        values = segment.codes[:, positions].astype(np.uint64)
-        rows, offsets = partitions.cluster(values[c], nulls_distinct, 0)
-        if not len(rows):
-            continue
-        masks[i, c >> 6] |= np.uint64(1) << np.uint64(c & 63)
-        owner = np.full(len(offsets) - 1, i, dtype=np.int64)
-        partitions.climb(values[:, rows], owner, offsets, nulls_distinct, nulls, masks, witnesses)
-        local = witnesses[i]
-        witnesses[i] = np.where(local >= 0, positions[rows[np.maximum(local, 0)]], -1)
-    proven = witnesses[:, 0, 0] >= 0
-    return masks[proven], witnesses[proven]
+    n_words = n_words_for(n_columns + 1)  # the row is the column behind the last
+    n_ids = np.array([len(segment.dictionary(c)) + 1 for c in range(n_columns)], dtype=np.int64)
+    no_more = np.full((1, 1), -1, dtype=np.int32)
+    masks = [np.empty((0, n_words), dtype=np.uint64)]
+    witnesses = [np.empty((0, pairs.WITNESSES, 2), dtype=np.int64)]
+    for c, positions in windows:
+        codes = segment.codes[:, positions]
+        edges = np.flatnonzero(codes[c, 1:] != codes[c, :-1]) + 1
+        if len(edges) == len(positions) - 1:
+            continue  # no two share a value
+        offsets = np.concatenate([[0], edges, [len(positions)]])
+        lhs, row = mask_of([c], n_words)[None, :], mask_of([n_columns], n_words)[None, :]
+        agreed, at = partitions.refute(codes, offsets, no_more, lhs, row, n_ids, nulls_distinct)
+        masks.append(agreed)
+        witnesses.append(np.where(at >= 0, positions[np.maximum(at, 0)], -1))
+    return np.concatenate(masks)[:, : n_words_for(n_columns)], np.concatenate(witnesses)

@@ -1,14 +1,26 @@
-"""Validation of candidate keys by refining partitions.
+"""Validation of candidate keys and functional dependencies by refining partitions.
 
-A partition is a list of clusters: sets of at least two rows that agree on some columns (the
-position lists of SWAN, sec. IV-B). Refining by one more column splits every cluster by that
-column's values and drops what is left alone. A set of columns is unique iff its partition is
-empty; a refinement only ever touches rows that are still in doubt.
+X -> A holds iff A is constant on every cluster of X. Three things keep this cheap:
 
-Candidates are validated together: sorted as sequences of columns, they form a trie, and each
-prefix is refined once. Clusters are independent of each other, so the trie is walked for one
-small chunk of clusters after the other: the chunk stays in the cache, and a candidate that one
-chunk has refuted is not looked at again.
+- A cluster carries the columns on which it is not constant. What is constant on a cluster is constant on
+  all its parts, so these sets only shrink, and a cluster on which nothing that is asked for varies is
+  dropped: nothing below it can violate. For a minimal X -> A only the clusters of X - {c} that violate
+  X - {c} -> A are refined by the last column c.
+- All right-hand sides of a left-hand side are checked in one pass, and left-hand sides are walked together:
+  sorted as sequences of columns they form a trie, and each prefix is refined once.
+- A violation is turned into evidence on the spot, and evidence refutes other candidates: whoever lies
+  inside the agree set and asks for a column outside of it is never looked at.
+
+Evidence for (X, A) is found by climbing: columns are added to X while some cluster still holds two values
+of A. When none can be added, a pair that agrees on the set and differs on A agrees on nothing else, so its
+agree set is maximal among those without A, as far as the looked-at rows go.
+
+A key X is X -> row: the row itself is the column behind the last one, on which any two rows differ.
+
+Rows are numbers, and `values` int32[n_columns, n] has their values: equal numbers mean equal values, 0 is
+NULL. Column after column: a refinement mostly reads one column, and of a cluster that is larger than the
+cache a column may still fit. Under the rule that NULLs are distinct, a NULL differs from everything, so a row
+with a NULL in X is in no cluster, and a NULL in A makes its cluster vary.
 """
 
 from __future__ import annotations
@@ -19,449 +31,757 @@ from numpy.typing import NDArray
 from holdfast.core.engine.kernels.compiling import njit
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.rows.kernels.encode import frozen, mix
+from holdfast.core.rows.kernels.masks import unique_masks, word_lowest
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
-# Rows of a walk of the trie: their values on some columns fit into a core's cache.
-CHUNK_ROWS = 1 << 14
-# A climb looks at so many rows of a refuted candidate's partition at most.
+# Values of a walk of the trie: they fit into a core's cache.
+CHUNK_VALUES = 1 << 18
+# A climb looks at so many rows of a violated candidate's clusters at most.
 LEAF_ROWS = 1 << 9
+# Climbs for a violation that no evidence explains yet: the first is needed, the others save rounds ...
+N_CLIMBS = 3
+# ... and are left out once a call has found so many agree sets.
+MAX_MASKS = 1 << 12
+# Columns with at most so many different values are refined by direct addressing, others by hashing.
+DIRECT_IDS = 1 << 12
+# Clusters of up to so many rows are refined by comparing their rows with each other.
+FEW_ROWS = 12
+
+_ZERO = np.uint64(0)
+_ONE = np.uint64(1)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _unequal(values, a, b, column, skip):  # type: ignore[no-untyped-def]
+    """Whether two rows differ on a column; on the one behind the last, the row itself, any two do."""
+    if column == values.shape[0]:
+        return True
+    v = values[column, a]
+    return v != values[column, b] or (skip and v == 0)
 
 
 @njit(cache=True, nogil=True)
-def _cluster(values, skip, null):  # type: ignore[no-untyped-def]
-    n = values.shape[0]
-    capacity = 1024
-    while capacity < 2 * n:
-        capacity *= 2
-    slots = np.full(capacity, -1, dtype=np.int32)
-    group = np.empty(n, dtype=np.int32)
-    sizes = np.zeros(n, dtype=np.int32)
-    n_groups = 0
-    for i in range(n):
-        v = values[i]
-        if skip and v == null:
-            group[i] = -1
-            continue
-        s = np.int64(mix(v) & np.uint64(capacity - 1))
-        while True:
-            first = slots[s]
-            if first < 0:
-                slots[s] = i
-                group[i] = n_groups
-                sizes[n_groups] = 1
-                n_groups += 1
-                break
-            if values[first] == v:
-                g = group[first]
-                group[i] = g
-                sizes[g] += 1
-                break
-            s = (s + 1) & (capacity - 1)
-    n_clusters = 0
-    n_rows = 0
-    for g in range(n_groups):
-        if sizes[g] > 1:
-            n_clusters += 1
-            n_rows += sizes[g]
-    rows = np.empty(n_rows, dtype=np.int32)
-    offsets = np.empty(n_clusters + 1, dtype=np.int64)
-    cursor = np.full(n_groups, -1, dtype=np.int64)
-    at = 0
-    k = 0
-    for g in range(n_groups):
-        if sizes[g] > 1:
-            offsets[k] = at
-            cursor[g] = at
-            at += sizes[g]
-            k += 1
-    offsets[k] = at
-    for i in range(n):
-        g = group[i]
-        if g >= 0 and cursor[g] >= 0:
-            rows[cursor[g]] = i
-            cursor[g] += 1
-    return rows, offsets
-
-
-def cluster(values: U64, nulls_distinct: bool, null: int) -> tuple[I32, I64]:
-    """(rows, offsets): the clusters of rows with equal values, at least two rows each.
-
-    IN values uint64[n], NULL given as the code `null`. Cluster i is rows[offsets[i]:offsets[i + 1]].
-    Cost: one hash probe a row.
-    """
-    return _cluster(frozen(values), nulls_distinct, np.uint64(null))  # type: ignore[no-any-return]
+def _note_differences(values, a, b, need, skip, varying, k):  # type: ignore[no-untyped-def]
+    """Add to varying[k] those columns of `need` on which rows a and b differ; whether any is left."""
+    left = False
+    for w in range(need.shape[0]):
+        todo = need[w] & ~varying[k, w]
+        while todo:
+            bit = todo & (~todo + _ONE)
+            todo ^= bit
+            if _unequal(values, a, b, (w << 6) + word_lowest(bit), skip):
+                varying[k, w] |= bit
+            else:
+                left = True
+    return left
 
 
 @njit(cache=True, nogil=True)
-def _refine(rows, offsets, first, last, column, skip, null, top_row, top_cluster, slots, ids, sizes):  # type: ignore[no-untyped-def]
-    """Refine clusters first..last; write the result behind (top_row, top_cluster).
+def _any(varying, k):  # type: ignore[no-untyped-def]
+    word = _ZERO
+    for w in range(varying.shape[1]):
+        word |= varying[k, w]
+    return word != _ZERO
 
-    Cluster k is rows[offsets[k]:offsets[k + 1]]; the result's first cluster is number
-    top_cluster, and rows are written from top_row on. Returns the new (top_row, top_cluster).
+
+@njit(cache=True, nogil=True)
+def _split(  # type: ignore[no-untyped-def]
+    values, rows, offsets, varying, k, column, n_ids, need, skip, top_row, top, table, slot, ids, sizes,
+    leader, differ,
+):  # fmt: skip
+    """Split cluster k by a column; write the parts on which some column of `need` varies.
+
+    Cluster k is rows[offsets[k]:offsets[k + 1]]. Rows are written from top_row on, clusters from number
+    `top` on, with the columns that vary in varying[top]. Returns the new (top_row, top). `table` is -1
+    everywhere before and after.
     """
-    offsets[top_cluster] = top_row
-    for k in range(first, last):
-        low = offsets[k]
-        high = offsets[k + 1]
-        size = high - low
-        if size == 2:
-            v = column[rows[low]]
-            if v == column[rows[low + 1]] and not (skip and v == null):
-                rows[top_row] = rows[low]
-                rows[top_row + 1] = rows[low + 1]
+    low = offsets[k]
+    size = offsets[k + 1] - low
+    n_words = need.shape[0]
+    if size == 2:
+        a = rows[low]
+        b = rows[low + 1]
+        v = values[column, a]
+        if v == values[column, b] and not (skip and v == 0):
+            for w in range(n_words):
+                varying[top, w] = _ZERO
+            _note_differences(values, a, b, need, skip, varying, top)
+            if _any(varying, top):
+                rows[top_row] = a
+                rows[top_row + 1] = b
                 top_row += 2
-                top_cluster += 1
-                offsets[top_cluster] = top_row
-        elif size <= 12:
-            done = np.int64(0)
-            for i in range(size):
-                if done & (np.int64(1) << i):
-                    continue
-                v = column[rows[low + i]]
-                if skip and v == null:
-                    continue
-                start = top_row
-                for j in range(i + 1, size):
-                    if not (done & (np.int64(1) << j)) and column[rows[low + j]] == v:
-                        done |= np.int64(1) << j
-                        if top_row == start:
-                            rows[top_row] = rows[low + i]
-                            top_row += 1
-                        rows[top_row] = rows[low + j]
-                        top_row += 1
-                if top_row > start:
-                    top_cluster += 1
-                    offsets[top_cluster] = top_row
-        else:
-            capacity = 32
-            while capacity < 2 * size:
-                capacity *= 2
-            slots[:capacity] = -1
-            n_groups = 0
-            for i in range(size):
-                v = column[rows[low + i]]
-                if skip and v == null:
-                    ids[i] = -1
-                    continue
-                s = np.int64(mix(v) & np.uint64(capacity - 1))
-                while True:
-                    j = slots[s]
-                    if j < 0:
-                        slots[s] = i
-                        ids[i] = n_groups
-                        sizes[n_groups] = 1
-                        n_groups += 1
-                        break
-                    if column[rows[low + j]] == v:
-                        g = ids[j]
-                        ids[i] = g
-                        sizes[g] += 1
-                        break
+                top += 1
+                offsets[top] = top_row
+    elif size <= FEW_ROWS:
+        done = np.int64(0)
+        for i in range(size):
+            if done & (np.int64(1) << i):
+                continue
+            a = rows[low + i]
+            v = values[column, a]
+            if skip and v == 0:
+                continue
+            end = top_row
+            for j in range(i + 1, size):
+                b = rows[low + j]
+                if not (done & (np.int64(1) << j)) and values[column, b] == v:
+                    done |= np.int64(1) << j
+                    if end == top_row:
+                        for w in range(n_words):
+                            varying[top, w] = _ZERO
+                        rows[end] = a
+                        end += 1
+                    rows[end] = b
+                    end += 1
+                    _note_differences(values, b, a, need, skip, varying, top)
+            if end > top_row and _any(varying, top):
+                top_row = end
+                top += 1
+                offsets[top] = top_row
+    else:
+        direct = n_ids <= table.shape[0] and n_ids <= DIRECT_IDS
+        capacity = 32
+        while capacity < 2 * size:
+            capacity *= 2
+        n_groups = 0
+        for i in range(size):
+            r = rows[low + i]
+            v = values[column, r]
+            if skip and v == 0:
+                ids[i] = -1
+                continue
+            if direct:
+                s = np.int64(v)
+                g = table[s]
+            else:
+                s = np.int64(mix(np.uint64(v)) & np.uint64(capacity - 1))
+                g = table[s]
+                while g >= 0 and values[column, leader[g]] != v:
                     s = (s + 1) & (capacity - 1)
-            # sizes become cursors; a group of one gets none
-            for g in range(n_groups):
-                if sizes[g] > 1:
-                    size_g = sizes[g]
-                    sizes[g] = top_row
-                    top_row += size_g
-                    top_cluster += 1
-                    offsets[top_cluster] = top_row
-                else:
-                    sizes[g] = -1
+                    g = table[s]
+            if g < 0:
+                g = n_groups
+                table[s] = g
+                slot[g] = s
+                leader[g] = r
+                sizes[g] = 1
+                for w in range(n_words):
+                    differ[g, w] = _ZERO
+                n_groups += 1
+            else:
+                sizes[g] += 1
+                _note_differences(values, r, leader[g], need, skip, differ, g)
+            ids[i] = g
+        kept = False
+        for g in range(n_groups):
+            table[slot[g]] = -1
+            if _any(differ, g):
+                # the size becomes a cursor; a group that does not vary gets none
+                n = sizes[g]
+                sizes[g] = top_row
+                for w in range(n_words):
+                    varying[top, w] = differ[g, w]
+                top_row += n
+                top += 1
+                offsets[top] = top_row
+                kept = True
+            else:
+                sizes[g] = -1
+        if kept:
             for i in range(size):
                 g = ids[i]
                 if g >= 0 and sizes[g] >= 0:
                     rows[sizes[g]] = rows[low + i]
                     sizes[g] += 1
-    return top_row, top_cluster
+    return top_row, top
 
 
-def refine(values: U64, rows: I32, offsets: I64, nulls_distinct: bool, null: int) -> tuple[I32, I64]:
-    """(rows, offsets): the clusters split by one more column; what is left alone is dropped.
+@njit(cache=True, nogil=True)
+def _leaf(values, rows, offsets, varying, first, last, start, column, skip, leaf_rows, out_rows, out_offsets):  # type: ignore[no-untyped-def]
+    """Copy some rows of the clusters first..last on which a column varies, from cluster `start` on, around.
 
-    IN values uint64[n]: the column; IN rows int32[*], offsets int64[*]: clusters of its rows.
+    Of a large cluster a window is taken around the first rows that differ. Returns the number of clusters.
     """
-    n_clusters = len(offsets) - 1
-    biggest = int(np.diff(offsets).max(initial=0))
-    out_rows = np.empty(2 * len(rows), dtype=np.int32)
-    out_rows[: len(rows)] = rows
-    out_offsets = np.empty(n_clusters + 2 + len(rows) // 2 + 1, dtype=np.int64)
-    out_offsets[: n_clusters + 1] = offsets
-    slots, ids, sizes = _scratch(biggest)
-    top_row, top_cluster = _refine(
-        out_rows, out_offsets, 0, n_clusters, frozen(values), nulls_distinct, np.uint64(null),
-        len(rows), n_clusters + 1, slots, ids, sizes,
-    )  # fmt: skip
-    return out_rows[len(rows) : top_row], out_offsets[n_clusters + 1 : top_cluster + 1] - len(rows)
+    w = column >> 6
+    bit = _ONE << np.uint64(column & 63)
+    n = 0
+    at = 0
+    out_offsets[0] = 0
+    for step in range(last - first):
+        k = first + (start - first + step) % (last - first)
+        if not varying[k, w] & bit:
+            continue
+        low = offsets[k]
+        size = offsets[k + 1] - low
+        room = min(max(2, leaf_rows // 4), leaf_rows - at)
+        if last - first == 1:
+            room = leaf_rows
+        if room < 2:
+            break
+        begin = 0
+        if size > room:
+            second = 1
+            while not _unequal(values, rows[low], rows[low + second], column, skip):
+                second += 1
+            # rows second - 1 and second differ
+            begin = max(0, min(second - room // 2, size - room))
+            size = room
+        for i in range(size):
+            out_rows[at + i] = rows[low + begin + i]
+        at += size
+        n += 1
+        out_offsets[n] = at
+    return n
 
 
 @njit(cache=True, nogil=True)
-def _scratch(biggest):  # type: ignore[no-untyped-def]
-    """Working space for clusters of up to so many rows."""
-    capacity = 32
-    while capacity < 2 * biggest:
-        capacity *= 2
-    return (
-        np.empty(capacity, dtype=np.int32),
-        np.empty(biggest, dtype=np.int32),
-        np.empty(biggest, dtype=np.int64),
-    )
+def _climb(  # type: ignore[no-untyped-def]
+    values, rows, offsets, varying, n_clusters, column, order, mask, n_ids, need, skip, table, slot, ids,
+    sizes, leader, differ, pairs,
+):  # fmt: skip
+    """From clusters on which a column varies to an agree set without it; pairs that have it.
+
+    The clusters are the first third of `rows`, `offsets` and `varying`. INOUT mask: what the clusters agree
+    on, to become the agree set; OUT pairs.
+    """
+    n_words = mask.shape[0]
+    third_rows = rows.shape[0] // 3
+    third = varying.shape[0] // 3
+    for w in range(n_words):
+        need[w] = _ZERO
+    need[column >> 6] = _ONE << np.uint64(column & 63)
+    first = 0
+    last = n_clusters
+    side = 1
+    for i in range(order.shape[0]):
+        c = order[i]
+        bit = _ONE << np.uint64(c & 63)
+        if c == column or mask[c >> 6] & bit:
+            continue
+        start = side * third
+        top = start
+        top_row = side * third_rows
+        offsets[top] = top_row
+        for k in range(first, last):
+            top_row, top = _split(
+                values, rows, offsets, varying, k, c, n_ids[c], need, skip, top_row, top, table, slot, ids,
+                sizes, leader, differ,
+            )  # fmt: skip
+        if top > start:
+            mask[c >> 6] |= bit
+            first = start
+            last = top
+            side = 3 - side
+    # One pair of every cluster, then the next pair of each; only pairs whose agree set is that of the first.
+    n = 0
+    i = 0
+    for j in range(pairs.shape[0]):
+        pairs[j, 0] = -1
+        pairs[j, 1] = -1
+    left = True
+    while left and n < pairs.shape[0]:
+        left = False
+        for k in range(first, last):
+            low = offsets[k]
+            if low + i + 1 >= offsets[k + 1] or n == pairs.shape[0]:
+                continue
+            left = True
+            a = rows[low + i]
+            b = rows[low + i + 1]
+            if not _unequal(values, a, b, column, skip):
+                continue
+            same = True
+            for w in range(n_words):
+                word = _ZERO
+                for c in range(w << 6, min((w + 1) << 6, order.shape[0])):
+                    if not _unequal(values, a, b, c, skip):
+                        word |= _ONE << np.uint64(c & 63)
+                if n == 0:
+                    mask[w] = word
+                elif mask[w] != word:
+                    same = False
+            if same:
+                pairs[n, 0] = a
+                pairs[n, 1] = b
+                n += 1
+        i += 1
 
 
 @njit(cache=True, nogil=True)
-def _validate(values, slot, bounds, sequences, skip, nulls, refuted, chunk_rows, leaf_rows):  # type: ignore[no-untyped-def]
+def _shuffle(order, seed, mask, others_first):  # type: ignore[no-untyped-def]
+    """A permutation of the columns; if asked for, columns outside of the mask come first."""
+    n = order.shape[0]
+    for i in range(n):
+        order[i] = i
+    state = seed
+    for i in range(n - 1, 0, -1):
+        state = mix(state + np.uint64(0x9E3779B97F4A7C15))
+        j = np.int64(state % np.uint64(i + 1))
+        order[i], order[j] = order[j], order[i]
+    if others_first:
+        at = 0
+        for i in range(n):
+            c = order[i]
+            if not mask[c >> 6] & (_ONE << np.uint64(c & 63)):
+                order[i], order[at] = order[at], order[i]
+                at += 1
+
+
+@njit(cache=True, nogil=True)
+def _strike(lhs, pending, x, masks, first, last):  # type: ignore[no-untyped-def]
+    """Take from pending[x] what the masks first..last refute; whether anything is left."""
+    n_words = lhs.shape[1]
+    for k in range(first, last):
+        inside = True
+        for w in range(n_words):
+            if lhs[x, w] & ~masks[k, w]:
+                inside = False
+                break
+        if inside:
+            for w in range(n_words):
+                pending[x, w] &= masks[k, w]
+    return _any(pending, x)
+
+
+@njit(cache=True, nogil=True)
+def _strike_all(lhs, pending, masks):  # type: ignore[no-untyped-def]
+    for x in range(lhs.shape[0]):
+        if _any(pending, x):
+            _strike(lhs, pending, x, masks, 0, masks.shape[0])
+
+
+def strike(lhs: U64, pending: U64, masks: U64) -> None:
+    """Take from `pending` what evidence refutes: X -> A, where X is inside an agree set and A is not.
+
+    IN lhs uint64[n, n_words], masks uint64[k, n_words]; INOUT pending uint64[n, n_words]. Cost: n * k
+    word tests.
+    """
+    _strike_all(frozen(lhs), pending, frozen(masks))
+
+
+@njit(cache=True, nogil=True)
+def _refute(  # type: ignore[no-untyped-def]
+    values, bounds, sequences, lhs, pending, n_ids, skip, chunk_rows, leaf_rows, n_climbs, max_masks, keep
+):  # fmt: skip
     n_candidates = sequences.shape[0]
     max_depth = sequences.shape[1]
+    n_words = lhs.shape[1]
+    n_columns = values.shape[0]
     n_clusters = bounds.shape[0] - 1
-    # The clusters that refute: of which candidate, and their rows.
-    found_of = np.empty(64, dtype=np.int64)
-    found_offsets = np.zeros(65, dtype=np.int64)
-    found_rows = np.empty(256, dtype=np.int32)
+    masks = np.empty((64, n_words), dtype=np.uint64)
+    pairs = np.empty((64, keep, 2), dtype=np.int64)
     n_found = 0
-    k = 0
-    while k < n_clusters:
+    seen = np.zeros(n_candidates, dtype=np.int64)  # how much of the evidence a candidate has met
+    # below[x, d]: what candidates from x on that share the first d columns of x ask for
+    levels = max_depth + 1
+    below = np.empty((n_candidates, levels, n_words), dtype=np.uint64)
+    union = np.empty((levels, n_words), dtype=np.uint64)
+    need = np.empty(n_words, dtype=np.uint64)
+    asked = np.empty(n_words, dtype=np.uint64)
+    mask = np.empty(n_words, dtype=np.uint64)
+    last_mask = np.empty(n_words, dtype=np.uint64)
+    pair = np.empty((keep, 2), dtype=np.int64)
+    order = np.empty(n_columns, dtype=np.int64)
+    leaf_clusters = leaf_rows // 2 + 2
+    leaf = np.empty(3 * leaf_rows, dtype=np.int32)
+    leaf_offsets = np.empty(3 * leaf_clusters, dtype=np.int64)
+    leaf_varying = np.empty((3 * leaf_clusters, n_words), dtype=np.uint64)
+    first = np.zeros(levels, dtype=np.int64)
+    last = np.zeros(levels, dtype=np.int64)
+    end_row = np.zeros(levels, dtype=np.int64)
+    path = np.empty(max_depth, dtype=np.int32)
+    # Working space for the largest cluster, and for the largest chunk.
+    biggest = np.int64(leaf_rows)
+    for k in range(n_clusters):
+        biggest = max(biggest, bounds[k + 1] - bounds[k])
+    n_rows = min(max(biggest, np.int64(chunk_rows)), bounds[n_clusters])
+    capacity = max(32, DIRECT_IDS)
+    while capacity < 2 * biggest:
+        capacity *= 2
+    table = np.full(capacity, -1, dtype=np.int32)
+    slot = np.empty(biggest, dtype=np.int32)
+    ids = np.empty(biggest, dtype=np.int32)
+    leader = np.empty(biggest, dtype=np.int32)
+    sizes = np.empty(biggest, dtype=np.int64)
+    differ = np.empty((biggest, n_words), dtype=np.uint64)
+    # Levels of the walk: each is at most as large as the one before.
+    rows = np.empty(n_rows * levels + 1, dtype=np.int32)
+    offsets = np.empty((n_rows // 2 + 3) * levels, dtype=np.int64)
+    varying = np.empty((offsets.shape[0], n_words), dtype=np.uint64)
+    done = 0
+    while done < n_clusters:
         # a chunk: whole clusters, up to chunk_rows rows, at least one cluster
-        end = k + 1
-        while end < n_clusters and bounds[end + 1] - bounds[k] <= chunk_rows:
+        end = done + 1
+        while end < n_clusters and bounds[end + 1] - bounds[done] <= chunk_rows:
             end += 1
-        base = bounds[k]
-        n_rows = bounds[end] - base
-        biggest = np.int64(0)
-        for c in range(k, end):
-            biggest = max(biggest, bounds[c + 1] - bounds[c])
-        slots, ids, sizes = _scratch(biggest)
-        # Levels of the walk: each is at most as large as the one before.
-        levels = max_depth + 1
-        rows = np.empty(n_rows * levels, dtype=np.int32)
-        offsets = np.empty((n_rows // 2 + 2) * levels, dtype=np.int64)
-        first = np.zeros(levels, dtype=np.int64)
-        last = np.zeros(levels, dtype=np.int64)
-        top = np.zeros(levels, dtype=np.int64)
-        for c in range(k, end + 1):
-            offsets[c - k] = bounds[c] - base
-        for i in range(n_rows):
-            rows[i] = base + i
-        last[0] = end - k
-        top[0] = n_rows
+        for x in range(n_candidates - 1, -1, -1):
+            shared = -1
+            if x + 1 < n_candidates:
+                shared = 0
+                while (
+                    shared < max_depth
+                    and sequences[x, shared] >= 0
+                    and sequences[x, shared] == sequences[x + 1, shared]
+                ):
+                    shared += 1
+            for d in range(levels):
+                for w in range(n_words):
+                    below[x, d, w] = pending[x, w]
+                    if d <= shared:
+                        below[x, d, w] |= below[x + 1, d, w]
+        for w in range(n_words):
+            asked[w] = below[0, 0, w]
+            union[0, w] = _ZERO
+        top_row = 0
+        top = 0
+        offsets[0] = 0
+        for k in range(done, end):
+            for w in range(n_words):
+                varying[top, w] = _ZERO
+            for r in range(bounds[k] + 1, bounds[k + 1]):
+                if not _note_differences(values, r, bounds[k], asked, skip, varying, top):
+                    break
+            if _any(varying, top):
+                for r in range(bounds[k], bounds[k + 1]):
+                    rows[top_row] = r
+                    top_row += 1
+                for w in range(n_words):
+                    union[0, w] |= varying[top, w]
+                top += 1
+                offsets[top] = top_row
+        first[0] = 0
+        last[0] = top
+        end_row[0] = top_row
         depth = 0  # levels 0..depth are the prefix in `path`
-        path = np.full(max_depth, -1, dtype=np.int32)
         for x in range(n_candidates):
-            if refuted[x]:
+            if not _any(pending, x):
                 continue
+            if seen[x] < n_found:
+                left = _strike(lhs, pending, x, masks, seen[x], n_found)
+                seen[x] = n_found
+                if not left:
+                    continue
             d = 0
             while d < depth and sequences[x, d] == path[d]:
                 d += 1
             depth = d
-            unique = first[depth] == last[depth]
-            while not unique and depth < max_depth and sequences[x, depth] >= 0:
+            while True:
+                violated = False
+                for w in range(n_words):
+                    if union[depth, w] & pending[x, w]:
+                        violated = True
+                if not violated or depth == max_depth or sequences[x, depth] < 0:
+                    break
                 c = sequences[x, depth]
                 start = last[depth] + 1
-                top_row, top_cluster = _refine(
-                    rows, offsets, first[depth], last[depth], values[slot[c]], skip, nulls[c],
-                    top[depth], start, slots, ids, sizes,
-                )  # fmt: skip
+                top = start
+                top_row = end_row[depth]
+                offsets[top] = top_row
+                for w in range(n_words):
+                    union[depth + 1, w] = _ZERO
+                for k in range(first[depth], last[depth]):
+                    wanted = False
+                    for w in range(n_words):
+                        need[w] = varying[k, w] & below[x, depth + 1, w]
+                        if need[w]:
+                            wanted = True
+                    if wanted:
+                        top_row, top = _split(
+                            values, rows, offsets, varying, k, c, n_ids[c], need, skip, top_row, top, table,
+                            slot, ids, sizes, leader, differ,
+                        )  # fmt: skip
+                for k in range(start, top):
+                    for w in range(n_words):
+                        union[depth + 1, w] |= varying[k, w]
                 path[depth] = c
                 depth += 1
                 first[depth] = start
-                last[depth] = top_cluster
-                top[depth] = top_row
-                unique = start == top_cluster
-            if unique:
+                last[depth] = top
+                end_row[depth] = top_row
+            if not violated:
                 continue
-            refuted[x] = True
-            taken = np.int64(0)
-            for j in range(first[depth], last[depth]):
-                low = offsets[j]
-                size = offsets[j + 1] - low
-                if taken and taken + size > leaf_rows:
-                    break
-                size = min(size, leaf_rows)
-                taken += size
-                if n_found == found_of.shape[0]:
-                    more_of = np.empty(2 * n_found, dtype=np.int64)
-                    more_of[:n_found] = found_of
-                    found_of = more_of
-                    more_offsets = np.zeros(2 * n_found + 1, dtype=np.int64)
-                    more_offsets[: n_found + 1] = found_offsets
-                    found_offsets = more_offsets
-                at = found_offsets[n_found]
-                if at + size > found_rows.shape[0]:
-                    more_rows = np.empty(2 * (at + size), dtype=np.int32)
-                    more_rows[:at] = found_rows[:at]
-                    found_rows = more_rows
-                for i in range(size):
-                    found_rows[at + i] = rows[low + i]
-                found_of[n_found] = x
-                n_found += 1
-                found_offsets[n_found] = at + size
-        k = end
-    return (
-        found_of[:n_found].copy(),
-        found_offsets[: n_found + 1].copy(),
-        found_rows[: found_offsets[n_found]].copy(),
-    )
+            # Each violated column gets evidence; one agree set often serves several.
+            for w in range(n_words):
+                while union[depth, w] & pending[x, w]:
+                    column = (w << 6) + word_lowest(union[depth, w] & pending[x, w])
+                    for turn in range(n_climbs):
+                        if turn and n_found >= max_masks:
+                            break
+                        seed = mix(np.uint64(x * 131 + column) * np.uint64(n_climbs) + np.uint64(turn))
+                        n_here = last[depth] - first[depth]
+                        begin = first[depth] + np.int64(seed % np.uint64(n_here))
+                        n_leaves = _leaf(
+                            values, rows, offsets, varying, first[depth], last[depth], begin, column, skip,
+                            leaf_rows, leaf, leaf_offsets,
+                        )  # fmt: skip
+                        _shuffle(order, seed, last_mask, turn > 0)
+                        for v in range(n_words):
+                            mask[v] = lhs[x, v]
+                        _climb(
+                            values, leaf, leaf_offsets, leaf_varying, n_leaves, column, order, mask, n_ids,
+                            need, skip, table, slot, ids, sizes, leader, differ, pair,
+                        )  # fmt: skip
+                        if n_found == masks.shape[0]:
+                            more_masks = np.empty((2 * n_found, n_words), dtype=np.uint64)
+                            more_pairs = np.empty((2 * n_found, keep, 2), dtype=np.int64)
+                            for k in range(n_found):
+                                for v in range(n_words):
+                                    more_masks[k, v] = masks[k, v]
+                                for j in range(keep):
+                                    more_pairs[k, j, 0] = pairs[k, j, 0]
+                                    more_pairs[k, j, 1] = pairs[k, j, 1]
+                            masks = more_masks
+                            pairs = more_pairs
+                        for v in range(n_words):
+                            last_mask[v] = mask[v]
+                            masks[n_found, v] = mask[v]
+                            pending[x, v] &= mask[v]
+                        for j in range(keep):
+                            pairs[n_found, j, 0] = pair[j, 0]
+                            pairs[n_found, j, 1] = pair[j, 1]
+                        n_found += 1
+        done = end
+    return masks[:n_found].copy(), pairs[:n_found].copy()
 
 
-def validate(
-    values: U64, slot: I32, offsets: I64, sequences: I32, nulls_distinct: bool, nulls: U64, refuted: Bool
-) -> tuple[I64, I64, I32]:
-    """(candidate, offsets, rows): clusters that refute candidates; each candidate once.
+def refute(
+    values: I32, offsets: I64, sequences: I32, lhs: U64, pending: U64, n_ids: I64, nulls_distinct: bool
+) -> tuple[U64, I64]:
+    """(masks, witnesses): evidence against candidates; what is refuted is taken from `pending`.
 
-    IN values uint64[k, n]: the codes of n rows, column c at values[slot[c]], its NULL given as
-    nulls[c]; IN offsets int64[*]: clusters of consecutive rows that agree on what all candidates
-    have in common; IN sequences int32[n_candidates, *]: the other columns of each candidate, padded
-    with -1, sorted so that equal prefixes are neighbours; INOUT refuted bool[n_candidates]:
-    candidates that are set already are skipped. Cluster i is rows[offsets[i]:offsets[i + 1]] and
-    belongs to candidate[i]; at most LEAF_ROWS rows of a candidate are returned.
+    IN values int32[n_columns, n] (see the module); IN offsets int64[*]: clusters of consecutive rows that
+    agree on what all left-hand sides have in common; IN sequences int32[n_candidates, *]: the other columns
+    of each left-hand side, padded with -1, sorted so that equal prefixes are neighbours; IN lhs
+    uint64[n_candidates, n_words]: the whole left-hand sides; INOUT pending uint64[n_candidates, n_words]:
+    the right-hand sides to check, disjoint from lhs, the row among them; IN n_ids int64[n_columns]: all
+    values of column c are below n_ids[c]. OUT masks uint64[k, n_words], which may repeat, and witnesses
+    int64[k, WITNESSES, 2]: pairs of rows (numbers below n) that have that agree set, -1 for none.
 
-    Cost: each prefix of the trie refines only rows that still have a partner.
+    Law: after the call column A is pending for candidate x iff it was so before, A is constant on each
+    cluster of lhs[x], and no mask contains lhs[x] without A. What is no longer pending is refuted by a mask.
+
+    Cost: each prefix of the trie refines only clusters that violate something below it.
     """
-    return _validate(  # type: ignore[no-any-return]
-        frozen(values), frozen(slot), frozen(offsets), frozen(sequences), nulls_distinct,
-        frozen(nulls), refuted, CHUNK_ROWS, LEAF_ROWS,
+    chunk_rows = max(2, CHUNK_VALUES // max(1, values.shape[0]))
+    return _refute(  # type: ignore[no-any-return]
+        frozen(values), frozen(offsets), frozen(sequences), frozen(lhs), pending, frozen(n_ids),
+        nulls_distinct, chunk_rows, LEAF_ROWS, N_CLIMBS, MAX_MASKS, WITNESSES,
     )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
-def _climb(values, owner, bounds, skip, nulls, masks, witnesses):  # type: ignore[no-untyped-def]
-    n_columns = values.shape[0]
-    n_clusters = owner.shape[0]
-    k = 0
-    while k < n_clusters:
-        end = k + 1
-        while end < n_clusters and owner[end] == owner[k]:
-            end += 1
-        x = owner[k]
-        base = bounds[k]
-        n_rows = bounds[end] - base
-        biggest = np.int64(0)
-        for c in range(k, end):
-            biggest = max(biggest, bounds[c + 1] - bounds[c])
-        slots, ids, sizes = _scratch(biggest)
-        half_clusters = n_rows // 2 + 2
-        rows = np.empty(3 * n_rows, dtype=np.int32)
-        offsets = np.empty(3 * half_clusters, dtype=np.int64)
-        for c in range(k, end + 1):
-            offsets[c - k] = bounds[c] - base
-        for i in range(n_rows):
-            rows[i] = base + i
-        first = np.int64(0)
-        last = np.int64(end - k)
-        side = 1
-        turn = (x * 7) % n_columns
-        for step in range(n_columns):
-            c = (turn + step) % n_columns
-            bit = np.uint64(1) << np.uint64(c & 63)
-            if masks[x, c >> 6] & bit:
+def _unite(group, witnesses, united):  # type: ignore[no-untyped-def]
+    for i in range(group.shape[0]):
+        g = group[i]
+        for j in range(witnesses.shape[1]):
+            a = min(witnesses[i, j, 0], witnesses[i, j, 1])
+            b = max(witnesses[i, j, 0], witnesses[i, j, 1])
+            if a < 0:
                 continue
-            start = side * half_clusters
-            _, top_cluster = _refine(
-                rows, offsets, first, last, values[c], skip, nulls[c], side * n_rows, start, slots, ids, sizes
-            )
-            if top_cluster > start:
-                masks[x, c >> 6] |= bit
-                first = start
-                last = top_cluster
-                side = 3 - side
-        j = 0
-        i = 0
-        while j < witnesses.shape[1]:
-            # one pair of every cluster, then the next pair of each
-            any_left = False
-            for c in range(first, last):
-                low = offsets[c]
-                if low + i + 1 < offsets[c + 1] and j < witnesses.shape[1]:
-                    witnesses[x, j, 0] = rows[low + i]
-                    witnesses[x, j, 1] = rows[low + i + 1]
-                    j += 1
-                    any_left = True
-            if not any_left:
-                break
-            i += 1
-        k = end
+            for k in range(united.shape[1]):
+                if united[g, k, 0] == a and united[g, k, 1] == b:
+                    break
+                if united[g, k, 0] < 0:
+                    united[g, k, 0] = a
+                    united[g, k, 1] = b
+                    break
 
 
-def climb(
-    values: U64, owner: I64, offsets: I64, nulls_distinct: bool, nulls: U64, masks: U64, witnesses: I64
-) -> None:
-    """From clusters that refute a candidate to an agree set that no column can be added to.
+def unite(masks: U64, witnesses: I64) -> tuple[U64, I64]:
+    """The different masks in order of their first occurrence, with the first witnesses of all of a kind.
 
-    Columns are added while duplicates remain, in another order for each candidate. The result is
-    the strongest evidence that these rows hold against the candidate and its supersets.
-
-    IN values uint64[n_columns, n]; IN owner int64[k], ascending runs: the candidate of each cluster;
-    IN offsets int64[k + 1]: clusters of consecutive rows; INOUT masks uint64[n_candidates, n_words]:
-    the candidates, to become agree sets; OUT witnesses int64[n_candidates, WITNESSES, 2], preset
-    to -1: pairs of rows (numbers below n) that have that agree set.
+    IN masks uint64[n, n_words], witnesses int64[n, WITNESSES, 2]. A pair (a, b) is the same as (b, a) and
+    comes out with the smaller first. Cost: a hash of each mask.
     """
-    _climb(frozen(values), frozen(owner), frozen(offsets), nulls_distinct, frozen(nulls), masks, witnesses)
+    first, group = unique_masks(masks)
+    united = np.full((len(first), WITNESSES, 2), -1, dtype=np.int64)
+    _unite(frozen(group), frozen(witnesses), united)
+    return np.ascontiguousarray(masks[first]), united
 
 
 @njit(cache=True, nogil=True)
-def _gather(dictionary, codes, positions, at, null, out):  # type: ignore[no-untyped-def]
-    for i in range(positions.shape[0]):
-        c = codes[positions[i]]
-        out[at[i]] = null if c == 0 else dictionary[c - 1]
-
-
-def gather(dictionary: U64, codes: I32, positions: I32, at: I64, null: int, out: U64) -> None:
-    """OUT out uint64[*]: at[i] gets the value code of the row positions[i], NULL as `null`.
-
-    IN dictionary uint64[k], codes int32[n], positions int32[m], at int64[m].
-    """
-    _gather(frozen(dictionary), frozen(codes), frozen(positions), frozen(at), np.uint64(null), out)
-
-
-@njit(cache=True, nogil=True)
-def _select(dictionary, codes, live, null, part, n_parts, skip_null, wanted):  # type: ignore[no-untyped-def]
-    # Decide once per value, then once per row.
-    for v in range(dictionary.shape[0]):
-        wanted[v + 1] = mix(dictionary[v]) % np.uint64(n_parts) == np.uint64(part)
-    wanted[0] = (not skip_null) and mix(null) % np.uint64(n_parts) == np.uint64(part)
+def _select(codes, live, identity, part, n_parts, skip_null):  # type: ignore[no-untyped-def]
+    wanted = np.empty(identity.shape[0], dtype=np.bool_)
+    for v in range(identity.shape[0]):
+        wanted[v] = n_parts == 1 or mix(np.uint64(identity[v])) % np.uint64(n_parts) == np.uint64(part)
+    if skip_null:
+        wanted[0] = False
     n = 0
     for i in range(codes.shape[0]):
         if wanted[codes[i]] and live[i]:
             n += 1
-    out = np.empty(n, dtype=np.int32)
+    positions = np.empty(n, dtype=np.int32)
+    ids = np.empty(n, dtype=np.int32)
     n = 0
     for i in range(codes.shape[0]):
         if wanted[codes[i]] and live[i]:
-            out[n] = i
+            positions[n] = i
+            ids[n] = identity[codes[i]]
             n += 1
-    return out
+    return positions, ids
 
 
 def select(
-    dictionary: U64, codes: I32, live: Bool, null: int, part: int, n_parts: int, skip_null: bool
-) -> I32:
-    """Positions of the live rows whose value falls into one of n_parts parts of all values.
+    codes: I32, live: Bool, identity: I32, part: int, n_parts: int, skip_null: bool
+) -> tuple[I32, I32]:
+    """(positions, ids): the live rows of a segment whose value falls into one of n_parts parts of all values.
 
-    Equal values fall into the same part in every segment. IN dictionary uint64[k], codes int32[n],
-    live bool[n].
+    IN codes int32[n], live bool[n]: a column; IN identity int32[k]: what its codes stand for in all
+    segments, 0 for the code 0, NULL. Equal values fall into the same part in every segment.
     """
-    wanted = np.empty(len(dictionary) + 1, dtype=np.bool_)
     return _select(  # type: ignore[no-any-return]
-        frozen(dictionary), frozen(codes), frozen(live), np.uint64(null), part, n_parts, skip_null, wanted
+        frozen(codes), frozen(live), frozen(identity), part, n_parts, skip_null
     )
 
 
+@njit(cache=True, nogil=True)
+def _cluster(ids, n_ids):  # type: ignore[no-untyped-def]
+    sizes = np.zeros(n_ids, dtype=np.int32)
+    for i in range(ids.shape[0]):
+        sizes[ids[i]] += 1
+    n_rows = 0
+    n_clusters = 0
+    for v in range(n_ids):
+        if sizes[v] > 1:
+            n_rows += sizes[v]
+            n_clusters += 1
+    rows = np.empty(n_rows, dtype=np.int32)
+    offsets = np.empty(n_clusters + 1, dtype=np.int64)
+    offsets[0] = 0
+    k = 0
+    for v in range(n_ids):
+        # the size becomes a cursor; a value of one row gets none
+        n = sizes[v]
+        sizes[v] = -1
+        if n > 1:
+            sizes[v] = offsets[k]
+            offsets[k + 1] = offsets[k] + n
+            k += 1
+    for i in range(ids.shape[0]):
+        at = sizes[ids[i]]
+        if at >= 0:
+            rows[at] = i
+            sizes[ids[i]] += 1
+    return rows, offsets
+
+
+def cluster(ids: I32, n_ids: int) -> tuple[I32, I64]:
+    """(rows, offsets): the clusters of rows with equal values, at least two rows each, by value.
+
+    IN ids int32[n], all below n_ids. Cluster i is rows[offsets[i]:offsets[i + 1]]. Cost: n + n_ids.
+    """
+    return _cluster(frozen(ids), n_ids)  # type: ignore[no-any-return]
+
+
+@njit(cache=True, nogil=True)
+def _gather(codes, identity, positions, at, column, out):  # type: ignore[no-untyped-def]
+    for i in range(positions.shape[0]):
+        out[at[i], column] = identity[codes[positions[i]]]
+
+
+def gather(codes: I32, identity: I32, positions: I32, at: I64, column: int, out: I32) -> None:
+    """OUT out int32[*, n_columns]: out[at[i], column] gets the value of the row positions[i] of a segment.
+
+    IN codes int32[n], identity int32[k] (see `select`), positions int32[m], at int64[m].
+    """
+    _gather(frozen(codes), frozen(identity), frozen(positions), frozen(at), column, out)
+
+
+@njit(cache=True, nogil=True)
+def _partnered(matrix, rows, offsets, columns, skip, kept, bounds):  # type: ignore[no-untyped-def]
+    n = 0
+    n_clusters = 0
+    bounds[0] = 0
+    for k in range(offsets.shape[0] - 1):
+        low = offsets[k]
+        size = offsets[k + 1] - low
+        start = n
+        everyone = (np.int64(1) << size) - 1
+        partnered = everyone if size > FEW_ROWS else np.int64(0)
+        for j in range(columns.shape[0]):
+            if partnered == everyone:
+                break
+            c = columns[j]
+            for i in range(size - 1):
+                v = matrix[rows[low + i], c]
+                if skip and v == 0:
+                    continue
+                for o in range(i + 1, size):
+                    if matrix[rows[low + o], c] == v:
+                        partnered |= (np.int64(1) << i) | (np.int64(1) << o)
+        for i in range(size):
+            if partnered == everyone or partnered & (np.int64(1) << i):
+                kept[n] = low + i
+                n += 1
+        if n > start:
+            n_clusters += 1
+            bounds[n_clusters] = n
+    return n, n_clusters
+
+
+def partnered(matrix: I32, rows: I32, offsets: I64, columns: I32, nulls_distinct: bool) -> tuple[I64, I64]:
+    """(kept, offsets): rows that share a value of one of some columns with another row of their cluster.
+
+    IN matrix int32[n, n_columns]; IN rows int32[m]: rows of it, in clusters offsets int64[*]; IN columns
+    int32[*]. OUT kept int64[*]: places in `rows`, ascending. Clusters of more than FEW_ROWS rows stay whole.
+    Cost: a miss of the cache a row.
+    """
+    kept = np.empty(len(rows), dtype=np.int64)
+    bounds = np.empty(len(offsets), dtype=np.int64)
+    n, n_clusters = _partnered(
+        frozen(matrix), frozen(rows), frozen(offsets), frozen(columns), nulls_distinct, kept, bounds
+    )
+    return kept[:n], bounds[: n_clusters + 1]
+
+
+@njit(cache=True, nogil=True)
+def _columns_of(matrix, rows, out):  # type: ignore[no-untyped-def]
+    for i in range(rows.shape[0]):
+        r = rows[i]
+        for c in range(out.shape[0]):
+            out[c, i] = matrix[r, c]
+
+
+def columns_of(matrix: I32, rows: I32) -> I32:
+    """int32[n_columns, m]: some rows of a matrix, column after column.
+
+    IN matrix int32[n, n_columns], rows int32[m]. Cost: a miss of the cache a row.
+    """
+    out = np.empty((matrix.shape[1], len(rows)), dtype=np.int32)
+    _columns_of(frozen(matrix), frozen(rows), out)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _first_other(codes, live, identity, value):  # type: ignore[no-untyped-def]
+    for i in range(codes.shape[0]):
+        if live[i] and identity[codes[i]] != value:
+            return i
+    return -1
+
+
+def first_other(codes: I32, live: Bool, identity: I32, value: int) -> int:
+    """The position of the first live row whose value is another one, or -1; arguments as in `select`."""
+    return int(_first_other(frozen(codes), frozen(live), frozen(identity), value))
+
+
 def warm_up() -> None:
-    values = np.array([[1, 1, 2, 2], [1, 1, 1, 2]], dtype=np.uint64)
-    nulls = np.array([9, 9], dtype=np.uint64)
-    rows, offsets = cluster(values[0], False, 9)
-    refine(values[1], rows, offsets, False, 9)
-    refuted = np.zeros(1, dtype=np.bool_)
+    codes = np.array([1, 1, 1, 1, 2], dtype=np.int32)
+    live = np.ones(5, dtype=np.bool_)
+    identity = np.arange(3, dtype=np.int32)
+    positions, ids = select(codes, live, identity, 0, 1, False)
+    rows, offsets = cluster(ids, 3)
+    first_other(codes, live, identity, 1)
+    matrix = np.array([[1, 1, 1], [1, 1, 2], [1, 2, 1], [1, 2, 2]], dtype=np.int32)
+    gather(codes, identity, positions[rows], np.arange(len(rows)), 0, matrix)
+    partnered(matrix, positions[rows], offsets, rows[:1], False)
+    values = columns_of(matrix, positions[rows])
     sequences = np.ones((1, 1), dtype=np.int32)
-    slot = np.arange(2, dtype=np.int32)
-    owner, offsets, rows = validate(values, slot, offsets, sequences, False, nulls, refuted)
-    masks = np.ones((1, 1), dtype=np.uint64)
-    witnesses = np.full((1, WITNESSES, 2), -1, dtype=np.int64)
-    climb(values[:, rows], owner, offsets, False, nulls, masks, witnesses)
-    dictionary = np.array([4, 5], dtype=np.uint64)
-    codes = np.array([1, 2, 0], dtype=np.int32)
-    positions = select(dictionary, codes, np.ones(3, dtype=np.bool_), 9, 0, 1, False)
-    gather(dictionary, codes, positions, np.arange(len(positions)), 9, np.empty(len(positions), np.uint64))
+    lhs, pending = np.array([[3]], dtype=np.uint64), np.array([[4]], dtype=np.uint64)
+    masks, witnesses = refute(values, offsets, sequences, lhs, pending, np.full(3, 3), False)
+    strike(lhs, pending, masks)
+    unite(masks, witnesses)

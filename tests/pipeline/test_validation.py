@@ -1,4 +1,4 @@
-"""Candidate FDs validated on the live rows of many segments: exact, with real evidence, collisions or not."""
+"""Candidate keys and FDs validated on the live rows of many segments: exact, with real evidence."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.engine.engine import Engine
-from holdfast.core.evidence import fd_validation, refute
-from holdfast.core.evidence.fd_validation import column_identities
+from holdfast.core.evidence import refute, validation
+from holdfast.core.evidence.identities import column_identities
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.rows import codes
 from holdfast.core.rows.kernels.masks import mask_of, positions_of
@@ -26,7 +26,7 @@ from holdfast.core.rows.segments import encode_rows, open_segment, write_segment
 from holdfast.core.store.arrow_types import arrow_schema, type_of
 from holdfast.core.store.format import create_marker, text_key
 from holdfast.core.words.schema import Column, Schema
-from reference import fd_partitions as reference
+from reference import partitions as reference
 from reference.keys import Row, canonical_row
 from strategies import Shape, shapes
 
@@ -73,12 +73,29 @@ Sets = list[tuple[frozenset[int], frozenset[int]]]
 
 
 def check(relation: Relation, fds: Sets) -> list[frozenset[int]]:
-    """Validate; every claim against the rows. Which columns of each FD are refuted."""
+    """Validate keys and FDs; every claim against the rows. Which columns of each FD are refuted."""
     n_words, distinct = relation.n_words, relation.nulls == "distinct"
     lhs = np.array([mask_of(x, n_words) for x, _ in fds], dtype=np.uint64).reshape(-1, n_words)
     rhs = np.array([mask_of(a, n_words) for _, a in fds], dtype=np.uint64).reshape(-1, n_words)
-    result = refute.validate_fds(relation, lhs, rhs)
     rows = live_rows(relation)
+    keys = refute.validate(relation, lhs)
+    agreed = real_evidence(keys, rows, distinct)
+    row = len(relation.schema)  # the column behind the last
+    for (x, _), refuted in zip(fds, keys.refuted.tolist(), strict=True):
+        assert refuted == bool(reference.violated(list(rows.values()), x, {row}, distinct)), sorted(x)
+        assert refuted == any(x <= m for m in agreed), "what is refuted has evidence"
+    result = refute.validate_fds(relation, lhs, rhs)
+    evidence = real_evidence(result, rows, distinct)
+    verdicts = [frozenset(positions_of(m)) for m in result.refuted]
+    for (x, asked), found in zip(fds, verdicts, strict=True):
+        assert found == reference.violated(list(rows.values()), x, asked, distinct), sorted(x)
+        for a in found:
+            assert any(x <= m and a not in m for m in evidence), "what is refuted has evidence"
+    return verdicts
+
+
+def real_evidence(result: Any, rows: dict[int, Row], distinct: bool) -> list[frozenset[int]]:
+    """The agree sets of a refutation, each once, after a look at their witnesses."""
     evidence = [frozenset(positions_of(m)) for m in result.masks]
     assert len(set(evidence)) == len(evidence)
     assert result.witnesses.shape == (len(evidence), WITNESSES, 2)
@@ -88,12 +105,7 @@ def check(relation: Relation, fds: Sets) -> list[frozenset[int]]:
         for a, b in real:
             assert a != b
             assert reference.agree_set(rows[a], rows[b], distinct) == agreed
-    refuted = [frozenset(positions_of(m)) for m in result.refuted]
-    for (x, asked), found in zip(fds, refuted, strict=True):
-        assert found == reference.violated(list(rows.values()), x, asked, distinct), sorted(x)
-        for a in found:
-            assert any(x <= m and a not in m for m in evidence), "what is refuted has evidence"
-    return refuted
+    return evidence
 
 
 @st.composite
@@ -126,9 +138,11 @@ def test_exact_on_many_segments(data: st.DataObject, nulls: Nulls, collide: bool
             stack.enter_context(two_bit_hashes())
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(refute, "PART_ROWS", data.draw(st.sampled_from([2, 5, 1 << 21])))
-        patch.setattr(fd_validation, "GATHER_VALUES", data.draw(st.sampled_from([1, 12, 1 << 22])))
-        patch.setattr(fd_validation, "MATRIX_VALUES", data.draw(st.sampled_from([0, 1 << 25])))
-        patch.setattr(fd_validation, "SAMPLE_ROWS", data.draw(st.sampled_from([0, 2, 1 << 11])))
+        patch.setattr(validation, "GATHER_VALUES", data.draw(st.sampled_from([1, 12, 1 << 22])))
+        patch.setattr(validation, "MATRIX_VALUES", data.draw(st.sampled_from([0, 1 << 25])))
+        patch.setattr(validation, "MATRIX_SHARE", data.draw(st.sampled_from([1, 8])))
+        patch.setattr(validation, "SAMPLE_ROWS", data.draw(st.sampled_from([0, 2, 1 << 11])))
+        patch.setattr(validation, "CLUSTER_ROWS", data.draw(st.sampled_from([2, 1 << 6])))
         found = drawn_relation(data, root, shape, nulls, Engine(mode="inline"))
         fds = data.draw(asked_fds(shape.n_columns))
         refuted = check(found, fds)
@@ -214,7 +228,7 @@ def test_nothing_asked(tmp_path: Path, engine_inline: Engine) -> None:
 
 
 def test_inline_and_spark_agree(tmp_path: Path, engine_inline: Engine, engine_spark: Engine) -> None:
-    """And it is one job, whatever the number of candidates."""
+    """And it is one job for keys and one for FDs, whatever the number of candidates."""
     rng = np.random.default_rng(11)
     many = table(
         rng.integers(0, 30, 90).tolist(),
@@ -228,4 +242,4 @@ def test_inline_and_spark_agree(tmp_path: Path, engine_inline: Engine, engine_sp
     said = check(rel, fds)
     before = engine_spark.jobs
     assert check(replace(rel, engine=engine_spark), fds) == said
-    assert engine_spark.jobs == before + 1
+    assert engine_spark.jobs == before + 2

@@ -1,0 +1,103 @@
+"""Identities: numbers that equal values of all segments of a table share and no others do.
+
+Segments have dictionaries of their own, sorted, so identities are a merge of them. Equal codes of two
+segments can be a collision of hashes: where two segments share the code of a text the texts are compared,
+and a column in which any two differ is numbered by its texts. So no hash is ever compared for an answer.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from holdfast.core.rows.codes import texts_differ
+from holdfast.core.rows.segments import Segment
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Identities:
+    """What the local codes of some segments stand for: equal values, equal numbers; 0 is NULL.
+
+    Equal by the files of the segments, so that deletes do not matter. Numbers are the same in every process.
+    """
+
+    root: Path
+    files: tuple[str, ...]
+    segments: tuple[Segment, ...] = field(compare=False, repr=False)
+    _known: dict[int, tuple[list[I32], int]] = field(default_factory=dict, compare=False, repr=False)
+    _lock: threading.RLock = field(default_factory=threading.RLock, compare=False, repr=False)
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.segments[0].schema)
+
+    def of(self, column: int) -> tuple[list[I32], int]:
+        """(for each segment int32[1 + distinct values], one more than the largest number) of a column."""
+        with self._lock:
+            if column not in self._known:
+                self._known[column] = column_identities(self.segments, column)
+            return self._known[column]
+
+
+@lru_cache(maxsize=1)
+def _shared(fresh: Identities) -> Identities:
+    return fresh
+
+
+def identities_of(segments: Sequence[Segment]) -> Identities:
+    """The identities of these segments, from this process's cache if they are there."""
+    files = tuple(s.ref.file.name for s in segments)
+    return _shared(Identities(segments[0].root, files, tuple(segments)))
+
+
+def column_identities(segments: Sequence[Segment], column: int) -> tuple[list[I32], int]:
+    """(for each segment int32[1 + distinct values], one more than the largest number) of a column.
+
+    Cost: a merge of the dictionaries, and a comparison of the texts that two segments share.
+    """
+    dictionaries = [s.dictionary(column) for s in segments]
+    sizes = [len(d) for d in dictionaries]
+    if len(segments) == 1:
+        return [np.arange(sizes[0] + 1, dtype=np.int32)], sizes[0] + 1
+    everything = np.concatenate(dictionaries)
+    order = np.argsort(everything, kind="stable")  # merges sorted runs
+    ordered = everything[order]
+    again = np.zeros(len(order), dtype=np.bool_)  # the same code as its neighbour
+    again[1:] = ordered[1:] == ordered[:-1]
+    if segments[0].schema.types[column].hashed:
+        shared = np.flatnonzero(again)
+        texts = pa.concat_arrays([s.texts(column) for s in segments])
+        pairs = texts.take(pa.array(order[shared - 1])), texts.take(pa.array(order[shared]))
+        if texts_differ(*pairs).any():
+            exact = text_identities(segments, column)
+            highest = max(int(e.max(initial=0)) for e in exact)
+            return [_with_null(e) for e in exact], highest + 2
+    numbers = np.empty(len(order), dtype=np.int64)
+    numbers[order] = np.cumsum(~again) - 1
+    n_values = len(order) - int(again.sum())
+    return [_with_null(n) for n in np.split(numbers, np.cumsum(sizes)[:-1])], n_values + 1
+
+
+def text_identities(segments: Sequence[Segment], column: int) -> list[I32]:
+    """For each segment's dictionary entry a number that equal texts share and no others do."""
+    texts = [t for s in segments if (t := s.texts(column)) is not None]
+    numbers: I32 = pa.concat_arrays(texts).dictionary_encode().indices.to_numpy()
+    return np.split(numbers, np.cumsum([len(t) for t in texts])[:-1])
+
+
+def _with_null(numbers: I32 | I64) -> I32:
+    """The numbers, each one more, behind 0 for NULL."""
+    out = np.zeros(len(numbers) + 1, dtype=np.int32)
+    out[1:] = numbers
+    out[1:] += 1
+    return out

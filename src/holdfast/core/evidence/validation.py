@@ -1,0 +1,251 @@
+"""Validation of candidates X -> A on the rows of many segments: which are refuted, and by what evidence.
+
+A task looks at one pivot column, which all its left-hand sides contain, and at one part of the pivot's
+values; the kernels are in `kernels/partitions.py`. A key is X -> row: the row is the column behind the
+last one.
+
+Exactness: equal codes of two segments can be a collision of hashes. For a key that only invents an
+agreement, which its witness betrays; for X -> A it can also hide a violation, which nobody betrays. So no
+code is compared here at all, only identities (`identities.py`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.evidence.identities import Identities, identities_of
+from holdfast.core.evidence.kernels import partitions
+from holdfast.core.evidence.kernels.pairs import WITNESSES
+from holdfast.core.rows.kernels.masks import n_words_for
+from holdfast.core.rows.segments import Segment
+
+U64 = NDArray[np.uint64]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+
+# The pivot of an empty left-hand side, whose one cluster is all rows.
+NO_PIVOT = -1
+# Values that are gathered at once; a larger cluster is gathered whole.
+GATHER_VALUES = 1 << 22
+# At most so many values are laid out row after row (128 MB); of a whole table, for all tasks of a process ...
+MATRIX_VALUES = 1 << 25
+# ... once this share of the rows has been asked for.
+MATRIX_SHARE = 8
+# Rows that an empty left-hand side is climbed from, besides those that prove that a column varies; and rows
+# of the largest clusters that are looked at first.
+SAMPLE_ROWS = 1 << 11
+# Rows of each of these clusters.
+CLUSTER_ROWS = 1 << 6
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which rows a task looks at: those whose value of the pivot falls into one of several parts."""
+
+    pivot: int
+    part: int
+    n_parts: int
+
+
+# -- rows ----------------------------------------------------------------------------------------
+
+
+class Layout:
+    """Some rows of each segment, segment after segment, numbered from 0 on; their values row after row.
+
+    Rows are asked for in the order of clusters, so each value is a miss of the cache, or two: 20 ns. Once
+    many have been asked for, all are laid out in the order of segments, 3 ns a value; then a row is one miss.
+    """
+
+    def __init__(self, identities: Identities, positions: Sequence[I32]) -> None:
+        self.identities = identities
+        self.positions = positions
+        self.starts = np.cumsum([0, *map(len, positions)])  # the first row of each segment
+        self._n_asked = 0
+        self._matrix: I32 | None = None
+        self._lock = threading.Lock()
+
+    def matrix(self, rows: I32) -> tuple[I32, I32]:
+        """(matrix, places): int32[*, n_columns], the identities of values; where those asked for lie."""
+        n_rows = int(self.starts[-1])
+        with self._lock:
+            self._n_asked += len(rows)
+            worth = self._n_asked * MATRIX_SHARE >= n_rows
+            if self._matrix is None and worth and n_rows * self.identities.n_columns <= MATRIX_VALUES:
+                self._matrix = self._gathered(np.arange(n_rows, dtype=np.int32))
+        if self._matrix is None:
+            return self._gathered(rows), np.arange(len(rows), dtype=np.int32)
+        return self._matrix, rows
+
+    def _gathered(self, rows: I32) -> I32:
+        """int32[n, n_columns]"""
+        out = np.empty((len(rows), self.identities.n_columns), dtype=np.int32)
+        for i, at, positions in self._by_segment(rows):
+            for c, codes in enumerate(self.identities.segments[i].codes):
+                partitions.gather(codes, self.identities.of(c)[0][i], positions, at, c, out)
+        return out
+
+    def row_ids(self, rows: I32) -> I64:
+        ids = np.empty(len(rows), dtype=np.int64)
+        for i, at, positions in self._by_segment(rows):
+            ids[at] = self.identities.segments[i].row_ids(positions)
+        return ids
+
+    def _by_segment(self, rows: I32) -> Iterator[tuple[int, I64, I32]]:
+        """(segment, which of the rows are there, their positions)."""
+        owner = np.searchsorted(self.starts[1:], rows, side="right")
+        for i, positions in enumerate(self.positions):
+            at = np.flatnonzero(owner == i)
+            if len(at):
+                yield i, at, positions[rows[at] - self.starts[i]]
+
+
+@lru_cache(maxsize=1)
+def _whole(identities: Identities) -> Layout:
+    """All rows of a table, for all tasks of this process."""
+    return Layout(identities, [np.arange(s.ref.n_rows, dtype=np.int32) for s in identities.segments])
+
+
+def clustered_rows(
+    identities: Identities, segments: Sequence[Segment], place: Place, nulls_distinct: bool
+) -> tuple[Layout, I32, I64]:
+    """(layout, rows, offsets): the live rows of the part in clusters of equal values of the pivot."""
+    per_segment, n_ids = identities.of(place.pivot)
+    found = [
+        partitions.select(s.codes[place.pivot], s.live, identity, place.part, place.n_parts, nulls_distinct)
+        for s, identity in zip(segments, per_segment, strict=True)
+    ]
+    rows, offsets = partitions.cluster(np.concatenate([ids for _, ids in found]), n_ids)
+    positions = [positions for positions, _ in found]
+    if sum(s.codes.size for s in segments) > MATRIX_VALUES:
+        return Layout(identities, positions), rows, offsets
+    layout = _whole(identities)
+    numbers = [p + np.int32(first) for p, first in zip(positions, layout.starts[:-1], strict=True)]
+    return layout, np.concatenate(numbers)[rows], offsets
+
+
+def telling_rows(
+    identities: Identities, segments: Sequence[Segment], columns: Sequence[int]
+) -> tuple[Layout, I32, I64]:
+    """(layout, rows, offsets): some live rows as one cluster; two differ on each column that varies.
+
+    Every column is read until a second value is found. A column of nothing but NULLs has none, but there
+    are two rows, so it varies where NULLs are distinct.
+    """
+    layout = Layout(identities, [np.flatnonzero(s.live).astype(np.int32) for s in segments])
+    n_live = int(layout.starts[-1])
+    matrix, [place] = layout.matrix(np.zeros(1, dtype=np.int32))
+    telling = [0, 1]
+    for c in columns:
+        per_segment, _ = identities.of(c)
+        for i, segment in enumerate(segments):
+            other = partitions.first_other(
+                segment.codes[c], segment.live, per_segment[i], int(matrix[place, c])
+            )
+            if other >= 0:
+                telling.append(int(layout.starts[i] + np.searchsorted(layout.positions[i], other)))
+                break
+    sampled = np.linspace(0, n_live - 1, min(n_live, SAMPLE_ROWS)).astype(int)
+    rows = np.union1d(telling, sampled).astype(np.int32)
+    return layout, rows, np.array([0, len(rows)], dtype=np.int64)
+
+
+# -- validation ----------------------------------------------------------------------------------
+
+
+def trie(candidates: U64, pivot: int, ranking: Sequence[int]) -> tuple[I32, I64]:
+    """(sequences, order): each candidate's columns but the pivot, most selective first, sorted.
+
+    sequences[i] belongs to candidates[order[i]].
+    """
+    bits = np.unpackbits(candidates.view(np.uint8), axis=1, bitorder="little").astype(np.bool_)
+    others = [c for c in ranking if c != pivot]
+    member = bits[:, others]
+    sizes = member.sum(axis=1)
+    sequences = np.full((len(candidates), max(1, int(sizes.max(initial=0)))), -1, dtype=np.int32)
+    row, rank = np.nonzero(member)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    sequences[row, np.arange(len(row)) - starts[row]] = rank
+    order = np.lexsort(sequences.T[::-1])
+    column = np.array([*others, -1], dtype=np.int32)  # the padding, -1, stays -1
+    return column[sequences[order]], order
+
+
+def validate_candidates(
+    segments: Sequence[Segment],
+    lhs: U64,
+    rhs: U64,
+    place: Place,
+    ranking: Sequence[int],
+    nulls_distinct: bool,
+) -> tuple[U64, U64, I64]:
+    """(refuted, masks, witnesses): which right-hand sides vary within a cluster of this part, and evidence.
+
+    refuted uint64[n, n_words] is part of rhs. For each refuted (lhs, A) some mask contains lhs and lacks A;
+    witnesses int64[k, WITNESSES, 2] are pairs of row ids with exactly that agree set. All left-hand sides
+    contain the pivot, or all are empty (NO_PIVOT); there are two live rows at least. Memory: the rows of
+    the part, and the values of GATHER_VALUES or of the largest cluster.
+    """
+    n_columns = len(segments[0].schema)
+    identities = identities_of(segments)
+    if place.pivot == NO_PIVOT:
+        sequences, order = np.full((len(lhs), 1), -1, dtype=np.int32), np.arange(len(lhs))
+        asked = np.unpackbits(np.bitwise_or.reduce(rhs, axis=0).view(np.uint8), bitorder="little")
+        columns = np.flatnonzero(asked[:n_columns]).tolist()
+        layout, rows, offsets = telling_rows(identities, segments, columns)
+    else:
+        sequences, order = trie(lhs, place.pivot, ranking)
+        layout, rows, offsets = clustered_rows(identities, segments, place, nulls_distinct)
+    sorted_lhs, pending = np.ascontiguousarray(lhs[order]), np.ascontiguousarray(rhs[order])
+    n_ids = np.array([identities.of(c)[1] for c in range(n_columns)], dtype=np.int64)
+    masks = [np.empty((0, lhs.shape[1]), dtype=np.uint64)]
+    witnesses = [np.empty((0, WITNESSES, 2), dtype=np.int64)]
+    for at, bounds in looks(offsets, GATHER_VALUES // n_columns):
+        open_ = np.flatnonzero(pending.any(axis=1))  # sequences stay sorted
+        if not len(open_):
+            break
+        here, still = rows[at], pending[open_]
+        matrix, places = layout.matrix(here)
+        second = np.unique(sequences[open_, 0])
+        if second[0] >= 0:
+            kept, bounds = partitions.partnered(matrix, places, bounds, second, nulls_distinct)
+            here, places = here[kept], places[kept]
+        values = partitions.columns_of(matrix, places)
+        found, pairs = partitions.refute(
+            values, bounds, sequences[open_], sorted_lhs[open_], still, n_ids, nulls_distinct
+        )
+        pending[open_] = still
+        if len(found):
+            partitions.strike(sorted_lhs, pending, found)
+            masks.append(found)
+            real = pairs >= 0
+            pairs[real] = layout.row_ids(here[pairs[real]])
+            witnesses.append(pairs)
+    left = np.empty_like(pending)
+    left[order] = pending
+    agreed = np.concatenate(masks)[:, : n_words_for(n_columns)]  # no two rows agree on the row
+    return rhs & ~left, *partitions.unite(agreed, np.concatenate(witnesses))
+
+
+def looks(offsets: I64, n_rows: int) -> Iterator[tuple[I64 | slice, I64]]:
+    """(rows, offsets): some rows of the largest clusters, then all clusters, about n_rows rows at a time.
+
+    What a few rows refute is not looked for in many: the largest clusters are the first to.
+    """
+    sizes = np.diff(offsets)
+    if len(sizes) and offsets[-1] > 4 * SAMPLE_ROWS:
+        largest = np.argsort(-sizes, kind="stable")[: max(1, SAMPLE_ROWS // CLUSTER_ROWS)]
+        taken = np.minimum(sizes[largest], CLUSTER_ROWS)
+        ends = np.cumsum(taken)
+        yield np.repeat(offsets[largest] - (ends - taken), taken) + np.arange(ends[-1]), np.append(0, ends)
+    first = 0
+    while first < len(sizes):
+        last = max(int(np.searchsorted(offsets, offsets[first] + n_rows, side="right")) - 1, first + 1)
+        yield slice(offsets[first], offsets[last]), offsets[first : last + 1] - offsets[first]
+        first = last
