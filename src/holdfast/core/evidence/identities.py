@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from holdfast.core.rows.codes import texts_differ
+from holdfast.core.rows.codes import texts_differ_at
 from holdfast.core.rows.segments import Segment
 
 I32 = NDArray[np.int32]
@@ -76,16 +76,32 @@ def column_identities(segments: Sequence[Segment], column: int) -> tuple[list[I3
     again[1:] = ordered[1:] == ordered[:-1]
     if segments[0].schema.types[column].hashed:
         shared = np.flatnonzero(again)
-        texts = pa.concat_arrays([s.texts(column) for s in segments])
-        pairs = texts.take(pa.array(order[shared - 1])), texts.take(pa.array(order[shared]))
-        if texts_differ(*pairs).any():
+        if _collide(segments, column, order[shared - 1], order[shared]):
             exact = text_identities(segments, column)
             highest = max(int(e.max(initial=0)) for e in exact)
             return [_with_null(e) for e in exact], highest + 2
-    numbers = np.empty(len(order), dtype=np.int64)
-    numbers[order] = np.cumsum(~again) - 1
+    numbers = np.empty(len(order), dtype=np.int32)
+    numbers[order] = np.cumsum(~again, dtype=np.int32) - 1
     n_values = len(order) - int(again.sum())
     return [_with_null(n) for n in np.split(numbers, np.cumsum(sizes)[:-1])], n_values + 1
+
+
+def _collide(segments: Sequence[Segment], column: int, left: I64, right: I64) -> bool:
+    """Whether some text left[i] is not the text right[i]; texts are numbered through all segments.
+
+    Segment by segment: all texts of a large table one behind the other would be gigabytes.
+    """
+    texts = [t for s in segments if (t := s.texts(column)) is not None]
+    starts = np.cumsum([0, *map(len, texts)])
+    i, j = (np.searchsorted(starts[1:], side, side="right") for side in (left, right))
+    pair = i * len(texts) + j
+    by_pair = np.argsort(pair, kind="stable")
+    for here in np.split(by_pair, np.flatnonzero(np.diff(pair[by_pair])) + 1):
+        if len(here):
+            a, b = i[here[0]], j[here[0]]
+            if texts_differ_at(texts[a], left[here] - starts[a], texts[b], right[here] - starts[b]).any():
+                return True
+    return False
 
 
 def text_identities(segments: Sequence[Segment], column: int) -> list[I32]:
@@ -95,7 +111,7 @@ def text_identities(segments: Sequence[Segment], column: int) -> list[I32]:
     return np.split(numbers, np.cumsum([len(t) for t in texts])[:-1])
 
 
-def _with_null(numbers: I32 | I64) -> I32:
+def _with_null(numbers: I32) -> I32:
     """The numbers, each one more, behind 0 for NULL."""
     out = np.zeros(len(numbers) + 1, dtype=np.int32)
     out[1:] = numbers

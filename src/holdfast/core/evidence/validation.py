@@ -71,24 +71,33 @@ class Layout:
         self._matrix: I32 | None = None
         self._lock = threading.Lock()
 
-    def matrix(self, rows: I32) -> tuple[I32, I32]:
-        """(matrix, places): int32[*, n_columns], the identities of values; where those asked for lie."""
-        n_rows = int(self.starts[-1])
+    def partnered(self, rows: I32, offsets: I64, columns: I32, nulls_distinct: bool) -> tuple[I64, I64]:
+        """(kept, offsets): rows that share a value of one of the columns with another of their cluster."""
+        if self._matrix is not None:
+            return partitions.partnered(self._matrix, rows, offsets, columns, nulls_distinct)
+        matrix = self._gathered(rows, columns.tolist())
+        places, every = (np.arange(n, dtype=np.int32) for n in matrix.shape)
+        return partitions.partnered(matrix, places, offsets, every, nulls_distinct)
+
+    def values(self, rows: I32) -> I32:
+        """int32[n_columns, n]: the identities of some rows' values."""
+        n_rows, columns = int(self.starts[-1]), range(self.identities.n_columns)
         with self._lock:
             self._n_asked += len(rows)
             worth = self._n_asked * MATRIX_SHARE >= n_rows
-            if self._matrix is None and worth and n_rows * self.identities.n_columns <= MATRIX_VALUES:
-                self._matrix = self._gathered(np.arange(n_rows, dtype=np.int32))
-        if self._matrix is None:
-            return self._gathered(rows), np.arange(len(rows), dtype=np.int32)
-        return self._matrix, rows
+            if self._matrix is None and worth and n_rows * len(columns) <= MATRIX_VALUES:
+                self._matrix = self._gathered(np.arange(n_rows, dtype=np.int32), columns)
+        if self._matrix is not None:
+            return partitions.columns_of(self._matrix, rows)
+        return partitions.columns_of(self._gathered(rows, columns), np.arange(len(rows), dtype=np.int32))
 
-    def _gathered(self, rows: I32) -> I32:
-        """int32[n, n_columns]"""
-        out = np.empty((len(rows), self.identities.n_columns), dtype=np.int32)
+    def _gathered(self, rows: I32, columns: Sequence[int]) -> I32:
+        """int32[n, len(columns)]"""
+        out = np.empty((len(rows), len(columns)), dtype=np.int32)
         for i, at, positions in self._by_segment(rows):
-            for c, codes in enumerate(self.identities.segments[i].codes):
-                partitions.gather(codes, self.identities.of(c)[0][i], positions, at, c, out)
+            for j, c in enumerate(columns):
+                codes, identity = self.identities.segments[i].codes[c], self.identities.of(c)[0][i]
+                partitions.gather(codes, identity, positions, at, j, out)
         return out
 
     def row_ids(self, rows: I32) -> I64:
@@ -140,14 +149,12 @@ def telling_rows(
     """
     layout = Layout(identities, [np.flatnonzero(s.live).astype(np.int32) for s in segments])
     n_live = int(layout.starts[-1])
-    matrix, [place] = layout.matrix(np.zeros(1, dtype=np.int32))
+    first = layout.values(np.zeros(1, dtype=np.int32))[:, 0]
     telling = [0, 1]
     for c in columns:
         per_segment, _ = identities.of(c)
         for i, segment in enumerate(segments):
-            other = partitions.first_other(
-                segment.codes[c], segment.live, per_segment[i], int(matrix[place, c])
-            )
+            other = partitions.first_other(segment.codes[c], segment.live, per_segment[i], int(first[c]))
             if other >= 0:
                 telling.append(int(layout.starts[i] + np.searchsorted(layout.positions[i], other)))
                 break
@@ -211,14 +218,12 @@ def validate_candidates(
         if not len(open_):
             break
         here, still = rows[at], pending[open_]
-        matrix, places = layout.matrix(here)
         second = np.unique(sequences[open_, 0])
         if second[0] >= 0:
-            kept, bounds = partitions.partnered(matrix, places, bounds, second, nulls_distinct)
-            here, places = here[kept], places[kept]
-        values = partitions.columns_of(matrix, places)
+            kept, bounds = layout.partnered(here, bounds, second, nulls_distinct)
+            here = here[kept]
         found, pairs = partitions.refute(
-            values, bounds, sequences[open_], sorted_lhs[open_], still, n_ids, nulls_distinct
+            layout.values(here), bounds, sequences[open_], sorted_lhs[open_], still, n_ids, nulls_distinct
         )
         pending[open_] = still
         if len(found):
