@@ -72,10 +72,14 @@ class CountedKeys(NamedTuple):
 
         Ascending if the table is direct, else in any order.
         """
-        slots = np.flatnonzero(self.table[:, 0])
-        entries = self.table[slots]
-        keys = slots.astype(np.uint64)[:, None] if self.direct else entries[:, 1:]
-        return keys, entries[:, 0].astype(np.int64), self.seen[slots]
+        if self.direct:
+            slots = np.flatnonzero(self.table)
+            return slots.astype(np.uint64)[:, None], self.table[slots, 0].astype(np.int64), self.seen[slots]
+        n_keys = np.count_nonzero(self.table[:, 0])
+        keys = np.empty((n_keys, self.table.shape[1] - 1), dtype=np.uint64)
+        counts, pairs = np.empty(n_keys, dtype=np.int64), np.empty(n_keys, dtype=np.int64)
+        _entries(self.table, self.seen, keys, counts, pairs)
+        return keys, counts, pairs
 
     def counts_of(self, keys: U64) -> I64:
         """How often each of IN keys uint64[k, n_words] was counted: int64[k]."""
@@ -256,6 +260,19 @@ def _count(words, n, weight, pair, table, seen, size, slots):  # type: ignore[no
         table, seen = _with_room(table, seen, size[0] + n)
         size[0] += _tally(words, n, weight, pair, table, seen, slots)
     return table, seen
+
+
+@njit(cache=True, nogil=True)
+def _entries(table, seen, keys, counts, pairs):  # type: ignore[no-untyped-def]
+    """OUT keys uint64[k, n_words], counts, pairs int64[k]: what a hash table holds."""
+    k = 0
+    for s in range(table.shape[0]):
+        if table[s, 0] > 0:
+            counts[k] = table[s, 0]
+            pairs[k] = seen[s]
+            for w in range(keys.shape[1]):
+                keys[k, w] = table[s, w + 1]
+            k += 1
 
 
 @njit(cache=True, nogil=True)

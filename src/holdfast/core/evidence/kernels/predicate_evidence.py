@@ -195,7 +195,7 @@ def evidence_counts(
     """
     plan = plan or planned(groups, n_words)
     values = batch[plan.sources[0], plan.sources[1]]
-    return _both_ways(plan, all_pairs(old, live, values, plan.compared, own, first))
+    return _evidence(plan, all_pairs(old, live, values, plan.compared, own, first))
 
 
 class ListedPairs:
@@ -216,7 +216,7 @@ class ListedPairs:
         IN batch_rows, old_rows int64[p]. A pair counts as often as it is listed. Cost: see `listed_pairs`.
         """
         plan = self._plan
-        return _both_ways(plan, listed_pairs(self._old, self._values, plan.compared, batch_rows, old_rows))
+        return _evidence(plan, listed_pairs(self._old, self._values, plan.compared, batch_rows, old_rows))
 
 
 def pairs_evidence_of(
@@ -248,8 +248,16 @@ def _settle(order, new, counts, others, pairs, out_counts, out_pairs, batch_firs
             out_pairs[i] = pairs[new[k - n]]
 
 
-def _both_ways(plan: _Plan, counted: CountedKeys) -> Evidence:
-    """Both directions of the counted pairs.
+def _evidence(plan: _Plan, counted: CountedKeys) -> Evidence:
+    """The evidence of counted pairs, in both directions."""
+    masks, counts, pairs, batch_first = _both_ways(plan, counted)
+    batch_rows, old_rows = counted.rows_of(pairs)
+    t = np.where(batch_first, batch_rows, old_rows)
+    return Evidence(masks, counts, np.stack([t, batch_rows + old_rows - t], axis=1), batch_first)
+
+
+def _both_ways(plan: _Plan, counted: CountedKeys) -> tuple[U64, I64, I64, Bool]:
+    """(masks, counts, pairs, batch_first): both directions of the counted pairs, with a pair's number each.
 
     A key has its own pairs, and those of the exchanged key the other way round.
     """
@@ -263,16 +271,14 @@ def _both_ways(plan: _Plan, counted: CountedKeys) -> Evidence:
     batch_first = np.empty(len(order), dtype=np.bool_)
     _settle(order, new, counts, others, pairs, out_counts, out_pairs, batch_first)
     masks = _said(keys[order], plan.predicates)
-    if not plan.complete:
-        # Keys that differ in a comparison of no group have equal masks.
-        order = np.lexsort(masks.T[::-1])
-        masks = masks[order]
-        heads = np.flatnonzero(np.append(True, (masks[1:] != masks[:-1]).any(axis=1))[: len(masks)])
-        out_counts = np.add.reduceat(out_counts[order], heads) if len(heads) else out_counts
-        masks, out_pairs, batch_first = masks[heads], out_pairs[order[heads]], batch_first[order[heads]]
-    batch_rows, old_rows = counted.rows_of(out_pairs)
-    t = np.where(batch_first, batch_rows, old_rows)
-    return Evidence(masks, out_counts, np.stack([t, batch_rows + old_rows - t], axis=1), batch_first)
+    if plan.complete:
+        return masks, out_counts, out_pairs, batch_first
+    # Keys that differ in a comparison of no group have equal masks.
+    order = np.lexsort(masks.T[::-1])
+    masks = masks[order]
+    heads = np.flatnonzero(np.append(True, (masks[1:] != masks[:-1]).any(axis=1))[: len(masks)])
+    out_counts = np.add.reduceat(out_counts[order], heads) if len(heads) else out_counts
+    return masks[heads], out_counts, out_pairs[order[heads]], batch_first[order[heads]]
 
 
 def warm_up() -> None:
