@@ -131,7 +131,7 @@ def _prefetch(_typing: Any, array: Any, i: Any) -> Any:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _fold(h, word):  # type: ignore[no-untyped-def]
+def fold(h, word):  # type: ignore[no-untyped-def]
     """One more word of a key into its hash, of which the high bits count."""
     h = (h ^ word) * np.uint64(0x9E3779B97F4A7C15)
     return h ^ (h >> np.uint64(32))
@@ -144,7 +144,7 @@ def _slots(words, n, shift, out):  # type: ignore[no-untyped-def]
         word = words[w]
         for i in range(n):
             h = _EMPTY if w == 0 else np.uint64(out[i])
-            out[i] = np.int64(_fold(h, word[i]))
+            out[i] = np.int64(fold(h, word[i]))
     for i in range(n):
         out[i] = np.int64(np.uint64(out[i]) >> shift)
 
@@ -160,7 +160,7 @@ def _rehashed(table, seen, bits):  # type: ignore[no-untyped-def]
             continue
         h = _EMPTY
         for w in range(1, table.shape[1]):
-            h = _fold(h, table[k, w])
+            h = fold(h, table[k, w])
         s = np.int64(h >> shift)
         while bigger[s, 0] != 0:
             s = (s + 1) & ((1 << bits) - 1)
