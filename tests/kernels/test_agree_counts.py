@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.evidence.kernels import agree_counts as kernel
+from holdfast.core.evidence.kernels import compared_pairs
 from reference import agree_counts as reference
 
 WIDTHS = (0, 1, 2, 5, 15, 16, 17, 33, 63, 64, 65, 130)
@@ -63,7 +64,7 @@ def crosses(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def settings(patch: pytest.MonkeyPatch, block_rows: int, rarity: int) -> None:
     """Small blocks; units always (rare: fewer than one row in `rarity`) or, if it is 0, never."""
-    patch.setattr(kernel, "block_rows", lambda _: block_rows)
+    patch.setattr(compared_pairs, "block_rows", lambda _: block_rows)
     patch.setattr(kernel, "RARITY", rarity)
     patch.setattr(kernel, "UNITS_FROM", 0 if rarity else 1 << 30)
     patch.setattr(kernel, "MAX_TOUCHED", 0)
@@ -121,7 +122,7 @@ def test_many_agree_sets(width: int, own: bool, dead: float) -> None:
     codes = skewed(width, n_rows, width)
     live = np.random.default_rng(1).random(n_rows) >= dead
     rows = codes if own else codes[:, 30:90]
-    for rarity in (0, 4) if width <= kernel.DIRECT_COLUMNS else (0,):
+    for rarity in (0, 4) if width <= kernel.UNITS_COLUMNS else (0,):
         with pytest.MonkeyPatch.context() as patch:
             settings(patch, 32, rarity)
             assert check(codes, live, rows, own=own) > 8
@@ -164,7 +165,7 @@ def test_units_when_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("own", [False, True])
 def test_batches_beyond_the_narrow_codes(width: int, own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch with more rows than there are narrow codes is counted in parts."""
-    monkeypatch.setattr(kernel, "MAX_BATCH", 7)
+    monkeypatch.setattr(compared_pairs, "MAX_BATCH", 7)
     monkeypatch.setattr(kernel, "UNITS_FROM", 1 << 30)
     codes = skewed(width, 40, 2)
     live = np.arange(40) % 5 > 0

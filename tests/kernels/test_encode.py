@@ -116,6 +116,19 @@ def test_translate(dictionary: set[int], wanted: set[int]) -> None:
     assert found.tolist() == reference.translate(mine, theirs)
 
 
+SORTED = st.lists(st.integers(0, 12) | st.just((1 << 64) - 1), unique=True).map(sorted)
+
+
+@given(SORTED, SORTED)
+def test_half_ranks(dictionary: list[int], wanted: list[int]) -> None:
+    found = kernel.half_ranks(words(dictionary), words(wanted))
+    assert found.dtype == np.int32
+    assert found.tolist() == reference.half_ranks(dictionary, wanted)
+    for w, rank in zip(wanted, found.tolist()[1:], strict=True):
+        for code, v in enumerate(dictionary, 1):
+            assert ((rank < 2 * code), (rank == 2 * code)) == ((w < v), (w == v)), "ranks compare as values"
+
+
 ROWS = st.integers(1, 3).flatmap(
     lambda width: st.lists(
         st.lists(st.none() | WORDS, min_size=width, max_size=width), min_size=1, max_size=12

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.core.evidence.kernels import compared_pairs
 from holdfast.core.evidence.kernels import predicate_evidence as kernel
+from holdfast.core.rows.kernels.encode import half_ranks
 from reference import predicate_evidence as reference
+from reference.agree_counts import paired
 
 Rows = list[list[int | None]]
 
@@ -35,7 +38,7 @@ class Case(NamedTuple):
             (j, r)
             for j in range(len(self.batch))
             for r in range(len(self.old))
-            if reference.paired(self.live, r, j, self.own, self.first)
+            if paired(self.live, r, j, self.own, self.first)
         ]
 
 
@@ -56,7 +59,7 @@ def arrays(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray, kernel.Group
     batch = np.zeros((len(case.groups), 2, len(case.batch)), dtype=np.int32)
     for g, (left, right, *_) in enumerate(case.groups):
         for side, (mine, theirs) in enumerate([(left, right), (right, left)]):
-            batch[g, side] = kernel.half_ranks(dictionaries[theirs], batch_dictionaries[mine])[codes[mine]]
+            batch[g, side] = half_ranks(dictionaries[theirs], batch_dictionaries[mine])[codes[mine]]
     columns = np.array(case.groups, dtype=np.int32).reshape(len(case.groups), 4).T
     return old, np.array(case.live, dtype=np.bool_), batch, kernel.Groups(*columns)
 
@@ -97,10 +100,10 @@ def settings(patch: pytest.MonkeyPatch, **limits: int) -> None:
     """Small limits: `block` rows or pairs, and those of the module that are named."""
     block = limits.pop("block", 0)
     if block:
-        patch.setattr(kernel, "block_rows", lambda _: block)
-        patch.setattr(kernel, "BLOCK_PAIRS", block)
+        patch.setattr(compared_pairs, "block_rows", lambda _: block)
+        patch.setattr(compared_pairs, "BLOCK_PAIRS", block)
     for name, value in limits.items():
-        patch.setattr(kernel, name, value)
+        patch.setattr(compared_pairs, name, value)
 
 
 LIMITS = st.fixed_dictionaries(
@@ -284,17 +287,3 @@ def test_the_symmetric_image() -> None:
     counts = dict(zip((a | b << 64 for a, b in found.masks.tolist()), found.counts.tolist(), strict=True))
     for mask, count in counts.items():
         assert counts[sum(1 << image[p] for p in range(128) if mask >> p & 1)] == count
-
-
-SORTED = st.lists(st.integers(0, 12) | st.just((1 << 64) - 1), unique=True).map(sorted)
-
-
-@given(SORTED, SORTED)
-def test_half_ranks(dictionary: list[int], wanted: list[int]) -> None:
-    given_arrays: list[Any] = [np.array(values, dtype=np.uint64) for values in (dictionary, wanted)]
-    found = kernel.half_ranks(*given_arrays)
-    assert found.dtype == np.int32
-    assert found.tolist() == reference.half_ranks(dictionary, wanted)
-    for w, rank in zip(wanted, found.tolist()[1:], strict=True):
-        for code, v in enumerate(dictionary, 1):
-            assert ((rank < 2 * code), (rank == 2 * code)) == ((w < v), (w == v)), "ranks compare as values"

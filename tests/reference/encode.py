@@ -59,3 +59,9 @@ def translate(dictionary: Sequence[int], wanted: Sequence[int]) -> list[int]:
         return at + 1 if at < len(dictionary) and dictionary[at] == value else -1
 
     return [0, *map(local, wanted)]
+
+
+def half_ranks(dictionary: Sequence[int], wanted: Sequence[int]) -> list[int]:
+    """2 * the local code of each value, or the odd number between those of its neighbours; 0 for NULL."""
+    smaller = [sum(v < w for v in dictionary) for w in wanted]
+    return [0, *(2 * n + (2 if w in dictionary else 1) for n, w in zip(smaller, wanted, strict=True))]

@@ -44,11 +44,6 @@ def evidence(t: Row, s: Row, groups: Iterable[Group]) -> int:
     )
 
 
-def paired(live: Sequence[bool], r: int, j: int, own: bool, first: int) -> bool:
-    """Whether batch row j is compared with old row r; of the batch's own rows, only with those before it."""
-    return live[r] and (not own or r < first + j)
-
-
 def evidence_counts(
     old: Sequence[Row], batch: Sequence[Row], groups: Sequence[Group], pairs: Iterable[tuple[int, int]]
 ) -> Counter[int]:
@@ -58,9 +53,3 @@ def evidence_counts(
         found[evidence(batch[j], old[r], groups)] += 1
         found[evidence(old[r], batch[j], groups)] += 1
     return found
-
-
-def half_ranks(dictionary: Sequence[int], wanted: Sequence[int]) -> list[int]:
-    """2 * the local code of each value, or the odd number between those of its neighbours; 0 for NULL."""
-    smaller = [sum(v < w for v in dictionary) for w in wanted]
-    return [0, *(2 * n + (2 if w in dictionary else 1) for n, w in zip(smaller, wanted, strict=True))]

@@ -1,6 +1,6 @@
 """Rows of one segment beside those of another, as predicates compare them: half ranks.
 
-A half rank (`kernels/predicate_evidence.half_ranks`) says where a value stands among the dictionary of a
+A half rank (`rows/kernels/encode.half_ranks`) says where a value stands among the dictionary of a
 column of another segment, be it in it (even: twice the local code) or not (odd). So a batch is compared with
 every segment in that segment's own codes, whatever the operators and the columns.
 """
@@ -15,8 +15,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.evidence.kernels.predicate_evidence import Groups, half_ranks
+from holdfast.core.evidence.kernels.predicate_evidence import Groups
 from holdfast.core.rows.codes import texts_differ_at
+from holdfast.core.rows.kernels.encode import half_ranks
 from holdfast.core.rows.segments import Segment
 from holdfast.core.words.predicate import PredicateSpace
 from holdfast.core.words.schema import Schema

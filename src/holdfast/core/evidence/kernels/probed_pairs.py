@@ -4,7 +4,7 @@ A pair that satisfies a constraint's predicates satisfies any of them. An index 
 one or two, and they are compared on others. Where no index helps all rows are compared, and those pairs are
 listed that have certain outcomes.
 
-Values are as in `kernels.predicate_evidence`: an old row's is 2 * its local code, a batch row's is
+Values are as in `kernels.compared_pairs`: an old row's is 2 * its local code, a batch row's is
 its half rank, for each group (A, B) that of the batch row's A among the values of the old column B. Operators
 are `EQ` to `GE` of `holdfast.core.rows.kernels.order_index`.
 """
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.engine.kernels.compiling import njit
+from holdfast.core.evidence.kernels.compared_pairs import fold
 from holdfast.core.rows.kernels.encode import frozen
 
 EQ, NE, LT, LE, GT, GE = range(6)
@@ -153,23 +154,16 @@ GROUPS_OF_A_WORD = 32
 LESS, EQUAL, GREATER, ONE_NULL = range(4)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _mixed(h, word):  # type: ignore[no-untyped-def]
-    """One more word into a hash, which starts as 1 and is hardly ever 0."""
-    h = (h ^ word) * np.uint64(0x9E3779B97F4A7C15)
-    return h ^ (h >> np.uint64(29))
-
-
 @njit(cache=True, nogil=True)
 def _outcome_hashes(outcomes, out):  # type: ignore[no-untyped-def]
-    """OUT out uint64[k]: hashes of IN outcomes uint8[k, n_groups]."""
+    """OUT out uint64[k]: hashes of IN outcomes uint8[k, n_groups]; they start as 1 and are hardly ever 0."""
     for k in range(outcomes.shape[0]):
         h = np.uint64(1)
         for start in range(0, outcomes.shape[1], GROUPS_OF_A_WORD):
             word = np.uint64(0)
             for g in range(start, min(outcomes.shape[1], start + GROUPS_OF_A_WORD)):
                 word |= np.uint64(outcomes[k, g]) << np.uint64(2 * (g - start))
-            h = _mixed(h, word)
+            h = fold(h, word)
         out[k] = h if h != 0 else np.uint64(1)  # 0 is a free place in a table
 
 
@@ -215,7 +209,7 @@ def _with_outcomes(values, codes, right, ordered, table, bits, start, stop, out)
                     values[g, b], codes[right[g]], np.uint64(2 * (g - first)), ordered[g] != 0, word
                 )
             for j in range(n):
-                hashes[j] = _mixed(hashes[j], word[j])
+                hashes[j] = fold(hashes[j], word[j])
         for j in range(n):
             h = hashes[j] if hashes[j] != 0 else np.uint64(1)
             s = np.int64(h >> shift)

@@ -304,27 +304,33 @@ def postings(codes: I32, n_values: int) -> tuple[I32, I32]:
 
 
 @njit(cache=True, nogil=True)
+def _gallop(dictionary, low, v):  # type: ignore[no-untyped-def]
+    """The first place from `low` on of a sorted dictionary whose value is at least v, or its length."""
+    n = dictionary.shape[0]
+    step = 1
+    high = low
+    while high < n and dictionary[high] < v:
+        low = high + 1
+        high += step
+        step *= 2
+    if high > n:
+        high = n
+    while low < high:
+        middle = (low + high) >> 1
+        if dictionary[middle] < v:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True, nogil=True)
 def _translate(dictionary, wanted, out):  # type: ignore[no-untyped-def]
     n = dictionary.shape[0]
     low = 0
     for j in range(wanted.shape[0]):
-        v = wanted[j]
-        # Gallop from the last hit: both sides are sorted.
-        step = 1
-        high = low
-        while high < n and dictionary[high] < v:
-            low = high + 1
-            high += step
-            step *= 2
-        if high > n:
-            high = n
-        while low < high:
-            middle = (low + high) >> 1
-            if dictionary[middle] < v:
-                low = middle + 1
-            else:
-                high = middle
-        out[j + 1] = low + 1 if low < n and dictionary[low] == v else -1
+        low = _gallop(dictionary, low, wanted[j])
+        out[j + 1] = low + 1 if low < n and dictionary[low] == wanted[j] else -1
 
 
 def translate(dictionary: U64, wanted: U64) -> I32:
@@ -339,6 +345,33 @@ def translate(dictionary: U64, wanted: U64) -> I32:
     return out
 
 
+@njit(cache=True, nogil=True)
+def _half_ranks(dictionary, wanted, out):  # type: ignore[no-untyped-def]
+    n = dictionary.shape[0]
+    low = 0
+    for j in range(wanted.shape[0]):
+        low = _gallop(dictionary, low, wanted[j])
+        out[j + 1] = 2 * low + (2 if low < n and dictionary[low] == wanted[j] else 1)
+
+
+def half_ranks(dictionary: U64, wanted: U64) -> I32:
+    """For each local code of `wanted` its *half rank* in `dictionary`: as `translate`, but what is absent has
+    a place too.
+
+    IN dictionary uint64[n] sorted, n below 2 ** 30; IN wanted uint64[m] sorted; the result is int32[m + 1]:
+    2 * the local code in `dictionary`, the odd number between its neighbours if it has none, and entry 0
+    is 0 for NULL. Law: half ranks compare with 2 * local codes as the values do. Cost: m log(n / m)
+    comparisons.
+
+    >>> half_ranks(np.array([5, 7], dtype=np.uint64), np.array([1, 5, 6, 9], dtype=np.uint64)).tolist()
+    [0, 1, 2, 3, 5]
+    """
+    out = np.empty(len(wanted) + 1, dtype=np.int32)
+    out[0] = 0
+    _half_ranks(frozen(dictionary), frozen(wanted), out)
+    return out
+
+
 def warm_up() -> None:
     values = np.array([3, 1, 3], dtype=np.uint64)
     dictionary, codes = factorize(values, None)
@@ -346,6 +379,7 @@ def warm_up() -> None:
     mix_column(np.zeros(3, dtype=np.uint64), dictionary, codes)
     postings(codes, len(dictionary))
     translate(dictionary, dictionary)
+    half_ranks(dictionary, dictionary)
     texts = np.array([0, 2], dtype=np.int64), np.zeros(2, dtype=np.uint8)
     bytes_codes(*texts)
     first = np.zeros(1, dtype=np.int64)
