@@ -45,6 +45,10 @@ class Committer:
             self._across[kind] = fields, cls.load(self.writer.root, fields)
         return self._across[kind]
 
+    def beside(self, state: TableState, base: int) -> dict[str, Any]:
+        """What classes about several tables know, for a batch of one table, by kind."""
+        return {kind: self.among(kind, base)[1] for kind in across_of(state.kinds)}
+
     def commit(
         self,
         context: Context,

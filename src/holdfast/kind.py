@@ -77,10 +77,25 @@ class Crossing:
     added: tuple[SegmentRef, ...]  # inserted, with their indexes
     index_columns: tuple[int, ...] = ()
 
+    commit: bool = True  # whether its files are to last
+
     def by(self, engine: Engine) -> Crossing:
         """The same, looked at by another engine."""
         before, remaining, after = (r.by(engine) for r in (self.before, self.remaining, self.after))
-        return replace(self, before=before, remaining=remaining, after=after)
+        context = replace(self.context, engine=engine)
+        return replace(self, context=context, before=before, remaining=remaining, after=after)
+
+    @cached_property
+    def deleted(self) -> tuple[tuple[SegmentRef, I64], ...]:
+        """The deleted rows as positions in the segments they were in."""
+        from holdfast.core.rows.segments import open_segment
+
+        parts = []
+        for ref in self.state.segments if len(self.row_ids) else ():
+            at = open_segment(self.before.root, ref, self.state.schema).positions(self.row_ids)
+            if (at >= 0).any():
+                parts.append((ref, at[at >= 0].astype(np.int64)))
+        return tuple(parts)
 
 
 class TableClass(ABC, Generic[Known]):
@@ -197,6 +212,10 @@ class AcrossClass(ABC, Generic[Known]):
     @abstractmethod
     def load(self, root: Path, fields: Mapping[str, Any] | None) -> Known:
         """What the state names; of no state, what a workspace without tables has."""
+
+    def beside(self, known: Known, crossing: Crossing) -> Any:
+        """What can be worked out while the classes of a table look at its batch; `take_in` finds it again."""
+        return None
 
     @abstractmethod
     def take_in(
@@ -397,7 +416,9 @@ class Step:
     added: tuple[SegmentRef, ...]  # inserted
     news: Mapping[str, News]  # by kind
     rounds: int  # of looking at rows, all classes together
-    pins: tuple[Pin, ...] = field(default=())
+    pins: tuple[Pin, ...] = ()
+    deleted: tuple[tuple[SegmentRef, I64], ...] = ()  # the deleted rows as positions in their segments
+    beside: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)  # by kind: known, worked out from it
 
     @property
     def table(self) -> str:
@@ -421,20 +442,6 @@ class Step:
         """The minimal keys after; None where they are not tracked."""
         keys = (cls.keys(now, self.state) for _, cls, now in self.of(self.findings))
         return next((k for k in keys if k is not None), None)
-
-    @cached_property
-    def deleted(self) -> tuple[tuple[SegmentRef, I64], ...]:
-        """The deleted rows as positions in the segments they were in."""
-        from holdfast.core.rows.segments import open_segment
-
-        if self.before is None or not len(self.row_ids):
-            return ()
-        parts = []
-        for ref in self.before.segments:
-            at = open_segment(self.rows.root, ref, self.state.schema).positions(self.row_ids)
-            if (at >= 0).any():
-                parts.append((ref, at[at >= 0].astype(np.int64)))
-        return tuple(parts)
 
     def saved(self, root: Path) -> TableState:
         """The state with covers and evidence written, unless they are what the last commit has."""

@@ -132,10 +132,14 @@ def apply(
     known: Findings,
     batch: Batch,
     reading: ReadOptions,
+    across: Mapping[str, Any],
     *,
     commit: bool,
 ) -> Step:
-    """Deletes first, then inserts. Without `commit` nothing is merged, and all files are temporary."""
+    """Deletes first, then inserts. Without `commit` nothing is merged, and all files are temporary.
+
+    `across` is what classes about several tables know, by kind: they are told of the batch beside the others.
+    """
     _check_append_only(state, batch)
     folder = state.folder if commit else context.staging
     before = context.relation(state, folder, "applying")
@@ -143,8 +147,8 @@ def apply(
     remaining, findings, rounds = before, known, 0
     if len(row_ids):
         remaining = before.without_rows(row_ids)
-        crossing = Crossing(context, state, before, remaining, remaining, row_ids, ())
-        findings, rounds = _crossed(crossing, known, lambda cls: cls.shrunk)
+        crossing = Crossing(context, state, before, remaining, remaining, row_ids, (), commit=commit)
+        findings, rounds, _ = _crossed(crossing, known, lambda cls: cls.shrunk, {})
     after, next_number, index_columns = remaining, state.next_number, state.index_columns
     added: tuple[SegmentRef, ...] = ()
     if segments:
@@ -153,8 +157,8 @@ def apply(
         after, indexed = _indexed(remaining.with_segments(segments), state, findings)
         index_columns = indexed.index_columns
         added = tuple(s for s in after.segments if s.number in numbers)
-    crossing = Crossing(context, state, before, remaining, after, row_ids, added, index_columns)
-    findings, more = _crossed(crossing, findings, lambda cls: cls.grown)
+    crossing = Crossing(context, state, before, remaining, after, row_ids, added, index_columns, commit)
+    findings, more, beside = _crossed(crossing, findings, lambda cls: cls.grown, across)
     findings = {kind: class_of(kind).settled(now, crossing, commit=commit) for kind, now in findings.items()}
     news = {kind: class_of(kind).news(known[kind], now, crossing) for kind, now in findings.items()}
     merged = replace(state, segments=after.segments)
@@ -164,7 +168,20 @@ def apply(
         merged = replace(merged, segments=rows.segments)
     merged = replace(merged, next_number=next_number)
     pins = tuple(p for kind, now in findings.items() for p in class_of(kind).pins(now, merged, after))
-    return Step(state, merged, known, findings, after, row_ids, segments, news, rounds + more, pins)
+    return Step(
+        state,
+        merged,
+        known,
+        findings,
+        after,
+        row_ids,
+        segments,
+        news,
+        rounds + more,
+        pins,
+        crossing.deleted,
+        beside,
+    )
 
 
 def _resolved(
@@ -190,16 +207,25 @@ def _resolved(
 
 
 def _crossed(
-    crossing: Crossing, known: Findings, law: Callable[[Any], Callable[[Any, Crossing], Any]]
-) -> tuple[Findings, int]:
-    """(findings, rounds): what all classes make of a part of a batch, side by side."""
+    crossing: Crossing,
+    known: Findings,
+    law: Callable[[Any], Callable[[Any, Crossing], Any]],
+    across: Mapping[str, Any],
+) -> tuple[Findings, int, dict[str, tuple[Any, Any]]]:
+    """(findings, rounds, beside): what all classes make of a part of a batch, side by side."""
+    others = across_of(across)
 
     def run(kind: str) -> Callable[[Engine], Any]:
+        if kind in others:
+            return lambda engine: others[kind].beside(across[kind], crossing.by(engine))
         return lambda engine: law(class_of(kind))(known[kind], crossing.by(engine))
 
-    results = side_by_side(crossing.context.engine, [run(kind) for kind in known])
-    findings = dict(zip(known, results, strict=True))
-    return findings, sum(_rounds(now) for kind, now in findings.items() if now is not known[kind])
+    kinds = [*known, *others]
+    results = dict(
+        zip(kinds, side_by_side(crossing.context.engine, [run(kind) for kind in kinds]), strict=True)
+    )
+    beside = {kind: (across[kind], results.pop(kind)) for kind in others}
+    return results, sum(_rounds(now) for kind, now in results.items() if now is not known[kind]), beside
 
 
 def _rounds(findings: Any) -> int:

@@ -319,7 +319,8 @@ class Workspace(Readers):
             for table, batch in batches.items():
                 state, known = states[table], self._committer.findings(states[table])
                 reading = ReadOptions.checked({**state.options, **(options or {})})
-                steps.append(step.apply(context, state, base, known, batch, reading, commit=commit))
+                across = self._committer.beside(state, base) if len(batches) == 1 else {}
+                steps.append(step.apply(context, state, base, known, batch, reading, across, commit=commit))
             action = "apply" if commit else "check"
             change = self._committer.commit(
                 context, base, action, steps, {}, batch_id, started, commit=commit

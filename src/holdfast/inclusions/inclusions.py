@@ -70,13 +70,19 @@ class InclusionStep:
 
 
 def take_in(
-    context: Context, values: Values, known: Known, done: Sequence[Step], others: OtherTables, *, commit: bool
+    context: Context,
+    values: Values,
+    known: Known,
+    done: Sequence[Step],
+    others: OtherTables,
+    unary: IndStep,
+    *,
+    commit: bool,
 ) -> InclusionStep:
-    """Unary inclusions first; composite ones are built from them and from the keys.
+    """From the unary inclusions after some steps: composite ones are built from them and from the keys.
 
     `values.state` has the tables that are being tracked already.
     """
-    unary = inds.absorb(values, known.unary, done)
     relations = {step.table: step.rows for step in done}
 
     def relation(table: str) -> Relation:

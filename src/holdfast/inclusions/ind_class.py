@@ -14,8 +14,9 @@ from holdfast.errors import UsageError
 from holdfast.inclusions import inds
 from holdfast.inclusions.generator import FOLDER, GeneratorState
 from holdfast.inclusions.inclusions import Known, take_in, without_table
+from holdfast.inclusions.inds import IndStep
 from holdfast.inclusions.values import Values
-from holdfast.kind import AcrossClass, AcrossStep, OtherTables, Step
+from holdfast.kind import AcrossClass, AcrossStep, Crossing, OtherTables, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,12 @@ class IndClass(AcrossClass[Known]):
     def load(self, root: Path, fields: Mapping[str, Any] | None) -> Known:
         return Known.load(root, GeneratorState() if fields is None else GeneratorState.from_dict(fields))
 
+    def beside(self, known: Known, crossing: Crossing) -> IndStep:
+        """The unary inclusions after the batch: they need nothing of what the others find."""
+        folder = FOLDER if crossing.commit else crossing.context.staging
+        values = _values(crossing.context, known.state, folder)
+        return inds.absorb(values, known.unary, [crossing])
+
     def take_in(
         self,
         context: Context,
@@ -61,7 +68,12 @@ class IndClass(AcrossClass[Known]):
                 chosen = inds.chosen_columns(state, step.state, *patterns, as_text=options.as_text)
                 state = inds.joined(state, chosen)
         folder = FOLDER if commit else context.staging
-        done = take_in(context, _values(context, state, folder), known, steps, others, commit=commit)
+        values = _values(context, state, folder)
+        worked_out = steps[0].beside.get("ind") if len(steps) == 1 else None
+        # Unless another table's batch was committed meanwhile.
+        same = worked_out is not None and worked_out[0] is known
+        unary = worked_out[1] if worked_out and same else inds.absorb(values, known.unary, steps)
+        done = take_in(context, values, known, steps, others, unary, commit=commit)
         tables = {step.table for step in steps}
         return AcrossStep(
             done.after,

@@ -39,7 +39,7 @@ from holdfast.inclusions.kernels.clusters import (
 from holdfast.inclusions.pair_counts import PairCounts, by_left
 from holdfast.inclusions.runs import read_clusters, write_clusters
 from holdfast.inclusions.values import Cells, Values
-from holdfast.kind import Step
+from holdfast.kind import Crossing, Step
 
 U64 = NDArray[np.uint64]
 U32 = NDArray[np.uint32]
@@ -110,7 +110,7 @@ def chosen_columns(
     return ValueTable(table.table, state.next_id, tuple(names), as_text, table.append_only)
 
 
-def absorb(values: Values, known: Inclusions, steps: Sequence[Step]) -> IndStep:
+def absorb(values: Values, known: Inclusions, steps: Sequence[Step | Crossing]) -> IndStep:
     """The inclusions after the batches of some tables, taken together.
 
     `values.state` has the tables of the steps already. Cost: follows the batches, and the number of
@@ -148,8 +148,8 @@ def absorb(values: Values, known: Inclusions, steps: Sequence[Step]) -> IndStep:
     )
 
 
-def _cells(state: GeneratorState, step: Step) -> list[Cells]:
-    table = state.table(step.table)
+def _cells(state: GeneratorState, step: Step | Crossing) -> list[Cells]:
+    table = state.table(step.state.table)
     if table is None:
         return []
     schema = step.state.schema

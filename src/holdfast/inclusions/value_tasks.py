@@ -2,7 +2,7 @@
 
 - `collect_part`: the cells of some rows of one segment as sorted entries (value, column, +-count).
 - `absorb_part`: one range of values: look the delta's values up in the runs, say what becomes of their
-  clusters, write the delta as a run.
+  clusters, write the delta as a run. Of few cells each of these tasks looks at all, and takes its range.
 - `merge_part`: one range of values of several runs as one.
 
 `collect_part` and `absorb_part` are the two sides of the exchange by value: the first writes entries
@@ -69,14 +69,19 @@ def segment_entries(segment: Segment, table: ValueTable, positions: I64 | None, 
     return sorted_runs.joined(parts)
 
 
-def collect_part(payload: Payload) -> bytes:
-    """Entries of one segment, consolidated, into a staged file."""
+def cells_entries(payload: Payload) -> Entries:
+    """The entries of the cells that a payload names, consolidated."""
     segment = opened(payload, "segment", parsed_schema(payload["schema"]))
     positions = None
     if payload["positions"] is not None:
         positions = staged(payload, "positions").array("positions")
     table = ValueTable.from_dict(payload["table"])
-    entries = sorted_runs.consolidate(segment_entries(segment, table, positions, payload["sign"]))
+    return sorted_runs.consolidate(segment_entries(segment, table, positions, payload["sign"]))
+
+
+def collect_part(payload: Payload) -> bytes:
+    """Entries of one segment, consolidated, into a staged file."""
+    entries = cells_entries(payload)
     ref = write_part(Path(payload["root"]), payload["staging"], entries)
     return pack({}, {"file": "" if ref is None else ref.name, "n": str(len(entries)), **_named(ref)})
 
@@ -243,7 +248,7 @@ def divided(entries: Entries, append_only: Bool) -> tuple[Entries, Entries]:
 
 
 def absorb_part(payload: Payload) -> bytes:
-    """One range of values of a delta that lies in staged files."""
+    """One range of values of a delta that lies in staged files, or in few cells."""
     root = Path(payload["root"])
     setting = _setting(root, payload)
     first, last = key_range(payload["bits"], payload["part"])
@@ -251,6 +256,11 @@ def absorb_part(payload: Payload) -> bytes:
     for fields in payload["entries"]:
         whole = RunRef(0, 0, (FileRef.from_dict(fields),), append_only=False)
         parts.append(entries_in_range(root, whole, first, last))
+    for cells in payload["cells"]:
+        entries = cells_entries(cells)
+        start = int(np.searchsorted(entries.keys, np.uint64(first)))
+        end = int(np.searchsorted(entries.keys, np.uint64(last), side="right"))
+        parts.append(entries.slice(start, end))
     delta = sorted_runs.merge([p for p in parts if len(p)])
     delta = counted_once(delta, setting.append_only)
     outcome = absorb_entries(root, delta, [RunRef.from_dict(r) for r in payload["runs"]], setting)

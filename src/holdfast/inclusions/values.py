@@ -4,8 +4,8 @@
     extract (delete) f - df: they are subtracted
     change           both at once: cells that stay as they are cancel out before anything is looked up
 
-Each method is a constant number of jobs: absorbing is one inline step, or two Spark jobs, the two
-sides of an exchange by value. The driver gets clusters and inclusions that broke, nothing per value.
+Each method is a constant number of jobs: absorbing is one inline step, or two Spark jobs, the two sides of an
+exchange by value; of a small batch one. The driver gets clusters and what broke, nothing per value.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ I64 = NDArray[np.int64]
 # What is done inline at most (a Spark job costs 0.2 s, its first one many times that):
 INLINE_CELLS = 4_000_000
 INLINE_MERGE = 4_000_000  # entries
+# So few cells are looked at by every task of an exchange: less work than a job that divides them.
+FEW_CELLS = 400_000
 # Entries of one part of a run, and so of one task.
 PART_ENTRIES = 1 << 21
 # Runs of one size that are merged into one.
@@ -129,9 +131,13 @@ class Values:
         return RunRef(len(entries), bits, tuple(parts), append_only)
 
     def _absorb_on_spark(self, cells: Sequence[Cells], setting: Setting) -> Absorption:
-        collected = self._run(value_tasks.collect_part, [self._collecting(c) for c in cells])
-        files = [ref.to_dict() for r in collected if (ref := part_ref(r.meta)) is not None]
-        bits = _bits(sum(int(r.meta["n"]) for r in collected), at_least=2 * self.engine.cores)
+        collecting, files = [self._collecting(c) for c in cells], []
+        n_entries = sum(c.n_cells for c in cells)
+        if n_entries > FEW_CELLS:
+            collected = self._run(value_tasks.collect_part, collecting)
+            files = [ref.to_dict() for r in collected if (ref := part_ref(r.meta)) is not None]
+            collecting, n_entries = [], sum(int(r.meta["n"]) for r in collected)
+        bits = _bits(n_entries, at_least=2 * self.engine.cores)
         staged = self._stage("setting", setting.to_arrays())
         payloads = [
             {
@@ -139,6 +145,7 @@ class Values:
                 "folder": self.folder,
                 "setting": staged,
                 "entries": files,
+                "cells": collecting,
                 "runs": [r.to_dict() for r in self.state.runs],
                 "bits": bits,
                 "part": i,
