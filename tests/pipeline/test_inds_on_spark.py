@@ -150,8 +150,8 @@ def test_the_same_script(opened: Opener, tmp_path: Path, kinds: tuple[str, ...])
 
 # -- jobs per batch ----------------------------------------------------------------------------------------
 
-# A batch is read in one job, deleted rows are located in another; then comes the exchange by value: one job for
-# a small batch, two for a large one. Whatever the number of INDs, columns and rows.
+# A batch is read in one job, deleted rows are located in another; then comes the exchange by value: one job
+# for a small batch, two for a large one. Whatever the number of INDs, columns and rows.
 IND_INSERT_JOBS = 2
 IND_DELETE_JOBS = 3
 
@@ -251,7 +251,8 @@ def test_spark_dataframes(opened: Opener, spark: SparkSession, mode: str) -> Non
     check()
 
 
-def test_jobs_of_all_classes_together(opened: Opener, tmp_path: Path) -> None:
+@pytest.mark.parametrize("evidence", ["counted", "witnessed"])
+def test_jobs_of_all_classes_together(opened: Opener, tmp_path: Path, evidence: Any) -> None:
     """An insert is two jobs, whatever the number of classes: it is read and indexed, and all look at it."""
     ws, rng = opened("spark"), np.random.default_rng(5)
     names = ["id", "a", "b", "c"]
@@ -259,14 +260,9 @@ def test_jobs_of_all_classes_together(opened: Opener, tmp_path: Path) -> None:
     def rows(first: int, n: int) -> np.ndarray:
         return np.column_stack([np.arange(first, first + n), rng.integers(0, [9, 40, 40], (n, 3))])
 
-    data = rows(0, 200)
-    table = pa.table(dict(zip(names, data.T, strict=True)))
-    for evidence in ("counted", "witnessed"):
-        ws.track(evidence, table, kinds=("ucc", "fd", "ind", "dc", "row"), evidence=evidence)
-        ws.pin_rule("not(t.a = s.a and t.b < s.b and t.c > s.c)", table=evidence)
+    table = pa.table(dict(zip(names, rows(0, 200).T, strict=True)))
+    ws.track("t", table, kinds=("ucc", "fd", "ind", "dc", "row"), evidence=evidence)
+    ws.pin_rule("not(t.a = s.a and t.b < s.b and t.c > s.c)")
     for i in range(3):
         new = written(tmp_path / f"{i}.csv", rows(200 + 20 * i, 20).tolist(), names)
-        for evidence in ("counted", "witnessed"):
-            before = ws.writer.engine.jobs
-            ws.apply(evidence, inserts=new)
-            assert ws.writer.engine.jobs - before <= 2
+        assert jobs_of(ws, inserts=new) == 2
