@@ -197,7 +197,9 @@ def validate_candidates(
     refuted uint64[n, n_words] is part of rhs. For each refuted (lhs, A) some mask contains lhs and lacks A;
     witnesses int64[k, WITNESSES, 2] are pairs of row ids with exactly that agree set. All left-hand sides
     contain the pivot, or all are empty (NO_PIVOT); there are two live rows at least. Memory: the rows of
-    the part, and the values of GATHER_VALUES or of the largest cluster.
+    the part, MATRIX_VALUES values, and GATHER_VALUES or those of the largest cluster.
+
+    Only rows that share a value of the pivot and of a next column with another are gathered whole.
     """
     n_columns = len(segments[0].schema)
     identities = identities_of(segments)
@@ -241,7 +243,7 @@ def validate_candidates(
 def looks(offsets: I64, n_rows: int) -> Iterator[tuple[I64 | slice, I64]]:
     """(rows, offsets): some rows of the largest clusters, then all clusters, about n_rows rows at a time.
 
-    What a few rows refute is not looked for in many: the largest clusters are the first to.
+    What a few rows refute is not looked for in many; of large clusters a few rows are most likely to.
     """
     sizes = np.diff(offsets)
     if len(sizes) and offsets[-1] > 4 * SAMPLE_ROWS:
