@@ -37,8 +37,9 @@ class Lease:
 
 @contextlib.contextmanager
 def held(folder: Path, base: int) -> Iterator[None]:
-    """Hold a lease in a staging folder that is there."""
-    with open(folder / _NAME, "x", encoding="utf-8") as file:
+    """Hold a lease in a staging folder that is there. It appears whole and locked, or not at all."""
+    making = folder / f"{_NAME}.new"
+    with open(making, "x", encoding="utf-8") as file:
         host = socket.gethostname()
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -46,6 +47,7 @@ def held(folder: Path, base: int) -> Iterator[None]:
             host = ""
         json.dump({"host": host, "base": base}, file)
         file.flush()
+        making.rename(folder / _NAME)
         yield
 
 
