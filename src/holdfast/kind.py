@@ -20,7 +20,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
@@ -76,7 +76,7 @@ class Crossing:
     row_ids: I64  # deleted
     added: tuple[SegmentRef, ...]  # inserted, with their indexes
     index_columns: tuple[int, ...] = ()
-
+    deleted: tuple[tuple[SegmentRef, I64], ...] = ()  # the same rows as positions in their segments: see Step
     commit: bool = True  # whether its files are to last
 
     def by(self, engine: Engine) -> Crossing:
@@ -84,18 +84,6 @@ class Crossing:
         before, remaining, after = (r.by(engine) for r in (self.before, self.remaining, self.after))
         context = replace(self.context, engine=engine)
         return replace(self, context=context, before=before, remaining=remaining, after=after)
-
-    @cached_property
-    def deleted(self) -> tuple[tuple[SegmentRef, I64], ...]:
-        """The deleted rows as positions in the segments they were in."""
-        from holdfast.core.rows.segments import open_segment
-
-        parts = []
-        for ref in self.state.segments if len(self.row_ids) else ():
-            at = open_segment(self.before.root, ref, self.state.schema).positions(self.row_ids)
-            if (at >= 0).any():
-                parts.append((ref, at[at >= 0].astype(np.int64)))
-        return tuple(parts)
 
 
 class TableClass(ABC, Generic[Known]):
@@ -125,7 +113,7 @@ class TableClass(ABC, Generic[Known]):
     def grown(self, known: Known, crossing: Crossing) -> Known:
         """What holds after the batch; `known` is what `shrunk` left. Also asked if nothing was inserted."""
 
-    def settled(self, known: Known, crossing: Crossing, *, commit: bool) -> Known:
+    def settled(self, known: Known, crossing: Crossing) -> Known:
         """What is left to do when the cover stands."""
         return known
 
@@ -307,10 +295,10 @@ class Entry:
     nouns: tuple[str, str] = ("", "")  # of one, of several; none where nobody can ask for it
     takes: tuple[str, ...] = ()  # options of `track` that are about it
     brings: tuple[str, ...] = ()  # kinds that go with it
+    across: bool = False  # it is about several tables, and the workspace keeps it
     # Of a class from elsewhere:
     reader: Callable[[Tables], ClassReader] | None = None
     dependency: Any = None  # the type of its dependencies; their JSON has kind, table and columns
-    across: bool = False  # it is about several tables, and the workspace keeps it
 
     @cached_property
     def dependency_class(self) -> Any:
@@ -332,11 +320,17 @@ def forget(kind: str) -> None:
 
 def entries() -> Mapping[str, Entry]:
     """The classes by kind, in the order in which they are told of."""
-    import holdfast.kinds  # noqa: F401 - registers those that are built in
+    _bring_in()
+    return _ENTRIES
+
+
+@cache
+def _bring_in() -> None:
+    """Import those that register classes, once."""
+    import holdfast.kinds  # noqa: F401 - registers what is built in
 
     for module in filter(None, os.environ.get(ELSEWHERE, "").split(",")):
         import_module(module)
-    return _ENTRIES
 
 
 def class_of(kind: str) -> TableClass[Any]:
@@ -417,7 +411,8 @@ class Step:
     news: Mapping[str, News]  # by kind
     rounds: int  # of looking at rows, all classes together
     pins: tuple[Pin, ...] = ()
-    deleted: tuple[tuple[SegmentRef, I64], ...] = ()  # the deleted rows as positions in their segments
+    # The deleted rows as positions in their segments; of tables that take part in something across.
+    deleted: tuple[tuple[SegmentRef, I64], ...] = ()
     beside: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)  # by kind: known, worked out from it
 
     @property

@@ -18,16 +18,16 @@ from holdfast.core.words.change import Pin
 from holdfast.core.words.dependency import Dependency, Side
 from holdfast.core.words.notation import ARROW, parse_fd
 from holdfast.core.words.row_rule import is_row_rule
-from holdfast.denial.dc_reading import DcReader
-from holdfast.denial.row_reading import RowRuleReader
-from holdfast.functional.fd_reading import FdReader
-from holdfast.functional.key_reading import KeyReader
-from holdfast.inclusions.ind_reading import IndReader
 from holdfast.kind import Asked, ClassReader, Entry, Explained, entries, register
-from holdfast.lakes.lake_keeper import LakeKeeper
 
 if TYPE_CHECKING:
+    from holdfast.denial.dc_reading import DcReader
+    from holdfast.denial.row_reading import RowRuleReader
+    from holdfast.functional.fd_reading import FdReader
+    from holdfast.functional.key_reading import KeyReader
+    from holdfast.inclusions.ind_reading import IndReader
     from holdfast.lakes.answers import LakeChange
+    from holdfast.lakes.lake_keeper import LakeKeeper
     from holdfast.lakes.reader.lake_reader import LakeReader
 
 U64 = NDArray[np.uint64]
@@ -81,31 +81,43 @@ class Readers:
     @cached_property
     def keys(self) -> KeyReader:
         """Keys: what is not unique, why a combination is or is not, since when."""
+        from holdfast.functional.key_reading import KeyReader
+
         return KeyReader(self._tables)
 
     @cached_property
     def fds(self) -> FdReader:
         """Functional dependencies: explained, ranked, their log, normal forms."""
+        from holdfast.functional.fd_reading import FdReader
+
         return FdReader(self._tables, self.keys)
 
     @cached_property
     def dcs(self) -> DcReader:
         """Denial constraints: explained, ranked, in other forms, their predicates and indexes."""
+        from holdfast.denial.dc_reading import DcReader
+
         return DcReader(self._tables)
 
     @cached_property
     def row_rules(self) -> RowRuleReader:
         """Rules about each row: explained."""
+        from holdfast.denial.row_reading import RowRuleReader
+
         return RowRuleReader(self._tables)
 
     @cached_property
     def inds(self) -> IndReader:
         """Inclusions: explained, the foreign keys among them, attribute clusters."""
+        from holdfast.inclusions.ind_reading import IndReader
+
         return IndReader(self._tables, self.keys.combinations)
 
     @cached_property
     def lakes(self) -> LakeKeeper:
         """Very many tables that are not tracked, and the inclusions among their columns."""
+        from holdfast.lakes.lake_keeper import LakeKeeper
+
         return LakeKeeper(self.writer)
 
     def link(self, *sources: str | Path, **options: Any) -> LakeChange:
@@ -180,7 +192,7 @@ class Readers:
         readers = (reader for reader in self.elsewhere.values() if reader.reads(question, state))
         return next(readers, None)
 
-    def pins(self, table: str | None, at: int | None) -> Iterator[Pin]:
+    def pinned(self, table: str | None, at: int | None) -> Iterator[Pin]:
         """What is pinned, and whether it holds."""
         for state in self._tables.chosen(table, at):
             yield from self.keys.pins(state)
@@ -189,5 +201,6 @@ class Readers:
 
     def held_versions(self, kind: str, table: str, questions: U64, before: int) -> I64:
         """For how many versions each of some dependencies had held, as its class keeps them: int64[n]."""
-        reader = self.fds if kind == "fd" else self.dcs
-        return reader.held_versions(table, questions, before)
+        readers: dict[str, Any] = {"fd": self.fds, "dc": self.dcs, **self.elsewhere}
+        held: I64 = readers[kind].held_versions(table, questions, before)
+        return held

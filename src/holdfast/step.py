@@ -157,9 +157,12 @@ def apply(
         after, indexed = _indexed(remaining.with_segments(segments), state, findings)
         index_columns = indexed.index_columns
         added = tuple(s for s in after.segments if s.number in numbers)
-    crossing = Crossing(context, state, before, remaining, after, row_ids, added, index_columns, commit)
+    deleted = before.positioned(row_ids) if across_of(state.kinds) else ()
+    crossing = Crossing(
+        context, state, before, remaining, after, row_ids, added, index_columns, deleted, commit
+    )
     findings, more, beside = _crossed(crossing, findings, lambda cls: cls.grown, across)
-    findings = {kind: class_of(kind).settled(now, crossing, commit=commit) for kind, now in findings.items()}
+    findings = {kind: class_of(kind).settled(now, crossing) for kind, now in findings.items()}
     news = {kind: class_of(kind).news(known[kind], now, crossing) for kind, now in findings.items()}
     merged = replace(state, segments=after.segments)
     if commit:
@@ -179,7 +182,7 @@ def apply(
         news,
         rounds + more,
         pins,
-        crossing.deleted,
+        deleted,
         beside,
     )
 

@@ -63,22 +63,13 @@ def open(
     "spark". Spark is started when it is first needed, unless a session is given.
     """
     path = Path(local_path(path, "workspace", WorkspaceError))
-    return Workspace(path, spark=spark, engine=engine, create=create, progress=progress)
+    return Workspace(Writer(path, spark=spark, engine=engine, create=create, progress=progress))
 
 
 class Workspace(Readers):
     """Tables, their dependencies, and how they came to be."""
 
-    def __init__(
-        self,
-        root: Path,
-        *,
-        spark: SparkSession | None = None,
-        engine: Mode = "auto",
-        create: bool = True,
-        progress: ProgressHook | None = None,
-    ) -> None:
-        writer = Writer(root, spark=spark, engine=engine, create=create, progress=progress)
+    def __init__(self, writer: Writer) -> None:
         super().__init__(writer)
         self.root, self.ledger, self._tables = writer.root, writer.ledger, writer.tables
         self._committer = Committer(self.writer, self)
@@ -155,9 +146,9 @@ class Workspace(Readers):
         """
         return self.explained(table, question, referenced)
 
-    def pins(self, table: str | None = None, at: int | None = None) -> list[Pin]:  # type: ignore[override]
+    def pins(self, table: str | None = None, at: int | None = None) -> list[Pin]:
         """What is pinned, and whether it holds: keys, rules, and inclusions of a table in others."""
-        return list(super().pins(table, self._tables.newest(at)))
+        return list(self.pinned(table, self._tables.newest(at)))
 
     def log(self, table: str | None = None) -> Log:
         """What each version did and changed, oldest first; of a table, what others did to it as well."""

@@ -20,10 +20,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import holdfast
 from holdfast.core.cover.history import Spell
 from holdfast.core.engine.engine import Engine
 from holdfast.core.rows.table_state import SegmentRef, TableState
 from holdfast.core.rows.tables import Tables
+from holdfast.core.rows.writer import Writer
 from holdfast.core.store.bundle import write_bundle
 from holdfast.core.store.files import FileRef, unique_name
 from holdfast.core.store.format import create_marker
@@ -272,7 +274,7 @@ class Kept(Workspace):
     feeding = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+        super().__init__(Writer(*args, **kwargs))
         current, append = self.writer.tables.current, self.writer.append
 
         def keys_only(table: str, at: int | None = None) -> tuple[int, TableState]:
@@ -502,7 +504,7 @@ def test_what_cannot_be_explained(towns: Kept) -> None:
         towns.fds.explain("u", ["c0"], "c1")
     with pytest.raises(UnknownTableError):
         towns.fds.log("u")
-    with Workspace(towns.root, engine="inline") as plain:
+    with holdfast.open(towns.root, engine="inline") as plain:
         plain.track("keys", table_of([(1, 2)], 2))
     for call in (lambda: towns.fds.explain("keys", ["c0"], "c1"), lambda: towns.fds.log("keys")):
         with pytest.raises(UsageError, match="'keys' are not tracked, only: ucc"):
@@ -516,12 +518,12 @@ def test_as_it_is_maintained(tmp_path: Path, evidence: str) -> None:
     """The same on a workspace that finds its dependencies itself, after it was opened anew."""
     good = [(1, 10, 5), (1, 10, 6), (2, 20, 5), (3, 20, 7)]
     bad = table_of([(1, 11, 8), (1, 12, 9)], 3)
-    with Workspace(tmp_path / "w", engine="inline") as ws:
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
         ws.track("t", table_of(good, 3), kinds=("ucc", "fd"), evidence=evidence)
         ws.apply("t", inserts=table_of([(4, 30, 9)], 3))
         change = ws.apply("t", inserts=bad, batch_id="bad")
         assert [(str(c.dependency), c.held) for c in change.broke] == [("t: c0 -> c1", 2)]
-    with Workspace(tmp_path / "w", engine="inline") as ws:
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
         told = ws.fds.explain("t", ["c0"], "c1")
         assert (told.holds, told.since, told.violations, told.rows_to_remove) == (False, 3, 5, 2)
         assert told.turned is not None

@@ -13,6 +13,7 @@ import pytest
 import holdfast
 from holdfast import Workspace
 from holdfast.core.engine.engine import Engine
+from holdfast.core.store.litter import named_files
 from holdfast.lakes import index as lake_index
 from holdfast.lakes import intake
 from holdfast.lakes import linker as discovery
@@ -135,8 +136,8 @@ def test_tasks_that_are_lost_and_killed_leave_litter_only(
         found = [(step(ws).n_inds, shared_of(ws), groups_of(ws)) for step in steps]
         assert found == expected
         assert len(files_below(root)) > 3 * n_calm
-        assert ws.verify() >= len(state_of(ws).files())
+        assert ws.verify() >= len(list(named_files(state_of(ws).to_dict())))
         ws.tidy(grace_s=0)
-        needed = {str(root / ref.name) for ref in state_of(ws).files()}
+        needed = {str(root / ref.name) for ref in list(named_files(state_of(ws).to_dict()))}
         assert {path for path in files_below(root) if "/lake/" in path} == needed
         assert (shared_of(ws), groups_of(ws)) == expected[-1][1:]

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import holdfast
 from holdfast.core.store.files import FileRef, check_file, new_file, unique_name
 from holdfast.core.store.format import text_key
+from holdfast.core.store.litter import named_files
 from holdfast.errors import DamagedFileError
 from holdfast.lakes import signing
 from holdfast.lakes.state import (
@@ -86,15 +87,15 @@ def test_states_come_back(tmp_path: Path) -> None:
     ]
     for state in lakes:
         assert LakeState.from_dict(json.loads(json.dumps(state.to_dict()))) == state
-        names = [ref.name for ref in state.files()]
+        names = [ref.name for ref in named_files(state.to_dict())]
         assert len(set(names)) == len(names)
-    assert lakes[2].dropped in lakes[2].files()
+    assert lakes[2].dropped in list(named_files(lakes[2].to_dict()))
     assert {"components", "weights"} == set(lakes[2].graph.files)  # type: ignore[union-attr]
     assert (lakes[0].next_table, lakes[0].next_column) == (0, 0)
     assert (lakes[2].next_table, lakes[2].next_column) == (4, 4)
     every = {ref for refs in lakes[2].graph.files.values() for ref in refs}  # type: ignore[union-attr]
-    every |= {ref for part in lakes[2].parts for ref in part.files()}
-    assert every <= set(lakes[2].files())
+    every |= {ref for part in lakes[2].parts for ref in named_files(part.to_dict())}
+    assert every <= set(named_files(lakes[2].to_dict()))
 
 
 def test_a_graph_and_a_part_come_back() -> None:
@@ -103,7 +104,7 @@ def test_a_graph_and_a_part_come_back() -> None:
     assert GraphRef.from_dict(json.loads(json.dumps(graph.to_dict()))) == graph
     part = PartRef(1, 2, 3, 4, 5, 6, {"offsets": file}, (file,), (file, file))
     assert PartRef.from_dict(json.loads(json.dumps(part.to_dict()))) == part
-    assert part.files() == [file] * 4
+    assert list(named_files(part.to_dict())) == [file] * 4
 
 
 # -- arrays ------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.store.bundle import open_bundle, write_bundle
 from holdfast.core.store.files import FileRef
+from holdfast.core.store.litter import named_files
 from holdfast.core.words.dependency import Side
 from holdfast.errors import DamagedFileError
 from holdfast.inclusions.generator import (
@@ -368,5 +369,7 @@ def test_a_state_names_all_its_files(state: GeneratorState) -> None:
             return own + [n for v in value.values() for n in names(v)]
         return [n for v in value for n in names(v)] if isinstance(value, list) else []
 
-    assert sorted(f.name for f in state.files()) == sorted(names(state.to_dict()))
-    assert {f.name for f in state.covers()} <= {f.name for f in state.files()}
+    files = list(named_files(state.to_dict()))
+    assert sorted(f.name for f in files) == sorted(names(state.to_dict()))
+    covers = [*(s.file for s in state.pairs), *([state.composites] if state.composites else [])]
+    assert {f.name for f in covers} <= {f.name for f in files}

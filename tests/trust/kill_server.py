@@ -39,6 +39,7 @@ import holdfast.core.rows.encoding
 import holdfast.functional.keys
 import holdfast.inclusions.inclusions
 from holdfast.core.rows import relation
+from holdfast.core.rows.writer import Writer
 from holdfast.core.store import compaction, files, format, ledger_files, litter
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
 from holdfast.core.words.dependency import Side
@@ -505,7 +506,7 @@ def warm_up() -> None:
 def _on_a_fake_ledger(root: Path) -> Workspace:
     format.create_marker(root)
     with mock.patch("holdfast.core.rows.writer.Ledger.create", return_value=FakeLedger()):
-        return Workspace(root, engine="inline")
+        return Workspace(Writer(root, engine="inline"))
 
 
 def child(request: dict[str, Any], report: int) -> None:

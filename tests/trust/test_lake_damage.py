@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.core.store.litter import named_files
 from holdfast.errors import ConflictError, DamagedFileError, EngineError, HoldfastError, WorkspaceError
 from holdfast.lakes import intake
 from holdfast.lakes import linker as discovery
@@ -178,7 +179,7 @@ def root(base: Path, tmp_path: Path) -> Path:
 def files_by_kind(root: Path) -> dict[str, list[str]]:
     """All files that the lake needs, by what their names begin with."""
     found: dict[str, list[str]] = {}
-    for ref in state_of(root).files():
+    for ref in named_files(state_of(root).to_dict()):
         found.setdefault(ref.name.split("/")[1].split("-")[0], []).append(ref.name)
     return found
 
@@ -314,7 +315,7 @@ def test_a_step_that_is_stopped_leaves_the_lake(
                 STEPS[step](ws)
         check(root, HELD, VERSION)
         ws.tidy(grace_s=0)
-        needed = {ref.name for ref in state_of(root).files()}
+        needed = {ref.name for ref in named_files(state_of(root).to_dict())}
         assert {name for name in kit.files_of(root) if name.startswith("lake/")} == needed <= before
         STEPS[step](ws)
     check(root, AFTER[step], VERSION + 1)
@@ -388,7 +389,7 @@ def test_the_litter_of_older_lakes_goes(root: Path, monkeypatch: pytest.MonkeyPa
         ws.tidy()  # too young to go
         assert old <= kit.files_of(root)
         assert ws.tidy(grace_s=0) > 5
-        needed = {ref.name for ref in state_of(root).files()}
+        needed = {ref.name for ref in named_files(state_of(root).to_dict())}
         assert {name for name in kit.files_of(root) if name.startswith("lake/")} == needed
         assert ws.tidy(grace_s=0) == 0
         assert kit.rows_of(ws, "people") == sorted(kit.START, key=repr)

@@ -334,7 +334,7 @@ def test_what_tables_share_stays_for_who_has_just_looked(tmp_path: Path) -> None
         shop.apply(ws, shop.BOTH)
         make_old(root)
         ws.tidy(grace_s=3600)
-        assert {ref.name for ref in old.files()} <= kit.files_of(root)
+        assert {ref.name for ref in litter.named_files(old.to_dict())} <= kit.files_of(root)
         ws.tidy(grace_s=0)
         left = {name for name in kit.files_of(root) if name.startswith(("tables/", "values/"))}
         assert left == kit.needed_files(ws)
@@ -561,6 +561,24 @@ def test_a_clock_that_jumps_takes_nothing_from_a_batch_in_flight(
         assert ws.verify() > 0
         assert not leases.under_way(root)
     kit.snapshot(root)
+
+
+def test_a_job_that_dies_while_it_makes_its_lease(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it leaves is no lease: else it would look like that of a job on another machine, for a week."""
+    folder = root / "staging" / "0123456789ab"
+    folder.mkdir(parents=True)
+
+    def die(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(leases.json, "dump", die)
+        with pytest.raises(KeyboardInterrupt), leases.held(folder, 0):
+            pass
+    assert leases.under_way(root) == []
+    with holdfast.open(root, engine="inline") as ws:
+        ws.tidy(grace_s=0)
+    assert not folder.exists()
 
 
 def test_what_a_job_under_way_is_based_on_stays(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

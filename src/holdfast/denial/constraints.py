@@ -74,10 +74,6 @@ class DcRef(Coded):
     def n_words(self) -> int:
         return max(1, -(-self.space.n_predicates // 64))
 
-    def files(self) -> list[FileRef]:
-        near = [self.approximate] if self.approximate else []
-        return [self.cover, self.evidence, *self.deltas, *near]
-
 
 @dataclass(frozen=True, slots=True)
 class PinnedRule(Coded):

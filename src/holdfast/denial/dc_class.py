@@ -74,8 +74,8 @@ class DcClass(TableClass[DcState]):
             return dc_counted.change(known, before, remaining, after, row_ids, added, searching)
         return dc_witnessed.insert(after, known, added, searching) if added else known
 
-    def settled(self, known: DcState, crossing: Crossing, *, commit: bool) -> DcState:
-        return dc_witnessed.with_accesses(crossing.after, known) if commit else known
+    def settled(self, known: DcState, crossing: Crossing) -> DcState:
+        return dc_witnessed.with_accesses(crossing.after, known) if crossing.commit else known
 
     def indexes(self, known: DcState, rows: Relation) -> tuple[Sequence[int], Sequence[OrderKey]]:
         return dc_witnessed.wanted_indexes(rows, known)

@@ -65,7 +65,7 @@ class KeyClass(TableClass[KeyState]):
         after = keys.insert(crossing.after, known, crossing.added, crossing.index_columns)
         return replace(after, pins=known.pins)
 
-    def settled(self, known: KeyState, crossing: Crossing, *, commit: bool) -> KeyState:
+    def settled(self, known: KeyState, crossing: Crossing) -> KeyState:
         """With the pins as they are now; what is wider than the bound on keys is looked up in the rows."""
         if not known.pins:
             return known

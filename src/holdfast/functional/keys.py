@@ -48,11 +48,6 @@ class KeyState:
     rounds: int = 0  # validation jobs of the last step
     pins: tuple[PinnedKey, ...] = ()
 
-    @property
-    def non_uniques(self) -> U64:
-        """The maximal non-uniques. With a bound on the size of keys they are not determined."""
-        return self.evidence.maximal
-
 
 def discover(relation: Relation, masks: U64, witnesses: I64, max_columns: int) -> KeyState:
     """The keys of a relation from scratch, starting from a sample's evidence."""

@@ -56,10 +56,6 @@ class FdRef(Coded):
     approximate: FileRef | None  # the minimal ones within max_error
     deltas: tuple[FileRef, ...] = ()  # what batches have added to counted evidence since, oldest first
 
-    def files(self) -> list[FileRef]:
-        near = [self.approximate] if self.approximate else []
-        return [self.cover, self.evidence, *self.deltas, *near]
-
 
 def key_ref(state: TableState) -> KeyRef | None:
     """How the keys of a table are kept; None where they are not tracked."""

@@ -108,13 +108,6 @@ class GeneratorState(Coded):
             marked[t.first : t.first + len(t.columns)] = t.append_only
         return marked
 
-    def files(self) -> list[FileRef]:
-        return [*self.covers(), *(s.file for s in self.clusters), *(f for r in self.runs for f in r.files())]
-
-    def covers(self) -> list[FileRef]:
-        """The files that past inclusions are read from."""
-        return [*(s.file for s in self.pairs), *([self.composites] if self.composites else [])]
-
 
 def read_pairs(root: Path, refs: Sequence[SumRef]) -> Iterator[dict[str, NDArray[Any]]]:
     """The files of pair counts that a state names, one by one; their sum is what holds."""

@@ -51,10 +51,6 @@ class TableRows:
         return bool(self.added or self.deleted)
 
     @property
-    def n_added(self) -> int:
-        return sum(s.n_rows for s in self.added)
-
-    @property
     def n_deleted(self) -> int:
         return sum(len(at) for _, at in self.deleted)
 

@@ -108,9 +108,6 @@ class PartRef(Coded):
     tables: tuple[FileRef, ...]
     columns: tuple[FileRef, ...]
 
-    def files(self) -> list[FileRef]:
-        return [*self.arrays.values(), *self.tables, *self.columns]
-
     def for_tasks(self) -> dict[str, Any]:
         """What tasks that match are told: without the files of tables and columns, which may be many."""
         return replace(self, tables=(), columns=()).to_dict()
@@ -147,11 +144,6 @@ class LakeState(Coded):
     @property
     def next_column(self) -> int:
         return self.parts[-1].first_column + self.parts[-1].n_columns if self.parts else 0
-
-    def files(self) -> list[FileRef]:
-        own = [*self.inds, *self.links, *([self.dropped] if self.dropped else [])]
-        graph = [f for refs in self.graph.files.values() for f in refs] if self.graph else []
-        return [*own, *graph, *(f for part in self.parts for f in part.files())]
 
 
 class Part:

@@ -35,7 +35,8 @@ Kind = Literal["inserts", "deletes", "both"]  # what a batch has
 class News:
     """What a batch changed for one class: the changes that are listed, and how many are not.
 
-    `broken` is all that broke, as the class keeps it, the listed ones first; of classes whose past is told.
+    `broken` is all that broke, as the class keeps it, the listed ones first; of classes whose reader tells
+    for how many versions something had held (`held_versions`).
     """
 
     changes: tuple[DependencyChange, ...] = ()

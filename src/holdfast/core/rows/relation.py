@@ -146,6 +146,15 @@ class Relation:
         back = np.argsort(np.concatenate(order))
         return pa.concat_tables(tables).take(pa.array(back))
 
+    def positioned(self, row_ids: I64) -> tuple[tuple[SegmentRef, I64], ...]:
+        """Rows by id as positions in the segments that have them."""
+        parts = []
+        for ref in self.segments if len(row_ids) else ():
+            at = open_segment(self.root, ref, self.schema).positions(row_ids)
+            if (at >= 0).any():
+                parts.append((ref, at[at >= 0].astype(np.int64)))
+        return tuple(parts)
+
     # -- changing -----------------------------------------------------------------------------
 
     def with_segments(self, added: Sequence[SegmentRef]) -> Relation:

@@ -37,9 +37,8 @@ class Lease:
 
 @contextlib.contextmanager
 def held(folder: Path, base: int) -> Iterator[None]:
-    """Hold a lease in a staging folder that is there. It appears whole and locked, or not at all."""
-    making = folder / f"{_NAME}.new"
-    with open(making, "x", encoding="utf-8") as file:
+    """Hold a lease in a staging folder that is there."""
+    with open(folder / _NAME, "x", encoding="utf-8") as file:
         host = socket.gethostname()
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -47,7 +46,6 @@ def held(folder: Path, base: int) -> Iterator[None]:
             host = ""
         json.dump({"host": host, "base": base}, file)
         file.flush()
-        making.rename(folder / _NAME)
         yield
 
 
@@ -72,8 +70,10 @@ def _read(folder: Path) -> Lease | None:
     try:
         fields = json.loads(text)
         base, host = int(fields["base"]), str(fields["host"])
-    except (ValueError, KeyError, TypeError):  # it begins at this moment
-        base, host = 0, ""
+    except (ValueError, KeyError, TypeError):
+        # It begins at this moment, or its job died then. Nothing was written for it yet, and what was written
+        # just now is no litter: without a lock there is nothing to wait for.
+        base, host = 0, socket.gethostname()
     if locked or (host != socket.gethostname() and time.time() - since < FOREIGN_S):
         return Lease(folder, since, base)
     return None

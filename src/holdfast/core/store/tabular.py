@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -43,14 +44,14 @@ def shown(heading: str, lines: Iterable[str], n: int) -> str:
     return "\n".join([heading, *first, *more])
 
 
-class Ranked:
+class Ranked(ABC):
     """What is ranked, best first: each has a score, a text and fields for programs."""
 
     __slots__ = ()
 
+    @abstractmethod
     def ranked(self) -> Sequence[Any]:
         """Those that are listed."""
-        raise NotImplementedError
 
     def to_arrow(self) -> pa.Table:
         return arrow_of([item.to_dict() for item in self.ranked()])
@@ -65,18 +66,18 @@ class Ranked:
         return shown(f"{len(items):,} ranked, best first", lines, len(items))
 
 
-class Listed(list[Item], Generic[Item]):
+class Listed(list[Item], ABC, Generic[Item]):
     """A list like any other, that can be looked at and goes on as a table."""
 
     noun = "items"
 
+    @abstractmethod
     def records(self) -> list[dict[str, Any]]:
         """One flat mapping for each."""
-        raise NotImplementedError
 
+    @abstractmethod
     def lines(self) -> Iterable[str]:
         """What `repr` says of each."""
-        raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         items: list[Any] = list(self)
