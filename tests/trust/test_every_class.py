@@ -130,3 +130,13 @@ def test_a_step_that_fails(tmp_path: Path, kind: str, monkeypatch: pytest.Monkey
         ws.apply("t", inserts=new)
         with tracked(tmp_path / "anew", kind, [*rows, (1, 2, 3), (1, 2, 3)]) as anew:
             assert holding(ws, kind) == holding(anew, kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_process_reads_nothing_again(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the last commit of a process knows stays open: the state that names it is the very same."""
+    with tracked(tmp_path / "w", kind, [(1, 1, 2), (2, 2, 2), (3, 3, 2)]) as ws:
+        cls = contract.entries()[kind].dependency_class
+        monkeypatch.setattr(type(cls), "load", lambda *_: pytest.fail("it is read again"))
+        for row in ((4, 4, 2), (5, 5, 3)):
+            ws.apply("t", inserts=table([row]))
