@@ -22,12 +22,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.store.root import Root
 from holdfast.core.words.change import DependencyChange, Pin, Summary, WitnessRow
 from holdfast.core.words.dependency import Dependency
 from holdfast.errors import NOTHING_APPLIED, UsageError, listing, shorten
@@ -149,21 +149,21 @@ class TableClass(ABC, Generic[Known]):
         """The minimal keys, if these are what the class is about."""
         return None
 
-    def stored_keys(self, root: Path, state: TableState) -> tuple[tuple[str, ...], ...] | None:
+    def stored_keys(self, root: Root, state: TableState) -> tuple[tuple[str, ...], ...] | None:
         """The same of a state."""
         return None
 
     # -- on disk ------------------------------------------------------------------------------
 
     @abstractmethod
-    def save(self, root: Path, state: TableState, known: Known, before: Known | None) -> Mapping[str, Any]:
+    def save(self, root: Root, state: TableState, known: Known, before: Known | None) -> Mapping[str, Any]:
         """Write what `before` has not, and the fields of the state that name all of it, as JSON.
 
         Files that past versions are read from are called `cover`: these are kept for good.
         """
 
     @abstractmethod
-    def load(self, root: Path, state: TableState) -> Known | None:
+    def load(self, root: Root, state: TableState) -> Known | None:
         """What the state names; None where the class is not tracked."""
 
 
@@ -198,7 +198,7 @@ class AcrossClass(ABC, Generic[Known]):
         """What was asked for, checked."""
 
     @abstractmethod
-    def load(self, root: Path, fields: Mapping[str, Any] | None) -> Known:
+    def load(self, root: Root, fields: Mapping[str, Any] | None) -> Known:
         """What the state names; of no state, what a workspace without tables has."""
 
     def beside(self, known: Known, crossing: Crossing) -> Any:
@@ -380,13 +380,13 @@ def kept_kinds(state: TableState) -> list[str]:
     return [kind for kind, entry in entries().items() if state.kept.get(entry.field) and not entry.across]
 
 
-def keys_of(root: Path, state: TableState) -> tuple[tuple[str, ...], ...] | None:
+def keys_of(root: Root, state: TableState) -> tuple[tuple[str, ...], ...] | None:
     """The minimal keys of a table; None where they are not tracked."""
     keys = (class_of(kind).stored_keys(root, state) for kind in kept_kinds(state))
     return next((k for k in keys if k is not None), None)
 
 
-def load(root: Path, state: TableState) -> dict[str, Any]:
+def load(root: Root, state: TableState) -> dict[str, Any]:
     """What the commit knows of a table, by kind, with its evidence; an error if a class is missing."""
     unknown = [kind for kind in state.kinds if kind not in entries()]
     if unknown:
@@ -438,7 +438,7 @@ class Step:
         keys = (cls.keys(now, self.state) for _, cls, now in self.of(self.findings))
         return next((k for k in keys if k is not None), None)
 
-    def saved(self, root: Path) -> TableState:
+    def saved(self, root: Root) -> TableState:
         """The state with covers and evidence written, unless they are what the last commit has."""
         state = self.state
         for kind, cls, now in self.of(self.findings):

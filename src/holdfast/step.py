@@ -105,7 +105,7 @@ def _read(context: Context, table: str, source: Any, options: TableOptions) -> t
     look = next((look for look in reversed(looks) if look is not None), None)
     progress = context.progress("reading")
     target = Target(context.root, folder, table, None, options.nulls, context.engine, progress, compress)
-    planned = plan(source, options.reading, target, context.root / context.staging / folder)
+    planned = plan(source, options.reading, target, context.staging)
     for name in options.row_key:
         if name not in planned.names:
             raise UnknownColumnError.from_missing(table, None, name, planned.names)
@@ -204,8 +204,8 @@ def _resolved(
     )
     # Indexed while they are encoded: what classes look them up in then is there without a job of its own.
     target = replace(staged, folder=rows.folder, indexed=state.indexed_columns, orders=state.orders)
-    place = context.root / context.staging / table_folder(state.table)
-    resolved = Resolver(rows, target, state.row_key, reading, place, staged).resolve(batch, state.next_number)
+    resolver = Resolver(rows, target, state.row_key, reading, context.staging, staged)
+    resolved = resolver.resolve(batch, state.next_number)
     return resolved.row_ids, resolved.segments
 
 

@@ -27,7 +27,7 @@ from holdfast.core.rows.writer import ProgressHook, Writer
 from holdfast.core.store import litter
 from holdfast.core.store.change_log import read_log
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
-from holdfast.core.store.places import local_path
+from holdfast.core.store.root import workspace_root
 from holdfast.core.store.tabular import Dependencies, Log
 from holdfast.core.words.change import Change, Pin
 from holdfast.core.words.dependency import Side
@@ -35,7 +35,6 @@ from holdfast.core.words.options import TrackOptions, check_share
 from holdfast.core.words.schema import Schema
 from holdfast.errors import (
     TableExistsError,
-    WorkspaceError,
 )
 from holdfast.kind import Asked, Explained, across_of, checked_kinds
 from holdfast.kind import kinds as known_kinds
@@ -56,14 +55,18 @@ def open(
     engine: Mode = "auto",
     create: bool = True,
     progress: ProgressHook | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> Workspace:
-    """Open the workspace at a path or file:// URL; make it if there is none and `create` is true.
+    """Open the workspace at a path or URL; make it if there is none and `create` is true.
+
+    A URL is file://, or one of an object store: s3://, gs://, abfss://. Credentials come from the environment
+    or from `storage_options`, by the names that Delta Lake has for them; they are never written.
 
     `engine` says where work runs: "auto" (small work inline, the rest on Spark), "inline" or
     "spark". Spark is started when it is first needed, unless a session is given.
     """
-    path = Path(local_path(path, "workspace", WorkspaceError))
-    return Workspace(Writer(path, spark=spark, engine=engine, create=create, progress=progress))
+    root = workspace_root(path, storage_options)
+    return Workspace(Writer(root, spark=spark, engine=engine, create=create, progress=progress))
 
 
 class Workspace(Readers):

@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from holdfast.core.store.places import local_path
 from typer.testing import CliRunner
 
 import holdfast
 from holdfast.app import cli
-from holdfast.core.store.places import local_path
 from holdfast.errors import SourceError, WorkspaceError
 
 URLS = [

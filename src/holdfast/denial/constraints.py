@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.store.bundle import open_bundle
 from holdfast.core.store.files import FileRef
+from holdfast.core.store.root import Root
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.predicate import Dc, Operator, Predicate, PredicateSpace
 
@@ -106,13 +106,13 @@ def pinned_rules(state: TableState) -> tuple[PinnedRule, ...]:
     return state.part("rules", lambda rules: tuple(map(PinnedRule.from_dict, rules))) or ()
 
 
-def read_dcs(root: Path, ref: DcRef) -> U64:
+def read_dcs(root: Root, ref: DcRef) -> U64:
     """The minimal denial constraints as masks of predicates, uint64[n, n_words]."""
     masks: U64 = open_bundle(root, ref.cover, "dcs").array("masks").reshape(-1, ref.n_words)
     return masks
 
 
-def read_near_dcs(root: Path, ref: DcRef) -> tuple[U64, I64]:
+def read_near_dcs(root: Root, ref: DcRef) -> tuple[U64, I64]:
     """(masks, violations) of the minimal constraints within the error that is kept."""
     assert ref.approximate is not None
     bundle = open_bundle(root, ref.approximate, "nearly")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from holdfast.core.cover.news import MAX_LISTED, News, kind_of
@@ -13,6 +12,7 @@ from holdfast.core.evidence.predicate_space import predicate_space
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import OrderKey, TableState
 from holdfast.core.rows.writer import Context
+from holdfast.core.store.root import Root
 from holdfast.core.words.change import Summary
 from holdfast.core.words.dependency import Dependency
 from holdfast.core.words.options import at_least_one, evidence_of, max_error_of
@@ -115,11 +115,11 @@ class DcClass(TableClass[DcState]):
         return Summary("dc", n, f"{n:,} minimal {noun}{bound}{how}", fields)
 
     def save(
-        self, root: Path, state: TableState, known: DcState, before: DcState | None
+        self, root: Root, state: TableState, known: DcState, before: DcState | None
     ) -> Mapping[str, Any]:
         return {"dcs": dc_state.save(root, state.folder, known, before, dc_ref(state)).to_dict()}
 
-    def load(self, root: Path, state: TableState) -> DcState | None:
+    def load(self, root: Root, state: TableState) -> DcState | None:
         return dc_state.load(root, state)
 
 

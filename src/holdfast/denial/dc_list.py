@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.evidence.counted_files import load_counted
 from holdfast.core.rows.table_state import TableState
+from holdfast.core.store.root import Root
 from holdfast.core.words.predicate import Dc
 from holdfast.denial.constraints import DcRef, read_dcs, read_near_dcs
 from holdfast.denial.dc_state import dcs_of, in_operators, near_cover
@@ -19,12 +19,12 @@ U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 
 
-def listed_masks(root: Path, ref: DcRef) -> U64:
+def listed_masks(root: Root, ref: DcRef) -> U64:
     """The constraints that hold, written with the operators that the table is tracked with."""
     return in_operators(read_dcs(root, ref), ref.space, ref.operators)
 
 
-def near_dcs(root: Path, state: TableState, ref: DcRef, max_error: float, *, newest: bool) -> list[Dc]:
+def near_dcs(root: Root, state: TableState, ref: DcRef, max_error: float, *, newest: bool) -> list[Dc]:
     """The minimal constraints within an error: at the newest version any, at others the one that is kept."""
     if ref.evidence_kind != "counted":
         raise UsageError(

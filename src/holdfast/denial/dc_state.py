@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from holdfast.core.rows.kernels.masks import popcounts
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.store.bundle import open_bundle, write_bundle
 from holdfast.core.store.files import FileRef, unique_name
+from holdfast.core.store.root import Root
 from holdfast.core.words.column_sets import columns_of
 from holdfast.core.words.options import EvidenceKind
 from holdfast.core.words.predicate import Dc, Operator, PredicateSpace
@@ -208,7 +208,7 @@ def near_cover(
 # -- on disk -----------------------------------------------------------------------------------
 
 
-def save(root: Path, folder: str, found: DcState, known: DcState | None, ref: DcRef | None) -> DcRef:
+def save(root: Root, folder: str, found: DcState, known: DcState | None, ref: DcRef | None) -> DcRef:
     """Write what is new; what the last commit has is named again."""
 
     def written(what: str, arrays: Mapping[str, NDArray[Any]]) -> FileRef:
@@ -248,7 +248,7 @@ def save(root: Path, folder: str, found: DcState, known: DcState | None, ref: Dc
     )
 
 
-def load(root: Path, state: TableState) -> DcState | None:
+def load(root: Root, state: TableState) -> DcState | None:
     """The denial constraints and their evidence, as the commit names them; None where not tracked."""
     ref = dc_ref(state)
     if ref is None:

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +32,7 @@ from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.row_sample import sample_rows
 from holdfast.core.rows.segments import open_segment
 from holdfast.core.rows.table_state import OrderKey, SegmentRef
+from holdfast.core.store.root import Root
 from holdfast.core.words.predicate import PredicateSpace
 from holdfast.core.words.schema import Schema
 from holdfast.denial.access.access import Statistics
@@ -234,7 +234,7 @@ def _all_known(relation: Relation, state: DcState) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _has_nulls(root: Path, ref: SegmentRef, schema: Schema, columns: tuple[int, ...]) -> bool:
+def _has_nulls(root: Root, ref: SegmentRef, schema: Schema, columns: tuple[int, ...]) -> bool:
     codes = open_segment(root, ref, schema).codes
     return any(bool((codes[c] == 0).any()) for c in columns)
 

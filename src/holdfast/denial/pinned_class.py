@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from holdfast.core.cover.news import News
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import TableState
+from holdfast.core.store.root import Root
 from holdfast.core.words.change import Pin
 from holdfast.core.words.dependency import Dependency
 from holdfast.denial.constraints import PinnedRule, pinned_rules
@@ -40,10 +40,10 @@ class PinnedRuleClass(TableClass[Rules]):
     def summary(self, known: Rules, state: TableState, *, tracked: bool) -> None:
         return None
 
-    def save(self, root: Path, state: TableState, known: Rules, before: Rules | None) -> Mapping[str, Any]:
+    def save(self, root: Root, state: TableState, known: Rules, before: Rules | None) -> Mapping[str, Any]:
         return {"rules": [rule.to_dict() for rule in known]}
 
-    def load(self, root: Path, state: TableState) -> Rules | None:
+    def load(self, root: Root, state: TableState) -> Rules | None:
         return pinned_rules(state) or None
 
 

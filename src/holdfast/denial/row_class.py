@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from holdfast.core.cover.news import MAX_LISTED, News
 from holdfast.core.rows.table_state import TableState
+from holdfast.core.store.root import Root
 from holdfast.core.words.change import Summary
 from holdfast.core.words.dependency import Dependency
 from holdfast.core.words.options import max_error_of
@@ -52,11 +52,11 @@ class RowRuleClass(TableClass[RowRuleState]):
         return Summary("row", n, f"{n:,} row rule{'' if n == 1 else 's'}", {"n_row_rules": n})
 
     def save(
-        self, root: Path, state: TableState, known: RowRuleState, before: RowRuleState | None
+        self, root: Root, state: TableState, known: RowRuleState, before: RowRuleState | None
     ) -> Mapping[str, Any]:
         return {"row_rules": save(root, state.folder, known, before, row_file(state)).to_dict()}
 
-    def load(self, root: Path, state: TableState) -> RowRuleState | None:
+    def load(self, root: Root, state: TableState) -> RowRuleState | None:
         file = row_file(state)
         return None if file is None else load(root, file)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.store.bundle import open_bundle, write_bundle
 from holdfast.core.store.files import FileRef, unique_name
+from holdfast.core.store.root import Root
 from holdfast.core.words.predicate import Operator
 from holdfast.core.words.row_rule import RowRule, comparison
 from holdfast.core.words.schema import Schema
@@ -115,7 +115,7 @@ def measured(state: RowRuleState, schema: Schema, rule: RowRule) -> RowRule | No
 
 
 def save(
-    root: Path, folder: str, found: RowRuleState, known: RowRuleState | None, ref: FileRef | None
+    root: Root, folder: str, found: RowRuleState, known: RowRuleState | None, ref: FileRef | None
 ) -> FileRef:
     """Write the state, unless it is what the last commit has."""
     if ref is not None and found is known:
@@ -131,7 +131,7 @@ def save(
     return write_bundle(root, name, arrays, {"holdfast": WHAT}, compress=large)
 
 
-def load(root: Path, ref: FileRef) -> RowRuleState:
+def load(root: Root, ref: FileRef) -> RowRuleState:
     bundle = open_bundle(root, ref, WHAT)
     return RowRuleState(
         bundle.array("pairs").reshape(-1, 2),

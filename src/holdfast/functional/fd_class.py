@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from holdfast.core.evidence.sampling import look_for_fds
 from holdfast.core.rows.encoding import Look
 from holdfast.core.rows.kernels.masks import unique_masks
 from holdfast.core.rows.table_state import TableState
+from holdfast.core.store.root import Root
 from holdfast.core.words.change import Summary
 from holdfast.core.words.dependency import Dependency
 from holdfast.core.words.options import at_least_one, evidence_of, max_error_of
@@ -86,11 +86,11 @@ class FdClass(TableClass[FdState]):
         return Summary("fd", n, f"{n:,} minimal functional {noun}{bound}{how}", fields)
 
     def save(
-        self, root: Path, state: TableState, known: FdState, before: FdState | None
+        self, root: Root, state: TableState, known: FdState, before: FdState | None
     ) -> Mapping[str, Any]:
         return {"fds": save(root, state.folder, known, before, fd_ref(state)).to_dict()}
 
-    def load(self, root: Path, state: TableState) -> FdState | None:
+    def load(self, root: Root, state: TableState) -> FdState | None:
         return load(root, state)
 
 

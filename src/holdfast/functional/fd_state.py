@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from holdfast.core.evidence.proofs import Proofs
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.store.bundle import open_bundle, write_bundle
 from holdfast.core.store.files import FileRef, unique_name
+from holdfast.core.store.root import Root
 from holdfast.core.words.column_sets import columns_of
 from holdfast.core.words.dependency import Fd
 from holdfast.core.words.options import EvidenceKind
@@ -101,7 +101,7 @@ def named_fds(table: str, names: tuple[str, ...], masks: U64, rhs: NDArray[np.in
 # -- on disk -----------------------------------------------------------------------------------
 
 
-def save(root: Path, folder: str, found: FdState, known: FdState | None, ref: FdRef | None) -> FdRef:
+def save(root: Root, folder: str, found: FdState, known: FdState | None, ref: FdRef | None) -> FdRef:
     """Write what is new; what the last commit has is named again."""
 
     def written(what: str, arrays: Mapping[str, NDArray[Any]]) -> FileRef:
@@ -143,7 +143,7 @@ def _kept_evidence(
     return (ref.evidence, ref.deltas) if as_delta else (None, ())
 
 
-def load(root: Path, state: TableState) -> FdState | None:
+def load(root: Root, state: TableState) -> FdState | None:
     """The functional dependencies and their evidence, as the commit names them; None where not tracked."""
     ref, n_columns = fd_ref(state), len(state.schema)
     if ref is None:

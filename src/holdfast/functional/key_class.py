@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import TableState, read_masks
 from holdfast.core.store.bundle import open_bundle, write_bundle
 from holdfast.core.store.files import FileRef, unique_name
+from holdfast.core.store.root import Root
 from holdfast.core.words.change import Pin, Summary
 from holdfast.core.words.column_sets import columns_of
 from holdfast.core.words.dependency import Dependency
@@ -104,12 +104,12 @@ class KeyClass(TableClass[KeyState]):
     def keys(self, known: KeyState, state: TableState) -> Combinations:
         return combinations(known.cover.masks, state.schema.names)
 
-    def stored_keys(self, root: Path, state: TableState) -> Combinations | None:
+    def stored_keys(self, root: Root, state: TableState) -> Combinations | None:
         ref = key_ref(state)
         return None if ref is None else stored_combinations(root, ref.cover, state.schema.names)
 
     def save(
-        self, root: Path, state: TableState, known: KeyState, before: KeyState | None
+        self, root: Root, state: TableState, known: KeyState, before: KeyState | None
     ) -> Mapping[str, Any]:
         ref = key_ref(state) if before is not None else None
 
@@ -125,7 +125,7 @@ class KeyClass(TableClass[KeyState]):
             known.pins,
         ).to_dict()
 
-    def load(self, root: Path, state: TableState) -> KeyState | None:
+    def load(self, root: Root, state: TableState) -> KeyState | None:
         ref = key_ref(state)
         if ref is None:
             return None

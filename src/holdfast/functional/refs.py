@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from holdfast.core.rows.table_state import TableState, read_masks
 from holdfast.core.store.bundle import open_bundle
 from holdfast.core.store.files import FileRef
+from holdfast.core.store.root import Root
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.column_sets import columns_of, words_for
 from holdfast.core.words.dependency import Ucc
@@ -67,13 +67,13 @@ def fd_ref(state: TableState) -> FdRef | None:
     return state.part("fds", FdRef.from_dict)
 
 
-def read_fds(root: Path, ref: FileRef, n_columns: int) -> tuple[U64, I32]:
+def read_fds(root: Root, ref: FileRef, n_columns: int) -> tuple[U64, I32]:
     """(masks, rhs) of the minimal functional dependencies: left-hand sides uint64[n, n_words], int32[n]."""
     bundle = open_bundle(root, ref, "fds")
     return bundle.array("masks").reshape(-1, words_for(n_columns)), bundle.array("rhs")
 
 
-def read_approximate(root: Path, ref: FileRef, n_columns: int) -> tuple[U64, I32, I64]:
+def read_approximate(root: Root, ref: FileRef, n_columns: int) -> tuple[U64, I32, I64]:
     """(masks, rhs, violations) of the minimal approximate dependencies; rhs is -1 for a key."""
     bundle = open_bundle(root, ref, "approximate")
     masks = bundle.array("masks").reshape(-1, words_for(n_columns))
@@ -86,7 +86,7 @@ def combinations(masks: U64, names: tuple[str, ...]) -> Combinations:
 
 
 @lru_cache(maxsize=256)
-def stored_combinations(root: Path, cover: FileRef, names: tuple[str, ...]) -> Combinations:
+def stored_combinations(root: Root, cover: FileRef, names: tuple[str, ...]) -> Combinations:
     """The minimal keys of a cover, by name; read once in a process."""
     return combinations(read_masks(root, cover, "cover", len(names)), names)
 

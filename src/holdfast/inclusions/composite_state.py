@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from holdfast.core.store.files import FileRef, read_file, unique_name, write_file
+from holdfast.core.store.root import Root
 from holdfast.core.words.dependency import Ind, Side
 from holdfast.errors import DamagedFileError
 
@@ -136,13 +136,13 @@ def stopped_texts(known: Composites, tables: Collection[str]) -> tuple[str, ...]
     return tuple(texts)
 
 
-def write_composites(root: Path, folder: str, composites: Composites) -> FileRef:
+def write_composites(root: Root, folder: str, composites: Composites) -> FileRef:
     """Write them as a new file; named a cover, since past inclusions are read from it."""
     content = json.dumps(composites.to_dict(), separators=(",", ":")).encode()
     return write_file(root, unique_name(folder, "cover", ".json"), [content])
 
 
-def read_composites(root: Path, ref: FileRef | None) -> Composites:
+def read_composites(root: Root, ref: FileRef | None) -> Composites:
     """The composite inclusions that a state names; none if it names no file."""
     if ref is None:
         return Composites.empty()

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.store.bundle import open_bundle
 from holdfast.core.store.files import FileRef
+from holdfast.core.store.root import Root
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Side
 
@@ -109,7 +109,7 @@ class GeneratorState(Coded):
         return marked
 
 
-def read_pairs(root: Path, refs: Sequence[SumRef]) -> Iterator[dict[str, NDArray[Any]]]:
+def read_pairs(root: Root, refs: Sequence[SumRef]) -> Iterator[dict[str, NDArray[Any]]]:
     """The files of pair counts that a state names, one by one; their sum is what holds."""
     for ref in refs:
         bundle = open_bundle(root, ref.file, "pairs")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
 from holdfast.core.cover.news import plain_rows
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.writer import Context
+from holdfast.core.store.root import Root
 from holdfast.core.words.change import DependencyChange, WitnessRow
 from holdfast.core.words.dependency import Side
 from holdfast.inclusions import composites, inds
@@ -55,7 +55,7 @@ class Known:
         return at < len(self.unary.holding) and int(self.unary.holding[at]) == pair
 
     @classmethod
-    def load(cls, root: Path, state: GeneratorState) -> Known:
+    def load(cls, root: Root, state: GeneratorState) -> Known:
         return cls(Inclusions.load(root, state), read_composites(root, state.composites))
 
 

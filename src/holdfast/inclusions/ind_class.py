@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 from holdfast.core.rows.writer import Context
 from holdfast.core.store.ledger_rows import SHARED
+from holdfast.core.store.root import Root
 from holdfast.core.words.change import Pin
 from holdfast.errors import UsageError
 from holdfast.inclusions import inds
@@ -41,7 +41,7 @@ class IndClass(AcrossClass[Known]):
         as_text, exclude = bool(asked.get("as_text")), asked.get("exclude", ())
         return IndOptions(as_text, asked.get("columns"), exclude, max_arity)
 
-    def load(self, root: Path, fields: Mapping[str, Any] | None) -> Known:
+    def load(self, root: Root, fields: Mapping[str, Any] | None) -> Known:
         return Known.load(root, GeneratorState() if fields is None else GeneratorState.from_dict(fields))
 
     def beside(self, known: Known, crossing: Crossing) -> IndStep:

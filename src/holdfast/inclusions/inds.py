@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.store.bundle import write_bundle
 from holdfast.core.store.files import unique_name
+from holdfast.core.store.root import Root
 from holdfast.errors import NOTHING_APPLIED, UsageError, listing
 from holdfast.inclusions.generator import GeneratorState, SumRef, ValueTable, read_pairs
 from holdfast.inclusions.kernels.clusters import (
@@ -68,7 +68,7 @@ class Inclusions:
         return same
 
     @classmethod
-    def load(cls, root: Path, state: GeneratorState) -> Inclusions:
+    def load(cls, root: Root, state: GeneratorState) -> Inclusions:
         parts = [PairCounts.from_arrays(arrays) for arrays in read_pairs(root, state.pairs)]
         return cls(state, PairCounts.sum(parts))
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.store.bundle import open_bundle, write_bundle
 from holdfast.core.store.files import FileRef, unique_name
+from holdfast.core.store.root import Root
 from holdfast.inclusions.generator import RunRef, SumRef
 from holdfast.inclusions.kernels.clusters import Clusters, joined_clusters, tally
 from holdfast.inclusions.kernels.sorted_runs import Entries, directory, find, joined
@@ -33,7 +33,7 @@ ENTRY_BYTES = 18  # key, check, column and count of one entry
 class RunPart:
     """An open part: memory maps of its arrays."""
 
-    def __init__(self, root: Path, ref: FileRef) -> None:
+    def __init__(self, root: Root, ref: FileRef) -> None:
         bundle = open_bundle(root, ref, "run", partly=True)
         self.keys: U64 = bundle.array("keys")
         self.checks: U32 = bundle.array("checks")
@@ -65,7 +65,7 @@ class RunPart:
 
 
 @lru_cache(maxsize=512)
-def open_part(root: Path, ref: FileRef) -> RunPart:
+def open_part(root: Root, ref: FileRef) -> RunPart:
     """The open part, from this process's cache if it is there: files never change."""
     return RunPart(root, ref)
 
@@ -80,7 +80,7 @@ def key_range(bits: int, part: int) -> tuple[int, int]:
     return part << width, ((part + 1) << width) - 1
 
 
-def in_range(root: Path, run: RunRef, first: int, last: int) -> list[tuple[RunPart, int, int]]:
+def in_range(root: Root, run: RunRef, first: int, last: int) -> list[tuple[RunPart, int, int]]:
     """(part, start, end): where a run holds keys of a range. Cost: a binary search in one or two parts."""
     found = []
     for i in range(first >> (64 - run.bits), (last >> (64 - run.bits)) + 1):
@@ -94,11 +94,11 @@ def in_range(root: Path, run: RunRef, first: int, last: int) -> list[tuple[RunPa
     return found
 
 
-def entries_in_range(root: Path, run: RunRef, first: int, last: int) -> Entries:
+def entries_in_range(root: Root, run: RunRef, first: int, last: int) -> Entries:
     return joined([part.between(start, end) for part, start, end in in_range(root, run, first, last)])
 
 
-def write_part(root: Path, folder: str, entries: Entries, bits: int = 0, part: int = 0) -> FileRef | None:
+def write_part(root: Root, folder: str, entries: Entries, bits: int = 0, part: int = 0) -> FileRef | None:
     """Write entries, sorted, as a part of a run; None if there are none."""
     if not len(entries):
         return None
@@ -118,13 +118,13 @@ def write_part(root: Path, folder: str, entries: Entries, bits: int = 0, part: i
     return write_bundle(root, unique_name(folder, "run", ".arrow"), arrays, meta)
 
 
-def write_clusters(root: Path, folder: str, clusters: Clusters) -> SumRef:
+def write_clusters(root: Root, folder: str, clusters: Clusters) -> SumRef:
     arrays: dict[str, NDArray[Any] | pa.Array] = dict(clusters._asdict())
     name = unique_name(folder, "clusters", ".arrow")
     return SumRef(write_bundle(root, name, arrays, {"holdfast": "clusters"}), len(clusters.sizes))
 
 
-def read_clusters(root: Path, refs: Sequence[SumRef]) -> Clusters:
+def read_clusters(root: Root, refs: Sequence[SumRef]) -> Clusters:
     """The clusters that a state names, each once, with its number of values."""
     parts = []
     for ref in refs:

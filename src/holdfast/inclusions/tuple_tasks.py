@@ -14,7 +14,6 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from holdfast.core.rows.segments import Segment, open_segment
 from holdfast.core.rows.table_state import SegmentRef
 from holdfast.core.rows.tasks import Payload, parsed_schema, staged
 from holdfast.core.store.bundle import pack
+from holdfast.core.store.root import Root, root_of
 from holdfast.core.words.schema import Schema
 from holdfast.inclusions.identity import codes_of, identities
 from holdfast.inclusions.kernels import tuple_lookup
@@ -69,7 +69,7 @@ class Opened:
 
 
 @lru_cache(maxsize=16)
-def _sorted_identities(root: Path, ref: SegmentRef, schema: Schema, c: int, as_text: bool) -> Any:
+def _sorted_identities(root: Root, ref: SegmentRef, schema: Schema, c: int, as_text: bool) -> Any:
     segment = open_segment(root, ref, schema)
     keys, checks = identities(segment.dictionary(c), segment.texts(c), schema.types[c], as_text, segment.key)
     order = np.lexsort((checks, keys))
@@ -201,7 +201,7 @@ class Rows:
 
 
 @lru_cache(maxsize=32)
-def _postings(root: Path, ref: SegmentRef, schema: Schema, c: int) -> tuple[I32, I32]:
+def _postings(root: Root, ref: SegmentRef, schema: Schema, c: int) -> tuple[I32, I32]:
     segment = open_segment(root, ref, schema)
     return encode.postings(segment.codes[c], len(segment.dictionary(c)))
 
@@ -303,7 +303,7 @@ def _opened(payload: Payload, what: str) -> list[Opened]:
     """The segments of a side, the largest first: it is likely to have most tuples."""
     side, schema = payload[what], parsed_schema(payload[what]["schema"])
     refs = sorted(map(SegmentRef.from_dict, side["segments"]), key=lambda s: -s.n_live)
-    root = Path(payload["root"])
+    root = root_of(payload["root"])
     return [Opened(open_segment(root, ref, schema), side["as_text"]) for ref in refs]
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from holdfast.core.rows.segments import Segment
 from holdfast.core.rows.tasks import Payload, opened, parsed_schema, staged
 from holdfast.core.store.bundle import Bundle, pack
 from holdfast.core.store.files import FileRef
+from holdfast.core.store.root import Root, root_of
 from holdfast.errors import DamagedFileError
 from holdfast.inclusions.generator import RunRef, ValueTable
 from holdfast.inclusions.identity import identities
@@ -82,7 +82,7 @@ def cells_entries(payload: Payload) -> Entries:
 def collect_part(payload: Payload) -> bytes:
     """Entries of one segment, consolidated, into a staged file."""
     entries = cells_entries(payload)
-    ref = write_part(Path(payload["root"]), payload["staging"], entries)
+    ref = write_part(root_of(payload["root"]), payload["staging"], entries)
     return pack({}, {"file": "" if ref is None else ref.name, "n": str(len(entries)), **_named(ref)})
 
 
@@ -141,7 +141,7 @@ class Outcome:
     n_found: int  # entries read
 
 
-def absorb_entries(root: Path, delta: Entries, live_runs: Sequence[RunRef], setting: Setting) -> Outcome:
+def absorb_entries(root: Root, delta: Entries, live_runs: Sequence[RunRef], setting: Setting) -> Outcome:
     """Merge or extract the values of a consolidated delta: look each of them up once.
 
     Cost: follows the delta. Of the runs only what stands around its values is read.
@@ -185,7 +185,7 @@ def absorb_entries(root: Path, delta: Entries, live_runs: Sequence[RunRef], sett
 
 
 def looked_up(
-    root: Path, keys: U64, checks: U32, live_runs: Sequence[RunRef], live: Bool
+    root: Root, keys: U64, checks: U32, live_runs: Sequence[RunRef], live: Bool
 ) -> tuple[I64, U32, I64, int]:
     """(value, column, count, reads): what all runs say of some values, by value and column."""
     values, columns, counts, n_reads = [], [], [], 0
@@ -249,7 +249,7 @@ def divided(entries: Entries, append_only: Bool) -> tuple[Entries, Entries]:
 
 def absorb_part(payload: Payload) -> bytes:
     """One range of values of a delta that lies in staged files, or in few cells."""
-    root = Path(payload["root"])
+    root = root_of(payload["root"])
     setting = _setting(root, payload)
     first, last = key_range(payload["bits"], payload["part"])
     parts = []
@@ -299,12 +299,12 @@ def unpacked_outcome(result: Bundle, n_holding: int) -> Outcome:
     return Outcome(change, broken, keys, checks, sorted_runs.no_entries(), **told)
 
 
-def _setting(root: Path, payload: Payload) -> Setting:
+def _setting(root: Root, payload: Payload) -> Setting:
     return _opened_setting(root, FileRef.from_dict(payload["setting"]))
 
 
 @lru_cache(maxsize=4)
-def _opened_setting(root: Path, ref: FileRef) -> Setting:
+def _opened_setting(root: Root, ref: FileRef) -> Setting:
     return Setting.from_bundle(staged({"root": str(root), "setting": ref.to_dict()}, "setting"))
 
 
@@ -312,7 +312,7 @@ def _opened_setting(root: Path, ref: FileRef) -> Setting:
 
 
 def merged_range(
-    root: Path, live_runs: Sequence[RunRef], live: Bool, append_only: Bool, first: int, last: int
+    root: Root, live_runs: Sequence[RunRef], live: Bool, append_only: Bool, first: int, last: int
 ) -> Entries:
     """One range of values of several runs as one; the entries of dropped columns are gone."""
     entries = sorted_runs.merge([e for r in live_runs if len(e := entries_in_range(root, r, first, last))])
@@ -324,7 +324,7 @@ def merged_range(
 
 
 def merge_part(payload: Payload) -> bytes:
-    root = Path(payload["root"])
+    root = root_of(payload["root"])
     setting = _setting(root, payload)
     first, last = key_range(payload["bits"], payload["part"])
     live_runs = [RunRef.from_dict(r) for r in payload["runs"]]

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from holdfast.core.rows.segments import open_segment
 from holdfast.core.rows.table_state import SegmentRef
 from holdfast.core.store.bundle import Bundle, unpack, write_bundle
 from holdfast.core.store.files import FileRef, check_file, unique_name
+from holdfast.core.store.root import Root
 from holdfast.core.words.schema import Schema
 from holdfast.inclusions import value_tasks
 from holdfast.inclusions.generator import GeneratorState, RunRef, ValueTable
@@ -81,7 +81,7 @@ class Absorption:
 class Values:
     """The generator of a workspace, and where its new files go."""
 
-    root: Path
+    root: Root
     folder: str
     staging: str
     state: GeneratorState

@@ -21,7 +21,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from numpy.typing import NDArray
 from holdfast.core.engine.engine import Engine
 from holdfast.core.engine.job_progress import Progress
 from holdfast.core.store.files import FileRef, read_file, unique_name, write_file
+from holdfast.core.store.root import Root, root_of
 from holdfast.lakes.kernels.value_index import long_runs, sort_entries
 from holdfast.lakes.read_task import BUCKETS
 from holdfast.lakes.state import FOLDER, LakeOptions, PartRef, join_arrays, open_array, write_array
@@ -85,7 +85,7 @@ class Block:
         )
 
     @classmethod
-    def of_part(cls, root: Path, ref: PartRef) -> Block:
+    def of_part(cls, root: Root, ref: PartRef) -> Block:
         bounds = np.arange(BUCKETS, dtype=np.uint64) << np.uint64(56)
         starts = np.searchsorted(open_array(root, ref.arrays["keys"]), bounds)
         buckets = np.diff(np.append(starts, ref.n_entries))
@@ -96,7 +96,7 @@ class Block:
 
 def put_together(
     engine: Engine,
-    root: Path,
+    root: Root,
     staging: str,
     blocks: Sequence[Block],
     first_table: int,
@@ -163,7 +163,7 @@ def put_together(
 
 def described(
     engine: Engine,
-    root: Path,
+    root: Root,
     part: PartRef,
     pieces: Sequence[Mapping[str, FileRef]],
     progress: Progress | None,
@@ -206,7 +206,7 @@ def _regions(blocks: Sequence[Block], n_entries: int) -> list[dict[str, int]]:
 
 def put_piece(payload: Payload) -> bytes:
     """One task of the first job: its files by the names of the arrays, and the values with long postings."""
-    root = Path(payload["root"])
+    root = root_of(payload["root"])
     blocks = _listed(root, FileRef.from_dict(payload["blocks"]))
     pieces, runs = {"concatenate": _concatenate, "index": _index}[payload["do"]](root, blocks, payload)
     written = {name: ref.to_dict() for name, ref in pieces.items()}
@@ -214,14 +214,14 @@ def put_piece(payload: Payload) -> bytes:
 
 
 @lru_cache(maxsize=2)
-def _listed(root: Path, ref: FileRef) -> list[Block]:
+def _listed(root: Root, ref: FileRef) -> list[Block]:
     return [Block.from_dict(b) for b in json.loads(read_file(root, ref))]
 
 
 Pieces = tuple[dict[str, FileRef], list[list[int]]]
 
 
-def _concatenate(root: Path, blocks: Sequence[Block], payload: Payload) -> Pieces:
+def _concatenate(root: Root, blocks: Sequence[Block], payload: Payload) -> Pieces:
     """One array of all blocks; numbers count on."""
     name = payload["array"]
 
@@ -239,7 +239,7 @@ def _concatenate(root: Path, blocks: Sequence[Block], payload: Payload) -> Piece
     return {name: _joined(root, payload, block_arrays())}, []
 
 
-def _index(root: Path, blocks: Sequence[Block], payload: Payload) -> Pieces:
+def _index(root: Root, blocks: Sequence[Block], payload: Payload) -> Pieces:
     """Sort the entries of a range of hashes; list the values with long postings."""
     parts: list[tuple[U64, U64, NDArray[np.int32]]] = []
     base = 0
@@ -272,7 +272,7 @@ def piece_folder(tasks: Sequence[Any], staging: str) -> str:
 
 def join_pieces(
     engine: Engine,
-    root: Path,
+    root: Root,
     pieces: Mapping[str, Sequence[FileRef]],
     shapes: Shapes,
     progress: Progress | None,
@@ -298,7 +298,7 @@ def join_pieces(
 
 def join_array(payload: Payload) -> bytes:
     """The task that copies the pieces of one array into one file."""
-    root = Path(payload["root"])
+    root = root_of(payload["root"])
     pieces = (open_array(root, FileRef.from_dict(ref)) for ref in payload["pieces"])
     return json.dumps(_joined(root, payload, pieces).to_dict()).encode()
 
@@ -308,7 +308,7 @@ def _shape(name: str, shapes: Shapes) -> Payload:
     return {"shape": list(shape), "dtype": np.dtype(dtype).str}
 
 
-def _joined(root: Path, payload: Payload, pieces: Iterable[NDArray[Any]]) -> FileRef:
+def _joined(root: Root, payload: Payload, pieces: Iterable[NDArray[Any]]) -> FileRef:
     shape, dtype = tuple(payload["shape"]), payload["dtype"]
     return join_arrays(root, FOLDER, _stem(payload["array"]), shape, dtype, pieces)
 

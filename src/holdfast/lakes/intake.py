@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from holdfast.core.engine.engine import Engine
 from holdfast.core.engine.job_progress import Progress
 from holdfast.core.store.files import FileRef, unique_name, write_file
+from holdfast.core.store.root import Root
 from holdfast.errors import NOTHING_APPLIED, SourceError, shorten, shorten_path
 from holdfast.lakes.answers import BAD_LISTED
 from holdfast.lakes.files import LakeReadOptions, plan_lake
@@ -43,7 +43,7 @@ class Intake:
 
 def read_sources(
     engine: Engine,
-    root: Path,
+    root: Root,
     staging: str,
     sources: Sequence[str],
     reading: LakeReadOptions,
@@ -77,7 +77,7 @@ def read_sources(
     return Intake(tuple(map(Block.from_dict, whole)), tables, columns, n_known, n_bad, tuple(bad))
 
 
-def _staged(root: Path, staging: str, document: dict[str, Any]) -> FileRef:
+def _staged(root: Root, staging: str, document: dict[str, Any]) -> FileRef:
     name = unique_name(staging, "unit", ".json")
     return write_file(root, name, [json.dumps(document).encode()])
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.core.rows.writer import Writer
 from holdfast.core.store.ledger_rows import LAKE, CommitRow
-from holdfast.core.store.places import local_path
+from holdfast.core.store.root import Root, local_path
 from holdfast.errors import NOTHING_APPLIED, ConflictError, SourceError, UsageError, WorkspaceError, shorten
 from holdfast.lakes.answers import LakeChange
 from holdfast.lakes.state import FILTERS, NORMALISATIONS, LakeOptions, LakeState
@@ -274,7 +274,7 @@ def _shown(value: Any) -> str:
     return str(value) if isinstance(value, int | float) else shorten(str(value))
 
 
-def _no_lake(root: Path) -> WorkspaceError:
+def _no_lake(root: Root) -> WorkspaceError:
     return WorkspaceError(
         f"the workspace {str(root)!r} has no lake: link one first, with 'holdfast link SOURCE'."
     )

@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +28,7 @@ from numpy.typing import NDArray
 from holdfast.core.engine.engine import Engine
 from holdfast.core.engine.job_progress import Progress
 from holdfast.core.store.files import FileRef, check_file
+from holdfast.core.store.root import Root
 from holdfast.errors import NOTHING_APPLIED, SourceError
 from holdfast.lakes.answers import BAD_LISTED
 from holdfast.lakes.files import LakeReadOptions
@@ -94,7 +94,7 @@ class LakeWork:
     """One step on a lake: where it works, and how long each phase took."""
 
     def __init__(
-        self, root: Path, staging: str, engine: Engine, progress: Callable[[str], Progress | None]
+        self, root: Root, staging: str, engine: Engine, progress: Callable[[str], Progress | None]
     ) -> None:
         self.root, self.staging, self.engine = root, staging, engine
         self._progress = progress

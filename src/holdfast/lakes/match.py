@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from holdfast.core.store.files import FileRef, NewFile, new_file, unique_name
+from holdfast.core.store.root import Root, root_of
 from holdfast.core.words.codec import Coded
 from holdfast.lakes.kernels.rarest_value import rarity
 from holdfast.lakes.kernels.removed_inds import removed
@@ -57,7 +57,7 @@ def _pairs_writer(file: NewFile, schema: pa.Schema) -> Any:
 class _Output:
     """Writes inclusions and links, chunk by chunk. A file is made with its first row."""
 
-    def __init__(self, root: Path, n_tables: int) -> None:
+    def __init__(self, root: Root, n_tables: int) -> None:
         self._root = root
         self._stack = ExitStack()
         self._writers: dict[str, Any] = {}
@@ -114,7 +114,7 @@ def match_columns(payload: Payload) -> bytes:
     pivots and rarity, and write them into `folder`; `against` must be all parts of the lake), "count" (what
     the filters keep out) or "match". `touching`: only those whose pivot is a value of `against[0]`.
     """
-    root, options = Path(payload["root"]), LakeOptions.from_dict(payload["options"])
+    root, options = root_of(payload["root"]), LakeOptions.from_dict(payload["options"])
     probe = opened(payload, payload["probe"])
     against = [opened(payload, part) for part in payload["against"]]
     columns = np.arange(payload["low"], payload["high"])
@@ -221,7 +221,7 @@ def count_dropped(payload: Payload) -> bytes:
 
 def gather_pairs(payload: Payload) -> bytes:
     """One file of many small ones, `inds` or `links`, without what concerns dropped tables."""
-    root, what = Path(payload["root"]), payload["what"]
+    root, what = root_of(payload["root"]), payload["what"]
     schema = INDS_SCHEMA if what == "inds" else LINKS_SCHEMA
     parts = [opened(payload, part) for part in payload["parts"]]
     # Of each column, or of each table, whether it is alive; all are numbered from 0 through the parts.
@@ -242,7 +242,7 @@ def gather_pairs(payload: Payload) -> bytes:
 
 def link_tables(payload: Payload) -> bytes:
     """Links between live tables, from a file of inclusions; how many inclusions of live tables it has."""
-    root = Path(payload["root"])
+    root = root_of(payload["root"])
     parts = [opened(payload, part) for part in payload["parts"]]
     firsts = np.array([side.ref.first_column for side in parts])
     n_inds = 0

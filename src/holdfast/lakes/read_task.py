@@ -14,7 +14,6 @@ import json
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from holdfast.core.rows.kernels.encode import bytes_codes
 from holdfast.core.rows.kernels.siphash import siphashes
 from holdfast.core.store.files import FileRef, new_file, read_file, unique_name
 from holdfast.core.store.format import Key, text_key
+from holdfast.core.store.root import Root, root_of
 from holdfast.lakes.answers import BAD_LISTED, NULL_LIKE, normalised
 from holdfast.lakes.files import BadFile, LakeReadOptions, RawTable, Unit, read_unit
 from holdfast.lakes.state import (
@@ -133,7 +133,7 @@ def null_like_texts(options: LakeOptions) -> frozenset[str]:
 def read_lake_unit(payload: Payload) -> bytes:
     """Read a unit into blocks, mostly one; the result says where their files lie, how large they are and what
     was bad."""
-    root, options = Path(payload["root"]), LakeOptions.from_dict(payload["options"])
+    root, options = root_of(payload["root"]), LakeOptions.from_dict(payload["options"])
     block = _empty_block(options)
     blocks: list[dict[str, Any]] = []
     bad: list[tuple[str, str]] = []
@@ -168,12 +168,12 @@ def name_digest(name: str) -> bytes:
 
 
 @lru_cache(maxsize=1)
-def _digests(root: Path, ref: FileRef) -> frozenset[bytes]:
+def _digests(root: Root, ref: FileRef) -> frozenset[bytes]:
     whole = read_file(root, ref)
     return frozenset(whole[i : i + 16] for i in range(0, len(whole), 16))
 
 
-def _written(block: _Block, root: Path, staging: str, options: LakeOptions) -> dict[str, Any]:
+def _written(block: _Block, root: Root, staging: str, options: LakeOptions) -> dict[str, Any]:
     sizes = np.array(block.sizes, dtype=np.int64)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     texts = pa.array(block.texts, pa.large_string())
@@ -231,7 +231,7 @@ def _lists(texts: pa.Array, offsets: NDArray[np.int64]) -> pa.Array:
     return pa.LargeListArray.from_arrays(pa.array(offsets), shown)
 
 
-def _parquet(root: Path, stem: str, rows: pa.Table, schema: pa.Schema) -> FileRef:
+def _parquet(root: Root, stem: str, rows: pa.Table, schema: pa.Schema) -> FileRef:
     name = unique_name(FOLDER, stem, ".parquet")
     with new_file(root, name) as file:
         pq.write_table(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.store.files import FileRef
+from holdfast.core.store.root import Root
 from holdfast.lakes.kernels.value_index import bitmaps
 from holdfast.lakes.read_task import matched_columns
 from holdfast.lakes.state import UNIQUE_COLUMN, LakeOptions, Part, PartRef, open_array
@@ -25,7 +26,7 @@ Bool = NDArray[np.bool_]
 class Side:
     """A part as one side of the matching: its columns, and which of them are alive and wanted."""
 
-    def __init__(self, root: Path, ref: PartRef, options: LakeOptions, dropped: FileRef | None) -> None:
+    def __init__(self, root: Root, ref: PartRef, options: LakeOptions, dropped: FileRef | None) -> None:
         self.part, self.ref, self.options = Part(root, ref), ref, options
         self.dropped: I32 = open_array(root, dropped) if dropped is not None else np.empty(0, np.int32)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from holdfast.core.engine.engine import Engine
 from holdfast.core.engine.job_progress import Progress
 from holdfast.core.store.files import FileRef
+from holdfast.core.store.root import Root, root_of
 from holdfast.lakes.index import join_pieces, piece_folder
 from holdfast.lakes.kernels.signatures import BLOCK, bloom, transposed
 from holdfast.lakes.propose import Proposer
@@ -40,7 +40,7 @@ def is_signed(part: PartRef) -> bool:
 
 def signed(
     engine: Engine,
-    root: Path,
+    root: Root,
     staging: str,
     parts: Sequence[PartRef],
     options: LakeOptions,
@@ -83,7 +83,7 @@ def signed(
 
 def sign_columns(payload: Payload) -> bytes:
     """The task: the signatures of some blocks of matched columns, and their part of the matrix."""
-    root, options = Path(payload["root"]), LakeOptions.from_dict(payload["options"])
+    root, options = root_of(payload["root"]), LakeOptions.from_dict(payload["options"])
     side = opened(payload, payload["part"])
     first = payload["first"]
     columns = side.array("active")[first : first + BLOCKS_PER_TASK * BLOCK]

@@ -24,7 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import DTypeLike, NDArray
 
-from holdfast.core.store.files import FileRef, check_file, new_file, unique_name
+from holdfast.core.store.files import FileRef, new_file, opened, unique_name
+from holdfast.core.store.root import Root
 from holdfast.core.words.codec import Coded
 from holdfast.errors import DamagedFileError
 
@@ -149,7 +150,7 @@ class LakeState(Coded):
 class Part:
     """A part, open: its arrays are memory maps, read when they are asked for."""
 
-    def __init__(self, root: Path, ref: PartRef) -> None:
+    def __init__(self, root: Root, ref: PartRef) -> None:
         self.root, self.ref = root, ref
         self._open: dict[str, NDArray[Any]] = {}
 
@@ -179,13 +180,13 @@ class Part:
 # -- arrays ------------------------------------------------------------------------------------
 
 
-def write_array(root: Path, folder: str, stem: str, array: NDArray[Any]) -> FileRef:
+def write_array(root: Root, folder: str, stem: str, array: NDArray[Any]) -> FileRef:
     """A whole array as a new file."""
     return join_arrays(root, folder, stem, array.shape, array.dtype, [array])
 
 
 def join_arrays(
-    root: Path,
+    root: Root,
     folder: str,
     stem: str,
     shape: tuple[int, ...],
@@ -209,11 +210,11 @@ def join_arrays(
     return file.ref
 
 
-def open_array(root: Path, ref: FileRef) -> NDArray[Any]:
+def open_array(root: Root, ref: FileRef) -> NDArray[Any]:
     """The array of a file as a read-only memory map; it is hashed once in a process, or has its stamp."""
-    path = check_file(root, ref, deep=True, by_stamp=True)
     try:
-        found = np.asarray(_loaded(path))  # a plain array over the map: a memmap is slow to slice
+        # A plain array over the map: a memmap is slow to slice.
+        found = np.asarray(opened(root, ref, _loaded, by_stamp=True))
         if not 0 <= ref.length - found.nbytes < _HEADER_BYTES:
             raise ValueError(f"it holds {found.nbytes:,} bytes of items")
         return found
@@ -237,7 +238,7 @@ def _loaded(path: Path) -> NDArray[Any]:
 
 
 def read_parquet(
-    root: Path, refs: Sequence[FileRef], schema: pa.Schema, columns: Sequence[str] | None = None
+    root: Root, refs: Sequence[FileRef], schema: pa.Schema, columns: Sequence[str] | None = None
 ) -> pa.Table:
     """The rows of some files, in their order; perhaps only some columns."""
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
@@ -249,7 +250,7 @@ def read_parquet(
 
 
 def parquet_batches(
-    root: Path, refs: Sequence[FileRef], columns: Sequence[str], rows: int = 1 << 20
+    root: Root, refs: Sequence[FileRef], columns: Sequence[str], rows: int = 1 << 20
 ) -> Iterator[pa.RecordBatch]:
     """The rows of some files piece by piece."""
     for ref in refs:
@@ -258,10 +259,9 @@ def parquet_batches(
 
 
 @contextmanager
-def _opened_parquet(root: Path, ref: FileRef) -> Iterator[Any]:
-    path = check_file(root, ref, deep=True, by_stamp=True)
+def _opened_parquet(root: Root, ref: FileRef) -> Iterator[Any]:
     try:
-        with pq.ParquetFile(path) as file:
+        with opened(root, ref, pq.ParquetFile, by_stamp=True) as file:
             yield file
     except (pa.ArrowException, OSError, KeyError) as error:
         raise DamagedFileError(

@@ -95,7 +95,7 @@ def record_classes(options: list[str]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from holdfast.core.engine.engine import Engine, echo
+    from holdfast.core.engine.engine import Engine, count_rows, echo
     from holdfast.core.engine.session import start_local, stop_session
 
     spark = start_local(master=None, app_name="holdfast", options=options)
@@ -111,9 +111,9 @@ def record_classes(options: list[str]) -> None:
     )
     with tempfile.TemporaryDirectory() as folder:
         frame = spark.createDataFrame(rows)
-        engine.stage_dataframe(frame, Path(folder))
+        engine.run_over(frame, count_rows, {})
         pq.write_table(rows, f"{folder}/rows.parquet")
-        engine.stage_dataframe(spark.read.parquet(f"{folder}/rows.parquet"), Path(folder))
+        engine.run_over(spark.read.parquet(f"{folder}/rows.parquet"), count_rows, {})
     stop_session()
 
 

@@ -22,10 +22,8 @@ import contextlib
 import json
 import logging
 import secrets
-import shutil
 import socket
 import threading
-import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -35,8 +33,18 @@ from holdfast.core.engine import session
 from holdfast.core.engine.cost import available_cores, sooner_on_spark
 from holdfast.core.engine.failures import describe, revive, spark_failure
 from holdfast.core.engine.job_progress import Poller, Progress
-from holdfast.core.engine.worker import Call, Task, checked, run_partition, stage_partition, task_name
+from holdfast.core.engine.worker import (
+    Call,
+    RowTask,
+    Task,
+    checked,
+    run_over_rows,
+    run_partition,
+    task_name,
+)
+from holdfast.core.store.bucket import accesses, publish_all
 from holdfast.core.store.files import SHARED_STORAGE, STAGING, FileRef, read_file, write_file
+from holdfast.core.store.root import Root, remove_folder, root_of
 from holdfast.errors import (
     NOTHING_APPLIED,
     DamagedFileError,
@@ -71,7 +79,7 @@ class Engine:
         spark: SparkSession | None = None,
         mode: Mode = "auto",
         on_start: Callable[[], None] | None = None,
-        root: Path | None = None,
+        root: Root | None = None,
     ) -> None:
         if mode not in ("auto", "inline", "spark"):
             raise UsageError(f"unknown engine mode {shorten(mode)}. Expected 'auto', 'inline' or 'spark'.")
@@ -160,8 +168,10 @@ class Engine:
         # Some payloads to a partition where there are many: every Spark task has a cost of its own.
         n_partitions = min(n_tasks, PARTITIONS_PER_CORE * self.cores)
         tasks = self.spark.range(0, n_tasks, 1, n_partitions)  # a row's id is the payload's index
+        publish_all()  # what the tasks are told of
+        reach = accesses()
         outcomes = tasks.mapInArrow(
-            lambda batches: run_partition(batches, calls), "task long, refusal string, result binary"
+            lambda batches: run_partition(batches, calls, reach), "task long, refusal string, result binary"
         )
         names = listing(list(dict.fromkeys(name for name, _ in calls)))
         table = self._collect(outcomes, f"task {names}", EngineError, n_partitions, progress)
@@ -179,7 +189,7 @@ class Engine:
         so every executor that is there by now is likely to have one. Costs one job; none in a local session.
         """
         root = self._unseen_root
-        if root is None or session.is_local(self.spark):
+        if not isinstance(root, Path) or session.is_local(self.spark):
             return
         folder = f"{STAGING}/{secrets.token_hex(6)}"
         try:
@@ -188,7 +198,7 @@ class Engine:
             looks = self.run_job([(task_name(look_for), text)] * max(self.cores, LOOKS), None)
             answers = list(map(answered, looks))
         finally:
-            shutil.rmtree(root / folder, ignore_errors=True)
+            remove_folder(root, folder)
         blind = sorted({answer.decode() for answer in answers if answer})
         if blind:
             raise WorkspaceError(
@@ -199,44 +209,33 @@ class Engine:
         self._unseen_root = None
 
     @staticmethod
-    def empty_table(df: DataFrame) -> pa.Table:
-        """A table without rows, of the columns and types that Spark gives."""
+    def schema_of(df: DataFrame) -> pa.Schema:
+        """The columns and types that Spark gives."""
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        return to_arrow_schema(df.schema).empty_table()
+        schema: pa.Schema = to_arrow_schema(df.schema)
+        return schema
 
-    def stage_dataframe(self, df: DataFrame, folder: Path) -> list[tuple[str, int, int]]:
-        """Write the DataFrame's partitions as Arrow IPC files into a folder that the workers reach too.
+    def run_over(self, df: DataFrame, function: RowTask, payload: dict[str, Any]) -> list[bytes]:
+        """What a function makes of the rows of each partition of a DataFrame, in the order of partitions.
 
-        Answers with (path, n_rows, n_bytes) of each file, in order of partition; an empty partition has
-        none. Column types are the ones that Spark gives. Only the files named in the answer count: a task
-        may have been run more than once, and an attempt that lost may still be writing. Files appear whole,
-        in a new subfolder of the folder, from which everything else is removed.
+        The rows go through it where they come to be, in one job, and only its answers come here. It is given
+        batches and the payload, and yields any number of answers. Those of the attempt that counts are taken,
+        whatever others a task has had. Errors are as in `run`.
 
         Raises SourceError if the DataFrame itself cannot be computed.
         """
         self.check_root()
-        place = folder / f"dataframe-{uuid.uuid4().hex}"
-        try:
-            place.mkdir(parents=True)
-        except OSError as error:
-            raise revive(describe(error, f"writing a DataFrame to {place}")) from error
-        target = str(place)
-        files = df.mapInArrow(
-            lambda batches: stage_partition(batches, target),
-            "partition int, path string, n_rows long, n_bytes long",
+        call = task_name(function), json.dumps(payload)
+        publish_all()
+        reach = accesses()
+        answers = df.mapInArrow(
+            lambda rows: run_over_rows(rows, call, reach),
+            "partition int, part int, refusal string, result binary",
         )
-        try:
-            table = self._collect(files, "reading a DataFrame", SourceError)
-        except BaseException:
-            shutil.rmtree(place, ignore_errors=True)
-            raise
-        rows = sorted(table.to_pylist(), key=lambda row: row["partition"])
-        written = {row["path"] for row in rows}
-        for path in place.iterdir():
-            if str(path) not in written:
-                path.unlink(missing_ok=True)
-        return [(row["path"], row["n_rows"], row["n_bytes"]) for row in rows]
+        table = self._collect(answers, "reading a DataFrame", SourceError)
+        rows = sorted(table.to_pylist(), key=lambda row: (row["partition"], row["part"]))
+        return [answered((row["refusal"], row["result"])) for row in rows]
 
     def close(self) -> None:
         """Let go of the session. One that we started lives on for the next engine, until the process
@@ -283,10 +282,15 @@ def echo(payload: dict[str, Any]) -> bytes:
     return json.dumps(payload).encode()
 
 
+def count_rows(rows: Iterator[Any], payload: dict[str, Any]) -> Iterator[bytes]:
+    """The function over rows that counts them. To warm up, to measure, to test."""
+    yield str(sum(batch.num_rows for batch in rows)).encode()
+
+
 def look_for(payload: dict[str, Any]) -> bytes:
     """The task that looks for a file of the workspace: nothing if it is seen, else the host's name."""
     try:
-        read_file(Path(payload["root"]), FileRef.from_dict(payload["file"]))
+        read_file(root_of(payload["root"]), FileRef.from_dict(payload["file"]))
     except DamagedFileError:
         return socket.gethostname().encode()
     return b""

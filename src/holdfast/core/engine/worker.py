@@ -1,23 +1,23 @@
-"""What a worker does: it imports tasks by their names and runs those of its partition, or writes its
-partition of a DataFrame to a file.
+"""What a worker does: it imports tasks by their names and runs those of its partition, or one over the rows
+of its partition of a DataFrame.
 """
 
 from __future__ import annotations
 
-import contextlib
+import itertools
 import json
-import uuid
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.engine.failures import TaskFailure, describe, import_name, is_outcome
+from holdfast.core.store.bucket import Access, grant, publish_all
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Task = Callable[[dict[str, Any]], bytes]
+RowTask = Callable[[Iterator[Any], dict[str, Any]], Iterator[bytes]]
 Call = tuple[str, str]  # the name of a task function, its payload as JSON
 
 
@@ -50,10 +50,16 @@ def checked(result: object, name: str) -> bytes:
     return result
 
 
-def run_partition(batches: Iterator[pa.RecordBatch], calls: list[Call]) -> Iterator[pa.RecordBatch]:
-    """Run the tasks whose indexes come in. What a task refuses is an outcome; what else fails, Spark sees."""
+def run_partition(
+    batches: Iterator[pa.RecordBatch], calls: list[Call], accesses: Sequence[Access]
+) -> Iterator[pa.RecordBatch]:
+    """Run the tasks whose indexes come in. What a task refuses is an outcome; what else fails, Spark sees.
+
+    What a task has written is published before its answer names it.
+    """
     import pyarrow as pa
 
+    grant(accesses)
     for batch in batches:
         tasks: Any = batch.column(0).to_pylist()
         for task in tasks:
@@ -62,6 +68,7 @@ def run_partition(batches: Iterator[pa.RecordBatch], calls: list[Call]) -> Itera
             name, text = calls[task]
             try:
                 result = checked(import_task(name)(json.loads(text)), name)
+                publish_all()
             except Exception as error:
                 described = describe(error, f"task {name}")
                 if not is_outcome(error):
@@ -77,54 +84,66 @@ def run_partition(batches: Iterator[pa.RecordBatch], calls: list[Call]) -> Itera
             )
 
 
-def stage_partition(batches: Iterator[pa.RecordBatch], place: str) -> Iterator[pa.RecordBatch]:
-    """Write one partition to one new file of a folder that is there, and tell its name and size.
+def run_over_rows(
+    rows: Iterator[pa.RecordBatch], call: Call, accesses: Sequence[Access]
+) -> Iterator[pa.RecordBatch]:
+    """What a function makes of the rows of a partition, answer by answer.
 
-    The file gets its name when it is whole; an attempt that fails leaves nothing, one that is killed a
-    `.part` file at most. What fails while reading is the DataFrame's own and raised as it is.
+    As in `run_partition`, what it refuses is an outcome, and the last one. What fails while rows are read is
+    the DataFrame's own, and raised as it is.
     """
     import pyarrow as pa
     from pyspark import TaskContext
 
+    grant(accesses)
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
-    path = Path(place) / f"part-{partition:05d}-{uuid.uuid4().hex}.arrow"
-    part = path.with_suffix(".part")
-    doing = f"writing a partition to {place}"
-    n_rows = 0
-    with contextlib.ExitStack() as removal:
-        removal.callback(part.unlink, missing_ok=True)
-        writer = None
-        for batch in batches:
-            if batch.num_rows == 0:
-                continue
-            with _seen_by_spark(doing):
-                if writer is None:
-                    sink = pa.OSFile(str(part), "wb")
-                    writer = pa.ipc.new_file(sink, batch.schema)
-                writer.write_batch(batch)
-            n_rows += batch.num_rows
-        if writer is None:
+    name, text = call
+    reading = _Reading(rows)
+    results = import_name(name)(reading, json.loads(text))
+    for part in itertools.count():
+        refusal: str | None = None
+        result: bytes | None = None
+        try:
+            result = checked(next(results), name)
+            publish_all()
+        except StopIteration:
             return
-        with _seen_by_spark(doing):  # the disk may be full only now
-            writer.close()
-            sink.close()
-            n_bytes = part.stat().st_size
-            part.replace(path)
-    yield pa.record_batch(
-        [
-            pa.array([partition], pa.int32()),
-            pa.array([str(path)], pa.string()),
-            pa.array([n_rows], pa.int64()),
-            pa.array([n_bytes], pa.int64()),
-        ],
-        names=["partition", "path", "n_rows", "n_bytes"],
-    )
+        except Exception as error:
+            if error is reading.failure:
+                raise
+            described = describe(error, f"task {name}")
+            if not is_outcome(error):
+                raise TaskFailure(described) from None
+            refusal = described
+        yield pa.record_batch(
+            [
+                pa.array([partition], pa.int32()),
+                pa.array([part], pa.int32()),
+                pa.array([refusal], pa.string()),
+                pa.array([result], pa.binary()),
+            ],
+            names=["partition", "part", "refusal", "result"],
+        )
+        if refusal is not None:
+            return
 
 
-@contextlib.contextmanager
-def _seen_by_spark(doing: str) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        raise TaskFailure(describe(error, doing)) from None
+class _Reading:
+    """Rows that are read; knows what was raised by reading them."""
+
+    def __init__(self, rows: Iterator[pa.RecordBatch]) -> None:
+        self._rows = rows
+        self.failure: Exception | None = None
+
+    def __iter__(self) -> _Reading:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        try:
+            return next(self._rows)
+        except StopIteration:
+            raise
+        except Exception as error:
+            self.failure = error
+            raise

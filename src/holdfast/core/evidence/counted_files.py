@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from holdfast.core.evidence.counted import CountedEvidence
 from holdfast.core.rows.kernels.masks import n_words_for
 from holdfast.core.store.bundle import open_bundle
 from holdfast.core.store.files import FileRef
+from holdfast.core.store.root import Root
 from holdfast.errors import DamagedFileError
 
 U64 = NDArray[np.uint64]
@@ -32,7 +32,7 @@ def written_as_delta(n_masks: int, delta: Delta | None, deltas: Sequence[FileRef
 
 
 def load_counted(
-    root: Path, what: str, whole: FileRef, deltas: Sequence[FileRef], n_bits: int
+    root: Root, what: str, whole: FileRef, deltas: Sequence[FileRef], n_bits: int
 ) -> CountedEvidence:
     """Counted evidence: what was written whole, and what batches have added to it since."""
     bundle = open_bundle(root, whole, what)

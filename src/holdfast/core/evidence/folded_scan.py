@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from holdfast.core.rows.kernels.masks import contains_any
 from holdfast.core.rows.kernels.order_index import blocks
 from holdfast.core.rows.segments import open_segment
 from holdfast.core.rows.table_state import SegmentRef
+from holdfast.core.store.root import Root
 from holdfast.core.words.schema import Schema
 
 U64 = NDArray[np.uint64]
@@ -43,7 +43,7 @@ class Fold:
 
 
 @lru_cache(maxsize=32)
-def _folded(root: Path, ref: SegmentRef, schema: Schema, columns: tuple[int, ...]) -> Fold:
+def _folded(root: Root, ref: SegmentRef, schema: Schema, columns: tuple[int, ...]) -> Fold:
     """The rows of a segment, folded; deleted ones too: files never change, and so they are folded once."""
     segment = open_segment(root, ref, schema)
     keys = column_hashes(segment, columns)

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.rows.codes import texts_differ_at
 from holdfast.core.rows.segments import Segment
+from holdfast.core.store.root import Root
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -31,7 +31,7 @@ class Identities:
     Equal by the files of the segments, so that deletes do not matter. Numbers are the same in every process.
     """
 
-    root: Path
+    root: Root
     files: tuple[str, ...]
     segments: tuple[Segment, ...] = field(compare=False, repr=False)
     _known: dict[int, tuple[list[I32], int]] = field(default_factory=dict, compare=False, repr=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from holdfast.core.rows.kernels import order_index
 from holdfast.core.rows.kernels.order_index import SYMMETRIC, blocks
 from holdfast.core.rows.segments import Segment, open_segment
 from holdfast.core.rows.table_state import OrderKey, SegmentRef
+from holdfast.core.store.root import Root
 from holdfast.core.words.schema import Schema
 
 U64 = NDArray[np.uint64]
@@ -138,7 +138,7 @@ def _ranges(starts: I64, ends: I64, size: int) -> Iterator[tuple[I64, I64]]:
 
 
 @lru_cache(maxsize=64)
-def _sorted_keys(root: Path, ref: SegmentRef, schema: Schema, columns: tuple[int, ...]) -> tuple[U64, I64]:
+def _sorted_keys(root: Root, ref: SegmentRef, schema: Schema, columns: tuple[int, ...]) -> tuple[U64, I64]:
     """(hashes of the rows on some columns, ascending; whose they are, ascending where equal)."""
     keys = column_hashes(open_segment(root, ref, schema), columns)
     order = np.argsort(keys, kind="stable")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -93,7 +92,7 @@ class Resolver:
     target: Target
     row_key: tuple[str, ...]
     options: ReadOptions
-    staging: Path  # absolute
+    staging: str
     query_target: Target  # where query rows go: staging
 
     def resolve(self, batch: Batch, number: int) -> Resolved:
@@ -132,10 +131,12 @@ class Resolver:
         return Resolved(row_ids, tuple(segments))
 
     def _plan(self, source: Any) -> Source:
-        folder = self.staging / f"source-{len(list(self.staging.glob('source-*')))}"
-        return plan(source, self.options, self.target, folder)
+        return plan(source, self.options, self.target, self.staging)
 
     def _large(self, source: Source) -> bool:
+        """Whether a source is encoded without a look at its rows here."""
+        if source.frame is not None:
+            return True
         return self.target.engine.choose(source.n_bytes, INLINE_BYTES) == "spark"
 
     def _full_rows(self, source: Source, what: str) -> pa.Table:

@@ -31,14 +31,15 @@ from holdfast.core.sources import (
     ReadOptions,
     Source,
     best_type,
-    plan_arrow_files,
     plan_source,
     read_local,
     read_split,
 )
-from holdfast.core.sources.columnar import column_names
+from holdfast.core.sources.columnar import column_names, declared_types
+from holdfast.core.sources.csv_files import check_names
+from holdfast.core.store.arrow_types import arrow_schema
 from holdfast.core.store.bundle import Bundle, unpack
-from holdfast.core.store.places import local_path
+from holdfast.core.store.root import Root, local_path
 from holdfast.core.words.schema import Column, Nulls, Schema, Type
 from holdfast.errors import (
     NOTHING_APPLIED,
@@ -60,6 +61,11 @@ Look = Callable[[Segment, dict[str, Any]], dict[str, NDArray[Any]]]
 INLINE_BYTES = 16 << 20
 MIN_SPLIT_BYTES = 8 << 20
 MAX_SPLIT_BYTES = 384 << 20
+# A task over a DataFrame writes a segment whenever it has read so much; rows of a partition of less than
+# the smaller number are answered, and encoded together on the driver.
+FRAME_BYTES = 128 << 20
+SMALL_BYTES = 64 << 10
+ALL = 1 << 62
 # Further segment numbers of one task: it writes more than one only for colliding or very many rows.
 SPARE_NUMBERS = 32
 
@@ -78,7 +84,7 @@ class Encoded:
 class Target:
     """Where segments go, and for which table."""
 
-    root: Path
+    root: Root
     folder: str
     table: str
     version: int | None
@@ -111,9 +117,8 @@ class Target:
         }
 
 
-def plan(source: Any, options: ReadOptions, target: Target, staging: Path) -> Source:
-    """Plan any source; a Spark DataFrame is staged as Arrow files by its own job."""
-    staging.mkdir(parents=True, exist_ok=True)
+def plan(source: Any, options: ReadOptions, target: Target, staging: str) -> Source:
+    """Plan any source. Of a Spark DataFrame nothing is computed yet."""
     if isinstance(source, str | os.PathLike):
         source = local_path(source, f"source of table {target.table!r}", SourceError)
     try:
@@ -123,9 +128,14 @@ def plan(source: Any, options: ReadOptions, target: Target, staging: Path) -> So
                 column_names(source.schema, f"the pyarrow {type(source).__name__}", table=target.table)
             split_bytes = _split_bytes(_size(source), target.engine)
             return plan_source(
-                source, options=options, table=target.table, staging=staging, split_bytes=split_bytes
+                source,
+                options=options,
+                table=target.table,
+                root=target.root,
+                staging=staging,
+                split_bytes=split_bytes,
             )
-        return _staged(source, target, staging)
+        return _framed(source, target)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else shorten(str(error), 100)[1:-1]
         if not isinstance(source, str | Path):  # a table in memory goes to staging if it is large
@@ -139,21 +149,13 @@ def plan(source: Any, options: ReadOptions, target: Target, staging: Path) -> So
         ) from None
 
 
-def _staged(frame: Any, target: Target, staging: Path) -> Source:
-    """The plan of a Spark DataFrame: of exactly the files that its job answered with."""
-    files = target.engine.stage_dataframe(frame, staging)
-    if not files:
-        return plan_source(
-            target.engine.empty_table(frame),
-            options=ReadOptions(),
-            table=target.table,
-            staging=staging,
-            split_bytes=MAX_SPLIT_BYTES,
-        )
-    split_bytes = _split_bytes(sum(n_bytes for _, _, n_bytes in files), target.engine)
-    return plan_arrow_files(
-        [path for path, _, _ in files], "Spark DataFrame", table=target.table, split_bytes=split_bytes
-    )
+def _framed(frame: Any, target: Target) -> Source:
+    """The plan of a Spark DataFrame: its columns and types are what Spark says."""
+    schema, what = target.engine.schema_of(frame), "Spark DataFrame"
+    names = column_names(schema, f"the {what}", table=target.table)
+    check_names(names, f"the {what}", table=target.table)
+    types = declared_types(schema, table=target.table)
+    return Source(what, [], tuple(names), types, False, ReadOptions(), 0, frame=frame)
 
 
 def _split_bytes(size: int, engine: Engine) -> int:
@@ -239,6 +241,8 @@ def _encode(
         rows = read_local(source, schema.names, schema.types, table=target.table, version=target.version)
         payload = target.payload(schema, locator, number, number + 1, look=name)
         return [unpack(tasks.write_rows(rows, schema, payload))]
+    if source.frame is not None:
+        return _encode_frame(source.frame, schema, target, locator, number, name)
     where = target.engine.choose(source.n_bytes, INLINE_BYTES)
     groups = [source.splits] if where == "inline" else [[s] for s in source.splits]
     payloads = [
@@ -259,6 +263,28 @@ def _encode(
     return [unpack(r) for r in results]
 
 
+def _encode_frame(
+    frame: Any, schema: Schema, target: Target, locator: list[int], number: int, look: str | None
+) -> list[Bundle]:
+    """Encode the rows of a Spark DataFrame where they come to be; those of small partitions here, together.
+
+    A task does not know how many segments those before it write, so segments get their numbers here.
+    """
+    payload = target.payload(
+        schema, locator, 0, 1, look=look, names=schema.names, most=FRAME_BYTES, small=SMALL_BYTES
+    )
+    results = [unpack(r) for r in target.engine.run_over(frame, tasks.encode_frame, payload)]
+    small = [tasks.answered_rows(r, schema) for r in results if "rows" in r.meta]
+    bundles = [r for r in results if "rows" not in r.meta]
+    if small:
+        bundles.append(unpack(tasks.write_rows(pa.concat_tables(small), schema, payload)))
+    for bundle in bundles:
+        refs = json.loads(bundle.meta["segments"])
+        bundle.meta["segments"] = json.dumps([{**ref, "number": number + i} for i, ref in enumerate(refs)])
+        number += len(refs)
+    return bundles
+
+
 def _encoded(schema: Schema, options: ReadOptions, results: list[Bundle]) -> Encoded:
     segments = [SegmentRef.from_dict(s) for r in results for s in json.loads(r.meta["segments"])]
     names = list(dict.fromkeys(name for r in results for name in r.names))
@@ -273,9 +299,15 @@ def read_rows(source: Source, schema: Schema, target: Target) -> pa.Table:
     types = [t for c, t in zip(schema.names, schema.types, strict=True) if c in there]
     if source.local_table is not None:
         return read_local(source, names, types, table=target.table, version=target.version)
+    if source.frame is not None:
+        wanted = Schema(tuple(Column(n, t) for n, t in zip(names, types, strict=True)))
+        payload = target.payload(wanted, [], 0, 1, look=None, names=names, most=ALL, small=ALL)
+        answers = target.engine.run_over(source.frame, tasks.encode_frame, payload)
+        rows = [tasks.answered_rows(unpack(answer), wanted) for answer in answers]
+        return pa.concat_tables([arrow_schema(wanted).empty_table(), *rows])
     parts = [
         read_split(
-            split,
+            split.located(target.root),
             names,
             types,
             options=source.options,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from holdfast.core.rows.table_state import OrderKey, SegmentRef
 from holdfast.core.store.arrow_types import arrow_schema
 from holdfast.core.store.bundle import Bundle, unpack, write_bundle
 from holdfast.core.store.files import unique_name
+from holdfast.core.store.root import Root
 from holdfast.core.words.schema import Nulls, Schema
 
 U64 = NDArray[np.uint64]
@@ -53,7 +53,7 @@ SMALLEST_TIER = 1024
 class Relation:
     """The encoded, versioned rows of a table."""
 
-    root: Path
+    root: Root
     folder: str  # where new files go
     staging: str  # where files of this job go; removed after it
     schema: Schema

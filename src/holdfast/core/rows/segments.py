@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,6 +46,7 @@ from holdfast.core.store.arrow_types import arrow_schema
 from holdfast.core.store.bundle import Bundle, open_bundle, write_bundle
 from holdfast.core.store.files import FileRef, check_file, read_file, unique_name, write_file
 from holdfast.core.store.format import Key, text_key
+from holdfast.core.store.root import Root
 from holdfast.core.words.schema import Schema
 from holdfast.errors import DamagedFileError, HoldfastError
 
@@ -75,7 +75,7 @@ class CodeCollisionError(HoldfastError):
 class Segment:
     """An open segment: memory maps of its arrays. A large one is opened unread."""
 
-    def __init__(self, root: Path, ref: SegmentRef, schema: Schema) -> None:
+    def __init__(self, root: Root, ref: SegmentRef, schema: Schema) -> None:
         self.root, self.ref, self.schema = root, ref, schema
         self._bundle = open_bundle(root, ref.file, "segment", partly=True)
         codes = self._bundle.array("codes")
@@ -285,11 +285,11 @@ def _ascending(offsets: NDArray[Any], last: int) -> bool:
 
 
 @lru_cache(maxsize=512)
-def _open_segment(root: Path, ref: SegmentRef, schema: Schema) -> Segment:
+def _open_segment(root: Root, ref: SegmentRef, schema: Schema) -> Segment:
     return Segment(root, ref, schema)
 
 
-def open_segment(root: Path, ref: SegmentRef, schema: Schema) -> Segment:
+def open_segment(root: Root, ref: SegmentRef, schema: Schema) -> Segment:
     """The open segment, from this process's cache if it is there: files never change."""
     return _open_segment(root, ref, schema)
 
@@ -341,7 +341,7 @@ def row_hashes(columns: Iterable[tuple[U64, I32]], n_rows: int, key: Key | None)
 
 
 def write_segment(
-    root: Path,
+    root: Root,
     folder: str,
     number: int,
     columns: Sequence[EncodedColumn],
@@ -375,7 +375,7 @@ def write_segment(
     return SegmentRef(number, n_rows, file, distinct, merged=row_ids is not None)
 
 
-def write_index(root: Path, folder: str, segment: Segment, columns: Sequence[int]) -> SegmentRef:
+def write_index(root: Root, folder: str, segment: Segment, columns: Sequence[int]) -> SegmentRef:
     """The segment's reference with an index on these columns added."""
     check_file(root, segment.ref.file, deep=True)  # it is read whole, and by kernels that trust its codes
     arrays: dict[str, NDArray[Any] | pa.Array] = {}
@@ -386,7 +386,7 @@ def write_index(root: Path, folder: str, segment: Segment, columns: Sequence[int
     return replace(segment.ref, indexes=(*segment.ref.indexes, IndexRef(tuple(columns), file)))
 
 
-def write_orders(root: Path, folder: str, segment: Segment, keys: Sequence[OrderKey]) -> SegmentRef:
+def write_orders(root: Root, folder: str, segment: Segment, keys: Sequence[OrderKey]) -> SegmentRef:
     """The segment's reference with order indexes added (IncDC, algorithm 3: each of minimal rank)."""
     check_file(root, segment.ref.file, deep=True)
     arrays: dict[str, NDArray[Any] | pa.Array] = {}
@@ -402,7 +402,7 @@ def _order_name(key: OrderKey) -> str:
     return f"{key[0]}.{key[1]}.{int(key[2])}"
 
 
-def read_deletes(root: Path, ref: FileRef) -> BitMap:
+def read_deletes(root: Root, ref: FileRef) -> BitMap:
     data = read_file(root, ref)
     try:
         return BitMap.deserialize(data)
@@ -412,7 +412,7 @@ def read_deletes(root: Path, ref: FileRef) -> BitMap:
         ) from error
 
 
-def write_deletes(root: Path, folder: str, ref: SegmentRef, positions: Iterable[int]) -> SegmentRef:
+def write_deletes(root: Root, folder: str, ref: SegmentRef, positions: Iterable[int]) -> SegmentRef:
     """The segment's reference with these rows deleted too."""
     dead = read_deletes(root, ref.deletes) if ref.deletes else BitMap()
     dead |= BitMap(positions)
@@ -421,7 +421,7 @@ def write_deletes(root: Path, folder: str, ref: SegmentRef, positions: Iterable[
 
 
 def merge_segments(
-    root: Path,
+    root: Root,
     folder: str,
     number: int,
     segments: Sequence[Segment],

@@ -10,7 +10,6 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.store.bundle import open_bundle
 from holdfast.core.store.files import FileRef
+from holdfast.core.store.root import Root
 from holdfast.core.words.codec import Coded, decoded
 from holdfast.core.words.column_sets import words_for
 from holdfast.core.words.schema import Nulls, Schema
@@ -164,7 +164,7 @@ def table_folder(table: str) -> str:
     return f"tables/{slug}-{hashlib.sha256(table.encode()).hexdigest()[:6]}"
 
 
-def read_masks(root: Path, ref: FileRef, what: str, n_columns: int) -> U64:
+def read_masks(root: Root, ref: FileRef, what: str, n_columns: int) -> U64:
     """The masks of a cover or of evidence, uint64[n, n_words]."""
     masks: U64 = open_bundle(root, ref, what).array("masks").reshape(-1, words_for(n_columns))
     return masks

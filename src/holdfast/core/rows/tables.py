@@ -6,16 +6,15 @@ Needs neither Spark nor kernels until rows are looked at.
 from __future__ import annotations
 
 import secrets
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.store.files import STAGING
 from holdfast.core.store.ledger import Ledger
 from holdfast.core.store.ledger_rows import NO_TABLES
+from holdfast.core.store.root import Root, remove_folder
 from holdfast.errors import UnknownColumnError, UnknownTableError
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ MAX_STATES = 256
 class Tables:
     """What the ledger says of tables; one answer is read from one version, whoever writes meanwhile."""
 
-    def __init__(self, root: Path, ledger: Ledger, engine: Callable[[], Engine]) -> None:
+    def __init__(self, root: Root, ledger: Ledger, engine: Callable[[], Engine]) -> None:
         self.root, self.ledger, self._engine = root, ledger, engine
         self._states: dict[tuple[str, int], TableState] = {}  # by table and version of its commit
 
@@ -97,4 +96,4 @@ class Tables:
         try:
             yield self.rows(state, staging)
         finally:
-            shutil.rmtree(self.root / staging, ignore_errors=True)
+            remove_folder(self.root, staging)

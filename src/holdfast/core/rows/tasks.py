@@ -13,9 +13,8 @@ shipped. A result is a bundle: consolidated, as large as what was learnt, not as
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,9 +35,12 @@ from holdfast.core.rows.segments import (
 )
 from holdfast.core.rows.table_state import OrderKey, SegmentRef
 from holdfast.core.sources import ReadOptions, Split, read_split, read_split_guessed
+from holdfast.core.sources.columnar import fit_table
+from holdfast.core.store.arrow_types import arrow_schema
 from holdfast.core.store.bundle import Bundle, open_bundle, pack
 from holdfast.core.store.files import FileRef, check_file
 from holdfast.core.store.format import text_key
+from holdfast.core.store.root import Root, root_of
 from holdfast.core.words.schema import Schema
 from holdfast.errors import EngineError
 
@@ -49,12 +51,12 @@ Payload = dict[str, Any]
 
 def opened(payload: Payload, what: str, schema: Schema) -> Segment:
     """The segment that a payload names."""
-    return open_segment(Path(payload["root"]), SegmentRef.from_dict(payload[what]), schema)
+    return open_segment(root_of(payload["root"]), SegmentRef.from_dict(payload[what]), schema)
 
 
 def all_opened(payload: Payload, schema: Schema) -> list[Segment]:
     """The segments that a payload names, to be read from end to end by kernels that trust their codes."""
-    root = Path(payload["root"])
+    root = root_of(payload["root"])
     refs = [SegmentRef.from_dict(s) for s in payload["segments"]]
     for ref in refs:
         check_file(root, ref.file, deep=True)
@@ -63,11 +65,11 @@ def all_opened(payload: Payload, schema: Schema) -> list[Segment]:
 
 def staged(payload: Payload, what: str) -> Bundle:
     """The masks that the driver staged for this job; opened once for all tasks of a process."""
-    return _opened_bundle(Path(payload["root"]), FileRef.from_dict(payload[what]), what)
+    return _opened_bundle(root_of(payload["root"]), FileRef.from_dict(payload[what]), what)
 
 
 @lru_cache(maxsize=8)
-def _opened_bundle(root: Path, ref: FileRef, what: str) -> Bundle:
+def _opened_bundle(root: Root, ref: FileRef, what: str) -> Bundle:
     return open_bundle(root, ref, what)
 
 
@@ -86,7 +88,8 @@ def encode_part(payload: Payload) -> bytes:
     """
     options = ReadOptions.from_dict(payload["options"])
     schema = parsed_schema(payload["schema"])
-    splits = [Split.from_dict(s) for s in payload["splits"]]
+    root = root_of(payload["root"])
+    splits = [Split.from_dict(s).located(root) for s in payload["splits"]]
     failed: dict[str, list[str]] = {}
     tables = []
     for split in splits:
@@ -113,9 +116,53 @@ def encode_part(payload: Payload) -> bytes:
     return write_rows(rows, schema, payload)
 
 
+def encode_frame(batches: Iterator[pa.RecordBatch], payload: Payload) -> Iterator[bytes]:
+    """Encode the rows of a partition of a DataFrame as segments of some size; the rows of a small one are
+    answered themselves."""
+    schema = parsed_schema(payload["schema"])
+    read: list[pa.RecordBatch] = []
+    n_bytes, n_before = 0, 0
+
+    def fitted() -> pa.Table:
+        rows = pa.Table.from_batches(read)
+        return fit_table(
+            rows,
+            payload["names"],
+            schema.types,
+            table=payload["table"],
+            where="the Spark DataFrame",
+            version=payload["version"],
+            first_row=n_before,
+        )
+
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        read.append(batch)
+        n_bytes += batch.nbytes
+        if n_bytes >= payload["most"]:
+            rows = fitted()
+            yield write_rows(rows, schema, payload)
+            n_before += len(rows)
+            read, n_bytes = [], 0
+    if not read:
+        return
+    rows = fitted()
+    if n_before or n_bytes >= payload["small"]:
+        yield write_rows(rows, schema, payload)
+    else:
+        columns = {str(i): column.combine_chunks() for i, column in enumerate(rows.columns)}
+        yield pack(columns, {"rows": str(len(rows))})
+
+
+def answered_rows(answer: Bundle, schema: Schema) -> pa.Table:
+    """The rows that `encode_frame` has answered."""
+    return pa.table([answer.arrow(str(i)) for i in range(len(schema))], schema=arrow_schema(schema))
+
+
 def write_rows(rows: pa.Table, schema: Schema, payload: Payload) -> bytes:
     """Encode typed rows as segments; a function that the payload may name looks at each while it is hot."""
-    root = Path(payload["root"])
+    root = root_of(payload["root"])
     refs: list[dict[str, Any]] = []
     seen: list[dict[str, NDArray[Any]]] = []
     if not len(rows):
@@ -190,7 +237,7 @@ def merge_run(payload: Payload) -> bytes:
     """Merge segments into one and index it; or say which of them have texts that collide with others'."""
     schema = parsed_schema(payload["schema"])
     segments = all_opened(payload, schema)
-    root = Path(payload["root"])
+    root = root_of(payload["root"])
     try:
         ref = merge_segments(
             root,

@@ -21,9 +21,18 @@ from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.tables import Tables
 from holdfast.core.store import format as marker
 from holdfast.core.store import leases, litter
-from holdfast.core.store.files import STAGING, STAMPS, FileRef, check_file, needs_stamp, stamp_files
+from holdfast.core.store.files import (
+    STAGING,
+    STAMPS,
+    FileRef,
+    check_file,
+    is_there,
+    needs_stamp,
+    stamp_files,
+)
 from holdfast.core.store.ledger import Ledger
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
+from holdfast.core.store.root import Root, remove_folder
 from holdfast.errors import (
     NOTHING_APPLIED,
     AbsentRowError,
@@ -49,7 +58,7 @@ COMMIT_ATTEMPTS = 20
 class Context:
     """Where a step works: the workspace, a folder for its temporary files, the engine."""
 
-    root: Path
+    root: Root
     staging: str
     engine: Engine
     progress: Callable[[str], Progress | None]
@@ -76,18 +85,17 @@ class Writer:
 
     def __init__(
         self,
-        root: Path,
+        root: Root,
         *,
         spark: SparkSession | None = None,
         engine: Mode = "auto",
         create: bool = True,
         progress: ProgressHook | None = None,
     ) -> None:
-        self.root = root = root.absolute()
-        if create and not (root / marker.MARKER).exists():
+        self.root = root
+        if create and not marker.has_marker(root):
             marker.create_marker(root)
-        else:
-            marker.check_marker(root)
+        marker.check_marker(root)
         # Not `open`: a creator that was killed behind the marker has left a workspace without a ledger.
         self.ledger = Ledger.create(root)
         self.tables = Tables(root, self.ledger, lambda: self.engine)
@@ -123,9 +131,9 @@ class Writer:
         """
         with contextlib.ExitStack() as job:
             root = self.root
-            if not commit and not _writable(root):
+            if not commit and isinstance(root, Path) and not _writable(root):
                 root = job.enter_context(_shadow(root))
-            staging = job.enter_context(self.staging(base, root))
+            staging = job.enter_context(self.staging(base, root, leased=commit))
             try:
                 yield Context(root, staging, self.engine, self.progress)
             except (LookupError, ValueError, AbsentRowError):
@@ -140,17 +148,19 @@ class Writer:
                 check_file(self.root, ref, deep=True)
 
     @contextlib.contextmanager
-    def staging(self, base: int, root: Path | None = None) -> Iterator[str]:
+    def staging(self, base: int, root: Root | None = None, *, leased: bool = True) -> Iterator[str]:
         """A folder for the files of one job on top of a version, removed after it; while it is there, nobody
-        takes the job's files for litter."""
+        takes the job's files for litter. On a store a job that commits nothing needs no lease."""
         root = self.root if root is None else root
         name = f"{STAGING}/{secrets.token_hex(6)}"
         with contextlib.ExitStack() as lease:
             try:
-                (root / name).mkdir(parents=True)
-                lease.enter_context(leases.held(root / name, base))
+                if isinstance(root, Path):
+                    (root / name).mkdir(parents=True)
+                if leased or isinstance(root, Path):
+                    lease.enter_context(leases.held(root, name, base))
             except OSError as error:
-                shutil.rmtree(root / name, ignore_errors=True)
+                remove_folder(root, name)
                 raise WorkspaceError(
                     f"cannot write to the workspace {str(root)!r}: {error.strerror}. {NOTHING_APPLIED} "
                     "Check the disk's space and your rights, then run it again."
@@ -158,7 +168,7 @@ class Writer:
             try:
                 yield name
             finally:
-                shutil.rmtree(root / name, ignore_errors=True)
+                remove_folder(root, name)
 
     def append(self, base: int, commits: Sequence[CommitRow], changes: Sequence[ChangeRow] = ()) -> int:
         """Append to the ledger; on top of commits to other tables if there were any meanwhile."""
@@ -188,14 +198,12 @@ class Writer:
     def _check_named(self, files: Iterable[FileRef]) -> None:
         """Raise if a file that a commit is to name is not there, with its length. Cost: a `stat` for each."""
         for ref in files:
-            try:
-                check_file(self.root, ref, deep=False)
-            except DamagedFileError:
+            if not is_there(self.root, ref):
                 raise DamagedFileError(
                     f"the file {ref.name!r} of the workspace {str(self.root)!r}, which the new version would "
                     f"name, is gone or cut short. {NOTHING_APPLIED} Run it again; if the file is an older "
                     "one, 'holdfast verify' says so, and it has to come from a backup."
-                ) from None
+                )
 
     def _stamp(self, files: Mapping[str, FileRef], heads: Mapping[str, int]) -> None:
         """Stamp the large files that a commit has just named first, and those that were hashed for it."""

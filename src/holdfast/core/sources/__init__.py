@@ -11,7 +11,7 @@ type is a fact about the whole file, not about the sample.
 """
 
 from holdfast.core.sources.read_options import ReadOptions, Source, Split
-from holdfast.core.sources.source_plan import plan_arrow_files, plan_source
+from holdfast.core.sources.source_plan import plan_source
 from holdfast.core.sources.splits import read_local, read_split, read_split_guessed
 from holdfast.core.sources.type_rule import best_type
 
@@ -20,7 +20,6 @@ __all__ = [
     "Source",
     "Split",
     "best_type",
-    "plan_arrow_files",
     "plan_source",
     "read_local",
     "read_split",

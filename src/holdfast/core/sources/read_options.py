@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import pyarrow as pa
 
+from holdfast.core.store.files import FileRef, check_file
+from holdfast.core.store.root import Root
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.schema import Type
 from holdfast.errors import UsageError, shorten
@@ -92,7 +94,7 @@ class Split(Coded):
     `start` and `end` are bytes of the file for csv and jsonl (always whole records), rows for parquet and
     arrow. A file that cannot be cut (compressed, or in a multi-byte encoding) is one split. `first` says
     that it begins with the file, so that it carries a byte order mark and a CSV header. `batch` is the number
-    of the record batch that an arrow split begins with.
+    of the record batch that an arrow split begins with. Of a `staged` one the file is one of the workspace.
     """
 
     kind: Kind
@@ -102,6 +104,13 @@ class Split(Coded):
     n_bytes: int
     first: bool = True
     batch: int = 0
+    staged: FileRef | None = None
+
+    def located(self, root: Root) -> Split:
+        """The split, with the path of its file on this machine."""
+        if self.staged is None:
+            return self
+        return replace(self, path=str(check_file(root, self.staged, deep=False)))
 
 
 @dataclass(slots=True)
@@ -110,7 +119,8 @@ class Source:
 
     `types` are facts for Parquet, Arrow and declared columns and guesses for the rest of a CSV or JSON
     lines file. `textual` says that values are texts (CSV). `options` are those to read the splits with.
-    A small in-memory table has no splits: it is `local_table`.
+    A small in-memory table has no splits: it is `local_table`. Nor has a Spark DataFrame: it is `frame`, and
+    its size is not known.
     """
 
     description: str
@@ -121,6 +131,7 @@ class Source:
     options: ReadOptions
     n_bytes: int
     local_table: pa.Table | None = None
+    frame: Any = None
 
     @property
     def guessed(self) -> bool:

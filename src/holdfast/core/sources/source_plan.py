@@ -8,8 +8,7 @@ import glob
 import itertools
 import os
 import stat
-import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,8 @@ import pyarrow.ipc
 from holdfast.core.sources import columnar, csv_files, frames, json_lines
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
 from holdfast.core.sources.type_rule import TEXT, likeliest, spelling_of
+from holdfast.core.store.files import new_file, unique_name
+from holdfast.core.store.root import Root
 from holdfast.core.words.schema import Type
 from holdfast.errors import (
     NOTHING_APPLIED,
@@ -52,11 +53,14 @@ ENDINGS: dict[str, Kind] = {
 }
 
 
-def plan_source(source: Any, *, options: ReadOptions, table: str, staging: Path, split_bytes: int) -> Source:
+def plan_source(
+    source: Any, *, options: ReadOptions, table: str, root: Root, staging: str, split_bytes: int
+) -> Source:
     """The plan of a source: a path (file, folder or glob), a pandas DataFrame or a pyarrow table or reader.
 
     Reads headers, footers and samples; the only pass over whole files is the search for record ends in
-    CSV files larger than `split_bytes`. A table in memory larger than that is written to `staging`.
+    CSV files larger than `split_bytes`. A table in memory larger than that is written to the folder `staging`
+    of the workspace.
     """
     if isinstance(source, str | os.PathLike):
         return _plan_files(os.fspath(source), options, table, split_bytes)
@@ -70,11 +74,11 @@ def plan_source(source: Any, *, options: ReadOptions, table: str, staging: Path,
         whole = pa.Table.from_batches([source]) if isinstance(source, pa.RecordBatch) else source
         kind = "pyarrow Table" if isinstance(source, pa.Table) else "pyarrow RecordBatch"
         return _plan_batches(
-            whole.schema, whole.to_batches(STAGED_ROWS), kind, options, table, staging, split_bytes
+            whole.schema, whole.to_batches(STAGED_ROWS), kind, options, table, root, staging, split_bytes
         )
     if isinstance(source, pa.RecordBatchReader):
         return _plan_batches(
-            source.schema, source, "pyarrow RecordBatchReader", options, table, staging, split_bytes
+            source.schema, source, "pyarrow RecordBatchReader", options, table, root, staging, split_bytes
         )
     if type(source).__module__.split(".")[0] == "pandas" and hasattr(source, "columns"):
         whole = frames.arrow_table(source, table)
@@ -84,6 +88,7 @@ def plan_source(source: Any, *, options: ReadOptions, table: str, staging: Path,
             "pandas DataFrame",
             options,
             table,
+            root,
             staging,
             split_bytes,
         )
@@ -94,19 +99,14 @@ def plan_source(source: Any, *, options: ReadOptions, table: str, staging: Path,
     )
 
 
-def plan_arrow_files(files: Sequence[str], description: str, *, table: str, split_bytes: int) -> Source:
-    """The plan of Arrow IPC files that are known one by one: a folder may hold others that do not count."""
-    options = ReadOptions(format="arrow")
-    return _plan_columnar(list(files), description, "arrow", options, table, split_bytes)
-
-
 def _plan_batches(
     schema: pa.Schema,
     batches: Iterable[Any],
     description: str,
     options: ReadOptions,
     table: str,
-    staging: Path,
+    root: Root,
+    staging: str,
     split_bytes: int,
 ) -> Source:
     """A table in memory: kept as it is if small, written to an Arrow file as it comes if not."""
@@ -122,14 +122,14 @@ def _plan_batches(
     else:
         source.local_table = pa.Table.from_batches(kept, schema)
         return source
-    staging.mkdir(parents=True, exist_ok=True)
-    path = staging / f"source-{uuid.uuid4().hex}.arrow"
+    name = unique_name(staging, "source", ".arrow")
     sizes = []
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+    with new_file(root, name) as file, pa.ipc.new_file(file, schema) as writer:
         for batch, size in _sized(kept, stream):
             writer.write_batch(batch)
             sizes.append((batch.num_rows, size))
-    source.splits += _row_splits("arrow", str(path), sizes, split_bytes)
+    splits = _row_splits("arrow", name, sizes, split_bytes)
+    source.splits += [dataclasses.replace(split, staged=file.ref) for split in splits]
     source.n_bytes = sum(split.n_bytes for split in source.splits)
     return source
 

@@ -8,14 +8,14 @@ microseconds whatever the size. The same bytes carry the results of tasks.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from holdfast.core.store.files import FileRef, check_file, new_file
+from holdfast.core.store.files import FileRef, new_file, opened
+from holdfast.core.store.root import Root
 from holdfast.errors import DamagedFileError
 
 Arrays = Mapping[str, "NDArray[Any] | pa.Array"]
@@ -94,7 +94,7 @@ def unpack(data: bytes) -> Bundle:
 
 
 def write_bundle(
-    root: Path, name: str, arrays: Arrays, meta: Mapping[str, str], *, compress: bool = False
+    root: Root, name: str, arrays: Arrays, meta: Mapping[str, str], *, compress: bool = False
 ) -> FileRef:
     """Write a bundle as a new file of the workspace.
 
@@ -107,15 +107,15 @@ def write_bundle(
     return file.ref
 
 
-def open_bundle(root: Path, ref: FileRef, what: str, *, partly: bool = False) -> Bundle:
+def open_bundle(root: Root, ref: FileRef, what: str, *, partly: bool = False) -> Bundle:
     """Open a file written as bundle `what`; a damaged or foreign one is named in the error.
 
     `partly`: the reader looks at some pages, so the stamp of a large file will do. What is read whole, and
     written again as part of something new, is hashed.
     """
-    path = check_file(root, ref, deep=True, by_stamp=partly)
     try:
-        bundle = Bundle(pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0), ref.name)
+        mapped = opened(root, ref, lambda path: pa.memory_map(str(path)), by_stamp=partly)
+        bundle = Bundle(pa.ipc.open_file(mapped).get_batch(0), ref.name)
     except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: its metadata are no text
         raise DamagedFileError(f"the file {ref.name!r} of the workspace is no bundle: {error}") from error
     if bundle.meta.get("holdfast") != what:

@@ -15,6 +15,7 @@ from holdfast.core.store.delta_log import INTERRUPTS
 from holdfast.core.store.files import write_file
 from holdfast.core.store.ledger_files import LedgerFiles, LiveFile, add_action, content_name, now_ms
 from holdfast.core.store.ledger_rows import ARROW_SCHEMA, lost_version, to_parquet
+from holdfast.core.store.root import remove_file
 
 # A compaction takes as long as a few appends, and every live file costs a reader of the whole
 # history about 1 ms: more would slow the reader, fewer the writer.
@@ -67,7 +68,7 @@ def compact(files: LedgerFiles) -> None:
     actions: list[Any] = [add_action(ref, first, last, block.num_rows, moves_rows=True)]
     actions += [RemoveAction(file.path, False, now_ms(), file.length, {}) for file in run]
     if not files.swap(snapshot, actions, name, {"holdfastCompaction": True}):
-        (files.root / name).unlink(missing_ok=True)
+        remove_file(files.root, name)
         return
     files.checkpoint()
 

@@ -24,7 +24,10 @@ from typing import NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
 
+from holdfast.core.store.bucket import Bucket
+from holdfast.core.store.root import Root, content_of
 from holdfast.errors import DamagedFileError, HoldfastError, WorkspaceError
 
 FOLDER = "ledger"
@@ -42,7 +45,7 @@ _ENTRY = re.compile(r"\d{20}\.json")
 _runs_in: int | None = None
 
 
-def refuse_forked(root: Path) -> None:
+def refuse_forked(root: Root) -> None:
     """Raise in a process that was forked from one that has used delta-rs: its threads are not there."""
     global _runs_in
     process = os.getpid()
@@ -57,13 +60,28 @@ def refuse_forked(root: Path) -> None:
         )
 
 
-def location(folder: Path) -> str:
-    """The folder as delta-rs takes it: a bare path with a colon in it would be read as a URL."""
-    return folder.absolute().as_uri()
+def opened_table(root: Root) -> DeltaTable:
+    """The Delta table of a workspace's ledger."""
+    return DeltaTable(location(root), storage_options=options_of(root))
+
+
+def location(root: Root) -> str:
+    """The ledger as delta-rs takes it: a bare path with a colon in it would be read as a URL."""
+    return f"{root}/{FOLDER}" if isinstance(root, Bucket) else (root / FOLDER).absolute().as_uri()
+
+
+def options_of(root: Root) -> dict[str, str] | None:
+    """What delta-rs needs to reach a store; the environment is its own affair."""
+    return dict(root.options) if isinstance(root, Bucket) else None
+
+
+def entry_name(delta_version: int) -> str:
+    """The log entry of a Delta version, in the workspace."""
+    return f"{FOLDER}/{_LOG}/{delta_version:020d}.json"
 
 
 def entry_path(folder: Path, delta_version: int) -> Path:
-    """The log entry of a Delta version."""
+    """The log entry of a Delta version, on this machine."""
     return folder / _LOG / f"{delta_version:020d}.json"
 
 
@@ -96,8 +114,13 @@ def newest_kept(folder: Path) -> int:
     return max((int(name[:20]) for name in names if _ENTRY.fullmatch(name)), default=-1)
 
 
-def check_newest(root: Path) -> None:
-    """Raise if the newest entry of the log is gone. Costs a listing of one file, and one `stat`."""
+def check_newest(root: Root) -> None:
+    """Raise if the newest entry of the log is gone. Costs a listing of one file, and one `stat`.
+
+    Of a store it is not asked: it loses no entry that it has acknowledged.
+    """
+    if isinstance(root, Bucket):
+        return
     folder = root / FOLDER
     kept = newest_kept(folder)
     entry = entry_path(folder, kept)
@@ -121,26 +144,36 @@ def check_newest(root: Path) -> None:
     )
 
 
-def has_log(folder: Path) -> bool:
+def has_log(root: Root) -> bool:
+    if isinstance(root, Bucket):
+        return any(entry.name.endswith((".json", ".parquet")) for entry in root.entries(f"{FOLDER}/{_LOG}"))
     try:
-        return any(name.endswith((".json", ".parquet")) for name in os.listdir(folder / "_delta_log"))
+        return any(name.endswith((".json", ".parquet")) for name in os.listdir(root / FOLDER / _LOG))
     except OSError:
         return False
 
 
-def names_file(entry: Path, path: str) -> bool:
+def has_entry(root: Root, delta_version: int) -> bool:
+    """Whether there is a log entry of a Delta version. Cost: a `stat`, or a request."""
+    if isinstance(root, Bucket):
+        return root.exists(entry_name(delta_version))
+    return os.path.exists(root / entry_name(delta_version))
+
+
+def names_file(root: Root, delta_version: int, path: str) -> bool:
     """Whether a log entry exists and adds the file: the answer to 'did my commit land?'."""
     try:
-        return path in entry.read_text(encoding="utf-8")
+        return path in content_of(root, entry_name(delta_version)).decode("utf-8")
     except OSError:
         return False
 
 
-def refuse_odd_path(folder: Path) -> None:
+def refuse_odd_path(root: Root) -> None:
     # delta-rs 1.6 decodes a path twice and takes a backslash for a slash: it would write elsewhere.
-    if re.search(r"%[0-9A-Fa-f]{2}|\\", str(folder.absolute())):
+    path = str(root) if isinstance(root, Bucket) else str(root.absolute())
+    if re.search(r"%[0-9A-Fa-f]{2}|\\", path):
         raise WorkspaceError(
-            f"the workspace's path {str(folder.parent)!r} has a backslash or a '%' code in it, which Delta "
+            f"the workspace's path {str(root)!r} has a backslash or a '%' code in it, which Delta "
             "Lake cannot address. Nothing was written. Choose another folder."
         )
 
@@ -160,7 +193,7 @@ def brief(error: BaseException) -> str:
 
 
 @contextmanager
-def reading(root: Path) -> Iterator[None]:
+def reading(root: Root) -> Iterator[None]:
     """Turn what delta-rs raises on a damaged log into a DamagedFileError that names the file."""
     try:
         yield
@@ -169,8 +202,8 @@ def reading(root: Path) -> Iterator[None]:
         raise_damaged(root, error)
 
 
-def raise_damaged(root: Path, error: BaseException) -> NoReturn:
-    name, wrong = _find_damage(root / FOLDER / "_delta_log")
+def raise_damaged(root: Root, error: BaseException) -> NoReturn:
+    name, wrong = ("", "") if isinstance(root, Bucket) else _find_damage(root / FOLDER / _LOG)
     if name.endswith(".checkpoint.parquet"):
         raise DamagedFileError(
             f"the file '{FOLDER}/_delta_log/{name}' of the workspace {str(root)!r} {wrong}. It only repeats "

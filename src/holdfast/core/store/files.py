@@ -28,15 +28,17 @@ import mmap
 import os
 import secrets
 import socket
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 import xxhash
 
+from holdfast.core.store.bucket import Bucket
+from holdfast.core.store.root import Root
 from holdfast.core.words.codec import Coded
-from holdfast.errors import DamagedFileError, WorkspaceError, shorten
+from holdfast.errors import NOTHING_APPLIED, DamagedFileError, WorkspaceError, shorten
 
 # Files of one job lie here. No commit names them, so they need not outlive a power cut: they are not synced.
 STAGING = "staging"
@@ -44,9 +46,13 @@ STAGING = "staging"
 # Anything that speaks the buffer protocol: bytes, memoryview, numpy arrays, Arrow buffers.
 # `collections.abc.Buffer` exists from Python 3.12 on.
 Buffer = Any
+Opened = TypeVar("Opened")
 
 # Below this a read is cheaper than mapping the file and taking its page faults.
 _MMAP_FROM = 1 << 20
+
+# How often a copy is fetched again that vanishes before it is opened.
+_FETCHES = 3
 
 # Bytes that are hashed and written at a time.
 _PIECE = 1 << 20
@@ -105,11 +111,11 @@ class NewFile:
     ref: FileRef
     """Known once the file is sealed."""
 
-    def __init__(self, path: Path, name: str, new_entries: Sequence[Path]) -> None:
+    def __init__(self, path: Path, name: str, new_entries: Sequence[Path], *, durable: bool) -> None:
         self.name = name
         self._path = path
         self._file = open(path, "xb")  # noqa: SIM115  `seal` closes it, or `discard`
-        self._folders = (path.parent, *new_entries)
+        self._durable, self._folders = durable, (path.parent, *new_entries)
         self._hasher = xxhash.xxh3_64()
         self._length = 0
 
@@ -131,13 +137,13 @@ class NewFile:
         self._file.flush()
 
     def seal(self) -> None:
-        """Close the file, synced to disk with its name (unless it is a temporary one)."""
+        """Close the file, synced to disk with its name if it has to outlive a power cut."""
         self._file.flush()
-        if not _temporary(self.name):
+        if self._durable:
             os.fsync(self._file.fileno())
         status = os.fstat(self._file.fileno())
         self._file.close()
-        for folder in () if _temporary(self.name) else self._folders:
+        for folder in self._folders if self._durable else ():
             sync_folder(folder)
         self.ref = FileRef(self.name, self._length, self._hasher.hexdigest())
         _remember(self._path, status, self.ref.checksum)
@@ -151,15 +157,21 @@ class NewFile:
 
 
 @contextlib.contextmanager
-def new_file(root: Path, name: str) -> Iterator[NewFile]:
+def new_file(root: Root, name: str) -> Iterator[NewFile]:
     """A new file to write to, whole and sealed in the end; then `ref` is its reference.
 
     The name must be new: an existing file is never overwritten. On any failure nothing is left
-    under the name.
+    under the name. On a store it is a draft of this process until it is published.
     """
-    path = _resolve(root, name)
+    if isinstance(root, Bucket):
+        _check_name(root, name)
+        path, new_entries = root.cache.draft(), []
+    else:
+        path = _resolve(root, name)
     try:
-        file = NewFile(path, name, _make_folders(root, path.parent))
+        if not isinstance(root, Bucket):
+            new_entries = _make_folders(root, path.parent)
+        file = NewFile(path, name, new_entries, durable=not (isinstance(root, Bucket) or _temporary(name)))
     except FileExistsError:
         raise WorkspaceError(
             f"the file {name!r} exists already in the workspace {str(root)!r}; files are never overwritten. "
@@ -170,6 +182,8 @@ def new_file(root: Path, name: str) -> Iterator[NewFile]:
     try:
         yield file
         file.seal()
+        if isinstance(root, Bucket):
+            root.add(file.ref, path)
     except OSError as error:
         file.discard()
         raise _cannot_write(root, name, error) from error
@@ -178,7 +192,7 @@ def new_file(root: Path, name: str) -> Iterator[NewFile]:
         raise
 
 
-def write_file(root: Path, name: str, buffers: Iterable[Buffer]) -> FileRef:
+def write_file(root: Root, name: str, buffers: Iterable[Buffer]) -> FileRef:
     """Write a new file of some buffers."""
     with new_file(root, name) as file:
         for buffer in buffers:
@@ -186,13 +200,25 @@ def write_file(root: Path, name: str, buffers: Iterable[Buffer]) -> FileRef:
     return file.ref
 
 
-def check_file(root: Path, ref: FileRef, *, deep: bool, fresh: bool = False, by_stamp: bool = False) -> Path:
+def opened(
+    root: Root, ref: FileRef, open_path: Callable[[Path], Opened], *, by_stamp: bool = False
+) -> Opened:
+    """A file that is what its reference says, opened; on a store a copy, fetched again if it vanishes."""
+    for _ in range(_FETCHES if isinstance(root, Bucket) else 0):
+        with contextlib.suppress(FileNotFoundError):
+            return open_path(check_file(root, ref, deep=True))
+    return open_path(check_file(root, ref, deep=True, by_stamp=by_stamp))
+
+
+def check_file(root: Root, ref: FileRef, *, deep: bool, fresh: bool = False, by_stamp: bool = False) -> Path:
     """The path of a file that is what its reference says, or DamagedFileError.
 
     A shallow check costs one `stat`: the file exists and has its length. A deep one compares the
     checksum too, at most once per process unless `fresh` (bit rot changes no modification time,
     so an audit must read again). With `by_stamp` the stamp of a large file will do, if it has one.
     """
+    if isinstance(root, Bucket):
+        return _copy(root, ref, fresh=fresh)
     path = _resolve(root, ref.name)
     descriptor = -1
     try:
@@ -228,9 +254,38 @@ def check_file(root: Path, ref: FileRef, *, deep: bool, fresh: bool = False, by_
     return path
 
 
-def needs_stamp(root: Path, ref: FileRef) -> bool:
+def _copy(root: Bucket, ref: FileRef, *, fresh: bool) -> Path:
+    """The path of a copy; it was checked when it arrived. `fresh`: the object itself is read again."""
+    _check_name(root, ref.name)
+    try:
+        if fresh:
+            root.check(ref)
+        return root.local(ref)
+    except FileNotFoundError:
+        raise DamagedFileError(
+            f"the file {ref.name!r} of the workspace {str(root)!r} is missing. {_REPAIR}"
+        ) from None
+    except OSError as error:
+        raise WorkspaceError(
+            f"the file {ref.name!r} of the workspace {str(root)!r} cannot be kept in the cache "
+            f"{str(root.cache.folder)!r}: {error.strerror or error}. {NOTHING_APPLIED} Make room there, or "
+            "name another folder in HOLDFAST_CACHE."
+        ) from error
+
+
+def is_there(root: Root, ref: FileRef) -> bool:
+    """Whether a file has its name and its length. Cost: a `stat`, or a request."""
+    try:
+        if isinstance(root, Bucket):
+            return root.is_near(ref) or root.length(ref.name) == ref.length
+        return os.stat(_resolve(root, ref.name)).st_size == ref.length
+    except OSError:
+        return False
+
+
+def needs_stamp(root: Root, ref: FileRef) -> bool:
     """Whether a file is large, and not known to be as it was when it got its stamp."""
-    if ref.length < _MMAP_FROM:
+    if isinstance(root, Bucket) or ref.length < _MMAP_FROM:
         return False
     try:
         status = os.stat(_resolve(root, ref.name))
@@ -239,12 +294,15 @@ def needs_stamp(root: Path, ref: FileRef) -> bool:
     return status.st_size == ref.length and _stamped(root, ref.name, status) != ref.checksum
 
 
-def stamp_files(root: Path, refs: Iterable[FileRef], written: Container[str] = ()) -> None:
+def stamp_files(root: Root, refs: Iterable[FileRef], written: Container[str] = ()) -> None:
     """Note what large files are like now, so that later processes open them unread.
 
     Only those that this process has hashed, by writing or by reading them, or that are `written`: just named
-    by a commit, with checksums of their writers. Where it cannot be noted, it is not.
+    by a commit, with checksums of their writers. Where it cannot be noted, it is not. Copies of a store's
+    files need none.
     """
+    if isinstance(root, Bucket):
+        return
     stamps: dict[str, Stamp] = {}
     for ref in refs:
         if needs_stamp(root, ref):
@@ -304,11 +362,13 @@ def _write_stamps(root: Path, stamps: dict[str, Stamp]) -> None:
             under_way.unlink(missing_ok=True)
 
 
-def read_file(root: Path, ref: FileRef) -> bytes:
+def read_file(root: Root, ref: FileRef) -> bytes:
     """The content of a small file, checked: the very bytes returned are the bytes hashed."""
-    path = check_file(root, ref, deep=False)
     try:
-        content = path.read_bytes()
+        if isinstance(root, Bucket):
+            content = opened(root, ref, Path.read_bytes)
+        else:
+            content = check_file(root, ref, deep=False).read_bytes()
     except OSError as error:
         raise _cannot_read(root, ref.name, error) from error
     checksum = xxhash.xxh3_64_hexdigest(content)
@@ -347,14 +407,19 @@ def _temporary(name: str) -> bool:
 
 
 def _resolve(root: Path, name: str) -> Path:
-    """The path of a name; a name read from a damaged ledger must not lead out of the workspace."""
+    """The path of a name."""
+    _check_name(root, name)
+    return root.joinpath(*PurePosixPath(name).parts)
+
+
+def _check_name(root: Root, name: str) -> None:
+    """A name read from a damaged ledger must not lead out of the workspace."""
     parts = PurePosixPath(name).parts
     if not parts or name.startswith("/") or ".." in parts or "\0" in name:
         raise DamagedFileError(
             f"{shorten(name)} is not a file name inside the workspace {str(root)!r}. "
             "Restore the workspace from a backup, or rebuild it with 'holdfast track'."
         )
-    return root.joinpath(*parts)
 
 
 def _make_folders(root: Path, folder: Path) -> list[Path]:
@@ -397,7 +462,7 @@ def _remember(path: Path, status: os.stat_result, checksum: str) -> None:
     _hashed[_key(path, status)] = checksum
 
 
-def _cannot_write(root: Path, name: str, error: OSError) -> WorkspaceError:
+def _cannot_write(root: Root, name: str, error: OSError) -> WorkspaceError:
     reason = os.strerror(error.errno) if error.errno else str(error)  # pyarrow's own texts are long
     return WorkspaceError(
         f"cannot write the file {name!r} of the workspace {str(root)!r}: {reason}. "
@@ -405,7 +470,7 @@ def _cannot_write(root: Path, name: str, error: OSError) -> WorkspaceError:
     )
 
 
-def _cannot_read(root: Path, name: str, error: Exception) -> DamagedFileError:
+def _cannot_read(root: Root, name: str, error: Exception) -> DamagedFileError:
     return DamagedFileError(
         f"cannot read the file {name!r} of the workspace {str(root)!r}: "
         f"{getattr(error, 'strerror', None) or error}. Check the disk and your rights. {_REPAIR}"

@@ -25,7 +25,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from holdfast.core.store.bucket import Bucket
 from holdfast.core.store.files import sync_folder
+from holdfast.core.store.root import Root
 from holdfast.errors import DamagedFileError, StateFormatError, WorkspaceError, listing
 
 FORMAT = 6
@@ -39,11 +41,13 @@ Key = tuple[int, int]
 _UNDER_WAY = f".{MARKER}."
 
 
-def create_marker(root: Path) -> bool:
+def create_marker(root: Root) -> bool:
     """Make a folder a workspace; whether it was this call that did it.
 
     Safe to call again and by several processes: a marker that is there is checked, not replaced.
     """
+    if isinstance(root, Bucket):
+        return _put_marker(root)
     temporary = root / f"{_UNDER_WAY}{secrets.token_hex(6)}"
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -52,14 +56,9 @@ def create_marker(root: Path) -> bool:
             check_marker(root)
             return False
         if names:
-            raise WorkspaceError(
-                f"the folder {str(root)!r} is no holdfast workspace and is not empty: "
-                f"it holds {listing(names, 3)}. Nothing was written. Name a new or an empty folder."
-            )
-        marker = {"format": FORMAT, "holdfast": _release(), "key": new_key()}
-        content = json.dumps(marker) + "\n"
-        with open(temporary, "x", encoding="utf-8") as file:
-            file.write(content)
+            raise _not_empty(root, names)
+        with open(temporary, "xb") as file:
+            file.write(_new_marker())
             file.flush()
             os.fsync(file.fileno())
         try:
@@ -85,22 +84,63 @@ def create_marker(root: Path) -> bool:
     return True
 
 
+def _put_marker(root: Bucket) -> bool:
+    """Make a place of a store a workspace."""
+    names = sorted(entry.name for entry in root.entries(""))
+    if MARKER in names:
+        check_marker(root)
+        return False
+    if names:
+        raise _not_empty(root, names)
+    root.probe()
+    if root.put_new(MARKER, _new_marker()):
+        return True
+    check_marker(root)
+    return False
+
+
+def _new_marker() -> bytes:
+    marker = {"format": FORMAT, "holdfast": _release(), "key": new_key()}
+    return f"{json.dumps(marker)}\n".encode()
+
+
+def _not_empty(root: Root, names: list[str]) -> WorkspaceError:
+    return WorkspaceError(
+        f"the folder {str(root)!r} is no holdfast workspace and is not empty: it holds {listing(names, 3)}. "
+        "Nothing was written. Name a new or an empty folder."
+    )
+
+
+def has_marker(root: Root) -> bool:
+    """Whether there is a workspace, or what should be one."""
+    return root.exists(MARKER) if isinstance(root, Bucket) else (root / MARKER).exists()
+
+
 def new_key() -> str:
     """A key that nobody can guess."""
     return secrets.token_hex(16)
 
 
-def check_marker(root: Path) -> int:
+def check_marker(root: Root) -> int:
     """The format of a workspace that this holdfast can read, or the error that says why it cannot."""
-    version: int = _marker(root)["format"]
+    content = _read_marker(root)
+    if isinstance(root, Bucket):
+        root.marker = content
+    version: int = _parsed(root, content)["format"]
     return version
 
 
-def text_key(root: Path) -> Key | None:
+def text_key(root: Root) -> Key | None:
     """The secret by which a workspace hashes texts; None where it hashes them with fixed seeds (format 5).
 
-    Cost: a `stat`; the marker is read once in a process.
+    Cost: a `stat`; the marker is read once in a process. On a store it is read when a workspace is opened,
+    and tasks are told of it: another one may have been made in its place since.
     """
+    if isinstance(root, Bucket):
+        if root.marker is None:
+            check_marker(root)
+        assert root.marker is not None
+        return _key_of(root, root.marker)
     try:
         status = os.stat(root / MARKER)
     except OSError:
@@ -112,16 +152,29 @@ def text_key(root: Path) -> Key | None:
 @lru_cache(maxsize=64)
 def _key(root: Path, inode: int, modified_ns: int) -> Key | None:
     """By inode and time as well: a workspace may be removed, and another one made in its place."""
-    marker = _marker(root)
+    return _key_of(root, _read_marker(root))
+
+
+@lru_cache(maxsize=64)
+def _key_of(root: Root, content: bytes) -> Key | None:
+    marker = _parsed(root, content)
     if marker["format"] < FORMAT:
         return None
     secret = bytes.fromhex(marker["key"])
     return int.from_bytes(secret[:8], "little"), int.from_bytes(secret[8:], "little")
 
 
-def _marker(root: Path) -> dict[str, Any]:
+def _read_marker(root: Root) -> bytes:
+    if isinstance(root, Bucket):
+        try:
+            return root.content(MARKER)
+        except FileNotFoundError:
+            raise WorkspaceError(
+                f"there is no workspace {str(root)!r}. Check the address, or create one with 'holdfast "
+                "track' or 'holdfast link'."
+            ) from None
     try:
-        content = (root / MARKER).read_bytes()
+        return (root / MARKER).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         if not root.exists():
             raise WorkspaceError(
@@ -141,6 +194,9 @@ def _marker(root: Path) -> dict[str, Any]:
         raise WorkspaceError(
             f"cannot read the workspace {str(root)!r}: {error.strerror or error}. Check your rights."
         ) from error
+
+
+def _parsed(root: Root, content: bytes) -> dict[str, Any]:
     try:
         marker = json.loads(content)
         version = marker["format"]

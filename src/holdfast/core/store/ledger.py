@@ -26,7 +26,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from holdfast.core.store.compaction import keep_house
@@ -44,6 +43,7 @@ from holdfast.core.store.ledger_rows import (
     lost_version,
     versioned,
 )
+from holdfast.core.store.root import Root, remove_file
 from holdfast.errors import ConflictError, DamagedFileError, HoldfastError, WorkspaceError
 
 # Every failed swap means that another process made progress, so this bounds bad luck, not work.
@@ -62,12 +62,12 @@ class Ledger:
         self._slim: dict[str, list[CommitRow]] = {}  # file -> its commit rows without state
 
     @classmethod
-    def create(cls, root: Path) -> Ledger:
+    def create(cls, root: Root) -> Ledger:
         """The workspace's ledger, made if there is none; safe with several creators at once."""
         return cls(LedgerFiles.create(root))
 
     @classmethod
-    def open(cls, root: Path) -> Ledger:
+    def open(cls, root: Root) -> Ledger:
         """The ledger of an existing workspace."""
         return cls(LedgerFiles.open(root))
 
@@ -269,7 +269,7 @@ class Ledger:
             try:
                 snapshot = self._expect(version - 1)
             except HoldfastError:
-                (self.root / ref.name).unlink(missing_ok=True)
+                remove_file(self.root, ref.name)
                 raise
             add = add_action(ref, version, version, n_rows, moves_rows=False)
             try:

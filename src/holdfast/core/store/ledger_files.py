@@ -35,25 +35,31 @@ from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
+from holdfast.core.store.bucket import Bucket
 from holdfast.core.store.delta_log import (
     FOLDER,
     INTERRUPTS,
     REPAIR,
     brief,
     check_newest,
+    entry_name,
     entry_path,
+    has_entry,
     has_log,
     keep_newest,
     location,
     names_file,
     newest_kept,
+    opened_table,
+    options_of,
     pass_on,
     reading,
     refuse_forked,
     refuse_odd_path,
 )
-from holdfast.core.store.files import FileRef, check_file, sync_file, sync_folder, unique_name
+from holdfast.core.store.files import FileRef, check_file, opened, sync_file, sync_folder, unique_name
 from holdfast.core.store.ledger_rows import EPOCH, LAKE, SCHEMA, SHARED, add_columns, row_groups
+from holdfast.core.store.root import Root, content_of
 from holdfast.errors import DamagedFileError, HoldfastError, WorkspaceError
 
 _CONFIGURATION = {
@@ -98,47 +104,48 @@ class Snapshot:
 class LedgerFiles:
     """The Delta table of a workspace's ledger; `snapshot` is the newest that was looked at."""
 
-    def __init__(self, root: Path, table: Any) -> None:
+    def __init__(self, root: Root, table: Any) -> None:
         self.root = root
         self.lock = threading.RLock()
-        self._folder = root / FOLDER
         self._table = table
         self.snapshot = self._take_snapshot()
         check_newest(root)
-        if newest_kept(self._folder) < self.snapshot.delta_version:
-            keep_newest(self._folder, self.snapshot.delta_version)
+        if isinstance(root, Path) and newest_kept(root / FOLDER) < self.snapshot.delta_version:
+            keep_newest(root / FOLDER, self.snapshot.delta_version)
 
     @classmethod
-    def create(cls, root: Path) -> LedgerFiles:
+    def create(cls, root: Root) -> LedgerFiles:
         """The files of a workspace's ledger, made if there are none; safe with several creators at once."""
-        root = Path(root)
-        folder = root / FOLDER
-        refuse_odd_path(folder)
+        refuse_odd_path(root)
         refuse_forked(root)
-        if not has_log(folder):
-            if any(path.is_dir() and any(path.iterdir()) for path in (root / "tables", root / "values")):
+        if not has_log(root):
+            if _has_files(root):
                 raise DamagedFileError(
                     f"the workspace {str(root)!r} has tables but no ledger: the folder {FOLDER!r} is gone "
                     f"or empty. Nothing was written. {REPAIR}"
                 )
             try:
-                folder.mkdir(parents=True, exist_ok=True)
+                if isinstance(root, Path):
+                    (root / FOLDER).mkdir(parents=True, exist_ok=True)
                 DeltaTable.create(
-                    location(folder),
+                    location(root),
                     schema=DeltaSchema.from_arrow(SCHEMA),
                     mode="error",
                     name="holdfast ledger",
                     configuration=_CONFIGURATION,
                     commit_properties=CommitProperties(max_commit_retries=0),
                     post_commithook_properties=_NO_HOOKS,
+                    storage_options=options_of(root),
                 )
-                sync_file(entry_path(folder, 0))
-                for made in (folder / "_delta_log", folder, root):
-                    sync_folder(made)
+                if isinstance(root, Path):
+                    entry = entry_path(root / FOLDER, 0)
+                    sync_file(entry)
+                    for made in (entry.parent, root / FOLDER, root):
+                        sync_folder(made)
             except BaseException as error:
                 pass_on(error)
                 # The usual reason is another creator; then its ledger is there to be opened.
-                if not has_log(folder):
+                if not has_log(root):
                     raise WorkspaceError(
                         f"cannot create the ledger of the workspace {str(root)!r}: {brief(error)}. "
                         "Check the disk's space and your rights, then run it again."
@@ -146,34 +153,32 @@ class LedgerFiles:
         return cls.open(root)
 
     @classmethod
-    def open(cls, root: Path) -> LedgerFiles:
+    def open(cls, root: Root) -> LedgerFiles:
         """The files of an existing workspace's ledger."""
-        root = Path(root)
-        folder = root / FOLDER
-        refuse_odd_path(folder)
+        refuse_odd_path(root)
         refuse_forked(root)
-        if not has_log(folder):
+        if not has_log(root):
             raise DamagedFileError(
                 f"the workspace {str(root)!r} has no ledger: {FOLDER}/_delta_log is missing or empty. "
                 f"{REPAIR}"
             )
         with reading(root):
-            table = DeltaTable(location(folder))
+            table = opened_table(root)
         return cls(root, table)
 
     # -- reading ------------------------------------------------------------------------------
 
     def refresh(self) -> Snapshot:
-        """The newest snapshot. One `stat` when nothing is new."""
+        """The newest snapshot. One `stat`, or request, when nothing is new."""
         refuse_forked(self.root)
         with self.lock:
             seen = self.snapshot.delta_version
             # The table may be ahead of the snapshot, where taking one failed half-way.
-            if self._table.version() != seen or os.path.exists(entry_path(self._folder, seen + 1)):
+            if self._table.version() != seen or has_entry(self.root, seen + 1):
                 with reading(self.root):
                     self._table.update_incremental()
                 self.snapshot = self._take_snapshot()
-            elif not os.path.exists(self._folder):
+            elif isinstance(self.root, Path) and not os.path.exists(self.root / FOLDER):
                 raise DamagedFileError(
                     f"the ledger of the workspace {str(self.root)!r} is gone: the folder {FOLDER!r} is "
                     f"missing. {REPAIR}"
@@ -211,9 +216,10 @@ class LedgerFiles:
         newest version disappear: delta-rs passes over actions that it does not know. An empty entry
         is what a power cut leaves of a commit that nobody was told of.
         """
-        entry = entry_path(self._folder, delta_version)
+        entry = entry_name(delta_version)
         try:
-            lines = [json.loads(line) for line in entry.read_text(encoding="utf-8").splitlines() if line]
+            text = content_of(self.root, entry).decode("utf-8")
+            lines = [json.loads(line) for line in text.splitlines() if line]
             actions = {key: value for line in lines for key, value in line.items()}
             commit = actions.get("commitInfo", {})
             wrong = (
@@ -227,7 +233,7 @@ class LedgerFiles:
             wrong = True
         if wrong:
             raise DamagedFileError(
-                f"the file '{FOLDER}/_delta_log/{entry.name}' of the workspace {str(self.root)!r} is "
+                f"the file {entry!r} of the workspace {str(self.root)!r} is "
                 f"damaged: it is not what was written for version {version} or later. {REPAIR}"
             )
 
@@ -250,18 +256,11 @@ class LedgerFiles:
         Page checksums leave headers and footer out, so the name carries one of the whole file; it
         is checked once per process, or now if `fresh`. Files merged by another tool have none.
         """
-        full = self._folder / path
         name = f"{FOLDER}/{path}"
         try:
-            n_bytes = os.path.getsize(full)
-            if n_bytes != length:
-                raise DamagedFileError(
-                    f"the file {name!r} of the workspace {str(self.root)!r} has {n_bytes} bytes; "
-                    f"{length} were written. {REPAIR}"
-                )
-            if named := _CHECKSUM.fullmatch(path):
-                check_file(self.root, FileRef(name, length, named[1]), deep=True, fresh=fresh)
-            with pq.ParquetFile(full, page_checksum_verification=True) as parquet:
+            with pq.ParquetFile(
+                self._checked(name, length, fresh), page_checksum_verification=True
+            ) as parquet:
                 yield parquet
         except HoldfastError:
             raise
@@ -274,6 +273,23 @@ class LedgerFiles:
                 f"the file {name!r} of the workspace {str(self.root)!r} cannot be read: {brief(error)}. "
                 f"{REPAIR}"
             ) from None
+
+    def _checked(self, name: str, length: int, fresh: bool) -> Any:
+        """What Arrow can read a live file from."""
+        root = self.root
+        n_bytes = root.length(name) if isinstance(root, Bucket) else os.path.getsize(root / name)
+        if n_bytes != length:
+            raise DamagedFileError(
+                f"the file {name!r} of the workspace {str(root)!r} has {n_bytes} bytes; "
+                f"{length} were written. {REPAIR}"
+            )
+        named = _CHECKSUM.fullmatch(name.removeprefix(f"{FOLDER}/"))
+        if named is None:
+            return pa.BufferReader(content_of(root, name))
+        ref = FileRef(name, length, named[1])
+        if isinstance(root, Bucket) and not fresh:
+            return opened(root, ref, lambda path: pa.OSFile(str(path)))
+        return check_file(root, ref, deep=True, fresh=fresh)
 
     def block(self, file: LiveFile) -> pa.Table:
         """All rows of a file, read afresh."""
@@ -329,15 +345,16 @@ class LedgerFiles:
         """
         if self._table.version() != snapshot.delta_version:
             return False
-        path = name.removeprefix(f"{FOLDER}/")
-        next_entry = entry_path(self._folder, snapshot.delta_version + 1)
+        path, next_entry = name.removeprefix(f"{FOLDER}/"), snapshot.delta_version + 1
+        if isinstance(self.root, Bucket):
+            self.root.publish()
         try:
             self._table.create_write_transaction(
                 actions,
                 mode="append",
                 schema=DeltaSchema.from_arrow(SCHEMA),
                 commit_properties=CommitProperties(
-                    custom_metadata={**metadata, "holdfastEntry": snapshot.delta_version + 1},
+                    custom_metadata={**metadata, "holdfastEntry": next_entry},
                     max_commit_retries=0,
                 ),
                 # A checkpoint that fails here would look like a commit that failed.
@@ -346,27 +363,51 @@ class LedgerFiles:
         except BaseException as error:
             # Ask the log, not the error: a failure after the link is no failed commit, and taking
             # it for one would delete a live file.
-            if not names_file(next_entry, path):
+            if not self._landed(next_entry, path):
                 if isinstance(error, CommitFailedError):
                     return False
                 raise
             if isinstance(error, INTERRUPTS):
                 raise
+        if isinstance(self.root, Path):
+            self._force_to_disk(self.root / FOLDER, next_entry, name)
+        self.refresh()
+        return True
+
+    def _landed(self, delta_version: int, path: str) -> bool:
+        """Whether a log entry adds a file."""
         try:
-            sync_file(next_entry)
-            sync_folder(next_entry.parent)
+            return names_file(self.root, delta_version, path)
+        except WorkspaceError as error:
+            raise WorkspaceError(
+                f"whether the file {path!r} was committed to the workspace {str(self.root)!r} is not known: "
+                f"{error} Look at 'holdfast log' before you run it again, or give the batch an id "
+                "(--batch-id): then to run it again does no harm."
+            ) from None
+
+    def _force_to_disk(self, folder: Path, delta_version: int, name: str) -> None:
+        """What delta-rs does not do: the log entry is on disk, and a copy of it."""
+        entry = entry_path(folder, delta_version)
+        try:
+            sync_file(entry)
+            sync_folder(entry.parent)
         except OSError as error:
             raise WorkspaceError(
                 f"the file {name!r} of the workspace {str(self.root)!r} is committed, but could not be "
                 f"forced to disk: {brief(error)}. Check the disk, then look at 'holdfast log'."
             ) from error
-        keep_newest(self._folder, snapshot.delta_version + 1)
-        self.refresh()
-        return True
+        keep_newest(folder, delta_version)
 
     def checkpoint(self) -> None:
         """Write a Delta checkpoint, so that an open reads fewer log entries."""
         self._table.create_checkpoint()
+
+
+def _has_files(root: Root) -> bool:
+    """Whether there are files of tables."""
+    if isinstance(root, Bucket):
+        return any(root.entries(folder) for folder in ("tables", "values"))
+    return any(path.is_dir() and any(path.iterdir()) for path in (root / "tables", root / "values"))
 
 
 def add_action(ref: FileRef, first: int, last: int, n_rows: int, *, moves_rows: bool) -> Any:

@@ -45,10 +45,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from holdfast.core.store.bucket import Bucket
 from holdfast.core.store.files import STAGING, STAMPS, FileRef, forget_stamps
 from holdfast.core.store.format import MARKER
 from holdfast.core.store.leases import under_way
 from holdfast.core.store.ledger import Ledger
+from holdfast.core.store.root import Root
 
 # Files of a table lie in a folder of its own; those of the state that tables share directly in `values/`,
 # those of the lake in `lake/`.
@@ -61,10 +63,10 @@ _OWN = re.compile(r"[a-z]+-[0-9a-f]{12}\.[a-z]+")
 _COVER = re.compile(r"/(cover|fds|approximate|dcs|nearly)-[^/]+$")
 
 
-def remove_litter(root: Path, ledger: Ledger, *, grace_s: float = GRACE_S) -> int:
+def remove_litter(root: Root, ledger: Ledger, *, grace_s: float = GRACE_S) -> int:
     """Remove what the rule above lets go; how many files that were."""
     now = time.time()
-    folders = _folders(root / TABLES)
+    folders = [] if isinstance(root, Bucket) else _folders(root / TABLES)
     files = list(_own_files(root))
     jobs = under_way(root)
     began = min((job.since for job in jobs), default=float("inf"))
@@ -73,16 +75,19 @@ def remove_litter(root: Path, ledger: Ledger, *, grace_s: float = GRACE_S) -> in
     def old(written: float) -> bool:
         return now - written >= grace_s and written < began - grace_s
 
-    n_removed = 0
-    for name, written in files:
-        if name not in needed and old(written):
-            n_removed += remove_file(root / name)
+    unneeded = [name for name, written in files if name not in needed and old(written)]
+    if isinstance(root, Bucket):
+        unneeded += _unstaged(root, {job.folder for job in jobs}, now - grace_s)
+        root.remove(unneeded)
+        return len(unneeded)
+    n_removed = sum(remove_file(root / name) for name in unneeded)
     for folder in folders:
         if old(_written(folder)):
             with contextlib.suppress(OSError):  # it is not empty
                 folder.rmdir()
     for folder in _folders(root / STAGING):
-        if folder not in [job.folder for job in jobs] and now - _last_written(folder) >= grace_s:
+        staging = f"{STAGING}/{folder.name}"
+        if staging not in [job.folder for job in jobs] and now - _last_written(folder) >= grace_s:
             n_removed += sum(len(names) for _, _, names in os.walk(folder))
             shutil.rmtree(folder, ignore_errors=True)
     for path in (*root.glob(f".{MARKER}.*"), *root.glob(f"{STAMPS}.*")):
@@ -92,11 +97,25 @@ def remove_litter(root: Path, ledger: Ledger, *, grace_s: float = GRACE_S) -> in
     return n_removed
 
 
-def due(root: Path, every_s: float = TIDY_EVERY_S) -> bool:
+def _unstaged(root: Bucket, jobs: set[str], before: float) -> list[str]:
+    """The objects in staging folders of jobs that are not under way, of which the newest is that old."""
+    newest: dict[str, float] = {}
+    names: dict[str, list[str]] = {}
+    for entry in root.entries(STAGING):
+        folder = "/".join(entry.name.split("/")[:2])
+        if entry.name.count("/") > 1 and folder not in jobs:
+            newest[folder] = max(newest.get(folder, 0.0), entry.written)
+            names.setdefault(folder, []).append(entry.name)
+    return [name for folder, written in newest.items() if written <= before for name in names[folder]]
+
+
+def due(root: Root, every_s: float = TIDY_EVERY_S) -> bool:
     """Whether nobody has looked for litter for so long; who is told so, is to look now.
 
-    Costs one `stat`. A workspace that has never been tidied is not due yet: it is new.
+    Costs one `stat`, or a request. A workspace that has never been tidied is not due yet: it is new.
     """
+    if isinstance(root, Bucket):
+        return _due_on_store(root, every_s)
     stamp = root / _STAMP
     try:
         ago = time.time() - stamp.stat().st_mtime
@@ -107,6 +126,13 @@ def due(root: Path, every_s: float = TIDY_EVERY_S) -> bool:
             return False
     stamp.touch()
     return ago >= every_s
+
+
+def _due_on_store(root: Bucket, every_s: float) -> bool:
+    ago = min((time.time() - entry.written for entry in root.entries(_STAMP)), default=None)
+    if ago is None or ago >= every_s:
+        root.put(_STAMP, b"")
+    return ago is not None and ago >= every_s
 
 
 def is_cover(ref: FileRef) -> bool:
@@ -158,8 +184,13 @@ def _names(value: Any) -> Iterator[str]:
             yield from _names(part)
 
 
-def _own_files(root: Path) -> Iterator[tuple[str, float]]:
+def _own_files(root: Root) -> Iterator[tuple[str, float]]:
     """(name, time of writing) of the files that holdfast has made for tables and for what they share."""
+    if isinstance(root, Bucket):
+        for entry in (entry for folder in (TABLES, VALUES, LAKE) for entry in root.entries(folder)):
+            if _OWN.fullmatch(entry.name.rpartition("/")[2]):
+                yield entry.name, entry.written
+        return
     shared = [folder for folder in _folders(root) if folder.name in (VALUES, LAKE)]
     for folder in (*_folders(root / TABLES), *shared):
         for path in folder.iterdir():

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from holdfast.core.engine.job_progress import Progress
 from holdfast.core.engine.worker import Task
 from holdfast.core.store.bundle import open_bundle, write_bundle
 from holdfast.core.store.files import FileRef, unique_name
+from holdfast.core.store.root import Root, root_of
 from holdfast.lakes.graph.links import live_links, weigh
 from holdfast.lakes.kernels.graph_parts import components, forest
 from holdfast.lakes.state import GraphRef, open_array, write_array
@@ -41,7 +41,7 @@ NS_BYTE, NS_TABLE = 40, 100
 
 def connect(
     engine: Engine,
-    root: Path,
+    root: Root,
     folder: str,
     staging: str,
     links: Sequence[FileRef],
@@ -91,7 +91,7 @@ def _grouped(links: Sequence[FileRef]) -> list[list[FileRef]]:
 
 def forest_part(payload: Payload) -> bytes:
     """The spanning forest of the links of some files, and the inclusions of each table in them."""
-    root = Path(payload["root"])
+    root = root_of(payload["root"])
     dead = open_array(root, FileRef.from_dict(payload["dead"]))
     n = len(dead)
     left, right = np.empty(0, np.int32), np.empty(0, np.int32)
@@ -115,7 +115,7 @@ def forest_part(payload: Payload) -> bytes:
 
 def number_tables(payload: Payload) -> bytes:
     """The component of each table, numbered by size, and the inclusions of each."""
-    root, n = Path(payload["root"]), int(payload["n_tables"])
+    root, n = root_of(payload["root"]), int(payload["n_tables"])
     planted = [open_bundle(root, FileRef.from_dict(ref), "forest") for ref in payload["forests"]]
     lefts, rights = ([p.array(side) for p in planted] for side in ("left", "right"))
     weights = np.zeros((2, n), np.int64)

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.store.root import Root
 from holdfast.lakes.graph.links import live_links, weigh
 from holdfast.lakes.state import LakeState, open_array
 
@@ -106,7 +106,7 @@ class Component:
 class JoinGraph:
     """The graph of a lake at one version. Several threads may ask at the same time."""
 
-    def __init__(self, root: Path, state: LakeState) -> None:
+    def __init__(self, root: Root, state: LakeState) -> None:
         self._root, self._state = root, state
         self._components: dict[int, Component] = {}
         self._circles: dict[int, tuple[Circles, tuple[I32, I32, I64]]] = {}

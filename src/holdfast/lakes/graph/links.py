@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.store.files import FileRef
+from holdfast.core.store.root import Root
 from holdfast.lakes.reader.pages import numbers
 from holdfast.lakes.state import parquet_batches
 
@@ -21,7 +21,7 @@ Bool = NDArray[np.bool_]
 BATCH_ROWS = 1 << 20
 
 
-def live_links(root: Path, refs: Sequence[FileRef], dead: Bool) -> Iterator[tuple[I32, I32, I32, F32]]:
+def live_links(root: Root, refs: Sequence[FileRef], dead: Bool) -> Iterator[tuple[I32, I32, I32, F32]]:
     """(dep, ref, n_inds, score) of links between two live tables, batch by batch.
 
     A link of a table with itself only counts inclusions that no link was kept for. A pair of tables may occur

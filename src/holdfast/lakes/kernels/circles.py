@@ -42,7 +42,7 @@ def _overlap(x, y, r, i, j):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _pack(r, x, y):  # type: ignore[no-untyped-def]
-    """Place circles, in order, each at the gap of the front nearest to the centre. OUT: x, y."""
+    """Root circles, in order, each at the gap of the front nearest to the centre. OUT: x, y."""
     k = r.shape[0]
     if k == 0:
         return

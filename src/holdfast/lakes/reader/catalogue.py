@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from holdfast.core.store.root import Root
 from holdfast.errors import UnknownColumnError, UnknownTableError
 from holdfast.lakes.answers import NULL_LIKE, FoundColumn, LakeSide, normalised
 from holdfast.lakes.reader.pages import RowGroups, arrow
@@ -29,7 +29,7 @@ Bool = NDArray[np.bool_]
 class LakeCatalogue:
     """The tables and columns of a lake at a version. Dropped tables keep their numbers; they are not live."""
 
-    def __init__(self, root: Path, state: LakeState, version: int) -> None:
+    def __init__(self, root: Root, state: LakeState, version: int) -> None:
         self.root, self.state, self.version = root, state, version
         self.parts = [Part(root, ref) for ref in state.parts]
         self.table_rows = RowGroups(root, [f for part in state.parts for f in part.tables])

@@ -7,11 +7,11 @@ Methods take the numbers that the page links with, or, where a person asks, the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from holdfast.core.store.root import Root
 from holdfast.errors import UsageError, shorten
 from holdfast.lakes.answers import (
     LakeClusters,
@@ -42,7 +42,7 @@ Names = tuple[str, str]  # table, column
 class LakeReader:
     """A lake at one version of the workspace. Several threads may ask at the same time."""
 
-    def __init__(self, root: Path, state: LakeState, version: int) -> None:
+    def __init__(self, root: Root, state: LakeState, version: int) -> None:
         self.state, self.version = state, version
         self.catalogue = LakeCatalogue(root, state, version)
         self._views = GraphViews(self.catalogue)

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from holdfast.core.store.files import FileRef, check_file
+from holdfast.core.store.files import FileRef, opened
+from holdfast.core.store.root import Root
 from holdfast.errors import DamagedFileError
 
 I64 = NDArray[np.int64]
@@ -33,7 +34,7 @@ class RowGroups:
     so that several threads may ask.
     """
 
-    def __init__(self, root: Path, refs: Sequence[FileRef], at_once: int = 0) -> None:
+    def __init__(self, root: Root, refs: Sequence[FileRef], at_once: int = 0) -> None:
         self._root, self._refs, self._at_once = root, refs, at_once
         # Questions about one table come in a row, and its columns lie in one row group.
         self._recent = lru_cache(maxsize=4)(self.read)
@@ -111,9 +112,8 @@ class RowGroups:
 
     def _guarded(self, i: int, use: Any) -> Any:
         ref = self._refs[i]
-        path = check_file(self._root, ref, deep=True, by_stamp=True)
         try:
-            return use(path)
+            return opened(self._root, ref, use, by_stamp=True)
         except (OSError, pa.ArrowException, ValueError, KeyError) as error:
             raise DamagedFileError(
                 f"the file {ref.name!r} of the workspace {str(self._root)!r} cannot be read: {error}. "

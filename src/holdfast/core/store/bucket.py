@@ -1,0 +1,397 @@
+"""A workspace on an object store: S3, Google Cloud Storage, Azure, and whatever speaks like them.
+
+The law of files is that of a folder (`files.py`): unique names, written once, named by a commit. What differs
+is where bytes are. A file is read as a whole into this machine's cache (`node_cache.py`) and mapped there. A
+new file is a draft on this machine until it is *published*: put under its name, if nothing has that name.
+Files are published before anybody else can be told of them: at the end of a task, before a job is sent to
+Spark, before a commit. So files of a batch travel together, and temporary ones that nobody asks for never do.
+
+A put whose answer was lost is tried again by the client and finds its own object; the content decides.
+
+Stores that ignore the condition of a put would let two writers both commit. `probe` finds them out.
+
+Credentials come from the environment (AWS_..., GOOGLE_..., AZURE_...) or from the options that the workspace
+was opened with. They travel to tasks in the job's closure, and are never written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import xxhash
+
+from holdfast.core.store.node_cache import NodeCache, node_cache
+from holdfast.errors import NOTHING_APPLIED, DamagedFileError, WorkspaceError, shorten
+
+if TYPE_CHECKING:
+    from holdfast.core.store.files import FileRef
+
+Result = TypeVar("Result")
+
+# Requests at once: a request takes 10 to 50 ms, whatever it moves.
+AT_ONCE = 16
+# Pieces of one file that are read ahead.
+AHEAD = 4
+# What belongs to the HTTP client; all other options belong to the store.
+_CLIENT = (
+    "allow_http",
+    "allow_invalid_certificates",
+    "connect_timeout",
+    "pool_idle_timeout",
+    "pool_max_idle_per_host",
+    "proxy_url",
+    "timeout",
+    "user_agent",
+)
+_PROBE = "conditional-put"
+_PIECE = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An object of the store."""
+
+    name: str
+    length: int
+    written: float  # by the store's clock
+
+
+class Bucket:
+    """The objects under a URL. One for each URL in a process (`bucket_of`)."""
+
+    def __init__(self, url: str, options: Mapping[str, str]) -> None:
+        self.url, self.options = url, dict(options)
+        self._store = _connect(url, self.options)
+        self._drafts: dict[str, tuple[FileRef, Path]] = {}  # by name: what is not published yet
+        self._lock = threading.RLock()
+        self._cache: NodeCache | None = None
+        self.marker: bytes | None = None
+        """Which workspace this is, as it was read last (`format.py`)."""
+
+    def __str__(self) -> str:
+        return self.url
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Bucket) and other.url == self.url
+
+    def __hash__(self) -> int:
+        return hash(self.url)
+
+    @property
+    def cache(self) -> NodeCache:
+        if self._cache is None:
+            self._cache = node_cache()
+        return self._cache
+
+    # -- files that are written once ------------------------------------------------------------
+
+    def add(self, ref: FileRef, draft: Path) -> None:
+        """Take a file that was written to a draft; it is published with the next ones."""
+        with self._lock:
+            self._drafts[ref.name] = ref, draft
+
+    def publish(self) -> None:
+        """Put all drafts under their names. They may be read here before, and by everybody after."""
+        with self._lock:
+            drafts = list(self._drafts.values())
+        self._side_by_side(self._publish, drafts)
+
+    def _publish(self, drafted: tuple[FileRef, Path]) -> None:
+        ref, draft = drafted
+        with open(draft, "rb") as file:
+            if ref.length:
+                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                    self._put_file(ref, content)
+            else:
+                self._put_file(ref, b"")
+        # First a copy, then no draft: in between it is found twice, and never not at all.
+        with self._lock:
+            copy = self.cache.draft()
+            os.link(draft, copy)
+            self.cache.adopted(self._key(ref), copy)
+            self._drafts.pop(ref.name, None)
+            draft.unlink(missing_ok=True)
+
+    def _put_file(self, ref: FileRef, content: Any) -> None:
+        if self.put_new(ref.name, content):
+            return
+        if xxhash.xxh3_64_hexdigest(self.content(ref.name)) != ref.checksum:
+            raise WorkspaceError(
+                f"the file {ref.name!r} exists already in the workspace {self.url!r}; files are never "
+                f"overwritten. {NOTHING_APPLIED} Run it again."
+            )
+
+    def local(self, ref: FileRef) -> Path:
+        """The path of a copy, as it was written; it may vanish before it is opened (`files.opened`)."""
+        with self._lock:
+            drafted = self._drafts.get(ref.name)
+        if drafted is not None and drafted[0] == ref:
+            return drafted[1]
+        return self.cache.fetched(self._key(ref), ref.length, lambda path: self._fetch(ref, path))
+
+    def is_near(self, ref: FileRef) -> bool:
+        """Whether a file can be read without a request."""
+        return ref.name in self._drafts or self.cache.look(self._key(ref), ref.length) is not None
+
+    def check(self, ref: FileRef) -> None:
+        """Read an object whole, and compare it; the copies are not asked."""
+        checksum, length = xxhash.xxh3_64(), 0
+        for piece in self._pieces(ref):
+            checksum.update(piece)
+            length += len(piece)
+        self._compare(ref, length, checksum.hexdigest())
+
+    def _fetch(self, ref: FileRef, path: Path) -> None:
+        checksum, length = xxhash.xxh3_64(), 0
+        with open(path, "xb") as file:
+            for piece in self._pieces(ref):
+                checksum.update(piece)
+                length += file.write(piece)
+        self._compare(ref, length, checksum.hexdigest())
+
+    def _pieces(self, ref: FileRef) -> Iterator[Any]:
+        """The content of a file, some at a time, several requests at once."""
+        ranges = [(low, min(low + _PIECE, ref.length)) for low in range(0, ref.length, _PIECE)]
+        if len(ranges) <= 1:
+            with self._reading(ref.name):
+                yield memoryview(self._content(ref.name))
+            return
+        length = self.length(ref.name)
+        if length != ref.length:
+            self._compare(ref, length, "")
+        with ThreadPoolExecutor(AHEAD) as threads:
+            asked = [threads.submit(self._range, ref.name, *some) for some in ranges[:AHEAD]]
+            for i in range(len(ranges)):
+                yield asked.pop(0).result()
+                if i + AHEAD < len(ranges):
+                    asked.append(threads.submit(self._range, ref.name, *ranges[i + AHEAD]))
+
+    def _range(self, name: str, start: int, end: int) -> Any:
+        """Some bytes of an object."""
+        import obstore
+
+        with self._reading(name):
+            return memoryview(obstore.get_range(self._store, name, start=start, end=end))
+
+    def _compare(self, ref: FileRef, length: int, checksum: str) -> None:
+        if length != ref.length:
+            raise DamagedFileError(
+                f"the file {ref.name!r} of the workspace {self.url!r} has {length} bytes; {ref.length} were "
+                f"written. Restore it from a backup, or rebuild the table with 'holdfast track'."
+            )
+        if checksum != ref.checksum:
+            raise DamagedFileError(
+                f"the file {ref.name!r} of the workspace {self.url!r} has been altered: its checksum is "
+                f"{checksum}; {ref.checksum} was written. Restore it from a backup, or rebuild the table "
+                "with 'holdfast track'."
+            )
+
+    def _key(self, ref: FileRef) -> str:
+        return f"{self.url}\0{ref.name}\0{ref.checksum}"
+
+    # -- objects by name ------------------------------------------------------------------------
+
+    def content(self, name: str) -> bytes:
+        """A small object; FileNotFoundError if there is none."""
+        with self._reading(name):
+            return bytes(self._content(name))
+
+    def _content(self, name: str) -> Any:
+        import obstore
+
+        return obstore.get(self._store, name).bytes()
+
+    def length(self, name: str) -> int:
+        """The length of an object; FileNotFoundError if there is none."""
+        import obstore
+
+        with self._reading(name):
+            return int(obstore.head(self._store, name)["size"])
+
+    def exists(self, name: str) -> bool:
+        try:
+            self.length(name)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def put(self, name: str, content: bytes) -> None:
+        """Put an object, in place of one of its name."""
+        import obstore
+
+        with self._writing(name):
+            obstore.put(self._store, name, content)
+
+    def put_new(self, name: str, content: Any) -> bool:
+        """Put an object if there is none of the name; whether it was this call that did it."""
+        import obstore
+        from obstore.exceptions import AlreadyExistsError
+
+        with self._writing(name):
+            try:
+                obstore.put(self._store, name, content, mode="create", use_multipart=False)
+            except AlreadyExistsError:
+                return False
+        return True
+
+    def entries(self, folder: str) -> list[Entry]:
+        """The objects of a folder and of those below it. For housekeeping: nothing is found by a listing."""
+        import obstore
+
+        with self._reading(folder):
+            return [
+                Entry(str(one["path"]), int(one["size"]), one["last_modified"].timestamp())
+                for some in obstore.list(self._store, folder or None)
+                for one in some
+            ]
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Remove objects; those that are gone already do not matter."""
+        import obstore
+
+        if names:
+            with self._writing(names[0]), contextlib.suppress(FileNotFoundError):
+                obstore.delete(self._store, list(names))
+
+    def remove_folder(self, folder: str) -> None:
+        """Remove what lies in a folder, and what was to be published there. What fails is litter."""
+        with self._lock:
+            for name in [name for name in self._drafts if name.startswith(f"{folder}/")]:
+                self._drafts.pop(name)[1].unlink(missing_ok=True)
+        with contextlib.suppress(WorkspaceError):
+            self.remove([entry.name for entry in self.entries(folder)])
+
+    def probe(self) -> None:
+        """Raise if the store puts an object although there is one of its name: no commit would be safe.
+
+        Costs one request once a workspace has been probed. Who may only read is not asked.
+        """
+        try:
+            if self.put_new(_PROBE, b"") and self.put_new(_PROBE, b""):
+                raise WorkspaceError(
+                    f"the store of {self.url!r} ignores the condition of a put (If-None-Match), so two "
+                    f"writers could both commit. {NOTHING_APPLIED} Use a store that supports conditional "
+                    "puts, or an option of yours that turns them on (aws_conditional_put=etag)."
+                )
+        except DeniedError:
+            return
+
+    # -- what goes wrong ------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        with self._reaching(f"read {name!r} in"):
+            yield
+
+    @contextlib.contextmanager
+    def _writing(self, name: str) -> Iterator[None]:
+        with self._reaching(f"write {name!r} to"):
+            yield
+
+    @contextlib.contextmanager
+    def _reaching(self, doing: str) -> Iterator[None]:
+        """Turn what the client raises into an error that names the workspace and the next step."""
+        from obstore import exceptions
+
+        try:
+            yield
+        except (FileNotFoundError, WorkspaceError, exceptions.AlreadyExistsError):
+            raise
+        except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError, PermissionError) as error:
+            raise DeniedError(
+                f"cannot {doing} the workspace {self.url!r}: the store refuses it ({_reason(error)}). "
+                f"{NOTHING_APPLIED} Check the credentials and what they may do."
+            ) from None
+        except (exceptions.BaseError, OSError, ValueError) as error:
+            raise WorkspaceError(
+                f"cannot {doing} the workspace {self.url!r}: {_reason(error)}. {NOTHING_APPLIED} Check the "
+                "address and the network, then run it again."
+            ) from None
+
+    def _side_by_side(self, do: Callable[[Any], None], items: Sequence[Any]) -> None:
+        if len(items) == 1:
+            do(items[0])
+        elif items:
+            with ThreadPoolExecutor(min(AT_ONCE, len(items))) as threads:
+                for future in [threads.submit(do, item) for item in items]:
+                    future.result()
+
+
+class DeniedError(WorkspaceError):
+    """The store refuses a request: the credentials do not allow it."""
+
+
+_buckets: dict[str, Bucket] = {}
+_creating = threading.Lock()
+
+
+def bucket_of(url: str, options: Mapping[str, str] | None = None) -> Bucket:
+    """The bucket of a URL; with options, if they are others than before, one that uses these."""
+    url = url.rstrip("/")
+    with _creating:
+        known = _buckets.get(url)
+        if known is None or (options is not None and dict(options) != known.options):
+            known = _buckets[url] = Bucket(url, options or {})
+        return known
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a task needs to reach a workspace of the process that sends it."""
+
+    url: str
+    options: dict[str, str]
+    marker: bytes | None
+
+
+def accesses() -> list[Access]:
+    """To the buckets of this process."""
+    return [Access(bucket.url, bucket.options, bucket.marker) for bucket in _buckets.values()]
+
+
+def grant(accesses: Sequence[Access]) -> None:
+    """Use the accesses of another process in this one, which runs its tasks."""
+    for access in accesses:
+        bucket_of(access.url, access.options).marker = access.marker
+
+
+def publish_all() -> None:
+    """Publish what this process has drafted: others are about to be told of it."""
+    for bucket in list(_buckets.values()):
+        bucket.publish()
+
+
+def _connect(url: str, options: Mapping[str, str]) -> Any:
+    from obstore.store import from_url
+
+    client: dict[str, Any] = {}
+    store: dict[str, Any] = {}
+    for name, value in options.items():
+        bare = name.lower().removeprefix("aws_").removeprefix("azure_").removeprefix("google_")
+        if bare in _CLIENT:
+            client[bare] = value if value.lower() not in ("true", "false") else value.lower() == "true"
+        else:
+            store[name] = value
+    try:
+        connect: Any = from_url  # its overloads name the options of each store
+        return connect(url, config=store or None, client_options=client or None)
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # for options that it does not know the client panics
+        raise WorkspaceError(
+            f"cannot open the store of {shorten(url)}: {_reason(error)}. Check the address and the options."
+        ) from None
+
+
+def _reason(error: BaseException) -> str:
+    """The first line of what a client says, without its debugging notes."""
+    line = str(error).strip().split("\n")[0]
+    return line[:200].rstrip(". ") or type(error).__name__
