@@ -132,6 +132,16 @@ class StateFormatError(WorkspaceError):
     """The workspace is of another format than this holdfast reads."""
 
 
+class StoreError(WorkspaceError):
+    """An object store cannot be reached, or refuses a request (`denied`)."""
+
+    denied = False
+
+    def __init__(self, message: str, *, denied: bool = False) -> None:
+        super().__init__(message)
+        self.denied = denied
+
+
 class DamagedFileError(WorkspaceError):
     """A file of the workspace is missing, cut short or altered."""
 

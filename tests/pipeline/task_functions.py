@@ -130,3 +130,17 @@ class Unreliable:
                     raise OSError("connection reset")
                 time.sleep(300)
             yield batch
+
+
+def spans(rows: Iterator[pa.RecordBatch], payload: Payload) -> Iterator[bytes]:
+    """[first, behind the last] of runs of at most so many rows, by their first column."""
+    for batch in rows:
+        for low in range(0, batch.num_rows, payload["rows"]):
+            ids = batch.column(0).slice(low, payload["rows"]).to_pylist()
+            yield json.dumps([ids[0], ids[-1] + 1]).encode()
+
+
+def refuse_rows(rows: Iterator[pa.RecordBatch], payload: Payload) -> Iterator[bytes]:
+    for batch in rows:
+        yield str(batch.num_rows // payload["n"]).encode()
+        raise AbsentRowError(f"no such row: {payload['n']}. Nothing was applied.")

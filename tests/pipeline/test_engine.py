@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -16,8 +17,8 @@ from pyspark.sql import functions as F
 
 from holdfast.core.engine import session
 from holdfast.core.engine.cost import available_cores
-from holdfast.core.engine.engine import Engine, Where, echo
-from holdfast.core.engine.worker import stage_partition, task_name
+from holdfast.core.engine.engine import Engine, Where, count_rows, echo
+from holdfast.core.engine.worker import run_over_rows, task_name
 from holdfast.core.store.files import FileRef
 from holdfast.errors import AbsentRowError, EngineError, SourceError, UsageError, WorkspaceError
 from pipeline import task_functions as tasks
@@ -102,7 +103,7 @@ def test_one_run_is_one_spark_job(engine_spark: Engine, spark: SparkSession, tmp
     try:
         engine_spark.run(tasks.double, numbers(5), where="spark")
         engine_spark.run(tasks.double, numbers(3), where="spark", progress=lambda done, total: None)
-        engine_spark.stage_dataframe(spark.range(10), tmp_path)
+        engine_spark.run_over(spark.range(10), count_rows, {})
         engine_spark.run(tasks.double, numbers(3), where="inline")
         assert context.getLocalProperty("spark.jobGroup.id") == group  # the caller's group is left alone
     finally:
@@ -199,7 +200,7 @@ def test_executors_that_do_not_see_the_workspace(
     engine = Engine(spark, "spark", root=tmp_path)
     attempts = (
         lambda: engine.run(echo, [{}], where="spark"),
-        lambda: engine.stage_dataframe(spark.range(3), tmp_path / "frame"),
+        lambda: engine.run_over(spark.range(3), count_rows, {}),
     )
     for attempt in attempts:
         with pytest.raises(WorkspaceError) as caught:
@@ -217,37 +218,29 @@ def test_a_local_session_is_not_asked(spark: SparkSession, tmp_path: Path) -> No
     assert engine.jobs == 1
 
 
-# --- staging ----------------------------------------------------------------------------------------------
+# --- over the rows of a DataFrame -------------------------------------------------------------------------
 
 
-def read_staged(files: list[tuple[str, int, int]]) -> pa.Table:
-    return pa.concat_tables(pa.ipc.open_file(pa.memory_map(path)).read_all() for path, _, _ in files)
-
-
-def test_staged_partitions_hold_the_rows(engine_spark: Engine, spark: SparkSession, tmp_path: Path) -> None:
+def test_answers_come_in_the_order_of_partitions(engine_spark: Engine, spark: SparkSession) -> None:
     frame = spark.range(0, 1000, 1, 4).select("id", F.col("id").cast("string").alias("text"))
-    files = engine_spark.stage_dataframe(frame, tmp_path / "new")
-    assert [n_rows for _, n_rows, _ in files] == [250] * 4
-    assert [Path(path).stat().st_size for path, _, _ in files] == [n_bytes for _, _, n_bytes in files]
-    table = read_staged(files)
-    assert table.schema == pa.schema(
-        [pa.field("id", pa.int64(), nullable=False), pa.field("text", pa.string(), nullable=False)]
-    )
-    assert table.column("id").to_pylist() == list(range(1000))
-    assert table.column("text").to_pylist() == [str(i) for i in range(1000)]
+    answers = [json.loads(answer) for answer in engine_spark.run_over(frame, tasks.spans, {"rows": 100})]
+    assert [span for span in answers if span[1] - span[0] > 100] == []
+    assert [answers[0][0], *(high for _, high in answers)] == [*(low for low, _ in answers), 1000]
+    assert sum(map(int, engine_spark.run_over(frame, count_rows, {}))) == 1000
 
 
-def test_empty_partitions_leave_no_file(engine_spark: Engine, spark: SparkSession, tmp_path: Path) -> None:
-    files = engine_spark.stage_dataframe(spark.range(0, 8, 1, 4).where("id >= 6"), tmp_path)
-    assert [n_rows for _, n_rows, _ in files] == [2]
-    assert engine_spark.stage_dataframe(spark.range(0), tmp_path) == []
-    assert [str(path) for path in tmp_path.rglob("*") if path.is_file()] == [files[0][0]]
+def test_an_empty_frame_has_no_rows(engine_spark: Engine, spark: SparkSession) -> None:
+    assert engine_spark.run_over(spark.range(0, 8, 1, 4).where("id >= 6"), tasks.spans, {"rows": 9}) == [
+        b"[6, 8]"
+    ]
+    assert engine_spark.run_over(spark.range(0), tasks.spans, {"rows": 9}) == []
 
 
-def test_staging_twice_does_not_collide(engine_spark: Engine, spark: SparkSession, tmp_path: Path) -> None:
-    first = engine_spark.stage_dataframe(spark.range(3), tmp_path)
-    second = engine_spark.stage_dataframe(spark.range(3), tmp_path)
-    assert not {path for path, _, _ in first} & {path for path, _, _ in second}
+def test_a_task_over_rows_refuses_and_fails_as_others_do(engine_spark: Engine, spark: SparkSession) -> None:
+    with pytest.raises(AbsentRowError, match="no such row: 2"):
+        engine_spark.run_over(spark.range(4), tasks.refuse_rows, {"n": 2})
+    with pytest.raises(EngineError, match="refuse_rows failed: ZeroDivisionError"):
+        engine_spark.run_over(spark.range(4), tasks.refuse_rows, {"n": 0})
 
 
 @pytest.mark.parametrize(
@@ -255,45 +248,20 @@ def test_staging_twice_does_not_collide(engine_spark: Engine, spark: SparkSessio
     [("CAST(concat('x', id) AS INT)", "CAST_INVALID_INPUT"), ("raise_error('no good')", "no good")],
 )
 def test_a_failing_dataframe_is_a_source_error(
-    engine_spark: Engine, spark: SparkSession, tmp_path: Path, column: str, cause: str
+    engine_spark: Engine, spark: SparkSession, column: str, cause: str
 ) -> None:
     with pytest.raises(SourceError, match=cause) as caught:
-        engine_spark.stage_dataframe(spark.range(4).selectExpr(column), tmp_path)
+        engine_spark.run_over(spark.range(4).selectExpr(column), count_rows, {})
     assert "org.apache" not in str(caught.value)
 
 
-def test_a_folder_that_cannot_be_written(engine_spark: Engine, spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(EngineError, match=r"^writing a DataFrame to .*file.* failed: NotADirectoryError"):
-        engine_spark.stage_dataframe(spark.range(4), tmp_path / "file")
+def test_what_fails_while_rows_are_read_is_raised_as_it_is() -> None:
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"n": [1, 2, 3]})
+        raise ConnectionError
 
-
-def test_a_folder_that_a_task_does_not_see(
-    engine_spark: Engine, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Path, "mkdir", lambda *_, **__: None)
-    with pytest.raises(EngineError, match=r"^writing a partition to .*unseen.* failed: FileNotFoundError"):
-        engine_spark.stage_dataframe(spark.range(4), tmp_path / "unseen")
-    assert list(tmp_path.iterdir()) == []  # a task makes no folder: it would be on another machine's disk
-
-
-def test_a_partition_appears_whole_or_not_at_all(tmp_path: Path) -> None:
-    batch = pa.record_batch({"n": [1, 2, 3]})
-    names_seen = []
-
-    def batches(end: Exception | None) -> Iterator[pa.RecordBatch]:
-        yield batch
-        names_seen.append([path.suffix for path in tmp_path.iterdir()])
-        if end is not None:
-            raise end
-
-    with pytest.raises(ConnectionError):  # the DataFrame's own error is raised as it is
-        list(stage_partition(batches(ConnectionError()), str(tmp_path)))
-    assert list(tmp_path.iterdir()) == []
-    (answer,) = list(stage_partition(batches(None), str(tmp_path)))
-    assert names_seen == [[".part"]] * 2
-    assert [str(path) for path in tmp_path.iterdir()] == answer.column("path").to_pylist()
-    assert answer.column("n_rows").to_pylist() == [3]
+    with pytest.raises(ConnectionError):
+        list(run_over_rows(rows(), (task_name(count_rows), "{}"), ()))
 
 
 def test_an_interrupt_behind_a_failed_job_is_an_interrupt(engine_inline: Engine) -> None:

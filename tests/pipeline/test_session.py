@@ -251,10 +251,10 @@ def run_python(script: str, **variables: str | None) -> subprocess.CompletedProc
 
 
 EVERYTHING = """
-import os, pathlib, sys, tempfile
+import os, sys
 before = dict(os.environ)
 from holdfast.errors import HoldfastError
-from holdfast.core.engine.engine import Engine, echo
+from holdfast.core.engine.engine import Engine, count_rows, echo
 from holdfast.core.engine import session
 from pipeline import task_functions as tasks
 assert "pyspark" not in sys.modules, "pyspark is imported only when needed"
@@ -270,15 +270,13 @@ for task in (tasks.stumble, tasks.refuse, tasks.die):
     except HoldfastError:
         continue
     raise AssertionError(task)
-with tempfile.TemporaryDirectory() as folder:
-    place = pathlib.Path(folder)
-    assert engine.stage_dataframe(engine.spark.range(3), place)
-    for bad in ("CAST(concat('x', id) AS INT)", "raise_error('no')"):
-        try:
-            engine.stage_dataframe(engine.spark.range(3).selectExpr(bad), place)
-        except HoldfastError:
-            continue
-        raise AssertionError(bad)
+assert engine.run_over(engine.spark.range(3), count_rows, {})
+for bad in ("CAST(concat('x', id) AS INT)", "raise_error('no')"):
+    try:
+        engine.run_over(engine.spark.range(3).selectExpr(bad), count_rows, {})
+    except HoldfastError:
+        continue
+    raise AssertionError(bad)
 """
 
 
@@ -303,7 +301,7 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
 
 PORTS = """
 import sys
-from holdfast.core.engine.engine import Engine, echo
+from holdfast.core.engine.engine import Engine, count_rows, echo
 from holdfast.core.engine import session
 Engine().run(echo, [{}], where="spark")
 print(session._own_session.gateway.proc.pid, flush=True)

@@ -50,13 +50,16 @@ BIG = 1 << 30
 
 
 def plan(source: Any, folder: Path, split_bytes: int = BIG, **options: Any) -> Source:
-    return plan_source(
+    planned = plan_source(
         source,
         options=ReadOptions(**options),
         table="orders",
-        staging=folder / "staging",
+        root=folder,
+        staging="staging",
         split_bytes=split_bytes,
     )
+    planned.splits = [split.located(folder) for split in planned.splits]
+    return planned
 
 
 def track(source: Source) -> pa.Table:

@@ -39,7 +39,7 @@ from holdfast.core.sources.columnar import column_names, declared_types
 from holdfast.core.sources.csv_files import check_names
 from holdfast.core.store.arrow_types import arrow_schema
 from holdfast.core.store.bundle import Bundle, unpack
-from holdfast.core.store.root import Root, local_path
+from holdfast.core.store.root import Root, is_stored, object_of, source_path
 from holdfast.core.words.schema import Column, Nulls, Schema, Type
 from holdfast.errors import (
     NOTHING_APPLIED,
@@ -120,7 +120,7 @@ class Target:
 def plan(source: Any, options: ReadOptions, target: Target, staging: str) -> Source:
     """Plan any source. Of a Spark DataFrame nothing is computed yet."""
     if isinstance(source, str | os.PathLike):
-        source = local_path(source, f"source of table {target.table!r}", SourceError)
+        source = source_path(source, f"source of table {target.table!r}")
     try:
         if not _is_spark(source):
             if isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
@@ -177,6 +177,9 @@ def _size(source: Any) -> int:
         return nbytes
     if hasattr(source, "memory_usage"):
         return int(source.memory_usage(index=False).sum())
+    if isinstance(source, str) and is_stored(source):
+        bucket, name = object_of(source)
+        return sum(entry.length for entry in bucket.entries(name))
     if isinstance(source, str | Path):
         path = Path(source)
         if path.is_file():

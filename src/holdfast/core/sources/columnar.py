@@ -15,7 +15,7 @@ import pyarrow.compute
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
-from holdfast.core.sources.raw_files import cut_short
+from holdfast.core.sources.raw_files import cut_short, opened_by_arrow
 from holdfast.core.sources.read_options import Split
 from holdfast.core.store.arrow_types import arrow_type, python_values, type_of
 from holdfast.core.words.schema import Type
@@ -185,7 +185,7 @@ def parquet_schema(path: str, *, table: str) -> tuple[pa.Schema, list[tuple[int,
 
 def _open_parquet(path: str, table: str) -> Any:
     try:
-        return pq.ParquetFile(path, memory_map=False)  # see raw_files
+        return pq.ParquetFile(opened_by_arrow(path))  # see raw_files
     except PermissionError:
         raise  # `plan` says so
     except UnicodeDecodeError as error:
@@ -231,7 +231,7 @@ def open_arrow(path: str, *, table: str, fields: Sequence[int] = ()) -> Any:
     """A reader of the batches of an Arrow file, or of some columns of them."""
     try:
         options = _pa.ipc.IpcReadOptions(included_fields=[*fields], use_threads=False)
-        return pa.ipc.open_file(pa.OSFile(path), options=options)  # not mapped, see raw_files
+        return pa.ipc.open_file(opened_by_arrow(path), options=options)  # not mapped, see raw_files
     except PermissionError:
         raise
     except (pa.ArrowInvalid, OSError) as error:

@@ -30,7 +30,7 @@ from holdfast.core.sources.encodings import (
     wide_encoding,
     without_mark,
 )
-from holdfast.core.sources.raw_files import blocks_of, raw_bytes
+from holdfast.core.sources.raw_files import blocks_of, opened_raw, raw_bytes, size_of
 from holdfast.core.sources.read_options import ReadOptions, Split
 from holdfast.errors import (
     NOTHING_APPLIED,
@@ -92,7 +92,7 @@ def utf8_bytes(split: Split, options: ReadOptions, *, table: str) -> Any:
     """The split's bytes, decompressed and as UTF-8 (not yet checked if they should be UTF-8 already)."""
     if split.path.lower().endswith(".gz"):
         try:
-            with gzip.open(split.path) as file:
+            with opened_raw(split.path) as packed, gzip.open(packed) as file:
                 body = pa.py_buffer(file.read())
         except (OSError, EOFError, zlib.error) as error:
             raise SourceError(
@@ -283,7 +283,7 @@ def cuts(path: str, options: ReadOptions, split_bytes: int, *, table: str) -> li
 
     Two neighbours are a split. Also tells an unclosed quote before anything is read.
     """
-    size = os.path.getsize(path)
+    size = size_of(path)
     if size <= split_bytes or not can_split(path, options):
         return [0, size]
     delimiter, quote = delimiter_of(path, options).encode(), options.quote.encode()
@@ -345,7 +345,7 @@ def row_number(split: Split, options: ReadOptions, position: int) -> int:
 
 
 def unclosed_quote(path: str, options: ReadOptions, table: str) -> SourceError:
-    size, delimiter = os.path.getsize(path), delimiter_of(path, options)
+    size, delimiter = size_of(path), delimiter_of(path, options)
     if can_split(path, options):
         skip = bom_size(raw_bytes(path, 0, min(3, size), table))
         state = walk_blocks(blocks_of(path, skip, size, table), delimiter, options.quote)

@@ -14,7 +14,6 @@ Arrow reads; where it refuses, the split is read again line by line in Python to
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -25,6 +24,7 @@ import pyarrow.json
 from holdfast.core.sources.columnar import table_label
 from holdfast.core.sources.csv_files import MAX_BLOCK, READ_BLOCK, file_name, heads, lines_until, utf8_bytes
 from holdfast.core.sources.encodings import for_arrow
+from holdfast.core.sources.raw_files import opened_raw, size_of
 from holdfast.core.sources.read_options import ReadOptions, Split
 from holdfast.core.sources.type_rule import TEXT, decode
 from holdfast.core.store.arrow_types import arrow_type
@@ -51,9 +51,9 @@ EXACT = 2.0**53
 
 def cuts(path: str, options: ReadOptions, split_bytes: int) -> list[int]:
     """Positions behind line ends about `split_bytes` apart; a JSON string has no raw line end in it."""
-    size = os.path.getsize(path)
+    size = size_of(path)
     found = [0]
-    with open(path, "rb") as file:
+    with opened_raw(path) as file:
         while found[-1] + split_bytes < size:
             file.seek(found[-1] + split_bytes - 1)
             file.readline()

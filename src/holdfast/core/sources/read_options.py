@@ -95,6 +95,7 @@ class Split(Coded):
     arrow. A file that cannot be cut (compressed, or in a multi-byte encoding) is one split. `first` says
     that it begins with the file, so that it carries a byte order mark and a CSV header. `batch` is the number
     of the record batch that an arrow split begins with. Of a `staged` one the file is one of the workspace.
+    `partition` are the columns that stand in the file's folders, with their values.
     """
 
     kind: Kind
@@ -105,6 +106,7 @@ class Split(Coded):
     first: bool = True
     batch: int = 0
     staged: FileRef | None = None
+    partition: Mapping[str, str | None] = field(default_factory=dict)
 
     def located(self, root: Root) -> Split:
         """The split, with the path of its file on this machine."""

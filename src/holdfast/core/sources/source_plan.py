@@ -7,19 +7,22 @@ import difflib
 import glob
 import itertools
 import os
+import re
 import stat
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.ipc
 
 from holdfast.core.sources import columnar, csv_files, frames, json_lines
+from holdfast.core.sources.raw_files import size_of
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
-from holdfast.core.sources.type_rule import TEXT, likeliest, spelling_of
+from holdfast.core.sources.type_rule import TEXT, candidates, likeliest, spelling_of
 from holdfast.core.store.files import new_file, unique_name
-from holdfast.core.store.root import Root
+from holdfast.core.store.root import Root, is_stored, object_of
 from holdfast.core.words.schema import Type
 from holdfast.errors import (
     NOTHING_APPLIED,
@@ -36,6 +39,8 @@ SAMPLE_ROWS = 2_000
 # A column that is NULL all through the sample is looked at again at the start of this many other splits.
 MORE_SAMPLES = 15
 STAGED_ROWS = 65_536
+# What Hive and Spark call the folder of rows without a value.
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 ENDINGS: dict[str, Kind] = {
     ".csv": "csv",
@@ -143,8 +148,9 @@ def _sized(kept: list[Any], stream: Iterator[Any]) -> Iterator[tuple[Any, int]]:
 
 
 def _plan_files(given: str, options: ReadOptions, table: str, split_bytes: int) -> Source:
-    files, description = _files(given, options, table)
-    files = [os.path.abspath(path) for path in files]  # a task's working folder is not ours
+    found = _stored_files(given, options, table) if is_stored(given) else _files(given, options, table)
+    files, description, base = found
+    partitions = _partitions(files, base, given, table)
     kinds = {_kind(path, options, table) for path in files}
     if len(kinds) > 1:
         raise SourceError(
@@ -160,39 +166,32 @@ def _plan_files(given: str, options: ReadOptions, table: str, split_bytes: int) 
             "the types out."
         )
     source = plan(files, description, kind, options, table, split_bytes)
+    if partitions:
+        _add_partitions(source, partitions, options, given, table)
     unknown = [name for name in options.types if name not in source.names]
     if unknown:
         raise UnknownColumnError.from_missing(table, None, unknown[0], source.names)
     return source
 
 
-def _files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str]:
-    """The data files of a path, sorted, and how to call the source in messages."""
-    path = Path(given)
+def _files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str, str]:
+    """The data files of a path, sorted; how to call the source in messages; the folder that it is."""
+    path = Path(os.path.abspath(given))  # a task's working folder is not ours
     if path.is_file():
-        return [given], path.name
+        return [str(path)], path.name, str(path.parent)
     if path.is_dir():
         if (path / "_delta_log").is_dir():
-            raise SourceError(
-                f"{shorten_path(given)} for table {table!r} is a Delta table; its files alone may hold "
-                "deleted rows. "
-                f"{NOTHING_APPLIED} Next step: read it with deltalake or Spark and give the table."
-            )
+            raise _is_delta(given, table)
         found = [f for f in sorted(path.rglob("*")) if not f.is_dir() and _visible(f.relative_to(path))]
         if options.format == "auto":
             found = [f for f in found if _ending(str(f)) in ENDINGS]
         for f in found:
-            _refuse_partitions(f.relative_to(path), given, table)
             _check_regular(f, table)
         if not found:
-            raise SourceError(
-                f"the folder {shorten_path(given)} for table {table!r} has no data files. {NOTHING_APPLIED} "
-                "Next step: "
-                f"check the folder; files end in {', '.join(sorted(ENDINGS))}, or give the format."
-            )
-        return [str(f) for f in found], f"folder {path.name} ({len(found)} files)"
+            raise _no_data(given, table)
+        return [str(f) for f in found], f"folder {path.name} ({len(found)} files)", str(path)
     if glob.has_magic(given):
-        matches = sorted(m for m in glob.glob(given, recursive=True) if not os.path.isdir(m))
+        matches = sorted(m for m in glob.glob(str(path), recursive=True) if not os.path.isdir(m))
         root = Path(*itertools.takewhile(lambda part: not glob.has_magic(part), path.parts))
         matches = [m for m in matches if _visible(Path(m).relative_to(root))]
         if not matches:
@@ -203,7 +202,7 @@ def _files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str
             )
         for match in matches:
             _check_regular(Path(match), table)
-        return matches, f"{os.path.basename(given)} ({len(matches)} files)"
+        return matches, f"{os.path.basename(given)} ({len(matches)} files)", str(root)
     if path.exists() or path.is_symlink():
         _check_regular(path, table)
     folder = path.parent
@@ -233,20 +232,96 @@ def _check_regular(path: Path, table: str) -> None:
     )
 
 
-def _visible(path: Path) -> bool:
+def _visible(path: PurePath) -> bool:
     return not any(part.startswith((".", "_")) for part in path.parts)
 
 
-def _refuse_partitions(path: Path, given: str, table: str) -> None:
-    named = [part for part in path.parts[:-1] if "=" in part]
-    if named:
-        raise SchemaError(
-            f"{shorten_path(given)} for table {table!r} is partitioned: the column "
-            f"{named[0].split('=')[0]!r} stands in "
-            f"folder names ({shorten(named[0])}) and would be lost. {NOTHING_APPLIED} Next step: read the "
-            "folder with "
-            "Spark and give the DataFrame."
+def _stored_files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str, str]:
+    """The same of a URL of an object store. A folder is what names begin with."""
+    bucket, name = object_of(given)
+    magic = glob.has_magic(name)
+    if not magic and name and bucket.exists(name):
+        return [given.rstrip("/")], name.rpartition("/")[2], given.rpartition("/")[0]
+    parts = name.split("/")
+    base = "/".join(itertools.takewhile(lambda part: not glob.has_magic(part), parts))
+    names = [entry.name for entry in bucket.entries(base)]
+    inside = [PurePosixPath(n).relative_to(base) for n in names]
+    if any(path.parts[0] == "_delta_log" for path in inside):
+        raise _is_delta(given, table)
+    wanted = re.compile(_pattern("/".join(parts)) if magic else ".*", re.DOTALL)
+    files = [n for n, path in zip(names, inside, strict=True) if _visible(path) and wanted.fullmatch(n)]
+    if options.format == "auto" and not magic:
+        files = [n for n in files if _ending(n) in ENDINGS]
+    if not files and not names:
+        raise SourceError(
+            f"there is no object {shorten_path(given)} for table {table!r}, nor a folder of that name. "
+            f"{NOTHING_APPLIED} Next step: check the address."
         )
+    if not files:
+        raise _no_data(given, table)
+    label = parts[-1] if magic else f"folder {parts[-1]}"
+    return [f"{bucket}/{n}" for n in sorted(files)], f"{label} ({len(files)} files)", f"{bucket}/{base}"
+
+
+def _pattern(name: str) -> str:
+    """A pattern of names as a regular expression: `*` and `?` stay in a folder, `**` does not."""
+    special = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return "".join(special.get(part, re.escape(part)) for part in re.split(r"(\*\*/|\*\*|\*|\?)", name))
+
+
+def _is_delta(given: str, table: str) -> SourceError:
+    return SourceError(
+        f"{shorten_path(given)} for table {table!r} is a Delta table; its files alone may hold deleted rows. "
+        f"{NOTHING_APPLIED} Next step: read it with deltalake or Spark and give the table."
+    )
+
+
+def _no_data(given: str, table: str) -> SourceError:
+    return SourceError(
+        f"the folder {shorten_path(given)} for table {table!r} has no data files. {NOTHING_APPLIED} Next "
+        f"step: check the folder; files end in {', '.join(sorted(ENDINGS))}, or give the format."
+    )
+
+
+def _partitions(files: Sequence[str], base: str, given: str, table: str) -> list[dict[str, str | None]]:
+    """The columns that stand in the folders of each file (`year=2026`); none if none has any."""
+    values = []
+    for path in files:
+        named = [part.partition("=") for part in path[len(base) :].split("/")[:-1] if "=" in part]
+        values.append({unquote(n): None if v == NO_VALUE else unquote(v) for n, _, v in named})
+    for path, partition in zip(files, values, strict=True):
+        if list(partition) != list(values[0]):
+            raise SchemaError(
+                f"the folders of {shorten_path(given)} for table {table!r} do not name the same columns: "
+                f"{shorten_path(files[0])} names {listing(list(values[0])) or 'none'}, {shorten_path(path)} "
+                f"{listing(list(partition)) or 'none'}. {NOTHING_APPLIED} Next step: give a folder in which "
+                "all files stand at the same depth."
+            )
+    return values if values and values[0] else []
+
+
+def _add_partitions(
+    source: Source,
+    partitions: Sequence[dict[str, str | None]],
+    options: ReadOptions,
+    given: str,
+    table: str,
+) -> None:
+    """Give a planned source the columns of its folders: their values are known, so are their types."""
+    both = [name for name in partitions[0] if name in source.names]
+    if both:
+        raise SchemaError(
+            f"{shorten_path(given)} for table {table!r} has the column {shorten(both[0])} in its files and "
+            f"in the names of its folders. {NOTHING_APPLIED} Next step: give files without it, or a folder "
+            "further inside."
+        )
+    by_path = dict(zip(dict.fromkeys(split.path for split in source.splits), partitions, strict=True))
+    source.splits = [dataclasses.replace(s, partition=by_path[s.path]) for s in source.splits]
+    for name in partitions[0]:
+        texts = pa.chunked_array([pa.array([p[name] for p in partitions], pa.large_string())])
+        declared = options.declared.get(name)
+        source.names += (name,)
+        source.types += (candidates(texts, None)[0] if declared is None else declared,)
 
 
 def _ending(path: str) -> str:
@@ -330,7 +405,7 @@ def _plan_jsonl(
     splits: list[Split] = []
     names: dict[str, Type] = {}
     for path in files:
-        size = os.path.getsize(path)
+        size = size_of(path)
         ends = (
             json_lines.cuts(path, options, split_bytes) if csv_files.can_split(path, options) else [0, size]
         )

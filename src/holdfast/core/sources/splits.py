@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -30,6 +31,10 @@ def read_split(
     ColumnTypeError, and columns too many or too few are a SchemaError. `version` is that of the table a
     batch goes to, for messages.
     """
+    if split.partition:
+        bare, inner = _without_partition(split, names, types)
+        rows = read_split(bare, *inner, options=options, textual=textual, table=table, version=version)
+        return _with_partition(rows, split, names, types, table, version)
     if split.kind == "csv":
         text = csv_files.open_text(split, options, table=table)
         found = csv_files.read_texts(text, names, options, table=table, version=version)
@@ -67,6 +72,10 @@ def read_split_guessed(
     order, "text" last) that its values of this split survive. The caller reads all splits again with the
     `best_type` of the lists of all rounds until no guess fails. Types that the user declared are no guesses.
     """
+    if split.partition:
+        bare, inner = _without_partition(split, names, types)
+        rows, failed = read_split_guessed(bare, *inner, options, table)
+        return _with_partition(rows, split, names, types, table, None), failed
     if split.kind == "jsonl":
         return json_lines.read_objects(split, names, types, options, table=table, guessed=True)
     if split.kind != "csv":
@@ -94,6 +103,40 @@ def read_local(
     return columnar.fit_table(
         source.local_table, names, types, table=table, where=f"the {source.description}", version=version
     )
+
+
+def _without_partition(
+    split: Split, names: Sequence[str], types: Sequence[Type]
+) -> tuple[Split, tuple[list[str], list[Type]]]:
+    """The split of the file alone, and the (names, types) of the columns that it is to have."""
+    inner = [(n, t) for n, t in zip(names, types, strict=True) if n not in split.partition]
+    return replace(split, partition={}), ([n for n, _ in inner], [t for _, t in inner])
+
+
+def _with_partition(
+    rows: pa.Table,
+    split: Split,
+    names: Sequence[str],
+    types: Sequence[Type],
+    table: str,
+    version: int | None,
+) -> pa.Table:
+    """The rows of a file with the columns of its folders."""
+    columns = []
+    for name, t in zip(names, types, strict=True):
+        if name not in split.partition:
+            columns.append(rows.column(name))
+            continue
+        text = split.partition[name]
+        values = decode(pa.chunked_array([pa.repeat(pa.scalar(text, pa.large_string()), rows.num_rows)]), t)
+        if values is None:
+            raise ColumnTypeError(
+                f"column {shorten(name)} of {columnar.table_label(table, version)} is {t}; the folders of "
+                f"{csv_files.file_name(split)} say {shorten(text)}. {NOTHING_APPLIED} Next step: track the "
+                f"table with --types {shorten(name)[1:-1]}=text, or rename the folder."
+            )
+        columns.append(values)
+    return pa.table(columns, names=list(names))
 
 
 def _unfit(

@@ -17,6 +17,7 @@ was opened with. They travel to tasks in the job's closure, and are never writte
 from __future__ import annotations
 
 import contextlib
+import io
 import mmap
 import os
 import threading
@@ -29,7 +30,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import xxhash
 
 from holdfast.core.store.node_cache import NodeCache, node_cache
-from holdfast.errors import NOTHING_APPLIED, DamagedFileError, WorkspaceError, shorten
+from holdfast.errors import NOTHING_APPLIED, DamagedFileError, StoreError, WorkspaceError, shorten
 
 if TYPE_CHECKING:
     from holdfast.core.store.files import FileRef
@@ -168,14 +169,14 @@ class Bucket:
         if length != ref.length:
             self._compare(ref, length, "")
         with ThreadPoolExecutor(AHEAD) as threads:
-            asked = [threads.submit(self._range, ref.name, *some) for some in ranges[:AHEAD]]
+            asked = [threads.submit(self.range, ref.name, *some) for some in ranges[:AHEAD]]
             for i in range(len(ranges)):
                 yield asked.pop(0).result()
                 if i + AHEAD < len(ranges):
-                    asked.append(threads.submit(self._range, ref.name, *ranges[i + AHEAD]))
+                    asked.append(threads.submit(self.range, ref.name, *ranges[i + AHEAD]))
 
-    def _range(self, name: str, start: int, end: int) -> Any:
-        """Some bytes of an object."""
+    def range(self, name: str, start: int, end: int) -> Any:
+        """Some bytes of an object; FileNotFoundError if there is none."""
         import obstore
 
         with self._reading(name):
@@ -281,8 +282,9 @@ class Bucket:
                     f"writers could both commit. {NOTHING_APPLIED} Use a store that supports conditional "
                     "puts, or an option of yours that turns them on (aws_conditional_put=etag)."
                 )
-        except DeniedError:
-            return
+        except StoreError as error:
+            if not error.denied:
+                raise
 
     # -- what goes wrong ------------------------------------------------------------------------
 
@@ -306,14 +308,15 @@ class Bucket:
         except (FileNotFoundError, WorkspaceError, exceptions.AlreadyExistsError):
             raise
         except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError, PermissionError) as error:
-            raise DeniedError(
-                f"cannot {doing} the workspace {self.url!r}: the store refuses it ({_reason(error)}). "
-                f"{NOTHING_APPLIED} Check the credentials and what they may do."
+            raise StoreError(
+                f"cannot {doing} {self.url!r}: the store refuses it ({_reason(error)}). {NOTHING_APPLIED} "
+                "Check the credentials and what they may do.",
+                denied=True,
             ) from None
         except (exceptions.BaseError, OSError, ValueError) as error:
-            raise WorkspaceError(
-                f"cannot {doing} the workspace {self.url!r}: {_reason(error)}. {NOTHING_APPLIED} Check the "
-                "address and the network, then run it again."
+            raise StoreError(
+                f"cannot {doing} {self.url!r}: {_reason(error)}. {NOTHING_APPLIED} Check the address and the "
+                "network, then run it again."
             ) from None
 
     def _side_by_side(self, do: Callable[[Any], None], items: Sequence[Any]) -> None:
@@ -325,22 +328,59 @@ class Bucket:
                     future.result()
 
 
-class DeniedError(WorkspaceError):
-    """The store refuses a request: the credentials do not allow it."""
+class ObjectFile(io.RawIOBase):
+    """An object as a file that is read. Every read is a request: whoever reads little at a time buffers."""
+
+    def __init__(self, bucket: Bucket, name: str) -> None:
+        self._bucket, self._object = bucket, name
+        self._length, self._at = bucket.length(name), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._length}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        n = min(len(view), self._length - self._at)
+        if n <= 0:
+            return 0
+        view[:n] = self._bucket.range(self._object, self._at, self._at + n)
+        self._at += n
+        return n
 
 
 _buckets: dict[str, Bucket] = {}
+_defaults: dict[str, str] = {}
 _creating = threading.Lock()
 
 
 def bucket_of(url: str, options: Mapping[str, str] | None = None) -> Bucket:
-    """The bucket of a URL; with options, if they are others than before, one that uses these."""
+    """The bucket of a URL; with options, if they are others than before, one that uses these.
+
+    Without any it is the one that there is, or uses those that a workspace was last opened with.
+    """
     url = url.rstrip("/")
     with _creating:
         known = _buckets.get(url)
         if known is None or (options is not None and dict(options) != known.options):
-            known = _buckets[url] = Bucket(url, options or {})
+            known = _buckets[url] = Bucket(url, _defaults if options is None else options)
         return known
+
+
+def use_options(options: Mapping[str, str]) -> None:
+    """Options for stores that are met from now on."""
+    _defaults.clear()
+    _defaults.update(options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +426,7 @@ def _connect(url: str, options: Mapping[str, str]) -> Any:
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # for options that it does not know the client panics
-        raise WorkspaceError(
+        raise StoreError(
             f"cannot open the store of {shorten(url)}: {_reason(error)}. Check the address and the options."
         ) from None
 

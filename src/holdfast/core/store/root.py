@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from holdfast.core.store.bucket import Bucket, bucket_of
-from holdfast.errors import NOTHING_APPLIED, HoldfastError, WorkspaceError, shorten_path
+from holdfast.core.store.bucket import Bucket, bucket_of, use_options
+from holdfast.errors import NOTHING_APPLIED, HoldfastError, SourceError, WorkspaceError, shorten_path
 
 Root = Path | Bucket
 
@@ -30,22 +30,37 @@ def root_of(address: str) -> Root:
 
 
 def workspace_root(given: str | os.PathLike[str], options: Mapping[str, str] | None) -> Root:
-    """The place that a user calls a workspace; `options` of its store."""
+    """The place that a user calls a workspace; `options` are for its store and for those of its sources."""
     text = os.fspath(given)
-    scheme = _SCHEME.match(text)
-    if scheme is not None and scheme[1].lower() in STORES:
+    if options is not None:
+        use_options(options)
+    if is_stored(text):
         if not re.fullmatch(r"[^:]+://[^/]+/.+", text.rstrip("/")):
             raise WorkspaceError(
                 f"{shorten_path(text)} names a whole store; a workspace is a folder in it. {NOTHING_APPLIED} "
                 "Name one: s3://bucket/folder."
             )
-        return bucket_of(text, options or {})
-    if options:
-        raise WorkspaceError(
-            f"{shorten_path(text)} is a folder of this machine, and takes no options of a store. "
-            f"{NOTHING_APPLIED} Leave them out, or name a URL."
-        )
+        return bucket_of(text, options)
     return Path(local_path(text, "workspace", WorkspaceError)).absolute()
+
+
+def is_stored(text: str) -> bool:
+    """Whether an address is one of an object store. A `Path` of it has lost a slash, and is none."""
+    scheme = _SCHEME.match(text)
+    return scheme is not None and scheme[1].lower() in STORES and text[scheme.end() :].startswith("/")
+
+
+def object_of(url: str) -> tuple[Bucket, str]:
+    """The store of a URL, and the name in it."""
+    authority = re.match(r"[^:]+://[^/]+", url)
+    assert authority is not None
+    return bucket_of(authority[0]), url[authority.end() :].strip("/")
+
+
+def source_path(given: str | os.PathLike[str], what: str) -> str:
+    """The path or the URL of a source."""
+    text = os.fspath(given)
+    return text if is_stored(text) else local_path(text, what, SourceError)
 
 
 def local_path(place: str | os.PathLike[str], what: str, error: type[HoldfastError]) -> str:
@@ -67,8 +82,8 @@ def local_path(place: str | os.PathLike[str], what: str, error: type[HoldfastErr
         if host.lower() in ("", "localhost"):
             return unquote(f"/{rest.lstrip('/')[len(host) :].lstrip('/')}")
     raise error(
-        f"{shorten_path(text)}, the {what}, is a URL that holdfast cannot read: it knows paths of this "
-        f"machine, file://, and for workspaces {', '.join(f'{s}://' for s in STORES)}. {NOTHING_APPLIED}"
+        f"{shorten_path(text)}, the {what}, is a URL that holdfast cannot reach: it knows paths of this "
+        f"machine, file:// and, as texts, {', '.join(f'{s}://' for s in STORES)}. {NOTHING_APPLIED}"
     )
 
 
