@@ -96,9 +96,9 @@ def record_classes(options: list[str]) -> None:
     import pyarrow.parquet as pq
 
     from holdfast.core.engine.engine import Engine, count_rows, echo
-    from holdfast.core.engine.session import start_local, stop_session
+    from holdfast.core.engine.session import start_own, stop_session
 
-    spark = start_local(master=None, app_name="holdfast", options=options)
+    spark = start_own(master=None, app_name="holdfast", options=options)
     engine = Engine(spark)
     engine.run(echo, [{}, {}], where="spark")
     rows = pa.table(

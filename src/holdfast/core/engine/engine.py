@@ -67,6 +67,7 @@ Mode = Literal["auto", "inline", "spark"]
 Outcome = tuple[str | None, bytes | None]  # why a task refuses, or its result
 
 PARTITIONS_PER_CORE = 4
+MOST_PARTITIONS = 10_000
 # At least so many tasks look for the workspace: executors may be more than the cores that Spark tells of.
 LOOKS = 8
 
@@ -101,13 +102,15 @@ class Engine:
 
     @property
     def cores(self) -> int:
-        """How many tasks can run at once. Asks Spark if it runs already, and never starts it."""
+        """How many tasks can run at once. Asks Spark if it runs already, and never starts it.
+
+        On a cluster it is what it can grow to, not what it has at this moment.
+        """
         if self._spark is None:
             return available_cores()
-        if session.is_connect(self._spark):
-            parallelism = self._spark.conf.get("spark.default.parallelism", None)
-            return int(parallelism) if parallelism else available_cores()
-        return self._spark.sparkContext.defaultParallelism
+        if session.is_local(self._spark):
+            return self._spark.sparkContext.defaultParallelism
+        return session.cluster_cores(self._spark)
 
     @property
     def uses_spark(self) -> bool:
@@ -165,8 +168,10 @@ class Engine:
     def run_job(self, calls: list[Call], progress: Progress | None) -> list[Outcome]:
         """One Spark job of tasks, perhaps of several functions; what came of each, in their order."""
         n_tasks = len(calls)
-        # Some payloads to a partition where there are many: every Spark task has a cost of its own.
-        n_partitions = min(n_tasks, PARTITIONS_PER_CORE * self.cores)
+        # Some payloads to a partition where there are many: every Spark task has a cost of its own. Only here
+        # it is known how many run at once; a cluster grows with the tasks that wait.
+        local = session.is_local(self.spark)
+        n_partitions = min(n_tasks, PARTITIONS_PER_CORE * self.cores if local else MOST_PARTITIONS)
         tasks = self.spark.range(0, n_tasks, 1, n_partitions)  # a row's id is the payload's index
         publish_all()  # what the tasks are told of
         reach = accesses()

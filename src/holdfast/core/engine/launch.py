@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,6 +29,8 @@ from holdfast.core.engine.private_folders import scratch_folder
 
 COLLECTOR = ("-XX:+UseSerialGC",)
 JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", *COLLECTOR)
+# 10,000 by default: then every batch costs more in bookkeeping than in copying.
+MAX_RECORDS = "65536"
 
 # Errors only, to a stream that nobody sees unless the start fails: then its tail explains why.
 LOG4J = """\
@@ -42,18 +45,66 @@ appender.console.layout.pattern = %p %c{1}: %m%n%ex{short}
 """
 
 
-def spark_settings(master: str | None, app_name: str, archive_options: list[str]) -> dict[str, str]:
-    """The settings of a session that we start; of one in this process also what keeps strangers out."""
-    cores = available_cores()
+def spark_settings(
+    master: str | None, app_name: str, archive_options: list[str], wished: Mapping[str, str]
+) -> dict[str, str]:
+    """The settings of a session that we start; of one in this process also what keeps strangers out.
+
+    What the user wishes counts most. On a cluster, what its spark-defaults.conf says counts more than ours.
+    """
+    if not is_local_master(master):
+        return (
+            _cluster_settings(app_name, archive_options) | defaults() | {"spark.master": str(master)} | wished
+        )
+    return {**_local_settings(master, app_name, archive_options), **wished}
+
+
+def _cluster_settings(app_name: str, archive_options: list[str]) -> dict[str, str]:
+    """What we need of a session on a cluster. The driver is quiet; its memory and network are Spark's."""
+    return {
+        "spark.app.name": app_name,
+        "spark.driver.extraJavaOptions": " ".join(_quote(option) for option in _quiet(archive_options)),
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": MAX_RECORDS,
+        "spark.executorEnv.PYTHONPATH": python_path(),
+    }
+
+
+def _quiet(archive_options: list[str]) -> list[str]:
+    """Options of a driver's JVM that says nothing, and leaves nothing behind."""
     scratch = scratch_folder()
     log4j = scratch / "log4j2.properties"
     log4j.write_text(LOG4J, encoding="utf-8")
-    java_options = [
-        *JVM_OPTIONS,
+    return [
         *archive_options,
         f"-Dlog4j2.configurationFile={log4j.as_uri()}",
         f"-Djava.io.tmpdir={scratch}",
     ]
+
+
+def defaults() -> dict[str, str]:
+    """What Spark's spark-defaults.conf says, in SPARK_CONF_DIR or below SPARK_HOME; nothing if there is none.
+
+    A line is a key and a value with blanks, '=' or ':' between them, as in Java's properties.
+    """
+    folder = os.environ.get("SPARK_CONF_DIR")
+    if folder is None and "SPARK_HOME" in os.environ:
+        folder = os.path.join(os.environ["SPARK_HOME"], "conf")
+    if folder is None:
+        return {}
+    try:
+        text = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8")
+    except OSError:
+        return {}
+    lines = (re.fullmatch(r"\s*([^\s=:#!][^\s=:]*)\s*[\s=:]\s*(.*?)\s*", line) for line in text.splitlines())
+    return {line[1]: line[2] for line in lines if line is not None}
+
+
+def _local_settings(master: str | None, app_name: str, archive_options: list[str]) -> dict[str, str]:
+    cores = available_cores()
+    scratch = scratch_folder()
+    java_options = _quiet([*JVM_OPTIONS, *archive_options])
     settings = {
         "spark.app.name": app_name,
         "spark.master": master or f"local[{cores}]",
@@ -64,26 +115,22 @@ def spark_settings(master: str | None, app_name: str, archive_options: list[str]
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # 10,000 by default: then every batch costs more in bookkeeping than in copying.
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": MAX_RECORDS,
         "spark.python.worker.reuse": "true",
         "spark.executorEnv.PYTHONPATH": python_path(),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        # Spark makes up the secret itself, in the JVM's memory: no command line, file or variable has it.
+        "spark.authenticate": "true",
+        "spark.local.dir": str(scratch),
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.python.daemon.module": "holdfast.core.engine.daemon",
     }
-    if is_local_master(master):
+    if len(str(scratch)) + len("/.") + 36 + len(".sock") < 104:  # the longest that macOS binds
         settings |= {
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            # Spark makes up the secret itself, in the JVM's memory: no command line, file or variable has it.
-            "spark.authenticate": "true",
-            "spark.local.dir": str(scratch),
-            "spark.sql.shuffle.partitions": str(cores),
-            "spark.python.daemon.module": "holdfast.core.engine.daemon",
+            "spark.python.unix.domain.socket.enabled": "true",
+            "spark.python.unix.domain.socket.dir": str(scratch),
         }
-        if len(str(scratch)) + len("/.") + 36 + len(".sock") < 104:  # the longest that macOS binds
-            settings |= {
-                "spark.python.unix.domain.socket.enabled": "true",
-                "spark.python.unix.domain.socket.dir": str(scratch),
-            }
     return settings
 
 
@@ -92,9 +139,14 @@ def is_local_master(master: str | None) -> bool:
     return master is None or master == "local" or master.startswith("local[")
 
 
-def launch_variables(java: JavaHome, master: str | None) -> dict[str, str | None]:
-    """The environment variables of the launch; None removes one."""
+def launch_variables(java: JavaHome, master: str | None, wished: Mapping[str, str]) -> dict[str, str | None]:
+    """The environment variables of the launch; None removes one.
+
+    On a cluster, workers run the interpreter that Spark was told of, else one of this one's path.
+    """
     variables: dict[str, str | None] = {"JAVA_HOME": str(java.home)}
+    if not is_local_master(master) and "spark.pyspark.python" not in {**defaults(), **wished}:
+        variables["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
     if is_local_master(master):
         import pyspark
 

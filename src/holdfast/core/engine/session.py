@@ -1,9 +1,10 @@
 """The Spark session: someone else's if there is one, else one that we start, quietly and fast.
 
 A session that is there already (a notebook's, a cluster's, Spark Connect's) is used as it is: we
-change no setting of it and never stop it. Only when there is none do we start one in this process:
-with which Java, `java.py`; with which settings, `launch.py`; from which archive of classes,
-`class_archive.py`; in which folders, `private_folders.py`.
+change no setting of it and never stop it. Only when there is none do we start one: on the cluster that was
+asked for (`use`, HOLDFAST_MASTER, spark-defaults.conf), else in this process. With which Java, `java.py`;
+with which settings, `launch.py`; from which archive of classes, `class_archive.py`; in which folders,
+`private_folders.py`.
 
 The JVM's standard output and error go to an unlinked file from its birth to its death, so neither
 start-up notes, nor a failed task, nor the exit can reach the user's screen. We hand the file to the
@@ -21,6 +22,7 @@ import os
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
@@ -28,6 +30,7 @@ from holdfast.core.engine.class_archive import archive_options
 from holdfast.core.engine.java import find_java
 from holdfast.core.engine.kernels import activity
 from holdfast.core.engine.launch import (
+    defaults,
     end_jvm,
     environment,
     is_local_master,
@@ -37,10 +40,14 @@ from holdfast.core.engine.launch import (
     temporary_files_of,
 )
 from holdfast.core.engine.private_folders import scratch
-from holdfast.errors import EngineError
+from holdfast.errors import EngineError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+# The cores of a cluster that does not tell, and the most that work is divided for.
+UNKNOWN_CORES, MOST_CORES = 64, 1_000
 
 
 @dataclass
@@ -52,8 +59,34 @@ class _OwnSession:
     pid: int = field(default_factory=os.getpid)
 
 
+@dataclass(frozen=True)
+class Wishes:
+    """What a session is to be like that we start: a master, and settings of Spark's."""
+
+    master: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
 _own_session: _OwnSession | None = None
+_wishes = Wishes()
 _lock = threading.RLock()
+
+
+def use(
+    master: str | None = None, remote: str | None = None, settings: Mapping[str, str] | None = None
+) -> None:
+    """Say what the next session is to be like; it is started when it is needed first.
+
+    `master` is Spark's own (`spark://host:7077`, `yarn`, `k8s://...`, `local[4]`), `remote` the address of a
+    Spark Connect server (`sc://host:15002`). What neither says is read from HOLDFAST_MASTER and from Spark's
+    spark-defaults.conf.
+    """
+    global _wishes
+    if remote is not None:
+        if master is not None:
+            raise UsageError("a master and a Spark Connect server are given. Give one of them.")
+        os.environ["SPARK_REMOTE"] = remote
+    _wishes = Wishes(master, dict(settings or {}))
 
 
 def start_session(*, master: str | None = None, app_name: str = "holdfast") -> SparkSession:
@@ -61,7 +94,7 @@ def start_session(*, master: str | None = None, app_name: str = "holdfast") -> S
 
     `master` and `app_name` matter only for a new one. SPARK_REMOTE, or being launched by
     spark-submit, means that someone else has set up Spark: then we ask for a session and change
-    nothing. Otherwise we start a local one (`local[cores]`), or one on `master`.
+    nothing. Otherwise we start one on the master that is given or wished for, else a local one.
 
     Raises EngineError, with the last lines that Spark or Java printed, if it cannot be started.
     """
@@ -73,7 +106,10 @@ def start_session(*, master: str | None = None, app_name: str = "holdfast") -> S
             return existing
         if is_configured_elsewhere():
             return _join_session(app_name)
-        return start_local(master=master, app_name=app_name)
+        master = (
+            master or _wishes.master or os.environ.get("HOLDFAST_MASTER") or defaults().get("spark.master")
+        )
+        return start_own(master=master, app_name=app_name)
 
 
 def is_there() -> bool:
@@ -116,6 +152,30 @@ def is_local(spark: SparkSession) -> bool:
     return not is_connect(spark) and is_local_master(spark.sparkContext.master)
 
 
+def cluster_cores(spark: SparkSession) -> int:
+    """How many tasks a cluster can run at once, as far as its settings tell: executors come and go.
+
+    With dynamic allocation, and through Spark Connect, nobody knows; then `UNKNOWN_CORES` are assumed.
+    """
+
+    def number(key: str) -> int:
+        value = spark.conf.get(key, None)
+        return int(value) if value is not None and value.isdecimal() else 0
+
+    each = number("spark.executor.cores") or 1
+    if str(spark.conf.get("spark.dynamicAllocation.enabled", "false")).lower() == "true":
+        most = number("spark.dynamicAllocation.maxExecutors") * each
+        return min(most or UNKNOWN_CORES, MOST_CORES)
+    static = max(
+        number("spark.default.parallelism"),
+        number("spark.executor.instances") * each,
+        number("spark.cores.max"),
+    )
+    if is_connect(spark):
+        return static or UNKNOWN_CORES
+    return max(static, spark.sparkContext.defaultParallelism)
+
+
 def is_configured_elsewhere() -> bool:
     """Whether the environment says that Spark is set up already: Spark Connect, or spark-submit."""
     return (
@@ -150,8 +210,16 @@ def _join_session(app_name: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
     try:
-        return SparkSession.builder.appName(app_name).getOrCreate()
+        builder = SparkSession.builder.appName(app_name)
+        for key, value in _wishes.settings.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
     except Exception as error:
+        if "PACKAGE_NOT_INSTALLED" in str(error):
+            raise EngineError(
+                f"Spark Connect needs more packages here: {first_line(error)}. Install them: pip install "
+                "'holdfast[connect]'."
+            ) from None
         where = os.environ.get("SPARK_REMOTE", "the session set up by the environment")
         raise EngineError(
             f"cannot connect to Spark ({where}): {first_line(error)}. "
@@ -159,7 +227,7 @@ def _join_session(app_name: str) -> SparkSession:
         ) from None
 
 
-def start_local(*, master: str | None, app_name: str, options: list[str] | None = None) -> SparkSession:
+def start_own(*, master: str | None, app_name: str, options: list[str] | None = None) -> SparkSession:
     """A new session of our own; `options`: of the JVM, in place of those that use the class archive."""
     global _own_session
     from pyspark import SparkConf, SparkContext, java_gateway
@@ -169,12 +237,13 @@ def start_local(*, master: str | None, app_name: str, options: list[str] | None 
     if options is None:
         options = archive_options(java)
     conf = SparkConf(loadDefaults=False)
-    for key, value in spark_settings(master, app_name, options).items():
+    for key, value in spark_settings(master, app_name, options, _wishes.settings).items():
         conf.set(key, value)
     gateway = None
     with tempfile.TemporaryFile() as printed:
         try:
-            with environment(launch_variables(java, master)), temporary_files_of(java_gateway):
+            variables = launch_variables(java, master, _wishes.settings)
+            with environment(variables), temporary_files_of(java_gateway):
                 # What `builder.getOrCreate()` does by itself, but for the JVM's two output streams.
                 # The lock goes with them: the scratch folder is in use until the JVM has ended, too.
                 streams = {"stdout": printed, "stderr": printed, "pass_fds": [scratch().lock]}
@@ -191,7 +260,8 @@ def start_local(*, master: str | None, app_name: str, options: list[str] | None 
             if not isinstance(error, Exception):
                 raise
             raise EngineError(
-                f"Spark could not be started with Java {java.version} ({java.source}: {java.home}): "
+                f"Spark could not be started{'' if master is None else f' on {master}'} with Java "
+                f"{java.version} ({java.source}: {java.home}): "
                 f"{first_line(error)}." + quoted_tail(_read_back(printed))
             ) from None
     _own_session = _OwnSession(spark, gateway)
