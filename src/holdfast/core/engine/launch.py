@@ -53,9 +53,8 @@ def spark_settings(
     What the user wishes counts most. On a cluster, what its spark-defaults.conf says counts more than ours.
     """
     if not is_local_master(master):
-        return (
-            _cluster_settings(app_name, archive_options) | defaults() | {"spark.master": str(master)} | wished
-        )
+        ours = _cluster_settings(app_name, archive_options)
+        return {**ours, **defaults(), "spark.master": str(master), **wished}
     return {**_local_settings(master, app_name, archive_options), **wished}
 
 
