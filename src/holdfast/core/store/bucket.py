@@ -196,7 +196,7 @@ class Bucket:
             )
 
     def _key(self, ref: FileRef) -> str:
-        return f"{self.url}\0{ref.name}\0{ref.checksum}"
+        return f"{self.url}\0{ref.name}\0{ref.length}\0{ref.checksum}"
 
     # -- objects by name ------------------------------------------------------------------------
 

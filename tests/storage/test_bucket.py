@@ -1,0 +1,270 @@
+"""A workspace's files on an object store: published before they are named, copied once, never overwritten."""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.core.store.bucket import Bucket, ObjectFile
+from holdfast.core.store.files import FileRef, check_file, is_there, opened, read_file, write_file
+from holdfast.core.store.node_cache import NodeCache, node_cache
+from holdfast.errors import DamagedFileError, StoreError, UsageError, WorkspaceError
+from trust.object_store import Faults, Store, options_for, served, through
+
+pytestmark = pytest.mark.xdist_group("store")
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Store]:
+    with served() as store:
+        store.new_bucket("box")
+        yield store
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def bucket(store: Store, cache: Path) -> Bucket:
+    return Bucket(f"s3://box/{uuid.uuid4().hex}", store.options)
+
+
+def another(bucket: Bucket, options: dict[str, str] | None = None) -> Bucket:
+    """The same place, for a process that knows nothing yet."""
+    return Bucket(bucket.url, bucket.options if options is None else options)
+
+
+def copies(cache: Path) -> list[Path]:
+    return [path for path in cache.glob("??/*") if path.is_file()]
+
+
+def test_a_file_is_published_once_others_may_be_told_of_it(bucket: Bucket) -> None:
+    ref = write_file(bucket, "tables/t/segment-0.arrow", [b"abc", b"def"])
+    assert ref.length == 6
+    assert read_file(bucket, ref) == b"abcdef"  # here it can be read at once
+    assert bucket.entries("") == []
+    with pytest.raises(DamagedFileError, match="is missing"):
+        read_file(another(bucket), ref)
+    bucket.publish()
+    assert [entry.name for entry in bucket.entries("tables")] == [ref.name]
+    assert read_file(another(bucket), ref) == read_file(bucket, ref) == b"abcdef"
+    bucket.publish()  # nothing is left to do
+
+
+def test_files_are_never_overwritten(bucket: Bucket) -> None:
+    write_file(bucket, "tables/t/a.arrow", [b"first"])
+    bucket.publish()
+    other = another(bucket)
+    write_file(other, "tables/t/a.arrow", [b"second"])
+    with pytest.raises(WorkspaceError, match="exists already"):
+        other.publish()
+    assert bucket.content("tables/t/a.arrow") == b"first"
+
+
+def test_a_put_whose_answer_is_lost_finds_its_own_object(store: Store, bucket: Bucket) -> None:
+    lost = iter([True])
+    faults = Faults(lambda request: "lost" if request.method == "PUT" and next(lost, False) else None)
+    with through(store, faults) as address:
+        unlucky = another(bucket, options_for(address))
+        ref = write_file(unlucky, "tables/t/a.arrow", [b"content"])
+        unlucky.publish()
+        assert faults.counted("PUT") == 2
+    assert read_file(another(bucket), ref) == b"content"
+
+
+def test_names_lead_nowhere_else(bucket: Bucket) -> None:
+    for name in ("../x", "/x", "a/../../x", "", "a\0b"):
+        with pytest.raises(DamagedFileError):
+            write_file(bucket, name, [b""])
+        with pytest.raises(DamagedFileError):
+            check_file(bucket, FileRef(name, 0, ""), deep=True)
+
+
+def test_an_object_is_fetched_once_for_all_processes(store: Store, bucket: Bucket, cache: Path) -> None:
+    content = os.urandom(20_000_000)
+    ref = write_file(bucket, "tables/t/large.arrow", [content])
+    bucket.publish()
+    [copy] = copies(cache)
+    copy.unlink()
+    faults = Faults()
+    with through(store, faults) as address:
+        paths: list[Path] = []
+        readers = [another(bucket, options_for(address)) for _ in range(4)]
+        threads = [threading.Thread(target=lambda r=r: paths.append(r.local(ref))) for r in readers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(set(paths)) == 1
+        assert paths[0].read_bytes() == content
+        assert faults.counted("GET") == 3  # its pieces, once
+
+
+def test_what_arrives_is_what_was_written(bucket: Bucket) -> None:
+    ref = write_file(bucket, "tables/t/a.arrow", [b"abc"])
+    bucket.publish()
+    fresh = another(bucket)
+    with pytest.raises(DamagedFileError, match=r"altered: its checksum is \w{16}; 0{16} was written"):
+        read_file(fresh, FileRef(ref.name, ref.length, "0" * 16))
+    with pytest.raises(DamagedFileError, match="has 3 bytes; 4 were written"):
+        read_file(fresh, FileRef(ref.name, 4, ref.checksum))
+    with pytest.raises(DamagedFileError, match="is missing"):
+        read_file(fresh, FileRef("tables/t/b.arrow", 3, ref.checksum))
+    bucket.put(ref.name, b"abd")  # somebody alters it
+    assert check_file(bucket, ref, deep=True).read_bytes() == b"abc"  # the copy is what was written
+    with pytest.raises(DamagedFileError, match="has been altered"):
+        check_file(bucket, ref, deep=True, fresh=True)
+    assert is_there(bucket, ref)
+    assert not is_there(another(bucket), FileRef("tables/t/b.arrow", 3, ""))
+
+
+def test_copies_may_vanish_at_any_time(bucket: Bucket, cache: Path) -> None:
+    ref = write_file(bucket, "tables/t/a.arrow", [b"abc"])
+    bucket.publish()
+    vanishing = iter([True, True])
+
+    def read(path: Path) -> bytes:
+        if next(vanishing, False):
+            path.unlink()
+        return path.read_bytes()
+
+    assert opened(bucket, ref, read) == b"abc"
+    [copy] = copies(cache)
+    copy.write_bytes(b"cut")  # as long as it was: nobody but this user can have done that
+    copy.write_bytes(b"ab")
+    assert read_file(bucket, ref) == b"abc"
+
+
+@pytest.mark.parametrize("fault", ["busy", "delay", "cut", "lost"])
+def test_a_flaky_store_is_asked_again(store: Store, bucket: Bucket, fault: str) -> None:
+    faults = Faults(lambda request: fault if request.number % 3 == 1 else None)
+    with through(store, faults) as address:
+        flaky = another(bucket, options_for(address))
+        refs = [write_file(flaky, f"tables/t/{i}.arrow", [bytes([i]) * 300_000]) for i in range(8)]
+        flaky.publish()
+        reader = another(bucket, options_for(address))
+        reader._cache = NodeCache(flaky.cache.folder / "another", 1 << 30)
+        assert [read_file(reader, ref)[:1] for ref in refs] == [bytes([i]) for i in range(8)]
+
+
+def test_a_store_that_is_not_there(cache: Path) -> None:
+    gone = Bucket("s3://box/ws", {**options_for("http://127.0.0.1:9"), "timeout": "1s"})
+    with pytest.raises(StoreError, match=r"^cannot read 'x' in 's3://box/ws': .* Nothing was applied"):
+        gone.content("x")
+
+
+def test_unknown_options() -> None:
+    with pytest.raises(StoreError, match="cannot open the store of 's3://box/ws'"):
+        Bucket("s3://box/ws", {"aws_wrong": "x"})
+
+
+def test_a_store_that_ignores_conditions_is_found_out(store: Store, bucket: Bucket) -> None:
+    bucket.probe()
+    bucket.probe()
+    with through(store, Faults(lambda request: "blind")) as address:
+        blind = Bucket(f"{bucket.url}-blind", options_for(address))
+        with pytest.raises(WorkspaceError, match="ignores the condition of a put"):
+            blind.probe()
+
+
+def test_an_object_as_a_file(bucket: Bucket) -> None:
+    content = bytes(range(256)) * 40
+    bucket.put("x", content)
+    file = ObjectFile(bucket, "x")
+    assert file.read(10) == content[:10]
+    assert file.seek(-5, os.SEEK_END) == len(content) - 5
+    assert file.read(10) == content[-5:]
+    assert file.read(10) == b""
+    assert file.seek(3) == file.tell() == 3
+    assert file.seek(4, os.SEEK_CUR) == 7
+    assert file.read() == content[7:]
+    with pytest.raises(FileNotFoundError):
+        ObjectFile(bucket, "y")
+
+
+def test_folders_are_removed_with_what_was_to_be_published_there(bucket: Bucket) -> None:
+    write_file(bucket, "staging/a/x", [b"1"])
+    bucket.publish()
+    write_file(bucket, "staging/a/y", [b"2"])
+    ref = write_file(bucket, "staging/b/z", [b"3"])
+    bucket.remove_folder("staging/a")
+    bucket.publish()
+    assert [entry.name for entry in bucket.entries("staging")] == ["staging/b/z"]
+    assert read_file(bucket, ref) == b"3"
+    bucket.remove(["staging/b/z", "staging/b/gone"])
+    assert bucket.entries("") == []
+
+
+# --- the cache of a machine -------------------------------------------------------------------------------
+
+
+def fill(cache: NodeCache, key: str, n: int) -> Path:
+    return cache.fetched(key, n, lambda path: path.write_bytes(b"x" * n) and None)
+
+
+def test_the_copies_used_longest_ago_go(tmp_path: Path) -> None:
+    cache = NodeCache(tmp_path, 1_000)
+    paths = [fill(cache, str(i), 100) for i in range(9)]
+    for i, path in enumerate(paths):
+        os.utime(path, (i, i))
+    assert cache.look("0", 100) == paths[0]  # used just now
+    fill(cache, "more", 150)
+    left = [i for i in range(9) if paths[i].exists()]
+    assert left == [0, 4, 5, 6, 7, 8]  # 850 bytes with the new one
+    assert fill(cache, "too large for it", 5_000).exists()  # what is asked for is there all the same
+    assert not any(path.exists() for path in paths)
+
+
+def test_a_copy_of_another_length_is_none(tmp_path: Path) -> None:
+    cache = NodeCache(tmp_path, 1_000)
+    path = fill(cache, "a", 5)
+    path.write_bytes(b"xx")
+    assert cache.look("a", 5) is None
+    assert fill(cache, "a", 5) == path
+
+
+def test_a_fetch_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    cache = NodeCache(tmp_path, 1_000)
+
+    def fail(path: Path) -> None:
+        path.write_bytes(b"half")
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        cache.fetched("a", 9, fail)
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".lock"] == []
+
+
+def test_where_the_cache_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (
+        "HOLDFAST_CACHE",
+        "HOLDFAST_CACHE_BYTES",
+        "SPARK_LOCAL_DIRS",
+        "SPARK_EXECUTOR_DIRS",
+        "LOCAL_DIRS",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert node_cache().folder.parent == tmp_path / "xdg"
+    (tmp_path / "spark").mkdir()
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"/not/there,{tmp_path / 'spark'}")
+    assert node_cache().folder.parent == tmp_path / "spark"
+    monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path / "mine"))
+    monkeypatch.setenv("HOLDFAST_CACHE_BYTES", "12345")
+    chosen = node_cache()
+    assert (chosen.folder, chosen.limit) == (tmp_path / "mine", 12345)
+    (tmp_path / "mine").chmod(0o777)
+    with pytest.raises(WorkspaceError, match="which HOLDFAST_CACHE names, cannot be used: others can write"):
+        node_cache()
+    monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path / "other"))
+    monkeypatch.setenv("HOLDFAST_CACHE_BYTES", "2 GB")
+    with pytest.raises(UsageError, match="HOLDFAST_CACHE_BYTES is '2 GB'"):
+        node_cache()

@@ -1,0 +1,206 @@
+"""An object store on this machine: S3 as moto speaks it, and a proxy before it that counts, delays, breaks.
+
+    with served() as store:
+        store.new_bucket("box")
+        with store.through(Faults(...)) as address: ...
+
+The server is a process of its own: it outlives writers that are killed, and shares no lock of theirs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import http.server
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+START_S = 120
+
+
+@dataclass(frozen=True)
+class Store:
+    """A server, by its address."""
+
+    address: str
+
+    def new_bucket(self, name: str) -> None:
+        request = urllib.request.Request(f"{self.address}/{name}", method="PUT")
+        with urllib.request.urlopen(request):
+            pass
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What reaches it, by the names that Delta Lake has."""
+        return options_for(self.address)
+
+
+def options_for(address: str) -> dict[str, str]:
+    return {
+        "aws_endpoint_url": address,
+        "aws_access_key_id": "someone",
+        "aws_secret_access_key": "secret",
+        "aws_region": "us-east-1",
+        "aws_allow_http": "true",
+    }
+
+
+def environment_for(address: str) -> dict[str, str]:
+    """The same as variables of the environment."""
+    return {name.upper(): value for name, value in options_for(address).items()}
+
+
+@contextlib.contextmanager
+def served() -> Iterator[Store]:
+    """A server that ends with the block."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        deadline = time.monotonic() + START_S
+        while True:
+            try:
+                with socket.create_connection(("127.0.0.1", port), 1):
+                    break
+            except OSError:
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise AssertionError("moto's server did not start") from None
+                time.sleep(0.05)
+        yield Store(f"http://127.0.0.1:{port}")
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+# --- What can go wrong between a client and a store ---------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a client asks."""
+
+    number: int
+    method: str
+    path: str
+
+
+@dataclass
+class Faults:
+    """What to do with each request: a function of it answers with one of `ACTIONS`, or None to pass it on."""
+
+    choose: Callable[[Request], str | None] = lambda request: None
+    on_request: Callable[[Request], None] = lambda request: None
+    seen: list[Request] = field(default_factory=list)
+
+    def counted(self, method: str = "", pattern: str = "") -> int:
+        """How many requests there were of a method, to paths with a pattern in them."""
+        return sum(
+            method in ("", request.method) and re.search(pattern, request.path) is not None
+            for request in self.seen
+        )
+
+
+ACTIONS = ("busy", "delay", "cut", "lost", "blind")
+
+
+@contextlib.contextmanager
+def through(store: Store, faults: Faults) -> Iterator[str]:
+    """The address of a proxy before a store that does to requests what the faults say.
+
+    busy: 503 SlowDown, and the store is not asked. delay: half a second more. cut: half of the answer's body.
+    lost: the store does it, and the connection ends without an answer. blind: conditions of a put are left
+    out, as by a store that ignores them.
+    """
+    host, port = store.address.removeprefix("http://").split(":")
+    lock = threading.Lock()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, format: str, *arguments: Any) -> None:
+            pass
+
+        def answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            with lock:
+                request = Request(len(faults.seen), self.command, self.path)
+                faults.seen.append(request)
+            faults.on_request(request)
+            action = faults.choose(request)
+            if action == "delay":
+                time.sleep(0.5)
+            if action == "busy":
+                self.reply(503, [], b"<Error><Code>SlowDown</Code></Error>")
+                return
+            headers = {name: value for name, value in self.headers.items() if name.lower() != "host"}
+            if action == "blind":
+                headers.pop("If-None-Match", None)
+                headers.pop("if-none-match", None)
+            headers["Host"] = f"{host}:{port}"  # what was signed does not matter to moto
+            connection = http.client.HTTPConnection(host, int(port), timeout=300)
+            with contextlib.closing(connection):
+                connection.request(self.command, self.path, body, headers)
+                response = connection.getresponse()
+                content = response.read()
+            if action == "lost":
+                self.close_connection = True
+                return
+            kept = [
+                (n, v)
+                for n, v in response.getheaders()
+                if n.lower() not in ("transfer-encoding", "connection")
+            ]
+            if action == "cut" and len(content) > 1:
+                self.reply(response.status, kept, content, send=len(content) // 2)
+                self.close_connection = True
+                return
+            self.reply(response.status, kept, content)
+
+        def reply(
+            self, status: int, headers: list[tuple[str, str]], body: bytes, send: int | None = None
+        ) -> None:
+            self.send_response_only(status)
+            names = {name.lower() for name, _ in headers}
+            for name, value in headers:
+                self.send_header(name, value)
+            if "content-length" not in names:
+                self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body[:send])
+
+        do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = answer
+
+    class Server(http.server.ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            pass  # a client that was killed
+
+    server = Server(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
