@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from holdfast.core.engine.kernels.compiling import njit
 from holdfast.core.rows.kernels.masks import (
     WORD_BITS,
-    Flags,
     Indices,
     Masks,
     as_masks,
@@ -35,16 +34,12 @@ from holdfast.core.rows.kernels.masks import (
     unique_masks,
     word_lowest,
 )
+from holdfast.core.words import predicate
 
 EQ, NE, LT, LE, GT, GE = range(6)
 # The operators that hold under each outcome, one bit each: <, =, >, NULL on one side. An unordered group has
 # the first two operators only, and what follows is true of it too.
-OUTCOMES = (
-    1 << NE | 1 << LT | 1 << LE,
-    1 << EQ | 1 << LE | 1 << GE,
-    1 << NE | 1 << GT | 1 << GE,
-    1 << NE,
-)
+OUTCOMES = predicate.OUTCOMES
 HALVES = ((EQ, LE, GE), (LT, LE, NE), (GT, GE, NE))
 
 UNBOUNDED = 1 << 62
@@ -240,19 +235,6 @@ def _joins() -> Indices:
 
 
 JOINS = _joins()
-
-
-def trivial_dcs(dcs: Masks, space: Space) -> Flags:
-    """Whether each DC is trivial: `bool[n]` for IN `uint64[n, n_words]`. Cost: one pass over the bits."""
-    bits = bits_of(as_masks(dcs), len(space.group_of))
-    n_groups = int(np.max(space.group_of, initial=-1)) + 1
-    ops = np.zeros((len(bits), n_groups), dtype=np.int64)
-    for predicate, (group, op) in enumerate(zip(space.group_of, space.op_of, strict=True)):
-        ops[:, group] |= bits[:, predicate].astype(np.int64) << int(op)
-    fits = np.zeros(ops.shape, dtype=np.bool_)
-    for outcome in OUTCOMES:
-        fits |= (ops & ~outcome) == 0
-    return np.logical_not(fits.all(axis=1))
 
 
 def warm_up() -> None:
