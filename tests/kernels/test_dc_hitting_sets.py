@@ -133,7 +133,7 @@ def test_repairs_equal_a_fresh_search(case: Case, limit: int) -> None:
         patch.setattr(repairs, "THREAD_ROOTS", 1 + limit)
         patch.setattr(repairs, "THREAD_EDGES", 1 + limit)
         patch.setattr(repairs, "THREAD_SETS", 0)
-        patch.setattr(repairs, "MAX_REST", min(limit, 64))
+        patch.setattr(repairs, "MAX_REMAINDERS", min(limit, 64))
         added = repairs.add_evidences(before, old, new, space, case.max_size)
         assert added.tolist() == after.tolist()
         maximal = old[maximal_masks(old)]  # Has the same cover.

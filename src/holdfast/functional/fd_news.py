@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.approximate import ApproximateCover, all_pairs
+from holdfast.core.cover.approximate import ApproximateCover
 from holdfast.core.cover.news import MAX_LISTED, Kind, News, witness_pairs
 from holdfast.core.evidence.proofs import Proofs
 from holdfast.core.rows.kernels.masks import first_contained, first_container, popcounts, without
 from holdfast.core.rows.relation import Relation
 from holdfast.core.words.change import DependencyChange, Event
-from holdfast.core.words.column_sets import columns_of
+from holdfast.core.words.column_sets import columns_of, n_pairs
 from holdfast.core.words.dependency import Dependency, Fd, Ucc
 from holdfast.functional.fd_cover import FdCover, has_column, keyed
 from holdfast.functional.fd_evidence import FdEvidence
@@ -95,7 +95,7 @@ def _errors(after: FdState, masks: U64, rhs: I32, n_rows: int) -> list[float]:
     if after.approximate is None or isinstance(after.evidence, FdEvidence):
         return [0.0] * len(masks)
     violations = after.evidence.violations(masks, rhs.astype(np.int64))
-    return (violations / max(1, all_pairs(n_rows))).tolist()  # type: ignore[no-any-return]
+    return (violations / max(1, n_pairs(n_rows))).tolist()  # type: ignore[no-any-return]
 
 
 def _broken_text(error: float, after: FdState) -> str:
@@ -129,7 +129,7 @@ def _approximate(
         unlisted += max(0, len(chosen) - MAX_LISTED)
         chosen = chosen[:MAX_LISTED]
         violations = here.violations[chosen] if event == "within" else _now(after, here, chosen)
-        total = max(1, all_pairs(new.n_rows))
+        total = max(1, n_pairs(new.n_rows))
         for (columns, a), n in zip(
             zip(columns_of(here.masks[chosen]), here.rhs[chosen].tolist(), strict=True),
             violations.tolist(),
