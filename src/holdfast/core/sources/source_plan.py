@@ -18,7 +18,7 @@ import pyarrow.ipc
 
 from holdfast.core.sources import columnar, csv_files, frames, json_lines
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
-from holdfast.core.sources.type_rule import TEXT, likeliest, spelling_of
+from holdfast.core.sources.type_rule import TEXT, candidates, spelling_of
 from holdfast.core.words.schema import Type
 from holdfast.errors import (
     NOTHING_APPLIED,
@@ -26,7 +26,6 @@ from holdfast.errors import (
     SourceError,
     UnknownColumnError,
     UsageError,
-    listing,
     shorten,
     shorten_path,
 )
@@ -66,32 +65,19 @@ def plan_source(source: Any, *, options: ReadOptions, table: str, staging: Path,
             "its columns, "
             "or leave the types out."
         )
-    if isinstance(source, pa.Table | pa.RecordBatch):
-        whole = pa.Table.from_batches([source]) if isinstance(source, pa.RecordBatch) else source
-        kind = "pyarrow Table" if isinstance(source, pa.Table) else "pyarrow RecordBatch"
-        return _plan_batches(
-            whole.schema, whole.to_batches(STAGED_ROWS), kind, options, table, staging, split_bytes
-        )
-    if isinstance(source, pa.RecordBatchReader):
-        return _plan_batches(
-            source.schema, source, "pyarrow RecordBatchReader", options, table, staging, split_bytes
-        )
+    classes = (pa.Table, pa.RecordBatch, pa.RecordBatchReader)
+    kind = next((f"pyarrow {c.__name__}" for c in classes if isinstance(source, c)), "")
     if type(source).__module__.split(".")[0] == "pandas" and hasattr(source, "columns"):
-        whole = frames.arrow_table(source, table)
-        return _plan_batches(
-            whole.schema,
-            whole.to_batches(STAGED_ROWS),
-            "pandas DataFrame",
-            options,
-            table,
-            staging,
-            split_bytes,
+        kind, source = "pandas DataFrame", frames.arrow_table(source, table)
+    if not kind:
+        raise UsageError(
+            f"table {table!r} cannot be read from a {type(source).__name__}. Next step: give a path, a "
+            "pandas or Spark DataFrame, or a pyarrow Table."
         )
-    raise UsageError(
-        f"table {table!r} cannot be read from a {type(source).__name__}. Next step: give a path, a pandas "
-        "or Spark "
-        "DataFrame, or a pyarrow Table."
-    )
+    if isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    batches = source.to_batches(STAGED_ROWS) if isinstance(source, pa.Table) else source
+    return _plan_batches(source.schema, batches, kind, options, table, staging, split_bytes)
 
 
 def plan_arrow_files(files: Sequence[str], description: str, *, table: str, split_bytes: int) -> Source:
@@ -113,20 +99,20 @@ def _plan_batches(
     csv_files.check_names(schema.names, f"the {description}", table=table)
     types = columnar.declared_types(schema, table=table)
     source = Source(description, [], tuple(schema.names), types, False, options, 0)
-    stream, kept = iter(batches), []
+    stream, first = iter(batches), []
     for batch in stream:
-        kept.append(batch)
+        first.append(batch)
         source.n_bytes += batch.nbytes
         if source.n_bytes > split_bytes:
             break
     else:
-        source.local_table = pa.Table.from_batches(kept, schema)
+        source.local_table = pa.Table.from_batches(first, schema)
         return source
     staging.mkdir(parents=True, exist_ok=True)
     path = staging / f"source-{uuid.uuid4().hex}.arrow"
     sizes = []
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
-        for batch, size in _sized(kept, stream):
+        for batch, size in _sized(first, stream):
             writer.write_batch(batch)
             sizes.append((batch.num_rows, size))
     source.splits += _row_splits("arrow", str(path), sizes, split_bytes)
@@ -134,21 +120,21 @@ def _plan_batches(
     return source
 
 
-def _sized(kept: list[Any], stream: Iterator[Any]) -> Iterator[tuple[Any, int]]:
-    for batches in (kept, stream):
+def _sized(first: list[Any], stream: Iterator[Any]) -> Iterator[tuple[Any, int]]:
+    for batches in (first, stream):
         for batch in batches:
             for low in range(0, batch.num_rows, STAGED_ROWS):
                 part = batch.slice(low, STAGED_ROWS)
                 yield part, part.nbytes
 
 
-def _plan_files(given: str, options: ReadOptions, table: str, split_bytes: int) -> Source:
-    files, description = _files(given, options, table)
+def _plan_files(location: str, options: ReadOptions, table: str, split_bytes: int) -> Source:
+    files, description = _files(location, options, table)
     files = [os.path.abspath(path) for path in files]  # a task's working folder is not ours
     kinds = {_kind(path, options, table) for path in files}
     if len(kinds) > 1:
         raise SourceError(
-            f"{shorten_path(given)} for table {table!r} mixes files of several formats "
+            f"{shorten_path(location)} for table {table!r} mixes files of several formats "
             f"({', '.join(sorted(kinds))}). "
             f"{NOTHING_APPLIED} Next step: give one format, or a glob that picks its files."
         )
@@ -166,44 +152,44 @@ def _plan_files(given: str, options: ReadOptions, table: str, split_bytes: int) 
     return source
 
 
-def _files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str]:
+def _files(location: str, options: ReadOptions, table: str) -> tuple[list[str], str]:
     """The data files of a path, sorted, and how to call the source in messages."""
-    path = Path(given)
+    path = Path(location)
     if path.is_file():
-        return [given], path.name
+        return [location], path.name
     if path.is_dir():
         if (path / "_delta_log").is_dir():
             raise SourceError(
-                f"{shorten_path(given)} for table {table!r} is a Delta table; its files alone may hold "
+                f"{shorten_path(location)} for table {table!r} is a Delta table; its files alone may hold "
                 "deleted rows. "
                 f"{NOTHING_APPLIED} Next step: read it with deltalake or Spark and give the table."
             )
-        found = [f for f in sorted(path.rglob("*")) if not f.is_dir() and _visible(f.relative_to(path))]
+        files = [f for f in sorted(path.rglob("*")) if not f.is_dir() and _visible(f.relative_to(path))]
         if options.format == "auto":
-            found = [f for f in found if _ending(str(f)) in ENDINGS]
-        for f in found:
-            _refuse_partitions(f.relative_to(path), given, table)
+            files = [f for f in files if _ending(str(f)) in ENDINGS]
+        for f in files:
+            _refuse_partitions(f.relative_to(path), location, table)
             _check_regular(f, table)
-        if not found:
+        if not files:
             raise SourceError(
-                f"the folder {shorten_path(given)} for table {table!r} has no data files. {NOTHING_APPLIED} "
-                "Next step: "
-                f"check the folder; files end in {', '.join(sorted(ENDINGS))}, or give the format."
+                f"the folder {shorten_path(location)} for table {table!r} has no data files. "
+                f"{NOTHING_APPLIED} Next step: check the folder; files end in "
+                f"{', '.join(sorted(ENDINGS))}, or give the format."
             )
-        return [str(f) for f in found], f"folder {path.name} ({len(found)} files)"
-    if glob.has_magic(given):
-        matches = sorted(m for m in glob.glob(given, recursive=True) if not os.path.isdir(m))
+        return [str(f) for f in files], f"folder {path.name} ({len(files)} files)"
+    if glob.has_magic(location):
+        matches = sorted(m for m in glob.glob(location, recursive=True) if not os.path.isdir(m))
         root = Path(*itertools.takewhile(lambda part: not glob.has_magic(part), path.parts))
         matches = [m for m in matches if _visible(Path(m).relative_to(root))]
         if not matches:
             raise SourceError(
-                f"no file matches {shorten_path(given)} for table {table!r}. {NOTHING_APPLIED} Next step: "
+                f"no file matches {shorten_path(location)} for table {table!r}. {NOTHING_APPLIED} Next step: "
                 "check the "
                 f"pattern; the working folder is {shorten(os.getcwd())}."
             )
         for match in matches:
             _check_regular(Path(match), table)
-        return matches, f"{os.path.basename(given)} ({len(matches)} files)"
+        return matches, f"{os.path.basename(location)} ({len(matches)} files)"
     if path.exists() or path.is_symlink():
         _check_regular(path, table)
     folder = path.parent
@@ -213,7 +199,7 @@ def _files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str
     if not hint:
         hint = f" Next step: check the path; the working folder is {shorten(os.getcwd())}."
     what = "there is no file" if folder.is_dir() else "there is no folder for the file"
-    raise SourceError(f"{what} {shorten_path(given)} for table {table!r}. {NOTHING_APPLIED}{hint}")
+    raise SourceError(f"{what} {shorten_path(location)} for table {table!r}. {NOTHING_APPLIED}{hint}")
 
 
 def _check_regular(path: Path, table: str) -> None:
@@ -237,11 +223,11 @@ def _visible(path: Path) -> bool:
     return not any(part.startswith((".", "_")) for part in path.parts)
 
 
-def _refuse_partitions(path: Path, given: str, table: str) -> None:
+def _refuse_partitions(path: Path, location: str, table: str) -> None:
     named = [part for part in path.parts[:-1] if "=" in part]
     if named:
         raise SchemaError(
-            f"{shorten_path(given)} for table {table!r} is partitioned: the column "
+            f"{shorten_path(location)} for table {table!r} is partitioned: the column "
             f"{named[0].split('=')[0]!r} stands in "
             f"folder names ({shorten(named[0])}) and would be lost. {NOTHING_APPLIED} Next step: read the "
             "folder with "
@@ -268,16 +254,10 @@ def _kind(path: str, options: ReadOptions, table: str) -> Kind:
     return kind
 
 
-def _same_columns(found: Iterable[str], names: tuple[str, ...], path: str, first: str, table: str) -> None:
-    there = dict.fromkeys(found)
-    wanted = set(names)
-    missing, extra = [n for n in names if n not in there], [n for n in there if n not in wanted]
-    if missing or extra:
-        parts = [f"lacks {listing(missing)}"] if missing else []
-        parts += [f"has {listing(extra)} in addition"] if extra else []
+def _same_columns(columns: Sequence[str], names: tuple[str, ...], path: str, first: str, table: str) -> None:
+    if different := columnar.difference(columns, names):
         raise SchemaError(
-            f"the files for table {table!r} differ: {shorten(os.path.basename(path))} "
-            f"{' and '.join(parts)}, compared "
+            f"the files for table {table!r} differ: {shorten(os.path.basename(path))} {different}, compared "
             f"with {shorten(os.path.basename(first))}. {NOTHING_APPLIED} Next step: give all files the "
             "same columns."
         )
@@ -292,19 +272,21 @@ def _plan_csv(
     n_rows = max(SAMPLE_ROWS // min(len(files), 10), 1)
     for path in files:
         ends = csv_files.cuts(path, options, split_bytes, table=table)
-        own = [Split("csv", path, low, high, high - low, low == 0) for low, high in itertools.pairwise(ends)]
-        columns = csv_files.columns_of(own[0], options, table=table)
+        file_splits = [
+            Split("csv", path, low, high, high - low, low == 0) for low, high in itertools.pairwise(ends)
+        ]
+        columns = csv_files.columns_of(file_splits[0], options, table=table)
         names = names or columns
         _same_columns(columns, names, path, files[0], table)
         if len(samples) < 10:
-            rows = csv_files.first_rows(own[0], options, n_rows, table=table)
+            rows = csv_files.first_rows(file_splits[0], options, n_rows, table=table)
             samples.append(rows.select(list(names)))
-        splits += own
+        splits += file_splits
     sample = pa.concat_tables(samples)
     undecided = [n for n in names if sample[n].null_count == len(sample)]
-    others = [s for s in splits if s.path != files[0] or not s.first]
-    if undecided and others:
-        for split in others[:: max(len(others) // MORE_SAMPLES, 1)][:MORE_SAMPLES]:
+    later = [s for s in splits if s.path != files[0] or not s.first]
+    if undecided and later:
+        for split in later[:: max(len(later) // MORE_SAMPLES, 1)][:MORE_SAMPLES]:
             rows = csv_files.first_rows(split, options, n_rows, table=table)
             samples.append(rows.select(list(names)))
         sample = pa.concat_tables(samples)
@@ -318,7 +300,7 @@ def _plan_csv(
         elif sample[name].null_count == len(sample):
             types.append(TEXT)
         else:
-            types.append(likeliest(sample[name], spelling))
+            types.append(next(candidates(sample[name], spelling)))
     options = dataclasses.replace(options, spellings=spellings)
     n_bytes = sum(split.n_bytes for split in splits)
     return Source(description, splits, names, tuple(types), True, options, n_bytes)
@@ -330,18 +312,16 @@ def _plan_jsonl(
     splits: list[Split] = []
     names: dict[str, Type] = {}
     for path in files:
-        size = os.path.getsize(path)
-        ends = (
-            json_lines.cuts(path, options, split_bytes) if csv_files.can_split(path, options) else [0, size]
-        )
-        own = [
+        whole = [0, os.path.getsize(path)]
+        ends = json_lines.cuts(path, split_bytes) if csv_files.can_split(path, options) else whole
+        file_splits = [
             Split("jsonl", path, low, high, high - low, low == 0) for low, high in itertools.pairwise(ends)
         ]
         if len(splits) == 0 or len(files) <= 10:
-            found = json_lines.sample(own[0], options, SAMPLE_ROWS, table=table)
-            for name, t in zip(*found, strict=True):
+            columns = json_lines.sample(file_splits[0], options, SAMPLE_ROWS, table=table)
+            for name, t in zip(*columns, strict=True):
                 names[name] = t if names.get(name, TEXT) == TEXT else names[name]
-        splits += own
+        splits += file_splits
     csv_files.check_names(list(names), os.path.basename(files[0]), table=table)
     n_bytes = sum(split.n_bytes for split in splits)
     return Source(description, splits, tuple(names), tuple(names.values()), False, options, n_bytes)
