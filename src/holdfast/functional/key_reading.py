@@ -18,7 +18,7 @@ from holdfast.core.words.change import Pair, Pin
 from holdfast.core.words.column_sets import columns_mask
 from holdfast.core.words.dependency import Dependency, Ucc
 from holdfast.errors import UsageError
-from holdfast.functional.refs import KeyRef, key_ref, named_uccs, stored_combinations
+from holdfast.functional.refs import KeyRef, key_ref, named_uccs
 
 U64 = NDArray[np.uint64]
 PAIRS_SHOWN = 4
@@ -78,13 +78,6 @@ class KeyReader:
         """The minimal keys of a table, short ones first; none where they are not tracked."""
         ref = key_ref(state)
         return [] if ref is None else named_uccs(state, self._cover(ref, state))
-
-    def combinations(self, state: TableState) -> tuple[tuple[str, ...], ...] | None:
-        """The minimal keys as names of columns; None where they are not tracked."""
-        ref = key_ref(state)
-        if ref is None:
-            return None
-        return stored_combinations(self._tables.root, ref.cover, state.schema.names)
 
     def pins(self, state: TableState) -> list[Pin]:
         ref = key_ref(state)

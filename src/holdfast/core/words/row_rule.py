@@ -213,7 +213,7 @@ class _RowReader(RuleReader):
 
     def column_alone(self) -> str:
         """The name of a column, without a row."""
-        return self.known_name(
+        return self.column_name(
             'constants are not supported, and names are put in double quotes, such as "zip code"',
             f"expected the name of a column, such as in {_EXAMPLE}",
         )

@@ -176,12 +176,12 @@ class RuleReader:
 
     def name(self, row: str) -> str:
         """The name of a column behind `t.` or `s.`."""
-        return self.known_name(
+        return self.column_name(
             'names are put in double quotes, such as t."zip code"',
             f"expected the name of a column behind '{row}.'",
         )
 
-    def known_name(self, single_quoted: str, expected: str) -> str:
+    def column_name(self, single_quoted: str, expected: str) -> str:
         """The name of a column; the texts say what is wrong with a single quote, and where no name is."""
         self.skip()
         start = self.at
