@@ -26,15 +26,7 @@ from holdfast.errors import UsageError, shorten
 from holdfast.functional.fd_explanation import FdExplanation, Measured
 from holdfast.functional.fd_past import FdHistory, ever, held_in, histories_of, in_cover, inside
 from holdfast.functional.key_reading import PAIRS_SHOWN, KeyReader
-from holdfast.functional.refs import (
-    FdRef,
-    fd_ref,
-    key_ref,
-    named_fds,
-    read_approximate,
-    read_fds,
-    stored_keys,
-)
+from holdfast.functional.refs import FdRef, fd_ref, key_ref, named_fds, read_approximate, read_fds
 
 if TYPE_CHECKING:
     from holdfast.core.evidence.counted import CountedEvidence
@@ -271,7 +263,7 @@ class FdReader:
             {(frozenset(r.fd.lhs), r.fd.rhs): r.score for r in ranked},
             bool(twice),
             redundant={(frozenset(r.fd.lhs), r.fd.rhs): r.redundancy or 0 for r in ranked},
-            keys=stored_keys(self._tables.root, state) or (),
+            keys=self._keys.combinations(state) or (),
             nullable=[n for n, nulls in zip(names, columns.n_nulls.tolist(), strict=True) if nulls],
             nulls=state.nulls,
             min_score=forms.MIN_SCORE if min_score is None else min_score,

@@ -88,7 +88,7 @@ def delete(relation: Relation, state: FdState, row_ids: I64) -> FdState:
     # What held holds still: only what is new to the cover needs a look.
     after = settle(relation, evidence, cover, proven=state.cover.keyed)
     gone = ~check.refuted.any(axis=1)
-    at = _positions(before.masks, orphans[gone])
+    at = ~without(before.masks, orphans[gone])
     went = Proofs(before.masks[at], before.witnesses[at, 0])
     return FdState(after.evidence, after.cover, None, rounds=after.rounds + 1, went=went)
 
@@ -148,8 +148,3 @@ def _proven(after: FdCover, before: FdCover, holding: Bool) -> Bool:
         held = before.covers[a].masks[holding[ends[a] : ends[a + 1]]]
         parts.append(contains_any(cover.masks, held) if len(held) else np.zeros(len(cover), np.bool_))
     return np.concatenate(parts)
-
-
-def _positions(masks: U64, wanted: U64) -> I64:
-    """Where the wanted masks are among others."""
-    return np.flatnonzero(~without(masks, wanted)) if len(wanted) else np.empty(0, np.int64)

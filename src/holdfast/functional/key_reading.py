@@ -18,7 +18,7 @@ from holdfast.core.words.change import Pair, Pin
 from holdfast.core.words.column_sets import columns_mask
 from holdfast.core.words.dependency import Dependency, Ucc
 from holdfast.errors import UsageError
-from holdfast.functional.refs import KeyRef, key_ref, named_uccs
+from holdfast.functional.refs import Combinations, KeyRef, key_ref, named_uccs, stored_keys
 
 U64 = NDArray[np.uint64]
 PAIRS_SHOWN = 4
@@ -78,6 +78,10 @@ class KeyReader:
         """The minimal keys of a table, short ones first; none where they are not tracked."""
         ref = key_ref(state)
         return [] if ref is None else named_uccs(state, self._cover(ref, state))
+
+    def combinations(self, state: TableState) -> Combinations | None:
+        """The minimal keys as names of columns; None where they are not tracked."""
+        return stored_keys(self._tables.root, state)
 
     def pins(self, state: TableState) -> list[Pin]:
         ref = key_ref(state)

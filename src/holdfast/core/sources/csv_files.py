@@ -325,22 +325,16 @@ def cuts(path: str, options: ReadOptions, split_bytes: int, *, table: str) -> li
     return positions
 
 
-def before(split: Split, options: ReadOptions) -> tuple[int, int]:
-    """Records (with the header) and line ends of the file before the split. Only for messages."""
-    if split.start == 0:
-        return 0, 0
-    blocks = blocks_of(split.path, 0, split.start)
-    state = walk_blocks(blocks, delimiter_of(split.path, options), options.quote)
-    return int(state[1]), int(state[2])
-
-
 def lines_until(split: Split) -> int:
     return sum(block.count(b"\n") for block in blocks_of(split.path, 0, split.start))
 
 
 def row_number(split: Split, options: ReadOptions, position: int) -> int:
-    """The number, from 1 and without the header, of the row at a position of the split."""
-    records, _ = before(split, options)
+    """The number, from 1 and without the header, of the row at a position of the split. Only for messages."""
+    records = 0
+    if split.start:
+        blocks = blocks_of(split.path, 0, split.start)
+        records = int(walk_blocks(blocks, delimiter_of(split.path, options), options.quote)[1])
     return records - (1 if records and options.header else 0) + position + 1
 
 

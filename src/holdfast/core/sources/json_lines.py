@@ -28,7 +28,7 @@ from holdfast.core.sources.columnar import table_label
 from holdfast.core.sources.csv_files import MAX_BLOCK, READ_BLOCK, file_name, heads, lines_until, utf8_bytes
 from holdfast.core.sources.encodings import for_arrow
 from holdfast.core.sources.read_options import ReadOptions, Split
-from holdfast.core.sources.type_rule import TEXT, decode, fits_alone
+from holdfast.core.sources.type_rule import TEXT, decode, is_value
 from holdfast.core.store.arrow_types import arrow_type
 from holdfast.core.words.schema import Type
 from holdfast.errors import (
@@ -342,4 +342,4 @@ def _fits_type(value: Any, t: Type) -> bool:
         return kind == "float" or (kind == "int" and _exact(value))
     if t.family in ("bool", "text"):
         return kind == t.family
-    return kind == "text" and fits_alone(value, t)
+    return kind == "text" and is_value(value, t)

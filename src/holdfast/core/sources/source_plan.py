@@ -9,7 +9,7 @@ import itertools
 import os
 import stat
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -112,20 +112,14 @@ def _plan_batches(
     path = staging / f"source-{uuid.uuid4().hex}.arrow"
     sizes = []
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
-        for batch, size in _sized(first, stream):
-            writer.write_batch(batch)
-            sizes.append((batch.num_rows, size))
+        for batch in itertools.chain(first, stream):
+            for low in range(0, batch.num_rows, STAGED_ROWS):
+                part = batch.slice(low, STAGED_ROWS)
+                writer.write_batch(part)
+                sizes.append((part.num_rows, part.nbytes))
     source.splits += _row_splits("arrow", str(path), sizes, split_bytes)
     source.n_bytes = sum(split.n_bytes for split in source.splits)
     return source
-
-
-def _sized(first: list[Any], stream: Iterator[Any]) -> Iterator[tuple[Any, int]]:
-    for batches in (first, stream):
-        for batch in batches:
-            for low in range(0, batch.num_rows, STAGED_ROWS):
-                part = batch.slice(low, STAGED_ROWS)
-                yield part, part.nbytes
 
 
 def _plan_files(location: str, options: ReadOptions, table: str, split_bytes: int) -> Source:

@@ -140,14 +140,14 @@ def first_unfit(values: Values, fits: Callable[[Values], bool]) -> int:
     return low
 
 
-def fits_alone(text: str, t: Type) -> bool:
+def is_value(text: str, t: Type) -> bool:
     """Whether a text is a value of the declared type `t`."""
     return decode(pa.chunked_array([pa.array([text], pa.large_string())]), t) is not None
 
 
 def suggestion(text: str) -> str:
     """The type to declare so that a text fits."""
-    return "float" if fits_alone(text, Type("float")) else "text"
+    return "float" if is_value(text, Type("float")) else "text"
 
 
 def _first_text(texts: Texts) -> str | None:

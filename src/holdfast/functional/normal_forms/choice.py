@@ -116,27 +116,21 @@ class Choice:
         self.nullable = self.mask(nullable)
         self.silent = self.nullable if nulls == "distinct" else 0  # NULL here agrees with nothing
         self.arrows: dict[tuple[int, int], Arrow] = {}
-        every: dict[int, int] = {}
+        groups: dict[int, int] = {}
         for lhs, rhs in fds:
             x, a = self.mask(lhs), self._position[rhs]
             self.arrows[x, a] = (lhs, rhs)
-            every[x] = every.get(x, 0) | 1 << a
-        key_masks = [self.mask(key) for key in keys]
-        for key in key_masks:
+            groups[x] = groups.get(x, 0) | 1 << a
+        every = dict(groups)
+        for key in map(self.mask, keys):
             every[key] = every.get(key, 0) | (self.full & ~key)
         every = {x: every[x] for x in sorted(every, key=in_order)}  # whatever the order they came in
         self.closed = closures(every, self.n)
         # Facts hold with NULL as a value, whatever the rule of the table.
         self.facts = FdSet({x: rhs for x, rhs in every.items() if not x & self.silent}, self.n)
-        self.harmful = {x: r for x, r in self._by_lhs().items() if self.closed[x] != self.full}
+        self.harmful = {x: r for x, r in groups.items() if self.closed[x] != self.full}
         self.scores = scores
         self._select(min_score, max_lhs, use_all)
-
-    def _by_lhs(self) -> dict[int, int]:
-        groups: dict[int, int] = {}
-        for x, a in self.arrows:
-            groups[x] = groups.get(x, 0) | 1 << a
-        return groups
 
     def mask(self, names: Iterable[str]) -> int:
         mask = 0
