@@ -49,10 +49,8 @@ def _exact(table: str, before: FdState, after: FdState, old: Relation, new: Rela
         refuted, narrowed = nothing, everything
         fresh, widened = np.arange(len(entered)), nothing
     else:
-        implied_by, from_broken = (
-            _inside(removed, removed_rhs, after.cover),
-            _inside(entered, entered_rhs, before.cover),
-        )
+        implied_by = _inside(removed, removed_rhs, after.cover)
+        from_broken = _inside(entered, entered_rhs, before.cover)
         refuted, narrowed = np.flatnonzero(implied_by < 0), np.flatnonzero(implied_by >= 0)
         fresh, widened = np.flatnonzero(from_broken < 0), np.flatnonzero(from_broken >= 0)
     broken = keyed(removed[refuted], removed_rhs[refuted])

@@ -189,8 +189,7 @@ def _open_parquet(path: str, table: str) -> Any:
     except (pa.ArrowInvalid, OSError) as error:
         raise SourceError(
             f"{shorten_path(path)} for table {table!r} is not a Parquet file: {first_line(error)}. "
-            f"{NOTHING_APPLIED} "
-            "Next step: check the file, or give its format."
+            f"{NOTHING_APPLIED} Next step: check the file, or give its format."
         ) from None
 
 
@@ -236,8 +235,7 @@ def open_arrow(path: str, *, table: str, fields: Sequence[int] = ()) -> Any:
     except (pa.ArrowInvalid, OSError) as error:
         raise SourceError(
             f"{shorten_path(path)} for table {table!r} is not an Arrow file: {first_line(error)}. "
-            f"{NOTHING_APPLIED} "
-            "Next step: check the file; an Arrow stream must be written as a file."
+            f"{NOTHING_APPLIED} Next step: check the file; an Arrow stream must be written as a file."
         ) from None
 
 

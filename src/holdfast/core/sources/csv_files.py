@@ -152,10 +152,9 @@ def open_text(split: Split, options: ReadOptions, *, table: str) -> Text:
         if delimiters:
             best = max(delimiters, key=fields[0].count)
             raise SourceError(
-                f"{file_name(split)} for table {table!r} has a single column {shorten(fields[0])} when "
-                "read with "
-                f"delimiter {delimiter!r}. {NOTHING_APPLIED} Next step: give the delimiter, "
-                f"probably {best!r} (or {delimiter!r}, if it is one column)."
+                f"{file_name(split)} for table {table!r} has a single column {shorten(fields[0])} when read "
+                f"with delimiter {delimiter!r}. {NOTHING_APPLIED} Next step: give the delimiter, probably "
+                f"{best!r} (or {delimiter!r}, if it is one column)."
             )
     if not options.header:
         return Text(body, tuple(f"c{i}" for i in range(len(fields))), 0, split)
@@ -203,8 +202,7 @@ def check_names(names: Sequence[str], where: str, *, table: str) -> None:
         if name == "":
             raise SchemaError(
                 f"{where} for table {table!r} has no name for its column {k} of {len(names)}. "
-                f"{NOTHING_APPLIED} "
-                "Next step: name the column, or leave it out."
+                f"{NOTHING_APPLIED} Next step: name the column, or leave it out."
             )
         if name in numbers:
             raise DuplicateColumnError(

@@ -151,8 +151,7 @@ def sample(
     if not families:
         raise SourceError(
             f"{file_name(split)} for table {table!r} is empty: it has no JSON object with a key. "
-            f"{NOTHING_APPLIED} "
-            "Next step: check how the file was written."
+            f"{NOTHING_APPLIED} Next step: check how the file was written."
         )
     types = [declared.get(name) or (Type(fits[0]) if fits else TEXT) for name, fits in families.items()]  # type: ignore[arg-type]
     return tuple(families), tuple(types)

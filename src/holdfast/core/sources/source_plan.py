@@ -61,9 +61,8 @@ def plan_source(source: Any, *, options: ReadOptions, table: str, staging: Path,
         return _plan_files(os.fspath(source), options, table, split_bytes)
     if options.types:
         raise UsageError(
-            f"types are declared for table {table!r}, but a table in memory has its own. Next step: cast "
-            "its columns, "
-            "or leave the types out."
+            f"types are declared for table {table!r}, but a table in memory has its own. Next step: cast its "
+            "columns, or leave the types out."
         )
     classes = (pa.Table, pa.RecordBatch, pa.RecordBatchReader)
     kind = next((f"pyarrow {c.__name__}" for c in classes if isinstance(source, c)), "")
@@ -178,8 +177,7 @@ def _files(location: str, options: ReadOptions, table: str) -> tuple[list[str], 
         if not matches:
             raise SourceError(
                 f"no file matches {shorten_path(location)} for table {table!r}. {NOTHING_APPLIED} Next step: "
-                "check the "
-                f"pattern; the working folder is {shorten(os.getcwd())}."
+                f"check the pattern; the working folder is {shorten(os.getcwd())}."
             )
         for match in matches:
             _check_regular(Path(match), table)
@@ -222,10 +220,8 @@ def _refuse_partitions(path: Path, location: str, table: str) -> None:
     if named:
         raise SchemaError(
             f"{shorten_path(location)} for table {table!r} is partitioned: the column "
-            f"{named[0].split('=')[0]!r} stands in "
-            f"folder names ({shorten(named[0])}) and would be lost. {NOTHING_APPLIED} Next step: read the "
-            "folder with "
-            "Spark and give the DataFrame."
+            f"{named[0].split('=')[0]!r} stands in folder names ({shorten(named[0])}) and would be lost. "
+            f"{NOTHING_APPLIED} Next step: read the folder with Spark and give the DataFrame."
         )
 
 
@@ -242,8 +238,7 @@ def _kind(path: str, options: ReadOptions, table: str) -> Kind:
     if kind is None:
         raise SourceError(
             f"the format of {shorten(os.path.basename(path))} for table {table!r} cannot be told from its "
-            "ending. "
-            f"{NOTHING_APPLIED} Next step: give the format: csv, parquet, jsonl or arrow."
+            f"ending. {NOTHING_APPLIED} Next step: give the format: csv, parquet, jsonl or arrow."
         )
     return kind
 

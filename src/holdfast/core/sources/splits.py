@@ -107,7 +107,6 @@ def _unfit(
     verb = "track the table again with" if version is not None else "declare"
     return ColumnTypeError(
         f"column {shorten(name)} of {columnar.table_label(table, version)} is {t}; {what} has "
-        f"{shorten(value)} in "
-        f"row {row} of {csv_files.file_name(split)}. {NOTHING_APPLIED} Next step: {verb} "
+        f"{shorten(value)} in row {row} of {csv_files.file_name(split)}. {NOTHING_APPLIED} Next step: {verb} "
         f"--types {shorten(name)[1:-1]}={suggestion(value)}, or mend the value."
     )
