@@ -22,7 +22,7 @@ from holdfast.core.store.files import FileRef, NewFile, new_file, unique_name
 from holdfast.core.words.codec import Coded
 from holdfast.lakes.kernels.rarest_value import rarity
 from holdfast.lakes.kernels.removed_inds import removed
-from holdfast.lakes.kernels.table_links import Links
+from holdfast.lakes.kernels.table_links import LinkCollector
 from holdfast.lakes.propose import Lookups, Pairs, matched, max_missing
 from holdfast.lakes.sides import I64, Bool, Payload, Side, bit_words, opened
 from holdfast.lakes.state import (
@@ -62,7 +62,7 @@ class _Output:
         self._stack = ExitStack()
         self._writers: dict[str, Any] = {}
         self._files: dict[str, NewFile] = {}
-        self._links = Links(n_tables, LINKS_KEPT)
+        self._links = LinkCollector(n_tables, LINKS_KEPT)
         self.n_inds = 0
 
     def __enter__(self) -> _Output:
@@ -152,7 +152,7 @@ def _describe(lookups: Lookups, against: Sequence[Side], columns: NDArray[Any]) 
         totals += lookups.whole(other, columns).lengths
     lengths = np.minimum(totals, 2**31 - 1).astype(np.int32)
     n_columns = max(2, sum(other.ref.n_columns for other in against))
-    pivots, shares = rarity(offsets, np.zeros(len(values), np.int64), lengths, values, n_columns)
+    pivots, shares = rarity(offsets, lengths, values, n_columns)
     return {"pivots": pivots, "rarity": shares}
 
 
