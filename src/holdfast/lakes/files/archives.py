@@ -35,14 +35,14 @@ def zip_members(path: str, follow: bool, limit: int) -> Iterator[tuple[str, tupl
     Cost: one pass over the archive's directory, about 10 microseconds a member.
     """
     stream, size = open_regular(path, follow, limit)
-    left = most_bytes(size, limit)
+    allowance = most_bytes(size, limit)
     with stream, zipfile.ZipFile(stream) as archive:
         for info in archive.infolist():
             name = member_name(info.filename)
             if name is None or info.is_dir() or kind_of(name)[0] in (None, "zip", "tar"):
                 continue
-            left -= info.file_size
-            if left < 0:
+            allowance -= info.file_size
+            if allowance < 0:
                 raise too_large(limit)
             method = -1 if info.flag_bits & ENCRYPTED else info.compress_type
             yield (
@@ -125,12 +125,12 @@ class _Ending:
         self._n_empty = 0
 
     def read(self, size: int) -> bytes:
-        found = self._stream.read(size)
-        if not found:
+        chunk = self._stream.read(size)
+        if not chunk:
             self._n_empty += 1
             if self._n_empty > self.PATIENCE:
                 raise UnreadableError("is cut short")
-        return found
+        return chunk
 
 
 def tar_members(path: str, follow: bool, limit: int) -> Iterator[tuple[str, Any]]:
