@@ -41,7 +41,7 @@ class Side:
         """The table of each column, numbered through the lake."""
         return self.array("table_of") + np.int32(self.ref.first_table)
 
-    @cached_property
+    @property
     def sizes(self) -> I32:
         return self.part.sizes
 
@@ -58,8 +58,8 @@ class Side:
     def references(self) -> Bool:
         if "non-unique" not in self.options.filters:
             return self.dependents
-        found: Bool = self.dependents & ((self.array("flags") & UNIQUE_COLUMN) != 0)
-        return found
+        unique: Bool = self.dependents & ((self.array("flags") & UNIQUE_COLUMN) != 0)
+        return unique
 
     @cached_property
     def uniqueness(self) -> NDArray[np.float32]:
@@ -89,10 +89,20 @@ class Side:
             a, b = offsets[columns[0]], offsets[columns[-1] + 1]
             ends = offsets[columns[0] : columns[-1] + 2] - a
             return ends, self.array("values")[a:b], self.array("checks")[a:b]
-        sizes = self.sizes[columns].astype(np.int64)
-        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-        at = np.arange(ends[-1]) + np.repeat(offsets[columns] - ends[:-1], sizes)
+        ends, at = entries_of(offsets, columns)
         return ends, self.array("values")[at], self.array("checks")[at]
+
+
+def entries_of(offsets: I64, columns: NDArray[Any]) -> tuple[I64, I64]:
+    """(offsets, positions) of the entries of some columns, when they stand behind each other.
+
+    >>> [array.tolist() for array in entries_of(np.array([0, 2, 2, 5]), np.array([2, 0]))]
+    [[0, 3, 5], [2, 3, 4, 0, 1]]
+    """
+    starts = offsets[columns]
+    sizes = offsets[columns + 1] - starts
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    return ends, np.arange(ends[-1]) + np.repeat(starts - ends[:-1], sizes)
 
 
 def bit_words(marked: Bool) -> U64:
