@@ -44,7 +44,7 @@ def matched(
     """(dependent side, referenced side, pairs) chunk by chunk; all filters applied."""
     probe = lookups.probe
     if strategy == "ref2deps":
-        refs = columns[probe.references[columns]]
+        refs = columns[probe.referenced[columns]]
         if options.max_error:
             raise AssertionError("partial inclusions are found from their dependent side")
         for pairs in _contained_by_signature(probe, side, refs):
@@ -135,7 +135,7 @@ def _in_chunks(n: int, propose: Callable[[int], tuple[Any, ...]]) -> Iterator[tu
 
 
 def _containing_by_index(lookups: Lookups, side: Side, deps: NDArray[Any]) -> Iterator[Pairs]:
-    lookup, allowed = lookups.of(side, deps), bit_words(side.references)
+    lookup, allowed = lookups.of(side, deps), bit_words(side.referenced)
     values = lookup.starts, lookup.lengths, lookup.slots, side.array("postings"), side.maps, allowed
 
     def propose(done: int) -> tuple[Any, ...]:
@@ -147,7 +147,7 @@ def _containing_by_index(lookups: Lookups, side: Side, deps: NDArray[Any]) -> It
 
 
 def _nearly_containing(lookups: Lookups, side: Side, deps: NDArray[Any], missing: I32) -> Iterator[Pairs]:
-    lookup, allowed = lookups.of(side, deps), bit_words(side.references)
+    lookup, allowed = lookups.of(side, deps), bit_words(side.referenced)
     values = lookup.starts, lookup.lengths, lookup.slots, side.array("postings"), side.maps, allowed
 
     def propose(done: int) -> tuple[Any, ...]:
@@ -165,7 +165,7 @@ def _signatures(side: Side, columns: NDArray[Any]) -> U64:
 
 def _containing_by_signature(lookups: Lookups, side: Side, deps: NDArray[Any]) -> Iterator[Pairs]:
     signatures, active = _signatures(lookups.probe, deps), side.array("active")
-    matrix, allowed = side.array("matrix"), _matrix_words(side, side.references[active])
+    matrix, allowed = side.array("matrix"), _matrix_words(side, side.referenced[active])
     for dep, row in _in_chunks(len(deps), lambda done: dep2refs(matrix, signatures[done:], allowed, CHUNK)):
         yield _valid(deps[dep].astype(np.int32), active[row], lookups.probe, side)
 

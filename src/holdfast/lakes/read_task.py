@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -185,7 +186,9 @@ def _written(block: _Block, root: Path, staging: str, options: LakeOptions) -> d
         "active": active,
     }
     tables = pa.table(block.tables, schema=TABLES_SCHEMA)
-    columns = pa.table({**block.columns, "texts": _lists(texts.take(pa.array(order)), offsets)})
+    shown = pc.utf8_slice_codeunits(texts.take(pa.array(order)), 0, TEXT_LENGTH)
+    lists = pa.LargeListArray.from_arrays(pa.array(offsets), shown)
+    columns = pa.table({**block.columns, "texts": lists})
     return {
         "n_tables": tables.num_rows,
         "n_columns": len(sizes),
@@ -213,13 +216,6 @@ def _hashes(texts: pa.Array, key: Key | None) -> tuple[U64, U64]:
     if key is None:
         return bytes_codes(offsets, data, 0), bytes_codes(offsets, data, 1)
     return siphashes(offsets, data, key)
-
-
-def _lists(texts: pa.Array, offsets: NDArray[np.int64]) -> pa.Array:
-    import pyarrow.compute as pc
-
-    shown = pc.utf8_slice_codeunits(texts, 0, TEXT_LENGTH)
-    return pa.LargeListArray.from_arrays(pa.array(offsets), shown)
 
 
 def _parquet(root: Path, stem: str, rows: pa.Table, schema: pa.Schema) -> FileRef:

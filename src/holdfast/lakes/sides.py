@@ -52,10 +52,12 @@ class Side:
 
     @cached_property
     def dependents(self) -> Bool:
+        """Which columns are matched, and so may be contained in others."""
         return self.alive & matched_columns(self.sizes, self.array("flags"), self.options)
 
     @cached_property
-    def references(self) -> Bool:
+    def referenced(self) -> Bool:
+        """Which columns may contain others."""
         if "non-unique" not in self.options.filters:
             return self.dependents
         unique: Bool = self.dependents & ((self.array("flags") & UNIQUE_COLUMN) != 0)

@@ -16,7 +16,6 @@ from holdfast.lakes.files.opening import most_bytes, open_regular, too_large, un
 
 _tarfile: Any = tarfile  # its stubs leave out the errors of headers
 
-STORED, DEFLATED = 0, 8
 ENCRYPTED = 1
 # A larger member is streamed rather than taken into memory, where its kind allows.
 LARGE = 1 << 26
@@ -59,7 +58,7 @@ def zip_member(file: BinaryIO, name: str, place: tuple[int, ...]) -> bytes | IO[
     start, stored, size, method, crc = place
     if method < 0:
         raise UnreadableError("is encrypted")
-    if method not in (STORED, DEFLATED) or max(size, stored) > LARGE:
+    if method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or max(size, stored) > LARGE:
         return _streamed(file, name, start)
     file.seek(max(start, 0))
     header = file.read(_HEADER.size)
@@ -68,7 +67,7 @@ def zip_member(file: BinaryIO, name: str, place: tuple[int, ...]) -> bytes | IO[
     fields = _HEADER.unpack(header)
     file.seek(fields[-2] + fields[-1], io.SEEK_CUR)
     raw = file.read(stored)
-    if method == DEFLATED:
+    if method == zipfile.ZIP_DEFLATED:
         inflate = zlib.decompressobj(-15)
         raw = inflate.decompress(raw, size + 1)
     if len(raw) != size or zlib.crc32(raw) != crc:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import struct
 import tarfile
@@ -40,7 +39,6 @@ _ERRORS = (
     RecursionError,
     NotImplementedError,
     csv.Error,
-    json.JSONDecodeError,
     struct.error,
     tarfile.TarError,
     zipfile.BadZipFile,

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.engine.kernels.compiling import njit
 from holdfast.core.rows.kernels.encode import frozen, mix
-from holdfast.core.rows.kernels.masks import turn, word_lowest, word_popcount
+from holdfast.core.rows.kernels.masks import n_words_for, turn, word_lowest, word_popcount
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
@@ -50,17 +50,8 @@ _PASS = np.uint64(0x9E3779B97F4A7C15)
 # --- Signatures ------------------------------------------------------------------------------------------
 
 
-def n_words_of(m: int, p: int) -> int:
-    """The words of a signature: ceil(m * p / 64).
-
-    >>> n_words_of(650, 2), n_words_of(64, 1)
-    (21, 1)
-    """
-    return -(-m * p // 64)
-
-
 def bloom(offsets: I64, values: U64, checks: U64, m: int, k: int, p: int) -> U64:
-    """The signatures of n value sets: uint64[n, n_words_of(m, p)]; bit r of pass q is bit q * m + r.
+    """The signatures of n value sets: uint64[n, ceil(m * p / 64)]; bit r of pass q is bit q * m + r.
 
     IN offsets int64[n + 1], values uint64[E], checks uint64[E]: set i has the values (h1, h2) of
     offsets[i]:offsets[i + 1], in any order. 1 <= m < 2**32, k and p at least 1.
@@ -75,7 +66,7 @@ def bloom(offsets: I64, values: U64, checks: U64, m: int, k: int, p: int) -> U64
     >>> bloom(np.array([0, 1, 1]), one, one, 5, 1, 2).tolist()
     [[516], [0]]
     """
-    signatures = np.zeros((len(offsets) - 1, n_words_of(m, p)), dtype=np.uint64)
+    signatures = np.zeros((len(offsets) - 1, n_words_for(m * p)), dtype=np.uint64)
     _bloom(frozen(offsets), frozen(values), frozen(checks), m, k, p, signatures)
     return signatures
 

@@ -41,7 +41,7 @@ class Inds:
     def __len__(self) -> int:
         return len(self.dependent)
 
-    def at(self, where: NDArray[np.int64] | Bool) -> Inds:
+    def at(self, where: NDArray[np.int64] | Bool | slice) -> Inds:
         return Inds(self.dependent[where], self.referenced[where], self.shared[where])
 
     def __add__(self, other: Inds) -> Inds:

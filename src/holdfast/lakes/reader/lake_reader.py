@@ -239,5 +239,5 @@ class LakeReader:
         columns = None if text is None else self.columns(text)
         for piece in lake_joins.pieces(self.catalogue, self._inds, columns):
             for start in range(0, len(piece), _INDS_AT_ONCE):
-                some = piece.at(np.arange(start, min(start + _INDS_AT_ONCE, len(piece))))
+                some = piece.at(slice(start, start + _INDS_AT_ONCE))
                 yield from lake_joins.lake_inds(self.catalogue, some)
