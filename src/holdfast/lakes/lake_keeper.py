@@ -172,6 +172,7 @@ class LakeKeeper:
     def _lake_committed(
         self, staging: str, base: int, before: LakeState, action: str, step: Any
     ) -> LakeChange:
+        """Work in `staging`, then commit; where nothing is new there is no commit."""
         from holdfast.lakes.linker import LakeWork
 
         started = time.perf_counter()

@@ -72,16 +72,16 @@ class _Output:
         self._stack.__exit__(*failure)
 
     def write(self, pairs: Pairs, deps: Side, refs: Side, shares: NDArray[np.float32]) -> None:
-        """Pairs are sorted by dependent; `shares` is the rarity of the columns of their side."""
+        """Inclusions, and their links. Pairs are sorted by dependent; `shares`: the rarity of its columns."""
         dep, ref, shared = pairs
         if not len(dep):
             return
         self.n_inds += len(dep)
         first_dep, first_ref = np.int32(deps.ref.first_column), np.int32(refs.ref.first_column)
         self._append("inds", INDS_SCHEMA, (dep + first_dep, ref + first_ref, shared))
-        self.link(pairs, deps, refs, shares)
+        self.write_links(pairs, deps, refs, shares)
 
-    def link(self, pairs: Pairs, deps: Side, refs: Side, shares: NDArray[np.float32]) -> None:
+    def write_links(self, pairs: Pairs, deps: Side, refs: Side, shares: NDArray[np.float32]) -> None:
         sizes = deps.sizes
         distinctive = shares * (sizes / (sizes + 2.0)).astype(np.float32)
         links = self._links.of(
@@ -261,6 +261,6 @@ def link_tables(payload: Payload) -> bytes:
                 live = deps.alive[a] & refs.alive[b]
                 n_inds += int(np.count_nonzero(live))
                 pairs = a[live].astype(np.int32), b[live].astype(np.int32), shared[at][live]
-                output.link(pairs, deps, refs, deps.array("rarity"))
+                output.write_links(pairs, deps, refs, deps.array("rarity"))
         _, links = output.sealed()
     return json.dumps(MatchResult(n_inds, (), None, links).to_dict()).encode()

@@ -22,28 +22,22 @@ U64 = NDArray[np.uint64]
 Bool = NDArray[np.bool_]
 
 
-class Side:
+class Side(Part):
     """A part as one side of the matching: its columns, and which of them are alive and wanted."""
 
     def __init__(self, root: Path, ref: PartRef, options: LakeOptions, dropped: FileRef | None) -> None:
-        self.part, self.ref, self.options = Part(root, ref), ref, options
+        super().__init__(root, ref)
+        self.options = options
         self.dropped: I32 = open_array(root, dropped) if dropped is not None else np.empty(0, np.int32)
 
     def same_part(self, other: Side) -> bool:
         """Not `is`: two threads may both have opened it."""
         return self.ref.first_table == other.ref.first_table
 
-    def array(self, name: str) -> NDArray[Any]:
-        return self.part.array(name)
-
     @cached_property
     def tables(self) -> I32:
         """The table of each column, numbered through the lake."""
         return self.array("table_of") + np.int32(self.ref.first_table)
-
-    @property
-    def sizes(self) -> I32:
-        return self.part.sizes
 
     @cached_property
     def alive(self) -> Bool:
