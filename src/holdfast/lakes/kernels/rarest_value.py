@@ -234,9 +234,7 @@ def _room(pairs, n, wanted, capacity):  # type: ignore[no-untyped-def]
     if wanted <= pairs.shape[1]:
         return pairs
     grown = np.empty((pairs.shape[0], max(wanted, min(2 * pairs.shape[1], capacity))), np.int32)
-    for part in range(pairs.shape[0]):
-        for j in range(n):
-            grown[part, j] = pairs[part, j]
+    grown[:, :n] = pairs[:, :n]
     return grown
 
 

@@ -94,18 +94,9 @@ def _sort_group(keys, checks, columns, low, high):  # type: ignore[no-untyped-de
                     j += 1
         order, spare = spare, order
         width *= 2
-    hashes = np.empty(n, np.uint64)
-    numbers = np.empty(n, np.int32)
-    for m in range(n):
-        hashes[m] = keys[order[m]]
-        numbers[m] = columns[order[m]]
-    for m in range(n):
-        keys[low + m] = hashes[m]
-        columns[low + m] = numbers[m]
-    for m in range(n):
-        hashes[m] = checks[order[m]]
-    for m in range(n):
-        checks[low + m] = hashes[m]
+    keys[low:high] = keys[order]
+    checks[low:high] = checks[order]
+    columns[low:high] = columns[order]
 
 
 @njit(cache=True, nogil=True)
