@@ -296,9 +296,18 @@ class Entry:
     takes: tuple[str, ...] = ()  # options of `track` that are about it
     brings: tuple[str, ...] = ()  # kinds that go with it
     across: bool = False  # it is about several tables, and the workspace keeps it
+    count: str = ""  # what summaries and the log call their number; n_KIND if nothing is said
+    implied_by: str = "narrower one"  # what takes the place of one that is not minimal any more
     # Of a class from elsewhere:
     reader: Callable[[Tables], ClassReader] | None = None
     dependency: Any = None  # the type of its dependencies; their JSON has kind, table and columns
+
+    def counted(self, n: int, which: str = "") -> str:
+        """
+        >>> entries()["fd"].counted(2500), entries()["ucc"].counted(1, "minimal ")
+        ('2,500 functional dependencies', '1 minimal key')
+        """
+        return f"{n:,} {which}{self.nouns[n != 1]}"
 
     @cached_property
     def dependency_class(self) -> Any:

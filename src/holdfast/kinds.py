@@ -36,7 +36,17 @@ I64 = NDArray[np.int64]
 COLUMNS = ("columns", "exclude")
 LIMITS = ("within_columns", "dc_seconds", "max_dcs")
 
-register(Entry("ucc", "cover", "holdfast.functional.key_class", ("key", "keys"), ("max_columns",)))
+register(
+    Entry(
+        "ucc",
+        "cover",
+        "holdfast.functional.key_class",
+        ("key", "keys"),
+        ("max_columns",),
+        count="n_keys",
+        implied_by="narrower key",
+    )
+)
 register(
     Entry(
         "fd",
@@ -44,6 +54,7 @@ register(
         "holdfast.functional.fd_class",
         ("functional dependency", "functional dependencies"),
         ("max_lhs", "max_error", "evidence"),
+        count="n_fds",
     )
 )
 register(
@@ -64,10 +75,20 @@ register(
         ("denial constraint", "denial constraints"),
         ("max_predicates", "max_error", "evidence", "operators", *LIMITS, *COLUMNS),
         brings=("row",),  # rules about two rows, and about one
+        count="n_dcs",
+        implied_by="more general one",
     )
 )
 register(
-    Entry("row", "row_rules", "holdfast.denial.row_class", ("row rule", "row rules"), ("max_error", *COLUMNS))
+    Entry(
+        "row",
+        "row_rules",
+        "holdfast.denial.row_class",
+        ("row rule", "row rules"),
+        ("max_error", *COLUMNS),
+        count="n_row_rules",
+        implied_by="tighter one",
+    )
 )
 register(Entry("rule", "rules", "holdfast.denial.pinned_class"))
 

@@ -27,7 +27,7 @@ from holdfast.app.report.rules import (
     print_predicates,
     print_row_explanation,
 )
-from holdfast.app.report.texts import plural, safe
+from holdfast.app.report.texts import not_kept_text, plural, safe
 from holdfast.core.store.change_log import LogEntry
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.notation import ARROW, parse_fd
@@ -86,8 +86,8 @@ def _log_fds(ws: holdfast.Workspace, table: str | None, everything: bool, as_jso
             of_table = [h for h in histories if h.fd.table == name]
             print_fd_log(paper, name, of_table, version=version, everything=everything)
         if not names:
-            what = "no functional dependencies are kept" if ws.tables() else "no table is tracked"
-            paper.line(f"{what} (version {version}). Track tables with --kinds ucc,fd.")
+            nothing = f"no table is tracked (version {version}). Track tables with --kinds ucc,fd."
+            paper.line(not_kept_text("fd", version) if ws.tables() else nothing)
 
     tell(as_json, lambda: {"version": version, "dependencies": [h.to_dict() for h in histories]}, report)
 

@@ -18,8 +18,8 @@ from holdfast.app.report.covers import print_cover, print_inds, print_listed
 from holdfast.app.report.dcs import print_dcs, print_row_rules
 from holdfast.app.report.fds import print_fds
 from holdfast.app.report.paper import Paper
-from holdfast.app.report.rankings import print_dc_ranking, print_ranking
-from holdfast.app.report.texts import name_text, plural
+from holdfast.app.report.rankings import Ranking, print_ranking
+from holdfast.app.report.texts import name_text, not_kept_text, plural
 from holdfast.core.words.dependency import Dependency, Fd, Ind
 from holdfast.core.words.predicate import Dc, as_fd, as_key
 from holdfast.core.words.row_rule import RowRule, are_times
@@ -28,19 +28,10 @@ from holdfast.denial.constraints import DcRef
 from holdfast.denial.dc_explanation import DcList
 from holdfast.errors import UsageError
 from holdfast.functional.refs import FdRef
-from holdfast.kind import entries
 
 if TYPE_CHECKING:
     from holdfast.core.words.change import Pin
-    from holdfast.denial.dc_ranking import Ranking as DcRanking
-    from holdfast.functional.fd_ranking import Ranking
 
-NOT_KEPT = {
-    "fd": "no functional dependencies are kept (version {}). Track tables with --kinds ucc,fd.",
-    "ind": "no inclusions are kept (version {}). Track tables with --kinds ucc,ind.",
-    "dc": "no denial constraints are kept (version {}). Track tables with --kinds ucc,dc.",
-    "row": "no row rules are kept (version {}). Track tables with --kinds ucc,row; dc brings them, too.",
-}
 # The kind that an option is about.
 ABOUT = {"with_empty": "ind", "non_uniques": "ucc"}
 # Set-minimal constraints may be millions; without --all no more are worked out.
@@ -137,8 +128,8 @@ class Asked:
             )
         kind = self.kind or ("fd" if self.top is not None else None)
         if kind != "dc":
-            other = f" in place of --kind {kind}" if kind else ""
-            raise UsageError(f"--{self.form} is about denial constraints: give --kind dc{other}.")
+            instead = f" in place of --kind {kind}" if kind else ""
+            raise UsageError(f"--{self.form} is about denial constraints: give --kind dc{instead}.")
         for option, value in (("--top", self.top), ("--max-error", self.max_error)):
             if value:
                 raise UsageError(f"--{self.form} and {option} do not go together: give one of them.")
@@ -172,8 +163,7 @@ class _View:
     def __init__(self, ws: holdfast.Workspace, asked: Asked) -> None:
         self.ws, self.asked = ws, asked
         self.kind, self.table, self.max_error = asked.kind, asked.table, asked.max_error
-        self.rankings: dict[str, Ranking] | None = None
-        self.dc_rankings: dict[str, DcRanking] | None = None
+        self.rankings: dict[str, Ranking] = {}
         self.version = ws.version if asked.at is None else asked.at
         self.at = at = asked.at if asked.at is not None else self.version or None
         self.names = ws.tables(at) if self.table is None else [self.table]
@@ -222,7 +212,7 @@ class _View:
 
     def rank(self, top: int) -> None:
         if self.kind == "dc":
-            self.dc_rankings = {name: self.ws.dcs.rank(name, top) for name in self.dc_refs}
+            self.rankings = {name: self.ws.dcs.rank(name, top) for name in self.dc_refs}
         else:
             self.rankings = {name: self.ws.fds.rank(name, top, max_error=self.max_error) for name in self.fds}
 
@@ -254,14 +244,14 @@ class _View:
             return ws.dependencies(kind, name, at)
 
     def _inds(self) -> list[Ind]:
-        found = self.ws.dependencies(
+        inds = self.ws.dependencies(
             "ind", self.table, self.at, max_error=self.max_error, with_empty=self.asked.with_empty
         )
-        return [d for d in found if isinstance(d, Ind)]
+        return [d for d in inds if isinstance(d, Ind)]
 
     def _non_uniques(self) -> dict[str, list[tuple[str, ...]]]:
         """The maximal non-uniques; where a bound hides them, a note or (for the only table) an error."""
-        found = {}
+        maximal = {}
         keyed = [name for name in self.names if "ucc" in self.kinds[name]]
         for name in keyed if self.table is None else [self.table]:
             if self.bounds[name] and self.table is None:
@@ -270,25 +260,22 @@ class _View:
                     "which leaves its maximal non-uniques open."
                 )
                 continue
-            found[name] = self.ws.keys.non_uniques(name, self.at)
-        return found
+            maximal[name] = self.ws.keys.non_uniques(name, self.at)
+        return maximal
 
     # --- For programs ---
 
     def to_dict(self) -> dict[str, Any]:
         dependencies = [d.to_dict() for keys in self.keys.values() for d in keys]
-        if self.rankings is None:
+        if self.rankings:
+            dependencies += [r.to_dict() for ranking in self.rankings.values() for r in ranking.ranked()]
+        else:
             dependencies += [d.to_dict() for fds in self.fds.values() for d in fds]
-        else:
-            dependencies += [r.to_dict() for ranking in self.rankings.values() for r in ranking.fds]
-        dependencies += [d.to_dict() for d in self.inds]
-        if self.dc_rankings is None:
-            dependencies += [dc_dict(d) for found in self.dcs.values() for d in found.dcs]
-        else:
-            dependencies += [r.to_dict() for ranking in self.dc_rankings.values() for r in ranking.dcs]
+            dependencies += [d.to_dict() for d in self.inds]
+            dependencies += [dc_dict(d) for dcs in self.dcs.values() for d in dcs.dcs]
         for name, rules in self.row_rules.items():
-            dependencies += [{**r.to_dict(), "sentence": self._said(name, r)} for r in rules]
-        dependencies += [d.to_dict() for others in self.elsewhere.values() for d in others]
+            dependencies += [{**r.to_dict(), "sentence": self._sentence(name, r)} for r in rules]
+        dependencies += [d.to_dict() for listed in self.elsewhere.values() for d in listed]
         document: dict[str, Any] = {
             "version": self.version,
             "dependencies": dependencies,
@@ -304,7 +291,7 @@ class _View:
         return document
 
     def _table_dict(self, name: str) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "table": name,
             "n_rows": self.n_rows[name],
             "max_columns": self.bounds[name],
@@ -312,23 +299,22 @@ class _View:
         }
         if name in self.refs:
             ref = self.refs[name]
-            told["fds"] = {
+            fields["fds"] = {
                 "evidence": ref.evidence_kind,
                 "max_lhs": ref.max_lhs or None,
                 "max_error": ref.max_error or None,
             }
         if name in self.dc_refs:
-            told["dcs"] = self._dcs_dict(name)
-        if self.rankings is not None and name in self.rankings:
-            told["ranking"] = {k: v for k, v in self.rankings[name].to_dict().items() if k != "fds"}
-        if self.dc_rankings is not None and name in self.dc_rankings:
-            told["ranking"] = {k: v for k, v in self.dc_rankings[name].to_dict().items() if k != "dcs"}
-        return told
+            fields["dcs"] = self._dcs_dict(name)
+        if name in self.rankings:
+            ranking = self.rankings[name].to_dict()
+            fields["ranking"] = {k: v for k, v in ranking.items() if k not in ("fds", "dcs")}
+        return fields
 
     def _dcs_dict(self, name: str) -> dict[str, Any]:
         ref, form = self.dc_refs[name], self.asked.form
         columns = dict.fromkeys(group.left for group in ref.space.groups)
-        told = {
+        fields = {
             "evidence": ref.evidence_kind,
             "n_predicates": ref.space.n_comparisons,
             "max_predicates": ref.max_predicates or None,
@@ -340,11 +326,11 @@ class _View:
             "stopped": ref.stopped,
         }
         if form != "minimal":
-            found = self.dcs[name]
-            told |= {"form": form, "complete": found.complete, "n_dropped": found.n_dropped}
-        return told
+            dcs = self.dcs[name]
+            fields |= {"form": form, "complete": dcs.complete, "n_dropped": dcs.n_dropped}
+        return fields
 
-    def _said(self, name: str, rule: RowRule) -> str:
+    def _sentence(self, name: str, rule: RowRule) -> str:
         return rule.said(times=are_times(self.schemas[name], rule))
 
     # --- For people ---
@@ -359,6 +345,10 @@ class _View:
             blocks += 1
 
         for name in self.names:
+            if name in self.rankings:
+                block()
+                print_ranking(paper, name, self.rankings[name], version=self.version)
+                continue
             if name in self.keys or self.kind == "ucc":
                 block()
                 self._print_keys(paper, name)
@@ -372,11 +362,11 @@ class _View:
             if name in self.row_rules:
                 block()
                 self._print_row_rules(paper, name)
-            for (kind, table), others in self.elsewhere.items():
+            for (kind, table), listed in self.elsewhere.items():
                 if table == name:
                     block()
-                    nouns, all_of_it = entries()[kind].nouns, self.asked.everything
-                    print_listed(paper, name, nouns, others, version=self.version, everything=all_of_it)
+                    everything = self.asked.everything
+                    print_listed(paper, name, kind, listed, version=self.version, everything=everything)
         if self.wants("ind") and any("ind" in self.kinds[name] for name in self.names):
             block()
             print_inds(
@@ -389,8 +379,8 @@ class _View:
                 notes=self.ind_notes,
                 everything=self.asked.everything,
             )
-        elif not blocks and self.names and self.kind in NOT_KEPT:
-            paper.line(NOT_KEPT[self.kind].format(self.version))
+        elif not blocks and self.names and self.kind is not None:
+            paper.line(not_kept_text(self.kind, self.version))
         if not self.names:
             paper.line(f"no table is tracked (version {self.version}). Start with 'holdfast track'.")
 
@@ -411,9 +401,6 @@ class _View:
         )
 
     def _print_fds(self, paper: Paper, name: str) -> None:
-        if self.rankings is not None:
-            print_ranking(paper, name, self.rankings[name], version=self.version)
-            return
         ref = self.refs[name]
         print_fds(
             paper,
@@ -426,23 +413,24 @@ class _View:
         )
 
     def _print_dcs(self, paper: Paper, name: str, pins: Sequence[Pin]) -> None:
-        if self.dc_rankings is not None and name in self.dc_rankings:
-            print_dc_ranking(paper, name, self.dc_rankings[name], version=self.version)
-            return
         ref = self.dc_refs.get(name)
-        told: dict[str, Any] = {}
-        if ref is not None:
-            dcs = self.dcs[name]
-            told = {
-                "kept": f"{plural(ref.space.n_comparisons, 'predicate')}, {evidence_text(ref)}",
-                "bounds": dc_bounds(ref),
-                "form": self.asked.form,
-                "max_error": self.max_error if ref.evidence_kind == "counted" else 0.0,
-                "n_dropped": dcs.n_dropped,
-                "complete": dcs.complete,
-            }
-        found = None if ref is None else self.dcs[name].dcs
-        print_dcs(paper, name, found, pins=pins, **told, **self._common(name))
+        if ref is None:
+            print_dcs(paper, name, None, pins=pins, **self._common(name))
+            return
+        dcs = self.dcs[name]
+        print_dcs(
+            paper,
+            name,
+            dcs.dcs,
+            evidence=f"{plural(ref.space.n_comparisons, 'predicate')}, {evidence_text(ref)}",
+            bounds=dc_bounds(ref),
+            form=self.asked.form,
+            max_error=self.max_error if ref.evidence_kind == "counted" else 0.0,
+            n_dropped=dcs.n_dropped,
+            complete=dcs.complete,
+            pins=pins,
+            **self._common(name),
+        )
 
     def _print_row_rules(self, paper: Paper, name: str) -> None:
         print_row_rules(

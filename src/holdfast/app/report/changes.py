@@ -72,7 +72,7 @@ def _nouns(kinds: Collection[str], last: str, otherwise: str) -> str:
 
 def print_long_held(paper: Paper, n: int, held: int) -> None:
     """What a check with `--held` found; n of those listed are among it."""
-    what = plural(n, "functional dependency") if n else "a functional dependency (not listed)"
+    what = entries()["fd"].counted(n) if n else "a functional dependency (not listed)"
     what = f"{what} that had held through at least {plural(held, 'version')}"
     paper.line((f"{what} WOULD BREAK", "bold red"), indent=2)
 
@@ -155,7 +155,7 @@ def _print_new(
     """What is new of a kind: how many (`rest` says what of them), the first of those shown, what is not."""
     if not n:
         return
-    paper.line((f"new: {plural(n, entries()[kind].nouns[0])}{rest}", "bold green"), indent=2)
+    paper.line((f"new: {entries()[kind].counted(n)}{rest}", "bold green"), indent=2)
     print_dependencies(paper, shown, most, where)
     if shown and others[0]:
         paper.line((f"... and {others[0]:,} {others[1]}", "dim"), indent=4)

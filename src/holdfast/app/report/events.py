@@ -40,8 +40,6 @@ EVENTS = {
     "beyond": ("no longer minimal within the error", "would not be minimal within the error", "yellow"),
     "dropped": ("dropped", "would be dropped", "dim"),
 }
-# What says as much and more.
-IMPLYING = {"ucc": "narrower key", "dc": "more general one", "row": "tighter one"}
 # Of denial constraints that say nothing new.
 ABOVE = "{}told above as a key or functional dependency"
 
@@ -53,7 +51,7 @@ def event_title(event: str, kind: str, *, would: bool = False) -> str:
     >>> event_title("implied", "ucc"), event_title("implied", "fd", would=True)
     ('implied by a narrower key', 'would be implied by a narrower one')
     """
-    return EVENTS[event][would].format(IMPLYING.get(kind, "narrower one"))
+    return EVENTS[event][would].format(entries()[kind].implied_by)
 
 
 @dataclass(frozen=True)
@@ -119,8 +117,7 @@ def print_events(
                 most = min(limit, NEAR_IN_A_REPORT)
             n_above = len(of_kind) - len(shown)
             above = ABOVE if kind == "dc" else "{}with a key above on the left"
-            noun = entries()[kind].nouns[0]
-            heading = f"{event_title(event, kind, would=would)}: {plural(len(of_kind), noun)}"
+            heading = f"{event_title(event, kind, would=would)}: {entries()[kind].counted(len(of_kind))}"
             if not shown:
                 heading += f", {above.format('each ' if n_above > 1 else '')}"
             paper.line((heading, f"bold {style}"), indent=indent)

@@ -13,8 +13,6 @@ from holdfast.core.words.dependency import Side
 from holdfast.kind import entries, kinds
 
 IN_A_LOG = 5
-# What is counted of a table, in this order.
-COUNTS = {"ucc": "n_keys", "fd": "n_fds", "dc": "n_dcs", "row": "n_row_rules"}
 
 
 def print_log(paper: Paper, entries: Sequence[LogEntry], *, everything: bool = False) -> None:
@@ -77,9 +75,9 @@ def _detail(action: str, detail: Mapping[str, Any]) -> str:
         return ""
     now = plural(detail["n_rows"], "row")
     for kind, entry in entries().items():
-        n = detail.get(COUNTS.get(kind, f"n_{kind}"))
+        n = detail.get(entry.count or f"n_{kind}")
         if n is not None and not entry.across:
-            now += f", {plural(n, entry.nouns[0])}"
+            now += f", {entry.counted(n)}"
     if action == "track":
         return f": {now}"
     return f": +{detail['n_inserted']:,} -{detail['n_deleted']:,}, now {now}"

@@ -55,10 +55,10 @@ class Paper:
         indent = min(indent, self.width // 3)
         self.console.print(Padding(text, (0, 0, 0, indent), expand=False) if text else "")
 
-    def heading(self, subject: str, text: str, version: int, kept: str = "") -> None:
-        """The line above a list: `orders: 3 rows, 2 keys (version 4)`; `kept` says from what it is known."""
-        known = f"{kept}, " if kept else ""
-        self.line((subject, "bold"), f"{text} ", (f"({known}version {version})", "dim"))
+    def heading(self, subject: str, text: str, version: int, source: str = "") -> None:
+        """The line above a list: `orders: 3 rows, 2 keys (version 4)`; `source`: from what it is known."""
+        start = f"{source}, " if source else ""
+        self.line((subject, "bold"), f"{text} ", (f"({start}version {version})", "dim"))
 
     def more(self, n: int, where: str = "", *, indent: int = 2, style: str = "yellow") -> None:
         """What is said below a list of which n are not shown; nothing if all are."""
@@ -140,8 +140,8 @@ class _Words:
     def __init__(self, paper: Paper) -> None:
         self._file = paper.file
         self._stage, self._count = "preparing", ""
-        self._began = self._said_at = time.monotonic()
-        self._said = ""
+        self._began = self._written_at = time.monotonic()
+        self._written_stage = ""
         self._pause_s = WORD_AFTER_S
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="holdfast-words", daemon=True)
@@ -161,9 +161,9 @@ class _Words:
         while not self._over.wait(min(LOOK_S, WORD_AFTER_S)):
             now = time.monotonic()
             stage, count = _words(self._stage, self._count)
-            if stage != self._said:
+            if stage != self._written_stage:
                 self._pause_s = WORD_AFTER_S
-            if now - self._said_at < self._pause_s:
+            if now - self._written_at < self._pause_s:
                 continue
             try:
                 self._file.write(f"{stage} {count}".rstrip() + f", {now - self._began:.0f} s\n")
@@ -171,7 +171,7 @@ class _Words:
             except (OSError, ValueError):  # nobody reads, or it is closed: the run goes on
                 return
             self._pause_s = min(max(2 * self._pause_s, LESS_OFTEN_S), SELDOM_S)
-            self._said, self._said_at = stage, now
+            self._written_stage, self._written_at = stage, now
 
 
 @contextlib.contextmanager

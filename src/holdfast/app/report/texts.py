@@ -87,11 +87,11 @@ def meaning(dc: Dc) -> str:
     >>> meaning(dc)
     'the FD zip -> state: rows with the same zip have the same state'
     """
-    told = safe(sentence(dc))
+    text = safe(sentence(dc))
     if as_key(dc):
-        return f"a key: {told}"
+        return f"a key: {text}"
     fd = as_fd(dc)
-    return told if fd is None else f"the FD {fd_text(*fd)}: {told}"
+    return text if fd is None else f"the FD {fd_text(*fd)}: {text}"
 
 
 def pin_text(pin: Pin, *, with_table: bool = False) -> str:
@@ -144,14 +144,22 @@ def dependency_text(fields: Mapping[str, Any], *, with_table: bool = True) -> st
 
 def plural(n: int, noun: str) -> str:
     """
-    >>> plural(1, "key"), plural(2500, "key"), plural(2, "dependency")
-    ('1 key', '2,500 keys', '2 dependencies')
+    >>> plural(1, "row"), plural(2500, "row")
+    ('1 row', '2,500 rows')
     """
-    return f"{n:,} {noun if n == 1 else several(noun)}"
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-def several(noun: str) -> str:
-    return f"{noun[:-1]}ies" if noun.endswith("cy") else f"{noun}s"
+def not_kept_text(kind: str, version: int) -> str:
+    """What is said where no table is tracked for a kind.
+
+    >>> print(not_kept_text("row", 3))
+    no row rules are kept (version 3). Track tables with --kinds ucc,row; dc brings them, too.
+    """
+    bringing = [entry.kind for entry in entries().values() if kind in entry.brings]
+    too = f"; {listed(bringing)} brings them, too" if bringing else ""
+    nouns = entries()[kind].nouns[1]
+    return f"no {nouns} are kept (version {version}). Track tables with --kinds ucc,{kind}{too}."
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:
