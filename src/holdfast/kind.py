@@ -228,7 +228,7 @@ class AcrossClass(ABC, Generic[Known]):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Query:
     """Which dependencies somebody asks for; all of one version."""
 
     kind: str | None = None  # None: of all kinds

@@ -37,7 +37,7 @@ from holdfast.errors import (
     TableExistsError,
     WorkspaceError,
 )
-from holdfast.kind import Asked, Explained, across_of, checked_kinds
+from holdfast.kind import Explained, Query, across_of, checked_kinds
 from holdfast.kind import kinds as known_kinds
 from holdfast.kinds import Readers
 from holdfast.pinning import Pins
@@ -132,8 +132,8 @@ class Workspace(Readers):
         if kind is not None:
             checked_kinds([kind])
         check_share(max_error)
-        asked = Asked(kind, table, self._tables.newest(at), max_error, with_empty)
-        return Dependencies(self.listed(asked))
+        query = Query(kind, table, self._tables.newest(at), max_error, with_empty)
+        return Dependencies(self.listed(query))
 
     def explain(
         self, table: str, question: str | Sequence[str], *, referenced: Side | None = None

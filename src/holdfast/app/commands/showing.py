@@ -39,7 +39,7 @@ MOST_SET_MINIMAL = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Showing:
     """What is to be shown."""
 
     kind: Annotated[
@@ -93,7 +93,7 @@ class Asked:
         """How denial constraints are to be listed: "minimal", "concise" or "set-minimal"."""
         return "concise" if self.concise else "set-minimal" if self.set_minimal else "minimal"
 
-    def checked(self) -> Asked:
+    def checked(self) -> Showing:
         """The same, if it makes sense; what is ranked are functional dependencies unless a kind is named."""
         if self.top is not None:
             self._check_top()
@@ -135,20 +135,20 @@ class Asked:
                 raise UsageError(f"--{self.form} and {option} do not go together: give one of them.")
 
 
-def show(ctx: typer.Context, asked: Asked, as_json: Json = False) -> None:
+def show(ctx: typer.Context, showing: Showing, as_json: Json = False) -> None:
     """Show what holds: keys, dependencies, inclusions, rules."""
-    asked, lake = asked.checked(), None
-    if asked.top is None:
+    showing, lake = showing.checked(), None
+    if showing.top is None:
         ws = open_workspace(ctx)
-        lake = LakeView.of(ws, asked.kind, asked.table, asked.at)
+        lake = LakeView.of(ws, showing.kind, showing.table, showing.at)
         if lake is not None and lake.alone:
-            lake.show(as_json=as_json, everything=asked.everything)
+            lake.show(as_json=as_json, everything=showing.everything)
             return
-        view = _View(ws, asked)
+        view = _View(ws, showing)
     else:
         with opened(ctx) as ws:
-            view = _View(ws, asked)
-            view.rank(asked.top)
+            view = _View(ws, showing)
+            view.rank(showing.top)
     if as_json:
         print_json({**view.to_dict(), **({} if lake is None else {"lake": lake.lake.summary().to_dict()})})
     else:
@@ -160,12 +160,12 @@ def show(ctx: typer.Context, asked: Asked, as_json: Json = False) -> None:
 class _View:
     """What is to be shown, all of one version, whoever writes meanwhile."""
 
-    def __init__(self, ws: holdfast.Workspace, asked: Asked) -> None:
-        self.ws, self.asked = ws, asked
-        self.kind, self.table, self.max_error = asked.kind, asked.table, asked.max_error
+    def __init__(self, ws: holdfast.Workspace, showing: Showing) -> None:
+        self.ws, self.showing = ws, showing
+        self.kind, self.table, self.max_error = showing.kind, showing.table, showing.max_error
         self.rankings: dict[str, Ranking] = {}
-        self.version = ws.version if asked.at is None else asked.at
-        self.at = at = asked.at if asked.at is not None else self.version or None
+        self.version = ws.version if showing.at is None else showing.at
+        self.at = at = showing.at if showing.at is not None else self.version or None
         self.names = ws.tables(at) if self.table is None else [self.table]
         self.kinds = {name: ws.kinds(name, at) for name in self.names}
         self.n_rows = {name: ws.n_rows(name, at) for name in self.names}
@@ -195,17 +195,17 @@ class _View:
             if self.wants(kind) and kind in self.kinds[name]
         }
         self.pins = [p for p in ws.pins(self.table, at) if self.wants(p.kind)]
-        self.maximal = self._non_uniques() if asked.non_uniques else {}
+        self.maximal = self._non_uniques() if showing.non_uniques else {}
 
     @cached_property
     def dcs(self) -> dict[str, DcList]:
         return {name: self._dcs(name) for name in self.dc_refs}
 
     def _dcs(self, name: str) -> DcList:
-        form = self.asked.form
+        form = self.showing.form
         if form == "minimal":
             return DcList([d for d in self._near("dc", name) if isinstance(d, Dc)], complete=True)
-        few = None if self.asked.everything or form == "concise" else MOST_SET_MINIMAL
+        few = None if self.showing.everything or form == "concise" else MOST_SET_MINIMAL
         return self.ws.dcs.in_form(
             name, self.at, concise=form == "concise", set_minimal=form == "set-minimal", limit=few
         )
@@ -245,7 +245,7 @@ class _View:
 
     def _inds(self) -> list[Ind]:
         inds = self.ws.dependencies(
-            "ind", self.table, self.at, max_error=self.max_error, with_empty=self.asked.with_empty
+            "ind", self.table, self.at, max_error=self.max_error, with_empty=self.showing.with_empty
         )
         return [d for d in inds if isinstance(d, Ind)]
 
@@ -284,7 +284,7 @@ class _View:
         }
         if self.ind_notes:
             document["notes"] = list(self.ind_notes)
-        if self.asked.non_uniques:
+        if self.showing.non_uniques:
             document["non_uniques"] = [
                 {"table": name, "columns": list(c)} for name, sets in self.maximal.items() for c in sets
             ]
@@ -312,7 +312,7 @@ class _View:
         return fields
 
     def _dcs_dict(self, name: str) -> dict[str, Any]:
-        ref, form = self.dc_refs[name], self.asked.form
+        ref, form = self.dc_refs[name], self.showing.form
         columns = dict.fromkeys(group.left for group in ref.space.groups)
         fields = {
             "evidence": ref.evidence_kind,
@@ -365,7 +365,7 @@ class _View:
             for (kind, table), listed in self.elsewhere.items():
                 if table == name:
                     block()
-                    everything = self.asked.everything
+                    everything = self.showing.everything
                     print_listed(paper, name, kind, listed, version=self.version, everything=everything)
         if self.wants("ind") and any("ind" in self.kinds[name] for name in self.names):
             block()
@@ -377,7 +377,7 @@ class _View:
                 max_error=self.max_error,
                 pins=[p for p in self.pins if p.kind == "ind"],
                 notes=self.ind_notes,
-                everything=self.asked.everything,
+                everything=self.showing.everything,
             )
         elif not blocks and self.names and self.kind is not None:
             paper.line(not_kept_text(self.kind, self.version))
@@ -424,7 +424,7 @@ class _View:
             dcs.dcs,
             evidence=f"{plural(ref.space.n_comparisons, 'predicate')}, {evidence_text(ref)}",
             bounds=dc_bounds(ref),
-            form=self.asked.form,
+            form=self.showing.form,
             max_error=self.max_error if ref.evidence_kind == "counted" else 0.0,
             n_dropped=dcs.n_dropped,
             complete=dcs.complete,
@@ -444,7 +444,7 @@ class _View:
 
     def _common(self, name: str) -> dict[str, Any]:
         """What every list of a table's dependencies is told."""
-        everything = self.asked.everything
+        everything = self.showing.everything
         return {"version": self.version, "n_rows": self.n_rows[name], "everything": everything}
 
 
