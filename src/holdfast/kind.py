@@ -357,41 +357,43 @@ def kinds() -> tuple[str, ...]:
     return tuple(kind for kind, entry in entries().items() if entry.nouns[0])
 
 
-def checked_kinds(asked: Sequence[str]) -> None:
-    for kind in asked:
+def check_kinds(wanted: Sequence[str]) -> None:
+    for kind in wanted:
         if kind not in kinds():
             raise UsageError(
                 f"dependencies of kind {shorten(kind)} are not known. Kinds: {', '.join(kinds())}."
             )
 
 
-def asked_options(kinds: Sequence[str], asked: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
+def checked_options(
+    kinds: Sequence[str], options: Mapping[str, Any]
+) -> tuple[tuple[str, ...], dict[str, Any]]:
     """(kinds, options by kind): with the kinds that others bring; options about no kind are an error."""
-    checked_kinds(kinds)
-    known = entries()
-    for name in asked:
-        about = [kind for kind, entry in known.items() if name in entry.takes]
+    check_kinds(kinds)
+    registry = entries()
+    for name in options:
+        about = [kind for kind, entry in registry.items() if name in entry.takes]
         if not about:
-            taken = sorted({name for entry in known.values() for name in entry.takes})
+            taken = sorted({name for entry in registry.values() for name in entry.takes})
             raise UsageError(f"unknown option {shorten(name)}. Options: {', '.join(taken)}.")
         if not {*about} & {*kinds}:
-            nouns = " and ".join(known[kind].nouns[1] for kind in about)
+            nouns = " and ".join(registry[kind].nouns[1] for kind in about)
             add = " or ".join(about)
             raise UsageError(
                 f"{name} is about {nouns}, but the kinds are {listing(kinds)}. Add the kind {add}."
             )
-    kinds = tuple(dict.fromkeys([*kinds, *(more for kind in kinds for more in known[kind].brings)]))
-    return kinds, {kind: known[kind].dependency_class.options(asked) for kind in known if kind in kinds}
+    kinds = tuple(dict.fromkeys([*kinds, *(more for kind in kinds for more in registry[kind].brings)]))
+    return kinds, {kind: e.dependency_class.options(options) for kind, e in registry.items() if kind in kinds}
 
 
-def kept_kinds(state: TableState) -> list[str]:
+def kinds_with_state(state: TableState) -> list[str]:
     """The classes that keep something of a table."""
     return [kind for kind, entry in entries().items() if state.kept.get(entry.field) and not entry.across]
 
 
 def keys_of(root: Path, state: TableState) -> tuple[tuple[str, ...], ...] | None:
     """The minimal keys of a table; None where they are not tracked."""
-    keys = (class_of(kind).stored_keys(root, state) for kind in kept_kinds(state))
+    keys = (class_of(kind).stored_keys(root, state) for kind in kinds_with_state(state))
     return next((k for k in keys if k is not None), None)
 
 
@@ -403,7 +405,7 @@ def load(root: Path, state: TableState) -> dict[str, Any]:
             f"table {state.table!r} is tracked for {listing(unknown)}, which this process knows nothing of. "
             f"{NOTHING_APPLIED} Name the module that registers it in {ELSEWHERE}."
         )
-    return {kind: class_of(kind).load(root, state) for kind in kept_kinds(state)}
+    return {kind: class_of(kind).load(root, state) for kind in kinds_with_state(state)}
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from holdfast.errors import (
     TableExistsError,
     WorkspaceError,
 )
-from holdfast.kind import Explained, Query, across_of, checked_kinds
+from holdfast.kind import Explained, Query, across_of, check_kinds
 from holdfast.kind import kinds as known_kinds
 from holdfast.kinds import Readers
 from holdfast.pinning import Pins
@@ -130,7 +130,7 @@ class Workspace(Readers):
         with one of its columns on either side.
         """
         if kind is not None:
-            checked_kinds([kind])
+            check_kinds([kind])
         check_share(max_error)
         query = Query(kind, table, self._tables.newest(at), max_error, with_empty)
         return Dependencies(self.listed(query))
@@ -308,10 +308,12 @@ class Workspace(Readers):
         with self.writer.context(base, commit=commit) as context:
             steps = []
             for table, batch in batches.items():
-                state, known = states[table], self._committer.findings(states[table])
+                state, findings = states[table], self._committer.findings(states[table])
                 reading = ReadOptions.checked({**state.options, **(options or {})})
                 across = self._committer.beside(state, base) if len(batches) == 1 else {}
-                steps.append(step.apply(context, state, base, known, batch, reading, across, commit=commit))
+                steps.append(
+                    step.apply(context, state, base, findings, batch, reading, across, commit=commit)
+                )
             action = "apply" if commit else "check"
             change = self._committer.commit(
                 context, base, action, steps, {}, batch_id, started, commit=commit

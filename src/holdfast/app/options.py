@@ -17,7 +17,7 @@ from holdfast.app.report.texts import listed
 from holdfast.core.words.notation import ARROW
 from holdfast.core.words.row_rule import is_row_rule
 from holdfast.errors import UsageError, shorten, shorten_path
-from holdfast.kind import checked_kinds, entries
+from holdfast.kind import check_kinds, entries
 
 
 class EngineName(StrEnum):
@@ -298,7 +298,7 @@ def split_all(texts: Sequence[str] | None) -> list[str]:
 def check_kind(kind: str | None) -> None:
     """A kind of dependencies, if one is named."""
     if kind is not None:
-        checked_kinds([kind])
+        check_kinds([kind])
 
 
 def check_share(option: str, value: float, what: str) -> None:

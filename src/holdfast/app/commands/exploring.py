@@ -133,5 +133,5 @@ def graph(
         chosen = ExportedGraph(lake, component, min_score)
         with written_to(output) as file:
             write_graph(export.value, chosen.nodes(), chosen.edges(), file)
-        counts = f"{plural(chosen.n_tables, 'table')}, {plural(chosen.n_links, 'link')}"
+        counts = f"{plural(chosen.n_tables, 'table')}, {plural(chosen.n_joins, 'link')}"
         print_written(output, counts, lake.version)

@@ -96,11 +96,11 @@ def _mermaid_ids(model: Model) -> dict[str, str]:
             ids[name] = name
             continue
         words = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
-        own = f"t_{words[:24]}_{digest(name)}" if words else f"t_{digest(name)}"
-        while own in taken:
-            own += "_"
-        ids[name] = own
-        taken.add(own)
+        identifier = f"t_{words[:24]}_{digest(name)}" if words else f"t_{digest(name)}"
+        while identifier in taken:
+            identifier += "_"
+        ids[name] = identifier
+        taken.add(identifier)
     return ids
 
 
@@ -130,12 +130,12 @@ def _attributes(table: ExportTable, keys: ChosenKeys, marks: dict[str, list[str]
         remarks = [] if name == column.name else [name_text(column.name)]
         for key in keys.unique:
             if len(key) > 1 and column.name in key:
-                others = [c for c in key if c != column.name]
-                remarks.append(f"unique with {columns_text(others)[1:-1]}")
-        own = marks[column.name]
+                companions = [c for c in key if c != column.name]
+                remarks.append(f"unique with {columns_text(companions)[1:-1]}")
+        key_marks = marks[column.name]
         yield (
             f"{_mermaid_type(column.type)} {name}"
-            + (f" {', '.join(own)}" if own else "")
+            + (f" {', '.join(key_marks)}" if key_marks else "")
             + (f' "{_mermaid_text("; ".join(remarks))}"' if remarks else "")
         )
 

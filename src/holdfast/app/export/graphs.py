@@ -20,7 +20,7 @@ GRAPH_FORMATS: tuple[GraphFormat, ...] = get_args(GraphFormat)
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """A table. One that is linked with no other has the component -1."""
+    """A table. One that joins with no other has the component -1."""
 
     id: int
     name: str
@@ -67,7 +67,7 @@ def xml_text(text: str) -> str:
     >>> print(xml_text('a<b & "c"\n\x00'))
     a&lt;b &amp; &quot;c&quot;&#10;�
     """
-    return _TO_ESCAPE.sub(lambda found: _MARKUP[found[0]], _FORBIDDEN.sub("\ufffd", text))
+    return _TO_ESCAPE.sub(lambda match: _MARKUP[match[0]], _FORBIDDEN.sub("\ufffd", text))
 
 
 def _number(value: float) -> str:

@@ -116,8 +116,8 @@ def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[s
                 rows[table].append(c.dependency)
             case Ind():
                 inclusions.append(c.dependency)
-            case other:
-                elsewhere[other.table, other.kind].append(other)
+            case dependency:
+                elsewhere[dependency.table, dependency.kind].append(dependency)
     for part, headline in _headlines(change):
         _print_headline(paper, part, headline)
         if bounds.get(part.table):
@@ -133,10 +133,10 @@ def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[s
         _print_new_fds(paper, part, fds[part.table], set(table_keys))
         _print_new_dcs(paper, part, dcs[part.table], table_keys, fds[part.table])
         _print_new_row_rules(paper, part, rows[part.table])
-        for (table, kind), others in elsewhere.items():
+        for (table, kind), dependencies in elsewhere.items():
             if table == part.table:
                 where = f"see them with 'holdfast show --kind {kind}'"
-                _print_new(paper, kind, len(others), others, IN_A_REPORT, where)
+                _print_new(paper, kind, len(dependencies), dependencies, IN_A_REPORT, where)
     _print_notes(paper, change)
     _print_new(paper, "ind", len(inclusions), inclusions, IN_A_REPORT, "see them with 'holdfast show'")
 
@@ -149,16 +149,16 @@ def _print_new(
     most: int,
     where: str,
     *,
-    rest: str = "",
-    others: tuple[int, str] = (0, ""),
+    remark: str = "",
+    unlisted: tuple[int, str] = (0, ""),
 ) -> None:
-    """What is new of a kind: how many (`rest` says what of them), the first of those shown, what is not."""
+    """What is new of a kind: how many, with a remark; the first of those shown; how many of what are not."""
     if not n:
         return
-    paper.line((f"new: {entries()[kind].counted(n)}{rest}", "bold green"), indent=2)
+    paper.line((f"new: {entries()[kind].counted(n)}{remark}", "bold green"), indent=2)
     print_dependencies(paper, shown, most, where)
-    if shown and others[0]:
-        paper.line((f"... and {others[0]:,} {others[1]}", "dim"), indent=4)
+    if shown and unlisted[0]:
+        paper.line((f"... and {unlisted[0]:,} {unlisted[1]}", "dim"), indent=4)
 
 
 def print_dependencies(
@@ -175,14 +175,15 @@ def print_dependencies(
 def _print_new_fds(paper: Paper, part: TableChange, fds: Sequence[Fd], keys: set[tuple[str, ...]]) -> None:
     """The functional dependencies of a table, those that do not have a key on the left."""
     shown = [fd for fd in fds if fd.lhs not in keys]
-    rest = ""
+    remark = ""
     if not fds:
-        rest = ": too many to list, but see 'holdfast show --top 20'"
+        remark = ": too many to list, but see 'holdfast show --top 20'"
     elif not shown:
-        rest = f", all with {'a key' if len(keys) > 1 else 'the key'} on the left"
+        remark = f", all with {'a key' if len(keys) > 1 else 'the key'} on the left"
     where = "the most telling with 'holdfast show --top 20'"
-    others = len(fds) - len(shown), "with a key on the left"
-    _print_new(paper, "fd", part.n("fd") or 0, shown, FDS_IN_A_REPORT, where, rest=rest, others=others)
+    unlisted = len(fds) - len(shown), "with a key on the left"
+    n = part.n("fd") or 0
+    _print_new(paper, "fd", n, shown, FDS_IN_A_REPORT, where, remark=remark, unlisted=unlisted)
 
 
 def _print_new_dcs(
@@ -193,17 +194,18 @@ def _print_new_dcs(
     fds: Sequence[Fd],
 ) -> None:
     """The denial constraints of a table, those that are not keys or functional dependencies above."""
-    known = Mentioned({frozenset(k) for k in keys}, {(frozenset(fd.lhs), fd.rhs) for fd in fds})
-    shown = sorted((dc for dc in dcs if not known.has(dc)), key=complexity)
-    above = len(dcs) - len(shown)
-    rest = ""
+    mentioned = Mentioned({frozenset(k) for k in keys}, {(frozenset(fd.lhs), fd.rhs) for fd in fds})
+    shown = sorted((dc for dc in dcs if not mentioned.has(dc)), key=complexity)
+    n_above = len(dcs) - len(shown)
+    remark = ""
     if not dcs:
-        rest = ": too many to list, but see 'holdfast show --kind dc --top 20'"
+        remark = ": too many to list, but see 'holdfast show --kind dc --top 20'"
     elif not shown:
-        rest = f", {ABOVE.format('all ' if above > 1 else '')}"
+        remark = f", {ABOVE.format('all ' if n_above > 1 else '')}"
     where = "the most telling with 'holdfast show --kind dc --top 20'"
-    others = above, ABOVE.format("")
-    _print_new(paper, "dc", part.n("dc") or 0, shown, NEW_DCS_IN_A_REPORT, where, rest=rest, others=others)
+    unlisted = n_above, ABOVE.format("")
+    n = part.n("dc") or 0
+    _print_new(paper, "dc", n, shown, NEW_DCS_IN_A_REPORT, where, remark=remark, unlisted=unlisted)
 
 
 def _print_new_row_rules(paper: Paper, part: TableChange, rules: Sequence[RowRule]) -> None:
@@ -211,6 +213,6 @@ def _print_new_row_rules(paper: Paper, part: TableChange, rules: Sequence[RowRul
     shown = [rule for rule in rules if not rule.apart and rule.op != "!="]
     n = part.n("row") or 0
     poor = n - len(shown)
-    rest = f", {'all ' if poor > 1 else ''}{POOR}" if not shown else ""
+    remark = f", {'all ' if poor > 1 else ''}{POOR}" if not shown else ""
     where = "see them with 'holdfast show --kind row'"
-    _print_new(paper, "row", n, shown, IN_A_REPORT, where, rest=rest, others=(poor, POOR))
+    _print_new(paper, "row", n, shown, IN_A_REPORT, where, remark=remark, unlisted=(poor, POOR))

@@ -241,9 +241,9 @@ def _by_pair(groups: Sequence[Group]) -> list[Group]:
     """Keys or functional dependencies of a table that one pair of rows proves."""
     pairs: dict[tuple[str, tuple[int, ...]], Group] = {}
     for group in groups:
-        known = pairs.setdefault((group.table, tuple(group.rows)), group)
-        if known is not group:
-            known.absorb(group)
+        first = pairs.setdefault((group.table, tuple(group.rows)), group)
+        if first is not group:
+            first.absorb(group)
     return list(pairs.values())
 
 
@@ -255,8 +255,8 @@ def _by_rows(groups: Sequence[Group]) -> list[Group]:
         if not akin:
             apart.append(group)
             continue
-        first, *others = akin
-        for other in [*others, group]:
-            first.absorb(other)
-        apart = [g for g in apart if all(g is not o for o in others)]
+        first, *absorbed = akin
+        for further in [*absorbed, group]:
+            first.absorb(further)
+        apart = [g for g in apart if all(g is not a for a in absorbed)]
     return apart
