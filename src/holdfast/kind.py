@@ -357,19 +357,18 @@ def kinds() -> tuple[str, ...]:
     return tuple(kind for kind, entry in entries().items() if entry.nouns[0])
 
 
-def check_kinds(wanted: Sequence[str]) -> None:
-    for kind in wanted:
-        if kind not in kinds():
-            raise UsageError(
-                f"dependencies of kind {shorten(kind)} are not known. Kinds: {', '.join(kinds())}."
-            )
+def check_kind(kind: str | None) -> None:
+    """A kind of dependencies, if one is named."""
+    if kind is not None and kind not in kinds():
+        raise UsageError(f"dependencies of kind {shorten(kind)} are not known. Kinds: {', '.join(kinds())}.")
 
 
 def checked_options(
     kinds: Sequence[str], options: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
     """(kinds, options by kind): with the kinds that others bring; options about no kind are an error."""
-    check_kinds(kinds)
+    for kind in kinds:
+        check_kind(kind)
     registry = entries()
     for name in options:
         about = [kind for kind, entry in registry.items() if name in entry.takes]

@@ -33,11 +33,8 @@ from holdfast.core.words.change import Change, Pin
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.options import TrackOptions, check_share
 from holdfast.core.words.schema import Schema
-from holdfast.errors import (
-    TableExistsError,
-    WorkspaceError,
-)
-from holdfast.kind import Explained, Query, across_of, check_kinds
+from holdfast.errors import TableExistsError, WorkspaceError
+from holdfast.kind import Explained, Query, across_of, check_kind
 from holdfast.kind import kinds as known_kinds
 from holdfast.kinds import Readers
 from holdfast.pinning import Pins
@@ -129,8 +126,7 @@ class Workspace(Readers):
         `with_empty` lets columns without values take part in inclusions. The inclusions of a table are those
         with one of its columns on either side.
         """
-        if kind is not None:
-            check_kinds([kind])
+        check_kind(kind)
         check_share(max_error)
         query = Query(kind, table, self._tables.newest(at), max_error, with_empty)
         return Dependencies(self.listed(query))

@@ -17,7 +17,7 @@ from holdfast.app.report.texts import listed
 from holdfast.core.words.notation import ARROW
 from holdfast.core.words.row_rule import is_row_rule
 from holdfast.errors import UsageError, shorten, shorten_path
-from holdfast.kind import check_kinds, entries
+from holdfast.kind import entries
 
 
 class EngineName(StrEnum):
@@ -293,12 +293,6 @@ def split(text: str) -> list[str]:
 def split_all(texts: Sequence[str] | None) -> list[str]:
     """The parts of an option that may be given several times."""
     return [part for text in texts or () for part in split(text)]
-
-
-def check_kind(kind: str | None) -> None:
-    """A kind of dependencies, if one is named."""
-    if kind is not None:
-        check_kinds([kind])
 
 
 def check_share(option: str, value: float, what: str) -> None:

@@ -13,7 +13,7 @@ import typer
 import holdfast
 from holdfast.app.calls import open_workspace, opened, tell
 from holdfast.app.options import Json
-from holdfast.app.report.lake import print_joins, print_lake_change, print_lake_inds, print_lake_summary
+from holdfast.app.report.lake import print_joins, print_lake_change, print_lake_inds
 from holdfast.app.report.paper import Paper
 from holdfast.errors import UsageError
 from holdfast.lakes.state import FILTERS
@@ -276,9 +276,6 @@ class LakeView:
             subject=self.table,
             everything=everything,
         )
-
-    def print_summary(self, paper: Paper) -> None:
-        print_lake_summary(paper, self.lake.summary())
 
     def _print_json(self) -> None:
         """One document, written as it is read."""

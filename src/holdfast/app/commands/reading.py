@@ -37,7 +37,7 @@ from holdfast.errors import UsageError
 from holdfast.functional.fd_explanation import FdExplanation
 from holdfast.functional.key_reading import KeyExplanation
 from holdfast.inclusions.ind_reading import IndExplanation
-from holdfast.kind import Explained, Explanation
+from holdfast.kind import Explained, Explanation, check_kind
 
 
 def log(
@@ -58,7 +58,7 @@ def log(
 
     With --kind fd: when each functional dependency held, and what it outlived; what broke comes first.
     """
-    options.check_kind(kind)
+    check_kind(kind)
     ws = open_workspace(ctx)
     if kind == "fd":
         _log_fds(ws, table, everything, as_json)

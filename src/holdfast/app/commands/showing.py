@@ -13,10 +13,11 @@ import typer
 import holdfast
 from holdfast.app.calls import dc_bounds, evidence_text, note, open_workspace, opened, print_json
 from holdfast.app.commands.lakes import LakeView
-from holdfast.app.options import All, Json, OneTable, check_kind, check_share
+from holdfast.app.options import All, Json, OneTable, check_share
 from holdfast.app.report.covers import print_cover, print_inds, print_listed
 from holdfast.app.report.dcs import print_dcs, print_row_rules
 from holdfast.app.report.fds import print_fds
+from holdfast.app.report.lake import print_lake_summary
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.rankings import Ranking, print_ranking
 from holdfast.app.report.texts import name_text, not_kept_text, plural
@@ -28,6 +29,7 @@ from holdfast.denial.constraints import DcRef
 from holdfast.denial.dc_explanation import DcList
 from holdfast.errors import UsageError
 from holdfast.functional.refs import FdRef
+from holdfast.kind import check_kind
 
 if TYPE_CHECKING:
     from holdfast.core.words.change import Pin
@@ -154,7 +156,7 @@ def show(ctx: typer.Context, showing: Showing, as_json: Json = False) -> None:
     else:
         view.print(Paper(sys.stdout))
         if lake is not None:
-            lake.print_summary(Paper(sys.stdout))
+            print_lake_summary(Paper(sys.stdout), lake.lake.summary())
 
 
 class _View:
@@ -274,7 +276,9 @@ class _View:
             dependencies += [d.to_dict() for d in self.inds]
             dependencies += [dc_dict(d) for dcs in self.dcs.values() for d in dcs.dcs]
         for name, rules in self.row_rules.items():
-            dependencies += [{**r.to_dict(), "sentence": self._sentence(name, r)} for r in rules]
+            schema = self.schemas[name]
+            for rule in rules:
+                dependencies.append({**rule.to_dict(), "sentence": rule.said(times=are_times(schema, rule))})
         dependencies += [d.to_dict() for listed in self.elsewhere.values() for d in listed]
         document: dict[str, Any] = {
             "version": self.version,
@@ -329,9 +333,6 @@ class _View:
             dcs = self.dcs[name]
             fields |= {"form": form, "complete": dcs.complete, "n_dropped": dcs.n_dropped}
         return fields
-
-    def _sentence(self, name: str, rule: RowRule) -> str:
-        return rule.said(times=are_times(self.schemas[name], rule))
 
     # --- For people ---
 

@@ -56,21 +56,9 @@ FEES = {
 }
 ZONES = ("near", "near", "near", "far", "far", "abroad")
 FIRST_NAMES = (
-    "Ada",
-    "Bo",
-    "Cleo",
-    "Dan",
-    "Edith",
-    "Finn",
-    "Greta",
-    "Hugo",
-    "Ida",
-    "Jon",
-    "Kira",
-    "Lars",
-    "Mona",
-    "Nils",
-)
+    "Ada", "Bo", "Cleo", "Dan", "Edith", "Finn", "Greta",
+    "Hugo", "Ida", "Jon", "Kira", "Lars", "Mona", "Nils",
+)  # fmt: skip
 LAST_NAMES = ("Berg", "Dahl", "Falk", "Holm", "Krog", "Lind", "Moe", "Nord", "Ravn", "Skov", "Strand", "Vik")
 CITIES = ("Bergen", "Bremen", "Cork", "Gdansk", "Kiel", "Malmo", "Narvik", "Porto", "Turku", "Vigo")
 STATUSES = ("delivered", "delivered", "delivered", "shipped", "returned")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from holdfast.app.report.paper import Paper, Part, width_of
-from holdfast.app.report.texts import cell, name_text
+from holdfast.app.report.texts import cell, listed, name_text
 from holdfast.core.words.change import Pair, WitnessRow, row_name
 from holdfast.core.words.predicate import Dc
 
@@ -35,10 +35,7 @@ def print_rows(
     if labels:
         names = [f"{label} {name}" for label, name in zip(labels, names, strict=True)]
     if not rows[0].values:  # a report has values for its first few thousand changes only
-        last = f" and {names[-1]}" if len(names) > 1 else ""
-        paper.line(
-            f"row{'s' if last else ''} {', '.join(names[:-1] if last else names)}{last}", indent=indent
-        )
+        paper.line(f"row{'s' if len(names) > 1 else ''} {listed(names)}", indent=indent)
         return
     first = rows[0].values
     in_question = [c for c in first if c in subject]
