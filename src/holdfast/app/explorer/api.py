@@ -20,7 +20,7 @@ from holdfast.core.words.dependency import Dependency
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule
 from holdfast.errors import HoldfastError, UsageError, WorkspaceError, shorten
-from holdfast.kind import kinds
+from holdfast.kind import entries, kinds
 
 MOST_COMPONENTS = 2_000
 MOST_EDGES = 1_000_000
@@ -230,7 +230,8 @@ class Explorer:
             for name in ws.tables(at)
         ]
         lake = None if self._lake is None else {**self._lake.summary().to_dict(), "version": self._version}
-        return {"lake": lake, "workspace": {"version": self._version, "tables": tables}}
+        nouns = {kind: list(entries()[kind].nouns) for kind in kinds()}
+        return {"lake": lake, "workspace": {"version": self._version, "tables": tables, "nouns": nouns}}
 
     def components(self) -> dict[str, Any]:
         return self._linked().components(MOST_COMPONENTS).to_dict()
