@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.words.change import DependencyChange, Pin, Summary, WitnessRow
+from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Dependency
 from holdfast.errors import NOTHING_APPLIED, UsageError, listing, shorten
 
@@ -261,7 +262,7 @@ class Explained(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Coded):
     """Whether a dependency holds, since when and why: enough for many a class."""
 
     dependency: Dependency
@@ -270,16 +271,6 @@ class Explanation:
     since: int | None  # the first version of the spell in which it holds, or does not
     reason: str
     witnesses: tuple[WitnessRow, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "dependency": self.dependency.to_dict(),
-            "version": self.version,
-            "holds": self.holds,
-            "since": self.since,
-            "reason": self.reason,
-            "witnesses": [row.to_dict() for row in self.witnesses],
-        }
 
 
 # -- the registry ------------------------------------------------------------------------------
