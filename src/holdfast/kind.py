@@ -289,9 +289,8 @@ class Entry:
     across: bool = False  # it is about several tables, and the workspace keeps it
     count: str = ""  # what summaries and the log call their number; n_KIND if nothing is said
     implied_by: str = "narrower one"  # what takes the place of one that is not minimal any more
-    # Of a class from elsewhere:
-    reader: Callable[[Tables], ClassReader] | None = None
     dependency: Any = None  # the type of its dependencies; their JSON has kind, table and columns
+    reader: Callable[[Tables], ClassReader] | None = None  # of a class from elsewhere
 
     def counted(self, n: int, which: str = "") -> str:
         """

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from holdfast.core.rows.writer import Writer
 from holdfast.core.words.change import Pin
-from holdfast.core.words.dependency import Dependency, Side
+from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
 from holdfast.core.words.notation import ARROW, parse_fd
-from holdfast.core.words.row_rule import is_row_rule
+from holdfast.core.words.predicate import Dc
+from holdfast.core.words.row_rule import RowRule, is_row_rule
 from holdfast.kind import ClassReader, Entry, Explained, Query, entries, register
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ register(
         "holdfast.functional.key_class",
         ("key", "keys"),
         ("max_columns",),
+        dependency=Ucc,
         count="n_keys",
         implied_by="narrower key",
     )
@@ -54,6 +56,7 @@ register(
         "holdfast.functional.fd_class",
         ("functional dependency", "functional dependencies"),
         ("max_lhs", "max_error", "evidence"),
+        dependency=Fd,
         count="n_fds",
     )
 )
@@ -64,6 +67,7 @@ register(
         "holdfast.inclusions.ind_class",
         ("inclusion", "inclusions"),
         ("as_text", "max_arity", *COLUMNS),
+        dependency=Ind,
         across=True,
     )
 )
@@ -74,6 +78,7 @@ register(
         "holdfast.denial.dc_class",
         ("denial constraint", "denial constraints"),
         ("max_predicates", "max_error", "evidence", "operators", *LIMITS, *COLUMNS),
+        dependency=Dc,
         brings=("row",),  # rules about two rows, and about one
         count="n_dcs",
         implied_by="more general one",
@@ -86,6 +91,7 @@ register(
         "holdfast.denial.row_class",
         ("row rule", "row rules"),
         ("max_error", *COLUMNS),
+        dependency=RowRule,
         count="n_row_rules",
         implied_by="tighter one",
     )

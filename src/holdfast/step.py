@@ -177,40 +177,19 @@ def apply(
         merged = replace(merged, segments=rows.segments)
     merged = replace(merged, next_number=next_number)
     pins = tuple(p for kind, now in findings.items() for p in class_of(kind).pins(now, merged, after))
-    return Step(
-        state,
-        merged,
-        known,
-        findings,
-        after,
-        row_ids,
-        segments,
-        news,
-        rounds + more,
-        pins,
-        deleted,
-        beside,
-    )
+    rounds += more
+    return Step(state, merged, known, findings, after, row_ids, segments, news, rounds, pins, deleted, beside)
 
 
 def _resolved(
     context: Context, rows: Relation, state: TableState, base: int, batch: Batch, reading: ReadOptions
 ) -> tuple[Any, tuple[SegmentRef, ...]]:
     """(ids of rows that go, segments of rows that come)."""
-    progress = context.progress("reading")
-    staged = Target(
-        context.root,
-        context.staging,
-        state.table,
-        base,
-        state.nulls,
-        context.engine,
-        progress,
-        state.compressed,
-    )
+    root, engine, progress = context.root, context.engine, context.progress("reading")
+    staged = Target(root, context.staging, state.table, base, state.nulls, engine, progress, state.compressed)
     # Indexed while they are encoded: what classes look them up in then is there without a job of its own.
     target = replace(staged, folder=rows.folder, indexed=state.indexed_columns, orders=state.orders)
-    place = context.root / context.staging / table_folder(state.table)
+    place = root / context.staging / table_folder(state.table)
     resolved = Resolver(rows, target, state.row_key, reading, place, staged).resolve(batch, state.next_number)
     return resolved.row_ids, resolved.segments
 

@@ -356,13 +356,14 @@ class _View:
             if name in self.fds:
                 block()
                 self._print_fds(paper, name)
-            rules = [p for p in self.pins if p.table == name and p.kind == "dc"]
-            if name in self.dc_refs or rules:
+            pins = [p for p in self.pins if p.table == name and p.kind == "dc"]
+            if name in self.dc_refs or pins:
                 block()
-                self._print_dcs(paper, name, rules)
+                self._print_dcs(paper, name, pins)
             if name in self.row_rules:
                 block()
-                self._print_row_rules(paper, name)
+                rules, error = self.row_rules[name], self.max_error
+                print_row_rules(paper, name, rules, self.schemas[name], max_error=error, **self._common(name))
             for (kind, table), listed in self.elsewhere.items():
                 if table == name:
                     block()
@@ -430,16 +431,6 @@ class _View:
             n_dropped=dcs.n_dropped,
             complete=dcs.complete,
             pins=pins,
-            **self._common(name),
-        )
-
-    def _print_row_rules(self, paper: Paper, name: str) -> None:
-        print_row_rules(
-            paper,
-            name,
-            self.row_rules[name],
-            self.schemas[name],
-            max_error=self.max_error,
             **self._common(name),
         )
 

@@ -124,22 +124,16 @@ def dependency_text(fields: Mapping[str, Any], *, with_table: bool = True) -> st
     `[a, b]` or `t[a, b]` for a key, `a -> b` or `t: a -> b` for a functional dependency, `t[a] in u[b]` for
     an inclusion, `not(...)`, `a <= b` or `t: ...` for a rule.
     """
-    elsewhere = entries()[fields["kind"]].dependency
-    if elsewhere is not None:
-        name = safe(elsewhere.from_dict(fields).name)
-        return f"{name_text(fields['table'])}: {name}" if with_table else name
-    if fields["kind"] in ("dc", "row"):
-        rule = Dc.from_dict(fields) if fields["kind"] == "dc" else RowRule.from_dict(fields)
-        return f"{name_text(rule.table)}: {rule_text(rule)}" if with_table else rule_text(rule)
-    if fields["kind"] == "fd":
-        table = f"{name_text(fields['table'])}: " if with_table else ""
-        return f"{table}{fd_text(fields['lhs'], fields['rhs'])}"
-    if fields["kind"] == "ind":
-        sides = (Side.from_dict(fields[side]) for side in ("dependent", "referenced"))
-        return " in ".join(map(side_text, sides))
-    if with_table:
-        return side_text(Side.from_dict(fields))
-    return columns_text(fields["columns"])
+    match fields["kind"]:
+        case "ind":
+            return ind_text(Ind.from_dict(fields))
+        case "ucc":
+            return side_text(Side.from_dict(fields)) if with_table else columns_text(fields["columns"])
+        case "fd":
+            text = fd_text(fields["lhs"], fields["rhs"])
+        case kind:
+            text = safe(entries()[kind].dependency.from_dict(fields).name)
+    return f"{name_text(fields['table'])}: {text}" if with_table else text
 
 
 def plural(n: int, noun: str) -> str:
