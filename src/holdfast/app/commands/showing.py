@@ -25,10 +25,8 @@ from holdfast.core.words.dependency import Dependency, Fd, Ind
 from holdfast.core.words.predicate import Dc, as_fd, as_key
 from holdfast.core.words.row_rule import RowRule, are_times
 from holdfast.core.words.sentences import sentence
-from holdfast.denial.constraints import DcRef
 from holdfast.denial.dc_explanation import DcList
 from holdfast.errors import UsageError
-from holdfast.functional.refs import FdRef
 from holdfast.kind import check_kind
 
 if TYPE_CHECKING:
@@ -172,23 +170,20 @@ class _View:
         self.kinds = {name: ws.kinds(name, at) for name in self.names}
         self.n_rows = {name: ws.n_rows(name, at) for name in self.names}
         self.bounds = {name: ws.keys.max_columns(name, at) for name in self.names}
-        self.refs: dict[str, FdRef] = {}
-        for name in self.names:
-            if (ref := ws.fds.ref(name, at)) is not None:
-                self.refs[name] = ref
+        self.refs = {name: ref for name in self.names if (ref := ws.fds.ref(name, at)) is not None}
         self.keys = {name: self._near("ucc", name) for name in self.names if self._shows_keys(name)}
         self.fds: dict[str, list[Fd]] = {}
         if self.wants("fd"):
             self.fds = {n: [d for d in self._near("fd", n) if isinstance(d, Fd)] for n in self.refs}
         self.inds = self._inds() if self.wants("ind") else []
         self.ind_notes = ws.inds.notes(self.table, at) if self.wants("ind") else ()
-        self.dc_refs: dict[str, DcRef] = {}
-        self.row_rules: dict[str, list[RowRule]] = {}
-        for name in self.names:
-            if self.wants("dc") and (dc_ref := ws.dcs.ref(name, at)) is not None:
-                self.dc_refs[name] = dc_ref
-            if self.wants("row") and "row" in self.kinds[name]:
-                self.row_rules[name] = [d for d in self._near("row", name) if isinstance(d, RowRule)]
+        dc_refs = {name: ws.dcs.ref(name, at) for name in self.names if self.wants("dc")}
+        self.dc_refs = {name: ref for name, ref in dc_refs.items() if ref is not None}
+        self.row_rules = {
+            name: [d for d in self._near("row", name) if isinstance(d, RowRule)]
+            for name in self.names
+            if self.wants("row") and "row" in self.kinds[name]
+        }
         self.schemas = {name: ws.schema(name, at) for name in self.row_rules}
         self.elsewhere = {
             (kind, name): ws.dependencies(kind, name, at, max_error=self.max_error)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from holdfast.app.report.events import ABOVE, FDS_IN_A_REPORT, Mentioned, complexity, print_events
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.pins import print_pin
 from holdfast.app.report.texts import columns_text, dependency_text, listed, meaning, name_text, plural, safe
 from holdfast.core.words.change import Change, TableChange
-from holdfast.core.words.dependency import Dependency, Fd, Ind, Ucc
+from holdfast.core.words.dependency import Dependency, Fd, Ind
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule
 from holdfast.kind import entries
@@ -98,46 +99,30 @@ def _print_headline(paper: Paper, part: TableChange, headline: str) -> None:
 
 def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[str]]) -> None:
     """What was found below its table; below the last one, what is included in what."""
-    keys: dict[str, list[tuple[str, ...]]] = {t.table: [] for t in change.tables}
-    fds: dict[str, list[Fd]] = {t.table: [] for t in change.tables}
-    dcs: dict[str, list[Dc]] = {t.table: [] for t in change.tables}
-    rows: dict[str, list[RowRule]] = {t.table: [] for t in change.tables}
-    elsewhere: dict[tuple[str, str], list[Dependency]] = defaultdict(list)
-    inclusions = []
-    for c in change.changes:
-        match c.dependency:
-            case Ucc(table, columns):
-                keys[table].append(columns)
-            case Fd(table):
-                fds[table].append(c.dependency)
-            case Dc(table):
-                dcs[table].append(c.dependency)
-            case RowRule(table):
-                rows[table].append(c.dependency)
-            case Ind():
-                inclusions.append(c.dependency)
-            case dependency:
-                elsewhere[dependency.table, dependency.kind].append(dependency)
+    new: dict[tuple[str, str], list[Any]] = defaultdict(list)  # by kind and table
+    for dependency in (c.dependency for c in change.changes):
+        new[dependency.kind, dependency.table].append(dependency)
     for part, headline in _headlines(change):
         _print_headline(paper, part, headline)
         if bounds.get(part.table):
             what = f"denial constraints were looked for with {', '.join(bounds[part.table])}"
             paper.line((what, "yellow"), indent=2)
-        table_keys = keys[part.table]
-        for columns in table_keys[:IN_A_REPORT]:
+        keys = [key.columns for key in new["ucc", part.table]]
+        for columns in keys[:IN_A_REPORT]:
             note = "" if columns else " (no column needed: there is at most one row)"
             paper.line((columns_text(columns), "green"), note, indent=2)
-        paper.more(len(table_keys) - IN_A_REPORT, "; see them with 'holdfast show'", style="dim")
+        paper.more(len(keys) - IN_A_REPORT, "; see them with 'holdfast show'", style="dim")
         if part.n("ucc") == 0:
             paper.line(("no column combination is unique", "yellow"), indent=2)
-        _print_new_fds(paper, part, fds[part.table], set(table_keys))
-        _print_new_dcs(paper, part, dcs[part.table], table_keys, fds[part.table])
-        _print_new_row_rules(paper, part, rows[part.table])
-        for (table, kind), dependencies in elsewhere.items():
-            if table == part.table:
-                where = f"see them with 'holdfast show --kind {kind}'"
-                _print_new(paper, kind, len(dependencies), dependencies, IN_A_REPORT, where)
+        fds = new["fd", part.table]
+        _print_new_fds(paper, part, fds, set(keys))
+        _print_new_dcs(paper, part, new["dc", part.table], keys, fds)
+        _print_new_row_rules(paper, part, new["row", part.table])
+        for kind in (kind for kind, entry in entries().items() if entry.reader is not None):
+            dependencies, where = new[kind, part.table], f"see them with 'holdfast show --kind {kind}'"
+            _print_new(paper, kind, len(dependencies), dependencies, IN_A_REPORT, where)
     _print_notes(paper, change)
+    inclusions = [c.dependency for c in change.changes if isinstance(c.dependency, Ind)]
     _print_new(paper, "ind", len(inclusions), inclusions, IN_A_REPORT, "see them with 'holdfast show'")
 
 

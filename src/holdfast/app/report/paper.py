@@ -48,7 +48,7 @@ class Paper:
     def line(self, *parts: Part, indent: int = 0) -> None:
         """One line; on a terminal it is wrapped, and its continuation is indented too."""
         if not self.is_terminal:
-            whole = "".join(p if isinstance(p, str) else p[0] for p in parts)
+            whole = "".join(map(_plain, parts))
             self.file.write((" " * indent + whole).rstrip() + "\n")
             return
         text = _text(*parts)
@@ -82,7 +82,7 @@ class Paper:
 
     def grid(self, rows: Sequence[Sequence[Part]], indent: int = 0) -> None:
         """Rows of cells in aligned columns; nothing is cut or wrapped on purpose."""
-        texts = [[p if isinstance(p, str) else p[0] for p in row] for row in rows]
+        texts = [[_plain(part) for part in row] for row in rows]
         widths = [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
         for row, plain in zip(rows, texts, strict=True):
             parts: list[Part] = []
@@ -90,6 +90,10 @@ class Paper:
                 last = i == len(row) - 1
                 parts += [part, "" if last else " " * (widths[i] - cell_len(text) + 2)]
             self.line(*parts, indent=indent)
+
+
+def _plain(part: Part) -> str:
+    return part if isinstance(part, str) else part[0]
 
 
 def _text(*parts: Part) -> Text:
@@ -101,7 +105,7 @@ def _text(*parts: Part) -> Text:
 
 def width_of(column: Sequence[Part]) -> int:
     """The width of the widest cell of a column."""
-    return max(cell_len(p if isinstance(p, str) else p[0]) for p in column)
+    return max(cell_len(_plain(part)) for part in column)
 
 
 @contextlib.contextmanager
