@@ -88,8 +88,8 @@ class Statistics:
         if n_sample >= self.n_rows:
             return len(counts)
         once, twice = (int(np.count_nonzero(counts == n)) for n in (1, 2))
-        seen = len(counts) + once * (once - 1) / (2 * (twice + 1))
-        return max(1, least, min(round(seen), most))
+        estimate = len(counts) + once * (once - 1) / (2 * (twice + 1))
+        return max(1, least, min(round(estimate), most))
 
 
 def statistics(
@@ -228,8 +228,8 @@ class Selection:
         """The same, with the ranks of order indexes that are built."""
 
         def ranked(access: Access) -> Access:
-            known = [ranks[key] for key in access.orders if key in ranks]
-            return replace(access, rank=max(known)) if known else access
+            built = [ranks[key] for key in access.orders if key in ranks]
+            return replace(access, rank=max(built)) if built else access
 
         return replace(self, accesses=tuple(map(ranked, self.accesses)))
 
