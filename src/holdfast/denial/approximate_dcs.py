@@ -11,7 +11,6 @@ are those that hold exactly.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -43,10 +42,6 @@ class ApproximateDcs:
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         return {"masks": self.masks, "violations": self.violations}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_words: int) -> ApproximateDcs:
-        return cls(arrays["masks"].reshape(-1, n_words), arrays["violations"])
 
 
 def ordered_pairs(n_rows: int) -> int:

@@ -59,8 +59,7 @@ class DcCover:
             masks = remove_evidences(masks, old, went, self.space, self.max_size, watch)
         if len(came):
             masks = add_evidences(masks, old, came, self.space, self.max_size, watch)
-        same = len(masks) == len(self.masks) and bool((masks == self.masks).all())
-        return self if same else DcCover(masks, self.space, self.max_size)
+        return self if np.array_equal(masks, self.masks) else DcCover(masks, self.space, self.max_size)
 
 
 def closures(masks: U64, space: Space) -> U64:
