@@ -2,8 +2,8 @@
 
 Kind of state: derived. Law: cover(E) = the minimal sets of predicates that are part of no evidence in E,
 that are not trivial, in which no predicate can be dropped or loosened; one of each mirrored pair
-(`kernels.search`, `kernels.repair`). Evidence that comes makes them longer or stricter,
-evidence that goes shorter or looser, and both repairs equal the cover computed anew (tests/laws).
+(`core/cover/kernels`). Evidence that comes makes them longer or stricter, evidence that goes shorter or
+looser, and both repairs equal the cover computed anew (tests/laws).
 """
 
 from __future__ import annotations

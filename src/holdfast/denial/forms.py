@@ -43,8 +43,8 @@ def set_minimal(masks: U64, space: PredicateSpace, limit: int | None = None, max
     """All DCs that hold, are not trivial, and hold no longer without any of their predicates.
 
     IN masks: the general cover, perhaps bounded to `max_size` predicates (0: any number). Law: equal to
-    `kernels.search.minimal_dcs` without `general`, on the same evidence and under the same bound. A
-    set holds iff some general DC, or its mirror image, follows from it in each group.
+    `core.cover.kernels.search.minimal_dcs` without `general`, on the same evidence and under the same bound.
+    A set holds iff some general DC, or its mirror image, follows from it in each group.
 
     They are many: 903,259 for the 67,904 general ones of 1,000 rows of adult. With a `limit` no more are
     listed, those of the shortest general ones, and `complete` says whether that is all.

@@ -113,12 +113,12 @@ def take_in(
 def without_table(values: Values, known: Known, table: str) -> Known:
     """What holds without the columns of a table that is dropped; no row or value is looked at."""
     unary = inds.dropped(values, known.unary, table)
-    kept = known.composites.without_table(table)
+    remaining = known.composites.without_table(table)
     pins = tuple(p for p in unary.state.pins if table not in (p.dependent.table, p.referenced.table))
     state = replace(unary.state, pins=pins)
-    if kept != known.composites:
-        state = replace(state, composites=write_composites(values.root, values.folder, kept))
-    return Known(unary.with_state(state), kept)
+    if remaining != known.composites:
+        state = replace(state, composites=write_composites(values.root, values.folder, remaining))
+    return Known(unary.with_state(state), remaining)
 
 
 def _composite_step(
@@ -173,10 +173,10 @@ def _composite_changes(
             continue
         rows = plain_rows(relation(composite.dependent.table).fetch(row_ids))
         missing = tuple([row[c] for c in composite.dependent.columns] for row in rows)
-        told = ", ".join(f"({', '.join(map(repr, values))})" for values in missing)
+        tuples = ", ".join(f"({', '.join(map(repr, values))})" for values in missing)
         witnesses = tuple((WitnessRow(i, v),) for i, v in zip(row_ids, rows, strict=True))
         changes.append(
-            DependencyChange("broke", ind, f"misses combinations such as {told}", witnesses, missing)
+            DependencyChange("broke", ind, f"misses combinations such as {tuples}", witnesses, missing)
         )
     for composite in step.dropped:
         arity = step.after.stopped[composite.dependent.table, composite.referenced.table]

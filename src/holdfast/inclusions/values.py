@@ -88,16 +88,13 @@ class Values:
     engine: Engine
     progress: Progress | None = None
 
-    def _setting(self, hold_offsets: I64, hold_columns: U32) -> Setting:
-        return Setting(self.state.live(), self.state.append_only(), hold_offsets, hold_columns)
-
     def _stage(self, what: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
         name = unique_name(self.staging, what, ".arrow")
         return write_bundle(self.root, name, arrays, {"holdfast": what}).to_dict()
 
     def absorb(self, cells: Sequence[Cells], hold_offsets: I64, hold_columns: U32) -> Absorption:
         """Take the cells of a batch in. `hold_*` are the inclusions that held before, by column."""
-        setting = self._setting(hold_offsets, hold_columns)
+        setting = Setting(self.state.live(), self.state.append_only(), hold_offsets, hold_columns)
         if self.engine.choose(sum(c.n_cells for c in cells), INLINE_CELLS) == "inline":
             return self._absorb_inline(cells, setting)
         return self._absorb_on_spark(cells, setting)
@@ -189,7 +186,7 @@ class Values:
                 keys[h, filled[h] : filled[h] + n] = outcome.keys[h, :n]
                 checks[h, filled[h] : filled[h] + n] = outcome.checks[h, :n]
                 filled[h] += n
-        n_found, n_reads = (sum(getattr(o, name) for o in outcomes) for name in ("n_found", "n_reads"))
+        n_entries, n_reads = (sum(getattr(o, name) for o in outcomes) for name in ("n_entries", "n_reads"))
         return Absorption(
             tally(joined_clusters([o.clusters for o in outcomes])),
             tuple(written),
@@ -199,8 +196,8 @@ class Values:
             {
                 "values_looked_up": sum(o.n_values for o in outcomes),
                 "keys_read": n_reads,
-                "entries_read": n_found,
-                "bytes_read": 8 * n_reads + ENTRY_BYTES * n_found,
+                "entries_read": n_entries,
+                "bytes_read": 8 * n_reads + ENTRY_BYTES * n_entries,
                 "entries_written": sum(r.n_entries for r in written),
             },
         )

@@ -9,7 +9,7 @@ pairs that break the cover are found. Kinds of access, by their source:
 | kind | source | is answered by |
 |---|---|---|
 | equality | `=` | the posting list of the row's value, walked |
-| order | two of ordered columns, neither `=` | `kernels.order_index.fetch` |
+| order | two of ordered columns, neither `=` | `order_index.fetch` |
 | column | one, not `=` | `fetch_column`, on the same posting lists as equality |
 | scan | none | all old rows, those folded that are equal on the columns of what is served so |
 
