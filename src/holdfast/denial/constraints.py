@@ -90,11 +90,20 @@ class PinnedRule(Coded):
         return self.n_violations == 0
 
     def dc(self, table: str, n_rows: int) -> Dc:
-        return Dc(table, self.predicates, self.n_violations / max(1, n_rows * (n_rows - 1)))
+        return Dc(table, self.predicates, self.n_violations / max(1, ordered_pairs(n_rows)))
 
     def pin(self, table: str, n_rows: int) -> Pin:
         dc = self.dc(table, n_rows)
         return Pin(table, dc.columns, self.holds, rule=dc, n_violations=self.n_violations)
+
+
+def ordered_pairs(n_rows: int) -> int:
+    """The ordered pairs of different rows.
+
+    >>> ordered_pairs(0), ordered_pairs(1), ordered_pairs(4)
+    (0, 0, 12)
+    """
+    return n_rows * (n_rows - 1)
 
 
 def dc_ref(state: TableState) -> DcRef | None:

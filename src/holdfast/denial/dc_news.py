@@ -14,8 +14,8 @@ from holdfast.core.evidence.proofs import Proofs
 from holdfast.core.rows.kernels.masks import first_contained, first_container, without
 from holdfast.core.rows.relation import Relation
 from holdfast.core.words.change import DependencyChange, Event
-from holdfast.denial.approximate_dcs import ApproximateDcs, ordered_pairs
-from holdfast.denial.constraints import dcs_of
+from holdfast.denial.approximate_dcs import ApproximateDcs
+from holdfast.denial.constraints import dcs_of, ordered_pairs
 from holdfast.denial.dc_cover import closures, mirrored
 from holdfast.denial.dc_state import DcState
 

@@ -14,7 +14,7 @@ from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
 from holdfast.core.words.change import Pair, Pin
 from holdfast.core.words.predicate import Dc, Predicate, PredicateSpace, is_trivial, same_rule
-from holdfast.denial.constraints import DcRef, dc_ref, dcs_of, pinned_rules, read_dcs
+from holdfast.denial.constraints import DcRef, dc_ref, dcs_of, ordered_pairs, pinned_rules, read_dcs
 from holdfast.denial.dc_explanation import DcExplanation, DcList, IndexReport
 from holdfast.errors import UsageError
 
@@ -135,7 +135,7 @@ class DcReader:
                 n_violations = rule.n_violations
                 pairs = written_rules.as_pins(table, [rule], relation)[0].witnesses
         holds = n_violations == 0
-        dc = Dc(table, predicates, n_violations / max(1, state.n_rows * (state.n_rows - 1)))
+        dc = Dc(table, predicates, n_violations / max(1, ordered_pairs(state.n_rows)))
         implied_by: tuple[Dc, ...] = ()
         since = None
         if ref is not None and len(inside):

@@ -53,7 +53,6 @@ from holdfast.denial.forms import restricted
 from holdfast.errors import UsageError
 
 U64 = NDArray[np.uint64]
-I64 = NDArray[np.int64]
 
 # All pairs of a table are compared once if that is at most so many comparisons of two values, 0.2 to 0.4 ns
 # each on one core: half a minute.

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.cover.kernels.vertices import bits_of
-from holdfast.core.rows.kernels.masks import popcounts, unique_masks
+from holdfast.core.rows.kernels.masks import mask_of, popcounts, unique_masks
 from holdfast.core.words.predicate import OPERATORS, SYMMETRIC, Operator, PredicateSpace
 from holdfast.denial.kernels import rewriting as kernel
 from holdfast.denial.kernels.implication import contradictory, not_implied
@@ -95,10 +95,7 @@ def tautologies(masks: U64, space: PredicateSpace) -> Bool:
     468,986, the shortest across columns. Cost: see `kernels.implication.contradictory`.
     """
     numbers = {name: i for i, name in enumerate(dict.fromkeys(g.left for g in space.groups))}
-    across = np.zeros(masks.shape[1], dtype=np.uint64)
-    for i, p in enumerate(space.predicates):
-        if p.left != p.right:
-            across[i // 64] |= np.uint64(1 << i % 64)
+    across = mask_of((i for i, p in enumerate(space.predicates) if p.left != p.right), masks.shape[1])
     circular = np.zeros(len(masks), dtype=np.bool_)
     # Within a group, DCs of a cover are satisfiable: only what compares different columns can be circular.
     crossing = np.flatnonzero((masks & across).any(axis=1))

@@ -66,10 +66,6 @@ class RowCounts:
     def __init__(self, counts: I64) -> None:
         self.counts = counts.reshape(-1, 4)
 
-    @classmethod
-    def zero(cls, n_pairs: int) -> RowCounts:
-        return cls(np.zeros((n_pairs, 4), dtype=np.int64))
-
     def __len__(self) -> int:
         return len(self.counts)
 

@@ -22,7 +22,6 @@ from holdfast.core.words.schema import Schema
 from holdfast.denial.row_counts import OPERATORS, RowCounts, where_kinds
 
 I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 WHAT = "row-rules"

@@ -22,7 +22,7 @@ from holdfast.inclusions.composite_state import (
     write_composites,
 )
 from holdfast.inclusions.composites import CompositeStep
-from holdfast.inclusions.generator import GeneratorState, PinnedInd, ValueTable
+from holdfast.inclusions.generator import GeneratorState, PinnedInd
 from holdfast.inclusions.inds import Inclusions, IndStep
 from holdfast.inclusions.missing import ind_changes
 from holdfast.inclusions.tuples import TableRows
@@ -133,8 +133,12 @@ def _composite_step(
     steps = {step.table: step for step in done}
     tables: dict[str, TableRows] = {}
     for table in state.tables:
-        step = steps.get(table.table)
-        tables[table.table] = _untouched(table, others, relation) if step is None else _touched(table, step)
+        step, as_text = steps.get(table.table), table.as_text
+        if step is None:
+            keys = others.keys(others.state(table.table))
+            tables[table.table] = TableRows(relation(table.table), (), (), keys, as_text)
+        else:
+            tables[table.table] = TableRows(step.rows, step.added, step.deleted, step.keys, as_text)
     names = state.names()
     with_keys = {t for t, rows in tables.items() if rows.keys is not None}
     pairs = unary.after.holding if with_keys else np.empty(0, np.uint64)
@@ -150,15 +154,6 @@ def _pin_holds(after: Known, wide: CompositeStep, pin: PinnedInd) -> bool:
     if len(pin.dependent.columns) == 1 or wide.after.decides(node):
         return after.holds(pin.dependent, pin.referenced)
     return wide.pinned.get(node, pin.holds)
-
-
-def _touched(table: ValueTable, step: Step) -> TableRows:
-    return TableRows(step.rows, step.added, step.deleted, step.keys, table.as_text)
-
-
-def _untouched(table: ValueTable, others: OtherTables, relation: Callable[[str], Relation]) -> TableRows:
-    keys = others.keys(others.state(table.table))
-    return TableRows(relation(table.table), (), (), keys, table.as_text)
 
 
 def _composite_changes(

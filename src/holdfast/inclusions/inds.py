@@ -43,7 +43,6 @@ from holdfast.kind import Crossing, Step
 
 U64 = NDArray[np.uint64]
 U32 = NDArray[np.uint32]
-I64 = NDArray[np.int64]
 
 # Files of signed counts that are summed up at most before they are written as one.
 MAX_SUMS = 16
@@ -82,7 +81,6 @@ class IndStep:
     appeared: U64
     keys: Mapping[int, U64]  # pair -> identities of the first values that break it
     checks: Mapping[int, U32]
-    n_breaking: Mapping[int, int]
     accesses: Mapping[str, int]
 
 
@@ -142,7 +140,6 @@ def absorb(values: Values, known: Inclusions, steps: Sequence[Step | Crossing]) 
         appeared,
         {p: absorption.keys[h, : shown[p]] for p, h in hit.items()},
         {p: absorption.checks[h, : shown[p]] for p, h in hit.items()},
-        {p: int(absorption.broken[h]) for p, h in hit.items()},
         absorption.accesses,
     )
 

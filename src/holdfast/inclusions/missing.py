@@ -23,7 +23,6 @@ from holdfast.inclusions.value_tasks import looked_up
 
 U64 = NDArray[np.uint64]
 U32 = NDArray[np.uint32]
-I64 = NDArray[np.int64]
 
 # Broken inclusions beyond this many come without values and rows.
 MAX_SHOWN = 200

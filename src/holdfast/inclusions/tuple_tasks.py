@@ -11,7 +11,7 @@ for the column with most values; columns of few values are looked up in a table 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -263,13 +263,14 @@ def missing(rows: Rows, columns: Columns, there: Sequence[Opened], partners: Col
     Positions among the rows. A row with a NULL misses nothing.
     """
     finders: list[Finder] = []
-    for part in _chunks(len(rows)):
-        n = part.stop - part.start
+    for start in range(0, len(rows), CHUNK_ROWS):
+        part = slice(start, min(len(rows), start + CHUNK_ROWS))
+        n = part.stop - start
         look: slice | I64 = part
         if not finders:
             finders = [Finder(o, partners, len(rows), rows_wanted=False) for o in there]
         if n > LOOK_AT and any(f.walks for f in finders):
-            distinct = part.start + tuple_lookup.distinct_tuples(rows.codes(columns, part))
+            distinct = start + tuple_lookup.distinct_tuples(rows.codes(columns, part))
             look, n = distinct, len(distinct)
         row_of, end = np.full(n, OPEN, dtype=np.int64), n
         for i, finder in enumerate(finders):
@@ -278,13 +279,8 @@ def missing(rows: Rows, columns: Columns, there: Sequence[Opened], partners: Col
             end = finder.find(rows, columns, look, row_of, stop if i == len(finders) - 1 else 0)
         gone = np.flatnonzero(row_of[:end] == OPEN)
         if len(gone):
-            return gone + part.start if isinstance(look, slice) else look[gone]
+            return gone + start if isinstance(look, slice) else look[gone]
     return np.empty(0, np.int64)
-
-
-def _chunks(n_rows: int) -> Iterator[slice]:
-    for start in range(0, n_rows, CHUNK_ROWS):
-        yield slice(start, min(n_rows, start + CHUNK_ROWS))
 
 
 def _spread(positions: I64 | None, n_rows: int) -> I64:

@@ -135,20 +135,7 @@ class Values:
             files = [ref.to_dict() for r in collected if (ref := part_ref(r.meta)) is not None]
             collecting, n_entries = [], sum(int(r.meta["n"]) for r in collected)
         bits = _bits(n_entries, at_least=2 * self.engine.cores)
-        staged = self._stage("setting", setting.to_arrays())
-        payloads = [
-            {
-                "root": str(self.root),
-                "folder": self.folder,
-                "setting": staged,
-                "entries": files,
-                "cells": collecting,
-                "runs": [r.to_dict() for r in self.state.runs],
-                "bits": bits,
-                "part": i,
-            }
-            for i in range(1 << bits)
-        ]
+        payloads = self._by_range(setting, self.state.runs, bits, entries=files, cells=collecting)
         results = self._run(value_tasks.absorb_part, payloads)
         written = []
         for append_only, prefix in enumerate(("counted.", "appended.")):
@@ -172,6 +159,20 @@ class Values:
             "positions": positions,
             "sign": cells.sign,
         }
+
+    def _by_range(
+        self, setting: Setting, runs: Sequence[RunRef], bits: int, **fields: Any
+    ) -> list[dict[str, Any]]:
+        """A payload for each range of values, by the top `bits` of their keys."""
+        common = {
+            "root": str(self.root),
+            "folder": self.folder,
+            "setting": self._stage("setting", setting.to_arrays()),
+            "runs": [r.to_dict() for r in runs],
+            "bits": bits,
+            **fields,
+        }
+        return [{**common, "part": i} for i in range(1 << bits)]
 
     def _run(self, task: Any, payloads: list[dict[str, Any]]) -> list[Bundle]:
         return [unpack(r) for r in self.engine.run(task, payloads, where="spark", progress=self.progress)]
@@ -231,19 +232,7 @@ class Values:
             )
             return [self._written(whole, append_only=append_only)] if len(whole) else []
         bits = _bits(n_entries, at_least=2 * self.engine.cores)
-        staged = self._stage("setting", setting.to_arrays())
-        payloads = [
-            {
-                "root": str(self.root),
-                "folder": self.folder,
-                "setting": staged,
-                "runs": [r.to_dict() for r in chosen],
-                "bits": bits,
-                "part": i,
-            }
-            for i in range(1 << bits)
-        ]
-        results = self._run(value_tasks.merge_part, payloads)
+        results = self._run(value_tasks.merge_part, self._by_range(setting, chosen, bits))
         total = sum(int(r.meta["n"]) for r in results)
         parts: tuple[FileRef | None, ...] = tuple(part_ref(r.meta) for r in results)
         return [RunRef(total, bits, parts, append_only)] if total else []

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.cover.kernels.vertices import bits_of, masks_of
 from holdfast.core.rows.kernels import order_index
-from holdfast.core.rows.kernels.masks import transposed
+from holdfast.core.rows.kernels.masks import n_words_for, transposed
 from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE
 from holdfast.core.rows.table_state import OrderKey
 from holdfast.core.words.predicate import IMPLIED, OPERATORS, PredicateSpace
@@ -57,15 +58,12 @@ UP, DOWN = (GT, GE), (LT, LE)
 
 def flags(bits: Bits, n: int) -> Bool:
     """bool[n]: the bits one by one."""
-    little = np.ascontiguousarray(bits, dtype="<u8").view(np.uint8)
-    return np.unpackbits(little, count=n, bitorder="little").view(np.bool_)
+    return bits_of(bits[None], n)[0]
 
 
 def as_bits(chosen: Bool) -> Bits:
     """The inverse of `flags`."""
-    packed = np.zeros(8 * max(1, -(-len(chosen) // 64)), dtype=np.uint8)
-    packed[: -(-len(chosen) // 8)] = np.packbits(chosen, bitorder="little")
-    return packed.view("<u8").astype(np.uint64)
+    return masks_of(chosen[None], n_words_for(len(chosen)))[0]
 
 
 def size(bits: Bits) -> int:

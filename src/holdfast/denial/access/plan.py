@@ -22,7 +22,7 @@ from holdfast.core.evidence.kernels.predicate_evidence import evidence_counts
 from holdfast.core.evidence.probe import NS_JOINED, NS_LISTED, Plan
 from holdfast.core.evidence.probe_indexes import BLOCK_ROWS
 from holdfast.core.evidence.probe_place import Access
-from holdfast.core.rows.kernels.masks import mask_of
+from holdfast.core.rows.kernels.masks import mask_of, positions_of
 from holdfast.core.rows.kernels.order_index import EQ
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.row_sample import RowSample, sample_rows
@@ -32,7 +32,6 @@ from holdfast.denial.constraints import KeptAccess
 from holdfast.denial.dc_cover import both_ways, closures
 
 U64 = NDArray[np.uint64]
-I32 = NDArray[np.int32]
 Bool = NDArray[np.bool_]
 
 # Nanoseconds of one core: to compare two folded rows; a row, to verify one constraint on its own.
@@ -110,8 +109,7 @@ def plan(
     scanned = wanted[open_]
     if len(scanned):
         bits = np.bitwise_or.reduce(both_ways(scanned, kernel))
-        members = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
-        groups = sorted({space.group_of[p] for p in members.tolist()})
+        groups = sorted({space.group_of[p] for p in positions_of(bits)})
         used.append(Access("scan", (), groups=tuple(groups)))
     return Plan(space, wanted, tuple(used), scanned)
 

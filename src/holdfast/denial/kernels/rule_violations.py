@@ -34,7 +34,6 @@ from holdfast.core.rows.kernels.encode import factorize, frozen
 from holdfast.core.rows.kernels.masks import word_lowest, word_popcount
 from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE
 
-U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]

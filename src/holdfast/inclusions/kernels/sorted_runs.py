@@ -21,7 +21,6 @@ from holdfast.core.rows.kernels.encode import frozen
 U64 = NDArray[np.uint64]
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
-Bool = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +236,8 @@ def value_starts(entries: Entries) -> I64:
     n = len(entries)
     if not n:
         return np.zeros(1, np.int64)
-    fresh = np.empty(n, dtype=np.bool_)
-    fresh[0] = True
-    fresh[1:] = (entries.keys[1:] != entries.keys[:-1]) | (entries.checks[1:] != entries.checks[:-1])
-    return np.append(np.flatnonzero(fresh), n).astype(np.int64)
+    fresh = (entries.keys[1:] != entries.keys[:-1]) | (entries.checks[1:] != entries.checks[:-1])
+    return np.concatenate([[0], np.flatnonzero(fresh) + 1, [n]]).astype(np.int64)
 
 
 def warm_up() -> None:
