@@ -48,6 +48,7 @@ class Rule:
     def reduced(self) -> Rule | None:
         """The same with one predicate for each pair of columns; None if no two values satisfy those of one.
 
+        >>> from holdfast.core.rows.kernels.order_index import LE, LT
         >>> Rule(((0, LE, 1), (0, NE, 1))).reduced == Rule(((0, LT, 1),))
         True
         >>> Rule(((0, LT, 0), (0, GT, 0))).reduced
