@@ -58,12 +58,12 @@ UP, DOWN = (GT, GE), (LT, LE)
 
 def flags(bits: Bits, n: int) -> Bool:
     """bool[n]: the bits one by one."""
-    return bits_of(bits[None], n)[0]
+    return bits_of(bits[None], n).reshape(-1)
 
 
 def as_bits(chosen: Bool) -> Bits:
     """The inverse of `flags`."""
-    return masks_of(chosen[None], n_words_for(len(chosen)))[0]
+    return masks_of(chosen[None], n_words_for(len(chosen))).reshape(-1)
 
 
 def size(bits: Bits) -> int:
