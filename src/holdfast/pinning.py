@@ -66,7 +66,7 @@ class Pins:
                 raise UsageError(f"the rule {rule!r} of table {table!r} is not pinned.")
             [gone] = [r for r in rules if same_rule(r.predicates, predicates)]
             state = state.keeping(rules=[r.to_dict() for r in remaining])
-            return self._pinned(base, state, "unpin", written_rules.pin_of(table, gone, state.n_rows))
+            return self._pinned(base, state, "unpin", gone.pin(table, state.n_rows))
         with self.writer.context(base) as context:
             relation = context.relation(state, state.folder, "verifying the rule")
             verified = written_rules.pinned(relation, predicates)
