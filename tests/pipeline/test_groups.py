@@ -228,11 +228,11 @@ def test_nothing_is_asked(tmp_path: Path) -> None:
 
 def test_many_values_of_one_group(tmp_path: Path) -> None:
     """Only the most frequent ones are told, and how many there are."""
-    n = 3 * group_tasks.VALUES_TOLD
+    n = 3 * group_tasks.VALUES_SHOWN
     table = pa.table({"x": [1] * (n + 1), "a": [*range(n), 7]})
     relation = related(tmp_path, [table], "equal", INLINE)
     [group] = violating_groups(relation, mask_of([0], 1), 1)
-    assert (group.n_rows, group.n_values, len(group.values)) == (n + 1, n, group_tasks.VALUES_TOLD)
+    assert (group.n_rows, group.n_values, len(group.values)) == (n + 1, n, group_tasks.VALUES_SHOWN)
     assert group.values[0] == (7, 2)
     shown = violating_groups(relation, mask_of([0], 1), 1, plain=lambda t: [{"x": "?", "a": 0}] * len(t))
     assert [g.lhs for g in shown] == [{"x": "?"}]

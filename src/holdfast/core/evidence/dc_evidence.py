@@ -53,8 +53,8 @@ class DcEvidence:
         if pairs is self.witnesses:
             return self, DcEvidence(self.masks[:0], self.witnesses[:0])
         alive = pairs[:, 0, 0] >= 0
-        kept = DcEvidence(np.ascontiguousarray(self.masks[alive]), pairs[alive])
-        return kept, DcEvidence(np.ascontiguousarray(self.masks[~alive]), self.witnesses[~alive])
+        remaining = DcEvidence(np.ascontiguousarray(self.masks[alive]), pairs[alive])
+        return remaining, DcEvidence(np.ascontiguousarray(self.masks[~alive]), self.witnesses[~alive])
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         return {"masks": self.masks, "witnesses": self.witnesses}

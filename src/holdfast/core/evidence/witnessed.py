@@ -13,7 +13,7 @@ evidence at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.rows.kernels.masks import maximal_masks, popcounts, unique_masks
+from holdfast.core.store.bundle import Bundle
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -58,8 +59,8 @@ class WitnessedEvidence:
         distinct, united = joined(self.masks, self.witnesses, masks, witnesses)
         needed = np.zeros(len(distinct), dtype=np.bool_)
         needed[maximal_masks(distinct)] = True
-        kept = with_reserve(distinct, needed, RESERVE)
-        return WitnessedEvidence(np.ascontiguousarray(distinct[kept]), united[kept])
+        chosen = with_reserve(distinct, needed, RESERVE)
+        return WitnessedEvidence(np.ascontiguousarray(distinct[chosen]), united[chosen])
 
     def without_rows(self, row_ids: I64) -> tuple[WitnessedEvidence, U64]:
         """(evidence, orphans): witnesses of these rows dropped; maximal masks left without one.
@@ -88,23 +89,33 @@ class WitnessedEvidence:
 
 
 def joined(
-    masks: U64, witnesses: I64, more: U64, their_witnesses: I64, *, directed: bool = False
+    masks: U64, witnesses: I64, more_masks: U64, more_witnesses: I64, *, directed: bool = False
 ) -> tuple[U64, I64]:
     """(masks, witnesses) of two lots of evidence: every mask once, with the witnesses of both.
 
     Unless pairs are `directed`, (a, b) is the same as (b, a).
     """
-    everything = np.concatenate([masks, more])
+    everything = np.concatenate([masks, more_masks])
     first, group = unique_masks(everything)
-    pairs = np.concatenate([witnesses, their_witnesses])
+    pairs = np.concatenate([witnesses, more_witnesses])
     pairs = pairs if directed else np.sort(pairs, axis=2)
     return np.ascontiguousarray(everything[first]), unite(pairs, group, len(first))
 
 
+def evidence_in(results: Sequence[Bundle], n_words: int, *shape: int) -> tuple[U64, I64]:
+    """(masks, witnesses) in the results of tasks, together; `shape` is that of the witnesses of a mask."""
+    masks = [r.array("masks").reshape(-1, n_words) for r in results]
+    witnesses = [r.array("witnesses").reshape(-1, *shape) for r in results]
+    return (
+        np.concatenate(masks or [np.empty((0, n_words), np.uint64)]),
+        np.concatenate(witnesses or [np.empty((0, *shape), np.int64)]),
+    )
+
+
 def with_reserve(masks: U64, needed: NDArray[np.bool_], reserve: int) -> I64:
     """The positions of the masks to keep, ascending: those needed, and the largest of the others."""
-    rest = np.flatnonzero(~needed)
-    largest = rest[np.argsort(-popcounts(masks[rest]), kind="stable")[:reserve]]
+    spare = np.flatnonzero(~needed)
+    largest = spare[np.argsort(-popcounts(masks[spare]), kind="stable")[:reserve]]
     return np.sort(np.concatenate([np.flatnonzero(needed), largest]))
 
 
@@ -119,9 +130,9 @@ def living(witnesses: I64, row_ids: I64) -> I64:
 
 def unite(pairs: I64, group: I64, n_groups: int) -> I64:
     """The first distinct pairs of each group, padded with -1."""
-    n_kept = pairs.shape[1]
+    n_witnesses = pairs.shape[1]
     flat = pairs.reshape(-1, 2)
-    owner = np.repeat(group, n_kept)
+    owner = np.repeat(group, n_witnesses)
     real = flat[:, 0] >= 0
     flat, owner = flat[real], owner[real]
     # Sorted by owner, then pair; equal neighbours are duplicates.
@@ -132,7 +143,7 @@ def unite(pairs: I64, group: I64, n_groups: int) -> I64:
     flat, owner = flat[fresh], owner[fresh]
     starts = np.searchsorted(owner, np.arange(n_groups))
     rank = np.arange(len(owner)) - starts[owner]
-    united = np.full((n_groups, n_kept, 2), -1, dtype=np.int64)
-    kept = rank < n_kept
-    united[owner[kept], rank[kept]] = flat[kept]
+    united = np.full((n_groups, n_witnesses, 2), -1, dtype=np.int64)
+    early = rank < n_witnesses
+    united[owner[early], rank[early]] = flat[early]
     return united
