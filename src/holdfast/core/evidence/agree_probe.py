@@ -181,7 +181,7 @@ def probe_pairs(
         columns[i, : len(probe.columns)] = sorted(probe.columns, key=lambda c: -distinct[c])
         slots[i, : len(probe.columns)] = [slot[c] for c in probe.columns]
         rhs[i, : len(probe.rhs)] = probe.rhs
-    chosen, _ = pairs.choose_lists(starts, ends, translated[indexed], slots)
+    chosen = pairs.choose_lists(starts, ends, translated[indexed], slots)
     for i, probe in enumerate(probes):
         if settled and probe.determines:
             at = slot[probe.columns[0]]

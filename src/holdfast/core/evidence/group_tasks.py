@@ -132,13 +132,14 @@ def walked(part: Part, sequences: Sequence[Sequence[int]]) -> Iterator[Groups]:
 def measure_part(payload: Payload) -> bytes:
     """The sums of some dependencies with one pivot; those of columns, where the payload asks for one.
 
+    `whole` int64[n, 4]: groups, violating pairs, rows that can stay, violating rows.
     `sequences`: left-hand sides, the pivot first, sorted. `rhs`: the right-hand side of each, -1 for none.
     """
     part = Part.of(payload)
     if "column" in payload:
         return _column_counts(part, payload["column"])
     n = len(payload["sequences"])
-    whole = np.zeros((n, 6), dtype=np.int64)
+    whole = np.zeros((n, 4), dtype=np.int64)
     dependence = np.zeros(n, dtype=np.float64)
     for i, groups in enumerate(walked(part, payload["sequences"])):
         rhs = payload["rhs"][i]
@@ -147,18 +148,11 @@ def measure_part(payload: Payload) -> bytes:
         if rhs < 0:
             sizes = kernel.group_sizes(groups)
             agreeing = int((sizes * (sizes - 1) // 2).sum())
-            whole[i] = n_groups, part.n_rows, agreeing, agreeing, n_groups, len(groups.rows)
+            whole[i] = n_groups, agreeing, n_groups, len(groups.rows)
             dependence[i] = n_groups
             continue
         spread = kernel.spread(groups, part.numbers(rhs), part.n_values(rhs), part.nulls_distinct)
-        whole[i] = (
-            n_groups,
-            alone + spread.n_groups,
-            spread.agreeing_pairs,
-            spread.agreeing_pairs - spread.equal_pairs,
-            alone + spread.kept_rows,
-            spread.violating_rows,
-        )
+        whole[i] = n_groups, spread.violating_pairs, alone + spread.kept_rows, spread.violating_rows
         dependence[i] = alone + spread.dependence
     return pack({"whole": whole, "dependence": dependence}, {})
 

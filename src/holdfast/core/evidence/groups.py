@@ -48,28 +48,10 @@ class FdMeasures:
 
     n_rows: int
     n_groups: I64  # of X
-    n_groups_with_rhs: I64  # of X and A together; equal to n_groups iff the dependency holds
-    agreeing_pairs: I64  # pairs of rows that agree on X
-    violations: I64  # ... but not on A
+    violations: I64  # pairs of rows that agree on X and differ on A
     kept_rows: I64  # the most rows that can stay if the dependency is to hold
     dependence: F64  # sum over groups of (sum of squared counts of A's values / rows of the group)
     violating_rows: I64  # rows of groups in which A varies
-
-    @property
-    def redundant_rows(self) -> I64:
-        """Rows whose A a row before them in the group tells, if the dependency holds."""
-        return self.n_rows - self.n_groups
-
-    @property
-    def g1(self) -> F64:
-        """The share of the unordered pairs of rows that violate it; 0 below two rows."""
-        total = self.n_rows * (self.n_rows - 1) // 2
-        return self.violations / max(1, total)
-
-    @property
-    def g3(self) -> F64:
-        """The smallest share of rows to remove so that it holds."""
-        return (self.n_rows - self.kept_rows) / max(1, self.n_rows)
 
     @property
     def pdep(self) -> F64:
@@ -145,10 +127,10 @@ def measure_fds(relation: Relation, lhs: U64, rhs: I64) -> FdMeasures:
             _payload(relation, column, p, n_empty_parts, column=column) for p in range(n_empty_parts)
         ]
     results = _run(relation, group_tasks.measure_part, payloads, relation.n_rows * len(rhs))
-    sums = np.zeros((len(rhs), 6), dtype=np.int64)
+    sums = np.zeros((len(rhs), 4), dtype=np.int64)
     dependence = np.zeros(len(rhs), dtype=np.float64)
     for at, result in zip(members, results, strict=False):
-        sums[at] += result.array("whole").reshape(-1, 6)
+        sums[at] += result.array("whole").reshape(-1, 4)
         dependence[at] += result.array("dependence")
     counts = _column_sums(results[len(members) :], len(constants), n_empty_parts)
     whole = _statistics(relation, counts)
@@ -159,26 +141,23 @@ def measure_fds(relation: Relation, lhs: U64, rhs: I64) -> FdMeasures:
     return FdMeasures(
         relation.n_rows,
         n_groups=sums[:, 0],
-        n_groups_with_rhs=sums[:, 1],
-        agreeing_pairs=sums[:, 2],
-        violations=sums[:, 3],
-        kept_rows=sums[:, 4],
+        violations=sums[:, 1],
+        kept_rows=sums[:, 2],
         dependence=dependence,
-        violating_rows=sums[:, 5],
+        violating_rows=sums[:, 3],
     )
 
 
 def _of_one_group(n: int, columns: ColumnStatistics, at: int) -> tuple[tuple[int, ...], float]:
     """The sums of an empty left-hand side; A is the statistics' column `at` (-1: a key is asked for)."""
     if n < 2:
-        return (n, n, 0, 0, n, 0), float(n)
+        return (n, 0, n, 0), float(n)
     pairs = n * (n - 1) // 2
     if at < 0:
-        return (1, n, pairs, pairs, 1, n), 1.0
-    squares, n_values = int(columns.sum_squares[at]), int(columns.n_groups[at])
-    violating = pairs - (squares - n) // 2
-    rows = n if n_values > 1 else 0
-    return (1, n_values, pairs, violating, int(columns.largest[at]), rows), squares / n
+        return (1, pairs, 1, n), 1.0
+    squares = int(columns.sum_squares[at])
+    rows = n if columns.n_groups[at] > 1 else 0
+    return (1, pairs - (squares - n) // 2, int(columns.largest[at]), rows), squares / n
 
 
 def column_statistics(relation: Relation, columns: Sequence[int] | None = None) -> ColumnStatistics:

@@ -62,7 +62,7 @@ def sampled_evidence(
     codes = sample.codes
     batch = (2 * codes)[columns.groups.left][:, None, :]
     live = np.ones(codes.shape[1], dtype=np.bool_)
-    found = evidence_counts(codes, live, batch, columns.groups, columns.n_words, own=True)
+    found = evidence_counts(codes, live, batch, columns.groups, columns.n_words, within=True)
     return found.masks, found.counts, sample.row_ids[found.witnesses]
 
 
