@@ -21,12 +21,11 @@ from holdfast.core.evidence.kernels import group_counts as kernel
 from holdfast.core.evidence.kernels import partitions
 from holdfast.core.evidence.kernels.group_counts import Groups
 from holdfast.core.rows.segments import Segment
-from holdfast.core.rows.tasks import all_opened, parsed_schema
+from holdfast.core.rows.tasks import Payload, all_opened, parsed_schema
 from holdfast.core.store.bundle import pack
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
-Payload = dict[str, Any]
 
 # Values of one violating group that are shown, the most frequent ones.
 VALUES_SHOWN = 20

@@ -24,9 +24,10 @@ from holdfast.core.evidence import group_tasks
 from holdfast.core.evidence.refute import PART_ROWS
 from holdfast.core.evidence.validation import NO_PIVOT
 from holdfast.core.rows.kernels.masks import positions_of
-from holdfast.core.rows.relation import WORTH_THREADS, Payload, Relation
+from holdfast.core.rows.relation import WORTH_THREADS, Relation
+from holdfast.core.rows.tasks import Payload
 from holdfast.core.store.arrow_types import python_rows
-from holdfast.core.store.bundle import Bundle, unpack
+from holdfast.core.store.bundle import Bundle
 from holdfast.core.words.change import WitnessRow
 from holdfast.core.words.codec import Coded
 
@@ -270,13 +271,4 @@ def _payload(relation: Relation, pivot: int, part: int, n_parts: int, **fields: 
 
 
 def _run(relation: Relation, task: Task, payloads: list[Payload], work: float) -> list[Bundle]:
-    if not relation.n_rows:
-        return []
-    results = relation.engine.run(
-        task,
-        payloads,
-        where=relation.engine.choose(work, INLINE_GROUPS),
-        progress=relation.progress,
-        parallel=work > INLINE_GROUPS * WORTH_THREADS,
-    )
-    return [unpack(r) for r in results]
+    return relation.run(task, payloads if relation.n_rows else [], work, INLINE_GROUPS)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from holdfast.core.evidence.kernels.predicate_evidence import Groups
 from holdfast.core.rows.codes import texts_differ_at
 from holdfast.core.rows.kernels.encode import half_ranks
+from holdfast.core.rows.kernels.masks import n_words_for
 from holdfast.core.rows.segments import Segment
 from holdfast.core.words.predicate import PredicateSpace
 from holdfast.core.words.schema import Schema
@@ -49,7 +50,7 @@ def space_columns(space: PredicateSpace, schema: Schema) -> SpaceColumns:
         np.array([g.ordered for g in space.groups], dtype=np.int32),
         np.array(space.first, dtype=np.int32),
     )
-    return SpaceColumns(space, groups, max(1, -(-space.n_predicates // 64)))
+    return SpaceColumns(space, groups, n_words_for(space.n_predicates))
 
 
 @lru_cache(maxsize=8)
@@ -97,11 +98,3 @@ def _ranks(segment: Segment, other: Segment, a: int, b: int, entries: I64) -> I3
         differ = texts_differ_at(texts, ranks[hit].astype(np.int64) // 2 - 1, other_texts, entries[hit - 1])
         ranks[hit[differ]] += 1
     return ranks
-
-
-def group_rows(segment: Segment, other: Segment, positions: I64, columns: SpaceColumns) -> I32:
-    """The same as kernels want a batch: int32[n_groups, 1, len(positions)].
-
-    One side will do: a space has the mirror image of each of its groups.
-    """
-    return half_rank_rows(segment, other, positions, columns.pairs)[:, None, :]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,18 +31,31 @@ RESERVE = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class WitnessedEvidence:
+class WitnessedMasks:
     """Masks uint64[n, n_words], all different; witnesses int64[n, k, 2]: pairs of row ids, -1 for none."""
 
     masks: U64
     witnesses: I64
 
     @classmethod
-    def empty(cls, n_words: int, n_witnesses: int) -> WitnessedEvidence:
+    def empty(cls, n_words: int, n_witnesses: int) -> Self:
         return cls(np.empty((0, n_words), np.uint64), np.empty((0, n_witnesses, 2), np.int64))
 
     def __len__(self) -> int:
         return len(self.masks)
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        return {"masks": self.masks, "witnesses": self.witnesses}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_words: int, n_witnesses: int) -> Self:
+        return cls(arrays["masks"].reshape(-1, n_words), arrays["witnesses"].reshape(-1, n_witnesses, 2))
+
+
+class WitnessedEvidence(WitnessedMasks):
+    """Agree sets: those that are maximal, and some below them."""
+
+    __slots__ = ()
 
     @property
     def maximal(self) -> U64:
@@ -67,8 +80,6 @@ class WitnessedEvidence:
 
         Orphans are no longer part of the evidence. Cost: a lookup for each witness held.
         """
-        if not len(self.masks) or not len(row_ids):
-            return self, self.masks[:0]
         pairs = living(self.witnesses, row_ids)
         if pairs is self.witnesses:
             return self, self.masks[:0]
@@ -77,15 +88,6 @@ class WitnessedEvidence:
         orphaned[maximal_masks(self.masks)] = True
         orphaned &= ~alive
         return WitnessedEvidence(np.ascontiguousarray(self.masks[alive]), pairs[alive]), self.masks[orphaned]
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        return {"masks": self.masks, "witnesses": self.witnesses}
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, NDArray[Any]], n_words: int, n_witnesses: int
-    ) -> WitnessedEvidence:
-        return cls(arrays["masks"].reshape(-1, n_words), arrays["witnesses"].reshape(-1, n_witnesses, 2))
 
 
 def joined(
@@ -121,6 +123,8 @@ def with_reserve(masks: U64, needed: NDArray[np.bool_], reserve: int) -> I64:
 
 def living(witnesses: I64, row_ids: I64) -> I64:
     """The witnesses without pairs of these rows, those that are left first; the same array if all are."""
+    if not len(row_ids):
+        return witnesses
     dead: NDArray[np.bool_] = np.asarray(np.isin(witnesses, row_ids).any(axis=2))
     if not dead.any():
         return witnesses

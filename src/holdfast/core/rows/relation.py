@@ -23,15 +23,13 @@ from holdfast.core.rows import tasks
 from holdfast.core.rows.kernels.masks import n_words_for
 from holdfast.core.rows.segments import MAX_ROWS, open_segment, write_deletes
 from holdfast.core.rows.table_state import OrderKey, SegmentRef
+from holdfast.core.rows.tasks import Payload
 from holdfast.core.store.arrow_types import arrow_schema
 from holdfast.core.store.bundle import Bundle, unpack, write_bundle
 from holdfast.core.store.files import unique_name
 from holdfast.core.words.schema import Nulls, Schema
 
-U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
-Bool = NDArray[np.bool_]
-Payload = dict[str, Any]
 
 # What is done inline at most (a Spark job costs 0.2 s, its first one many times that):
 INLINE_INDEX = 4_000_000  # rows x columns

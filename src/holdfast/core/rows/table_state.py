@@ -23,8 +23,6 @@ from holdfast.core.words.column_sets import words_for
 from holdfast.core.words.schema import Nulls, Schema
 
 U64 = NDArray[np.uint64]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 # An order index: two columns, and whether the second falls along its chains (IncDC, section 6).
 OrderKey = tuple[int, int, bool]
 Part = TypeVar("Part")

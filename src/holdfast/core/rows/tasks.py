@@ -42,8 +42,6 @@ from holdfast.core.store.format import text_key
 from holdfast.core.words.schema import Schema
 from holdfast.errors import EngineError
 
-U64 = NDArray[np.uint64]
-I64 = NDArray[np.int64]
 Payload = dict[str, Any]
 
 

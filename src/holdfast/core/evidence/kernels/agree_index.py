@@ -26,7 +26,6 @@ from holdfast.core.rows.kernels.encode import frozen, mix
 from holdfast.core.rows.kernels.masks import turn, word_lowest, word_popcount
 
 U64 = NDArray[np.uint64]
-I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 

@@ -229,15 +229,9 @@ def contradicted(
     """
     differs = np.zeros(len(starts), dtype=np.bool_)
     _contradicted(
-        frozen(codes),
-        frozen(live),
-        frozen(translated),
-        frozen(positions),
-        frozen(starts),
-        frozen(ends),
-        frozen(rhs),
-        differs,
-    )
+        frozen(codes), frozen(live), frozen(translated), frozen(positions), frozen(starts), frozen(ends),
+        frozen(rhs), differs,
+    )  # fmt: skip
     return differs
 
 

@@ -162,14 +162,9 @@ def bytes_differ(
     """
     out = np.empty(len(at), dtype=np.bool_)
     _bytes_differ(
-        frozen(offsets),
-        frozen(data),
-        frozen(at),
-        frozen(other_offsets),
-        frozen(other_data),
-        frozen(other_at),
+        frozen(offsets), frozen(data), frozen(at), frozen(other_offsets), frozen(other_data), frozen(other_at),
         out,
-    )
+    )  # fmt: skip
     return out
 
 

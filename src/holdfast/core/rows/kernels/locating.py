@@ -67,14 +67,9 @@ def locate(
     Cost: a binary search a query, and a comparison for each equal hash.
     """
     return _locate(  # type: ignore[no-any-return]
-        frozen(hashes),
-        frozen(order),
-        frozen(wanted),
-        frozen(codes),
-        frozen(live),
-        frozen(translated),
+        frozen(hashes), frozen(order), frozen(wanted), frozen(codes), frozen(live), frozen(translated),
         frozen(columns),
-    )
+    )  # fmt: skip
 
 
 def warm_up() -> None:
