@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from holdfast.core.evidence.kernels import pairs
 from holdfast.core.evidence.kernels.fd_masks import breaks
 from holdfast.core.evidence.kernels.pairs import WITNESSES
-from holdfast.core.evidence.witnessed import evidence_in
+from holdfast.core.evidence.witnessed_masks import evidence_in
 from holdfast.core.rows.kernels.masks import (
     contains_any,
     mask_of,

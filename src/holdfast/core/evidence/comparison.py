@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from holdfast.core.evidence.half_ranks import half_rank_rows, parsed_space, space_columns
 from holdfast.core.evidence.kernels.agree_counts import agree_counts
 from holdfast.core.evidence.kernels.predicate_evidence import evidence_counts
-from holdfast.core.evidence.witnessed import evidence_in
+from holdfast.core.evidence.witnessed_masks import evidence_in
 from holdfast.core.rows.kernels.masks import n_words_for
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import Segment

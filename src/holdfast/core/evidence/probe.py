@@ -33,7 +33,8 @@ from holdfast.core.evidence.probe_indexes import (
     walk_equalities,
 )
 from holdfast.core.evidence.probe_place import Access, Place
-from holdfast.core.evidence.witnessed import evidence_in, unite
+from holdfast.core.evidence.witnessed import unite
+from holdfast.core.evidence.witnessed_masks import evidence_in
 from holdfast.core.rows.kernels.masks import unique_masks
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import open_segment

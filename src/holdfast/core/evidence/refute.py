@@ -18,7 +18,7 @@ from holdfast.core.evidence.agree_probe import all_pairs
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.kernels.partitions import strike, unite
 from holdfast.core.evidence.validation import NO_PIVOT, Place, validate_candidates
-from holdfast.core.evidence.witnessed import evidence_in
+from holdfast.core.evidence.witnessed_masks import evidence_in
 from holdfast.core.rows.kernels.masks import mask_of, n_words_for, popcounts
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import by_row_id

@@ -162,8 +162,8 @@ def bytes_differ(
     """
     out = np.empty(len(at), dtype=np.bool_)
     _bytes_differ(
-        frozen(offsets), frozen(data), frozen(at), frozen(other_offsets), frozen(other_data), frozen(other_at),
-        out,
+        frozen(offsets), frozen(data), frozen(at), frozen(other_offsets), frozen(other_data),
+        frozen(other_at), out,
     )  # fmt: skip
     return out
 
