@@ -61,7 +61,7 @@ def sampled_evidence(
     codes = sample.codes
     batch = (2 * codes)[columns.groups.left][:, None, :]
     live = np.ones(codes.shape[1], dtype=np.bool_)
-    evidence = evidence_counts(codes, live, batch, columns.groups, columns.n_words, own=True)
+    evidence = evidence_counts(codes, live, batch, columns.groups, columns.n_words, within=True)
     return evidence.masks, evidence.counts, sample.row_ids[evidence.witnesses]
 
 
