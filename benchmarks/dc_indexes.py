@@ -178,7 +178,7 @@ def constraints(table: Table) -> Found:
     everyone = np.arange(n)
     live = np.ones(n, dtype=np.bool_)
     evidence = predicate_evidence.evidence_counts(
-        table.codes, live, table.probes(everyone), table.groups, n_words, own=True
+        table.codes, live, table.probes(everyone), table.groups, n_words, within=True
     )
     space = table.space
     kernel = Space(

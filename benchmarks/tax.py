@@ -240,7 +240,7 @@ def contents(rows: pa.Table) -> Contents:
         np.stack([2 * codes, 2 * codes], axis=1),
         predicate_evidence.Groups(*columns),
         (space.n_predicates + 63) // 64,
-        own=True,
+        within=True,
     )
     found = time.perf_counter()
     group_of, op_of, mirror = (np.array(x, np.int32) for x in (space.group_of, space.op_of, space.mirror))

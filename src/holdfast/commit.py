@@ -69,7 +69,7 @@ class Committer:
         """
         writer = self.writer
         states = [step.saved(writer.root) for step in steps] if commit else []
-        seen = writer.ledger.heads(base)
+        heads_before = writer.ledger.heads(base)
         for attempt in range(COMMIT_ATTEMPTS):
             across = self._taken_in(context, base, steps, options, commit=commit)
             change = self._change(base, action, steps, across, batch_id, started, commit=commit)
@@ -88,7 +88,7 @@ class Committer:
             except ConflictError:
                 base = writer.ledger.version
                 heads = writer.ledger.heads(base)
-                moved = any(heads.get(step.table) != seen.get(step.table) for step in steps)
+                moved = any(heads.get(step.table) != heads_before.get(step.table) for step in steps)
                 if moved or not across or attempt == COMMIT_ATTEMPTS - 1:
                     raise
         self._tables = {s.table: (s, dict(step.findings)) for s, step in zip(states, steps, strict=True)}
@@ -101,11 +101,11 @@ class Committer:
         versions = {table: row.version for table, row in rows.items() if row is not None}
         if versions and len(versions) < len(rows):
             applied = [f"{table} (version {version})" for table, version in versions.items()]
-            rest = [table for table in rows if table not in versions]
+            missing = [table for table in rows if table not in versions]
             raise UsageError(
                 f"the batch {shorten(batch_id)} was applied before to {listing(applied)}, but not to "
-                f"{listing(rest)}. {NOTHING_APPLIED} Apply what is left under an id of its own, or all of it "
-                "under a new one."
+                f"{listing(missing)}. {NOTHING_APPLIED} Apply what is left under an id of its own, or all of "
+                "it under a new one."
             )
         return max((row for row in rows.values() if row is not None), key=lambda r: r.version, default=None)
 
@@ -159,8 +159,8 @@ class Committer:
                 changes += news.changes
                 continue
             n_listed = sum(c.event == "broke" for c in news.changes)
-            asked = news.broken[:n_listed] if commit else news.broken
-            held = self.readers.held_versions(kind, step.table, asked, base + 1)
+            questions = news.broken[:n_listed] if commit else news.broken
+            held = self.readers.held_versions(kind, step.table, questions, base + 1)
             spells = iter(held.tolist())
             changes += [replace(c, held=next(spells)) if c.event == "broke" else c for c in news.changes]
             longest = max(longest, int(held.max(initial=0)))
@@ -178,8 +178,8 @@ class Committer:
 
 
 def _part(step: Step, longest: int) -> TableChange:
-    known = step.of(step.findings)
-    summaries = (cls.summary(now, step.state, tracked=step.before is None) for _, cls, now in known)
+    findings = step.of(step.findings)
+    summaries = (cls.summary(now, step.state, tracked=step.before is None) for _, cls, now in findings)
     return TableChange(
         step.table,
         sum(s.n_rows for s in step.added),

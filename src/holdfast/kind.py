@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.store.root import Root
 from holdfast.core.words.change import DependencyChange, Pin, Summary, WitnessRow
+from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Dependency
 from holdfast.errors import NOTHING_APPLIED, UsageError, listing, shorten
 
@@ -228,7 +229,7 @@ class AcrossClass(ABC, Generic[Known]):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Query:
     """Which dependencies somebody asks for; all of one version."""
 
     kind: str | None = None  # None: of all kinds
@@ -261,7 +262,7 @@ class Explained(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Coded):
     """Whether a dependency holds, since when and why: enough for many a class."""
 
     dependency: Dependency
@@ -270,16 +271,6 @@ class Explanation:
     since: int | None  # the first version of the spell in which it holds, or does not
     reason: str
     witnesses: tuple[WitnessRow, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "dependency": self.dependency.to_dict(),
-            "version": self.version,
-            "holds": self.holds,
-            "since": self.since,
-            "reason": self.reason,
-            "witnesses": [row.to_dict() for row in self.witnesses],
-        }
 
 
 # -- the registry ------------------------------------------------------------------------------
@@ -296,9 +287,17 @@ class Entry:
     takes: tuple[str, ...] = ()  # options of `track` that are about it
     brings: tuple[str, ...] = ()  # kinds that go with it
     across: bool = False  # it is about several tables, and the workspace keeps it
-    # Of a class from elsewhere:
-    reader: Callable[[Tables], ClassReader] | None = None
+    count: str = ""  # what summaries and the log call their number; n_KIND if nothing is said
+    implied_by: str = "narrower one"  # what takes the place of one that is not minimal any more
     dependency: Any = None  # the type of its dependencies; their JSON has kind, table and columns
+    reader: Callable[[Tables], ClassReader] | None = None  # of a class from elsewhere
+
+    def counted(self, n: int, which: str = "") -> str:
+        """
+        >>> entries()["fd"].counted(2500), entries()["ucc"].counted(1, "minimal ")
+        ('2,500 functional dependencies', '1 minimal key')
+        """
+        return f"{n:,} {which}{self.nouns[n != 1]}"
 
     @cached_property
     def dependency_class(self) -> Any:
@@ -348,41 +347,42 @@ def kinds() -> tuple[str, ...]:
     return tuple(kind for kind, entry in entries().items() if entry.nouns[0])
 
 
-def checked_kinds(asked: Sequence[str]) -> None:
-    for kind in asked:
-        if kind not in kinds():
-            raise UsageError(
-                f"dependencies of kind {shorten(kind)} are not known. Kinds: {', '.join(kinds())}."
-            )
+def check_kind(kind: str | None) -> None:
+    """A kind of dependencies, if one is named."""
+    if kind is not None and kind not in kinds():
+        raise UsageError(f"dependencies of kind {shorten(kind)} are not known. Kinds: {', '.join(kinds())}.")
 
 
-def asked_options(kinds: Sequence[str], asked: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
+def checked_options(
+    kinds: Sequence[str], options: Mapping[str, Any]
+) -> tuple[tuple[str, ...], dict[str, Any]]:
     """(kinds, options by kind): with the kinds that others bring; options about no kind are an error."""
-    checked_kinds(kinds)
-    known = entries()
-    for name in asked:
-        about = [kind for kind, entry in known.items() if name in entry.takes]
+    for kind in kinds:
+        check_kind(kind)
+    registry = entries()
+    for name in options:
+        about = [kind for kind, entry in registry.items() if name in entry.takes]
         if not about:
-            taken = sorted({name for entry in known.values() for name in entry.takes})
+            taken = sorted({name for entry in registry.values() for name in entry.takes})
             raise UsageError(f"unknown option {shorten(name)}. Options: {', '.join(taken)}.")
         if not {*about} & {*kinds}:
-            nouns = " and ".join(known[kind].nouns[1] for kind in about)
+            nouns = " and ".join(registry[kind].nouns[1] for kind in about)
             add = " or ".join(about)
             raise UsageError(
                 f"{name} is about {nouns}, but the kinds are {listing(kinds)}. Add the kind {add}."
             )
-    kinds = tuple(dict.fromkeys([*kinds, *(more for kind in kinds for more in known[kind].brings)]))
-    return kinds, {kind: known[kind].dependency_class.options(asked) for kind in known if kind in kinds}
+    kinds = tuple(dict.fromkeys([*kinds, *(more for kind in kinds for more in registry[kind].brings)]))
+    return kinds, {kind: e.dependency_class.options(options) for kind, e in registry.items() if kind in kinds}
 
 
-def kept_kinds(state: TableState) -> list[str]:
+def kinds_with_state(state: TableState) -> list[str]:
     """The classes that keep something of a table."""
     return [kind for kind, entry in entries().items() if state.kept.get(entry.field) and not entry.across]
 
 
 def keys_of(root: Root, state: TableState) -> tuple[tuple[str, ...], ...] | None:
     """The minimal keys of a table; None where they are not tracked."""
-    keys = (class_of(kind).stored_keys(root, state) for kind in kept_kinds(state))
+    keys = (class_of(kind).stored_keys(root, state) for kind in kinds_with_state(state))
     return next((k for k in keys if k is not None), None)
 
 
@@ -394,7 +394,7 @@ def load(root: Root, state: TableState) -> dict[str, Any]:
             f"table {state.table!r} is tracked for {listing(unknown)}, which this process knows nothing of. "
             f"{NOTHING_APPLIED} Name the module that registers it in {ELSEWHERE}."
         )
-    return {kind: class_of(kind).load(root, state) for kind in kept_kinds(state)}
+    return {kind: class_of(kind).load(root, state) for kind in kinds_with_state(state)}
 
 
 @dataclass(frozen=True)

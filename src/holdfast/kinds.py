@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from holdfast.core.rows.writer import Writer
 from holdfast.core.words.change import Pin
-from holdfast.core.words.dependency import Dependency, Side
+from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
 from holdfast.core.words.notation import ARROW, parse_fd
-from holdfast.core.words.row_rule import is_row_rule
-from holdfast.kind import Asked, ClassReader, Entry, Explained, entries, register
+from holdfast.core.words.predicate import Dc
+from holdfast.core.words.row_rule import RowRule, is_row_rule
+from holdfast.kind import ClassReader, Entry, Explained, Query, entries, register
 
 if TYPE_CHECKING:
     from holdfast.denial.dc_reading import DcReader
@@ -36,7 +37,18 @@ I64 = NDArray[np.int64]
 COLUMNS = ("columns", "exclude")
 LIMITS = ("within_columns", "dc_seconds", "max_dcs")
 
-register(Entry("ucc", "cover", "holdfast.functional.key_class", ("key", "keys"), ("max_columns",)))
+register(
+    Entry(
+        "ucc",
+        "cover",
+        "holdfast.functional.key_class",
+        ("key", "keys"),
+        ("max_columns",),
+        dependency=Ucc,
+        count="n_keys",
+        implied_by="narrower key",
+    )
+)
 register(
     Entry(
         "fd",
@@ -44,6 +56,8 @@ register(
         "holdfast.functional.fd_class",
         ("functional dependency", "functional dependencies"),
         ("max_lhs", "max_error", "evidence"),
+        dependency=Fd,
+        count="n_fds",
     )
 )
 register(
@@ -53,6 +67,7 @@ register(
         "holdfast.inclusions.ind_class",
         ("inclusion", "inclusions"),
         ("as_text", "max_arity", *COLUMNS),
+        dependency=Ind,
         across=True,
     )
 )
@@ -63,11 +78,23 @@ register(
         "holdfast.denial.dc_class",
         ("denial constraint", "denial constraints"),
         ("max_predicates", "max_error", "evidence", "operators", *LIMITS, *COLUMNS),
+        dependency=Dc,
         brings=("row",),  # rules about two rows, and about one
+        count="n_dcs",
+        implied_by="more general one",
     )
 )
 register(
-    Entry("row", "row_rules", "holdfast.denial.row_class", ("row rule", "row rules"), ("max_error", *COLUMNS))
+    Entry(
+        "row",
+        "row_rules",
+        "holdfast.denial.row_class",
+        ("row rule", "row rules"),
+        ("max_error", *COLUMNS),
+        dependency=RowRule,
+        count="n_row_rules",
+        implied_by="tighter one",
+    )
 )
 register(Entry("rule", "rules", "holdfast.denial.pinned_class"))
 
@@ -140,31 +167,31 @@ class Readers:
         """The readers of classes that others have registered."""
         return {kind: e.reader(self._tables) for kind, e in entries().items() if e.reader is not None}
 
-    def listed(self, asked: Asked) -> Iterator[Dependency]:
+    def listed(self, query: Query) -> Iterator[Dependency]:
         """What holds, or almost: keys and functional dependencies of each table, then the other kinds."""
-        states = self._tables.chosen(asked.table, asked.at)
+        states = self._tables.chosen(query.table, query.at)
         for state in states:
-            near = asked.max_error and (asked.wants("ucc") or asked.wants("fd"))
-            if near and self.fds.approximates(state, asked.kind):
-                yield from self.fds.approximate(state, asked.at, asked.kind, asked.max_error)
+            near = query.max_error and (query.wants("ucc") or query.wants("fd"))
+            if near and self.fds.approximates(state, query.kind):
+                yield from self.fds.approximate(state, query.at, query.kind, query.max_error)
                 continue
-            if asked.wants("ucc"):
+            if query.wants("ucc"):
                 yield from self.keys.listed(state)
-            if asked.wants("fd"):
+            if query.wants("fd"):
                 yield from self.fds.listed(state)
-        if asked.wants("dc"):
+        if query.wants("dc"):
             for state in states:
-                yield from self.dcs.listed(state, asked.at, asked.max_error, asked=asked.kind == "dc")
-        if asked.wants("row"):
+                yield from self.dcs.listed(state, query.at, query.max_error, asked=query.kind == "dc")
+        if query.wants("row"):
             for state in states:
-                yield from self.row_rules.listed(state, asked.max_error)
-        if asked.wants("ind"):
-            empty = asked.with_empty
-            yield from self.inds.listed(asked.table, asked.at, asked.max_error, with_empty=empty)
+                yield from self.row_rules.listed(state, query.max_error)
+        if query.wants("ind"):
+            empty = query.with_empty
+            yield from self.inds.listed(query.table, query.at, query.max_error, with_empty=empty)
         for kind, reader in self.elsewhere.items():
-            if asked.wants(kind):
+            if query.wants(kind):
                 for state in states:
-                    yield from reader.listed(state, asked.max_error)
+                    yield from reader.listed(state, query.max_error)
 
     def explained(self, table: str, question: str | Sequence[str], referenced: Side | None) -> Explained:
         """What a question asks for, explained."""

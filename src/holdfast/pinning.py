@@ -38,13 +38,13 @@ class Pins:
         ref = keys.needed(state)
         positions = tables.positions(state, base, columns)
         named = tuple(state.schema.names[p] for p in positions)
-        rest = tuple(p for p in ref.pins if p.columns != named)
-        if remove and len(rest) == len(ref.pins):
+        remaining = tuple(p for p in ref.pins if p.columns != named)
+        if remove and len(remaining) == len(ref.pins):
             raise UsageError(f"[{listing(named)}] of table {table!r} is not pinned.")
         holds = bool(keys.inside(state, positions))
         if not holds and 0 < ref.max_columns < len(named):
             holds = not keys.duplicates(state, positions)
-        pins = rest if remove else (*rest, PinnedKey(named, holds))
+        pins = remaining if remove else (*remaining, PinnedKey(named, holds))
         state = state.keeping(**replace(ref, pins=pins).to_dict())
         action = "unpin" if remove else "pin"
         commit = CommitRow(table, action, state.to_dict(), {"columns": list(named)})
@@ -60,13 +60,13 @@ class Pins:
         base, state = self.writer.tables.current(table)
         predicates = written_rules.read_rule(rule, state.schema, table, base)
         rules = pinned_rules(state)
-        rest = tuple(r for r in rules if not same_rule(r.predicates, predicates))
+        remaining = tuple(r for r in rules if not same_rule(r.predicates, predicates))
         if remove:
-            if len(rest) == len(rules):
+            if len(remaining) == len(rules):
                 raise UsageError(f"the rule {rule!r} of table {table!r} is not pinned.")
             [gone] = [r for r in rules if same_rule(r.predicates, predicates)]
-            state = state.keeping(rules=[r.to_dict() for r in rest])
-            return self._pinned(base, state, "unpin", written_rules.pin_of(table, gone, state.n_rows))
+            state = state.keeping(rules=[r.to_dict() for r in remaining])
+            return self._pinned(base, state, "unpin", gone.pin(table, state.n_rows))
         with self.writer.context(base) as context:
             relation = context.relation(state, state.folder, "verifying the rule")
             verified = written_rules.pinned(relation, predicates)
@@ -76,7 +76,7 @@ class Pins:
             relation = relation.indexed(columns, orders)
             [pin] = written_rules.as_pins(table, [verified], relation)
             state = replace(
-                state.keeping(rules=[r.to_dict() for r in (*rest, verified)]),
+                state.keeping(rules=[r.to_dict() for r in (*remaining, verified)]),
                 segments=relation.segments,
                 rule_columns=tuple(columns),
                 orders=tuple(orders),
@@ -104,13 +104,13 @@ class Pins:
         )
         dependent = Side(dependent.table, tuple(a for a, _ in pairs))
         referenced = Side(referenced.table, tuple(b for _, b in pairs))
-        known = self.committer.among("ind", base)[1]
-        holds = known.holds(dependent, referenced)
+        inclusions = self.committer.among("ind", base)[1]
+        holds = inclusions.holds(dependent, referenced)
         if len(dependent.columns) > 1 and not holds and not remove:
-            if not known.composites.decides(Composite(dependent, referenced)):
+            if not inclusions.composites.decides(Composite(dependent, referenced)):
                 raise UsageError(
                     f"{dependent} in {referenced} has more columns than the inclusions that are kept. "
-                    + " ".join(f"{text}." for text in stopped_texts(known.composites, [dependent.table]))
+                    + " ".join(f"{text}." for text in stopped_texts(inclusions.composites, [dependent.table]))
                     + " Raise the bound with --max-arity of 'holdfast track', or leave columns out with "
                     "--exclude."
                 )
@@ -119,15 +119,15 @@ class Pins:
                 "several columns only inclusions in a key are kept. 'holdfast show --kind ind' lists them."
             )
         same = (dependent, referenced)
-        rest = tuple(p for p in known.state.pins if (p.dependent, p.referenced) != same)
-        if remove and len(rest) == len(known.state.pins):
+        remaining = tuple(p for p in inclusions.state.pins if (p.dependent, p.referenced) != same)
+        if remove and len(remaining) == len(inclusions.state.pins):
             raise UsageError(f"{dependent} in {referenced} is not pinned.")
-        pins = rest if remove else (*rest, PinnedInd(dependent, referenced, holds))
+        pins = remaining if remove else (*remaining, PinnedInd(dependent, referenced, holds))
         action = "unpin" if remove else "pin"
         detail = {"columns": list(dependent.columns), "referenced": referenced.to_dict()}
         commits = [
             CommitRow(dependent.table, action, state.to_dict(), detail),
-            CommitRow(SHARED, action, replace(known.state, pins=pins).to_dict(), {}),
+            CommitRow(SHARED, action, replace(inclusions.state, pins=pins).to_dict(), {}),
         ]
         self.writer.append(base, commits)
         return Pin(dependent.table, dependent.columns, holds, referenced)

@@ -31,12 +31,18 @@ from holdfast.core.sources import ReadOptions
 from holdfast.core.words.change import DependencyChange
 from holdfast.core.words.schema import Nulls
 from holdfast.errors import NOTHING_APPLIED, UnknownColumnError, UsageError, shorten
-from holdfast.kind import AS_TRACKED, Crossing, Step, Tracking, across_of, asked_options, class_of
+from holdfast.kind import AS_TRACKED, Crossing, Step, Tracking, across_of, checked_options, class_of
 from holdfast.kind import kinds as known_kinds
 
 Findings = Mapping[str, Any]  # by kind
 # Options that no class has for itself.
-BASIC = ("kinds", "nulls", "row_key", "append_only", "options")
+DEFAULTS: Mapping[str, Any] = {
+    "kinds": ("ucc",),
+    "nulls": "equal",
+    "row_key": (),
+    "append_only": False,
+    "options": None,
+}
 
 
 @dataclass(frozen=True)
@@ -53,20 +59,20 @@ class TableOptions:
 
 def wanted(tables: Iterable[str], how: Mapping[str, Any]) -> tuple[TableOptions, dict[str, Any]]:
     """(how tables are tracked, options of classes about several tables): what was asked for, checked."""
-    asked = {"kinds": ("ucc",), "nulls": "equal", "row_key": (), "append_only": False, "options": None, **how}
-    kinds, nulls, row_key, append_only, reading = (asked.pop(name) for name in BASIC)
+    options = {**DEFAULTS, **how}
+    kinds, nulls, row_key, append_only, reading = (options.pop(name) for name in DEFAULTS)
     if not tables:
         raise UsageError("no table is given to track.")
     for table in tables:
         if not table or len(table) > 200 or any(ord(c) < 32 for c in table):
             raise UsageError(f"{shorten(table)} cannot name a table: give 1 to 200 printable characters.")
         if not kinds:
-            known = ", ".join(known_kinds())
-            raise UsageError(f"no kind of dependency is given for table {table!r}. Kinds: {known}.")
+            listed = ", ".join(known_kinds())
+            raise UsageError(f"no kind of dependency is given for table {table!r}. Kinds: {listed}.")
     if nulls not in ("equal", "distinct"):
         raise UsageError(f"nulls is {shorten(nulls)}; expected 'equal' or 'distinct'.")
-    given = {name: v for name, v in asked.items() if not (v is None or v is False or v == ())}
-    kinds, classes = asked_options(kinds, given)
+    chosen = {name: v for name, v in options.items() if not (v is None or v is False or v == ())}
+    kinds, classes = checked_options(kinds, chosen)
     across = {kind: classes.pop(kind) for kind in across_of(kinds)}
     read = ReadOptions.checked(reading or {})
     return TableOptions(kinds, nulls, tuple(row_key), append_only, read, classes), across
@@ -83,16 +89,16 @@ def check_patterns(states: Sequence[TableState], how: Mapping[str, Any]) -> None
 
 def track(context: Context, table: str, source: Any, options: TableOptions) -> Step:
     """Read a table, and find what holds in it for each class that is asked for."""
-    state, seen = _read(context, table, source, options)
+    state, sample = _read(context, table, source, options)
     rows = context.relation(state, state.folder, "finding dependencies")
     findings, news, rounds = {}, {}, 0
-    for kind, asked in options.classes.items():
+    for kind, class_options in options.classes.items():
         cls = class_of(kind)
-        known = cls.discover(Tracking(context, state, rows, asked, seen))
-        dependencies, unlisted = cls.dependencies(known, state)
+        now = cls.discover(Tracking(context, state, rows, class_options, sample))
+        dependencies, unlisted = cls.dependencies(now, state)
         changes = tuple(DependencyChange("appeared", d, AS_TRACKED) for d in dependencies)
-        findings[kind], news[kind] = known, News(changes, unlisted)
-        rounds += _rounds(known)
+        findings[kind], news[kind] = now, News(changes, unlisted)
+        rounds += _rounds(now)
     rows, state = _indexed(rows, state, findings)
     return Step(None, state, {}, findings, rows, np.empty(0, np.int64), rows.segments, news, rounds)
 
@@ -101,7 +107,7 @@ def _read(context: Context, table: str, source: Any, options: TableOptions) -> t
     """(the table without anything known of it, agree sets that were seen while it was encoded)."""
     folder = table_folder(table)
     compress = options.append_only and not options.classes
-    looks = [class_of(kind).look(asked) for kind, asked in options.classes.items()]
+    looks = [class_of(kind).look(class_options) for kind, class_options in options.classes.items()]
     look = next((look for look in reversed(looks) if look is not None), None)
     progress = context.progress("reading")
     target = Target(context.root, folder, table, None, options.nulls, context.engine, progress, compress)
@@ -171,37 +177,16 @@ def apply(
         merged = replace(merged, segments=rows.segments)
     merged = replace(merged, next_number=next_number)
     pins = tuple(p for kind, now in findings.items() for p in class_of(kind).pins(now, merged, after))
-    return Step(
-        state,
-        merged,
-        known,
-        findings,
-        after,
-        row_ids,
-        segments,
-        news,
-        rounds + more,
-        pins,
-        deleted,
-        beside,
-    )
+    rounds += more
+    return Step(state, merged, known, findings, after, row_ids, segments, news, rounds, pins, deleted, beside)
 
 
 def _resolved(
     context: Context, rows: Relation, state: TableState, base: int, batch: Batch, reading: ReadOptions
 ) -> tuple[Any, tuple[SegmentRef, ...]]:
     """(ids of rows that go, segments of rows that come)."""
-    progress = context.progress("reading")
-    staged = Target(
-        context.root,
-        context.staging,
-        state.table,
-        base,
-        state.nulls,
-        context.engine,
-        progress,
-        state.compressed,
-    )
+    root, engine, progress = context.root, context.engine, context.progress("reading")
+    staged = Target(root, context.staging, state.table, base, state.nulls, engine, progress, state.compressed)
     # Indexed while they are encoded: what classes look them up in then is there without a job of its own.
     target = replace(staged, folder=rows.folder, indexed=state.indexed_columns, orders=state.orders)
     resolver = Resolver(rows, target, state.row_key, reading, context.staging, staged)
@@ -216,18 +201,18 @@ def _crossed(
     across: Mapping[str, Any],
 ) -> tuple[Findings, int, dict[str, tuple[Any, Any]]]:
     """(findings, rounds, beside): what all classes make of a part of a batch, side by side."""
-    others = across_of(across)
+    across_classes = across_of(across)
 
     def run(kind: str) -> Callable[[Engine], Any]:
-        if kind in others:
-            return lambda engine: others[kind].beside(across[kind], crossing.by(engine))
+        if kind in across_classes:
+            return lambda engine: across_classes[kind].beside(across[kind], crossing.by(engine))
         return lambda engine: law(class_of(kind))(known[kind], crossing.by(engine))
 
-    kinds = [*known, *others]
+    kinds = [*known, *across_classes]
     results = dict(
         zip(kinds, side_by_side(crossing.context.engine, [run(kind) for kind in kinds]), strict=True)
     )
-    beside = {kind: (across[kind], results.pop(kind)) for kind in others}
+    beside = {kind: (across[kind], results.pop(kind)) for kind in across_classes}
     return results, sum(_rounds(now) for kind, now in results.items() if now is not known[kind]), beside
 
 
@@ -239,14 +224,14 @@ def _rounds(findings: Any) -> int:
 def _indexed(rows: Relation, state: TableState, findings: Findings) -> tuple[Relation, TableState]:
     """With the indexes that the next batches are looked up in: those that there are, and those that lack."""
     probed, columns, orders = [], list(state.rule_columns), list(state.orders)
-    for kind, known in findings.items():
+    for kind, now in findings.items():
         cls = class_of(kind)
-        masks = cls.probed(known)
+        masks = cls.probed(now)
         if masks is not None:
             probed.append(masks)
-        further, their_orders = cls.indexes(known, rows)
-        columns += [c for c in further if c not in columns]
-        orders += [key for key in their_orders if key not in orders]
+        class_columns, class_orders = cls.indexes(now, rows)
+        columns += [c for c in class_columns if c not in columns]
+        orders += [key for key in class_orders if key not in orders]
     index_columns = state.index_columns
     if probed:
         masks = np.concatenate(probed)
@@ -258,9 +243,9 @@ def _indexed(rows: Relation, state: TableState, findings: Findings) -> tuple[Rel
 
 def _check_append_only(state: TableState, batch: Batch) -> None:
     parts = {"deletes": batch.deletes, "updates": batch.updates, "rows before the update": batch.before}
-    given = [name for name, part in parts.items() if part is not None]
-    if state.append_only and given:
+    refused = [name for name, part in parts.items() if part is not None]
+    if state.append_only and refused:
         raise UsageError(
-            f"table {state.table!r} is append-only, so its batches cannot have {' and '.join(given)}. "
+            f"table {state.table!r} is append-only, so its batches cannot have {' and '.join(refused)}. "
             f"{NOTHING_APPLIED} Track it anew without --append-only to delete and update rows."
         )

@@ -33,10 +33,8 @@ from holdfast.core.words.change import Change, Pin
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.options import TrackOptions, check_share
 from holdfast.core.words.schema import Schema
-from holdfast.errors import (
-    TableExistsError,
-)
-from holdfast.kind import Asked, Explained, across_of, checked_kinds
+from holdfast.errors import TableExistsError
+from holdfast.kind import Explained, Query, across_of, check_kind
 from holdfast.kind import kinds as known_kinds
 from holdfast.kinds import Readers
 from holdfast.pinning import Pins
@@ -132,11 +130,10 @@ class Workspace(Readers):
         `with_empty` lets columns without values take part in inclusions. The inclusions of a table are those
         with one of its columns on either side.
         """
-        if kind is not None:
-            checked_kinds([kind])
+        check_kind(kind)
         check_share(max_error)
-        asked = Asked(kind, table, self._tables.newest(at), max_error, with_empty)
-        return Dependencies(self.listed(asked))
+        query = Query(kind, table, self._tables.newest(at), max_error, with_empty)
+        return Dependencies(self.listed(query))
 
     def explain(
         self, table: str, question: str | Sequence[str], *, referenced: Side | None = None
@@ -311,10 +308,12 @@ class Workspace(Readers):
         with self.writer.context(base, commit=commit) as context:
             steps = []
             for table, batch in batches.items():
-                state, known = states[table], self._committer.findings(states[table])
+                state, findings = states[table], self._committer.findings(states[table])
                 reading = ReadOptions.checked({**state.options, **(options or {})})
                 across = self._committer.beside(state, base) if len(batches) == 1 else {}
-                steps.append(step.apply(context, state, base, known, batch, reading, across, commit=commit))
+                steps.append(
+                    step.apply(context, state, base, findings, batch, reading, across, commit=commit)
+                )
             action = "apply" if commit else "check"
             change = self._committer.commit(
                 context, base, action, steps, {}, batch_id, started, commit=commit

@@ -25,6 +25,7 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 
 import holdfast
+from holdfast.kind import entries, kinds
 
 STATIC = Path(holdfast.__file__).parent / "app" / "explorer" / "static"
 TOKEN = "a-token-for-tests"
@@ -519,8 +520,8 @@ def _row(number: int, **values: Any) -> Answer:
 
 
 def log() -> list[Answer]:
-    key = {"kind": "ucc", "table": "orders", "columns": ["invoice"], "error": 0.0}
-    wider = {"kind": "ucc", "table": "orders", "columns": ["invoice", "placed_at"], "error": 0.0}
+    key = {"kind": "ucc", "columns": ["invoice"], "text": "[invoice]"}
+    wider = {"kind": "ucc", "columns": ["invoice", "placed_at"], "text": "[invoice, placed_at]"}
     same = {"product": "pulley", "quantity": 2, "unit_price": "16.40", "status": IMAGE}
     pair = [
         _row(3987, order_id=13988, invoice="R24-004488", placed_at="2024-03-30T15:35:00", **same),
@@ -549,7 +550,13 @@ def log() -> list[Answer]:
                 **own,
                 "tables": [own],
                 "changes": [
-                    {"change": event, "dependency": d, "reason": reason, "witnesses": witnesses}
+                    {
+                        "change": event,
+                        "dependency": d,
+                        "text": d["text"],
+                        "reason": reason,
+                        "witnesses": witnesses,
+                    }
                     for event, d, reason, witnesses in changes[version]
                 ],
                 "n_changes": len(changes[version]) + (70 if version == 1 else 0),
@@ -557,6 +564,8 @@ def log() -> list[Answer]:
         )
     return entries
 
+
+NOUNS = {kind: entries()[kind].nouns for kind in kinds()}
 
 # -- the server -----------------------------------------------------------------------------------
 
@@ -611,7 +620,7 @@ class FakeLake:
         ]
         return {
             "lake": lake if self.lake else None,
-            "workspace": {"version": 4, "tables": tables if self.tracked else []},
+            "workspace": {"version": 4, "tables": tables if self.tracked else [], "nouns": NOUNS},
         }
 
 

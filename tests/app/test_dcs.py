@@ -16,7 +16,7 @@ from app.shell import WHAT_IS_IMPORTED, Outcome, Shell
 from holdfast.app.report.changes import print_change
 from holdfast.app.report.dcs import print_dcs, print_row_rules
 from holdfast.app.report.paper import Paper
-from holdfast.app.report.rankings import print_dc_ranking
+from holdfast.app.report.rankings import print_ranking
 from holdfast.app.report.rules import print_dc_explanation, print_indexes
 from holdfast.core.words.change import Change, DependencyChange, Pair, Pin, WitnessRow
 from holdfast.core.words.dependency import Fd, Ucc
@@ -336,7 +336,7 @@ def test_a_ranking_says_what_was_not_measured() -> None:
 
     found = (ranked("a", 1.0), ranked("b", None), ranked("c", 0.0, tautology=True))
     file = io.StringIO()
-    print_dc_ranking(Paper(file), "t", Ranking(found, 900, 300, 256, 1, True), version=1)
+    print_ranking(Paper(file), "t", Ranking(found, 900, 300, 256, 1, True), version=1)
     assert file.getvalue().splitlines() == [
         "t: the first 3 of 900 denial constraints, best first (version 1)",
         "  0.50  not(t.a = s.a)",
@@ -861,7 +861,7 @@ def test_long_lists_are_cut_on_a_terminal_only() -> None:
     def shown(*, terminal: bool, everything: bool) -> tuple[list[str], list[str]]:
         files = io.StringIO(), io.StringIO()
         papers = [Paper(file, terminal=terminal, width=100) for file in files]
-        print_dcs(papers[0], "t", found, version=1, n_rows=9, kept="kept", everything=everything)
+        print_dcs(papers[0], "t", found, version=1, n_rows=9, evidence="kept", everything=everything)
         print_row_rules(papers[1], "t", rules, schema, version=1, n_rows=9, everything=everything)
         a, b = (ANSI.sub("", file.getvalue()).splitlines() for file in files)
         return a, b

@@ -41,6 +41,7 @@ from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
 from holdfast.core.words.predicate import Dc, Predicate
 from holdfast.core.words.row_rule import RowRule
 from holdfast.errors import DamagedFileError, UnknownTableError, UsageError
+from holdfast.kind import entries, kinds
 from holdfast.lakes.reader.lake_reader import LakeReader
 from lake_maker import make_lake
 
@@ -59,6 +60,8 @@ HOSTILE = [
     "__proto__",
     "",
 ]
+NOUNS = {kind: list(entries()[kind].nouns) for kind in kinds()}
+EMPTY = {"version": 0, "tables": [], "nouns": NOUNS}  # a workspace
 PATIENCE_S = 90.0  # nothing here takes long, but the machine may be busy with other things
 PAGE = {
     "index.html": b"<!doctype html><title>holdfast</title>",
@@ -574,7 +577,7 @@ def test_summary(ask: Client) -> None:
     told = ask("api/summary").json()
     assert told["lake"] == {"names": HOSTILE, "lake": 1, "n_tables": 3, "version": 1}
     tables = [{"name": name, "n_rows": 7, "kinds": ["ucc", "fd"]} for name in HOSTILE[:3]]
-    assert told["workspace"] == {"version": 1, "tables": tables}
+    assert told["workspace"] == {"version": 1, "tables": tables, "nouns": NOUNS}
 
 
 def test_hostile_names_stay_texts(ask: Client) -> None:
@@ -756,7 +759,7 @@ def test_a_real_workspace(tmp_path: Path, page: Path) -> None:
     path = tmp_path / "my.hold"
     with holdfast.open(path, engine="inline") as writer, holdfast.open(path, engine="inline") as reader:
         explorer = Explorer(reader)
-        assert explorer.answer("summary", {}) == {"lake": None, "workspace": {"version": 0, "tables": []}}
+        assert explorer.answer("summary", {}) == {"lake": None, "workspace": EMPTY}
         assert explorer.answer("workspace/dependencies", {})["n"] == 0
         assert explorer.answer("workspace/log", {}) == {"entries": []}
         writer.track(
@@ -867,7 +870,7 @@ def test_explore_serves_until_it_is_interrupted(shell: Shell) -> None:
             page = got.url.removesuffix("enter")
             assert b"url=./" in got.read()
         with browser.open(f"{page}api/summary", timeout=PATIENCE_S) as got:
-            assert json.load(got) == {"lake": None, "workspace": {"version": 0, "tables": []}}
+            assert json.load(got) == {"lake": None, "workspace": EMPTY}
         with browser.open(page, timeout=PATIENCE_S) as got:
             assert b"<title>" in got.read()
         process.send_signal(signal.SIGINT)

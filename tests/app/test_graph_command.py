@@ -16,7 +16,7 @@ import pytest
 
 import holdfast
 from app.shell import WHAT_IS_IMPORTED, Shell
-from holdfast.app.commands import exploring
+from holdfast.app import writing
 from holdfast.app.export.join_graph import ExportedGraph
 from holdfast.core.store.ledger_rows import LAKE, CommitRow
 from holdfast.errors import DamagedFileError
@@ -213,7 +213,7 @@ def test_a_file_is_there_whole_or_not_at_all(shell: Shell, monkeypatch: pytest.M
 
 
 def test_a_terminal_gets_no_escape_sequences(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exploring, "_shows_to_a_person", lambda: True)
+    monkeypatch.setattr(writing, "shows_to_a_person", lambda: True)
     out = shell("graph", "--export", "graphml").out
     assert "\u202e" not in out
     assert "\\u202e" in out

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from holdfast.core.rows.kernels import order_index
-from holdfast.core.rows.kernels.order_index import GE, GT, LE, LT, Hits, OrderIndex
+from holdfast.core.rows.kernels.order_index import GE, GT, LE, LT, SYMMETRIC, Hits, OrderIndex
 from reference import order_index as reference
 
 NAMES = ["Name", "Date", "SSN", "NUM", "MS", "CH", "PH", "ST", "ZIP", "SAL", "RATE", "TXA", "STX", "CTX"]
@@ -89,10 +89,9 @@ def ask(
     index: OrderIndex, a: Column, b: Column, tuple_id: int, op_a: int, op_b: int
 ) -> tuple[set[int], set[int]]:
     """(T^s, T-bar^s) of one tuple."""
-    found = order_index.fetch_both(
-        index, a.asked(a.values[tuple_id]), b.asked(b.values[tuple_id]), op_a, op_b
-    )
-    return rows_of(found.probe_left), rows_of(found.probe_right)
+    asked = a.asked(a.values[tuple_id]), b.asked(b.values[tuple_id])
+    left = order_index.fetch(index, *asked, SYMMETRIC[op_a], SYMMETRIC[op_b])
+    return rows_of(left), rows_of(order_index.fetch(index, *asked, op_a, op_b))
 
 
 # --- Example 5: one inequality at a time -----------------------------------------------------------------
@@ -107,8 +106,8 @@ def test_example_5(name: str, op: int, as_left: set[int], as_right: set[int]) ->
     column = tax(name)
     index = order_index.build_column(column.codes, len(column.dictionary))
     t8 = column.asked(column.values[8])
-    found = order_index.fetch_column_plus(index, index, t8, t8, op)
-    assert (rows_of(found.probe_left), rows_of(found.probe_right)) == (as_left, as_right)
+    assert rows_of(order_index.fetch_column(index, t8, SYMMETRIC[op])) == as_left
+    assert rows_of(order_index.fetch_column(index, t8, op)) == as_right
 
 
 def test_example_5_both_inequalities() -> None:
@@ -140,10 +139,11 @@ def test_example_7() -> None:
 def test_example_2_the_pairs_that_break_phi_3() -> None:
     """All of table 2 at once, both ways: (t7, t1) and (t8, t3), no others between old and new tuples."""
     index, a, b = tax_index("TXA", "SAL", GT, LT)
-    found = order_index.fetch_both(index, a.asked(*a.values[R1:]), b.asked(*b.values[R1:]), GT, LT)
+    asked = a.asked(*a.values[R1:]), b.asked(*b.values[R1:])
+    left, right = order_index.fetch(index, *asked, LT, GT), order_index.fetch(index, *asked, GT, LT)
     rate = tax("RATE").values
-    new_left = {(R1 + p, t) for p, t in zip(*map(np.ndarray.tolist, found.probe_left), strict=True)}
-    new_right = {(t, R1 + p) for p, t in zip(*map(np.ndarray.tolist, found.probe_right), strict=True)}
+    new_left = {(R1 + p, t) for p, t in zip(*map(np.ndarray.tolist, left), strict=True)}
+    new_right = {(t, R1 + p) for p, t in zip(*map(np.ndarray.tolist, right), strict=True)}
     assert {(t, s) for t, s in new_left | new_right if rate[t] > rate[s]} == {(7, 1), (8, 3)}
 
 
@@ -171,11 +171,8 @@ def test_example_8(built: bool) -> None:
         index_ac = by_hand(a, c, GT, LT, [4, 5, 2, 3], [0, 1])
         index_bd = by_hand(b, d, LT, GT, [2, 4, 1, 5], [0, 3])
     of_a, of_b, of_c, of_d = SAMPLE[6]
-    found = order_index.fetch_plus(
-        index_ac, index_bd, (a.asked(of_b), c.asked(of_d)), (b.asked(of_a), d.asked(of_c)), GT, LT
-    )
-    assert rows_of(found.probe_left) == {5}
-    assert rows_of(found.probe_right) == {2, 3}
+    assert rows_of(order_index.fetch(index_bd, b.asked(of_a), d.asked(of_c), LT, GT)) == {5}
+    assert rows_of(order_index.fetch(index_ac, a.asked(of_b), c.asked(of_d), GT, LT)) == {2, 3}
 
 
 # --- Example 9: OptIndex ---------------------------------------------------------------------------------

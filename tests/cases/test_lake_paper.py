@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.lakes.answers import NULL_LIKE, LakeChange
+from holdfast.lakes.answers import LakeChange
 from holdfast.lakes.reader.lake_reader import LakeReader
+from holdfast.lakes.state import NULL_LIKE
 from holdfast.workspace import Workspace
 
 Tables = Mapping[str, Mapping[str, list[str]]]

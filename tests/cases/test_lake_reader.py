@@ -142,7 +142,7 @@ def _check(tmp_path_factory: pytest.TempPathFactory, made: Any, group: int) -> N
         if ends[0] != ends[1]:
             links[ends] = max(links.get(ends, 0.0), ind.score)
     for least in sorted(links.values())[-3:]:
-        assert ExportedGraph(reader, min_score=least).n_links == sum(s >= least for s in links.values())
+        assert ExportedGraph(reader, min_score=least).n_joins == sum(s >= least for s in links.values())
     for value in ("a", "A ", "", "n/a", "zz"):
         meant = judge.normal(value)
         holders = {(t, p) for (t, p), f in facts.items() if meant in f.values}

@@ -191,11 +191,11 @@ def test_parts_add_up() -> None:
     """The batch cut into parts gives the same as the whole."""
     codes = skewed(10, 150, 3)
     live = np.ones(150, dtype=np.bool_)
-    whole = kernel.agree_counts(codes, live, codes, own=True)
+    whole = kernel.agree_counts(codes, live, codes, within=True)
     total: dict[tuple[int, ...], int] = {}
     for first in range(0, 150, 40):
         masks, counts, _ = kernel.agree_counts(
-            codes, live, codes[:, first : first + 40], own=True, first=first
+            codes, live, codes[:, first : first + 40], within=True, first=first
         )
         for mask, count in zip(masks.tolist(), counts.tolist(), strict=True):
             total[tuple(mask)] = total.get(tuple(mask), 0) + count

@@ -145,7 +145,7 @@ def test_larger_families(
     part = kernel.minimal_hitting_sets(edges[:half], everything, max_size)
     assert repair.add_edges(part, edges[half:], everything, max_size).tolist() == cover.tolist()
     for limit in (0, 1 << 10):  # Edges that leave too much beside them, and little.
-        monkeypatch.setattr(repair, "MAX_REST", limit)
+        monkeypatch.setattr(repair, "MAX_REMAINDERS", limit)
         monkeypatch.setattr(repair, "THREAD_SETS", limit)
         back = repair.remove_edges(cover, edges[:half], edges[half:], everything, max_size)
         assert back.tolist() == part.tolist()

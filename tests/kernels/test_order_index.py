@@ -82,6 +82,25 @@ def chains_of(index: OrderIndex) -> list[reference.Chain]:
     ]
 
 
+def fetch_plus(
+    indexes: tuple[OrderIndex, OrderIndex],
+    probes_bd: tuple[np.ndarray, np.ndarray],
+    probes_ac: tuple[np.ndarray, np.ndarray],
+    op_1: str,
+    op_2: str,
+) -> tuple[Hits, Hits]:
+    """The rows t such that (s, t), and such that (t, s), satisfies `t.A op_1 s.B` and `t.C op_2 s.D`.
+
+    Indexes are those of (A, C) and of (B, D); probes s.B and s.D for the first, s.A and s.C for the second.
+    """
+    index_ac, index_bd = indexes
+    turned = (NUMBER[reference.SYMMETRIC[op]] for op in (op_1, op_2))
+    return (
+        order_index.fetch(index_bd, *probes_ac, *turned),
+        order_index.fetch(index_ac, *probes_bd, NUMBER[op_1], NUMBER[op_2]),
+    )
+
+
 def pairs_of(hits: Hits) -> list[tuple[int, int]]:
     assert (hits.probes.dtype, hits.rows.dtype) == (np.int32, np.int32)
     return list(zip(hits.probes.tolist(), hits.rows.tolist(), strict=True))
@@ -184,26 +203,15 @@ def test_fetch(data: st.DataObject, columns: Columns, of_a: str, of_b: str, op_a
     assert counts.tolist() == [sum(p == probe for p, _ in expected) for probe in range(len(probes))]
 
 
-@given(st.data(), two_columns(), inequalities, inequalities, operators, operators)
-def test_fetch_both(
-    data: st.DataObject, columns: Columns, of_a: str, of_b: str, op_a: str, op_b: str
-) -> None:
-    index = built(columns, of_a, of_b)
-    probes = data.draw(probes_of(columns))
-    found = order_index.fetch_both(index, *halves(probes), NUMBER[op_a], NUMBER[op_b])
-    assert sorted(pairs_of(found.probe_right)) == reference.fetch(*columns, probes, op_a, op_b)
-    turned = (reference.SYMMETRIC[op_a], reference.SYMMETRIC[op_b])
-    assert sorted(pairs_of(found.probe_left)) == reference.fetch(*columns, probes, *turned)
-
-
 @given(two_columns(), operators, operators, inequalities, inequalities)
 def test_rows_that_probe_their_own_index(
     columns: Columns, op_a: str, op_b: str, of_a: str, of_b: str
 ) -> None:
     """Of the pairs inside one batch either direction tells all: (p, r) hits one way iff (r, p) the other."""
     a, b = (2 * int32(column).astype(np.int64) for column in columns)
-    found = order_index.fetch_both(built(columns, of_a, of_b), a, b, NUMBER[op_a], NUMBER[op_b])
-    assert sorted(pairs_of(found.probe_left)) == sorted((r, p) for p, r in pairs_of(found.probe_right))
+    index = built(columns, of_a, of_b)
+    left, right = fetch_plus((index, index), (a, b), (a, b), op_a, op_b)
+    assert sorted(pairs_of(left)) == sorted((r, p) for p, r in pairs_of(right))
 
 
 value = st.one_of(st.none(), st.integers(-3, 6))
@@ -238,16 +246,18 @@ def test_fetch_plus(
     op_1: str, op_2: str, of_1: str, of_2: str,
 ) -> None:  # fmt: skip
     """On values: `t.A op_1 s.B` and `t.C op_2 s.D`, with any of the columns the same."""
-    found = order_index.fetch_plus(
-        built((codes(rows, a), codes(rows, c)), of_1, of_2),
-        built((codes(rows, b), codes(rows, d)), of_2, of_1),
+    index_ac = built((codes(rows, a), codes(rows, c)), of_1, of_2)
+    index_bd = built((codes(rows, b), codes(rows, d)), of_2, of_1)
+    left, right = fetch_plus(
+        (index_ac, index_bd),
         (asked(rows, a, probes, b), asked(rows, c, probes, d)),
         (asked(rows, b, probes, a), asked(rows, d, probes, c)),
-        NUMBER[op_1], NUMBER[op_2],
-    )  # fmt: skip
+        op_1,
+        op_2,
+    )
     expected = reference.pairs(rows, probes, [(a, op_1, b), (c, op_2, d)])
-    assert sorted(pairs_of(found.probe_left)) == sorted(expected[0])
-    assert sorted(pairs_of(found.probe_right)) == sorted(expected[1])
+    assert sorted(pairs_of(left)) == sorted(expected[0])
+    assert sorted(pairs_of(right)) == sorted(expected[1])
 
 
 @given(st.lists(st.integers(0, 9), max_size=12), st.integers(0, 20))
@@ -284,19 +294,17 @@ def test_fetch_column(column: list[int], probes: list[int], op: str) -> None:
 
 
 @given(st.lists(tuples, max_size=12), st.lists(tuples, max_size=6), names, names, operators)
-def test_fetch_column_plus(
+def test_fetch_column_across_columns(
     rows: list[dict[str, int | None]], probes: list[dict[str, int | None]], a: str, b: str, op: str
 ) -> None:
-    found = order_index.fetch_column_plus(
-        order_index.build_column(int32(codes(rows, a)), len(dictionary(rows, a))),
-        order_index.build_column(int32(codes(rows, b)), len(dictionary(rows, b))),
-        asked(rows, a, probes, b),
-        asked(rows, b, probes, a),
-        NUMBER[op],
-    )
+    index_a = order_index.build_column(int32(codes(rows, a)), len(dictionary(rows, a)))
+    index_b = order_index.build_column(int32(codes(rows, b)), len(dictionary(rows, b)))
+    turned = NUMBER[reference.SYMMETRIC[op]]
+    left = order_index.fetch_column(index_b, asked(rows, b, probes, a), turned)
+    right = order_index.fetch_column(index_a, asked(rows, a, probes, b), NUMBER[op])
     expected = reference.pairs(rows, probes, [(a, op, b)])
-    assert sorted(pairs_of(found.probe_left)) == sorted(expected[0])
-    assert sorted(pairs_of(found.probe_right)) == sorted(expected[1])
+    assert sorted(pairs_of(left)) == sorted(expected[0])
+    assert sorted(pairs_of(right)) == sorted(expected[1])
 
 
 # --- Correlation -----------------------------------------------------------------------------------------

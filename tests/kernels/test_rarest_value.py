@@ -167,9 +167,9 @@ def test_large_lake(large: Any, min_length: int, odd: int) -> None:
 @example(([[(0, 0)], [(5, 0), (0, 0)]], [frozenset({(0, 0)})], {0}, set()))
 def test_rarity(lake: tuple[Deps, list[Column], set[int], set[Value]]) -> None:
     deps, columns, *_ = lake
-    offsets, starts, lengths, *_ = asked(*lake)
+    offsets, _, lengths, *_ = asked(*lake)
     values = np.array([v[0] for dep in deps for v in dep], np.uint64)
-    pivots, rarities = rarest_value.rarity(offsets, starts, lengths, values, len(columns))
+    pivots, rarities = rarest_value.rarity(offsets, lengths, values, len(columns))
     assert (pivots.dtype, rarities.dtype) == (np.uint64, np.float32)
     expected = reference.rarity(deps, columns)
     assert pivots.tolist() == [pivot for pivot, _ in expected]

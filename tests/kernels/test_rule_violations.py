@@ -17,8 +17,8 @@ from holdfast.denial.kernels.rule_violations import (
     SAMPLES,
     Compared,
     Matches,
-    asked,
     chosen,
+    code_ranges,
     count_in_lists,
     count_matches,
     expected_cost,
@@ -234,8 +234,8 @@ def test_first_matches(drawn: dict[str, Any], data: st.DataObject) -> None:
 
 @given(st.lists(st.integers(0, 9), max_size=8), OPERATORS)
 @example([0, 1, 2], LE)
-def test_asked(half_ranks: list[int], op: int) -> None:
-    low, high, negated = asked(np.array([half_ranks], dtype=np.int32), [op])
+def test_code_ranges(half_ranks: list[int], op: int) -> None:
+    low, high, negated = code_ranges(np.array([half_ranks], dtype=np.int32), [op])
     for i, x in enumerate(half_ranks):
         for y in range(7):
             inside = bool(low[0, i] <= y < high[0, i])
@@ -244,7 +244,7 @@ def test_asked(half_ranks: list[int], op: int) -> None:
 
 def test_no_such_operator() -> None:
     with pytest.raises(ValueError, match="no operator number 6"):
-        asked(np.zeros((1, 1), np.int32), [6])
+        code_ranges(np.zeros((1, 1), np.int32), [6])
 
 
 def test_chosen_pairs_share_no_row_if_they_can() -> None:

@@ -104,7 +104,7 @@ def test_bloom(columns: list[frozenset[Value]], shape: tuple[int, int, int]) -> 
     m, k, p = shape
     found = kernel.bloom(*flat(columns), m, k, p)
     assert found.dtype == np.uint64
-    assert found.shape == (len(columns), kernel.n_words_of(m, p))
+    assert found.shape == (len(columns), -(-m * p // 64))
     assert numbers_of(found) == [reference.signature(c, m, k, p) for c in columns]
 
 

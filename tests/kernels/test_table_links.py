@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.lakes.kernels import table_links
-from holdfast.lakes.kernels.table_links import Links
+from holdfast.lakes.kernels.table_links import LinkCollector
 from reference import table_links as reference
 from reference.table_links import Inclusion, Link, Side
 
@@ -39,7 +39,7 @@ def arrays_of(side: Side) -> Any:
     return np.array(sizes, np.int32), np.array(shares, np.float32), np.array(tables, np.int32)
 
 
-def links_of(links: Links, chunk: list[Inclusion], deps: Side, refs: Side) -> list[Link]:
+def links_of(links: LinkCollector, chunk: list[Inclusion], deps: Side, refs: Side) -> list[Link]:
     columns = np.array(chunk, np.int32).reshape(-1, 3).T
     found = links.of(*columns, arrays_of(deps), arrays_of(refs))
     assert [a.dtype for a in found] == [np.int32, np.int32, np.int32, np.float32]
@@ -59,7 +59,7 @@ TIED: tuple[list[Inclusion], Side, Side] = (
 @example(TIED, 2, 3)
 def test_links(made: tuple[list[Inclusion], Side, Side], limit: int, chunk: int) -> None:
     whole, deps, refs = made
-    links = Links(N_TABLES, limit)
+    links = LinkCollector(N_TABLES, limit)
     given_links: list[Link] = []
     all_pairs: list[tuple[int, int]] = []
     n_needed = 0
@@ -101,8 +101,8 @@ def _of_run(found: list[Link], run: list[Link]) -> int:
 def test_with_room_for_all_the_cut_does_not_matter(made: tuple[list[Inclusion], Side, Side]) -> None:
     """At a dependent table's end a chunk may end: what is given is the same."""
     whole, deps, refs = made
-    at_once = links_of(Links(N_TABLES, N_TABLES), whole, deps, refs)
-    links, one_by_one = Links(N_TABLES, N_TABLES), []
+    at_once = links_of(LinkCollector(N_TABLES, N_TABLES), whole, deps, refs)
+    links, one_by_one = LinkCollector(N_TABLES, N_TABLES), []
     for table in range(N_TABLES):
         one_by_one += links_of(links, [i for i in whole if deps[i[0]][2] == table], deps, refs)
     assert at_once == one_by_one
@@ -113,7 +113,7 @@ def test_with_room_for_all_the_cut_does_not_matter(made: tuple[list[Inclusion], 
 
 def test_a_table_that_links_to_itself_has_no_link() -> None:
     side: Side = [(1, 1.0, 3), (1, 1.0, 3)]
-    assert links_of(Links(5, 1), [(0, 0, 1), (0, 1, 1), (1, 0, 1)], side, side) == []
+    assert links_of(LinkCollector(5, 1), [(0, 0, 1), (0, 1, 1), (1, 0, 1)], side, side) == []
 
 
 def test_a_star_of_many_tables_keeps_one_component() -> None:
@@ -121,7 +121,7 @@ def test_a_star_of_many_tables_keeps_one_component() -> None:
     n = 1_000
     deps: Side = [(2, 1.0, 0)]
     refs: Side = [(2 + i % 7, 1.0, i + 1) for i in range(n)]
-    links = Links(n + 1, 64)
+    links = LinkCollector(n + 1, 64)
     first = links_of(links, [(0, i, 2) for i in range(n)], deps, refs)
     assert sorted(other for _, other, _, _ in first) == list(range(1, n + 1))
     *again, rest = links_of(links, [(0, i, 2) for i in range(n)], deps, refs)
@@ -137,10 +137,10 @@ def test_read_only_arrays_and_nothing() -> None:
     sides = [arrays_of(side), arrays_of(side)]
     for array in (*arrays, *sides[0], *sides[1]):
         array.setflags(write=False)
-    found = Links(2, 1).of(*arrays, *sides)
+    found = LinkCollector(2, 1).of(*arrays, *sides)
     assert [a.tolist() for a in found[:3]] == [[0], [1], [1]]
     assert found[3].tolist() == pytest.approx([0.5 ** (1 / 3)])
-    assert links_of(Links(2, 1), [], side, side) == []
+    assert links_of(LinkCollector(2, 1), [], side, side) == []
 
 
 def test_warm_up() -> None:

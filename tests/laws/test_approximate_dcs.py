@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from hypothesis import event, example, given
@@ -104,16 +103,6 @@ def test_allowed_ordered_pairs(n_rows: int, below: int, above: int) -> None:
     share = Fraction(min(above, below), below)
     allowed = allowed_ordered_pairs(float(share), n_rows)
     assert allowed <= share * n_rows * (n_rows - 1) < allowed + 1
-
-
-def test_arrays_and_back() -> None:
-    rows: list[Row] = [(1, 2, "a"), (1, 2, "b"), (2, 2, "a"), (2, 1, None)]
-    dcs = approximate_dcs(evidence_of(rows), SPACE, 4, 0.2)
-    arrays: dict[str, Any] = {name: array.reshape(-1) for name, array in dcs.to_arrays().items()}
-    again = ApproximateDcs.from_arrays(arrays, 1)
-    assert told(again) == told(dcs)
-    assert (again.masks.shape, again.masks.dtype) == (dcs.masks.shape, dcs.masks.dtype)
-    assert len(dcs) > 0
 
 
 def test_no_rows_and_one() -> None:

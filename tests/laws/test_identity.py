@@ -403,7 +403,7 @@ def test_typed_csv_columns_keep_their_texts(texts: list[str]) -> None:
     """A column of a CSV file in a plain spelling, as text, is what stands in the file, whatever its type."""
     column = pa.chunked_array([pa.array(texts, pa.large_string())])
     spelling = csv_texts.spelling_of(column)
-    type_ = csv_texts.candidates(column, spelling)[0]
+    type_ = next(csv_texts.candidates(column, spelling))
     event(type_.family)
     if type_ == FLOAT and spelling == csv_texts.BARE:
         return  # the other way to spell floats

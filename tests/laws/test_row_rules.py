@@ -77,7 +77,8 @@ def test_more_goes_than_there_is() -> None:
 
 
 def test_nothing() -> None:
-    state = RowCounts.zero(0)
+    state = RowCounts(np.zeros((0, 4), dtype=np.int64))
     assert state.n_rows == 0
     assert state.tightest(np.ones(0, dtype=np.bool_)).tolist() == []
-    assert RowCounts.zero(2).tightest(np.ones(2, dtype=np.bool_), 1.0).tolist() == [-1, -1]
+    empty = RowCounts(np.zeros((2, 4), dtype=np.int64))
+    assert empty.tightest(np.ones(2, dtype=np.bool_), 1.0).tolist() == [-1, -1]

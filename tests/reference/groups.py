@@ -53,8 +53,6 @@ def measures(rows: Sequence[Row], lhs: Collection[int], rhs: int, nulls: str) ->
     violating = [(i, j) for i, j in pairs if not agree((values[i],), (values[j],), (0,), nulls)]
     return {
         "n_groups": len(found),
-        "n_groups_with_rhs": sum(map(len, counts)),
-        "agreeing_pairs": len(pairs),
         "violations": len(violating),
         "kept_rows": sum(map(max, counts)),
         "dependence": sum((Fraction(sum(n * n for n in c), sum(c)) for c in counts), Fraction(0)),

@@ -37,13 +37,10 @@ def pairs_evidence(
     return consolidated(((agree_mask(codes, a, b, nulls_distinct), a, b) for a, b in pairs), keep)
 
 
-def choose_lists(
-    starts: Columns, ends: Columns, translated: Columns, probes: Columns
-) -> tuple[list[list[int]], int]:
+def choose_lists(starts: Columns, ends: Columns, translated: Columns, probes: Columns) -> list[list[int]]:
     """The shortest list of each probe; one that only this probe walks is left for a list that others walk
     too, if that is at most twice as long. Probes are looked at in order."""
     chosen = [[-1] * len(starts[0]) for _ in probes]
-    work = 0
     for b in range(len(starts[0])):
         length = [end[b] - start[b] for start, end in zip(starts, ends, strict=True)]
         members = [[k for k in probe if k >= 0] for probe in probes]
@@ -61,8 +58,7 @@ def choose_lists(
                 own[s] = shared[0] if shared else own[s]
         for s, k in own.items():
             chosen[s][b] = k
-        work += sum(length[k] for k in set(own.values()))
-    return chosen, work
+    return chosen
 
 
 def probe(

@@ -331,18 +331,18 @@ def test_the_signatures_of_a_part(linked: tuple[Path, LakeState]) -> None:
 
 def test_the_parquet_files_of_a_part(linked: tuple[Path, LakeState]) -> None:
     root, state = linked
-    part = Part(root, state.parts[0])
-    tables = part.tables()
+    part = state.parts[0]
+    tables = read_parquet(root, part.tables, TABLES_SCHEMA)
     assert tables.schema == TABLES_SCHEMA
     assert tables["name"].to_pylist() == [t.name for t in TABLES]
     assert tables["n_rows"].to_pylist() == [t.n_rows for t in TABLES]
     assert tables["n_columns"].to_pylist() == [len(t.columns) for t in TABLES]
     shown = [[tuple(cell and cell[:1000] for cell in row) for row in t.rows] for t in TABLES]
     assert [[tuple(row) for row in rows] for rows in tables["rows"].to_pylist()] == shown
-    columns = part.columns()
+    columns = read_parquet(root, part.columns, COLUMNS_SCHEMA)
     assert columns.schema == COLUMNS_SCHEMA
     facts = [oracle.facts(cells) for table in TABLES for cells in table.columns]
-    assert columns["table"].to_pylist() == part.array("table_of").tolist()
+    assert columns["table"].to_pylist() == open_array(root, part.arrays["table_of"]).tolist()
     assert columns["name"].to_pylist() == [name for table in TABLES for name in table.header]
     assert columns["position"].to_pylist() == [p for t in TABLES for p in range(len(t.columns))]
     for name in ("n_rows", "n_missing", "n_null_like"):
@@ -350,7 +350,7 @@ def test_the_parquet_files_of_a_part(linked: tuple[Path, LakeState]) -> None:
     assert columns["n_values"].to_pylist() == [len(f.values) for f in facts]
     expected = [[v[:1000] for v in sorted(f.values, key=lambda text: hashes(text, root))] for f in facts]
     assert columns["texts"].to_pylist() == expected
-    assert part.columns(["name"]).column_names == ["name"]
+    assert read_parquet(root, part.columns, COLUMNS_SCHEMA, ["name"]).column_names == ["name"]
 
 
 def test_other_programs_read_a_lake(linked: tuple[Path, LakeState]) -> None:

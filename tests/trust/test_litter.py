@@ -109,7 +109,7 @@ def test_what_an_old_commit_replaced_goes(root: Path) -> None:
         make_old(root)
         # As if two days had passed: the merge itself is old now.
         assert ws.tidy(grace_s=0) > 0
-        replaced = {ref.name for s in state.segments for ref in s.files()}
+        replaced = {ref.name for s in state.segments for ref in litter.named_files(s.to_dict())}
         assert not replaced & kit.files_of(root)
 
 

@@ -40,10 +40,10 @@ class Globals:
 
 
 def open_workspace(ctx: typer.Context, *, create: bool = False, progress: Any = None) -> holdfast.Workspace:
-    given: Globals = ctx.obj
-    if given.workspace is None:
+    settings: Globals = ctx.obj
+    if settings.workspace is None:
         raise UsageError("no workspace is named: holdfast -w my.hold COMMAND, or set HOLDFAST_WORKSPACE.")
-    return holdfast.open(given.workspace, engine=given.engine.value, create=create, progress=progress)
+    return holdfast.open(settings.workspace, engine=settings.engine.value, create=create, progress=progress)
 
 
 @contextlib.contextmanager
@@ -100,11 +100,11 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
             options.append(parameter)
 
     @functools.wraps(function)
-    def command(ctx: typer.Context, **given: Any) -> None:
+    def command(ctx: typer.Context, **values: Any) -> None:
         for name, group in groups.items():
-            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
         with reported(ctx):
-            function(ctx, **given)
+            function(ctx, **values)
 
     command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     command.__annotations__ = {option.name: option.annotation for option in options}
@@ -140,17 +140,17 @@ def print_json(document: dict[str, Any]) -> None:
     print(json.dumps(document, indent=2, allow_nan=False))
 
 
-Given = ParamSpec("Given")
+Arguments = ParamSpec("Arguments")
 
 
 def tell(
     as_json: bool,
     document: Callable[[], dict[str, Any]],
-    report: Callable[Concatenate[Paper, Given], None],
-    *args: Given.args,
-    **named: Given.kwargs,
+    report: Callable[Concatenate[Paper, Arguments], None],
+    *args: Arguments.args,
+    **named: Arguments.kwargs,
 ) -> None:
-    """An answer on standard output: for programs the document, for people the report of what is given."""
+    """An answer on standard output: for programs the document, for people the report of the arguments."""
     if as_json:
         print_json(document())
     else:
@@ -165,9 +165,9 @@ def tell_change(change: Change, as_json: bool, bounds: Mapping[str, Sequence[str
     if as_json:
         print_headlines(Paper(sys.stderr), change)
         document = change.to_dict()
-        for told in (document, *document["tables"]):
-            if restrictions := (bounds or {}).get(told.get("table")):
-                told["bounds"] = list(restrictions)
+        for part in (document, *document["tables"]):
+            if restrictions := (bounds or {}).get(part.get("table")):
+                part["bounds"] = list(restrictions)
         print_json(document)
     else:
         print_change(Paper(sys.stdout), change, bounds)
@@ -177,18 +177,18 @@ def dc_bounds(ref: DcRef | None) -> list[str]:
     """What bounds the search for denial constraints, in words."""
     if ref is None:
         return []
-    found = []
+    bounds = []
     if ref.max_predicates:
         limits = f"the limits: {ref.limits}" if ref.stopped else "--max-predicates"
-        found.append(f"at most {plural(ref.max_predicates, 'predicate')} ({limits})")
+        bounds.append(f"at most {plural(ref.max_predicates, 'predicate')} ({limits})")
     if ref.operators:
-        found.append(f"only the operators {' '.join(ref.operators)} (--operators)")
+        bounds.append(f"only the operators {' '.join(ref.operators)} (--operators)")
     if ref.within_columns:
-        found.append("each column compared with itself only (--within-columns)")
+        bounds.append("each column compared with itself only (--within-columns)")
     if ref.chosen:
         columns = dict.fromkeys(group.left for group in ref.space.groups)
-        found.append(f"only the columns {columns_text(list(columns))} (--columns, --exclude)")
-    return found
+        bounds.append(f"only the columns {columns_text(list(columns))} (--columns, --exclude)")
+    return bounds
 
 
 def evidence_text(ref: FdRef | DcRef) -> str:
@@ -216,7 +216,7 @@ class Referenced:
     in_column: Annotated[str | None, typer.Option(metavar="COLUMN", help="... and the column.")] = None
 
     @property
-    def given(self) -> bool:
+    def named(self) -> bool:
         return bool(self.within or self.in_table or self.in_column)
 
     def side(self, ws: holdfast.Workspace) -> Side | None:
@@ -240,12 +240,12 @@ class Referenced:
         if not schemas:
             raise UnknownTableError.from_missing(splits[0][0], tables)
         sides = [
-            Side(name, tuple(columns_of(name, schemas[name].names, [rest])))
-            for name, rest in splits
+            Side(name, tuple(columns_of(name, schemas[name].names, [columns])))
+            for name, columns in splits
             if name in schemas
         ]
-        there = [s for s in sides if all(schemas[s.table].position(c) is not None for c in s.columns)]
-        if len(there) > 1:
-            both = " or ".join(map(side_text, there))
+        existing = [s for s in sides if all(schemas[s.table].position(c) is not None for c in s.columns)]
+        if len(existing) > 1:
+            both = " or ".join(map(side_text, existing))
             raise UsageError(f"--in {shorten(within)} may be {both}: say it with --in-table and --in-column.")
-        return (there or sides)[0]
+        return (existing or sides)[0]

@@ -76,9 +76,9 @@ def run(workspace: Path, engine: str = "spark") -> None:
         paper.line((f"$ holdfast -w {shlex.quote(workspace.name)} {command}", "cyan"))
         name, *arguments = shlex.split(command)
         runs_on = engine if name in CHANGING else "auto"
-        given = ["-w", str(workspace.absolute()), "--engine", runs_on, name, *arguments]
+        settings = ["-w", str(workspace.absolute()), "--engine", runs_on]
         with contextlib.chdir(EXAMPLES):
-            code = app(given, prog_name="holdfast", standalone_mode=False)
+            code = app([*settings, name, *arguments], prog_name="holdfast", standalone_mode=False)
         if code:
             sys.exit(code)
     paper.line()

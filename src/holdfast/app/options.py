@@ -17,7 +17,7 @@ from holdfast.app.report.texts import listed
 from holdfast.core.words.notation import ARROW
 from holdfast.core.words.row_rule import is_row_rule
 from holdfast.errors import UsageError, shorten, shorten_path
-from holdfast.kind import checked_kinds, entries
+from holdfast.kind import entries
 
 
 class EngineName(StrEnum):
@@ -159,13 +159,13 @@ class Tracking:
         typer.Option(min=1, metavar="N", help="The same at more than N of them; 1,000,000 unless said."),
     ] = None
 
-    def given(self) -> dict[str, Any]:
+    def track_options(self) -> dict[str, Any]:
         """What `Workspace.track` is given. An option is an error if nothing is kept that it is about."""
         kinds = split(self.kinds)
         for name, value in asdict(self).items():
             about = [kind for kind, entry in entries().items() if name in entry.takes]
-            given = not (value is None or value is False or value == [])
-            if about and given and not {*kinds} & {*about}:
+            is_set = not (value is None or value is False or value == [])
+            if about and is_set and not {*kinds} & {*about}:
                 nouns = listed([entries()[kind].nouns[1] for kind in about])
                 raise UsageError(
                     f"--{name.replace('_', '-')} is about {nouns}, which are not to be kept: add "
@@ -221,7 +221,7 @@ class Reading:
         ),
     ] = None
 
-    def given(self) -> dict[str, Any]:
+    def read_options(self) -> dict[str, Any]:
         """The reading options that were given; for the others the table's own count."""
         options = asdict(self)
         options["null_values"] = options.pop("null") or None
@@ -295,24 +295,18 @@ def split_all(texts: Sequence[str] | None) -> list[str]:
     return [part for text in texts or () for part in split(text)]
 
 
-def check_kind(kind: str | None) -> None:
-    """A kind of dependencies, if one is named."""
-    if kind is not None:
-        checked_kinds([kind])
-
-
 def check_share(option: str, value: float, what: str) -> None:
     """What is a share, is one; `what` is expected, such as "a score from 0 to 1, such as 0.1"."""
     if not 0 <= value <= 1:
         raise UsageError(f"{option} is {value:g}; expected {what}.")
 
 
-def columns_of(table: str, known: Collection[str], given: Sequence[str]) -> list[str]:
+def columns_of(table: str, names: Collection[str], arguments: Sequence[str]) -> list[str]:
     """The columns that arguments name: an argument is a column, or several with commas between."""
-    found = [c for text in given for c in ([text] if text in known else split(text))]
-    if not found:
+    columns = [c for text in arguments for c in ([text] if text in names else split(text))]
+    if not columns:
         raise UsageError(f"no column of table {table!r} is named.")
-    return found
+    return columns
 
 
 def _split_types(text: str) -> list[str]:
@@ -343,42 +337,42 @@ def operators_of(text: str) -> list[str]:
 _ROW_NAMES = re.compile(r"(?<![\w.])[ts]\s*\.", re.IGNORECASE)
 
 
-def names_rows(text: str, known: Collection[str]) -> bool:
+def names_rows(text: str, columns: Collection[str]) -> bool:
     """Whether a rule is about two rows, but for the `not(...)` that was forgotten.
 
     >>> names_rows("t.zip = s.zip", ["zip"]), names_rows("t.zip = s.zip", ["t.zip", "s.zip"])
     (True, False)
     """
-    return _ROW_NAMES.search(text) is not None and not any(_ROW_NAMES.match(name) for name in known)
+    return _ROW_NAMES.search(text) is not None and not any(_ROW_NAMES.match(name) for name in columns)
 
 
 _OPERATOR_SIGNS = re.compile("[=<>!≤≥≠]")
 
 
-def is_rule(text: str, known: Collection[str]) -> bool:
+def is_rule(text: str, columns: Collection[str]) -> bool:
     """Whether an argument is meant as a rule, about two rows or about one, and not as columns.
 
     >>> texts = "zip, a<b", "a<b -> zip", "not(t.zip = s.zip)", "net <= zip"
     >>> [is_rule(text, ["zip", "a<b"]) for text in texts]
     [False, False, True, True]
     """
-    if text in known:
+    if text in columns:
         return False
     if not is_row_rule(text):
         return True
     if ARROW in text or _OPERATOR_SIGNS.search(text) is None:
         return False
-    return "\n" in text or not all(part in known for part in split(text))
+    return "\n" in text or not all(part in columns for part in split(text))
 
 
-def sources_of(given: Sequence[str]) -> dict[str, str]:
+def sources_of(arguments: Sequence[str]) -> dict[str, str]:
     """Tables and their sources, from `NAME=SOURCE` and `FILE`. A path with a folder in it is a FILE.
 
     >>> sources_of(["people=p.csv", "in/orders.csv.gz", "./day=1.csv", "items/"])
     {'people': 'p.csv', 'orders': 'in/orders.csv.gz', 'day=1': './day=1.csv', 'items': 'items/'}
     """
-    found: dict[str, str] = {}
-    for text in given:
+    sources: dict[str, str] = {}
+    for text in arguments:
         name, equals, source = text.partition("=")
         named = equals and os.sep not in name
         if not named:
@@ -388,13 +382,13 @@ def sources_of(given: Sequence[str]) -> dict[str, str]:
                 f"{shorten_path(text)} does not say what to track: give FILE, or NAME=SOURCE for a source of "
                 "which the table cannot have the name."
             )
-        if name in found:
+        if name in sources:
             raise UsageError(
-                f"table {shorten(name)} is given two sources: {shorten_path(found[name])} and "
+                f"table {shorten(name)} is given two sources: {shorten_path(sources[name])} and "
                 f"{shorten_path(source)}. Name one of them otherwise: NAME=SOURCE."
             )
-        found[name] = source
-    return found
+        sources[name] = source
+    return sources
 
 
 def _stem(path: str) -> str:
@@ -413,7 +407,7 @@ def batches_of(
     >>> batches_of(["a", "a=b"], {"inserts": ["a=x.csv", "a=b=y.csv"], "deletes": ["a=z.csv"]})
     {'a': {'inserts': 'x.csv', 'deletes': 'z.csv'}, 'a=b': {'inserts': 'y.csv'}}
     """
-    found: dict[str, dict[str, str]] = {}
+    batches: dict[str, dict[str, str]] = {}
     for part, texts in parts.items():
         for text in texts or ():
             # A table's name may have an equals sign in it: the longest name that fits is meant.
@@ -422,14 +416,14 @@ def batches_of(
             source = text[len(table) + 1 :]
             if not table or not source:
                 raise UsageError(f"--{part} has {shorten(text)}; expected TABLE=FILE.")
-            if part in found.setdefault(table, {}):
+            if part in batches.setdefault(table, {}):
                 raise UsageError(
-                    f"table {shorten(table)} is given two --{part}: {shorten_path(found[table][part])} and "
+                    f"table {shorten(table)} is given two --{part}: {shorten_path(batches[table][part])} and "
                     f"{shorten_path(source)}. A folder or a glob can stand for several files."
                 )
-            found[table][part] = source
-    if not found:
+            batches[table][part] = source
+    if not batches:
         raise UsageError(
             "no batch is given: name at least one table with its --inserts, such as orders=new.csv."
         )
-    return found
+    return batches

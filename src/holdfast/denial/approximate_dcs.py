@@ -11,7 +11,6 @@ are those that hold exactly.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -23,6 +22,7 @@ from holdfast.core.cover.kernels.search import Watch
 from holdfast.core.cover.kernels.vertices import Space
 from holdfast.core.cover.kernels.within import minimal_dcs_within
 from holdfast.core.evidence.counted import CountedEvidence
+from holdfast.denial.constraints import ordered_pairs
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -43,19 +43,6 @@ class ApproximateDcs:
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         return {"masks": self.masks, "violations": self.violations}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_words: int) -> ApproximateDcs:
-        return cls(arrays["masks"].reshape(-1, n_words), arrays["violations"])
-
-
-def ordered_pairs(n_rows: int) -> int:
-    """The ordered pairs of different rows.
-
-    >>> ordered_pairs(0), ordered_pairs(1), ordered_pairs(4)
-    (0, 0, 12)
-    """
-    return n_rows * (n_rows - 1)
 
 
 def allowed_ordered_pairs(max_error: float, n_rows: int) -> int:

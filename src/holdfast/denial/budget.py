@@ -61,15 +61,15 @@ class Search:
             raise SearchStopped
         return cover
 
-    def watch(self, n_found: int) -> None:
+    def watch(self, n_sets: int) -> None:
         """Called by kernels from time to time, with the sets found so far: of mirrored ones both."""
         now = time.perf_counter()
         if self._progress is not None and now - self._shown > PROGRESS_S:
             self._shown = now
-            self._progress(n_found // 2, 0)
+            self._progress(n_sets // 2, 0)
         if self._seconds is None:
             return
-        if self.spent_s + now - self._began > self._seconds or n_found // 2 > self._max_dcs:
+        if self.spent_s + now - self._began > self._seconds or n_sets // 2 > self._max_dcs:
             raise SearchStopped
 
 
@@ -91,15 +91,15 @@ def searched(
         return attempt(max_predicates, first)
     except SearchStopped:
         pass
-    rest = limits.seconds - first.spent_s
+    seconds = limits.seconds - first.spent_s
     state = attempt(1, Search(None, limits.max_dcs, progress))  # one pass over the evidence
     for bound in range(2, max_predicates or most + 1):
-        search = Search(rest, limits.max_dcs, progress)
+        search = Search(seconds, limits.max_dcs, progress)
         try:
             state = attempt(bound, search)
         except SearchStopped:
             break
-        rest -= search.spent_s
+        seconds -= search.spent_s
     return replace(state, stopped=True)
 
 

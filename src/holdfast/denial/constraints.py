@@ -11,7 +11,9 @@ from holdfast.core.rows.table_state import TableState
 from holdfast.core.store.bundle import open_bundle
 from holdfast.core.store.files import FileRef
 from holdfast.core.store.root import Root
+from holdfast.core.words.change import Pin
 from holdfast.core.words.codec import Coded
+from holdfast.core.words.column_sets import columns_of, words_for
 from holdfast.core.words.predicate import Dc, Operator, Predicate, PredicateSpace
 
 U64 = NDArray[np.uint64]
@@ -28,7 +30,7 @@ class KeptAccess(Coded):
     kind: str  # "equality", "order" or "column"
     source: tuple[int, ...]  # of the predicates
     predicates: tuple[int, ...]  # numbers in the space, ascending
-    orders: tuple[tuple[int, int, bool], ...] = ()  # order indexes, see `tables.OrderKey`
+    orders: tuple[tuple[int, int, bool], ...] = ()  # order indexes, see `table_state.OrderKey`
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class DcRef(Coded):
 
     @property
     def n_words(self) -> int:
-        return max(1, -(-self.space.n_predicates // 64))
+        return words_for(self.space.n_predicates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,20 @@ class PinnedRule(Coded):
         return self.n_violations == 0
 
     def dc(self, table: str, n_rows: int) -> Dc:
-        return Dc(table, self.predicates, self.n_violations / max(1, n_rows * (n_rows - 1)))
+        return Dc(table, self.predicates, self.n_violations / max(1, ordered_pairs(n_rows)))
+
+    def pin(self, table: str, n_rows: int) -> Pin:
+        dc = self.dc(table, n_rows)
+        return Pin(table, dc.columns, self.holds, rule=dc, n_violations=self.n_violations)
+
+
+def ordered_pairs(n_rows: int) -> int:
+    """The ordered pairs of different rows.
+
+    >>> ordered_pairs(0), ordered_pairs(1), ordered_pairs(4)
+    (0, 0, 12)
+    """
+    return n_rows * (n_rows - 1)
 
 
 def dc_ref(state: TableState) -> DcRef | None:
@@ -104,6 +119,12 @@ def row_file(state: TableState) -> FileRef | None:
 def pinned_rules(state: TableState) -> tuple[PinnedRule, ...]:
     """The rules about pairs of rows that somebody relies on."""
     return state.part("rules", lambda rules: tuple(map(PinnedRule.from_dict, rules))) or ()
+
+
+def dcs_of(table: str, space: PredicateSpace, masks: U64) -> list[Dc]:
+    """The constraints of some masks, in their order."""
+    predicates = space.predicates
+    return [Dc(table, tuple(predicates[i] for i in numbers)) for numbers in columns_of(masks)]
 
 
 def read_dcs(root: Root, ref: DcRef) -> U64:

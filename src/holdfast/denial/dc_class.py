@@ -20,9 +20,9 @@ from holdfast.core.words.predicate import OPERATORS, SYMMETRIC, Operator
 from holdfast.denial import dc_counted, dc_state, dc_witnessed
 from holdfast.denial.access.plan import expected_evidences
 from holdfast.denial.budget import stopped_text
-from holdfast.denial.constraints import DEFAULT_LIMITS, DcLimits, dc_ref
+from holdfast.denial.constraints import DEFAULT_LIMITS, DcLimits, dc_ref, dcs_of
 from holdfast.denial.dc_news import dc_news
-from holdfast.denial.dc_state import DcOptions, DcState, dcs_of
+from holdfast.denial.dc_state import DcOptions, DcState
 from holdfast.errors import UsageError, shorten
 from holdfast.kind import Crossing, TableClass, Tracking
 

@@ -44,7 +44,7 @@ def discover(
 
     def attempt(bound: int, search: Search) -> DcState:
         cover = search.within(lambda watch: DcCover.of(evidence.masks, kernel, bound, watch))
-        found = DcState(
+        state = DcState(
             space,
             evidence,
             cover,
@@ -54,7 +54,7 @@ def discover(
             within_columns=options.within_columns,
             limits=options.limits,
         )
-        return _with_errors(found, relation.n_rows, search)
+        return _with_errors(state, relation.n_rows, search)
 
     return searched(options.limits, options.max_predicates, len(space.groups), progress, attempt)
 
@@ -94,22 +94,22 @@ def change(
     )
 
     def attempt(bound: int, search: Search) -> DcState:
-        known = state.cover.bounded(bound)
-        cover = search.within(lambda watch: known.repaired(evidence.masks, new, old, watch))
+        bounded = state.cover.bounded(bound)
+        cover = search.within(lambda watch: bounded.repaired(evidence.masks, new, old, watch))
         return _with_errors(replace(changed, cover=cover), relation.n_rows, search)
 
     return searched(state.limits, state.cover.max_size, len(state.space.groups), progress, attempt)
 
 
-def _with_errors(found: DcState, n_rows: int, search: Search) -> DcState:
+def _with_errors(state: DcState, n_rows: int, search: Search) -> DcState:
     """With the approximate cover, if one is kept."""
-    if not found.max_error:
-        return found
-    evidence, space = found.evidence, found.space
+    if not state.max_error:
+        return state
+    evidence, space = state.evidence, state.space
     assert isinstance(evidence, CountedEvidence)
     near = search.within(
         lambda watch: near_cover(
-            evidence, space, found.operators, n_rows, found.max_error, found.cover.max_size, watch
+            evidence, space, state.operators, n_rows, state.max_error, state.cover.max_size, watch
         )
     )
-    return replace(found, approximate=near)
+    return replace(state, approximate=near)

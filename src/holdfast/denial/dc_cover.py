@@ -2,8 +2,8 @@
 
 Kind of state: derived. Law: cover(E) = the minimal sets of predicates that are part of no evidence in E,
 that are not trivial, in which no predicate can be dropped or loosened; one of each mirrored pair
-(`kernels.search`, `kernels.repair`). Evidence that comes makes them longer or stricter,
-evidence that goes shorter or looser, and both repairs equal the cover computed anew (tests/laws).
+(`core/cover/kernels`). Evidence that comes makes them longer or stricter, evidence that goes shorter or
+looser, and both repairs equal the cover computed anew (tests/laws).
 """
 
 from __future__ import annotations
@@ -59,8 +59,7 @@ class DcCover:
             masks = remove_evidences(masks, old, went, self.space, self.max_size, watch)
         if len(came):
             masks = add_evidences(masks, old, came, self.space, self.max_size, watch)
-        same = len(masks) == len(self.masks) and bool((masks == self.masks).all())
-        return self if same else DcCover(masks, self.space, self.max_size)
+        return self if np.array_equal(masks, self.masks) else DcCover(masks, self.space, self.max_size)
 
 
 def closures(masks: U64, space: Space) -> U64:

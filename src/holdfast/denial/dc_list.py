@@ -11,12 +11,11 @@ from holdfast.core.evidence.counted_files import load_counted
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.store.root import Root
 from holdfast.core.words.predicate import Dc
-from holdfast.denial.constraints import DcRef, read_dcs, read_near_dcs
-from holdfast.denial.dc_state import dcs_of, in_operators, near_cover
+from holdfast.denial.constraints import DcRef, dcs_of, ordered_pairs, read_dcs, read_near_dcs
+from holdfast.denial.dc_state import in_operators, near_cover
 from holdfast.errors import UsageError
 
 U64 = NDArray[np.uint64]
-I64 = NDArray[np.int64]
 
 
 def listed_masks(root: Root, ref: DcRef) -> U64:
@@ -38,12 +37,12 @@ def near_dcs(root: Root, state: TableState, ref: DcRef, max_error: float, *, new
         near = near_cover(evidence, ref.space, ref.operators, state.n_rows, max_error, ref.max_predicates)
         masks, violations = near.masks, near.violations
     else:
-        kept = f"{ref.max_error:g} is" if ref.max_error else "none is"
+        tracked = f"{ref.max_error:g} is" if ref.max_error else "none is"
         raise UsageError(
             "errors of denial constraints of older versions are known only for the error that a table is "
-            f"tracked with; of {state.table!r} {kept}. Ask for that, or leave out the version."
+            f"tracked with; of {state.table!r} {tracked}. Ask for that, or leave out the version."
         )
-    total = max(1, state.n_rows * (state.n_rows - 1))
+    total = max(1, ordered_pairs(state.n_rows))
     return [
         replace(dc, error=n / total)
         for dc, n in zip(dcs_of(state.table, ref.space, masks), violations.tolist(), strict=True)

@@ -15,8 +15,9 @@ from holdfast.core.rows.kernels.masks import first_contained, first_container, w
 from holdfast.core.rows.relation import Relation
 from holdfast.core.words.change import DependencyChange, Event
 from holdfast.denial.approximate_dcs import ApproximateDcs
+from holdfast.denial.constraints import dcs_of, ordered_pairs
 from holdfast.denial.dc_cover import closures, mirrored
-from holdfast.denial.dc_state import DcState, dcs_of
+from holdfast.denial.dc_state import DcState
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -45,32 +46,32 @@ def _exact(table: str, before: DcState, after: DcState, old: Relation, new: Rela
         return News()
     space, kernel = after.space, after.cover.space
     was, now = before.listed, after.listed
-    left, entered = was[without(was, now)], now[without(now, was)]
+    gone, entered = was[without(was, now)], now[without(now, was)]
     # Inserts only ever break constraints, deletes only ever bring some; only both together need a look.
     nothing = np.empty(0, np.int64)
     if kind == "inserts":
-        refuted, kept, fresh, tightened = np.arange(len(left)), nothing, nothing, np.arange(len(entered))
+        refuted, implied, fresh, tightened = np.arange(len(gone)), nothing, nothing, np.arange(len(entered))
     elif kind == "deletes":
-        refuted, kept, fresh, tightened = nothing, np.arange(len(left)), np.arange(len(entered)), nothing
+        refuted, implied, fresh, tightened = nothing, np.arange(len(gone)), np.arange(len(entered)), nothing
     else:
-        still, from_broken = _implied_by(left, now, kernel), _implied_by(entered, was, kernel)
-        refuted, kept = np.flatnonzero(still < 0), np.flatnonzero(still >= 0)
+        still, from_broken = _implied_by(gone, now, kernel), _implied_by(entered, was, kernel)
+        refuted, implied = np.flatnonzero(still < 0), np.flatnonzero(still >= 0)
         fresh, tightened = np.flatnonzero(from_broken < 0), np.flatnonzero(from_broken >= 0)
-    unlisted = sum(max(0, len(part) - MAX_LISTED) for part in (refuted, kept, fresh, tightened))
-    refuted, kept, fresh, tightened = (part[:MAX_LISTED] for part in (refuted, kept, fresh, tightened))
+    unlisted = sum(max(0, len(part) - MAX_LISTED) for part in (refuted, implied, fresh, tightened))
+    refuted, implied, fresh, tightened = (part[:MAX_LISTED] for part in (refuted, implied, fresh, tightened))
 
-    broken = dcs_of(table, space, left[refuted])
-    shown = witness_pairs(_proving(left[refuted], after.came), new, [d.columns for d in broken])
-    errors = _errors(after, left[refuted], new.n_rows)
+    broken = dcs_of(table, space, gone[refuted])
+    shown = witness_pairs(_proving(gone[refuted], after.came), new, [d.columns for d in broken])
+    errors = _errors(after, gone[refuted], new.n_rows)
     changes = [
         DependencyChange("broke", replace(d, error=e), _broken_text(e, after), w)
         for d, e, w in zip(broken, errors, shown, strict=True)
     ]
     named = dcs_of(table, space, entered[fresh])
     shown = witness_pairs(_proving(entered[fresh], after.went), old, [d.columns for d in named])
-    gone = "holds now; rows that violated it are gone"
+    why = "holds now; rows that violated it are gone"
     changes += [
-        DependencyChange("appeared", d, gone if w else "holds now", w)
+        DependencyChange("appeared", d, why if w else "holds now", w)
         for d, w in zip(named, shown, strict=True)
     ]
     inner = was[_implied_by(entered[tightened], was, kernel)]
@@ -78,10 +79,10 @@ def _exact(table: str, before: DcState, after: DcState, old: Relation, new: Rela
         DependencyChange("appeared", d, f"is minimal now that {i.formula} broke")
         for d, i in zip(dcs_of(table, space, entered[tightened]), dcs_of(table, space, inner), strict=True)
     ]
-    inner = now[_implied_by(left[kept], now, kernel)]
+    inner = now[_implied_by(gone[implied], now, kernel)]
     changes += [
         DependencyChange("implied", d, f"still holds, but {i.formula} does now, which says more")
-        for d, i in zip(dcs_of(table, space, left[kept]), dcs_of(table, space, inner), strict=True)
+        for d, i in zip(dcs_of(table, space, gone[implied]), dcs_of(table, space, inner), strict=True)
     ]
     return News(tuple(changes), unlisted)
 
@@ -91,9 +92,9 @@ def _implied_by(masks: U64, others: U64, space: Space) -> I64:
     if not len(masks) or not len(others):
         return np.full(len(masks), -1, dtype=np.int64)
     whole = closures(masks, space)
-    found = first_contained(whole, others)
-    other = first_contained(mirrored(whole, space), others)
-    return np.where(found >= 0, found, other)
+    straight = first_contained(whole, others)
+    turned = first_contained(mirrored(whole, space), others)
+    return np.where(straight >= 0, straight, turned)
 
 
 def _proving(masks: U64, proofs: Proofs) -> I64:
@@ -105,17 +106,12 @@ def _proving(masks: U64, proofs: Proofs) -> I64:
     return pairs
 
 
-def ordered_pairs(n_rows: int) -> int:
-    """The pairs (t, s) of different rows."""
-    return n_rows * (n_rows - 1)
-
-
 def _errors(after: DcState, masks: U64, n_rows: int) -> list[float]:
     """The errors of constraints now, where errors are kept; else 0, which says nothing."""
     if after.approximate is None or not isinstance(after.evidence, CountedEvidence):
         return [0.0] * len(masks)
-    found: list[float] = (after.evidence.agreeing(masks) / max(1, ordered_pairs(n_rows))).tolist()
-    return found
+    errors: list[float] = (after.evidence.agreeing(masks) / max(1, ordered_pairs(n_rows))).tolist()
+    return errors
 
 
 def _broken_text(error: float, after: DcState) -> str:

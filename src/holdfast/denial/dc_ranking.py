@@ -10,7 +10,7 @@ Papotti have them, 2013):
   the same reason it tells little: what is mostly satisfied (`!=`) adds much, whatever the others are.
 - surprise: log(1 + E) / log(1 + pairs), for E violations that chance would make: as many as if two of the
   predicates had nothing to do with each other among the pairs that satisfy the rest, for those two of which
-  it is lowest (`kernels.dc_support`). This tells rules from accidents: on 24,000 rows of adult E is 2 million
+  it is lowest (`kernels/support.py`). This tells rules from accidents: on 24,000 rows of adult E is 2 million
   to 89 million for the three DCs that a person would call rules, and below 12 for the other 27,054. A DC of
   one predicate (a key of one column) has surprise 1, a constant column none, as in `fd_ranking`.
 
@@ -23,7 +23,7 @@ already listed loses up to REPEATED of its score, in proportion to the columns t
 determine each other count as one. This is done for the first DIVERSE places; keys of one column neither take
 nor lose.
 
-DCs that hold in every table (`dc_forms.tautologies`) say nothing and come last.
+DCs that hold in every table (`forms.tautologies`) say nothing and come last.
 
 Where evidence is witnessed, pairs are not counted, and every different evidence counts as one pair: the
 measures are then about kinds of pairs, and not to be compared with those of pairs.
@@ -42,10 +42,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.cover.kernels.vertices import bits_of, masks_of
 from holdfast.core.cover.stability import STABILITY_SHARE, Stability, stability
 from holdfast.core.rows.kernels.masks import popcounts, positions_of, unique_masks
 from holdfast.core.store.tabular import Ranked
 from holdfast.core.words.codec import Coded
+from holdfast.core.words.column_sets import words_for
 from holdfast.core.words.dependency import Fd
 from holdfast.core.words.predicate import Dc, PredicateSpace, as_fd, as_key
 from holdfast.core.words.sentences import sentence
@@ -144,8 +146,8 @@ def succinctness(n_predicates: I64, n_columns: I64) -> F64:
     >>> succinctness(np.array([0, 1, 2, 3]), np.array([0, 1, 2, 3])).round(2).tolist()
     [1.0, 1.0, 0.5, 0.33]
     """
-    found: F64 = 2 / np.maximum(n_predicates + n_columns, 2)
-    return found
+    measure: F64 = 2 / np.maximum(n_predicates + n_columns, 2)
+    return measure
 
 
 def coverage(satisfied: F64, n_predicates: I64, violations: F64, total: int) -> F64:
@@ -157,8 +159,8 @@ def coverage(satisfied: F64, n_predicates: I64, violations: F64, total: int) -> 
     [1.0, 0.95]
     """
     weight = satisfied + total - violations * (n_predicates + 1)
-    found: F64 = weight / np.maximum(1, n_predicates * total)
-    return np.clip(found, 0.0, 1.0)
+    mean: F64 = weight / np.maximum(1, n_predicates * total)
+    return np.clip(mean, 0.0, 1.0)
 
 
 def surprise(by_chance: F64, total: int) -> F64:
@@ -167,8 +169,8 @@ def surprise(by_chance: F64, total: int) -> F64:
     >>> surprise(np.array([0.0, 9.0, 99.0]), 99).round(2).tolist()
     [0.0, 0.5, 1.0]
     """
-    found: F64 = np.log1p(by_chance) / np.log1p(max(total, 1))
-    return np.clip(found, 0.0, 1.0)
+    measure: F64 = np.log1p(by_chance) / np.log1p(max(total, 1))
+    return np.clip(measure, 0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,8 @@ class Pairs:
     def of(cls, space: PredicateSpace, masks: U64, counts: I64 | None) -> Pairs:
         """Counted evidence, of both directions of each pair; or witnessed, of at least one."""
         if counts is None:
-            images = _packed(_bits(masks, space.n_predicates)[:, list(space.mirror)])
+            mirrored = bits_of(masks, space.n_predicates)[:, list(space.mirror)]
+            images = masks_of(mirrored, masks.shape[1])
             both = np.concatenate([masks, images])
             masks = both[unique_masks(both)[0]]
         weights = np.ones(len(masks), dtype=np.int64) if counts is None else counts
@@ -196,7 +199,7 @@ class Pairs:
         for at in range(0, len(masks), CHUNK):
             part = masks[at : at + CHUNK]
             bits = np.ones((len(part), n + 1), dtype=np.float64)
-            bits[:, :n] = _bits(part, n)
+            bits[:, :n] = bits_of(part, n)
             joint += bits.T @ (bits * weights[at : at + CHUNK, None])
         return cls(masks, weights, counts is not None, joint)
 
@@ -227,8 +230,8 @@ def rank(
     history: what each has outlived. Cost: see above; words are found only for what is returned.
     """
     past = Stability.none(len(masks)) if history is None else history
-    told = np.zeros(len(masks), dtype=np.float64) if errors is None else errors
-    dcs = _Dcs(masks, space, Pairs.of(space, evidence, counts), told, stability(past, n_rows))
+    each_error = np.zeros(len(masks), dtype=np.float64) if errors is None else errors
+    dcs = _Dcs(masks, space, Pairs.of(space, evidence, counts), each_error, stability(past, n_rows))
     dcs.measure(len(masks) if top is None else top)
     places = dcs.places()
     listed = tuple(_ranked(dcs, places, at, table, past) for at in range(len(places.order[:top])))
@@ -236,18 +239,18 @@ def rank(
         dcs=listed,
         n_dcs=len(masks),
         n_tautologies=int(dcs.tautology.sum()),
-        n_measured=int(dcs.known.sum()),
+        n_measured=int(dcs.measured.sum()),
         n_certain=min(places.n_certain, len(listed)),
         counted=counts is not None,
     )
 
 
 class _Dcs:
-    """The DCs of a table and what is known of them: by a look at all evidences (`known`), or as a bound."""
+    """The DCs of a table and what is known of them: by a look at all evidences (`measured`), or a bound."""
 
     def __init__(self, masks: U64, space: PredicateSpace, pairs: Pairs, errors: F64, steady: F64) -> None:
         self.masks, self.space, self.pairs, self.errors = masks, space, pairs, errors
-        bits = _bits(masks, space.n_predicates)
+        bits = bits_of(masks, space.n_predicates)
         self.sizes = popcounts(masks)
         self.names = tuple(dict.fromkeys(g.left for g in space.groups))
         compared = np.array(
@@ -258,7 +261,8 @@ class _Dcs:
         merged = np.zeros_like(compared)
         for c, first in enumerate(self._same()):
             merged[:, first] |= compared[:, c]
-        self.classes = _packed(_with(bits, merged) & (self.sizes > 1)[:, None])
+        columns = _with(bits, merged) & (self.sizes > 1)[:, None]
+        self.classes = masks_of(columns, words_for(len(self.names)))
         total = pairs.total
         satisfied = bits @ np.diagonal(pairs.joint)[:-1]
         self.succinctness = succinctness(self.sizes, self.n_columns)
@@ -266,7 +270,7 @@ class _Dcs:
         # One predicate leaves nothing to chance, and a constant column is no rule.
         key = np.array([p.op == "=" or p.left != p.right for p in space.predicates])
         self.alone = np.where((bits & key).any(axis=1), 1.0, 0.0)
-        self.known = np.zeros(len(masks), dtype=np.bool_)
+        self.measured = np.zeros(len(masks), dtype=np.bool_)
         self.near = np.zeros(len(masks), dtype=np.int64)
         self.by_chance = most_expected(masks, pairs.joint)
         self.factor = self.succinctness * np.sqrt(self.coverage) * (1 - STABILITY_SHARE * (1 - steady))
@@ -275,13 +279,13 @@ class _Dcs:
 
     def _same(self) -> list[int]:
         """For each column the first one that determines it and that it determines: itself, perhaps."""
-        told = set()
+        determined = set()
         for i in np.flatnonzero(self.sizes == 2).tolist():
             fd = as_fd(self.dc(i, ""))
             if fd is not None:
-                told |= {(lhs, fd[1]) for lhs in fd[0]}
+                determined |= {(lhs, fd[1]) for lhs in fd[0]}
         return [
-            next(i for i, a in enumerate(self.names) if a == b or {(a, b), (b, a)} <= told)
+            next(i for i, a in enumerate(self.names) if a == b or {(a, b), (b, a)} <= determined)
             for b in self.names
         ]
 
@@ -300,36 +304,36 @@ class _Dcs:
 
     def measure(self, top: int) -> None:
         """Measure those of the highest bounds, until the first `top` places cannot change, or MAX_TESTS."""
-        left = MAX_TESTS // max(1, len(self.pairs.masks))
+        n_left = MAX_TESTS // max(1, len(self.pairs.masks))
         n_next = ROUND
-        while left > 0:
-            open_ = np.flatnonzero(~self.known & ~self.tautology)
+        while n_left > 0:
+            open_ = np.flatnonzero(~self.measured & ~self.tautology)
             highest = self.scores[open_].max(initial=0.0)
-            settled = np.count_nonzero(self.scores[self.known] * (1 - REPEATED) >= highest)
+            settled = np.count_nonzero(self.scores[self.measured] * (1 - REPEATED) >= highest)
             if not len(open_) or settled >= max(top, 1):
                 break
-            at = open_[np.argsort(-self.scores[open_], kind="stable")[: min(n_next, left)]]
-            found = support(self.masks[at], self.pairs.masks, self.pairs.counts)
-            self.known[at] = True
-            self.near[at] = found.near
-            self.by_chance[at] = found.expected
+            at = open_[np.argsort(-self.scores[open_], kind="stable")[: min(n_next, n_left)]]
+            backing = support(self.masks[at], self.pairs.masks, self.pairs.counts)
+            self.measured[at] = True
+            self.near[at] = backing.near
+            self.by_chance[at] = backing.expected
             self.surprise, self.scores = self._scored()
-            left -= len(at)
+            n_left -= len(at)
             n_next *= 4
 
     def places(self) -> _Places:
         """All DCs in their order: measured ones, each time the one that adds most; the others by bounds."""
         scores = self.scores
-        tier = np.where(self.tautology, 2, np.where(self.known, 0, 1))
+        tier = np.where(self.tautology, 2, np.where(self.measured, 0, 1))
         order = np.lexsort((np.arange(len(scores)), self.sizes, -scores, tier))
-        n_known = int(np.count_nonzero(tier == 0))
-        chosen, final, like = _diverse(scores[order[:n_known]], self.classes[order[:n_known]])
+        n_measured = int(np.count_nonzero(tier == 0))
+        chosen, final, like = _diverse(scores[order[:n_measured]], self.classes[order[:n_measured]])
         open_ = scores[tier == 1]
         certain = np.cumprod(final >= open_.max(initial=0.0))
         n_certain = int(certain.sum()) if len(open_) else len(scores)
-        rest = order[n_known:]
+        rest = order[n_measured:]
         return _Places(
-            np.concatenate([order[:n_known][chosen], rest]),
+            np.concatenate([order[:n_measured][chosen], rest]),
             np.concatenate([final, scores[rest]]),
             np.concatenate([like, np.full(len(rest), -1, dtype=np.int64)]),
             n_certain,
@@ -374,7 +378,7 @@ def _diverse(scores: F64, columns: U64) -> tuple[I64, F64, I64]:
 
 def _ranked(dcs: _Dcs, places: _Places, place: int, table: str, past: Stability) -> RankedDc:
     i = int(places.order[place])
-    known, pairwise = bool(dcs.known[i]), bool(dcs.sizes[i] > 1)
+    measured, pairwise = bool(dcs.measured[i]), bool(dcs.sizes[i] > 1)
     dc = dcs.dc(i, table)
     return RankedDc(
         dc=dc,
@@ -382,9 +386,9 @@ def _ranked(dcs: _Dcs, places: _Places, place: int, table: str, past: Stability)
         alone=float(dcs.scores[i]),
         succinctness=float(dcs.succinctness[i]),
         coverage=float(dcs.coverage[i]),
-        surprise=float(dcs.surprise[i]) if known else None,
-        by_chance=float(dcs.by_chance[i]) if known and pairwise else None,
-        near=int(dcs.near[i]) if known else None,
+        surprise=float(dcs.surprise[i]) if measured else None,
+        by_chance=float(dcs.by_chance[i]) if measured and pairwise else None,
+        near=int(dcs.near[i]) if measured else None,
         tautology=bool(dcs.tautology[i]),
         held_versions=int(past.versions[i]),
         changed_rows=int(past.changed_rows[i]),
@@ -396,26 +400,26 @@ def _reasons(dcs: _Dcs, i: int, dc: Dc, like: int, past: Stability) -> tuple[str
     """Why a DC stands where it stands, the strongest reason first."""
     if dcs.tautology[i]:
         return ("holds in every table: its comparisons run in a circle",)
-    told = []
+    reasons = []
     key, fd = as_key(dc), as_fd(dc)
     if key:
-        told.append("is a key")
+        reasons.append("is a key")
     if fd is not None:
-        told.append(
+        reasons.append(
             f"is the functional dependency {Fd(dc.table, *fd).name}" if fd[0] else "the column is constant"
         )
-    if dcs.known[i] and dcs.sizes[i] > 1:
-        told += _of_chance(float(dcs.by_chance[i]), int(dcs.near[i]), dcs.pairs)
+    if dcs.measured[i] and dcs.sizes[i] > 1:
+        reasons += _of_chance(float(dcs.by_chance[i]), int(dcs.near[i]), dcs.pairs)
     size, n_columns = int(dcs.sizes[i]), int(dcs.n_columns[i])
-    told.append(f"{_plural(size, 'predicate')} on {_plural(n_columns, 'column')}")
+    reasons.append(f"{_plural(size, 'predicate')} on {_plural(n_columns, 'column')}")
     if like >= 0:
-        told.append(f"on the same columns as number {like + 1}")
+        reasons.append(f"on the same columns as number {like + 1}")
     versions, changed = int(past.versions[i]), int(past.changed_rows[i])
     if versions > 1:
-        told.append(f"held through {versions:,} versions and {_plural(changed, 'changed row')}")
-    if not dcs.known[i]:
-        told.append("not measured: the score is an upper bound")
-    return tuple(told)
+        reasons.append(f"held through {versions:,} versions and {_plural(changed, 'changed row')}")
+    if not dcs.measured[i]:
+        reasons.append("not measured: the score is an upper bound")
+    return tuple(reasons)
 
 
 def _of_chance(by_chance: float, near: int, pairs: Pairs) -> list[str]:
@@ -435,21 +439,7 @@ def _plural(n: int, noun: str) -> str:
 # -- masks -------------------------------------------------------------------------------------------------
 
 
-def _bits(masks: U64, n: int) -> Bool:
-    """bool[k, n] of masks uint64[k, n_words]."""
-    octets = np.ascontiguousarray(masks, dtype="<u8").view(np.uint8)
-    bits: Bool = np.unpackbits(octets, axis=1, count=n, bitorder="little").astype(np.bool_)
-    return bits
-
-
-def _packed(bits: Bool) -> U64:
-    """uint64[k, words] of flags bool[k, n]; the inverse of `_bits`."""
-    wide = np.zeros((len(bits), 64 * max(1, -(-bits.shape[1] // 64))), dtype=np.bool_)
-    wide[:, : bits.shape[1]] = bits
-    return np.packbits(wide, axis=1, bitorder="little").view("<u8").astype(np.uint64)
-
-
 def _with(bits: Bool, incidence: Bool) -> Bool:
     """bool[k, c]: which DCs bool[k, n] have a predicate with a column, by incidence bool[n, c]."""
-    found: Bool = bits.astype(np.float32) @ incidence.astype(np.float32).reshape(bits.shape[1], -1) > 0
-    return found
+    touched: Bool = bits.astype(np.float32) @ incidence.astype(np.float32).reshape(bits.shape[1], -1) > 0
+    return touched

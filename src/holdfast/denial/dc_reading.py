@@ -13,9 +13,8 @@ from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
 from holdfast.core.words.change import Pair, Pin
-from holdfast.core.words.column_sets import columns_of
 from holdfast.core.words.predicate import Dc, Predicate, PredicateSpace, is_trivial, same_rule
-from holdfast.denial.constraints import DcRef, dc_ref, pinned_rules, read_dcs
+from holdfast.denial.constraints import DcRef, dc_ref, dcs_of, ordered_pairs, pinned_rules, read_dcs
 from holdfast.denial.dc_explanation import DcExplanation, DcList, IndexReport
 from holdfast.errors import UsageError
 
@@ -46,11 +45,8 @@ class DcReader:
         if ref is None:
             return []
         if not max_error and not ref.operators:
-            predicates = ref.space.predicates
-            numbered = columns_of(read_dcs(self._tables.root, ref))
-            return [Dc(state.table, tuple(predicates[i] for i in numbers)) for numbers in numbered]
+            return dcs_of(state.table, ref.space, read_dcs(self._tables.root, ref))
         from holdfast.denial.dc_list import listed_masks, near_dcs
-        from holdfast.denial.dc_state import dcs_of
 
         if max_error and (asked or ref.evidence_kind == "counted"):
             newest = at is None or self.ref(state.table) == ref
@@ -59,11 +55,7 @@ class DcReader:
 
     def pins(self, state: TableState) -> list[Pin]:
         """The rules that somebody wrote and relies on."""
-        pins = []
-        for rule in pinned_rules(state):
-            dc = rule.dc(state.table, state.n_rows)
-            pins.append(Pin(state.table, dc.columns, rule.holds, rule=dc, n_violations=rule.n_violations))
-        return pins
+        return [rule.pin(state.table, state.n_rows) for rule in pinned_rules(state)]
 
     def space(self, table: str) -> PredicateSpace:
         """The predicates that the constraints of a table are made of: fixed when it was tracked."""
@@ -85,7 +77,6 @@ class DcReader:
         """
         from holdfast.denial import forms as dc_forms
         from holdfast.denial.dc_list import listed_masks
-        from holdfast.denial.dc_state import dcs_of
 
         ref = self.needed(self._tables.state(table, at))
         masks, complete = listed_masks(self._tables.root, ref), True
@@ -99,8 +90,8 @@ class DcReader:
             masks, complete = loosened.masks, loosened.complete
         n_dropped = 0
         if concise:
-            rest = dc_forms.concise(masks, ref.space)
-            n_dropped, masks = len(masks) - len(rest), masks[rest]
+            staying = dc_forms.concise(masks, ref.space)
+            n_dropped, masks = len(masks) - len(staying), masks[staying]
         return DcList(dcs_of(table, ref.space, masks), complete, n_dropped)
 
     def rank(self, table: str, top: int | None = None) -> Ranking:
@@ -125,7 +116,7 @@ class DcReader:
     def explain(self, table: str, text: str) -> DcExplanation:
         """Whether a rule about two rows holds now, since when, and the pairs of rows against it."""
         from holdfast.denial import written_rules
-        from holdfast.denial.dc_state import dcs_of, in_operators
+        from holdfast.denial.dc_state import in_operators
 
         base, state = self._tables.current(table)
         predicates = written_rules.read_rule(text, state.schema, table, base)
@@ -144,7 +135,7 @@ class DcReader:
                 n_violations = rule.n_violations
                 pairs = written_rules.as_pins(table, [rule], relation)[0].witnesses
         holds = n_violations == 0
-        dc = Dc(table, predicates, n_violations / max(1, state.n_rows * (state.n_rows - 1)))
+        dc = Dc(table, predicates, n_violations / max(1, ordered_pairs(state.n_rows)))
         implied_by: tuple[Dc, ...] = ()
         since = None
         if ref is not None and len(inside):
@@ -206,8 +197,8 @@ class DcReader:
         from holdfast.denial.dc_cover import both_ways, closures
         from holdfast.denial.dc_state import kernel_space
 
-        def holds(ref: DcRef, asked: I64) -> NDArray[np.bool_]:
-            masks = questions[asked]
+        def holds(ref: DcRef, which: I64) -> NDArray[np.bool_]:
+            masks = questions[which]
             there = ~without(masks, self._cover(ref))
             rest = np.flatnonzero(~there)
             if len(rest):

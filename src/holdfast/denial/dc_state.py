@@ -35,9 +35,9 @@ from holdfast.core.rows.table_state import TableState
 from holdfast.core.store.bundle import open_bundle, write_bundle
 from holdfast.core.store.files import FileRef, unique_name
 from holdfast.core.store.root import Root
-from holdfast.core.words.column_sets import columns_of
+from holdfast.core.words.column_sets import words_for
 from holdfast.core.words.options import EvidenceKind
-from holdfast.core.words.predicate import Dc, Operator, PredicateSpace
+from holdfast.core.words.predicate import Operator, PredicateSpace
 from holdfast.denial.approximate_dcs import ApproximateDcs, approximate_dcs
 from holdfast.denial.constraints import (
     DEFAULT_LIMITS,
@@ -53,7 +53,6 @@ from holdfast.denial.forms import restricted
 from holdfast.errors import UsageError
 
 U64 = NDArray[np.uint64]
-I64 = NDArray[np.int64]
 
 # All pairs of a table are compared once if that is at most so many comparisons of two values, 0.2 to 0.4 ns
 # each on one core: half a minute.
@@ -129,7 +128,7 @@ class DcState:
 
 
 def n_words_of(space: PredicateSpace) -> int:
-    return max(1, -(-space.n_predicates // 64))
+    return words_for(space.n_predicates)
 
 
 def kernel_space(space: PredicateSpace) -> Space:
@@ -184,12 +183,6 @@ def in_operators(masks: U64, space: PredicateSpace, operators: Sequence[Operator
     return restricted(masks, space, operators)
 
 
-def dcs_of(table: str, space: PredicateSpace, masks: U64) -> list[Dc]:
-    """The constraints of some masks, in their order."""
-    predicates = space.predicates
-    return [Dc(table, tuple(predicates[i] for i in numbers)) for numbers in columns_of(masks)]
-
-
 def near_cover(
     evidence: CountedEvidence,
     space: PredicateSpace,
@@ -208,43 +201,43 @@ def near_cover(
 # -- on disk -----------------------------------------------------------------------------------
 
 
-def save(root: Root, folder: str, found: DcState, known: DcState | None, ref: DcRef | None) -> DcRef:
+def save(root: Root, folder: str, state: DcState, previous: DcState | None, ref: DcRef | None) -> DcRef:
     """Write what is new; what the last commit has is named again."""
 
     def written(what: str, arrays: Mapping[str, NDArray[Any]]) -> FileRef:
         return write_bundle(root, unique_name(folder, what, ".arrow"), dict(arrays), {"holdfast": what})
 
-    same = known if ref is not None else None
-    cover = ref.cover if ref and same and found.cover is same.cover else None
-    near = ref.approximate if ref and same and found.approximate is same.approximate else None
-    if found.approximate is not None and near is None:
-        near = written("nearly", found.approximate.to_arrays())
+    before = previous if ref is not None else None
+    cover = ref.cover if ref and before and state.cover is before.cover else None
+    near = ref.approximate if ref and before and state.approximate is before.approximate else None
+    if state.approximate is not None and near is None:
+        near = written("nearly", state.approximate.to_arrays())
     evidence: FileRef | None = None
     deltas: tuple[FileRef, ...] = ()
-    if ref is not None and same is not None:
-        if found.evidence is same.evidence:
+    if ref is not None and before is not None:
+        if state.evidence is before.evidence:
             evidence, deltas = ref.evidence, ref.deltas
-        elif written_as_delta(len(found.evidence), found.delta, ref.deltas):
-            assert found.delta is not None
-            masks, counts = found.delta
+        elif written_as_delta(len(state.evidence), state.delta, ref.deltas):
+            assert state.delta is not None
+            masks, counts = state.delta
             evidence = ref.evidence
             deltas = (*ref.deltas, written("comparisons", {"masks": masks, "counts": counts}))
     return DcRef(
-        found.evidence_kind,
-        found.space,
-        found.cover.max_size,
-        found.max_error,
-        found.operators,
-        found.chosen,
-        cover or written("dcs", {"masks": found.cover.masks}),
-        evidence or written("comparisons", found.evidence.to_arrays()),
+        state.evidence_kind,
+        state.space,
+        state.cover.max_size,
+        state.max_error,
+        state.operators,
+        state.chosen,
+        cover or written("dcs", {"masks": state.cover.masks}),
+        evidence or written("comparisons", state.evidence.to_arrays()),
         near,
         deltas,
-        found.accesses,
-        found.chosen_for,
-        found.within_columns,
-        found.limits,
-        found.stopped,
+        state.accesses,
+        state.chosen_for,
+        state.within_columns,
+        state.limits,
+        state.stopped,
     )
 
 

@@ -41,16 +41,16 @@ from holdfast.denial.access.plan import (
     cheapest_first,
     for_whole_table,
     indexes_of,
-    kept,
+    kept_accesses,
     plan,
     sampled_evidence,
     statistics_of,
 )
 from holdfast.denial.access.selection import select
 from holdfast.denial.budget import Search, searched
-from holdfast.denial.constraints import KeptAccess
+from holdfast.denial.constraints import KeptAccess, dcs_of
 from holdfast.denial.dc_cover import DcCover, both_ways, closures
-from holdfast.denial.dc_state import DcOptions, DcState, dcs_of, kernel_space, n_words_of
+from holdfast.denial.dc_state import DcOptions, DcState, kernel_space, n_words_of
 from holdfast.denial.violations import verify
 from holdfast.denial.written_rules import as_rule
 
@@ -87,8 +87,8 @@ def discover(
     if relation.n_rows > 1:
         masks, _, pairs = sampled_evidence(relation, space, sample_rows(relation, SAMPLE_ROWS))
         evidence = evidence.merged(masks, _padded(pairs))
-        found = probe(relation, _equal_values(space, n_words), limit=SAMPLED_PAIRS, apart=True)
-        evidence = evidence.merged(found.masks, found.witnesses)
+        sharing = probe(relation, _equal_values(space, n_words), limit=SAMPLED_PAIRS, apart=True)
+        evidence = evidence.merged(sharing.masks, sharing.witnesses)
 
     def attempt(bound: int, search: Search) -> DcState:
         cover = search.within(lambda watch: DcCover.of(evidence.masks, kernel, bound, watch))
@@ -107,8 +107,8 @@ def discover(
     return with_accesses(relation, state)
 
 
-def settle(relation: Relation, state: DcState, known: U64, search: Search) -> DcState:
-    """Look for violations of the constraints that are not `known` to hold, until there are none.
+def settle(relation: Relation, state: DcState, holding: U64, search: Search) -> DcState:
+    """Look for violations of the constraints that are not known to be `holding`, until there are none.
 
     The first rounds look at so many pairs of each access; what they find refutes constraints for good. Of a
     constraint whose violating pairs were all looked at, those that take its place need no look any more:
@@ -117,18 +117,18 @@ def settle(relation: Relation, state: DcState, known: U64, search: Search) -> Dc
     evidence, cover, rounds, limit = state.evidence, state.cover, 0, ROUND_PAIRS
     assert isinstance(evidence, DcEvidence)
     statistics: Statistics | None = None
-    seen = known  # all pairs that violate one of these are in the evidence
+    examined = holding  # all pairs that violate one of these are in the evidence
     while relation.n_rows > 1:
-        fresh = cover.masks[_unseen(cover, seen)]
+        fresh = cover.masks[_unexamined(cover, examined)]
         if not len(fresh):
             break
         statistics = statistics or statistics_of(relation, state.space)
-        found, done = _looked(relation, state, fresh, statistics, limit)
+        violating, done = _looked(relation, state, fresh, statistics, limit)
         rounds += 1
-        seen = np.concatenate([seen, done])
-        came = found.masks[without(found.masks, evidence.masks)]
+        examined = np.concatenate([examined, done])
+        came = violating.masks[without(violating.masks, evidence.masks)]
         if len(came):
-            evidence = evidence.merged(found.masks, found.witnesses)
+            evidence = evidence.merged(violating.masks, violating.witnesses)
             cover = _repaired(search, cover, evidence, came, came[:0])
         limit = 4 * limit if rounds < LIMITED_ROUNDS and limit and len(came) else 0
     return replace(state, evidence=evidence, cover=cover, rounds=rounds)
@@ -138,13 +138,13 @@ def _repaired(search: Search, cover: DcCover, evidence: DcEvidence, came: U64, w
     return search.within(lambda watch: cover.repaired(evidence.masks, came, went, watch))
 
 
-def _unseen(cover: DcCover, seen: U64) -> Bool:
+def _unexamined(cover: DcCover, examined: U64) -> Bool:
     """Which constraints of a cover have no one inside of which all violating pairs are known: bool[n]."""
-    unknown = without(cover.masks, seen)
-    if len(seen) and unknown.any():
-        whole = closures(cover.masks[unknown], cover.space)
-        unknown[unknown] = ~contains_any(whole, both_ways(seen, cover.space))
-    return unknown
+    unexamined = without(cover.masks, examined)
+    if len(examined) and unexamined.any():
+        whole = closures(cover.masks[unexamined], cover.space)
+        unexamined[unexamined] = ~contains_any(whole, both_ways(examined, cover.space))
+    return unexamined
 
 
 def insert(
@@ -158,12 +158,12 @@ def insert(
     assert isinstance(before, DcEvidence)
     if not len(state.cover) or relation.n_rows < 2:
         return state  # nothing left to break
-    found = probe(relation, _plan(relation, state, state.cover.masks, state.accesses), batch)
-    if not len(found.masks):
+    violating = probe(relation, _plan(relation, state, state.cover.masks, state.accesses), batch)
+    if not len(violating.masks):
         return replace(state, came=Proofs.none(state.n_words))
-    came = found.masks[without(found.masks, before.masks)]
-    evidence = before.merged(found.masks, found.witnesses)
-    changed = replace(state, evidence=evidence, came=Proofs(found.masks, found.witnesses[:, 0]))
+    came = violating.masks[without(violating.masks, before.masks)]
+    evidence = before.merged(violating.masks, violating.witnesses)
+    changed = replace(state, evidence=evidence, came=Proofs(violating.masks, violating.witnesses[:, 0]))
 
     def attempt(bound: int, search: Search) -> DcState:
         cover = _repaired(search, state.cover.bounded(bound), evidence, came, came[:0])
@@ -197,8 +197,8 @@ def _without_rows(relation: Relation, state: DcState, row_ids: I64, search: Sear
     if relaxed is state.cover:
         # All that the orphans forbid is forbidden by others (a NULL on one side).
         return replace(state, evidence=evidence)
-    if _all_known(relation, state):
-        evidence, rounds = _found_again(relation, state, evidence, orphans, relaxed)
+    if _complete(relation, state):
+        evidence, rounds = _with_survivors(relation, state, evidence, orphans, relaxed)
         gone = orphans.masks[without(orphans.masks, evidence.masks)]
         cover = _repaired(search, state.cover, evidence, gone[:0], gone)
         settled = replace(state, evidence=evidence, cover=cover, rounds=rounds)
@@ -210,15 +210,12 @@ def _without_rows(relation: Relation, state: DcState, row_ids: I64, search: Sear
         gone = orphans.masks[without(orphans.masks, settled.evidence.masks)]
     at = np.flatnonzero(~without(orphans.masks, gone)) if len(gone) else np.empty(0, np.int64)
     went = Proofs(orphans.masks[at], orphans.witnesses[at, 0])
-    if (
-        settled.cover.masks.shape == state.cover.masks.shape
-        and (settled.cover.masks == state.cover.masks).all()
-    ):
+    if np.array_equal(settled.cover.masks, state.cover.masks):
         settled = replace(settled, cover=state.cover)
     return replace(settled, went=went)
 
 
-def _all_known(relation: Relation, state: DcState) -> bool:
+def _complete(relation: Relation, state: DcState) -> bool:
     """Whether the evidence is all that the table has.
 
     It is not if constraints are bounded, or if a NULL on one side hides evidence inside other evidence.
@@ -239,7 +236,7 @@ def _has_nulls(root: Root, ref: SegmentRef, schema: Schema, columns: tuple[int, 
     return any(bool((codes[c] == 0).any()) for c in columns)
 
 
-def _found_again(
+def _with_survivors(
     relation: Relation, state: DcState, evidence: DcEvidence, orphans: DcEvidence, relaxed: DcCover
 ) -> tuple[DcEvidence, int]:
     """(evidence with the orphans that some pair still has, jobs).
@@ -257,18 +254,18 @@ def _found_again(
     for mask in orphans.masks:
         inside = order[((both[order] & ~mask) == 0).all(axis=1)]
         tried.append(both[inside[:1]])
-    told = np.unique(np.concatenate(tried), axis=0)
+    questions = np.unique(np.concatenate(tried), axis=0)
     rounds, limit = 0, ROUND_PAIRS
-    while len(told):
-        found, _ = _looked(relation, state, told, statistics, limit)
+    while len(questions):
+        violating, _ = _looked(relation, state, questions, statistics, limit)
         rounds += 1
         before = len(evidence)
-        evidence = evidence.merged(found.masks, found.witnesses)
+        evidence = evidence.merged(violating.masks, violating.witnesses)
         lost = orphans.masks[without(orphans.masks, evidence.masks)]
         if not limit and len(evidence) == before:
             break
         # Looked at in part, or a few of the violating pairs are known: what has none yet is looked for again.
-        told = told[contained_in_any(told, lost)] if len(lost) else told[:0]
+        questions = questions[contained_in_any(questions, lost)] if len(lost) else questions[:0]
         limit = 0
     return evidence, rounds
 
@@ -281,26 +278,23 @@ def _looked(
     `done` are those of which every violating pair was looked at, or that none violates. With a limit only a
     part is looked at, and constraints that are verified one by one wait.
     """
-    names = relation.schema.names
     how = WholePlan((), np.zeros(len(dcs), np.bool_), scanned=True)
     if relation.n_rows > SCANNED_ROWS:
         how = for_whole_table(state.space, dcs, statistics)
     together = np.ones(len(dcs), np.bool_) if how.scanned else how.by_join
-    asked = plan(state.space, state.cover.space, dcs[together], how.joined, names)
-    found = probe(relation, asked, limit=limit)
-    done = dcs[together] if found.complete else dcs[:0]
+    violating = probe(relation, _plan(relation, state, dcs[together], how.joined), limit=limit)
+    done = dcs[together] if violating.complete else dcs[:0]
     if together.all() or limit:
-        return found, done
-    rest = dcs[~together]
-    named = dcs_of("", state.space, rest)
+        return violating, done
+    single = dcs[~together]
+    named = dcs_of("", state.space, single)
     counted = verify(relation, [as_rule(d.predicates, relation.schema) for d in named])
     holds = np.array([not f.n_violations for f in counted])
     pairs = np.concatenate([f.pairs for f in counted])
     masks, witnesses = evidence_of(relation, state.space, pairs)
-    found = ViolatingEvidence(
-        np.concatenate([found.masks, masks]), np.concatenate([found.witnesses, _padded(witnesses)]), False
-    )
-    return found, np.concatenate([done, rest[holds]])
+    masks = np.concatenate([violating.masks, masks])
+    witnesses = np.concatenate([violating.witnesses, _padded(witnesses)])
+    return ViolatingEvidence(masks, witnesses, False), np.concatenate([done, single[holds]])
 
 
 def _plan(relation: Relation, state: DcState, dcs: U64, accesses: Sequence[KeptAccess]) -> Plan:
@@ -309,9 +303,9 @@ def _plan(relation: Relation, state: DcState, dcs: U64, accesses: Sequence[KeptA
 
 def _equal_values(space: PredicateSpace, n_words: int) -> Plan:
     """Pairs that share a value of some column: rare evidence is among them."""
-    own = [g for g, group in enumerate(space.groups) if group.left == group.right]
+    within = [g for g, group in enumerate(space.groups) if group.left == group.right]
     anything = np.zeros((1, n_words), dtype=np.uint64)
-    return Plan(space, anything, tuple(Access("equality", ((g, EQ),)) for g in own), anything[:0])
+    return Plan(space, anything, tuple(Access("equality", ((g, EQ),)) for g in within), anything[:0])
 
 
 def _padded(pairs: I64) -> I64:
@@ -333,7 +327,7 @@ def with_accesses(relation: Relation, state: DcState) -> DcState:
         bearable = SCANNED_GROWTH * n_scanned + UNSERVED_SHARE * len(served.dcs)
         if relation.n_rows <= 2 * n_rows and len(served.scanned) <= bearable:
             return state
-    accesses = kept(select(state.cover.masks, state.space, statistics_of(relation, state.space)))
+    accesses = kept_accesses(select(state.cover.masks, state.space, statistics_of(relation, state.space)))
     scanned = _plan(relation, state, state.cover.masks, accesses).scanned
     return replace(state, accesses=accesses, chosen_for=(relation.n_rows, len(scanned)))
 

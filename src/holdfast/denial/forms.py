@@ -19,7 +19,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.rows.kernels.masks import popcounts, unique_masks
+from holdfast.core.cover.kernels.vertices import bits_of
+from holdfast.core.rows.kernels.masks import mask_of, popcounts, unique_masks
 from holdfast.core.words.predicate import OPERATORS, SYMMETRIC, Operator, PredicateSpace
 from holdfast.denial.kernels import rewriting as kernel
 from holdfast.denial.kernels.implication import contradictory, not_implied
@@ -42,12 +43,12 @@ def set_minimal(masks: U64, space: PredicateSpace, limit: int | None = None, max
     """All DCs that hold, are not trivial, and hold no longer without any of their predicates.
 
     IN masks: the general cover, perhaps bounded to `max_size` predicates (0: any number). Law: equal to
-    `kernels.search.minimal_dcs` without `general`, on the same evidence and under the same bound. A
-    set holds iff some general DC, or its mirror image, follows from it in each group.
+    `core.cover.kernels.search.minimal_dcs` without `general`, on the same evidence and under the same bound.
+    A set holds iff some general DC, or its mirror image, follows from it in each group.
 
     They are many: 903,259 for the 67,904 general ones of 1,000 rows of adult. With a `limit` no more are
     listed, those of the shortest general ones, and `complete` says whether that is all.
-    Cost: see `kernels.dc_forms.sentences`.
+    Cost: see `kernels.rewriting.sentences`.
     """
     return _rewritten(masks, space, kernel.sets_of_operators(), limit, max_size)
 
@@ -62,7 +63,7 @@ def restricted(masks: U64, space: PredicateSpace, operators: Collection[Operator
     all operators that is the cover itself.) With = and != alone these are keys, FDs, and their kin.
 
     Not all that is implied by the cover is implied by these: not(t.a < s.a) cannot be written with = and !=.
-    Cost: see `kernels.dc_forms.sentences`.
+    Cost: see `kernels.rewriting.sentences`.
     """
     allowed = {*operators, *(SYMMETRIC[op] for op in operators)}
     bits = sum(1 << i for i, op in enumerate(OPERATORS) if op in allowed)
@@ -76,7 +77,7 @@ def concise(masks: U64, space: PredicateSpace, order: I64 | None = None) -> I64:
     given, if it is None). Law: a table in which those that stay hold cannot violate any of the rest, whatever
     its rows, with NULLs or without. The least interesting is tried first and dropped if what is left implies
     it; then the next one. So none that stays is implied by the others that stay, as far as propagation
-    (`kernels.dc_implication`) can see: `<` where `<=` holds, transitivity of FDs, DCs with a key
+    (`kernels/implication.py`) can see: `<` where `<=` holds, transitivity of FDs, DCs with a key
     inside, columns that stand for each other. `tautologies` go, too.
     """
     frame = _Frame(space)
@@ -91,23 +92,20 @@ def tautologies(masks: U64, space: PredicateSpace) -> Bool:
     Such as not(t.a = s.a and t.b = s.b and t.a = s.b and t.b != s.a): comparisons that run in a circle. The
     cover has them where columns are compared with each other: each group on its own could be satisfied, so
     they are not trivial as `PredicateSpace.trivial` has it. With 66 predicates of adult they are 7 of
-    468,986, the shortest across columns. Cost: see `kernels.dc_implication.contradictory`.
+    468,986, the shortest across columns. Cost: see `kernels.implication.contradictory`.
     """
     numbers = {name: i for i, name in enumerate(dict.fromkeys(g.left for g in space.groups))}
-    across = np.zeros(masks.shape[1], dtype=np.uint64)
-    for i, p in enumerate(space.predicates):
-        if p.left != p.right:
-            across[i // 64] |= np.uint64(1 << i % 64)
-    found = np.zeros(len(masks), dtype=np.bool_)
+    across = mask_of((i for i, p in enumerate(space.predicates) if p.left != p.right), masks.shape[1])
+    circular = np.zeros(len(masks), dtype=np.bool_)
     # Within a group, DCs of a cover are satisfiable: only what compares different columns can be circular.
-    asked = np.flatnonzero((masks & across).any(axis=1))
-    found[asked] = contradictory(
-        masks[asked],
+    crossing = np.flatnonzero((masks & across).any(axis=1))
+    circular[crossing] = contradictory(
+        masks[crossing],
         np.array([2 * numbers[p.left] for p in space.predicates]),
         np.array([2 * numbers[p.right] + 1 for p in space.predicates]),
         np.array(space.op_of),
     )
-    return found
+    return circular
 
 
 def _rewritten(
@@ -116,17 +114,12 @@ def _rewritten(
     frame = _Frame(space)
     by_size = np.argsort(popcounts(masks), kind="stable")
     states = frame.states_of(masks[by_size])
-    told = kernel.sentences(states, frame.images_of(states), frame.ordered, language, max_size, limit)
-    found = frame.canonical(told.operators, masks.shape[1])
-    if limit is not None and len(found) > limit:
-        # Not even all that were found: the first ones, which come from the shortest.
-        found = found[:limit]
-        return Listed(_sorted(found), False)
-    return Listed(_sorted(found), told.complete)
-
-
-def _sorted(masks: U64) -> U64:
-    return masks[np.lexsort((*masks.T[::-1], popcounts(masks)))]
+    sentences = kernel.sentences(states, frame.images_of(states), frame.ordered, language, max_size, limit)
+    rewritten = frame.canonical(sentences.operators, masks.shape[1])
+    # Where not even all that were found are listed, the first ones are, which come from the shortest.
+    first = rewritten[:limit]
+    ascending = first[np.lexsort((*first.T[::-1], popcounts(first)))]
+    return Listed(ascending, sentences.complete and len(first) == len(rewritten))
 
 
 class _Frame:
@@ -142,10 +135,11 @@ class _Frame:
         return np.array([self.space.group_of[self.space.mirror[f]] for f in self.space.first], dtype=np.int64)
 
     def states_of(self, masks: U64) -> U8:
-        """uint8[k, n_groups]: what each DC demands of each group (`kernels.dc_forms`)."""
+        """uint8[k, n_groups]: what each DC demands of each group (`kernels/rewriting.py`)."""
+        bits = bits_of(masks, self.space.n_predicates)
         states = np.zeros((len(masks), len(self.space.groups)), dtype=np.uint8)
         for i, (group, op) in enumerate(zip(self.space.group_of, self.space.op_of, strict=True)):
-            states[_has(masks, i), group] |= kernel.STATE_OF[op]
+            states[bits[:, i], group] |= kernel.STATE_OF[op]
         return states
 
     def images_of(self, states: U8) -> U8:
@@ -163,15 +157,10 @@ class _Frame:
         chosen = np.zeros(len(operators), dtype=np.int8)  # 1: the mask, -1: its image
         for i, (group, op) in enumerate(zip(self.space.group_of, self.space.op_of, strict=True)):
             m = self.space.mirror[i]
-            mine = operators[:, group] >> op & 1
-            other = operators[:, self.space.group_of[m]] >> self.space.op_of[m] & 1
-            for target, flags in ((masks, mine), (images, other)):
+            straight = operators[:, group] >> op & 1
+            turned = operators[:, self.space.group_of[m]] >> self.space.op_of[m] & 1
+            for target, flags in ((masks, straight), (images, turned)):
                 target[:, i // 64] |= flags.astype(np.uint64) << np.uint64(i % 64)
-            chosen = np.where(chosen == 0, mine.astype(np.int8) - other.astype(np.int8), chosen)
-        found: U64 = np.where(chosen[:, None] < 0, images, masks)
-        return found[unique_masks(found)[0]]
-
-
-def _has(masks: U64, predicate: int) -> Bool:
-    held: Bool = masks[:, predicate // 64] >> np.uint64(predicate % 64) & np.uint64(1) == 1
-    return held
+            chosen = np.where(chosen == 0, straight.astype(np.int8) - turned.astype(np.int8), chosen)
+        canonical: U64 = np.where(chosen[:, None] < 0, images, masks)
+        return canonical[unique_masks(canonical)[0]]

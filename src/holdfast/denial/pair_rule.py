@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE, SYMMETRIC
+from holdfast.core.rows.kernels.order_index import EQ, GE, GT, NE, SYMMETRIC
 from holdfast.core.rows.table_state import OrderKey
+from holdfast.core.words.predicate import OUTCOMES
 from holdfast.core.words.schema import Schema
 
 I64 = NDArray[np.int64]
@@ -22,9 +23,9 @@ Predicate = tuple[int, int, int]
 # A column of so few values has long lists; an order index with it has no more chains than values.
 FEW_VALUES = 64
 
-# The outcomes of comparing two values: less, equal, greater, NULL on one side. By operator, those that
-# satisfy it. What two operators leave is what one says, or nothing.
-_OUTCOMES = {EQ: 0b0010, NE: 0b1101, LT: 0b0001, LE: 0b0011, GT: 0b0100, GE: 0b0110}
+# By operator, the outcomes of comparing two values that satisfy it, a bit each. What two operators leave is
+# what one says, or nothing.
+_OUTCOMES = {op: sum(1 << i for i, ops in enumerate(OUTCOMES) if ops >> op & 1) for op in range(6)}
 _OPERATORS = {outcomes: op for op, outcomes in _OUTCOMES.items()}
 
 
@@ -47,16 +48,17 @@ class Rule:
     def reduced(self) -> Rule | None:
         """The same with one predicate for each pair of columns; None if no two values satisfy those of one.
 
+        >>> from holdfast.core.rows.kernels.order_index import LE, LT
         >>> Rule(((0, LE, 1), (0, NE, 1))).reduced == Rule(((0, LT, 1),))
         True
         >>> Rule(((0, LT, 0), (0, GT, 0))).reduced
         """
-        left: dict[tuple[int, int], int] = {}
+        possible: dict[tuple[int, int], int] = {}
         for a, op, b in self.predicates:
-            left[a, b] = left.get((a, b), 0b1111) & _OUTCOMES[op]
-        if not all(left.values()):
+            possible[a, b] = possible.get((a, b), 0b1111) & _OUTCOMES[op]
+        if not all(possible.values()):
             return None
-        return Rule(tuple((a, _OPERATORS[outcomes], b) for (a, b), outcomes in left.items()))
+        return Rule(tuple((a, _OPERATORS[outcomes], b) for (a, b), outcomes in possible.items()))
 
     @property
     def ops(self) -> tuple[int, ...]:

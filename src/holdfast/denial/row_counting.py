@@ -22,10 +22,10 @@ from holdfast.core.rows.table_state import SegmentRef
 from holdfast.core.rows.tasks import opened, parsed_schema, staged
 from holdfast.core.store.bundle import pack
 from holdfast.core.words.row_rule import RowRule, comparison, fraction_digits
-from holdfast.core.words.schema import Schema, Type
+from holdfast.core.words.schema import Type
 from holdfast.denial.kernels import row_outcomes
-from holdfast.denial.kernels.row_outcomes import EQUAL, LESS, NULL, Compared, Numbers, Words
-from holdfast.denial.row_counts import SATISFYING, where_kinds
+from holdfast.denial.kernels.row_outcomes import Compared, Numbers, Words
+from holdfast.denial.row_counts import EQUAL, GREATER, LESS, NULL, SATISFYING, where_kinds
 
 U8 = NDArray[np.uint8]
 U64 = NDArray[np.uint64]
@@ -49,8 +49,8 @@ def count_all(relation: Relation, pairs: I32) -> I64:
     IN pairs int32[n_pairs, 2], positions of columns that compare. Cost: a pass over the rows, 0.1 to 0.3 ns
     for each row and pair.
     """
-    [found] = _counted(relation, pairs, [_live(relation.segments)])
-    return found
+    [counts] = _counted(relation, pairs, [_live(relation.segments)])
+    return counts
 
 
 def count_change(
@@ -97,12 +97,12 @@ def _counted(relation: Relation, pairs: I32, sets: Sequence[Sequence[Payload]]) 
 
 
 def _divided(parts: Sequence[Payload]) -> list[Payload]:
-    found = []
+    divided = []
     for part in parts:
         n_parts = -(-part["n_rows"] // PART_ROWS)
         bounds = [part["n_rows"] * i // n_parts for i in range(n_parts + 1)]
-        found += [{**part, "first": bounds[i], "last": bounds[i + 1]} for i in range(n_parts)]
-    return found
+        divided += [{**part, "first": bounds[i], "last": bounds[i + 1]} for i in range(n_parts)]
+    return divided
 
 
 def count_part(payload: Payload) -> bytes:
@@ -137,8 +137,8 @@ def _outcome_counts(rows: _Rows, pairs: I32) -> I64:
 
 def exceptions(relation: Relation, rule: RowRule, limit: int | None = None) -> I64:
     """The ids of live rows that violate a rule, ascending, at most `limit`. Cost: a pass over two columns."""
-    [found] = exceptions_of(relation, [rule], limit)
-    return found
+    [violating] = exceptions_of(relation, [rule], limit)
+    return violating
 
 
 def exceptions_of(
@@ -158,21 +158,16 @@ def exceptions_of(
         parts = _chosen(relation, row_ids)
     else:
         parts = _live(relation.segments if segments is None else segments)
-    asked = [[_position(relation.schema, c) for c in r.columns] + [_violating(r)] for r in rules]
-    payloads = [relation.payload(**part, rules=asked, limit=limit) for part in _divided(parts)]
+    names = relation.schema.names
+    questions = [[*map(names.index, r.columns), _violating(r)] for r in rules]
+    payloads = [relation.payload(**part, rules=questions, limit=limit) for part in _divided(parts)]
     work = float(sum(part["n_rows"] for part in parts)) * len(rules) * 10  # whole arrays, several times
-    found: list[list[I64]] = [[] for _ in rules]
+    violating: list[list[I64]] = [[] for _ in rules]
     for result in relation.run(except_part, payloads if rules else [], work, INLINE_COUNT):
         ids, bounds = result.array("row_ids"), result.array("bounds")
         for i in range(len(rules)):
-            found[i].append(ids[bounds[i] : bounds[i + 1]])
-    return [np.sort(np.concatenate([np.empty(0, np.int64), *parts]))[:limit] for parts in found]
-
-
-def _position(schema: Schema, name: str) -> int:
-    position = schema.position(name)
-    assert position is not None, name
-    return position
+            violating[i].append(ids[bounds[i] : bounds[i + 1]])
+    return [np.sort(np.concatenate([np.empty(0, np.int64), *parts]))[:limit] for parts in violating]
 
 
 def _violating(rule: RowRule) -> list[int]:
@@ -182,12 +177,12 @@ def _violating(rule: RowRule) -> list[int]:
 def except_part(payload: Payload) -> bytes:
     """The rows of a part that violate each of some rules."""
     rows = _Rows.of(payload)
-    limit, found = payload["limit"], []
+    limit, row_ids = payload["limit"], []
     for a, b, violating in payload["rules"]:
         at = np.flatnonzero(np.isin(rows.outcomes(a, b), violating))
-        found.append(rows.row_ids(at[:limit]))
-    bounds = np.cumsum([0, *(len(ids) for ids in found)]).astype(np.int64)
-    return pack({"row_ids": np.concatenate([np.empty(0, np.int64), *found]), "bounds": bounds}, {})
+        row_ids.append(rows.row_ids(at[:limit]))
+    bounds = np.cumsum([0, *(len(ids) for ids in row_ids)]).astype(np.int64)
+    return pack({"row_ids": np.concatenate([np.empty(0, np.int64), *row_ids]), "bounds": bounds}, {})
 
 
 # -- rows and words ----------------------------------------------------------------------------
@@ -233,17 +228,17 @@ class _Rows:
         types = self.segment.schema.types
         wide = is_wide(types[left], types[right])
         sides = self.compared(left, wide=wide), self.compared(right, wide=wide)
-        found = row_outcomes.outcomes(*sides, comparison(types[left], types[right]) == "order")
+        outcomes = row_outcomes.outcomes(*sides, comparison(types[left], types[right]) == "order")
         if types[left].hashed:
-            equal = np.flatnonzero(found == EQUAL)
-            found[equal[self.texts_differ(left, right, equal)]] = LESS
-        return found
+            equal = np.flatnonzero(outcomes == EQUAL)
+            outcomes[equal[self.texts_differ(left, right, equal)]] = LESS
+        return outcomes
 
     def texts_differ(self, left: int, right: int, which: I64) -> Bool:
         """Where the texts of two hashed columns differ, of some of the rows, which have both."""
-        mine, theirs = self.segment.texts(left), self.segment.texts(right)
-        at, other = (self.codes(c)[which].astype(np.int64) - 1 for c in (left, right))
-        return texts_differ_at(mine, at, theirs, other)
+        left_texts, right_texts = self.segment.texts(left), self.segment.texts(right)
+        left_at, right_at = (self.codes(c)[which].astype(np.int64) - 1 for c in (left, right))
+        return texts_differ_at(left_texts, left_at, right_texts, right_at)
 
 
 def is_wide(left: Type, right: Type) -> bool:
@@ -279,15 +274,15 @@ def apart(relation: Relation, pairs: I32) -> Bool:
     """
     types = relation.schema.types
     columns = {c for pair in pairs.tolist() for c in pair}
-    known = {c: _range(relation, c, exact=False) for c in columns}
-    found = np.zeros(len(pairs), dtype=np.bool_)
+    rough = {c: _range(relation, c, exact=False) for c in columns}
+    separate = np.zeros(len(pairs), dtype=np.bool_)
     exact: dict[int, U64] = {}
     for p, (a, b) in enumerate(pairs.tolist()):
-        found[p] = _are_apart(known, a, b, types)
-        if not found[p] and any(s.n_deleted for s in relation.segments):
+        separate[p] = _are_apart(rough, a, b, types)
+        if not separate[p] and any(s.n_deleted for s in relation.segments):
             exact |= {c: _range(relation, c, exact=True) for c in (a, b) if c not in exact}
-            found[p] = _are_apart(exact, a, b, types)
-    return found
+            separate[p] = _are_apart(exact, a, b, types)
+    return separate
 
 
 def _are_apart(ranges: Mapping[int, U64], a: int, b: int, types: Sequence[Type]) -> bool:
@@ -298,7 +293,7 @@ def _are_apart(ranges: Mapping[int, U64], a: int, b: int, types: Sequence[Type])
     low_high = Compared(ends, words_of(ranges[a], types[a], wide=wide))
     high_low = Compared(ends[::-1], words_of(ranges[b], types[b], wide=wide))
     first, last = row_outcomes.outcomes(low_high, high_low, True).tolist()  # low with high, high with low
-    return bool(last == LESS or first == row_outcomes.GREATER)
+    return bool(last == LESS or first == GREATER)
 
 
 def _range(relation: Relation, column: int, *, exact: bool) -> U64:

@@ -38,18 +38,18 @@ _UNORDERED = np.array([op in ("=", "!=") for op in OPERATORS])
 IMPLIES: Bool = np.asarray((_ALLOWED[:, None] <= _ALLOWED[None]).all(axis=2))
 
 
-def where_kinds(kinds: Sequence[Kind], pairs: NDArray[np.int32], asked: Callable[[Kind, Kind], bool]) -> Bool:
+def where_kinds(kinds: Sequence[Kind], pairs: NDArray[np.int32], test: Callable[[Kind, Kind], bool]) -> Bool:
     """What is true of the kinds (such as types) of each pair of columns: bool[n_pairs].
 
     IN pairs int32[n_pairs, 2], positions in `kinds`. There are many pairs and few kinds: two kinds are asked
     once.
     """
     different = {kind: i for i, kind in enumerate(dict.fromkeys(kinds))}
-    answers = np.array([[asked(a, b) for b in different] for a in different], dtype=np.bool_)
+    answers = np.array([[test(a, b) for b in different] for a in different], dtype=np.bool_)
     number = np.array([different[kind] for kind in kinds], dtype=np.int64)
     left, right = number[pairs[:, 0]], number[pairs[:, 1]]
-    found: Bool = answers.reshape(len(different), len(different))[left, right]
-    return found
+    of_pairs: Bool = answers.reshape(len(different), len(different))[left, right]
+    return of_pairs
 
 
 class RowCounts:
@@ -65,10 +65,6 @@ class RowCounts:
 
     def __init__(self, counts: I64) -> None:
         self.counts = counts.reshape(-1, 4)
-
-    @classmethod
-    def zero(cls, n_pairs: int) -> RowCounts:
-        return cls(np.zeros((n_pairs, 4), dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.counts)

@@ -22,7 +22,6 @@ from holdfast.core.words.schema import Schema
 from holdfast.denial.row_counts import OPERATORS, RowCounts, where_kinds
 
 I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 WHAT = "row-rules"
@@ -80,11 +79,11 @@ def named_rules(
 ) -> list[RowRule]:
     """Rules by (number of a pair, number of an operator), with what violates them."""
     violations, compared, n_rows = state.counts.violations(), state.counts.n_compared, state.counts.n_rows
-    found = []
+    rules = []
     for p, op in chosen:
         a, b = state.pairs[p].tolist()
         n = int(violations[p, op])
-        found.append(
+        rules.append(
             RowRule(
                 table,
                 schema.names[a],
@@ -96,7 +95,7 @@ def named_rules(
                 bool(state.apart[p]),
             )
         )
-    return found
+    return rules
 
 
 def measured(state: RowRuleState, schema: Schema, rule: RowRule) -> RowRule | None:
@@ -107,27 +106,27 @@ def measured(state: RowRuleState, schema: Schema, rule: RowRule) -> RowRule | No
     if not len(at):
         return None
     forward = rule if a < b else rule.mirrored
-    [found] = named_rules(state, rule.table, schema, [(int(at[0]), OPERATORS.index(forward.op))])
-    return found if a < b else found.mirrored
+    [rule_now] = named_rules(state, rule.table, schema, [(int(at[0]), OPERATORS.index(forward.op))])
+    return rule_now if a < b else rule_now.mirrored
 
 
 # -- on disk -----------------------------------------------------------------------------------
 
 
 def save(
-    root: Root, folder: str, found: RowRuleState, known: RowRuleState | None, ref: FileRef | None
+    root: Root, folder: str, state: RowRuleState, previous: RowRuleState | None, ref: FileRef | None
 ) -> FileRef:
     """Write the state, unless it is what the last commit has."""
-    if ref is not None and found is known:
+    if ref is not None and state is previous:
         return ref
     arrays = {
-        "pairs": found.pairs,
-        **found.counts.to_arrays(),
-        "apart": found.apart.astype(np.uint8),
-        "max_error": np.array([found.max_error]),
+        "pairs": state.pairs,
+        **state.counts.to_arrays(),
+        "apart": state.apart.astype(np.uint8),
+        "max_error": np.array([state.max_error]),
     }
     # Named a cover: past rules are read from it, so it is kept for good.
-    name, large = unique_name(folder, "cover", ".arrow"), len(found.pairs) > LARGE
+    name, large = unique_name(folder, "cover", ".arrow"), len(state.pairs) > LARGE
     return write_bundle(root, name, arrays, {"holdfast": WHAT}, compress=large)
 
 

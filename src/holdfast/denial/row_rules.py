@@ -29,8 +29,6 @@ I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
-EVENTS: tuple[Event, ...] = ("broke", "appeared", "implied", "within", "beyond")
-
 
 def discover(relation: Relation, max_error: float, columns: Collection[str] | None = None) -> RowRuleState:
     """The row rules of a new relation, of some columns or all. One job; cost: 0.1-0.3 ns a row and pair."""
@@ -68,9 +66,9 @@ def _state(relation: Relation, pairs: I32, counts: RowCounts, max_error: float) 
     """With what is apart: only pairs of which all rows are less, or all are greater, can be."""
     less, equal, greater = (counts.counts[:, outcome] for outcome in (LESS, EQUAL, GREATER))
     possible = ((less > 0) != (greater > 0)) & (equal == 0) & ordered_pairs(pairs, relation.schema)
-    found = np.zeros(len(pairs), dtype=np.bool_)
-    found[possible] = apart(relation, pairs[possible])
-    return RowRuleState(pairs, counts, max_error, found)
+    separate = np.zeros(len(pairs), dtype=np.bool_)
+    separate[possible] = apart(relation, pairs[possible])
+    return RowRuleState(pairs, counts, max_error, separate)
 
 
 # -- news --------------------------------------------------------------------------------------
@@ -98,8 +96,8 @@ def row_news(
     """
     if before is after:
         return News()
-    told = _News(table, before, after, old, new, row_ids, added)
-    return News((*told.exact(), *told.approximate()), told.unlisted)
+    news = _News(table, before, after, old, new, row_ids, added)
+    return News((*news.exact(), *news.approximate()), news.unlisted)
 
 
 class _News:
@@ -146,10 +144,10 @@ class _News:
             DependencyChange("appeared", r, f"is the tightest now that {broken.formula} broke")
             for r, broken in zip(self.named(looser, now), self.named(looser, was), strict=True)
         ]
-        left = self.chosen(moved & (was >= 0) & ~refuted)
+        implied = self.chosen(moved & (was >= 0) & ~refuted)
         changes += [
             DependencyChange("implied", r, self.implied(p))
-            for r, p in zip(self.named(left, was), left.tolist(), strict=True)
+            for r, p in zip(self.named(implied, was), implied.tolist(), strict=True)
         ]
         return changes
 
@@ -213,18 +211,18 @@ class _News:
         """For each rule a group of rows of the batch that violate it, with values for the first rules."""
         if not rules or not (segments if row_ids is None else len(row_ids)):
             return [()] * len(rules)
-        asked = rules[:MAX_SHOWN]
-        found = exceptions_of(relation, asked, ROWS_SHOWN, segments=segments, row_ids=row_ids)
-        ids = np.unique(np.concatenate(found))
+        detailed = rules[:MAX_SHOWN]
+        violating = exceptions_of(relation, detailed, ROWS_SHOWN, segments=segments, row_ids=row_ids)
+        ids = np.unique(np.concatenate(violating))
         values = dict(zip(ids.tolist(), plain_rows(relation.fetch(ids)), strict=True))
         groups = []
-        for rule, own in zip(asked, found, strict=True):
-            told = self.schema.names
-            if len(told) > WIDE:  # those that it is about, and the first ones
-                told = tuple(dict.fromkeys([*rule.columns, *told[:WIDE]]))
-            rows = tuple(WitnessRow(r, {name: values[r][name] for name in told}) for r in own.tolist())
+        for rule, against in zip(detailed, violating, strict=True):
+            names = self.schema.names
+            if len(names) > WIDE:  # those that it is about, and the first ones
+                names = tuple(dict.fromkeys([*rule.columns, *names[:WIDE]]))
+            rows = tuple(WitnessRow(r, {name: values[r][name] for name in names}) for r in against.tolist())
             groups.append((rows,) if rows else ())
-        return [*groups, *[()] * (len(rules) - len(asked))]
+        return [*groups, *[()] * (len(rules) - len(detailed))]
 
 
 def _appeared(n_compared: int, gone: tuple[tuple[WitnessRow, ...], ...]) -> str:

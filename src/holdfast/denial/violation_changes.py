@@ -83,8 +83,9 @@ def changed(
     for each in work:
         for some, cost in _bundled(compared, each):
             n_parts = max(1, min(MAX_PARTS, int(cost / TASK_NS), each.n_left // TASK_ROWS))
-            asked = [(i, r.predicates, each.sign > 0 and len(remaining_pairs[i]) < SAMPLES) for i, r in some]
-            payload = after.payload(**each.fields, rules=asked, n_parts=n_parts)
+            wanting = [each.sign > 0 and len(remaining_pairs[i]) < SAMPLES for i, _ in some]
+            questions = [(i, r.predicates, tell) for (i, r), tell in zip(some, wanting, strict=True)]
+            payload = after.payload(**each.fields, rules=questions, n_parts=n_parts)
             payloads += [{**payload, "part": p} for p in range(n_parts)]
             signs += [each.sign] * n_parts
             total += cost

@@ -32,8 +32,8 @@ def read_rule(text: str, schema: Schema, table: str, version: int | None) -> tup
     compares what cannot be compared.
     """
     types = dict(zip(schema.names, schema.types, strict=True))
-    found = located(text, schema.names, table=table, version=version)
-    for predicate, at in found:
+    placed = located(text, schema.names, table=table, version=version)
+    for predicate, at in placed:
         left, right = types[predicate.left], types[predicate.right]
         if left != right:
             raise rule_error(
@@ -48,7 +48,7 @@ def read_rule(text: str, schema: Schema, table: str, version: int | None) -> tup
                 at,
                 f"{predicate.left!r} is of type {left}, whose values have no order; compare it by = or !=",
             )
-    return tuple(dict.fromkeys(p for p, _ in found))
+    return tuple(dict.fromkeys(p for p, _ in placed))
 
 
 def as_rule(predicates: Sequence[Predicate], schema: Schema) -> Rule:
@@ -59,8 +59,8 @@ def as_rule(predicates: Sequence[Predicate], schema: Schema) -> Rule:
 
 def pinned(relation: Relation, predicates: tuple[Predicate, ...]) -> PinnedRule:
     """A rule with the pairs of rows that violate it now. One job."""
-    [found] = verify(relation, [as_rule(predicates, relation.schema)])
-    return _kept(predicates, found)
+    [violations] = verify(relation, [as_rule(predicates, relation.schema)])
+    return _pinned_rule(predicates, violations)
 
 
 def watched(
@@ -75,37 +75,32 @@ def watched(
     if not rules:
         return ()
     known = [Violations(r.n_violations, np.array(r.pairs, dtype=np.int64).reshape(-1, 2)) for r in rules]
-    asked = [as_rule(r.predicates, after.schema) for r in rules]
-    found = changed(before, remaining, after, row_ids, added, asked, known)
-    return tuple(_kept(r.predicates, f) for r, f in zip(rules, found, strict=True))
+    pair_rules = [as_rule(r.predicates, after.schema) for r in rules]
+    after_batch = changed(before, remaining, after, row_ids, added, pair_rules, known)
+    return tuple(_pinned_rule(r.predicates, f) for r, f in zip(rules, after_batch, strict=True))
 
 
 def indexes_for(relation: Relation, rules: Sequence[PinnedRule]) -> tuple[list[int], list[OrderKey]]:
     """(columns, orders) with which batches are cheap to check."""
-    asked = [as_rule(r.predicates, relation.schema) for r in rules]
-    columns, orders = wanted_indexes(asked, relation.schema, relation.distinct())
+    pair_rules = [as_rule(r.predicates, relation.schema) for r in rules]
+    columns, orders = wanted_indexes(pair_rules, relation.schema, relation.distinct())
     return list(columns), list(orders)
 
 
 def as_pins(table: str, rules: Sequence[PinnedRule], relation: Relation) -> tuple[Pin, ...]:
     """Pinned rules with the rows of a few pairs that violate them."""
-    return tuple(replace(pin_of(table, r, relation.n_rows), witnesses=_shown(r, relation)) for r in rules)
-
-
-def pin_of(table: str, rule: PinnedRule, n_rows: int) -> Pin:
-    dc = rule.dc(table, n_rows)
-    return Pin(table, dc.columns, rule.holds, rule=dc, n_violations=rule.n_violations)
+    return tuple(replace(r.pin(table, relation.n_rows), witnesses=_shown(r, relation)) for r in rules)
 
 
 def _shown(rule: PinnedRule, relation: Relation) -> tuple[Pair, ...]:
     pairs = np.array(rule.pairs, dtype=np.int64).reshape(-1, 1, 2)
     columns = Dc("", rule.predicates).columns
-    return tuple(p for found in witness_pairs(pairs, relation, [columns] * len(pairs)) for p in found)
+    return tuple(p for shown in witness_pairs(pairs, relation, [columns] * len(pairs)) for p in shown)
 
 
-def _kept(predicates: tuple[Predicate, ...], found: Violations) -> PinnedRule:
-    pairs = tuple((int(t), int(s)) for t, s in found.pairs.tolist())
-    return PinnedRule(predicates, found.n_violations, pairs)
+def _pinned_rule(predicates: tuple[Predicate, ...], violations: Violations) -> PinnedRule:
+    pairs = tuple((int(t), int(s)) for t, s in violations.pairs.tolist())
+    return PinnedRule(predicates, violations.n_violations, pairs)
 
 
 def only_table(tables: Sequence[str], text: str) -> str:

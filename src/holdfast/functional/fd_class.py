@@ -19,8 +19,8 @@ from holdfast.core.words.dependency import Dependency
 from holdfast.core.words.options import at_least_one, evidence_of, max_error_of
 from holdfast.functional import fd_counted, fd_witnessed
 from holdfast.functional.fd_news import fd_news
-from holdfast.functional.fd_state import FdOptions, FdState, chosen_evidence, fds_of, load, save
-from holdfast.functional.refs import fd_ref
+from holdfast.functional.fd_state import FdOptions, FdState, chosen_evidence, load, save
+from holdfast.functional.refs import fd_ref, named_fds
 from holdfast.kind import Crossing, TableClass, Tracking
 
 U64 = NDArray[np.uint64]
@@ -68,8 +68,8 @@ class FdClass(TableClass[FdState]):
         return fd_news(crossing.state.table, before, after, crossing.before, crossing.after, kind)
 
     def dependencies(self, known: FdState, state: TableState) -> tuple[Sequence[Dependency], int]:
-        n = len(known.cover)
-        return (fds_of(state, known.cover), 0) if n <= MAX_LISTED else ([], n)
+        cover, n = known.cover, len(known.cover)
+        return (named_fds(state, cover.masks, cover.rhs), 0) if n <= MAX_LISTED else ([], n)
 
     def summary(self, known: FdState, state: TableState, *, tracked: bool) -> Summary:
         n, max_lhs, kind = len(known.cover), known.cover.max_lhs, known.evidence_kind

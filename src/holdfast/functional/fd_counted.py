@@ -45,8 +45,8 @@ def discover(relation: Relation, max_lhs: int, max_error: float) -> FdState:
     else:
         relevant = Relevant.of(evidence.masks, n_columns)
         cover = FdCover.of(relevant, max_lhs)
-    found = FdState(evidence, cover, relevant, max_error)
-    return _with_errors(found, relation.n_rows)
+    state = FdState(evidence, cover, relevant, max_error)
+    return _with_errors(state, relation.n_rows)
 
 
 def change(
@@ -86,7 +86,7 @@ def change(
     else:
         relevant = relevant.changed(new, old, evidence.masks)
         cover = state.cover.repaired(state.relevant, relevant)  # type: ignore[arg-type]
-    found = FdState(
+    after = FdState(
         evidence,
         cover,
         relevant,
@@ -95,7 +95,7 @@ def change(
         came=Proofs.among(come, new),
         went=Proofs.among(gone, old),
     )
-    return _with_errors(found, relation.n_rows)
+    return _with_errors(after, relation.n_rows)
 
 
 def _tried(evidence: CountedEvidence, max_lhs: int) -> bool:
@@ -111,41 +111,41 @@ def tried_cover(evidence: CountedEvidence, max_lhs: int, grown: FdCover | None =
     """
     n = evidence.n_columns
     covers = list(grown.covers) if grown is not None else []
-    asked = np.arange(n)
+    tried_rhs = np.arange(n)
     if grown is not None:
-        asked = np.unique(grown.rhs[~evidence.holds(grown.masks, grown.rhs.astype(np.int64))])
+        tried_rhs = np.unique(grown.rhs[~evidence.holds(grown.masks, grown.rhs.astype(np.int64))])
     nothing = np.zeros((n, n_words_for(n)), np.uint64)
     constant = np.zeros(n, np.bool_)
-    constant[asked] = evidence.holds(nothing[asked], asked)
+    constant[tried_rhs] = evidence.holds(nothing[tried_rhs], tried_rhs)
     single = np.stack([mask_of([c], nothing.shape[1]) for c in range(n)])
-    open_ = asked[~constant[asked]]
+    open_ = tried_rhs[~constant[tried_rhs]]
     left, right = (grid.ravel() for grid in np.meshgrid(np.arange(n), open_, indexing="ij"))
     left, right = left[left != right], right[left != right]
     holds = evidence.holds(single[left], right)
-    found: dict[int, U64] = {}
-    for a in asked.tolist():
+    masks_of: dict[int, U64] = {}
+    for a in tried_rhs.tolist():
         if constant[a]:
-            found[a] = nothing[:1]
+            masks_of[a] = nothing[:1]
             continue
-        mine = right == a
-        parts = [single[left[mine & holds]]]
+        of_rhs = right == a
+        parts = [single[left[of_rhs & holds]]]
         if max_lhs > 1:
-            rest = single[left[mine & ~holds]]
-            one, other = np.triu_indices(len(rest), 1)
-            tried = rest[one] | rest[other]
+            failing = single[left[of_rhs & ~holds]]
+            first, second = np.triu_indices(len(failing), 1)
+            tried = failing[first] | failing[second]
             parts.append(tried[evidence.holds(tried, np.full(len(tried), a, np.int64))])
-        found[a] = np.concatenate(parts)
+        masks_of[a] = np.concatenate(parts)
     if grown is None:
-        return FdCover(tuple(Cover(found[a], n, max_lhs) for a in range(n)), max_lhs)
-    for a, masks in found.items():
+        return FdCover(tuple(Cover(masks_of[a], n, max_lhs) for a in range(n)), max_lhs)
+    for a, masks in masks_of.items():
         covers[a] = Cover(masks, n, max_lhs)
     return FdCover(tuple(covers), max_lhs)
 
 
-def _with_errors(found: FdState, n_rows: int) -> FdState:
+def _with_errors(state: FdState, n_rows: int) -> FdState:
     """With the approximate cover, if one is kept."""
-    if not found.max_error:
-        return found
-    assert isinstance(found.evidence, CountedEvidence)
-    cover = approximate_cover(found.evidence, n_rows, found.max_error, found.cover.max_lhs)
-    return replace(found, approximate=cover)
+    if not state.max_error:
+        return state
+    assert isinstance(state.evidence, CountedEvidence)
+    cover = approximate_cover(state.evidence, n_rows, state.max_error, state.cover.max_lhs)
+    return replace(state, approximate=cover)

@@ -46,8 +46,8 @@ class Relevant:
     def of(cls, agree_sets: U64, n_columns: int) -> Relevant:
         """From all agree sets, which are all different."""
         columns = maximal_for(agree_sets, full_mask(n_columns))
-        kept = columns.any(axis=1)
-        return cls(np.ascontiguousarray(agree_sets[kept]), columns[kept], n_columns)
+        relevant = columns.any(axis=1)
+        return cls(np.ascontiguousarray(agree_sets[relevant]), columns[relevant], n_columns)
 
     def changed(self, added: U64, gone: U64, agree_sets: U64) -> Relevant:
         """After agree sets were added and others vanished; `agree_sets` are all there are now.
@@ -56,8 +56,8 @@ class Relevant:
         added and those below a vanished one are compared.
         """
         gone = gone[~without(gone, self.masks)]
-        kept = self.masks[without(self.masks, gone)]
-        parts = [kept, added[without(added, kept)]]
+        staying = self.masks[without(self.masks, gone)]
+        parts = [staying, added[without(added, staying)]]
         if len(gone):
             below = agree_sets[contained_in_any(agree_sets, gone)]
             below = below[without(below, np.concatenate(parts))]
@@ -173,5 +173,5 @@ def by_lhs(masks: U64, rhs: I32) -> tuple[U64, U64, I64]:
 def has_column(masks: U64, columns: I32) -> Bool:
     """Whether masks[i] has the column columns[i]: bool[n]."""
     words = masks[np.arange(len(masks)), columns >> 6]
-    found: Bool = (words >> (columns & 63).astype(np.uint64)) & _ONE == _ONE
-    return found
+    has: Bool = (words >> (columns & 63).astype(np.uint64)) & _ONE == _ONE
+    return has

@@ -54,8 +54,8 @@ class FdEvidence:
         merged = FdEvidence(distinct, united, self.n_columns)
         if len(merged) - len(merged.relevant.masks) <= RESERVE:
             return merged
-        kept = with_reserve(distinct, ~without(distinct, merged.relevant.masks), RESERVE)
-        return FdEvidence(np.ascontiguousarray(distinct[kept]), united[kept], self.n_columns)
+        chosen = with_reserve(distinct, ~without(distinct, merged.relevant.masks), RESERVE)
+        return FdEvidence(np.ascontiguousarray(distinct[chosen]), united[chosen], self.n_columns)
 
     def without_rows(self, row_ids: I64) -> tuple[FdEvidence, U64, U64]:
         """(evidence, orphans, columns): witnesses of these rows dropped; relevant masks left without one.

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.approximate import ApproximateCover, all_pairs
+from holdfast.core.cover.approximate import ApproximateCover
 from holdfast.core.cover.news import MAX_LISTED, Kind, News, witness_pairs
 from holdfast.core.evidence.proofs import Proofs
 from holdfast.core.rows.kernels.masks import first_contained, first_container, popcounts, without
 from holdfast.core.rows.relation import Relation
 from holdfast.core.words.change import DependencyChange, Event
-from holdfast.core.words.column_sets import columns_of
+from holdfast.core.words.column_sets import columns_of, n_pairs
 from holdfast.core.words.dependency import Dependency, Fd, Ucc
 from holdfast.functional.fd_cover import FdCover, has_column, keyed
 from holdfast.functional.fd_evidence import FdEvidence
@@ -38,41 +38,39 @@ def _exact(table: str, before: FdState, after: FdState, old: Relation, new: Rela
     if before.cover is after.cover:
         return News()
     names = new.schema.names
-    left, left_rhs = _difference(before.cover, after.cover)
+    removed, removed_rhs = _difference(before.cover, after.cover)
     entered, entered_rhs = _difference(after.cover, before.cover)
     # Inserts only ever break dependencies, deletes only ever bring some; only both together need a look.
-    everything, nothing = np.arange(len(left)), np.empty(0, np.int64)
+    everything, nothing = np.arange(len(removed)), np.empty(0, np.int64)
     if kind == "inserts":
-        refuted, kept = everything, nothing
+        refuted, narrowed = everything, nothing
         fresh, widened = nothing, np.arange(len(entered))
     elif kind == "deletes":
-        refuted, kept = nothing, everything
+        refuted, narrowed = nothing, everything
         fresh, widened = np.arange(len(entered)), nothing
     else:
-        implied_by, from_broken = (
-            _inside(left, left_rhs, after.cover),
-            _inside(entered, entered_rhs, before.cover),
-        )
-        refuted, kept = np.flatnonzero(implied_by < 0), np.flatnonzero(implied_by >= 0)
+        implied_by = _inside(removed, removed_rhs, after.cover)
+        from_broken = _inside(entered, entered_rhs, before.cover)
+        refuted, narrowed = np.flatnonzero(implied_by < 0), np.flatnonzero(implied_by >= 0)
         fresh, widened = np.flatnonzero(from_broken < 0), np.flatnonzero(from_broken >= 0)
-    broken = keyed(left[refuted], left_rhs[refuted])
-    unlisted = sum(max(0, len(part) - MAX_LISTED) for part in (refuted, kept, fresh, widened))
-    refuted, kept, fresh, widened = (part[:MAX_LISTED] for part in (refuted, kept, fresh, widened))
-    narrower = _inside(left[kept], left_rhs[kept], after.cover)
+    broken = keyed(removed[refuted], removed_rhs[refuted])
+    unlisted = sum(max(0, len(part) - MAX_LISTED) for part in (refuted, narrowed, fresh, widened))
+    refuted, narrowed, fresh, widened = (part[:MAX_LISTED] for part in (refuted, narrowed, fresh, widened))
+    narrower = _inside(removed[narrowed], removed_rhs[narrowed], after.cover)
     wider = _inside(entered[widened], entered_rhs[widened], before.cover)
     came = _evidence(after.evidence, after.came)
-    pairs = _proving(left[refuted], left_rhs[refuted], came)
-    errors = _errors(after, left[refuted], left_rhs[refuted], new.n_rows)
-    named = _named(table, names, left[refuted], left_rhs[refuted])
+    pairs = _proving(removed[refuted], removed_rhs[refuted], came)
+    errors = _errors(after, removed[refuted], removed_rhs[refuted], new.n_rows)
+    named = _named(table, names, removed[refuted], removed_rhs[refuted])
     shown = witness_pairs(pairs, new, [(*d.lhs, d.rhs) for d in named])
     broke = [
         DependencyChange("broke", replace(d, error=e), _broken_text(e, after), w)
         for d, e, w in zip(named, errors, shown, strict=True)
     ]
-    inner = _named(table, names, after.cover.masks[narrower], left_rhs[kept])
+    inner = _named(table, names, after.cover.masks[narrower], removed_rhs[narrowed])
     implied = [
         DependencyChange("implied", d, f"still holds, but {i.name} alone does now")
-        for d, i in zip(_named(table, names, left[kept], left_rhs[kept]), inner, strict=True)
+        for d, i in zip(_named(table, names, removed[narrowed], removed_rhs[narrowed]), inner, strict=True)
     ]
     inner = _named(table, names, before.cover.masks[wider], entered_rhs[widened])
     minimal = [
@@ -95,7 +93,7 @@ def _errors(after: FdState, masks: U64, rhs: I32, n_rows: int) -> list[float]:
     if after.approximate is None or isinstance(after.evidence, FdEvidence):
         return [0.0] * len(masks)
     violations = after.evidence.violations(masks, rhs.astype(np.int64))
-    return (violations / max(1, all_pairs(n_rows))).tolist()  # type: ignore[no-any-return]
+    return (violations / max(1, n_pairs(n_rows))).tolist()  # type: ignore[no-any-return]
 
 
 def _broken_text(error: float, after: FdState) -> str:
@@ -129,7 +127,7 @@ def _approximate(
         unlisted += max(0, len(chosen) - MAX_LISTED)
         chosen = chosen[:MAX_LISTED]
         violations = here.violations[chosen] if event == "within" else _now(after, here, chosen)
-        total = max(1, all_pairs(new.n_rows))
+        total = max(1, n_pairs(new.n_rows))
         for (columns, a), n in zip(
             zip(columns_of(here.masks[chosen]), here.rhs[chosen].tolist(), strict=True),
             violations.tolist(),
@@ -158,12 +156,12 @@ def _now(after: FdState, cover: ApproximateCover, chosen: I64) -> I64:
     return counts
 
 
-def _difference(cover: FdCover, other: FdCover) -> tuple[U64, I32]:
+def _difference(cover: FdCover, second: FdCover) -> tuple[U64, I32]:
     """(masks, rhs) of the dependencies of one cover that are not in another, small left-hand sides first."""
     masks, rhs = [], []
-    for a, (mine, theirs) in enumerate(zip(cover.covers, other.covers, strict=True)):
-        if mine is not theirs:
-            masks.append(mine.masks[without(mine.masks, theirs.masks)])
+    for a, (here, there) in enumerate(zip(cover.covers, second.covers, strict=True)):
+        if here is not there:
+            masks.append(here.masks[without(here.masks, there.masks)])
             rhs.append(np.full(len(masks[-1]), a, np.int32))
     if not masks:
         return cover.masks[:0], cover.rhs[:0]
@@ -175,12 +173,12 @@ def _difference(cover: FdCover, other: FdCover) -> tuple[U64, I32]:
 def _inside(masks: U64, rhs: I32, cover: FdCover) -> I64:
     """For each X -> A the position of a dependency X' -> A of the cover with X' inside X, or -1."""
     starts = np.cumsum([0, *(len(c) for c in cover.covers)])
-    found = np.full(len(masks), -1, dtype=np.int64)
+    positions = np.full(len(masks), -1, dtype=np.int64)
     for a in np.unique(rhs).tolist():
         at = np.flatnonzero(rhs == a)
         inner = first_contained(masks[at], cover.covers[a].masks)
-        found[at] = np.where(inner >= 0, starts[a] + inner, -1)
-    return found
+        positions[at] = np.where(inner >= 0, starts[a] + inner, -1)
+    return positions
 
 
 def _evidence(evidence: object, came: Proofs) -> Proofs:

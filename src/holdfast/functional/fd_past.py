@@ -82,12 +82,13 @@ def held_in(masks: U64, rhs: I32 | I64, cover_masks: U64, cover_rhs: I32) -> Boo
     from holdfast.core.rows.kernels.masks import contains_any
 
     held = in_cover(masks, rhs, cover_masks, cover_rhs)
-    rest = np.flatnonzero(~held)
-    if len(rest):
+    uncovered = np.flatnonzero(~held)
+    if len(uncovered):
         parts = _by_rhs(cover_rhs)
-        for column, asked in _by_rhs(rhs[rest]).items():
+        for column, members in _by_rhs(rhs[uncovered]).items():
             if column in parts:
-                held[rest[asked]] = contains_any(masks[rest[asked]], cover_masks[parts[column]])
+                at = uncovered[members]
+                held[at] = contains_any(masks[at], cover_masks[parts[column]])
     return held
 
 
@@ -113,11 +114,11 @@ def ever(covers: Sequence[tuple[U64, I32]], n_columns: int) -> tuple[U64, I32]:
     from holdfast.core.rows.kernels.masks import unique_masks
     from holdfast.functional.fd_cover import keyed
 
-    seen = np.empty((0, words_for(n_columns) + 1), dtype=np.uint64)
+    dependencies = np.empty((0, words_for(n_columns) + 1), dtype=np.uint64)
     for masks, rhs in covers:
-        both = np.concatenate([seen, keyed(masks, rhs)])
-        seen = both[unique_masks(both)[0]]
-    masks, rhs = np.ascontiguousarray(seen[:, :-1]), seen[:, -1].astype(np.int32)
+        both = np.concatenate([dependencies, keyed(masks, rhs)])
+        dependencies = both[unique_masks(both)[0]]
+    masks, rhs = np.ascontiguousarray(dependencies[:, :-1]), dependencies[:, -1].astype(np.int32)
     columns = columns_of(masks)
     order = sorted(range(len(masks)), key=lambda i: (len(columns[i]), columns[i], rhs[i]))
     return masks[order], rhs[order]

@@ -54,7 +54,6 @@ ROUND = 64
 SUBSETS = 8
 # Each further column on the left-hand side takes this factor of the score.
 SIZE_FACTOR = 0.75
-# What a history can add to the score, and after how many batches it has added half of it.
 # Below these shares a reason says that the left-hand side is nearly unique, the right-hand side skewed.
 FEW_REDUNDANT = 0.05
 FEW_DIFFERENT = 0.1
@@ -149,8 +148,8 @@ def surprise(pdep_rhs: F64, n_groups: I64, n_rows: int) -> F64:
     """
     if n_rows < 2:
         return np.zeros(len(n_groups), dtype=np.float64)
-    found: F64 = (1 - pdep_rhs) * (n_rows - n_groups) / (n_rows - 1)
-    return found
+    violated: F64 = (1 - pdep_rhs) * (n_rows - n_groups) / (n_rows - 1)
+    return violated
 
 
 def mu_plus(pdep: F64, pdep_rhs: F64, n_groups: I64, n_rows: int) -> F64:
@@ -197,52 +196,52 @@ def key_implied(masks: U64, rhs: I64, n_columns: int) -> Bool:
     right = np.asarray(rhs, dtype=np.int64)
     first, inverse = unique_masks(masks)
     lhs = masks[first]
-    known = lhs.copy()  # X, and what it determines minimally
-    np.bitwise_or.at(known, (inverse, right >> 6), np.uint64(1) << (right & 63).astype(np.uint64))
+    direct = lhs.copy()  # X, and what it determines minimally
+    np.bitwise_or.at(direct, (inverse, right >> 6), np.uint64(1) << (right & 63).astype(np.uint64))
     sizes = popcounts(lhs)
-    found = np.zeros(len(lhs), dtype=np.bool_)
+    is_key = np.zeros(len(lhs), dtype=np.bool_)
     small = np.flatnonzero(sizes <= SUBSETS)
-    closed = _with_subsets(lhs, known, sizes, small)
-    found[small] = (closed == full_mask(n_columns)).all(axis=1)
+    closed = _with_subsets(lhs, direct, sizes, small)
+    is_key[small] = (closed == full_mask(n_columns)).all(axis=1)
     alive = np.flatnonzero(sizes > SUBSETS)
     # Columns that few sets determine rule out most.
     for c in np.argsort(np.bincount(right, minlength=n_columns), kind="stable").tolist():
         if not len(alive):
             break
-        open_ = (known[alive, c >> 6] >> np.uint64(c & 63)) & np.uint64(1) == 0
-        asked = alive[open_]
-        if len(asked):
-            determined = contains_any(lhs[asked], masks[right == c])
-            alive = np.sort(np.concatenate([alive[~open_], asked[determined]]))
-    found[alive] = True
-    implied: Bool = found[inverse]
+        open_ = (direct[alive, c >> 6] >> np.uint64(c & 63)) & np.uint64(1) == 0
+        undecided = alive[open_]
+        if len(undecided):
+            determined = contains_any(lhs[undecided], masks[right == c])
+            alive = np.sort(np.concatenate([alive[~open_], undecided[determined]]))
+    is_key[alive] = True
+    implied: Bool = is_key[inverse]
     return implied
 
 
-def _with_subsets(lhs: U64, known: U64, sizes: I64, at: I64) -> U64:
+def _with_subsets(lhs: U64, direct: U64, sizes: I64, at: I64) -> U64:
     """All that the sets lhs[at] determine: what their subsets among the distinct `lhs` determine, united.
 
-    known[i] is lhs[i] with what it determines minimally.
+    direct[i] is lhs[i] with what it determines minimally.
     """
-    closed = known[at].copy()
+    closed = direct[at].copy()
     of_size = {int(j): np.flatnonzero(sizes == j) for j in set(sizes.tolist())}
     for size in sorted(set(sizes[at].tolist())):
-        mine = np.flatnonzero(sizes[at] == size)
-        bits = np.unpackbits(lhs[at[mine]].view(np.uint8), axis=1, bitorder="little")
-        columns = np.nonzero(bits)[1].reshape(len(mine), size)
+        same_size = np.flatnonzero(sizes[at] == size)
+        bits = np.unpackbits(lhs[at[same_size]].view(np.uint8), axis=1, bitorder="little")
+        columns = np.nonzero(bits)[1].reshape(len(same_size), size)
         for chosen in range((1 << size) - 1):  # proper subsets: which of the columns
-            others = of_size.get(chosen.bit_count())
-            if others is None:
+            smaller = of_size.get(chosen.bit_count())
+            if smaller is None:
                 continue
-            subset = np.zeros((len(mine), lhs.shape[1]), dtype=np.uint64)
+            subset = np.zeros((len(same_size), lhs.shape[1]), dtype=np.uint64)
             for i in range(size):
                 if chosen >> i & 1:
                     c = columns[:, i]
-                    subset[np.arange(len(mine)), c >> 6] |= np.uint64(1) << (c & 63).astype(np.uint64)
+                    subset[np.arange(len(same_size)), c >> 6] |= np.uint64(1) << (c & 63).astype(np.uint64)
             # The sets of this size come first and are distinct, so their numbers are their places.
-            number = unique_masks(np.concatenate([lhs[others], subset]))[1][len(others) :]
-            hit = np.flatnonzero(number < len(others))
-            closed[mine[hit]] |= known[others[number[hit]]]
+            number = unique_masks(np.concatenate([lhs[smaller], subset]))[1][len(smaller) :]
+            hit = np.flatnonzero(number < len(smaller))
+            closed[same_size[hit]] |= direct[smaller[number[hit]]]
     return closed
 
 
@@ -278,14 +277,14 @@ class Dependencies:
         """Without flags of keys the dependencies are taken for a whole cover, and the exact ones flagged."""
         n = len(masks)
         right = np.asarray(rhs, dtype=np.int64)
-        told = np.zeros(n, dtype=np.float64) if errors is None else errors
+        shares = np.zeros(n, dtype=np.float64) if errors is None else errors
         if implied is None:
             implied = np.zeros(n, dtype=np.bool_)
-            exact = told == 0
+            exact = shares == 0
             implied[exact] = key_implied(masks[exact], right[exact], len(names))
         past = Stability.none(n) if history is None else history
         least = least_groups(masks, columns)
-        return cls(table, names, masks, right, columns, implied, told, past, least)
+        return cls(table, names, masks, right, columns, implied, shares, past, least)
 
     @property
     def exact(self) -> Bool:
@@ -301,8 +300,8 @@ class Dependencies:
 
     def scores(self, measured: Measured) -> F64:
         """The scores; upper bounds where nothing is measured, 0 for those that follow from a key."""
-        found = scores(self.masks, *self.measures(measured), stability(self.history, self.columns.n_rows))
-        return np.where(self.implied, 0.0, found)
+        points = scores(self.masks, *self.measures(measured), stability(self.history, self.columns.n_rows))
+        return np.where(self.implied, 0.0, points)
 
     def questions(self, at: I64) -> tuple[I64, I64]:
         """(first, inverse): the different questions to the rows behind some dependencies.
@@ -338,19 +337,19 @@ def rank(fds: Dependencies, measured: Measured, top: int | None = None) -> Ranki
     """
     n = len(fds.masks)
     mu, surprises = fds.measures(measured)
-    found = fds.scores(measured)
-    known = measured.known & ~fds.implied
-    tier = np.where(fds.implied, 2, np.where(known, 0, 1))
+    points = fds.scores(measured)
+    is_measured = measured.known & ~fds.implied
+    tier = np.where(fds.implied, 2, np.where(is_measured, 0, 1))
     sizes = popcounts(fds.masks)
-    order = np.lexsort((np.arange(n), sizes, -found, tier))[:top]
-    unknown = tier == 1
-    highest = float(found[unknown].max(initial=0.0)) if unknown.any() else -1.0
-    told = tuple(
-        _ranked(fds, measured, i, *(float(x[i]) for x in (found, surprises, mu))) for i in order.tolist()
+    order = np.lexsort((np.arange(n), sizes, -points, tier))[:top]
+    unmeasured = tier == 1
+    highest = float(points[unmeasured].max(initial=0.0)) if unmeasured.any() else -1.0
+    ranked = tuple(
+        _ranked(fds, measured, i, *(float(x[i]) for x in (points, surprises, mu))) for i in order.tolist()
     )
-    certain = (tier[order] == 0) & (found[order] >= highest)
-    n_certain = len(order) if not unknown.any() else int(np.cumprod(certain).sum())
-    return Ranking(told, n, int(fds.implied.sum()), int(known.sum()), n_certain)
+    certain = (tier[order] == 0) & (points[order] >= highest)
+    n_certain = len(order) if not unmeasured.any() else int(np.cumprod(certain).sum())
+    return Ranking(ranked, n, int(fds.implied.sum()), int(is_measured.sum()), n_certain)
 
 
 def rank_relation(
@@ -372,24 +371,24 @@ def rank_relation(
     columns = column_statistics(relation)
     fds = Dependencies.of(table, relation.schema.names, masks, rhs, columns, implied, errors, history)
     measured = Measured.of_columns(masks, fds.exact, columns)
-    left = MAX_MEASURED
-    while left > 0:
+    budget = MAX_MEASURED
+    while budget > 0:
         if top is not None and _settled(fds, measured, top):
             break
-        asked = left if top is None else min(ROUND, left)
-        at = candidates(fds, measured, asked)
+        n_questions = budget if top is None else min(ROUND, budget)
+        at = candidates(fds, measured, n_questions)
         if not len(at):
             break
         measured = measured_at(relation, fds, measured, at)
-        left -= asked
+        budget -= n_questions
     return rank(fds, measured, top)
 
 
 def _settled(fds: Dependencies, measured: Measured, top: int) -> bool:
     """Whether the first `top` places cannot change any more."""
-    found = fds.scores(measured)
-    ranked = np.sort(found[measured.known & ~fds.implied])[::-1]
-    open_ = found[~measured.known & ~fds.implied]
+    points = fds.scores(measured)
+    ranked = np.sort(points[measured.known & ~fds.implied])[::-1]
+    open_ = points[~measured.known & ~fds.implied]
     return len(ranked) >= top > 0 and float(ranked[top - 1]) >= float(open_.max(initial=0.0))
 
 
@@ -397,14 +396,14 @@ def measured_at(relation: Relation, fds: Dependencies, measured: Measured, at: I
     """With the dependencies `at` measured: one job. Exact ones of one left-hand side are one question."""
     exact = fds.exact[at]
     first, inverse = fds.questions(at)
-    asked = np.where(exact, -1, fds.rhs[at])[first]
-    told = measure_fds(relation, fds.masks[at[first]], asked)
+    rhs = np.where(exact, -1, fds.rhs[at])[first]
+    measures = measure_fds(relation, fds.masks[at[first]], rhs)
     n_rows = fds.columns.n_rows
     return measured.added(
         at,
-        told.n_groups[inverse],
-        np.where(exact, 1.0, told.pdep[inverse]),
-        np.where(exact, n_rows, told.kept_rows[inverse]),
+        measures.n_groups[inverse],
+        np.where(exact, 1.0, measures.pdep[inverse]),
+        np.where(exact, n_rows, measures.kept_rows[inverse]),
     )
 
 
@@ -434,31 +433,31 @@ def _reasons(
 ) -> tuple[str, ...]:
     """Why a dependency stands where it stands, the strongest reason first."""
     n_rows, size = fds.columns.n_rows, int(popcounts(fds.masks[i : i + 1])[0])
-    told = []
+    reasons = []
     if key is not None:
-        told.append(f"follows from the key [{', '.join(key)}]")
-    known = bool(measured.known[i])
+        reasons.append(f"follows from the key [{', '.join(key)}]")
+    is_measured = bool(measured.known[i])
     n_groups = int(measured.n_groups[i])
-    if known and n_rows > 1 and key is None:
+    if is_measured and n_rows > 1 and key is None:
         if not size:
-            told.append("the column is constant")
+            reasons.append("the column is constant")
         redundant = n_rows - n_groups
         explained = int(measured.kept_rows[i]) - n_groups
         amount = f"{explained:,}" if explained == redundant else f"{explained:,} of {redundant:,}"
-        told.append(f"explains {amount} redundant value{'' if redundant == 1 else 's'}")
+        reasons.append(f"explains {amount} redundant value{'' if redundant == 1 else 's'}")
         if size and redundant < FEW_REDUNDANT * n_rows:
-            told.append("left-hand side nearly unique: may be chance")
+            reasons.append("left-hand side nearly unique: may be chance")
     different = 1 - float(fds.columns.pdep[fds.rhs[i]])
     if key is None and size and n_rows > 1 and different < FEW_DIFFERENT:
-        told.append("right-hand side nearly constant: may be chance")
-    if known and not fds.exact[i]:
-        told.append(f"explains {100 * mu:.3g} % of what chance does not (mu+)")
+        reasons.append("right-hand side nearly constant: may be chance")
+    if is_measured and not fds.exact[i]:
+        reasons.append(f"explains {100 * mu:.3g} % of what chance does not (mu+)")
     if size:
-        told.append(f"left-hand side of {size} column{'' if size == 1 else 's'}")
+        reasons.append(f"left-hand side of {size} column{'' if size == 1 else 's'}")
     versions, changed = int(fds.history.versions[i]), int(fds.history.changed_rows[i])
     if versions > 1:
         rows = f"{changed:,} changed row{'' if changed == 1 else 's'}"
-        told.append(f"held through {versions:,} versions and {rows}")
-    if not known and key is None:
-        told.append("not measured: the score is an upper bound")
-    return tuple(told)
+        reasons.append(f"held through {versions:,} versions and {rows}")
+    if not is_measured and key is None:
+        reasons.append("not measured: the score is an upper bound")
+    return tuple(reasons)

@@ -26,7 +26,7 @@ from holdfast.errors import UsageError, shorten
 from holdfast.functional.fd_explanation import FdExplanation, Measured
 from holdfast.functional.fd_past import FdHistory, ever, held_in, histories_of, in_cover, inside
 from holdfast.functional.key_reading import PAIRS_SHOWN, KeyReader
-from holdfast.functional.refs import FdRef, fd_ref, key_ref, read_approximate, read_fds
+from holdfast.functional.refs import FdRef, fd_ref, key_ref, named_fds, read_approximate, read_fds
 
 if TYPE_CHECKING:
     from holdfast.core.evidence.counted import CountedEvidence
@@ -61,7 +61,7 @@ class FdReader:
     def listed(self, state: TableState) -> list[Fd]:
         """The minimal dependencies of a table, short ones first; none where they are not tracked."""
         ref = fd_ref(state)
-        return [] if ref is None else _named(state, *self._cover(ref, state))
+        return [] if ref is None else named_fds(state, *self._cover(ref, state))
 
     def approximates(self, state: TableState, kind: str | None) -> bool:
         """Whether what almost holds is known; an error where it is asked for and cannot be."""
@@ -95,7 +95,7 @@ class FdReader:
                 if not 0 < bound < len(columns)
             ]
         if kind != "ucc":
-            near += _named(state, masks[fds], rhs[fds], violations[fds])
+            near += named_fds(state, masks[fds], rhs[fds], violations[fds])
         return near
 
     def error_of(self, table: str, lhs: Sequence[str], rhs: str | None = None) -> float:
@@ -131,14 +131,14 @@ class FdReader:
             # Only under a bound on left-hand sides can the rows say otherwise than the cover.
             holds = measured.violations == 0
         since, turned = self._spell(state, base, mask, column, now=trivial or bool(parts), wide=wide)
-        left = tuple(names[p] for p in positions)
-        minimal: bool | None = any(fd.lhs == left for fd in parts)
+        columns = tuple(names[p] for p in positions)
+        minimal: bool | None = any(fd.lhs == columns for fd in parts)
         if wide and holds and not trivial and not parts:
             # All that are narrower by one column are within the bound, or it cannot be told.
             minimal = True if len(positions) == ref.max_lhs + 1 else None
         return FdExplanation(
             table=table,
-            lhs=left,
+            lhs=columns,
             rhs=rhs,
             version=base,
             n_rows=state.n_rows,
@@ -149,7 +149,7 @@ class FdReader:
             key=self._key_inside(state, positions) if holds and not trivial else None,
             since=since,
             turned=turned,
-            turned_by=() if turned is None else self._turned_by(turned, left, rhs, holds=holds),
+            turned_by=() if turned is None else self._turned_by(turned, columns, rhs, holds=holds),
             violations=measured.violations,
             error=_share(measured.violations, n_pairs(state.n_rows)),
             g3=_share(measured.rows_to_remove, state.n_rows),
@@ -180,8 +180,8 @@ class FdReader:
         masks, rhs = np.ascontiguousarray(questions[:, :-1]), questions[:, -1].astype(np.int32)
         n_columns = len(self._tables.state(table).schema)
 
-        def holds(ref: FdRef, asked: I64) -> NDArray[np.bool_]:
-            return held_in(masks[asked], rhs[asked], *read_fds(self._tables.root, ref.cover, n_columns))
+        def holds(ref: FdRef, numbers: I64) -> NDArray[np.bool_]:
+            return held_in(masks[numbers], rhs[numbers], *read_fds(self._tables.root, ref.cover, n_columns))
 
         return self._past.held(table, len(questions), before, holds)
 
@@ -293,7 +293,7 @@ class FdReader:
         """The minimal dependencies with a part of the left-hand side, and the same right-hand side."""
         masks, rhs = self._cover(ref, state)
         chosen = inside(masks, rhs, mask, column)
-        return _named(state, masks[chosen], rhs[chosen])
+        return named_fds(state, masks[chosen], rhs[chosen])
 
     def _key_inside(self, state: TableState, positions: Sequence[int]) -> tuple[str, ...] | None:
         """Some of the columns, minimal, that determine all others; None if they do not, as far as is known.
@@ -425,19 +425,6 @@ class FdReader:
             held[:, i] = held_in(masks, rhs, *cover)
         minimal = in_cover(masks, rhs, *self._cover(ref, state))
         return histories_of(state, runs, masks, rhs, held, minimal, ref.max_lhs or None)
-
-
-def _named(state: TableState, masks: U64, rhs: I32, violations: I64 | None = None) -> list[Fd]:
-    """Functional dependencies by name: short ones first, then in the order of the schema."""
-    names, total = state.schema.names, n_pairs(state.n_rows)
-    counts = [0] * len(masks) if violations is None else violations.tolist()
-    ordered = sorted(
-        zip(columns_of(masks), rhs.tolist(), counts, strict=True), key=lambda f: (len(f[0]), f[0], f[1])
-    )
-    return [
-        Fd(state.table, tuple(names[c] for c in lhs), names[a], n / total if n else 0.0)
-        for lhs, a, n in ordered
-    ]
 
 
 def _cover_of(fields: Mapping[str, Any]) -> tuple[FileRef, FdRef] | None:

@@ -13,9 +13,8 @@ Both give the same cover. A cost model picks one: rows x expected batch x column
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,15 +25,13 @@ from holdfast.core.evidence.counted_files import load_counted, written_as_delta
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.proofs import Proofs
 from holdfast.core.rows.table_state import TableState
-from holdfast.core.store.bundle import open_bundle, write_bundle
-from holdfast.core.store.files import FileRef, unique_name
+from holdfast.core.store.bundle import open_bundle
+from holdfast.core.store.files import FileRef
 from holdfast.core.store.root import Root
-from holdfast.core.words.column_sets import columns_of
-from holdfast.core.words.dependency import Fd
 from holdfast.core.words.options import EvidenceKind
 from holdfast.functional.fd_cover import FdCover, Relevant
 from holdfast.functional.fd_evidence import FdEvidence
-from holdfast.functional.refs import FdRef, fd_ref, read_approximate, read_fds
+from holdfast.functional.refs import FdRef, fd_ref, read_approximate, read_fds, write_part
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -85,61 +82,45 @@ def chosen_evidence(options: FdOptions, n_rows: int, n_columns: int) -> Evidence
     return "counted" if options.max_error or comparisons <= COMPARISON_BUDGET else "witnessed"
 
 
-def fds_of(state: TableState, cover: FdCover) -> list[Fd]:
-    """The dependencies of a cover, short left-hand sides first."""
-    return named_fds(state.table, state.schema.names, cover.masks, cover.rhs)
-
-
-def named_fds(table: str, names: tuple[str, ...], masks: U64, rhs: NDArray[np.int32]) -> list[Fd]:
-    """Dependencies with the names of their columns, short left-hand sides first."""
-    found = sorted(
-        zip(columns_of(masks), rhs.tolist(), strict=True), key=lambda fd: (len(fd[0]), fd[0], fd[1])
-    )
-    return [Fd(table, tuple(names[c] for c in lhs), names[a]) for lhs, a in found]
-
-
 # -- on disk -----------------------------------------------------------------------------------
 
 
-def save(root: Root, folder: str, found: FdState, known: FdState | None, ref: FdRef | None) -> FdRef:
+def save(root: Root, folder: str, state: FdState, before: FdState | None, ref: FdRef | None) -> FdRef:
     """Write what is new; what the last commit has is named again."""
-
-    def written(what: str, arrays: Mapping[str, NDArray[Any]]) -> FileRef:
-        return write_bundle(root, unique_name(folder, what, ".arrow"), dict(arrays), {"holdfast": what})
-
-    same = known if ref is not None else None
-    cover = ref.cover if ref and same and found.cover is same.cover else None
-    evidence, deltas = _kept_evidence(found, same, ref)
-    approximate = ref.approximate if ref and same and found.approximate is same.approximate else None
-    if found.approximate is not None and approximate is None:
-        approximate = written("approximate", found.approximate.to_arrays())
-    more = found.relevant.to_arrays() if found.relevant is not None else {}
+    written = partial(write_part, root, folder)
+    same = before if ref is not None else None
+    cover = ref.cover if ref and same and state.cover is same.cover else None
+    evidence, deltas = _named_again(state, same, ref)
+    approximate = ref.approximate if ref and same and state.approximate is same.approximate else None
+    if state.approximate is not None and approximate is None:
+        approximate = written("approximate", state.approximate.to_arrays())
+    more = state.relevant.to_arrays() if state.relevant is not None else {}
     if evidence is None:
-        evidence = written("agreement", {**found.evidence.to_arrays(), **more})
-    elif same is not None and found.evidence is not same.evidence:
-        assert found.delta is not None
-        masks, counts = found.delta
+        evidence = written("agreement", {**state.evidence.to_arrays(), **more})
+    elif same is not None and state.evidence is not same.evidence:
+        assert state.delta is not None
+        masks, counts = state.delta
         deltas = (*deltas, written("agreement", {"masks": masks, "counts": counts, **more}))
     return FdRef(
-        found.evidence_kind,
-        found.cover.max_lhs,
-        found.max_error,
-        cover or written("fds", found.cover.to_arrays()),
+        state.evidence_kind,
+        state.cover.max_lhs,
+        state.max_error,
+        cover or written("fds", state.cover.to_arrays()),
         evidence,
         approximate,
         deltas,
     )
 
 
-def _kept_evidence(
-    found: FdState, same: FdState | None, ref: FdRef | None
+def _named_again(
+    state: FdState, same: FdState | None, ref: FdRef | None
 ) -> tuple[FileRef | None, tuple[FileRef, ...]]:
     """The files of evidence that the next commit names, too; None if all of it is to be written."""
     if ref is None or same is None:
         return None, ()
-    if found.evidence is same.evidence:
+    if state.evidence is same.evidence:
         return ref.evidence, ref.deltas
-    as_delta = written_as_delta(len(found.evidence), found.delta, ref.deltas)
+    as_delta = written_as_delta(len(state.evidence), state.delta, ref.deltas)
     return (ref.evidence, ref.deltas) if as_delta else (None, ())
 
 
@@ -156,8 +137,8 @@ def load(root: Root, state: TableState) -> FdState | None:
         evidence = load_counted(root, "agreement", ref.evidence, ref.deltas, n_columns)
         newest = open_bundle(root, (ref.evidence, *ref.deltas)[-1], "agreement")
         if "relevant" in newest:
-            told = {name: newest.array(name) for name in ("relevant", "relevant_for")}
-            relevant = Relevant.from_arrays(told, n_columns)
+            arrays = {name: newest.array(name) for name in ("relevant", "relevant_for")}
+            relevant = Relevant.from_arrays(arrays, n_columns)
     else:
         bundle = open_bundle(root, ref.evidence, "agreement")
         arrays = {name: bundle.array(name) for name in ("masks", "witnesses")}

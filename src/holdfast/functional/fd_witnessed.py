@@ -45,17 +45,17 @@ def discover(relation: Relation, masks: U64, witnesses: I64, max_lhs: int) -> Fd
     """The dependencies of a relation from scratch, starting from a sample's evidence."""
     evidence = FdEvidence.empty(len(relation.schema), WITNESSES).merged(masks, witnesses)
     cover = FdCover.of(evidence.relevant, max_lhs)
-    return settle(relation, evidence, cover, known=cover.keyed[:0])
+    return settle(relation, evidence, cover, proven=cover.keyed[:0])
 
 
-def settle(relation: Relation, evidence: FdEvidence, cover: FdCover, known: U64) -> FdState:
-    """Validate the dependencies of the cover that are not `known` to hold, until all of them do.
+def settle(relation: Relation, evidence: FdEvidence, cover: FdCover, proven: U64) -> FdState:
+    """Validate the dependencies of the cover that are not `proven` to hold, until all of them do.
 
     Every round's evidence refutes at least one proposed dependency for good, so the loop ends.
     """
     rounds = 0
     while True:
-        fresh = without(cover.keyed, known)
+        fresh = without(cover.keyed, proven)
         if not fresh.any():
             return FdState(evidence, cover, None, rounds=rounds)
         masks, rhs = cover.masks[fresh], cover.rhs[fresh]
@@ -63,7 +63,7 @@ def settle(relation: Relation, evidence: FdEvidence, cover: FdCover, known: U64)
         result = validate_fds(relation, lhs, together)
         rounds += 1
         refuted = has_column(result.refuted[group], rhs)
-        known = np.concatenate([known, keyed(masks[~refuted], rhs[~refuted])])
+        proven = np.concatenate([proven, keyed(masks[~refuted], rhs[~refuted])])
         if not refuted.any():
             return FdState(evidence, cover, None, rounds=rounds)
         merged = evidence.merged(result.masks, result.witnesses)
@@ -86,9 +86,9 @@ def delete(relation: Relation, state: FdState, row_ids: I64) -> FdState:
     evidence = evidence.merged(check.masks, check.witnesses)
     cover = state.cover.repaired(before.relevant, evidence.relevant)
     # What held holds still: only what is new to the cover needs a look.
-    after = settle(relation, evidence, cover, known=state.cover.keyed)
+    after = settle(relation, evidence, cover, proven=state.cover.keyed)
     gone = ~check.refuted.any(axis=1)
-    at = _positions(before.masks, orphans[gone])
+    at = ~without(before.masks, orphans[gone])
     went = Proofs(before.masks[at], before.witnesses[at, 0])
     return FdState(after.evidence, after.cover, None, rounds=after.rounds + 1, went=went)
 
@@ -119,7 +119,7 @@ def insert(
         return FdState(before, cover, None, rounds=rounds, went=state.went)
     after = cover.repaired(before.relevant, evidence.relevant)
     proven = _proven(after, cover, holding)
-    settled = settle(relation, evidence, after, known=keyed(after.masks[proven], after.rhs[proven]))
+    settled = settle(relation, evidence, after, proven=keyed(after.masks[proven], after.rhs[proven]))
     return FdState(settled.evidence, settled.cover, None, rounds=rounds + settled.rounds, went=state.went)
 
 
@@ -132,8 +132,8 @@ def selective(relation: Relation, lhs: U64, index_columns: Sequence[int], n_batc
     shortest = np.where(indexed, lengths, np.inf).min(axis=1, initial=np.inf)
     cheap = n_batch * shortest <= max(PROBED_ALWAYS, PROBED_PER_ROW * relation.n_rows)
     # Of a single column one old row of each value answers, however many there are.
-    found: Bool = cheap | (np.isfinite(shortest) & (bits.sum(axis=1) == 1))
-    return found
+    chosen: Bool = cheap | (np.isfinite(shortest) & (bits.sum(axis=1) == 1))
+    return chosen
 
 
 def _proven(after: FdCover, before: FdCover, holding: Bool) -> Bool:
@@ -145,11 +145,6 @@ def _proven(after: FdCover, before: FdCover, holding: Bool) -> Bool:
     ends = np.cumsum([0, *(len(c) for c in before.covers)])
     parts = []
     for a, cover in enumerate(after.covers):
-        known = before.covers[a].masks[holding[ends[a] : ends[a + 1]]]
-        parts.append(contains_any(cover.masks, known) if len(known) else np.zeros(len(cover), np.bool_))
+        held = before.covers[a].masks[holding[ends[a] : ends[a + 1]]]
+        parts.append(contains_any(cover.masks, held) if len(held) else np.zeros(len(cover), np.bool_))
     return np.concatenate(parts)
-
-
-def _positions(masks: U64, wanted: U64) -> I64:
-    """Where the wanted masks are among others."""
-    return np.flatnonzero(~without(masks, wanted)) if len(wanted) else np.empty(0, np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,7 @@ from holdfast.core.rows.encoding import Look
 from holdfast.core.rows.kernels.masks import mask_of
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import TableState, read_masks
-from holdfast.core.store.bundle import open_bundle, write_bundle
-from holdfast.core.store.files import FileRef, unique_name
+from holdfast.core.store.bundle import open_bundle
 from holdfast.core.store.root import Root
 from holdfast.core.words.change import Pin, Summary
 from holdfast.core.words.column_sets import columns_of
@@ -36,7 +36,8 @@ from holdfast.functional.refs import (
     combinations,
     key_ref,
     named_uccs,
-    stored_combinations,
+    stored_keys,
+    write_part,
 )
 from holdfast.kind import Crossing, TableClass, Tracking
 
@@ -105,17 +106,13 @@ class KeyClass(TableClass[KeyState]):
         return combinations(known.cover.masks, state.schema.names)
 
     def stored_keys(self, root: Root, state: TableState) -> Combinations | None:
-        ref = key_ref(state)
-        return None if ref is None else stored_combinations(root, ref.cover, state.schema.names)
+        return stored_keys(root, state)
 
     def save(
         self, root: Root, state: TableState, known: KeyState, before: KeyState | None
     ) -> Mapping[str, Any]:
         ref = key_ref(state) if before is not None else None
-
-        def written(what: str, arrays: dict[str, NDArray[Any]]) -> FileRef:
-            return write_bundle(root, unique_name(state.folder, what, ".arrow"), arrays, {"holdfast": what})
-
+        written = partial(write_part, root, state.folder)
         cover = ref.cover if ref and before and known.cover is before.cover else None
         evidence = ref.evidence if ref and before and known.evidence is before.evidence else None
         return KeyRef(

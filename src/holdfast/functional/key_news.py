@@ -26,24 +26,23 @@ def key_news(table: str, before: KeyState, after: KeyState, old: Relation, new: 
         names = new.schema.names
         return [Ucc(table, tuple(names[c] for c in columns)) for columns in columns_of(masks)]
 
-    left = before.cover.masks[without(before.cover.masks, after.cover.masks)]
+    removed = before.cover.masks[without(before.cover.masks, after.cover.masks)]
     entered = after.cover.masks[without(after.cover.masks, before.cover.masks)]
-    changes: list[DependencyChange] = []
 
     # Left the cover: refuted by evidence, or implied by a narrower key.
-    proof = first_container(left, after.evidence.masks)
-    narrower = _narrower(left, after.cover.masks)
+    proof = first_container(removed, after.evidence.masks)
+    narrower = _narrower(removed, after.cover.masks)
     refuted = np.flatnonzero(narrower < 0)
-    broke = named(left[refuted])
+    broke = named(removed[refuted])
     pairs = witness_pairs(after.evidence.witnesses[proof[refuted]], new, [u.columns for u in broke])
-    changes += [
+    changes = [
         DependencyChange("broke", u, "is no longer unique", p) for u, p in zip(broke, pairs, strict=True)
     ]
-    kept = np.flatnonzero(narrower >= 0)
-    inner = named(after.cover.masks[narrower[kept]])
+    narrowed = np.flatnonzero(narrower >= 0)
+    inner = named(after.cover.masks[narrower[narrowed]])
     implied = [
-        DependencyChange("implied", u, f"still holds, but {_list(i)} alone is a key now")
-        for u, i in zip(named(left[kept]), inner, strict=True)
+        DependencyChange("implied", u, f"still holds, but {i.name} alone is a key now")
+        for u, i in zip(named(removed[narrowed]), inner, strict=True)
     ]
 
     # Entered it: duplicates went, or a narrower key broke.
@@ -51,7 +50,7 @@ def key_news(table: str, before: KeyState, after: KeyState, old: Relation, new: 
     widened = np.flatnonzero(broken >= 0)
     inner = named(before.cover.masks[broken[widened]])
     appeared = [
-        DependencyChange("appeared", u, f"is minimal now that {_list(i)} broke")
+        DependencyChange("appeared", u, f"is minimal now that {i.name} broke")
         for u, i in zip(named(entered[widened]), inner, strict=True)
     ]
     fresh = np.flatnonzero(broken < 0)
@@ -71,17 +70,9 @@ def _narrower(masks: U64, cover: U64) -> I64:
     """For each set the position of a set of the cover inside it, or -1; none of the sets is in the cover."""
     widest = int(popcounts(masks).max(initial=0))
     smaller = np.flatnonzero(popcounts(cover) < widest)
-    found = first_contained(masks, cover[smaller])
-    return np.where(found >= 0, smaller[found], -1) if len(smaller) else found
+    positions = first_contained(masks, cover[smaller])
+    return np.where(positions >= 0, smaller[positions], -1) if len(smaller) else positions
 
 
 def _sorted(changes: Sequence[DependencyChange]) -> list[DependencyChange]:
-    def width(change: DependencyChange) -> int:
-        assert isinstance(change.dependency, Ucc)
-        return len(change.dependency.columns)
-
-    return sorted(changes, key=lambda c: (not c.witnesses, width(c)))
-
-
-def _list(ucc: Ucc) -> str:
-    return f"[{', '.join(ucc.columns)}]"
+    return sorted(changes, key=lambda c: (not c.witnesses, len(c.dependency.columns)))

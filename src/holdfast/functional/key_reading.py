@@ -18,7 +18,7 @@ from holdfast.core.words.change import Pair, Pin
 from holdfast.core.words.column_sets import columns_mask
 from holdfast.core.words.dependency import Dependency, Ucc
 from holdfast.errors import UsageError
-from holdfast.functional.refs import KeyRef, key_ref, named_uccs, stored_combinations
+from holdfast.functional.refs import Combinations, KeyRef, key_ref, named_uccs, stored_keys
 
 U64 = NDArray[np.uint64]
 PAIRS_SHOWN = 4
@@ -79,12 +79,9 @@ class KeyReader:
         ref = key_ref(state)
         return [] if ref is None else named_uccs(state, self._cover(ref, state))
 
-    def combinations(self, state: TableState) -> tuple[tuple[str, ...], ...] | None:
+    def combinations(self, state: TableState) -> Combinations | None:
         """The minimal keys as names of columns; None where they are not tracked."""
-        ref = key_ref(state)
-        if ref is None:
-            return None
-        return stored_combinations(self._tables.root, ref.cover, state.schema.names)
+        return stored_keys(self._tables.root, state)
 
     def pins(self, state: TableState) -> list[Pin]:
         ref = key_ref(state)

@@ -53,22 +53,22 @@ def discover(relation: Relation, masks: U64, witnesses: I64, max_columns: int) -
     """The keys of a relation from scratch, starting from a sample's evidence."""
     evidence = WitnessedEvidence.empty(relation.n_words, WITNESSES).merged(masks, witnesses)
     cover = Cover.of(evidence.maximal, len(relation.schema), max_columns)
-    return settle(relation, evidence, cover, known=cover.masks[:0])
+    return settle(relation, evidence, cover, proven=cover.masks[:0])
 
 
-def settle(relation: Relation, evidence: WitnessedEvidence, cover: Cover, known: U64) -> KeyState:
-    """Validate the cover's sets that are not `known` to be unique, until all of them are.
+def settle(relation: Relation, evidence: WitnessedEvidence, cover: Cover, proven: U64) -> KeyState:
+    """Validate the cover's sets that are not `proven` to be unique, until all of them are.
 
     Every round's evidence refutes at least one proposed set for good, so the loop ends.
     """
     rounds = 0
     while True:
-        proposed = cover.masks[without(cover.masks, known)]
+        proposed = cover.masks[without(cover.masks, proven)]
         if not len(proposed):
             return KeyState(evidence, cover, rounds)
         result = validate(relation, proposed)
         rounds += 1
-        known = np.concatenate([known, proposed[~result.refuted]])
+        proven = np.concatenate([proven, proposed[~result.refuted]])
         if not result.refuted.any():
             return KeyState(evidence, cover, rounds)
         evidence = evidence.merged(result.masks, result.witnesses)
@@ -89,7 +89,7 @@ def delete(relation: Relation, state: KeyState, row_ids: I64) -> KeyState:
     gone = orphans[~check.refuted]
     cover = state.cover.relaxed(gone, evidence.maximal)
     # What was unique stays unique: only sets that are new to the cover need a look.
-    after = settle(relation, evidence, cover, known=state.cover.masks)
+    after = settle(relation, evidence, cover, proven=state.cover.masks)
     return replace(after, rounds=after.rounds + 1)
 
 
@@ -102,7 +102,7 @@ def insert(
         return replace(state, rounds=0)  # no key left to break
     if not cover.masks.any(axis=1).all():
         # The empty key: there was one row at most, so the batch is the table.
-        return settle(relation, state.evidence, cover, known=cover.masks[:0])
+        return settle(relation, state.evidence, cover, proven=cover.masks[:0])
     masks, witnesses = probe(relation, batch, cover.masks, index_columns)
     if not len(masks):
         return replace(state, rounds=0)

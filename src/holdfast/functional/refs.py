@@ -5,20 +5,21 @@ Reading it needs no kernels.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.rows.table_state import TableState, read_masks
-from holdfast.core.store.bundle import open_bundle
-from holdfast.core.store.files import FileRef
+from holdfast.core.store.bundle import open_bundle, write_bundle
+from holdfast.core.store.files import FileRef, unique_name
 from holdfast.core.store.root import Root
 from holdfast.core.words.codec import Coded
-from holdfast.core.words.column_sets import columns_of, words_for
-from holdfast.core.words.dependency import Ucc
+from holdfast.core.words.column_sets import columns_of, n_pairs, words_for
+from holdfast.core.words.dependency import Fd, Ucc
 from holdfast.core.words.options import EvidenceKind
 
 U64 = NDArray[np.uint64]
@@ -89,6 +90,30 @@ def combinations(masks: U64, names: tuple[str, ...]) -> Combinations:
 def stored_combinations(root: Root, cover: FileRef, names: tuple[str, ...]) -> Combinations:
     """The minimal keys of a cover, by name; read once in a process."""
     return combinations(read_masks(root, cover, "cover", len(names)), names)
+
+
+def stored_keys(root: Root, state: TableState) -> Combinations | None:
+    """The minimal keys of a table, by name; None where they are not tracked."""
+    ref = key_ref(state)
+    return None if ref is None else stored_combinations(root, ref.cover, state.schema.names)
+
+
+def write_part(root: Root, folder: str, what: str, arrays: Mapping[str, NDArray[Any]]) -> FileRef:
+    """A new file of a table: the bundle `what`."""
+    return write_bundle(root, unique_name(folder, what, ".arrow"), dict(arrays), {"holdfast": what})
+
+
+def named_fds(state: TableState, masks: U64, rhs: I32, violations: I64 | None = None) -> list[Fd]:
+    """Functional dependencies with the names of their columns: short ones first, then as in the schema."""
+    names, total = state.schema.names, n_pairs(state.n_rows)
+    counts = [0] * len(masks) if violations is None else violations.tolist()
+    ordered = sorted(
+        zip(columns_of(masks), rhs.tolist(), counts, strict=True), key=lambda f: (len(f[0]), f[0], f[1])
+    )
+    return [
+        Fd(state.table, tuple(names[c] for c in lhs), names[a], n / total if n else 0.0)
+        for lhs, a, n in ordered
+    ]
 
 
 def named_uccs(state: TableState, masks: U64) -> list[Ucc]:

@@ -63,13 +63,13 @@ class Composites:
     def without_table(self, table: str) -> Composites:
         """Those that have nothing to do with a table."""
 
-        def kept(node: Composite) -> bool:
+        def untouched(node: Composite) -> bool:
             return table not in (node.dependent.table, node.referenced.table)
 
         return Composites(
-            frozenset(filter(kept, self.valid)),
-            {node: row_id for node, row_id in self.refuted.items() if kept(node)},
-            frozenset(filter(kept, self.listed)),
+            frozenset(filter(untouched, self.valid)),
+            {node: row_id for node, row_id in self.refuted.items() if untouched(node)},
+            frozenset(filter(untouched, self.listed)),
             self.max_arity,
             {pair: arity for pair, arity in self.stopped.items() if table not in pair},
         )
@@ -101,11 +101,11 @@ class Composites:
     def from_dict(cls, fields: Mapping[str, Any]) -> Composites:
         valid, listed, refuted = set(), set(), {}
         for part in fields["pairs"]:
-            mine, theirs = part["columns"]
+            left_names, right_names = part["columns"]
             for left, right, is_listed, row_id in part["nodes"]:
                 node = Composite(
-                    Side(part["dependent"], tuple(mine[i] for i in left)),
-                    Side(part["referenced"], tuple(theirs[i] for i in right)),
+                    Side(part["dependent"], tuple(left_names[i] for i in left)),
+                    Side(part["referenced"], tuple(right_names[i] for i in right)),
                 )
                 if row_id is not None:
                     refuted[node] = row_id
@@ -121,14 +121,14 @@ class Composites:
 MAX_NODES = 100_000
 
 
-def stopped_texts(known: Composites, tables: Collection[str]) -> tuple[str, ...]:
+def stopped_texts(composites: Composites, tables: Collection[str]) -> tuple[str, ...]:
     """What is not known of composite inclusions of or in some tables, in words.
 
     >>> stopped_texts(Composites(frozenset(), {}, frozenset(), 4, {("t", "u"): 2}), ["u"])
     ("composite inclusions of 't' in 'u' are listed up to 2 columns: more than 100,000 combinations of 3",)
     """
     texts = []
-    for (t, u), arity in sorted(known.stopped.items()):
+    for (t, u), arity in sorted(composites.stopped.items()):
         if t in tables or u in tables:
             listed = f"are listed up to {arity} columns" if arity > 1 else "are not listed"
             why = f"more than {MAX_NODES:,} combinations of {arity + 1}"

@@ -67,49 +67,46 @@ def maintain(
     """
     whole = known.max_arity != max_arity
     before: dict[tuple[str, str], dict[Composite, int | None]] = {}
-    for node in known.valid:
-        before.setdefault((node.dependent.table, node.referenced.table), {})[node] = None
-    for node, witness in known.refuted.items():
-        before.setdefault((node.dependent.table, node.referenced.table), {})[node] = witness
+    for name, row_id in {**dict.fromkeys(known.valid), **known.refuted}.items():
+        before.setdefault((name.dependent.table, name.referenced.table), {})[name] = row_id
     pairs: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for (t, a), (u, b) in unary:
         if t in tables and u in tables and tables[u].keys is not None:
             pairs.setdefault((t, u), []).append((a, b))
     valid: set[Composite] = set()
     refuted: dict[Composite, int] = {}
-    listed: set[Composite] = set()
     stopped: dict[tuple[str, str], int] = {}
     lattices = []
     untouched: set[tuple[str, str]] = set()
     for (t, u), columns in sorted(pairs.items()):
         if not whole and not tables[t].changed and not tables[u].changed:
-            for node, row_id in before.get((t, u), {}).items():
+            for name, row_id in before.get((t, u), {}).items():
                 if row_id is None:
-                    valid.add(node)
+                    valid.add(name)
                 else:
-                    refuted[node] = row_id
+                    refuted[name] = row_id
             untouched.add((t, u))
             stopped |= {(t, u): known.stopped[t, u]} if (t, u) in known.stopped else {}
             continue
         lattices.append(Lattice.of(tables, t, u, columns, before.get((t, u), {}), max_arity))
-    listed |= {node for node in known.listed if node in valid}
+    listed = set(known.listed & valid)
     n_checked = sum(_settle_level(tables, lattices, arity) for arity in range(2, max_arity + 1))
     rows: dict[Composite, list[int]] = {}
     dropped: set[Composite] = set()
     for lattice in lattices:
         if lattice.complete < max_arity:
             stopped[lattice.dependent, lattice.referenced] = lattice.complete
-            dropped |= {node for found, node in lattice.were_listed(known.listed) if lattice.is_open(found)}
-        for found in lattice.valid:
-            node = lattice.named(found)
-            valid.add(node)
-            if lattice.has_key(found):
-                listed.add(node)
-        refuted |= {lattice.named(found): row_id for found, row_id in lattice.refuted.items()}
-        rows |= {node: lattice.rows_against(found) for found, node in lattice.were_listed(known.listed)}
+            dropped |= {name for node, name in lattice.were_listed(known.listed) if lattice.is_open(node)}
+        for node in lattice.valid:
+            name = lattice.named(node)
+            valid.add(name)
+            if lattice.has_key(node):
+                listed.add(name)
+        refuted |= {lattice.named(node): row_id for node, row_id in lattice.refuted.items()}
+        rows |= {name: lattice.rows_against(node) for node, name in lattice.were_listed(known.listed)}
     return CompositeStep(
         Composites(frozenset(valid), refuted, frozenset(listed), max_arity, stopped),
-        [(node, rows.get(node, [])) for node in sorted(known.listed - listed - dropped)],
+        [(name, rows.get(name, [])) for name in sorted(known.listed - listed - dropped)],
         sorted(listed - known.listed),
         sorted(dropped),
         _pinned_hold(
@@ -128,12 +125,12 @@ class Lattice:
 
     dependent: str
     referenced: str
-    mine: tuple[str, ...]  # names of all columns
-    theirs: tuple[str, ...]
+    left_names: tuple[str, ...]  # of all columns of the dependent table
+    right_names: tuple[str, ...]
     pairs: list[Pair]
     all_keys: list[int]  # of the referenced table, as masks
     max_arity: int
-    known: dict[Node, int | None]  # before the batch: None where it held, else the row against it
+    before: dict[Node, int | None]  # before the batch: None where it held, else the row against it
     valid: set[Node] = field(default_factory=set)
     refuted: dict[Node, int] = field(default_factory=dict)
     broken: dict[Node, list[int]] = field(default_factory=dict)  # held before: rows against it now
@@ -149,7 +146,7 @@ class Lattice:
         paired = sum(1 << b for b in {b for _, b in self.pairs})
         self.keys = [m for m in self.all_keys if m & ~paired == 0 and m.bit_count() <= self.max_arity]
         for key in self.keys:
-            columns = list(_bits(key))
+            columns = [c for c in range(key.bit_length()) if key >> c & 1]
             for n in range(1, len(columns) + 1):
                 self._inside |= {sum(1 << c for c in part) for part in combinations(columns, n)}
 
@@ -160,31 +157,31 @@ class Lattice:
         dependent: str,
         referenced: str,
         columns: Sequence[tuple[str, str]],
-        known: Mapping[Composite, int | None],
+        before: Mapping[Composite, int | None],
         max_arity: int,
     ) -> Lattice:
-        mine, theirs = (tables[t].relation.schema for t in (dependent, referenced))
-        at, there = ({name: i for i, name in enumerate(s.names)} for s in (mine, theirs))
-        pairs = sorted((at[a], there[b]) for a, b in columns)
-        keys = [sum(1 << there[c] for c in key) for key in tables[referenced].keys or ()]
-        lattice = cls(dependent, referenced, mine.names, theirs.names, pairs, keys, max_arity, {})
-        lattice.known = {lattice.node_of(node): row_id for node, row_id in known.items()}
+        left, right = (tables[t].relation.schema for t in (dependent, referenced))
+        left_at, right_at = ({name: i for i, name in enumerate(s.names)} for s in (left, right))
+        pairs = sorted((left_at[a], right_at[b]) for a, b in columns)
+        keys = [sum(1 << right_at[c] for c in key) for key in tables[referenced].keys or ()]
+        lattice = cls(dependent, referenced, left.names, right.names, pairs, keys, max_arity, {})
+        lattice.before = {lattice.node_of(node): row_id for node, row_id in before.items()}
         return lattice
 
     @cached_property
     def _positions(self) -> tuple[dict[str, int], dict[str, int]]:
-        mine, theirs = ({name: i for i, name in enumerate(names)} for names in (self.mine, self.theirs))
-        return mine, theirs
+        left = {name: i for i, name in enumerate(self.left_names)}
+        return left, {name: i for i, name in enumerate(self.right_names)}
 
     def node_of(self, composite: Composite) -> Node:
-        at, there = self._positions
+        left, right = self._positions
         sides = zip(composite.dependent.columns, composite.referenced.columns, strict=True)
-        return tuple((at[a], there[b]) for a, b in sides)
+        return tuple((left[a], right[b]) for a, b in sides)
 
     def named(self, node: Node) -> Composite:
         return Composite(
-            Side(self.dependent, tuple(self.mine[a] for a, _ in node)),
-            Side(self.referenced, tuple(self.theirs[b] for _, b in node)),
+            Side(self.dependent, tuple(self.left_names[a] for a, _ in node)),
+            Side(self.referenced, tuple(self.right_names[b] for _, b in node)),
         )
 
     def look(self, node: Node, *, everything: bool) -> Look:
@@ -209,7 +206,7 @@ class Lattice:
         """
         if arity > self.complete:
             return []
-        found: dict[Node, None] = {}
+        nodes: dict[Node, None] = {}
         for base in [(p,) for p in self.pairs] if arity == 2 else self._level:
             keyed, columns = self.has_key(base), sum(1 << b for _, b in base)
             for pair in self.pairs:
@@ -218,18 +215,18 @@ class Lattice:
                 if not keyed and columns | 1 << pair[1] not in self._inside:
                     continue
                 node = tuple(sorted((*base, pair)))
-                if node not in found and self._may_hold(node):
-                    found[node] = None
-            if len(found) > stored.MAX_NODES:
+                if node not in nodes and self._may_hold(node):
+                    nodes[node] = None
+            if len(nodes) > stored.MAX_NODES:
                 return self._stop_below(arity)
-        self._level = list(found)
+        self._level = list(nodes)
         for node in self._level:
             if self.has_key(node):
-                found |= dict.fromkeys(part for part in _all_parts(node) if part not in self.valid)
-            if len(found) > stored.MAX_NODES:
+                nodes |= dict.fromkeys(part for part in _all_parts(node) if part not in self.valid)
+            if len(nodes) > stored.MAX_NODES:
                 return self._stop_below(arity)
-        self._beside = sorted(found, key=len)
-        return list(found)
+        self._beside = sorted(nodes, key=len)
+        return list(nodes)
 
     def _stop_below(self, arity: int) -> list[Node]:
         self.complete = arity - 1
@@ -261,7 +258,7 @@ class Lattice:
             self.valid.add(node)
             return
         self.refuted[node] = rows[0]
-        if self.known.get(node, rows[0]) is None:
+        if self.before.get(node, rows[0]) is None:
             self.broken[node] = list(rows)
 
     def close_level(self) -> None:
@@ -273,7 +270,7 @@ class Lattice:
 
     def were_listed(self, listed: Collection[Composite]) -> Iterator[tuple[Node, Composite]]:
         """What held before and does not hold now, of what was listed."""
-        for node, row_id in self.known.items():
+        for node, row_id in self.before.items():
             if row_id is None and node not in self.valid:
                 name = self.named(node)
                 if name in listed:
@@ -293,16 +290,16 @@ class Lattice:
 def _settle_level(tables: Tables, lattices: Sequence[Lattice], arity: int) -> int:
     """Settle all sets of one size with one job; for how many rows were looked at."""
     looks: list[Look] = []
-    asked: list[tuple[Lattice, Node]] = []
+    questions: list[tuple[Lattice, Node]] = []
     for lattice in lattices:
         left, right = tables[lattice.dependent], tables[lattice.referenced]
         doubtful = []
         for node in lattice.candidates(arity) if lattice.keys else ():
-            row_id = lattice.known.get(node, -1)
+            row_id = lattice.before.get(node, -1)
             if row_id is None:
                 if left.added or right.deleted:
                     looks.append(lattice.look(node, everything=False))
-                    asked.append((lattice, node))
+                    questions.append((lattice, node))
                 else:
                     lattice.settle(node, ())
             elif row_id >= 0 and not (left.deleted or right.added):
@@ -311,8 +308,8 @@ def _settle_level(tables: Tables, lattices: Sequence[Lattice], arity: int) -> in
                 doubtful.append((node, row_id))
         for node in _unknown(tables, lattice, doubtful):
             looks.append(lattice.look(node, everything=True))
-            asked.append((lattice, node))
-    for (lattice, node), rows in zip(asked, refuting_rows(tables, looks), strict=True):
+            questions.append((lattice, node))
+    for (lattice, node), rows in zip(questions, refuting_rows(tables, looks), strict=True):
         lattice.settle(node, rows)
     for lattice in lattices:
         lattice.close_level()
@@ -324,7 +321,7 @@ def _pinned_hold(
 ) -> dict[Composite, bool]:
     """Whether pinned sets hold that have more columns than are settled: one job for all of them."""
     holds: dict[Composite, bool] = {}
-    asked: list[tuple[Composite, Look]] = []
+    questions: list[tuple[Composite, Look]] = []
     by_tables = {(lattice.dependent, lattice.referenced): lattice for lattice in lattices}
     for composite in pinned:
         lattice = by_tables.get((composite.dependent.table, composite.referenced.table))
@@ -337,8 +334,8 @@ def _pinned_hold(
         holds[composite] = lattice.is_open(node)
         if holds[composite]:
             parts = [part for part in (*_all_parts(node), node) if part not in lattice.valid]
-            asked += [(composite, lattice.look(part, everything=True)) for part in parts]
-    for (composite, _), rows in zip(asked, refuting_rows(tables, [a for _, a in asked]), strict=True):
+            questions += [(composite, lattice.look(part, everything=True)) for part in parts]
+    for (composite, _), rows in zip(questions, refuting_rows(tables, [a for _, a in questions]), strict=True):
         holds[composite] &= not rows
     return holds
 
@@ -369,10 +366,3 @@ def _all_parts(node: Node) -> Iterator[Node]:
     """The sets of at least two of its pairs, but not all."""
     for n in range(2, len(node)):
         yield from combinations(node, n)
-
-
-def _bits(mask: int) -> Iterator[int]:
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low

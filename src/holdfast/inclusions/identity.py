@@ -1,8 +1,8 @@
 """Identities of the values of a column, from its codes and back: what inclusion dependencies compare.
 
 A code means something in its own column only: 150 is 1.50 in a decimal(12,2). An identity (96 bits, see
-`kernels.identity`) means the same in every column of its *domain*: numbers, text, binary, bool, date, time,
-timestamp and instant. For two values of columns of one domain in one workspace
+`kernels/value_identities.py`) means the same in every column of its *domain*: numbers, text, binary, bool,
+date, time, timestamp and instant. For two values of columns of one domain in one workspace
 
     identity(a) == identity(b)  iff  a equals b
 

@@ -22,7 +22,7 @@ from holdfast.inclusions.composite_state import (
     write_composites,
 )
 from holdfast.inclusions.composites import CompositeStep
-from holdfast.inclusions.generator import GeneratorState, PinnedInd, ValueTable
+from holdfast.inclusions.generator import GeneratorState, PinnedInd
 from holdfast.inclusions.inds import Inclusions, IndStep
 from holdfast.inclusions.missing import ind_changes
 from holdfast.inclusions.tuples import TableRows
@@ -113,12 +113,12 @@ def take_in(
 def without_table(values: Values, known: Known, table: str) -> Known:
     """What holds without the columns of a table that is dropped; no row or value is looked at."""
     unary = inds.dropped(values, known.unary, table)
-    kept = known.composites.without_table(table)
+    remaining = known.composites.without_table(table)
     pins = tuple(p for p in unary.state.pins if table not in (p.dependent.table, p.referenced.table))
     state = replace(unary.state, pins=pins)
-    if kept != known.composites:
-        state = replace(state, composites=write_composites(values.root, values.folder, kept))
-    return Known(unary.with_state(state), kept)
+    if remaining != known.composites:
+        state = replace(state, composites=write_composites(values.root, values.folder, remaining))
+    return Known(unary.with_state(state), remaining)
 
 
 def _composite_step(
@@ -133,8 +133,12 @@ def _composite_step(
     steps = {step.table: step for step in done}
     tables: dict[str, TableRows] = {}
     for table in state.tables:
-        step = steps.get(table.table)
-        tables[table.table] = _untouched(table, others, relation) if step is None else _touched(table, step)
+        step, as_text = steps.get(table.table), table.as_text
+        if step is None:
+            keys = others.keys(others.state(table.table))
+            tables[table.table] = TableRows(relation(table.table), (), (), keys, as_text)
+        else:
+            tables[table.table] = TableRows(step.rows, step.added, step.deleted, step.keys, as_text)
     names = state.names()
     with_keys = {t for t, rows in tables.items() if rows.keys is not None}
     pairs = unary.after.holding if with_keys else np.empty(0, np.uint64)
@@ -152,15 +156,6 @@ def _pin_holds(after: Known, wide: CompositeStep, pin: PinnedInd) -> bool:
     return wide.pinned.get(node, pin.holds)
 
 
-def _touched(table: ValueTable, step: Step) -> TableRows:
-    return TableRows(step.rows, step.added, step.deleted, step.keys, table.as_text)
-
-
-def _untouched(table: ValueTable, others: OtherTables, relation: Callable[[str], Relation]) -> TableRows:
-    keys = others.keys(others.state(table.table))
-    return TableRows(relation(table.table), (), (), keys, table.as_text)
-
-
 def _composite_changes(
     step: CompositeStep, relation: Callable[[str], Relation], *, tracked: bool
 ) -> tuple[DependencyChange, ...]:
@@ -173,10 +168,10 @@ def _composite_changes(
             continue
         rows = plain_rows(relation(composite.dependent.table).fetch(row_ids))
         missing = tuple([row[c] for c in composite.dependent.columns] for row in rows)
-        told = ", ".join(f"({', '.join(map(repr, values))})" for values in missing)
+        tuples = ", ".join(f"({', '.join(map(repr, values))})" for values in missing)
         witnesses = tuple((WitnessRow(i, v),) for i, v in zip(row_ids, rows, strict=True))
         changes.append(
-            DependencyChange("broke", ind, f"misses combinations such as {told}", witnesses, missing)
+            DependencyChange("broke", ind, f"misses combinations such as {tuples}", witnesses, missing)
         )
     for composite in step.dropped:
         arity = step.after.stopped[composite.dependent.table, composite.referenced.table]

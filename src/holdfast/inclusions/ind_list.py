@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from holdfast.inclusions.pair_counts import PairCounts, pair_ids
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
-Names = Mapping[int, tuple[str, str]]
 
 
 def list_inds(
@@ -37,8 +36,8 @@ def list_inds(
     if max_error >= 1:
         left, right = np.repeat(filled, len(filled)), np.tile(filled, len(filled))
         values, carried = pairs.at(pair_ids(left, right))
-    other = left != right
-    left, right, values, carried = left[other], right[other], values[other], carried[other]
+    different = left != right
+    left, right, values, carried = left[different], right[different], values[different], carried[different]
     missing = distinct[left] - values
     within = missing / np.maximum(distinct[left], 1) <= max_error  # as the error is told, to the last bit
     left, right, missing = left[within], right[within], missing[within]
@@ -46,52 +45,43 @@ def list_inds(
     if with_empty:
         empty = columns[distinct[columns] == 0]
         more_left, more_right = np.repeat(empty, len(columns)), np.tile(columns, len(empty))
-        other = more_left != more_right
-        left = np.concatenate([left, more_left[other]])
-        right = np.concatenate([right, more_right[other]])
-        nothing = np.zeros(int(other.sum()), np.int64)
+        different = more_left != more_right
+        left = np.concatenate([left, more_left[different]])
+        right = np.concatenate([right, more_right[different]])
+        nothing = np.zeros(int(different.sum()), np.int64)
         missing, lost_rows = np.concatenate([missing, nothing]), np.concatenate([lost_rows, nothing])
-    names, uncounted = state.names(), state.append_only()
-    found = [
-        _ind(names, uncounted, distinct, a, b, n, r)
-        for a, b, n, r in zip(*(x.tolist() for x in (left, right, missing, lost_rows)), strict=True)
-        if table is None or table in (names[a][0], names[b][0])
-    ]
-    return sorted(found)
+    return sorted(_named(state, distinct, left, right, missing, lost_rows, table))
 
 
 def inds_of(state: GeneratorState, pairs: PairCounts, wanted: U64) -> list[Ind]:
     """Some pairs of columns as inclusions, each with what is missing. Cost: a pass over the pair counts."""
     distinct, rows = pairs.of_columns(state.next_id)
-    shared, carried = pairs.at(wanted)
-    left, right = (
-        (wanted >> np.uint64(32)).astype(np.int64),
-        (wanted & np.uint64(0xFFFFFFFF)).astype(np.int64),
-    )
-    names, uncounted = state.names(), state.append_only()
-    columns = (left, right, distinct[left] - shared, rows[left] - carried)
-    return [
-        _ind(names, uncounted, distinct, a, b, n, r)
-        for a, b, n, r in zip(*(x.tolist() for x in columns), strict=True)
-    ]
+    some = PairCounts(wanted, *pairs.at(wanted))
+    left, right = some.left, some.right
+    return list(_named(state, distinct, left, right, distinct[left] - some.values, rows[left] - some.rows))
 
 
-def _ind(
-    names: Names,
-    uncounted: NDArray[np.bool_],
+def _named(
+    state: GeneratorState,
     distinct: I64,
-    left: int,
-    right: int,
-    missing: int,
-    lost_rows: int,
-) -> Ind:
-    (a_table, a), (b_table, b) = names[left], names[right]
-    n_left, n_right = int(distinct[left]), int(distinct[right])
-    return Ind(
-        Side(a_table, (a,)),
-        Side(b_table, (b,)),
-        missing / n_left if n_left else 0.0,
-        missing,
-        None if uncounted[left] else lost_rows,
-        n_left / n_right if n_right else 0.0,
-    )
+    left: I64,
+    right: I64,
+    missing: I64,
+    lost_rows: I64,
+    table: str | None = None,
+) -> Iterator[Ind]:
+    """Inclusions of columns, with their errors; those with a table on either side, if one is given."""
+    names, uncounted = state.names(), state.append_only()
+    for a, b, n, r in zip(*(x.tolist() for x in (left, right, missing, lost_rows)), strict=True):
+        (a_table, a_column), (b_table, b_column) = names[a], names[b]
+        if table not in (None, a_table, b_table):
+            continue
+        n_left, n_right = int(distinct[a]), int(distinct[b])
+        yield Ind(
+            Side(a_table, (a_column,)),
+            Side(b_table, (b_column,)),
+            n / n_left if n_left else 0.0,
+            n,
+            None if uncounted[a] else r,
+            n_left / n_right if n_right else 0.0,
+        )

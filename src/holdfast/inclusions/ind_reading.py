@@ -17,7 +17,7 @@ from holdfast.core.words.dependency import Ind, Side
 from holdfast.core.words.options import check_share
 from holdfast.errors import UnknownColumnError, UsageError, listing
 from holdfast.inclusions.composite_state import Composites, read_composites, stopped_texts
-from holdfast.inclusions.generator import GeneratorState, ValueTable, read_pairs
+from holdfast.inclusions.generator import GeneratorState, ValueTable
 from holdfast.inclusions.pair_counts import PairCounts, pair_ids
 
 if TYPE_CHECKING:
@@ -144,8 +144,11 @@ class IndReader:
         states = {t.table: self._tables.current(t.table, at)[1] for t in generator.tables}
         relations = {name: self._tables.rows(state) for name, state in states.items()}
         facts = [f for t in generator.tables for f in column_facts(generator, pairs, t, relations[t.table])]
-        known = {name: self._keys_of(state) for name, state in states.items()}
-        keys = {name: sorted(k, key=self._order(states[name])) for name, k in known.items() if k is not None}
+        keys = {
+            name: sorted(minimal, key=self._order(state))
+            for name, state in states.items()
+            if (minimal := self._keys_of(state)) is not None
+        }
         inds = self.listed(None, at, max_error)
         text = {t.table: t.as_text for t in generator.tables}
         for i, ind in enumerate(inds):
@@ -197,11 +200,8 @@ class IndReader:
     # -- inside -------------------------------------------------------------------------------
 
     def _composites(self, state: GeneratorState) -> Composites:
-        ref = state.composites
-        if ref is None:
-            return Composites.empty()
-        if self._wide[0] != ref:
-            self._wide = ref, read_composites(self._tables.root, ref)
+        if self._wide[0] != state.composites:
+            self._wide = state.composites, read_composites(self._tables.root, state.composites)
         return self._wide[1]
 
     @staticmethod
@@ -220,8 +220,7 @@ class IndReader:
 
     def _pair_counts(self, state: GeneratorState) -> PairCounts:
         if self._pairs[0] != state.pairs:
-            parts = [PairCounts.from_arrays(arrays) for arrays in read_pairs(self._tables.root, state.pairs)]
-            self._pairs = state.pairs, PairCounts.sum(parts)
+            self._pairs = state.pairs, PairCounts.load(self._tables.root, state.pairs)
         return self._pairs[1]
 
     def column_id(self, side: Side, at: int | None) -> int:

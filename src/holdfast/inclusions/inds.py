@@ -28,7 +28,7 @@ from holdfast.core.store.bundle import write_bundle
 from holdfast.core.store.files import unique_name
 from holdfast.core.store.root import Root
 from holdfast.errors import NOTHING_APPLIED, UsageError, listing
-from holdfast.inclusions.generator import GeneratorState, SumRef, ValueTable, read_pairs
+from holdfast.inclusions.generator import GeneratorState, SumRef, ValueTable
 from holdfast.inclusions.kernels.clusters import (
     Clusters,
     joined_clusters,
@@ -43,7 +43,6 @@ from holdfast.kind import Crossing, Step
 
 U64 = NDArray[np.uint64]
 U32 = NDArray[np.uint32]
-I64 = NDArray[np.int64]
 
 # Files of signed counts that are summed up at most before they are written as one.
 MAX_SUMS = 16
@@ -69,8 +68,7 @@ class Inclusions:
 
     @classmethod
     def load(cls, root: Root, state: GeneratorState) -> Inclusions:
-        parts = [PairCounts.from_arrays(arrays) for arrays in read_pairs(root, state.pairs)]
-        return cls(state, PairCounts.sum(parts))
+        return cls(state, PairCounts.load(root, state.pairs))
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,6 @@ class IndStep:
     appeared: U64
     keys: Mapping[int, U64]  # pair -> identities of the first values that break it
     checks: Mapping[int, U32]
-    n_breaking: Mapping[int, int]
     accesses: Mapping[str, int]
 
 
@@ -120,8 +117,8 @@ def absorb(values: Values, known: Inclusions, steps: Sequence[Step | Crossing]) 
     cells = [c for step in steps for c in _cells(state, step)]
     holding = known.holding
     offsets, rights = by_left(holding, state.next_id)
-    found = values.absorb(cells, offsets, rights)
-    delta = PairCounts(*pair_counts(found.clusters))
+    absorption = values.absorb(cells, offsets, rights)
+    delta = PairCounts(*pair_counts(absorption.clusters))
     pairs = PairCounts.sum([known.pairs, delta])
     touched = np.unique(delta.left)
     after_touched = pairs.of_left(touched).holding(state.next_id)
@@ -129,22 +126,21 @@ def absorb(values: Values, known: Inclusions, steps: Sequence[Step | Crossing]) 
     before_touched = holding[was_touched]
     broke = np.setdiff1d(before_touched, after_touched, assume_unique=True)
     appeared = np.setdiff1d(after_touched, before_touched, assume_unique=True)
-    state = replace(state, runs=(*state.runs, *found.runs))
-    state = _saved(replace(values, state=state), found.clusters, delta, pairs)
+    state = replace(state, runs=(*state.runs, *absorption.runs))
+    state = _saved(replace(values, state=state), absorption.clusters, delta, pairs)
     after = Inclusions(state, pairs)
     # What was not touched holds as it did.
     after.__dict__["holding"] = np.sort(np.concatenate([holding[~was_touched], after_touched]))
-    hit = {int(holding[h]): int(h) for h in np.flatnonzero(found.broken)}
-    shown = {p: min(int(found.broken[h]), found.keys.shape[1]) for p, h in hit.items()}
+    hit = {int(holding[h]): int(h) for h in np.flatnonzero(absorption.broken)}
+    shown = {p: min(int(absorption.broken[h]), absorption.keys.shape[1]) for p, h in hit.items()}
     return IndStep(
         known,
         after,
         broke,
         appeared,
-        {p: found.keys[h, : shown[p]] for p, h in hit.items()},
-        {p: found.checks[h, : shown[p]] for p, h in hit.items()},
-        {p: int(found.broken[h]) for p, h in hit.items()},
-        found.accesses,
+        {p: absorption.keys[h, : shown[p]] for p, h in hit.items()},
+        {p: absorption.checks[h, : shown[p]] for p, h in hit.items()},
+        absorption.accesses,
     )
 
 
@@ -167,11 +163,11 @@ def dropped(values: Values, known: Inclusions, table: str) -> Inclusions:
     gone[leaving.first : leaving.first + len(leaving.columns)] = True
     clusters = without_columns(read_clusters(values.root, state.clusters), gone)
     pairs = known.pairs.without_columns(gone)
-    rest = tuple(t for t in state.tables if t.table != table)
+    remaining = tuple(t for t in state.tables if t.table != table)
     n_dead = state.n_dead + int(known.pairs.of_columns(state.next_id)[0][gone].sum())
     state = replace(
         state,
-        tables=rest,
+        tables=remaining,
         n_dead=n_dead,
         clusters=(write_clusters(values.root, values.folder, clusters),),
         pairs=(_write_pairs(values, pairs),),
@@ -183,15 +179,15 @@ def _saved(values: Values, change: Clusters, delta: PairCounts, pairs: PairCount
     """The state with the changes of clusters and pairs written: by themselves, or summed up."""
     state = values.state
     if len(change.sizes):
-        kept: tuple[SumRef, ...] = state.clusters
-        if _too_many(kept, len(change.sizes)):
-            kept, change = (), tally(joined_clusters([read_clusters(values.root, kept), change]))
-        state = replace(state, clusters=(*kept, write_clusters(values.root, values.folder, change)))
+        files: tuple[SumRef, ...] = state.clusters
+        if _too_many(files, len(change.sizes)):
+            files, change = (), tally(joined_clusters([read_clusters(values.root, files), change]))
+        state = replace(state, clusters=(*files, write_clusters(values.root, values.folder, change)))
     if len(delta):
-        kept = state.pairs
-        if _too_many(kept, len(delta)):
-            kept, delta = (), pairs
-        state = replace(state, pairs=(*kept, _write_pairs(values, delta)))
+        files = state.pairs
+        if _too_many(files, len(delta)):
+            files, delta = (), pairs
+        state = replace(state, pairs=(*files, _write_pairs(values, delta)))
     return state
 
 

@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 
 from holdfast.core.cover.news import plain, plain_rows
 from holdfast.core.rows.relation import Relation
-from holdfast.core.rows.segments import Segment, open_segment
+from holdfast.core.rows.segments import open_segment
 from holdfast.core.words.change import DependencyChange, WitnessRow
 from holdfast.core.words.dependency import Ind
 from holdfast.inclusions.generator import GeneratorState, ValueTable
-from holdfast.inclusions.identity import codes_of, identities
+from holdfast.inclusions.identity import identities
 from holdfast.inclusions.ind_list import inds_of
 from holdfast.inclusions.inds import IndStep
+from holdfast.inclusions.tuple_tasks import Opened, local_codes
 from holdfast.inclusions.value_tasks import looked_up
 
 U64 = NDArray[np.uint64]
 U32 = NDArray[np.uint32]
-I64 = NDArray[np.int64]
 
 # Broken inclusions beyond this many come without values and rows.
 MAX_SHOWN = 200
@@ -35,42 +35,21 @@ def rows_with(relation: Relation, table: ValueTable, column: str, keys: U64, che
 
     Cost: a lookup in each segment's dictionary; where it is found, a pass over one column's codes.
     """
-    found: list[int | None] = [None] * len(keys)
+    row_ids: list[int | None] = [None] * len(keys)
     c = relation.schema.names.index(column)
     for ref in reversed([s for s in relation.segments if s.n_live]):
-        open_ones = [i for i, row in enumerate(found) if row is None]
+        open_ones = [i for i, row in enumerate(row_ids) if row is None]
         if not open_ones:
             break
         segment = open_segment(relation.root, ref, relation.schema)
-        local = _local_codes(segment, c, table.as_text, keys[open_ones], checks[open_ones])
-        for i, code in zip(open_ones, local, strict=True):
-            if code:
+        local = local_codes(Opened(segment, table.as_text), c, keys[open_ones], checks[open_ones])
+        for i, code in zip(open_ones, local.tolist(), strict=True):
+            if code > 0:
                 at = np.flatnonzero(segment.codes[c] == code)
                 at = at[segment.live[at]]
                 if len(at):
-                    found[i] = int(segment.row_ids(at[:1])[0])
-    return found
-
-
-def _local_codes(segment: Segment, c: int, as_text: bool, keys: U64, checks: U32) -> list[int]:
-    """The local code of each identity in a segment's column, 0 where it has none."""
-    dictionary, texts, type_ = segment.dictionary(c), segment.texts(c), segment.schema.types[c]
-    told = codes_of(keys, checks, type_, as_text)
-    if told is None:
-        own_keys, own_checks = identities(dictionary, texts, type_, as_text, segment.key)
-        known = {
-            identity: i + 1
-            for i, identity in enumerate(zip(own_keys.tolist(), own_checks.tolist(), strict=True))
-        }
-        return [known.get(identity, 0) for identity in zip(keys.tolist(), checks.tolist(), strict=True)]
-    codes, possible = told
-    at = np.searchsorted(dictionary, codes)
-    at[at == len(dictionary)] = 0
-    hit = possible & (dictionary[at] == codes) if len(dictionary) else np.zeros(len(codes), np.bool_)
-    if texts is not None and hit.any():
-        _, own = identities(dictionary[at[hit]], texts.take(at[hit]), type_, as_text, segment.key)
-        hit[hit] = own == checks[hit]
-    return [int(i) + 1 if h else 0 for i, h in zip(at, hit, strict=True)]
+                    row_ids[i] = int(segment.row_ids(at[:1])[0])
+    return row_ids
 
 
 def ind_changes(
@@ -120,9 +99,9 @@ def _broken(
     rows = plain_rows(relation.fetch(there))
     witnesses = tuple((WitnessRow(r, v),) for r, v in zip(there, rows, strict=True))
     missing: Sequence[Any] = [plain(v[column]) for v in rows]
-    told = ", ".join(map(repr, missing))
+    listed = ", ".join(map(repr, missing))
     more = f" and {n_missing - len(missing):,} more" if n_missing > len(missing) else ""
-    return DependencyChange("broke", ind, f"{what}: {told}{more}", witnesses, tuple(missing))
+    return DependencyChange("broke", ind, f"{what}: {listed}{more}", witnesses, tuple(missing))
 
 
 def _plural(n: int, word: str) -> str:
@@ -139,8 +118,8 @@ def missing_now(
     c = relation.schema.names.index(column)
     only = np.zeros(state.next_id, dtype=np.bool_)
     only[referenced] = True
-    found: list[tuple[Any, WitnessRow]] = []
-    seen: set[tuple[int, int]] = set()
+    missing: list[tuple[Any, WitnessRow]] = []
+    identities_seen: set[tuple[int, int]] = set()
     for ref in relation.segments:
         segment = open_segment(relation.root, ref, relation.schema)
         used = np.unique(segment.codes[c][segment.live])
@@ -157,12 +136,12 @@ def missing_now(
             lacking = order[np.setdiff1d(np.arange(len(order)), there)]
             for i in lacking.tolist():
                 identity = (int(keys[i]), int(checks[i]))
-                if identity in seen:
+                if identity in identities_seen:
                     continue
-                seen.add(identity)
+                identities_seen.add(identity)
                 at = np.flatnonzero((segment.codes[c] == part[i] + 1) & segment.live)[:1]
                 [values] = plain_rows(segment.rows(at))
-                found.append((values[column], WitnessRow(int(segment.row_ids(at)[0]), values)))
-                if len(found) == limit:
-                    return tuple(found)
-    return tuple(found)
+                missing.append((values[column], WitnessRow(int(segment.row_ids(at)[0]), values)))
+                if len(missing) == limit:
+                    return tuple(missing)
+    return tuple(missing)

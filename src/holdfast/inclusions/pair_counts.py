@@ -17,6 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.store.root import Root
+from holdfast.inclusions.generator import SumRef, read_pairs
+
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -40,6 +43,11 @@ class PairCounts:
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> PairCounts:
         return cls(*(np.asarray(arrays[name]) for name in ("pairs", "values", "rows")))
 
+    @classmethod
+    def load(cls, root: Root, refs: Sequence[SumRef]) -> PairCounts:
+        """The sum of the files that a state names."""
+        return cls.sum([cls.from_arrays(arrays) for arrays in read_pairs(root, refs)])
+
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         return {"pairs": self.pairs, "values": self.values, "rows": self.rows}
 
@@ -57,13 +65,13 @@ class PairCounts:
         values, rows = np.zeros(len(pairs), np.int64), np.zeros(len(pairs), np.int64)
         np.add.at(values, where, np.concatenate([p.values for p in parts]))
         np.add.at(rows, where, np.concatenate([p.rows for p in parts]))
-        kept = (values != 0) | (rows != 0)
-        return cls(pairs[kept], values[kept], rows[kept])
+        nonzero = (values != 0) | (rows != 0)
+        return cls(pairs[nonzero], values[nonzero], rows[nonzero])
 
     def without_columns(self, gone: Bool) -> PairCounts:
         """After some columns were dropped. IN gone bool[n_ids]."""
-        kept = ~(gone[self.left] | gone[self.right])
-        return PairCounts(self.pairs[kept], self.values[kept], self.rows[kept])
+        staying = ~(gone[self.left] | gone[self.right])
+        return PairCounts(self.pairs[staying], self.values[staying], self.rows[staying])
 
     @property
     def left(self) -> I64:
@@ -76,9 +84,9 @@ class PairCounts:
     def of_columns(self, n_ids: int) -> tuple[I64, I64]:
         """(distinct, rows) of each column: distinct values and rows with a value, int64[n_ids]."""
         distinct, rows = np.zeros(n_ids, np.int64), np.zeros(n_ids, np.int64)
-        own = self.left == self.right
-        distinct[self.left[own]] = self.values[own]
-        rows[self.left[own]] = self.rows[own]
+        itself = self.left == self.right
+        distinct[self.left[itself]] = self.values[itself]
+        rows[self.left[itself]] = self.rows[itself]
         return distinct, rows
 
     def of_left(self, columns: I64) -> PairCounts:
@@ -103,8 +111,8 @@ class PairCounts:
         where[where == len(self.pairs)] = 0
         if not len(self.pairs):
             return np.zeros(len(pairs), np.int64), np.zeros(len(pairs), np.int64)
-        known = self.pairs[where] == pairs
-        return np.where(known, self.values[where], 0), np.where(known, self.rows[where], 0)
+        there = self.pairs[where] == pairs
+        return np.where(there, self.values[where], 0), np.where(there, self.rows[where], 0)
 
 
 def pair_ids(left: I64, right: I64) -> U64:

@@ -82,7 +82,7 @@ def key_range(bits: int, part: int) -> tuple[int, int]:
 
 def in_range(root: Root, run: RunRef, first: int, last: int) -> list[tuple[RunPart, int, int]]:
     """(part, start, end): where a run holds keys of a range. Cost: a binary search in one or two parts."""
-    found = []
+    ranges = []
     for i in range(first >> (64 - run.bits), (last >> (64 - run.bits)) + 1):
         ref = run.parts[i]
         if ref is not None:
@@ -90,8 +90,8 @@ def in_range(root: Root, run: RunRef, first: int, last: int) -> list[tuple[RunPa
             start = int(np.searchsorted(part.keys, np.uint64(first)))
             end = int(np.searchsorted(part.keys, np.uint64(last), side="right"))
             if end > start:
-                found.append((part, start, end))
-    return found
+                ranges.append((part, start, end))
+    return ranges
 
 
 def entries_in_range(root: Root, run: RunRef, first: int, last: int) -> Entries:

@@ -11,7 +11,7 @@ for the column with most values; columns of few values are looked up in a table 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -90,22 +90,22 @@ def local_codes(there: Opened, c: int, keys: U64, checks: U32) -> I32:
     dictionary, type_ = segment.dictionary(c), segment.schema.types[c]
     if not len(dictionary) or not len(keys):
         return np.full(len(keys), -1, dtype=np.int32)
-    told = codes_of(keys, checks, type_, as_text)
-    if told is None:
-        own_keys, own_checks, order = _sorted_identities(
+    coded = codes_of(keys, checks, type_, as_text)
+    if coded is None:
+        sorted_keys, sorted_checks, order = _sorted_identities(
             segment.root, _bare(segment.ref), segment.schema, c, as_text
         )
-        at = tuple_lookup.look_up(own_keys, own_checks, keys, checks)
+        at = tuple_lookup.look_up(sorted_keys, sorted_checks, keys, checks)
         return np.where(at >= 0, order[at] + 1, -1).astype(np.int32)
-    codes, possible = told
+    codes, possible = coded
     at = np.searchsorted(dictionary, codes)
     at[at == len(dictionary)] = 0
     hit = possible & (dictionary[at] == codes)
     texts = segment.texts(c)
     if texts is not None and hit.any():
         some = texts.take(pa.array(at[hit]))
-        _, own = identities(dictionary[at[hit]], some, type_, as_text, segment.key)
-        hit[hit] = own == checks[hit]
+        _, checks_there = identities(dictionary[at[hit]], some, type_, as_text, segment.key)
+        hit[hit] = checks_there == checks[hit]
     return np.where(hit, at + 1, -1).astype(np.int32)
 
 
@@ -117,7 +117,7 @@ class Rows:
         self._used: dict[int, tuple[I64 | None, I32 | None]] = {}
         self._identities: dict[int, tuple[U64, U32]] = {}
         self._tables: OrderedDict[tuple[int, str, int], I32] = OrderedDict()
-        self._n_kept = 0
+        self._n_cached = 0
 
     def __len__(self) -> int:
         return self.here.segment.ref.n_rows if self.positions is None else len(self.positions)
@@ -157,36 +157,36 @@ class Rows:
 
     def _table(self, c: int, there: Opened, d: int) -> I32:
         """For each value used its local code in column d of another segment; 0 for NULL."""
-        found = self._tables.get((c, there.name, d))
-        if found is not None:
-            return found
+        cached = self._tables.get((c, there.name, d))
+        if cached is not None:
+            return cached
         used, _ = self._values(c)
-        mine, theirs = self.here.segment, there.segment
+        segment, target = self.here.segment, there.segment
         table: NDArray[Any]
         if there.name == self.here.name and c == d:
-            table = np.arange(len(mine.dictionary(c)) + 1) if used is None else used
+            table = np.arange(len(segment.dictionary(c)) + 1) if used is None else used
         else:
-            exact = mine.schema.types[c] == theirs.schema.types[d] and not mine.schema.types[c].hashed
+            exact = segment.schema.types[c] == target.schema.types[d] and not segment.schema.types[c].hashed
             if exact and self.here.as_text == there.as_text:
                 # Codes of one exact type mean the same everywhere.
-                wanted = mine.dictionary(c) if used is None else mine.dictionary(c)[used[used > 0] - 1]
-                table = encode.translate(theirs.dictionary(d), wanted)
+                wanted = segment.dictionary(c) if used is None else segment.dictionary(c)[used[used > 0] - 1]
+                table = encode.translate(target.dictionary(d), wanted)
             else:
                 codes = local_codes(there, d, *self._of_values(c, used))
                 table = np.concatenate([np.zeros(1, np.int32), codes])
             if used is not None and (not len(used) or used[0] > 0):
                 table = table[1:]
         out: I32 = table.astype(np.int32, copy=False)
-        self._n_kept += len(out)
-        while self._n_kept > MAX_KEPT and self._tables:
-            self._n_kept -= len(self._tables.popitem(last=False)[1])
+        self._n_cached += len(out)
+        while self._n_cached > MAX_KEPT and self._tables:
+            self._n_cached -= len(self._tables.popitem(last=False)[1])
         self._tables[c, there.name, d] = out
         return out
 
-    def wanted(self, columns: Columns, there: Opened, theirs: Columns, part: slice | I64) -> I32:
+    def wanted(self, columns: Columns, there: Opened, partners: Columns, part: slice | I64) -> I32:
         """Tuples of some of the rows in the codes of another segment: int32[k, m]."""
         out = []
-        for c, d in zip(columns, theirs, strict=True):
+        for c, d in zip(columns, partners, strict=True):
             table = self._table(c, there, d)
             _, which = self._values(c)
             if which is not None:
@@ -233,58 +233,54 @@ class Finder:
         self.order = sorted(range(len(columns)), key=lambda i: (-sizes[i], i))
         self.there, self.columns = there, [columns[i] for i in self.order]
         self._at = np.array(self.columns, dtype=np.int32)
-        self._seen, self._sizes = None, np.array([sizes[i] for i in self.order], dtype=np.int64)
+        self._marks, self._sizes = None, np.array([sizes[i] for i in self.order], dtype=np.int64)
         self.list_length = segment.ref.n_rows / max(1, max(sizes))
         n_cells = float(np.prod(self._sizes.astype(np.float64)))
         affordable = 0 < n_cells <= CELLS_PER_ROW * segment.ref.n_rows
         if not rows_wanted and affordable and n_expected * self.list_length > 4 * segment.ref.n_rows:
-            self._seen = tuple_lookup.mark(segment.codes, self._at, self._sizes, segment.live)
+            self._marks = tuple_lookup.mark(segment.codes, self._at, self._sizes, segment.live)
 
     @property
     def walks(self) -> bool:
         """Whether the same tuple, looked for twice, costs a long way twice."""
-        return self._seen is None and self.list_length > LONG_LIST
+        return self._marks is None and self.list_length > LONG_LIST
 
-    def find(self, rows: Rows, columns: Columns, part: slice | I64, found: I64, stop: int) -> int:
-        """Look for the open tuples among some of the rows; see `kernels.tuples.find`."""
+    def find(self, rows: Rows, columns: Columns, part: slice | I64, row_of: I64, stop: int) -> int:
+        """Look for the open tuples among some of the rows; see `kernels.tuple_lookup.find`."""
         wanted = rows.wanted([columns[i] for i in self.order], self.there, self.columns, part)
-        if self._seen is not None:
-            return tuple_lookup.find_marked(wanted, found, self._seen, self._sizes, stop)
+        if self._marks is not None:
+            return tuple_lookup.find_marked(wanted, row_of, self._marks, self._sizes, stop)
         segment = self.there.segment
         offsets, positions = _lists(segment, self.columns[0], wanted[0])
         return tuple_lookup.find(
-            wanted, found, segment.codes, self._at, segment.live, offsets, positions, stop=stop
+            wanted, row_of, segment.codes, self._at, segment.live, offsets, positions, stop=stop
         )
 
 
-def missing(rows: Rows, columns: Columns, there: Sequence[Opened], theirs: Columns, stop: int) -> I64:
+def missing(rows: Rows, columns: Columns, there: Sequence[Opened], partners: Columns, stop: int) -> I64:
     """Which of the rows have a tuple that no live row of the other segments has; the first `stop` of them.
 
     Positions among the rows. A row with a NULL misses nothing.
     """
     finders: list[Finder] = []
-    for part in _chunks(len(rows)):
-        n = part.stop - part.start
+    for start in range(0, len(rows), CHUNK_ROWS):
+        part = slice(start, min(len(rows), start + CHUNK_ROWS))
+        n = part.stop - start
         look: slice | I64 = part
         if not finders:
-            finders = [Finder(o, theirs, len(rows), rows_wanted=False) for o in there]
+            finders = [Finder(o, partners, len(rows), rows_wanted=False) for o in there]
         if n > LOOK_AT and any(f.walks for f in finders):
-            distinct = part.start + tuple_lookup.distinct_tuples(rows.codes(columns, part))
+            distinct = start + tuple_lookup.distinct_tuples(rows.codes(columns, part))
             look, n = distinct, len(distinct)
-        found, end = np.full(n, OPEN, dtype=np.int64), n
+        row_of, end = np.full(n, OPEN, dtype=np.int64), n
         for i, finder in enumerate(finders):
-            if i and not (found == OPEN).any():
+            if i and not (row_of == OPEN).any():
                 break
-            end = finder.find(rows, columns, look, found, stop if i == len(finders) - 1 else 0)
-        gone = np.flatnonzero(found[:end] == OPEN)
+            end = finder.find(rows, columns, look, row_of, stop if i == len(finders) - 1 else 0)
+        gone = np.flatnonzero(row_of[:end] == OPEN)
         if len(gone):
-            return gone + part.start if isinstance(look, slice) else look[gone]
+            return gone + start if isinstance(look, slice) else look[gone]
     return np.empty(0, np.int64)
-
-
-def _chunks(n_rows: int) -> Iterator[slice]:
-    for start in range(0, n_rows, CHUNK_ROWS):
-        yield slice(start, min(n_rows, start + CHUNK_ROWS))
 
 
 def _spread(positions: I64 | None, n_rows: int) -> I64:
@@ -314,9 +310,9 @@ def check_tuples(payload: Payload) -> bytes:
     """
     nodes = payload["nodes"]
     run = _lost if payload["lost"] else _refuted
-    found = run(payload, nodes)
-    node = np.repeat(np.arange(len(nodes)), [len(ids) for ids in found])
-    return pack({"node": node, "row_id": np.concatenate([np.empty(0, np.int64), *found])}, {})
+    row_ids = run(payload, nodes)
+    node = np.repeat(np.arange(len(nodes)), [len(ids) for ids in row_ids])
+    return pack({"node": node, "row_id": np.concatenate([np.empty(0, np.int64), *row_ids])}, {})
 
 
 def _refuted(payload: Payload, nodes: Sequence[Any]) -> list[I64]:
@@ -331,10 +327,10 @@ def _refuted(payload: Payload, nodes: Sequence[Any]) -> list[I64]:
         sample = _spread(positions, len(rows))
         blocks = [Rows(here, sample[: SAMPLES[0]]), Rows(here, sample), rows]
     out = []
-    for columns, theirs, wanted in nodes:
+    for columns, partners, wanted in nodes:
         ids = np.empty(0, np.int64)
         for block in blocks:
-            gone = missing(block, columns, there, theirs, 1 if wanted == 1 else LOOK_AT)
+            gone = missing(block, columns, there, partners, 1 if wanted == 1 else LOOK_AT)
             if len(gone):
                 gone = gone[np.sort(tuple_lookup.distinct_tuples(block.codes(columns, gone)))[:wanted]]
                 ids = segment.row_ids(block.at(gone))
@@ -354,21 +350,21 @@ def _lost(payload: Payload, nodes: Sequence[Any]) -> list[I64]:
     rows = Rows(gone, staged(payload, "positions").array("positions"))
     referenced, dependents = _opened(payload, "referenced"), _opened(payload, "dependent")
     out = []
-    for columns, theirs, wanted in nodes:
-        look = tuple_lookup.distinct_tuples(rows.codes(theirs, slice(0, len(rows))))
-        found = np.full(len(look), OPEN, dtype=np.int64)
+    for columns, partners, wanted in nodes:
+        look = tuple_lookup.distinct_tuples(rows.codes(partners, slice(0, len(rows))))
+        row_of = np.full(len(look), OPEN, dtype=np.int64)
         for there in referenced:
-            if (found == OPEN).any():
-                Finder(there, theirs, len(look), rows_wanted=False).find(rows, theirs, look, found, 0)
-        look = look[found == OPEN]
+            if (row_of == OPEN).any():
+                Finder(there, partners, len(look), rows_wanted=False).find(rows, partners, look, row_of, 0)
+        look = look[row_of == OPEN]
         ids: list[int] = []
         for here in dependents:
             if not len(look) or len(ids) >= wanted:
                 break
-            found = np.full(len(look), OPEN, dtype=np.int64)
-            Finder(here, columns, len(look), rows_wanted=True).find(rows, theirs, look, found, 0)
-            ids += here.segment.row_ids(found[found >= 0]).tolist()
+            row_of = np.full(len(look), OPEN, dtype=np.int64)
+            Finder(here, columns, len(look), rows_wanted=True).find(rows, partners, look, row_of, 0)
+            ids += here.segment.row_ids(row_of[row_of >= 0]).tolist()
             # Other segments may tell of other tuples.
-            look = look[found == OPEN]
+            look = look[row_of == OPEN]
         out.append(np.array(ids[:wanted], dtype=np.int64))
     return out

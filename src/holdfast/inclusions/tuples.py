@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.rows.relation import WORTH_THREADS, Relation
+from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import open_segment
 from holdfast.core.rows.table_state import SegmentRef
-from holdfast.core.store.bundle import unpack, write_bundle
-from holdfast.core.store.files import unique_name
 from holdfast.inclusions import tuple_tasks
 from holdfast.inclusions.kernels.tuple_lookup import OPEN
 from holdfast.inclusions.tuple_tasks import Finder, Opened, Rows
@@ -62,7 +60,7 @@ class Look:
     dependent: str
     referenced: str
     columns: tuple[int, ...]
-    theirs: tuple[int, ...]
+    partners: tuple[int, ...]  # of the referenced table, in the order of `columns`
     everything: bool
 
 
@@ -73,7 +71,7 @@ def refuting_rows(tables: Mapping[str, TableRows], looks: Sequence[Look]) -> lis
     of the dependent table, and for each deleted row of the referenced one. Cost of everything: the rows of
     the dependent table, unless some hundred of them refute it.
     """
-    found: list[list[int]] = [[] for _ in looks]
+    row_ids: list[list[int]] = [[] for _ in looks]
     grouped: dict[tuple[str, str, bool], list[int]] = {}
     for i, look in enumerate(looks):
         grouped.setdefault((look.dependent, look.referenced, look.everything), []).append(i)
@@ -81,11 +79,11 @@ def refuting_rows(tables: Mapping[str, TableRows], looks: Sequence[Look]) -> lis
     members: list[list[int]] = []
     positions: dict[tuple[str, int], dict[str, Any]] = {}
     work = 0.0
-    for (dependent, referenced, everything), mine in grouped.items():
+    for (dependent, referenced, everything), numbers in grouped.items():
         left, right = tables[dependent], tables[referenced]
         wanted = 1 if everything else WITNESSES
         share = HOLDING_SHARE if everything else 1.0
-        nodes = [(list(looks[i].columns), list(looks[i].theirs), wanted) for i in mine]
+        nodes = [(list(looks[i].columns), list(looks[i].partners), wanted) for i in numbers]
         parts: list[tuple[Payload, int]] = []
         for ref in left.relation.segments if everything else left.added:
             if ref.n_live:
@@ -94,12 +92,12 @@ def refuting_rows(tables: Mapping[str, TableRows], looks: Sequence[Look]) -> lis
                 )
         for n, (ref, at) in enumerate(() if everything else right.deleted):
             if (referenced, n) not in positions:
-                positions[referenced, n] = _staged(right.relation, at)
+                positions[referenced, n] = right.relation.stage("positions", positions=at.astype(np.int64))
             sides = {"dependent": _side(left), "referenced": _side(right), "gone": _side(right, [ref])}
             parts.append(({"lost": True, "positions": positions[referenced, n], **sides}, len(at)))
         for payload, n_rows in parts:
-            work += n_rows * len(mine) * share
-            for start in range(0, len(mine), TASK_NODES):
+            work += n_rows * len(numbers) * share
+            for start in range(0, len(numbers), TASK_NODES):
                 payloads.append(
                     {
                         "root": str(left.relation.root),
@@ -107,23 +105,16 @@ def refuting_rows(tables: Mapping[str, TableRows], looks: Sequence[Look]) -> lis
                         **payload,
                     }
                 )
-                members.append(mine[start : start + TASK_NODES])
+                members.append(numbers[start : start + TASK_NODES])
     if not payloads:
-        return found
+        return row_ids
     relation = tables[looks[0].dependent].relation
-    results = relation.engine.run(
-        tuple_tasks.check_tuples,
-        payloads,
-        where=relation.engine.choose(work, INLINE_TUPLES),
-        progress=relation.progress,
-        parallel=work > INLINE_TUPLES * WORTH_THREADS,
-    )
-    for mine, packed in zip(members, results, strict=True):
-        result = unpack(packed)
+    results = relation.run(tuple_tasks.check_tuples, payloads, work, INLINE_TUPLES)
+    for numbers, result in zip(members, results, strict=True):
         for node, row_id in zip(result.array("node").tolist(), result.array("row_id").tolist(), strict=True):
-            found[mine[node]].append(row_id)
+            row_ids[numbers[node]].append(row_id)
     # A row may miss its tuple as an added one and by a deletion.
-    return [list(dict.fromkeys(ids))[:WITNESSES] for ids in found]
+    return [list(dict.fromkeys(ids))[:WITNESSES] for ids in row_ids]
 
 
 def _side(table: TableRows, segments: Sequence[SegmentRef] | None = None) -> dict[str, Any]:
@@ -134,12 +125,6 @@ def _side(table: TableRows, segments: Sequence[SegmentRef] | None = None) -> dic
         "segments": [s.to_dict() for s in chosen],
         "as_text": table.as_text,
     }
-
-
-def _staged(relation: Relation, positions: I64) -> dict[str, Any]:
-    name = unique_name(relation.staging, "positions", ".arrow")
-    arrays = {"positions": positions.astype(np.int64)}
-    return write_bundle(relation.root, name, arrays, {"holdfast": "positions"}).to_dict()
 
 
 def still_missing(tables: Mapping[str, TableRows], looks: Sequence[Look], row_ids: Sequence[int]) -> Bool:
@@ -155,14 +140,14 @@ def still_missing(tables: Mapping[str, TableRows], looks: Sequence[Look], row_id
     for ref in left.relation.segments:
         here = _opened(left, ref)
         at = here.segment.positions(ids)
-        mine = np.flatnonzero(at >= 0)
-        mine = mine[here.segment.live[at[mine]]]
-        if not len(mine):
+        numbers = np.flatnonzero(at >= 0)
+        numbers = numbers[here.segment.live[at[numbers]]]
+        if not len(numbers):
             continue
-        missing[mine] = True
+        missing[numbers] = True
         if added:
-            rows = Rows(here, at[mine].astype(np.int64))
-            for i, n in enumerate(mine.tolist()):
+            rows = Rows(here, at[numbers].astype(np.int64))
+            for i, n in enumerate(numbers.tolist()):
                 missing[n] = not any(_has(rows, i, looks[n], there) for there in added)
     return missing
 
@@ -170,11 +155,11 @@ def still_missing(tables: Mapping[str, TableRows], looks: Sequence[Look], row_id
 def _has(rows: Rows, i: int, look: Look, there: Opened) -> bool:
     """Whether a segment has the tuple of one row."""
     at = np.array([i])
-    if (rows.wanted(look.columns, there, look.theirs, at) <= 0).any():
+    if (rows.wanted(look.columns, there, look.partners, at) <= 0).any():
         return False
-    found = np.full(1, OPEN, dtype=np.int64)
-    Finder(there, look.theirs, 1, rows_wanted=True).find(rows, look.columns, at, found, 0)
-    return bool(found[0] >= 0)
+    row_of = np.full(1, OPEN, dtype=np.int64)
+    Finder(there, look.partners, 1, rows_wanted=True).find(rows, look.columns, at, row_of, 0)
+    return bool(row_of[0] >= 0)
 
 
 def _opened(table: TableRows, ref: SegmentRef) -> Opened:

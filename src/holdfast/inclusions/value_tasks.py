@@ -38,6 +38,9 @@ U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
+# What an outcome counts, as `absorb_part` packs it.
+COUNTS = ("n_values", "n_reads", "n_entries")
+
 
 # -- collect -----------------------------------------------------------------------------------
 
@@ -83,11 +86,15 @@ def collect_part(payload: Payload) -> bytes:
     """Entries of one segment, consolidated, into a staged file."""
     entries = cells_entries(payload)
     ref = write_part(root_of(payload["root"]), payload["staging"], entries)
-    return pack({}, {"file": "" if ref is None else ref.name, "n": str(len(entries)), **_named(ref)})
+    return pack({}, _file_meta(ref, entries))
 
 
-def _named(ref: FileRef | None) -> dict[str, str]:
-    return {} if ref is None else {"length": str(ref.length), "checksum": ref.checksum}
+def _file_meta(ref: FileRef | None, entries: Entries, prefix: str = "") -> dict[str, str]:
+    """The file that a task has written, if it has, and how many entries: `part_ref` reads it."""
+    meta = {"file": "", "n": str(len(entries))}
+    if ref is not None:
+        meta |= {"file": ref.name, "length": str(ref.length), "checksum": ref.checksum}
+    return {prefix + name: text for name, text in meta.items()}
 
 
 def part_ref(meta: dict[str, str], prefix: str = "") -> FileRef | None:
@@ -138,7 +145,7 @@ class Outcome:
     entries: Entries  # what the run of this delta holds: without what append-only tables had already
     n_values: int  # looked up
     n_reads: int  # keys read while looking them up
-    n_found: int  # entries read
+    n_entries: int  # read
 
 
 def absorb_entries(root: Root, delta: Entries, live_runs: Sequence[RunRef], setting: Setting) -> Outcome:
@@ -150,7 +157,7 @@ def absorb_entries(root: Root, delta: Entries, live_runs: Sequence[RunRef], sett
     keys, checks = delta.keys[starts[:-1]], delta.checks[starts[:-1]]
     value, column, count, n_reads = looked_up(root, keys, checks, live_runs, setting.live)
     old_starts = np.searchsorted(value, np.arange(len(keys) + 1)).astype(np.int64)
-    found = clusters.absorb(
+    absorbed = clusters.absorb(
         starts,
         delta.columns,
         delta.counts,
@@ -161,20 +168,20 @@ def absorb_entries(root: Root, delta: Entries, live_runs: Sequence[RunRef], sett
         setting.hold_offsets,
         setting.hold_columns,
     )
-    if found.negative >= 0:
+    if absorbed.negative >= 0:
         raise DamagedFileError(
             f"the value runs of the workspace {str(root)!r} do not agree with its tables: a value of column "
-            f"{int(delta.columns[found.negative])} would occur less than never. Nothing was applied. "
+            f"{int(delta.columns[absorbed.negative])} would occur less than never. Nothing was applied. "
             "Restore the workspace from a backup, or track its tables anew."
         )
-    chosen = np.maximum(found.witnesses, 0)
+    chosen = np.maximum(absorbed.witnesses, 0)
     empty = not len(keys)
-    written = found.fresh | ~setting.append_only[delta.columns]
+    written = absorbed.fresh | ~setting.append_only[delta.columns]
     if not written.all():
         delta = Entries(*(a[written] for a in delta.arrays()))
     return Outcome(
-        clusters.tally(found.events),
-        found.broken,
+        clusters.tally(absorbed.events),
+        absorbed.broken,
         np.zeros(chosen.shape, np.uint64) if empty else keys[chosen],
         np.zeros(chosen.shape, np.uint32) if empty else checks[chosen],
         delta,
@@ -264,14 +271,12 @@ def absorb_part(payload: Payload) -> bytes:
     delta = sorted_runs.merge([p for p in parts if len(p)])
     delta = counted_once(delta, setting.append_only)
     outcome = absorb_entries(root, delta, [RunRef.from_dict(r) for r in payload["runs"]], setting)
-    meta = {"n_values": outcome.n_values, "n_reads": outcome.n_reads, "n_found": outcome.n_found}
-    told = {k: str(v) for k, v in meta.items()}
+    meta = {name: str(getattr(outcome, name)) for name in COUNTS}
     for prefix, entries in zip(
         ("counted.", "appended."), divided(outcome.entries, setting.append_only), strict=True
     ):
         ref = write_part(root, payload["folder"], entries, payload["bits"], payload["part"])
-        told |= {f"{prefix}file": "" if ref is None else ref.name, f"{prefix}n": str(len(entries))}
-        told |= {prefix + k: v for k, v in _named(ref).items()}
+        meta |= _file_meta(ref, entries, prefix)
     hit = np.flatnonzero(outcome.broken)
     return pack(
         {
@@ -281,7 +286,7 @@ def absorb_part(payload: Payload) -> bytes:
             "keys": outcome.keys[hit],
             "checks": outcome.checks[hit],
         },
-        told,
+        meta,
     )
 
 
@@ -294,9 +299,9 @@ def unpacked_outcome(result: Bundle, n_holding: int) -> Outcome:
     broken[hit] = result.array("broken")
     keys[hit] = result.array("keys").reshape(-1, WITNESSES)
     checks[hit] = result.array("checks").reshape(-1, WITNESSES)
-    told = {name: int(result.meta[name]) for name in ("n_values", "n_reads", "n_found")}
+    counts = {name: int(result.meta[name]) for name in COUNTS}
     change = Clusters(*(result.array(name) for name in Clusters._fields))
-    return Outcome(change, broken, keys, checks, sorted_runs.no_entries(), **told)
+    return Outcome(change, broken, keys, checks, sorted_runs.no_entries(), **counts)
 
 
 def _setting(root: Root, payload: Payload) -> Setting:
@@ -330,4 +335,4 @@ def merge_part(payload: Payload) -> bytes:
     live_runs = [RunRef.from_dict(r) for r in payload["runs"]]
     entries = merged_range(root, live_runs, setting.live, setting.append_only, first, last)
     ref = write_part(root, payload["folder"], entries, payload["bits"], payload["part"])
-    return pack({}, {"file": "" if ref is None else ref.name, "n": str(len(entries)), **_named(ref)})
+    return pack({}, _file_meta(ref, entries))

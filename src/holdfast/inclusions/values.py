@@ -88,16 +88,13 @@ class Values:
     engine: Engine
     progress: Progress | None = None
 
-    def _setting(self, hold_offsets: I64, hold_columns: U32) -> Setting:
-        return Setting(self.state.live(), self.state.append_only(), hold_offsets, hold_columns)
-
     def _stage(self, what: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
         name = unique_name(self.staging, what, ".arrow")
         return write_bundle(self.root, name, arrays, {"holdfast": what}).to_dict()
 
     def absorb(self, cells: Sequence[Cells], hold_offsets: I64, hold_columns: U32) -> Absorption:
         """Take the cells of a batch in. `hold_*` are the inclusions that held before, by column."""
-        setting = self._setting(hold_offsets, hold_columns)
+        setting = Setting(self.state.live(), self.state.append_only(), hold_offsets, hold_columns)
         if self.engine.choose(sum(c.n_cells for c in cells), INLINE_CELLS) == "inline":
             return self._absorb_inline(cells, setting)
         return self._absorb_on_spark(cells, setting)
@@ -138,20 +135,7 @@ class Values:
             files = [ref.to_dict() for r in collected if (ref := part_ref(r.meta)) is not None]
             collecting, n_entries = [], sum(int(r.meta["n"]) for r in collected)
         bits = _bits(n_entries, at_least=2 * self.engine.cores)
-        staged = self._stage("setting", setting.to_arrays())
-        payloads = [
-            {
-                "root": str(self.root),
-                "folder": self.folder,
-                "setting": staged,
-                "entries": files,
-                "cells": collecting,
-                "runs": [r.to_dict() for r in self.state.runs],
-                "bits": bits,
-                "part": i,
-            }
-            for i in range(1 << bits)
-        ]
+        payloads = self._by_range(setting, self.state.runs, bits, entries=files, cells=collecting)
         results = self._run(value_tasks.absorb_part, payloads)
         written = []
         for append_only, prefix in enumerate(("counted.", "appended.")):
@@ -176,6 +160,20 @@ class Values:
             "sign": cells.sign,
         }
 
+    def _by_range(
+        self, setting: Setting, runs: Sequence[RunRef], bits: int, **fields: Any
+    ) -> list[dict[str, Any]]:
+        """A payload for each range of values, by the top `bits` of their keys."""
+        common = {
+            "root": str(self.root),
+            "folder": self.folder,
+            "setting": self._stage("setting", setting.to_arrays()),
+            "runs": [r.to_dict() for r in runs],
+            "bits": bits,
+            **fields,
+        }
+        return [{**common, "part": i} for i in range(1 << bits)]
+
     def _run(self, task: Any, payloads: list[dict[str, Any]]) -> list[Bundle]:
         return [unpack(r) for r in self.engine.run(task, payloads, where="spark", progress=self.progress)]
 
@@ -189,7 +187,7 @@ class Values:
                 keys[h, filled[h] : filled[h] + n] = outcome.keys[h, :n]
                 checks[h, filled[h] : filled[h] + n] = outcome.checks[h, :n]
                 filled[h] += n
-        n_found, n_reads = (sum(getattr(o, name) for o in outcomes) for name in ("n_found", "n_reads"))
+        n_entries, n_reads = (sum(getattr(o, name) for o in outcomes) for name in ("n_entries", "n_reads"))
         return Absorption(
             tally(joined_clusters([o.clusters for o in outcomes])),
             tuple(written),
@@ -199,8 +197,8 @@ class Values:
             {
                 "values_looked_up": sum(o.n_values for o in outcomes),
                 "keys_read": n_reads,
-                "entries_read": n_found,
-                "bytes_read": 8 * n_reads + ENTRY_BYTES * n_found,
+                "entries_read": n_entries,
+                "bytes_read": 8 * n_reads + ENTRY_BYTES * n_entries,
                 "entries_written": sum(r.n_entries for r in written),
             },
         )
@@ -234,19 +232,7 @@ class Values:
             )
             return [self._written(whole, append_only=append_only)] if len(whole) else []
         bits = _bits(n_entries, at_least=2 * self.engine.cores)
-        staged = self._stage("setting", setting.to_arrays())
-        payloads = [
-            {
-                "root": str(self.root),
-                "folder": self.folder,
-                "setting": staged,
-                "runs": [r.to_dict() for r in chosen],
-                "bits": bits,
-                "part": i,
-            }
-            for i in range(1 << bits)
-        ]
-        results = self._run(value_tasks.merge_part, payloads)
+        results = self._run(value_tasks.merge_part, self._by_range(setting, chosen, bits))
         total = sum(int(r.meta["n"]) for r in results)
         parts: tuple[FileRef | None, ...] = tuple(part_ref(r.meta) for r in results)
         return [RunRef(total, bits, parts, append_only)] if total else []

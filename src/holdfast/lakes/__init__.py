@@ -1,5 +1,6 @@
 """Inclusions among very many small tables (MANY), and the graph of what joins.
 
-Read `linker.py` (one step of a lake), then `intake.py`, `index.py`, `propose.py` and `match.py`; `reader/`
-answers questions without kernels, `files/` reads what is linked, `graph/` draws.
+`lake_keeper.py` is what users call. Read `state.py` (parts, and what a commit says), `linker.py` (one step of
+a lake), then `intake.py`, `index.py`, `propose.py` and `match.py`. `files/` reads what is linked, `kernels/`
+match it, `reader/` answers questions without them, `graph/` says what hangs together, and draws it.
 """

@@ -6,43 +6,13 @@ and in `--json`.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from holdfast.core.words.codec import Coded
 
 BAD_LISTED = 100  # files that were left out, by name; all are counted
-
-# Cells that say nothing, whatever column they stand in; users add their own.
-NULL_LIKE = ("", "—", "-", "\u2013", "N/A", "?", "Unknown", "- -", "n/a", "•", "- - -", ".", "??", "(n/a)")
-
-
-class Normalising(Protocol):
-    """Whatever says how texts are made alike: the options of a lake."""
-
-    @property
-    def normalise(self) -> tuple[str, ...]: ...
-
-
-def normalised(text: str, options: Normalising) -> str:
-    """The text that stands for a cell in all comparisons: `unicode` (NFKC), `trim`, `fold`, in this order.
-
-    >>> from types import SimpleNamespace
-    >>> normalised(" Ａ ß ", SimpleNamespace(normalise=("fold", "trim", "unicode"))), normalised(
-    ...     " Ａ ", SimpleNamespace(normalise=())
-    ... )
-    ('a ss', ' Ａ ')
-    """
-    steps = options.normalise
-    if "unicode" in steps:
-        text = unicodedata.normalize("NFKC", text)
-    if "trim" in steps:
-        text = text.strip()
-    if "fold" in steps:
-        text = text.casefold()
-    return text
 
 
 # -- inclusions --------------------------------------------------------------------------------------------
@@ -66,7 +36,7 @@ class LakeSide(Coded):
 
 
 @dataclass(frozen=True, slots=True)
-class LakeInd:
+class LakeInd(Coded):
     """An inclusion between two columns: the values of the dependent one occur in the referenced one.
 
     `shared` counts the values that both have; it is `n_dependent` unless the lake keeps partial inclusions.
@@ -97,19 +67,10 @@ class LakeInd:
         return f"{self.dependent} in {self.referenced}"
 
     def to_dict(self) -> dict[str, Any]:
-        told = {
-            "dependent": self.dependent.to_dict(),
-            "referenced": self.referenced.to_dict(),
-            "shared": self.shared,
-            "n_dependent": self.n_dependent,
-            "n_referenced": self.n_referenced,
-            "coverage": self.coverage,
-            "containment": self.containment,
-            "uniqueness": self.uniqueness,
-            "distinctive": self.distinctive,
-            "score": self.score,
-        }
-        return told if self.samples is None else {**told, "samples": list(self.samples)}
+        fields = Coded.to_dict(self)
+        if self.samples is None:
+            del fields["samples"]
+        return fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +193,7 @@ class LakeEdges:
 
 
 @dataclass(frozen=True, slots=True)
-class LakeGraph:
+class LakeGraph(Coded):
     """The tables of a component, or of one cluster of it, and their links, best first.
 
     `n_edges` counts all links among the nodes, of which `edges` may list only the best.
@@ -247,16 +208,7 @@ class LakeGraph:
     n_edges: int
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "cluster": self.cluster,
-            "name": self.name,
-            "n_tables": self.n_tables,
-            "clustered": False,
-            "nodes": self.nodes.to_dict(),
-            "edges": self.edges.to_dict(),
-            "n_edges": self.n_edges,
-        }
+        return {**Coded.to_dict(self), "clustered": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +224,7 @@ class LakeCluster(Coded):
 
 
 @dataclass(frozen=True, slots=True)
-class LakeClusters:
+class LakeClusters(Coded):
     """A component that is too large to draw at once: its clusters, and how many links lie between two.
 
     A link names positions in `clusters`.
@@ -285,14 +237,7 @@ class LakeClusters:
     links: tuple[tuple[int, int, int], ...]
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "name": self.name,
-            "n_tables": self.n_tables,
-            "clustered": True,
-            "clusters": [cluster.to_dict() for cluster in self.clusters],
-            "links": [list(link) for link in self.links],
-        }
+        return {**Coded.to_dict(self), "clustered": True}
 
 
 # -- search ------------------------------------------------------------------------------------------------

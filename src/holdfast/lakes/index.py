@@ -30,6 +30,7 @@ from holdfast.core.engine.engine import Engine
 from holdfast.core.engine.job_progress import Progress
 from holdfast.core.store.files import FileRef, read_file, unique_name, write_file
 from holdfast.core.store.root import Root, root_of
+from holdfast.core.words.codec import Coded
 from holdfast.lakes.kernels.value_index import long_runs, sort_entries
 from holdfast.lakes.read_task import BUCKETS
 from holdfast.lakes.state import FOLDER, LakeOptions, PartRef, join_arrays, open_array, write_array
@@ -54,44 +55,23 @@ _NUMBERS = {"offsets": "n_entries", "table_of": "n_tables", "active": "n_columns
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class Block(Coded):
     """The arrays of some columns, in staging or in an older part."""
 
     n_tables: int
     n_columns: int
     n_entries: int
     n_active: int
-    buckets: tuple[int, ...]  # entries by the top bits of their hash
     arrays: Mapping[str, FileRef]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "n_tables": self.n_tables,
-            "n_columns": self.n_columns,
-            "n_entries": self.n_entries,
-            "n_active": self.n_active,
-            "arrays": {name: ref.to_dict() for name, ref in self.arrays.items()},
-        }
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Block:
-        return cls(
-            fields["n_tables"],
-            fields["n_columns"],
-            fields["n_entries"],
-            fields["n_active"],
-            tuple(fields.get("buckets", ())),
-            {name: FileRef.from_dict(ref) for name, ref in fields["arrays"].items()},
-        )
+    buckets: tuple[int, ...] = ()  # entries by the top bits of their hash
 
     @classmethod
     def of_part(cls, root: Root, ref: PartRef) -> Block:
         bounds = np.arange(BUCKETS, dtype=np.uint64) << np.uint64(56)
         starts = np.searchsorted(open_array(root, ref.arrays["keys"]), bounds)
         buckets = np.diff(np.append(starts, ref.n_entries))
-        return cls(
-            ref.n_tables, ref.n_columns, ref.n_entries, ref.n_active, tuple(buckets.tolist()), ref.arrays
-        )
+        counts = ref.n_tables, ref.n_columns, ref.n_entries, ref.n_active
+        return cls(*counts, ref.arrays, tuple(buckets.tolist()))
 
 
 def put_together(
@@ -126,8 +106,8 @@ def put_together(
     if all(name in b.arrays for b in blocks for name in DESCRIBED):
         shapes |= _described_shapes(n_columns)
     # In a file: there may be hundreds of blocks, and as many payloads.
-    told = json.dumps([b.to_dict() for b in blocks]).encode()
-    listed = write_file(root, unique_name(staging, "blocks", ".json"), [told])
+    document = json.dumps([replace(b, buckets=()).to_dict() for b in blocks]).encode()
+    listed = write_file(root, unique_name(staging, "blocks", ".json"), [document])
     shared = {
         "root": str(root),
         "blocks": listed.to_dict(),

@@ -70,11 +70,11 @@ def read_sources(
     answers = [json.loads(r) for r in results]
     bad = [(source, reason) for answer in answers for source, reason in answer["bad"]][:BAD_LISTED]
     n_bad, n_known = (sum(answer[name] for answer in answers) for name in ("n_bad", "n_known"))
-    whole = [block for answer in answers for block in answer["blocks"]]
-    if not whole and not n_known:
+    blocks = [block for answer in answers for block in answer["blocks"]]
+    if not blocks and not n_known:
         raise _nothing_read(sources, bad, n_bad)
-    tables, columns = (tuple(FileRef.from_dict(t[n]) for t in whole) for n in ("tables", "columns"))
-    return Intake(tuple(map(Block.from_dict, whole)), tables, columns, n_known, n_bad, tuple(bad))
+    tables, columns = (tuple(FileRef.from_dict(t[n]) for t in blocks) for n in ("tables", "columns"))
+    return Intake(tuple(map(Block.from_dict, blocks)), tables, columns, n_known, n_bad, tuple(bad))
 
 
 def _staged(root: Root, staging: str, document: dict[str, Any]) -> FileRef:

@@ -28,7 +28,7 @@ STRATEGIES = ("dep2refs", "ref2deps")
 # Of a signature: a block of 4,096 columns is 32 MB then.
 MOST_BITS = 1 << 16
 # What the log says of a step.
-TOLD = ("n_tables", "n_columns", "n_inds", "n_components", "added", "replaced", "dropped", "n_bad")
+LOGGED = ("n_tables", "n_columns", "n_inds", "n_components", "added", "replaced", "dropped", "n_bad")
 
 
 class LakeKeeper:
@@ -78,7 +78,7 @@ class LakeKeeper:
             raise UsageError(f"unknown proposer {shorten(proposer)}. Expected {', '.join(PROPOSERS)}.")
         if strategy not in STRATEGIES:
             raise UsageError(f"unknown strategy {shorten(strategy)}. Expected {' or '.join(STRATEGIES)}.")
-        given = {
+        requested = {
             "filters": filters,
             "tau": tau,
             "null_values": null_values,
@@ -89,7 +89,7 @@ class LakeKeeper:
             "max_error": max_error,
             "min_values": min_values,
         }
-        base, before = self._lake_before(given, more=add or replace, anew=anew)
+        base, before = self._lake_before(requested, more=add or replace, anew=anew)
         try:
             read = LakeReadOptions(**reading)
         except TypeError as error:
@@ -116,10 +116,10 @@ class LakeKeeper:
             raise _no_lake(writer.root)
         numbers = set()
         for name in tables:
-            found = lake.resolve(name)
-            if not isinstance(found, int):
+            target = lake.resolve(name)
+            if not isinstance(target, int):
                 raise UsageError(f"{shorten(name)} is a column: only whole tables are dropped.")
-            numbers.add(found)
+            numbers.add(target)
         return self._lake_step(base, lake.state, "drop", lambda work: work.drop(lake.state, sorted(numbers)))
 
     def reader(self) -> LakeReader | None:
@@ -142,18 +142,18 @@ class LakeKeeper:
 
     # -- inside -------------------------------------------------------------------------------
 
-    def _lake_before(self, given: Mapping[str, Any], *, more: bool, anew: bool) -> tuple[int, LakeState]:
+    def _lake_before(self, requested: Mapping[str, Any], *, more: bool, anew: bool) -> tuple[int, LakeState]:
         """(version, state) that a link starts from; its options are checked."""
         base = self._writer.ledger.version
         state = self.state(base)
         if more:
             if state is None:
                 raise _no_lake(self._writer.root)
-            for name, value in given.items():
-                known = getattr(state.options, name)
-                if value is not None and _plain(name, value) != _plain(name, known):
+            for name, value in requested.items():
+                fixed = getattr(state.options, name)
+                if value is not None and _plain(name, value) != _plain(name, fixed):
                     raise UsageError(
-                        f"the lake was linked with {name} = {known!r}, not {_shown(value)}: that is "
+                        f"the lake was linked with {name} = {fixed!r}, not {_shown(value)}: that is "
                         "fixed by the first link. Leave it out, or link the lake anew (--anew)."
                     )
             return base, state
@@ -162,7 +162,7 @@ class LakeKeeper:
                 f"the workspace {str(self._writer.root)!r} has a lake of {state.n_tables:,} tables: add to "
                 "it (--add), replace some of its tables (--replace), or link it anew (--anew)."
             )
-        return base, LakeState(checked_options(given))
+        return base, LakeState(checked_options(requested))
 
     def _lake_step(self, base: int, before: LakeState, action: str, step: Any) -> LakeChange:
         """Do a step and commit it. If the lake has moved meanwhile, it is a conflict."""
@@ -172,6 +172,7 @@ class LakeKeeper:
     def _lake_committed(
         self, staging: str, base: int, before: LakeState, action: str, step: Any
     ) -> LakeChange:
+        """Work in `staging`, then commit; where nothing is new there is no commit."""
         from holdfast.lakes.linker import LakeWork
 
         started = time.perf_counter()
@@ -204,11 +205,11 @@ class LakeKeeper:
         )
         if done.state is before:  # all there was to add is there: no new version
             return replace(change, version=base, elapsed_s=time.perf_counter() - started)
-        detail = {name: getattr(change, name) for name in TOLD}
+        detail = {name: getattr(change, name) for name in LOGGED}
         try:
             # Not "drop": with that action the ledger would forget the whole lake.
-            told = "link" if action == "link" else f"link --{action}"
-            version = writer.append(base, [CommitRow(LAKE, told, state.to_dict(), detail)])
+            label = "link" if action == "link" else f"link --{action}"
+            version = writer.append(base, [CommitRow(LAKE, label, state.to_dict(), detail)])
         except ConflictError as error:
             raise ConflictError(
                 f"the lake of the workspace {str(writer.root)!r} was changed meanwhile. {NOTHING_APPLIED} "
@@ -218,22 +219,22 @@ class LakeKeeper:
         return replace(change, version=version, elapsed_s=time.perf_counter() - started)
 
 
-def checked_options(given: Mapping[str, Any]) -> LakeOptions:
+def checked_options(requested: Mapping[str, Any]) -> LakeOptions:
     """The options of a new lake, or a UsageError that names the wrong one.
 
     >>> checked_options({"filters": ["coverage"], "tau": None}).filters
     ('coverage',)
     """
-    chosen = {name: value for name, value in given.items() if value is not None}
+    chosen = {name: value for name, value in requested.items() if value is not None}
     for name in ("filters", "normalise", "null_values"):
         if name in chosen:
             chosen[name] = _texts(name, chosen[name])
-    for name, known in (("filters", FILTERS), ("normalise", NORMALISATIONS)):
+    for name, allowed in (("filters", FILTERS), ("normalise", NORMALISATIONS)):
         for value in chosen.get(name, ()):
-            if value not in known:
-                raise UsageError(f"unknown {name} {shorten(value)}. Expected {', '.join(known)}.")
+            if value not in allowed:
+                raise UsageError(f"unknown {name} {shorten(value)}. Expected {', '.join(allowed)}.")
         if name in chosen:
-            chosen[name] = tuple(v for v in known if v in chosen[name])
+            chosen[name] = tuple(v for v in allowed if v in chosen[name])
     for name, most in (("m", MOST_BITS), ("k", 64), ("p", 64), ("min_values", 2**31 - 1)):
         value = chosen.get(name, 1)
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
@@ -256,13 +257,13 @@ def _texts(name: str, values: Any) -> tuple[str, ...]:
     """A list of texts, each once."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise UsageError(f"{name} is {_shown(values)}; expected a list of texts.")
-    found = tuple(dict.fromkeys(map(str, values)))
-    for text in found:
+    texts = tuple(dict.fromkeys(map(str, values)))
+    for text in texts:
         try:
             text.encode()
         except UnicodeEncodeError:
             raise UsageError(f"{name} has {text!r}, which is no Unicode text.") from None
-    return found
+    return texts
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -35,9 +35,9 @@ from holdfast.lakes.files import LakeReadOptions
 from holdfast.lakes.graph.components import connect
 from holdfast.lakes.index import Block, described, piece_folder, put_together
 from holdfast.lakes.intake import Intake, read_sources, repeated
-from holdfast.lakes.match import Found, count_dropped, gather_pairs, link_tables, match_columns
+from holdfast.lakes.match import MatchResult, count_dropped, gather_pairs, link_tables, match_columns
 from holdfast.lakes.propose import Proposer, Strategy
-from holdfast.lakes.sides import let_go
+from holdfast.lakes.sides import Payload, let_go
 from holdfast.lakes.signing import chosen_proposer, signed
 from holdfast.lakes.state import (
     FILTERS,
@@ -47,6 +47,7 @@ from holdfast.lakes.state import (
     LakeState,
     Part,
     PartRef,
+    live_tables,
     open_array,
     read_parquet,
     write_array,
@@ -135,32 +136,29 @@ class LakeWork:
             again, first = repeated(new["name"])
             later, earlier = (new["source"].take(pa.array(rows[:BAD_LISTED])) for rows in (again, first))
             pairs = zip(later.to_pylist(), earlier.to_pylist(), strict=True)
-            bad = [(source, REPEATED + before) for source, before in pairs]
+            bad = [(source, REPEATED + first_source) for source, first_source in pairs]
             skipped = (again + before.next_table).astype(np.int32)
             replaced = np.empty(0, np.int32)
             if mode == "replace":
                 replaced = numbers[np.asarray(pc.is_in(names, value_set=new["name"].combine_chunks()))]
             part = self._new_part(before, read, progress)
-        removed = np.array([before.removed.get(name, 0) for name in FILTERS], np.int64)
-        if len(replaced) and before.options.filters:
-            with self._phase("counting what goes") as progress:
-                removed -= self._count_dropped(before, replaced, progress)
+        removed = self._removed_without(before, replaced)
         gone = np.union1d(self._dropped(before), np.union1d(skipped, replaced)).astype(np.int32)
         dropped = write_array(self.root, FOLDER, "dropped", gone) if len(gone) else None
         with self._phase("matching columns") as progress:
-            proposer, parts, found = self._match(
+            proposer, parts, results = self._match(
                 (*before.parts, part), before.options, dropped, matching, progress
             )
-        removed += np.sum([f.removed[1:] for f in found], axis=0, dtype=np.int64)
+        removed += np.sum([result.removed[1:] for result in results], axis=0, dtype=np.int64)
         state = replace(
             before,
             parts=parts,
-            inds=(*before.inds, *(f.inds for f in found if f.inds)),
-            links=(*before.links, *(f.links for f in found if f.links)),
+            inds=(*before.inds, *(result.inds for result in results if result.inds)),
+            links=(*before.links, *(result.links for result in results if result.links)),
             dropped=dropped,
             n_tables=before.n_tables + part.n_tables - len(skipped) - len(replaced),
             n_columns=before.n_columns + self._n_columns(part, skipped) - self._columns_of(before, replaced),
-            n_inds=before.n_inds + sum(f.n_inds for f in found),
+            n_inds=before.n_inds + sum(result.n_inds for result in results),
             removed=_by_filter(removed, before.options),
         )
         return replace(
@@ -176,10 +174,7 @@ class LakeWork:
     def drop(self, before: LakeState, tables: Sequence[int]) -> LakeStep:
         """Take tables out, by their numbers, ascending."""
         gone = np.array(tables, np.int32)
-        removed = np.array([before.removed.get(name, 0) for name in FILTERS], np.int64)
-        if before.options.filters:
-            with self._phase("counting what goes") as progress:
-                removed -= self._count_dropped(before, gone, progress)
+        removed = self._removed_without(before, gone)
         dropped = np.union1d(self._dropped(before), gone).astype(np.int32)
         state = replace(
             before,
@@ -194,12 +189,10 @@ class LakeWork:
 
     def _live_names(self, state: LakeState) -> tuple[pa.Array, I32]:
         """(names, numbers) of the tables that a lake has."""
-        names = [Part(self.root, part).tables(["name"])["name"] for part in state.parts]
-        whole = pa.chunked_array([c for n in names for c in n.chunks], pa.string()).combine_chunks()
-        live = np.ones(state.next_table, np.bool_)
-        live[self._dropped(state)] = False
-        numbers = np.flatnonzero(live).astype(np.int32)
-        return whole.take(pa.array(numbers)), numbers
+        files = [file for part in state.parts for file in part.tables]
+        names = read_parquet(self.root, files, TABLES_SCHEMA, ["name"])["name"].combine_chunks()
+        numbers = np.flatnonzero(live_tables(self.root, state)).astype(np.int32)
+        return names.take(pa.array(numbers)), numbers
 
     def _dropped(self, state: LakeState) -> I32:
         return open_array(self.root, state.dropped) if state.dropped else np.empty(0, np.int32)
@@ -230,8 +223,8 @@ class LakeWork:
             progress,
         )
 
-    def _described(self, part: PartRef, found: Sequence[Found], progress: Progress | None) -> PartRef:
-        pieces = [f.described for f in found if f.described]
+    def _described(self, part: PartRef, results: Sequence[MatchResult], progress: Progress | None) -> PartRef:
+        pieces = [result.described for result in results if result.described]
         return described(self.engine, self.root, part, pieces, progress)
 
     def _merged(self, state: LakeState) -> LakeState:
@@ -279,8 +272,8 @@ class LakeWork:
             results = self.engine.run(gather_pairs, wanted, where=where, progress=progress)
         for payload, result in zip(wanted, results, strict=True):
             what = payload["what"]
-            rest = tuple(f for f in getattr(state, what) if f.length >= GATHERED_BELOW)
-            gathered: dict[str, Any] = {what: (*rest, FileRef.from_dict(json.loads(result)))}
+            large = tuple(f for f in getattr(state, what) if f.length >= GATHERED_BELOW)
+            gathered: dict[str, Any] = {what: (*large, FileRef.from_dict(json.loads(result)))}
             state = replace(state, **gathered)
         return state
 
@@ -302,7 +295,7 @@ class LakeWork:
         dropped: FileRef | None,
         matching: Matching,
         progress: Progress | None,
-    ) -> tuple[str, tuple[PartRef, ...], list[Found]]:
+    ) -> tuple[str, tuple[PartRef, ...], list[MatchResult]]:
         """Match the columns of the last part with all, in both directions: by what; the parts, described."""
         proposer = matching.proposer or chosen_proposer(parts, options)
         if proposer == "signatures":
@@ -322,11 +315,11 @@ class LakeWork:
         inverse = proposer == "signatures" and matching.strategy == "ref2deps" and not options.max_error
         ranges = self._ranges(part)
         first = {**shared, "probe": new, "against": [*old, new], "folder": piece_folder(ranges, self.staging)}
-        found: list[Found] = []
+        results: list[MatchResult] = []
         if inverse:
             alone = [{**first, "do": ["describe", "count"], **r} for r in ranges]
-            found = self._run(alone, part.n_entries * NS_MATCH / 1e9, progress)
-            part = self._described(part, found, progress)
+            results = self._run(alone, part.n_entries * NS_MATCH / 1e9, progress)
+            part = self._described(part, results, progress)
             new = part.for_tasks()
             first |= {"do": ["match"], "probe": new, "against": old}
             payloads = [{**first, **r} for r in ranges] if old else []
@@ -340,21 +333,21 @@ class LakeWork:
             both = {**shared, "probe": fields, "against": [new], "touching": True}
             if contained:
                 payloads += [{**both, "do": ["count"], **r} for r in self._ranges(ref)]
-                asked = {**shared, "probe": new, "against": [fields], "strategy": "ref2deps", "do": ["match"]}
-                payloads += [{**asked, **r} for r in ranges]
+                query = {**shared, "probe": new, "against": [fields], "strategy": "ref2deps", "do": ["match"]}
+                payloads += [{**query, **r} for r in ranges]
             else:
                 payloads += [{**both, "do": ["count", "match"], **r} for r in self._ranges(ref)]
         seconds = part.n_entries * (1 + len(old)) * NS_MATCH / 1e9
         if "integer" not in options.filters:
             seconds += part.n_active * sum(p.n_active for p in parts) * NS_PAIR / 1e9
-        found += self._run(payloads, seconds, progress)
-        part = part if inverse else self._described(part, found, progress)
-        return proposer, (*earlier, part), found
+        results += self._run(payloads, seconds, progress)
+        part = part if inverse else self._described(part, results, progress)
+        return proposer, (*earlier, part), results
 
-    def _run(self, payloads: list[dict[str, Any]], seconds: float, progress: Progress | None) -> list[Found]:
+    def _run(self, payloads: list[Payload], seconds: float, progress: Progress | None) -> list[MatchResult]:
         where = self.engine.choose_sooner(seconds, parallel=True)
         results = self.engine.run(match_columns, payloads, where=where, progress=progress, parallel=True)
-        return [Found.from_dict(json.loads(r)) for r in results]
+        return [MatchResult.from_dict(json.loads(r)) for r in results]
 
     def _ranges(self, part: PartRef) -> list[dict[str, int]]:
         """Ranges of columns with about equally many values."""
@@ -364,16 +357,20 @@ class LakeWork:
         cuts = np.unique([0, *np.searchsorted(offsets, wanted).tolist(), part.n_columns]).tolist()
         return [{"low": a, "high": b} for a, b in itertools.pairwise(cuts)]
 
-    def _count_dropped(self, state: LakeState, gone: I32, progress: Progress | None) -> NDArray[np.int64]:
-        """What the filters keep out that concerns these tables."""
-        against = [p.for_tasks() for p in state.parts]
-        shared = {**self._shared(state), "gone": gone.tolist(), "against": against}
-        payloads = [{**shared, "probe": p.for_tasks(), **r} for p in state.parts for r in self._ranges(p)]
-        n_entries = sum(p.n_entries for p in state.parts)
-        where = self.engine.choose_sooner(n_entries * NS_MATCH / 1e9, parallel=True)
-        results = self.engine.run(count_dropped, payloads, where=where, progress=progress, parallel=True)
-        counts: NDArray[np.int64] = np.sum([json.loads(r)[1:] for r in results], axis=0, dtype=np.int64)
-        return counts
+    def _removed_without(self, state: LakeState, gone: I32) -> NDArray[np.int64]:
+        """What each filter keeps out of a lake, but for what concerns some tables."""
+        removed = np.array([state.removed.get(name, 0) for name in FILTERS], np.int64)
+        if not len(gone) or not state.options.filters:
+            return removed
+        with self._phase("counting what goes") as progress:
+            against = [p.for_tasks() for p in state.parts]
+            shared = {**self._shared(state), "gone": gone.tolist(), "against": against}
+            payloads = [{**shared, "probe": p.for_tasks(), **r} for p in state.parts for r in self._ranges(p)]
+            n_entries = sum(p.n_entries for p in state.parts)
+            where = self.engine.choose_sooner(n_entries * NS_MATCH / 1e9, parallel=True)
+            results = self.engine.run(count_dropped, payloads, where=where, progress=progress, parallel=True)
+            counts: NDArray[np.int64] = np.sum([json.loads(r)[1:] for r in results], axis=0, dtype=np.int64)
+        return removed - counts
 
     # -- the graph -----------------------------------------------------------------------------
 
@@ -382,15 +379,14 @@ class LakeWork:
         if before is None:
             with self._phase("linking tables") as progress:
                 state = self._relinked(state, progress)
-        known = before.graph if before is not None else None
-        if known is not None and "weights" not in known.files:
-            known = None  # of an older format
-        links = state.links if known is None or before is None else state.links[len(before.links) :]
+        earlier = before.graph if before is not None else None
+        if earlier is not None and "weights" not in earlier.files:
+            earlier = None  # of an older format
+        links = state.links if earlier is None or before is None else state.links[len(before.links) :]
         with self._phase("connecting tables") as progress:
-            dead = np.zeros(state.next_table, np.bool_)
-            dead[self._dropped(state)] = True
+            dead = ~live_tables(self.root, state)
             graph = connect(
-                self.engine, self.root, FOLDER, self.staging, links, state.next_table, dead, known, progress
+                self.engine, self.root, FOLDER, self.staging, links, state.next_table, dead, earlier, progress
             )
         state = self._gathered(self._merged(replace(state, graph=graph)))
         return LakeStep(state, phases=tuple(self.phases))
@@ -401,9 +397,9 @@ class LakeWork:
         n_bytes = sum(f.length for f in state.inds)
         where = self.engine.choose_sooner(n_bytes * NS_LINK / 1e9, parallel=True)
         results = self.engine.run(link_tables, payloads, where=where, progress=progress, parallel=True)
-        found = [Found.from_dict(json.loads(r)) for r in results]
-        links = tuple(f.links for f in found if f.links)
-        return replace(state, links=links, n_inds=sum(f.n_inds for f in found))
+        linked = [MatchResult.from_dict(json.loads(r)) for r in results]
+        links = tuple(result.links for result in linked if result.links)
+        return replace(state, links=links, n_inds=sum(result.n_inds for result in linked))
 
 
 def _by_filter(counts: NDArray[np.int64], options: LakeOptions) -> dict[str, int]:

@@ -22,9 +22,9 @@ from holdfast.core.store.root import Root, root_of
 from holdfast.core.words.codec import Coded
 from holdfast.lakes.kernels.rarest_value import rarity
 from holdfast.lakes.kernels.removed_inds import removed
-from holdfast.lakes.kernels.table_links import Links
+from holdfast.lakes.kernels.table_links import LinkCollector
 from holdfast.lakes.propose import Lookups, Pairs, matched, max_missing
-from holdfast.lakes.sides import I64, Bool, Payload, Side, bit_words, opened
+from holdfast.lakes.sides import I64, U64, Bool, Payload, Side, bit_words, opened
 from holdfast.lakes.state import (
     FILTERS,
     FOLDER,
@@ -40,8 +40,8 @@ LINKS_KEPT = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Coded):
-    """What a task found: how many inclusions, where they lie, and what the filters keep out."""
+class MatchResult(Coded):
+    """What a task has found: how many inclusions, where they lie, and what the filters keep out."""
 
     n_inds: int
     removed: tuple[int, ...]
@@ -62,7 +62,7 @@ class _Output:
         self._stack = ExitStack()
         self._writers: dict[str, Any] = {}
         self._files: dict[str, NewFile] = {}
-        self._links = Links(n_tables, LINKS_KEPT)
+        self._links = LinkCollector(n_tables, LINKS_KEPT)
         self.n_inds = 0
 
     def __enter__(self) -> _Output:
@@ -72,23 +72,23 @@ class _Output:
         self._stack.__exit__(*failure)
 
     def write(self, pairs: Pairs, deps: Side, refs: Side, shares: NDArray[np.float32]) -> None:
-        """Pairs are sorted by dependent; `shares` is the rarity of the columns of their side."""
+        """Inclusions, and their links. Pairs are sorted by dependent; `shares`: the rarity of its columns."""
         dep, ref, shared = pairs
         if not len(dep):
             return
         self.n_inds += len(dep)
-        first, other = np.int32(deps.ref.first_column), np.int32(refs.ref.first_column)
-        self._append("inds", INDS_SCHEMA, (dep + first, ref + other, shared))
-        self.link(pairs, deps, refs, shares)
+        first_dep, first_ref = np.int32(deps.ref.first_column), np.int32(refs.ref.first_column)
+        self._append("inds", INDS_SCHEMA, (dep + first_dep, ref + first_ref, shared))
+        self.write_links(pairs, deps, refs, shares)
 
-    def link(self, pairs: Pairs, deps: Side, refs: Side, shares: NDArray[np.float32]) -> None:
+    def write_links(self, pairs: Pairs, deps: Side, refs: Side, shares: NDArray[np.float32]) -> None:
         sizes = deps.sizes
         distinctive = shares * (sizes / (sizes + 2.0)).astype(np.float32)
-        found = self._links.of(
+        links = self._links.of(
             *pairs, (sizes, distinctive, deps.tables), (refs.sizes, refs.uniqueness, refs.tables)
         )
-        if len(found[0]):
-            self._append("links", LINKS_SCHEMA, found)
+        if len(links[0]):
+            self._append("links", LINKS_SCHEMA, links)
 
     def _append(self, what: str, schema: pa.Schema, arrays: Sequence[NDArray[Any]]) -> None:
         if what not in self._writers:
@@ -127,18 +127,18 @@ def match_columns(payload: Payload) -> bytes:
         pieces = {name: write_array(root, payload["folder"], name, a) for name, a in arrays.items()}
         shares = np.zeros(probe.ref.n_columns, np.float32)
         shares[columns] = arrays["rarity"]
-    asked = _touching(probe, against[0], columns, options) if payload["touching"] else columns
+    probed = _touching(probe, against[0], columns, options) if payload["touching"] else columns
     if "count" in payload["do"] and options.filters:
-        for other in against:
-            counts += count_removed(lookups, other, asked[probe.alive[asked]], other.alive)
+        for side in against:
+            counts += count_removed(lookups, side, probed[probe.alive[probed]], side.alive)
     with _Output(root, payload["n_tables"]) as output:
-        for other in against if "match" in payload["do"] else ():
+        for side in against if "match" in payload["do"] else ():
             for deps, refs, pairs in matched(
-                lookups, other, asked, options, payload["proposer"], payload["strategy"]
+                lookups, side, probed, options, payload["proposer"], payload["strategy"]
             ):
                 output.write(pairs, deps, refs, deps.array("rarity") if shares is None else shares)
         n_inds, files = output.n_inds, output.sealed()
-    return json.dumps(Found(n_inds, tuple(counts.tolist()), *files, pieces).to_dict()).encode()
+    return json.dumps(MatchResult(n_inds, tuple(counts.tolist()), *files, pieces).to_dict()).encode()
 
 
 # -- what else is known of columns -------------------------------------------------------------
@@ -148,42 +148,46 @@ def _describe(lookups: Lookups, against: Sequence[Side], columns: NDArray[Any]) 
     """The pivots and the rarity of new columns. Frequencies are those in the whole lake."""
     offsets, values, _ = lookups.probe.values_of(columns)
     totals = np.zeros(len(values), np.int64)
-    for other in against:
-        totals += lookups.whole(other, columns).lengths
+    for side in against:
+        totals += lookups.whole(side, columns).lengths
     lengths = np.minimum(totals, 2**31 - 1).astype(np.int32)
-    n_columns = max(2, sum(other.ref.n_columns for other in against))
-    pivots, shares = rarity(offsets, np.zeros(len(values), np.int64), lengths, values, n_columns)
+    n_columns = max(2, sum(side.ref.n_columns for side in against))
+    pivots, shares = rarity(offsets, lengths, values, n_columns)
     return {"pivots": pivots, "rarity": shares}
 
 
-def _touching(probe: Side, other: Side, columns: NDArray[Any], options: LakeOptions) -> NDArray[Any]:
-    """The columns that one of `other` may contain: it has their pivot, or they may lack some value."""
-    pivots = probe.array("pivots")[columns]
-    keys = other.array("keys")
-    there = np.zeros(len(columns), np.bool_)
-    if len(keys):
-        at = np.minimum(np.searchsorted(keys, pivots), len(keys) - 1)
-        there = keys[at] == pivots
+def _touching(probe: Side, side: Side, columns: NDArray[Any], options: LakeOptions) -> NDArray[Any]:
+    """The columns that one of `side` may contain: it has their pivot, or they may lack some value."""
+    there = _among(side.array("keys"), probe.array("pivots")[columns])
     if options.max_error:
         there |= max_missing(probe.sizes[columns], options) > 0
     return columns[there]
 
 
-def count_removed(lookups: Lookups, other: Side, deps: NDArray[Any], live: Bool) -> I64:
+def _among(values: U64, pivots: U64) -> Bool:
+    """Which pivots are among some values, which are sorted."""
+    if not len(values):
+        return np.zeros(len(pivots), np.bool_)
+    at = np.minimum(np.searchsorted(values, pivots), len(values) - 1)
+    there: Bool = values[at] == pivots
+    return there
+
+
+def count_removed(lookups: Lookups, side: Side, deps: NDArray[Any], live: Bool) -> I64:
     """How many exact inclusions of these columns in live columns each filter keeps out; first, none does."""
-    probe, found = lookups.probe, lookups.of(other, deps)
-    own = deps.astype(np.int64) if probe.same_part(other) else np.full(len(deps), -1, np.int64)
+    probe, lookup = lookups.probe, lookups.of(side, deps)
+    dep_ids = deps.astype(np.int64) if probe.same_part(side) else np.full(len(deps), -1, np.int64)
     counts: I64 = removed(
-        found.offsets,
-        found.starts,
-        found.lengths,
-        found.slots,
-        other.array("postings"),
-        other.maps,
+        lookup.offsets,
+        lookup.starts,
+        lookup.lengths,
+        lookup.slots,
+        side.array("postings"),
+        side.maps,
         probe.array("flags")[deps],
-        own,
-        other.array("flags"),
-        other.sizes,
+        dep_ids,
+        side.array("flags"),
+        side.sizes,
         bit_words(live),
         probe.options.tau,
         probe.options.filter_bits,
@@ -206,16 +210,14 @@ def count_dropped(payload: Payload) -> bytes:
     counts = np.zeros(len(FILTERS) + 1, np.int64)
     lookups = Lookups(probe, payload["low"])
     for part in payload["against"]:
-        other = opened(payload, part)
-        going: Bool = other.alive & np.isin(other.tables, gone)
-        counts += count_removed(lookups, other, columns[goes], other.alive)
+        side = opened(payload, part)
+        going: Bool = side.alive & np.isin(side.tables, gone)
+        counts += count_removed(lookups, side, columns[goes], side.alive)
         if going.any():
-            values = np.unique(other.values_of(np.flatnonzero(going))[1])
+            values = np.unique(side.values_of(np.flatnonzero(going))[1])
             stays = columns[~goes]
-            pivots = probe.array("pivots")[stays]
-            at = np.minimum(np.searchsorted(values, pivots), max(0, len(values) - 1))
-            there = values[at] == pivots if len(values) else np.zeros(len(stays), np.bool_)
-            counts += count_removed(lookups, other, stays[there], going)
+            there = _among(values, probe.array("pivots")[stays])
+            counts += count_removed(lookups, side, stays[there], going)
     return json.dumps(counts.tolist()).encode()
 
 
@@ -225,11 +227,11 @@ def gather_pairs(payload: Payload) -> bytes:
     schema = INDS_SCHEMA if what == "inds" else LINKS_SCHEMA
     parts = [opened(payload, part) for part in payload["parts"]]
     # Of each column, or of each table, whether it is alive; all are numbered from 0 through the parts.
-    alive = np.concatenate([side.alive for side in parts])
-    if what == "links":
-        gone = parts[0].dropped
+    if what == "inds":
+        alive = np.concatenate([side.alive for side in parts])
+    else:
         alive = np.ones(payload["n_tables"], np.bool_)
-        alive[gone] = False
+        alive[parts[0].dropped] = False
     name = unique_name(FOLDER, what, ".parquet")
     files = [FileRef.from_dict(f) for f in payload["files"]]
     with new_file(root, name) as file, _pairs_writer(file, schema) as writer:
@@ -259,6 +261,6 @@ def link_tables(payload: Payload) -> bytes:
                 live = deps.alive[a] & refs.alive[b]
                 n_inds += int(np.count_nonzero(live))
                 pairs = a[live].astype(np.int32), b[live].astype(np.int32), shared[at][live]
-                output.link(pairs, deps, refs, deps.array("rarity"))
+                output.write_links(pairs, deps, refs, deps.array("rarity"))
         _, links = output.sealed()
-    return json.dumps(Found(n_inds, (), None, links).to_dict()).encode()
+    return json.dumps(MatchResult(n_inds, (), None, links).to_dict()).encode()

@@ -22,7 +22,7 @@ from holdfast.lakes.kernels.rarest_value import containing, nearly_containing
 from holdfast.lakes.kernels.signatures import dep2refs, ref2deps
 from holdfast.lakes.kernels.value_index import find
 from holdfast.lakes.kernels.value_sets import validated
-from holdfast.lakes.sides import I32, I64, U64, Bool, Side, bit_words
+from holdfast.lakes.sides import I32, I64, U64, Bool, Side, bit_words, entries_of
 from holdfast.lakes.state import LakeOptions
 
 Proposer = Literal["signatures", "index"]
@@ -35,8 +35,8 @@ CHUNK = 2_000_000
 
 def matched(
     lookups: Lookups,
-    other: Side,
-    asked: NDArray[Any],
+    side: Side,
+    columns: NDArray[Any],
     options: LakeOptions,
     proposer: Proposer,
     strategy: Strategy,
@@ -44,21 +44,21 @@ def matched(
     """(dependent side, referenced side, pairs) chunk by chunk; all filters applied."""
     probe = lookups.probe
     if strategy == "ref2deps":
-        refs = asked[probe.references[asked]]
+        refs = columns[probe.referenced[columns]]
         if options.max_error:
             raise AssertionError("partial inclusions are found from their dependent side")
-        for pairs in _contained_by_signature(probe, other, refs):
-            yield other, probe, _kept(pairs, other, probe, options)
+        for pairs in _contained_by_signature(probe, side, refs):
+            yield side, probe, _filtered(pairs, side, probe, options)
         return
-    deps = asked[probe.dependents[asked]]
+    deps = columns[probe.dependents[columns]]
     missing = max_missing(probe.sizes[deps], options)
     partial = deps[missing > 0]
     exact = deps[missing == 0]
     find_pairs = _containing_by_signature if proposer == "signatures" else _containing_by_index
-    for pairs in find_pairs(lookups, other, exact):
-        yield probe, other, _kept(pairs, probe, other, options)
-    for pairs in _nearly_containing(lookups, other, partial, missing[missing > 0]):
-        yield probe, other, _kept(pairs, probe, other, options)
+    for pairs in find_pairs(lookups, side, exact):
+        yield probe, side, _filtered(pairs, probe, side, options)
+    for pairs in _nearly_containing(lookups, side, partial, missing[missing > 0]):
+        yield probe, side, _filtered(pairs, probe, side, options)
 
 
 def max_missing(sizes: I32, options: LakeOptions) -> I32:
@@ -67,15 +67,15 @@ def max_missing(sizes: I32, options: LakeOptions) -> I32:
     return np.where(sizes >= options.min_values, allowed, 0).astype(np.int32)
 
 
-def _kept(pairs: Pairs, deps: Side, refs: Side, options: LakeOptions) -> Pairs:
+def _filtered(pairs: Pairs, deps: Side, refs: Side, options: LakeOptions) -> Pairs:
     """Without the pair of a column with itself, and without those that cover too little."""
     dep, ref, shared = pairs
-    keep: Bool = np.ones(len(dep), np.bool_)
+    listed: Bool = np.ones(len(dep), np.bool_)
     if deps.same_part(refs):
-        keep &= dep != ref
+        listed &= dep != ref
     if "coverage" in options.filters:
-        keep &= shared >= options.tau * refs.sizes[ref]
-    return (dep, ref, shared) if keep.all() else (dep[keep], ref[keep], shared[keep])
+        listed &= shared >= options.tau * refs.sizes[ref]
+    return (dep, ref, shared) if listed.all() else (dep[listed], ref[listed], shared[listed])
 
 
 # -- proposers ---------------------------------------------------------------------------------
@@ -94,9 +94,7 @@ class _Lookup:
         """Of some of the columns, by their position."""
         if len(positions) == len(self.offsets) - 1:
             return self
-        sizes = np.diff(self.offsets)[positions]
-        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-        at = np.arange(ends[-1]) + np.repeat(self.offsets[positions] - ends[:-1], sizes)
+        ends, at = entries_of(self.offsets, positions)
         return _Lookup(ends, self.starts[at], self.lengths[at], self.slots[at])
 
 
@@ -110,18 +108,18 @@ class Lookups:
         self.probe, self.low = probe, low
         self._whole: dict[int, _Lookup] = {}  # by first table: a part may have no columns
 
-    def whole(self, other: Side, columns: NDArray[Any]) -> _Lookup:
+    def whole(self, side: Side, columns: NDArray[Any]) -> _Lookup:
         """Of all columns from `low` on; remembered."""
-        found = self._whole[other.ref.first_table] = self.of(other, columns)
-        return found
+        lookup = self._whole[side.ref.first_table] = self.of(side, columns)
+        return lookup
 
-    def of(self, other: Side, columns: NDArray[Any]) -> _Lookup:
-        known = self._whole.get(other.ref.first_table)
-        if known is not None:
-            return known.only(columns - self.low)
+    def of(self, side: Side, columns: NDArray[Any]) -> _Lookup:
+        whole = self._whole.get(side.ref.first_table)
+        if whole is not None:
+            return whole.only(columns - self.low)
         offsets, values, checks = self.probe.values_of(columns)
-        starts, lengths = find(other.array("keys"), other.array("key_checks"), values, checks)
-        return _Lookup(offsets, starts, lengths, other.slots(starts, lengths))
+        starts, lengths = find(side.array("keys"), side.array("key_checks"), values, checks)
+        return _Lookup(offsets, starts, lengths, side.slots(starts, lengths))
 
 
 def _in_chunks(n: int, propose: Callable[[int], tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
@@ -131,29 +129,29 @@ def _in_chunks(n: int, propose: Callable[[int], tuple[Any, ...]]) -> Iterator[tu
     """
     done = 0
     while done < n:
-        own, *rest, n_done = propose(done)
-        yield own + done, *rest
+        numbers, *columns, n_done = propose(done)
+        yield numbers + done, *columns
         done += n_done
 
 
-def _containing_by_index(lookups: Lookups, other: Side, deps: NDArray[Any]) -> Iterator[Pairs]:
-    found, allowed = lookups.of(other, deps), bit_words(other.references)
-    values = found.starts, found.lengths, found.slots, other.array("postings"), other.maps, allowed
+def _containing_by_index(lookups: Lookups, side: Side, deps: NDArray[Any]) -> Iterator[Pairs]:
+    lookup, allowed = lookups.of(side, deps), bit_words(side.referenced)
+    values = lookup.starts, lookup.lengths, lookup.slots, side.array("postings"), side.maps, allowed
 
     def propose(done: int) -> tuple[Any, ...]:
-        return containing(found.offsets[done:], *values, CHUNK)
+        return containing(lookup.offsets[done:], *values, CHUNK)
 
     for dep, ref in _in_chunks(len(deps), propose):
         numbers = deps[dep].astype(np.int32)
         yield numbers, ref, lookups.probe.sizes[numbers]
 
 
-def _nearly_containing(lookups: Lookups, other: Side, deps: NDArray[Any], missing: I32) -> Iterator[Pairs]:
-    found, allowed = lookups.of(other, deps), bit_words(other.references)
-    values = found.starts, found.lengths, found.slots, other.array("postings"), other.maps, allowed
+def _nearly_containing(lookups: Lookups, side: Side, deps: NDArray[Any], missing: I32) -> Iterator[Pairs]:
+    lookup, allowed = lookups.of(side, deps), bit_words(side.referenced)
+    values = lookup.starts, lookup.lengths, lookup.slots, side.array("postings"), side.maps, allowed
 
     def propose(done: int) -> tuple[Any, ...]:
-        return nearly_containing(found.offsets[done:], *values, missing[done:], CHUNK)
+        return nearly_containing(lookup.offsets[done:], *values, missing[done:], CHUNK)
 
     for dep, ref, shared in _in_chunks(len(deps), propose):
         yield deps[dep].astype(np.int32), ref, shared
@@ -165,18 +163,18 @@ def _signatures(side: Side, columns: NDArray[Any]) -> U64:
     return rows
 
 
-def _containing_by_signature(lookups: Lookups, other: Side, deps: NDArray[Any]) -> Iterator[Pairs]:
-    signatures, active = _signatures(lookups.probe, deps), other.array("active")
-    matrix, allowed = other.array("matrix"), _matrix_words(other, other.references[active])
+def _containing_by_signature(lookups: Lookups, side: Side, deps: NDArray[Any]) -> Iterator[Pairs]:
+    signatures, active = _signatures(lookups.probe, deps), side.array("active")
+    matrix, allowed = side.array("matrix"), _matrix_words(side, side.referenced[active])
     for dep, row in _in_chunks(len(deps), lambda done: dep2refs(matrix, signatures[done:], allowed, CHUNK)):
-        yield _valid(deps[dep].astype(np.int32), active[row], lookups.probe, other)
+        yield _valid(deps[dep].astype(np.int32), active[row], lookups.probe, side)
 
 
-def _contained_by_signature(probe: Side, other: Side, refs: NDArray[Any]) -> Iterator[Pairs]:
-    signatures, active = _signatures(probe, refs), other.array("active")
-    matrix, allowed = other.array("matrix"), _matrix_words(other, other.dependents[active])
-    for own, row in _in_chunks(len(refs), lambda done: ref2deps(matrix, signatures[done:], allowed, CHUNK)):
-        dep, ref, shared = _valid(active[row], refs[own].astype(np.int32), other, probe)
+def _contained_by_signature(probe: Side, side: Side, refs: NDArray[Any]) -> Iterator[Pairs]:
+    signatures, active = _signatures(probe, refs), side.array("active")
+    matrix, allowed = side.array("matrix"), _matrix_words(side, side.dependents[active])
+    for query, row in _in_chunks(len(refs), lambda done: ref2deps(matrix, signatures[done:], allowed, CHUNK)):
+        dep, ref, shared = _valid(active[row], refs[query].astype(np.int32), side, probe)
         order = np.lexsort((ref, dep))
         yield dep[order], ref[order], shared[order]
 

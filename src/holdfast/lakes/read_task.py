@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -27,7 +28,7 @@ from holdfast.core.rows.kernels.siphash import siphashes
 from holdfast.core.store.files import FileRef, new_file, read_file, unique_name
 from holdfast.core.store.format import Key, text_key
 from holdfast.core.store.root import Root, root_of
-from holdfast.lakes.answers import BAD_LISTED, NULL_LIKE, normalised
+from holdfast.lakes.answers import BAD_LISTED
 from holdfast.lakes.files import BadFile, LakeReadOptions, RawTable, Unit, read_unit
 from holdfast.lakes.state import (
     COLUMNS_SCHEMA,
@@ -35,6 +36,7 @@ from holdfast.lakes.state import (
     INTEGER_COLUMN,
     NULL_COLUMN,
     TABLES_SCHEMA,
+    TEXT_LENGTH,
     UNIQUE_COLUMN,
     LakeOptions,
     write_array,
@@ -44,7 +46,6 @@ Payload = dict[str, Any]
 U64 = NDArray[np.uint64]
 
 ROWS_SHOWN = 20
-TEXT_SHOWN = 1000
 # Texts of a block from which on another one is begun, each with what Python adds to it.
 BLOCK_BYTES = 64 << 20
 TEXT_BYTES, TABLE_BYTES = 50, 1_000
@@ -84,7 +85,7 @@ class _Block:
             ("source", table.source),
             ("n_rows", table.n_rows),
             ("n_columns", len(columns)),
-            ("rows", [[_cut(cell) for cell in row] for row in zip(*shown, strict=True)]),
+            ("rows", [[cell and cell[:TEXT_LENGTH] for cell in row] for row in zip(*shown, strict=True)]),
         ):
             self.tables[name].append(value)
         for position, (name, column) in enumerate(zip(table.header, columns, strict=True)):
@@ -118,16 +119,7 @@ class _Block:
         facts["n_null_like"].append(sum(map(column.count, null_like)))
 
     def _normalised(self, column: list[str | None]) -> list[str | None]:
-        return [cell if cell is None else normalised(cell, self.options) for cell in column]
-
-
-def _cut(cell: str | None) -> str | None:
-    return cell if cell is None or len(cell) <= TEXT_SHOWN else cell[:TEXT_SHOWN]
-
-
-def null_like_texts(options: LakeOptions) -> frozenset[str]:
-    """What counts as missing, spelt as the values of the lake are."""
-    return frozenset(normalised(text, options) for text in (*NULL_LIKE, *options.null_values))
+        return [cell if cell is None else self.options.normalised(cell) for cell in column]
 
 
 def read_lake_unit(payload: Payload) -> bytes:
@@ -141,15 +133,15 @@ def read_lake_unit(payload: Payload) -> bytes:
     unit = Unit.from_dict(json.loads(read_file(root, FileRef.from_dict(payload["unit"]))))
     taken = _digests(root, FileRef.from_dict(payload["taken"])) if payload["taken"] else frozenset()
     n_known = 0
-    for found in read_unit(unit, LakeReadOptions.from_dict(payload["reading"])):
-        if isinstance(found, BadFile):
+    for item in read_unit(unit, LakeReadOptions.from_dict(payload["reading"])):
+        if isinstance(item, BadFile):
             n_bad += 1
             if len(bad) < BAD_LISTED:
-                bad.append((found.source, found.reason))
-        elif taken and name_digest(found.name) in taken:
+                bad.append((item.source, item.reason))
+        elif taken and name_digest(item.name) in taken:
             n_known += 1
         else:
-            block.add(found)
+            block.add(item)
             if block.n_bytes > BLOCK_BYTES:
                 blocks.append(_written(block, root, payload["staging"], options))
                 block = _empty_block(options)
@@ -159,7 +151,7 @@ def read_lake_unit(payload: Payload) -> bytes:
 
 
 def _empty_block(options: LakeOptions) -> _Block:
-    return _Block(null_like_texts(options), not options.normalise, options)
+    return _Block(options.null_like(), not options.normalise, options)
 
 
 def name_digest(name: str) -> bytes:
@@ -194,7 +186,9 @@ def _written(block: _Block, root: Root, staging: str, options: LakeOptions) -> d
         "active": active,
     }
     tables = pa.table(block.tables, schema=TABLES_SCHEMA)
-    columns = pa.table({**block.columns, "texts": _lists(texts.take(pa.array(order)), offsets)})
+    shown = pc.utf8_slice_codeunits(texts.take(pa.array(order)), 0, TEXT_LENGTH)
+    lists = pa.LargeListArray.from_arrays(pa.array(offsets), shown)
+    columns = pa.table({**block.columns, "texts": lists})
     return {
         "n_tables": tables.num_rows,
         "n_columns": len(sizes),
@@ -212,8 +206,8 @@ def matched_columns(sizes: NDArray[Any], flags: NDArray[np.uint8], options: Lake
     hidden = (NULL_COLUMN if "null" in options.filters else 0) | (
         INTEGER_COLUMN if "integer" in options.filters else 0
     )
-    found: NDArray[np.bool_] = (sizes > 0) & ((flags & hidden) == 0)
-    return found
+    matched: NDArray[np.bool_] = (sizes > 0) & ((flags & hidden) == 0)
+    return matched
 
 
 def _hashes(texts: pa.Array, key: Key | None) -> tuple[U64, U64]:
@@ -222,13 +216,6 @@ def _hashes(texts: pa.Array, key: Key | None) -> tuple[U64, U64]:
     if key is None:
         return bytes_codes(offsets, data, 0), bytes_codes(offsets, data, 1)
     return siphashes(offsets, data, key)
-
-
-def _lists(texts: pa.Array, offsets: NDArray[np.int64]) -> pa.Array:
-    import pyarrow.compute as pc
-
-    shown = pc.utf8_slice_codeunits(texts, 0, TEXT_SHOWN)
-    return pa.LargeListArray.from_arrays(pa.array(offsets), shown)
 
 
 def _parquet(root: Root, stem: str, rows: pa.Table, schema: pa.Schema) -> FileRef:

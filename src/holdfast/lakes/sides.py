@@ -23,28 +23,22 @@ U64 = NDArray[np.uint64]
 Bool = NDArray[np.bool_]
 
 
-class Side:
+class Side(Part):
     """A part as one side of the matching: its columns, and which of them are alive and wanted."""
 
     def __init__(self, root: Root, ref: PartRef, options: LakeOptions, dropped: FileRef | None) -> None:
-        self.part, self.ref, self.options = Part(root, ref), ref, options
+        super().__init__(root, ref)
+        self.options = options
         self.dropped: I32 = open_array(root, dropped) if dropped is not None else np.empty(0, np.int32)
 
     def same_part(self, other: Side) -> bool:
         """Not `is`: two threads may both have opened it."""
         return self.ref.first_table == other.ref.first_table
 
-    def array(self, name: str) -> NDArray[Any]:
-        return self.part.array(name)
-
     @cached_property
     def tables(self) -> I32:
         """The table of each column, numbered through the lake."""
         return self.array("table_of") + np.int32(self.ref.first_table)
-
-    @cached_property
-    def sizes(self) -> I32:
-        return self.part.sizes
 
     @cached_property
     def alive(self) -> Bool:
@@ -53,14 +47,16 @@ class Side:
 
     @cached_property
     def dependents(self) -> Bool:
+        """Which columns are matched, and so may be contained in others."""
         return self.alive & matched_columns(self.sizes, self.array("flags"), self.options)
 
     @cached_property
-    def references(self) -> Bool:
+    def referenced(self) -> Bool:
+        """Which columns may contain others."""
         if "non-unique" not in self.options.filters:
             return self.dependents
-        found: Bool = self.dependents & ((self.array("flags") & UNIQUE_COLUMN) != 0)
-        return found
+        unique: Bool = self.dependents & ((self.array("flags") & UNIQUE_COLUMN) != 0)
+        return unique
 
     @cached_property
     def uniqueness(self) -> NDArray[np.float32]:
@@ -90,10 +86,20 @@ class Side:
             a, b = offsets[columns[0]], offsets[columns[-1] + 1]
             ends = offsets[columns[0] : columns[-1] + 2] - a
             return ends, self.array("values")[a:b], self.array("checks")[a:b]
-        sizes = self.sizes[columns].astype(np.int64)
-        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-        at = np.arange(ends[-1]) + np.repeat(offsets[columns] - ends[:-1], sizes)
+        ends, at = entries_of(offsets, columns)
         return ends, self.array("values")[at], self.array("checks")[at]
+
+
+def entries_of(offsets: I64, columns: NDArray[Any]) -> tuple[I64, I64]:
+    """(offsets, positions) of the entries of some columns, when they stand behind each other.
+
+    >>> [array.tolist() for array in entries_of(np.array([0, 2, 2, 5]), np.array([2, 0]))]
+    [[0, 3, 5], [2, 3, 4, 0, 1]]
+    """
+    starts = offsets[columns]
+    sizes = offsets[columns + 1] - starts
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    return ends, np.arange(ends[-1]) + np.repeat(starts - ends[:-1], sizes)
 
 
 def bit_words(marked: Bool) -> U64:

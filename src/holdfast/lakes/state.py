@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 import tokenize
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,9 @@ _REPAIR = "Restore it from a backup, or link the lake anew."
 
 FILTERS = ("null", "integer", "non-unique", "coverage")
 NORMALISATIONS = ("unicode", "trim", "fold")
+# Cells that say nothing, whatever column they stand in; users add their own.
+NULL_LIKE = ("", "—", "-", "\u2013", "N/A", "?", "Unknown", "- -", "n/a", "•", "- - -", ".", "??", "(n/a)")
+TEXT_LENGTH = 1000  # characters of a cell or value that are kept as text; all of it is hashed
 # Bits of `flags`.
 NULL_COLUMN, INTEGER_COLUMN, UNIQUE_COLUMN = 1, 2, 4
 
@@ -94,6 +98,26 @@ class LakeOptions(Coded):
         """The length of a signature."""
         return self.m * self.p
 
+    def normalised(self, text: str) -> str:
+        """The text that stands for a cell in all comparisons: `unicode` (NFKC), `trim`, `fold`, in order.
+
+        >>> LakeOptions(normalise=("fold", "trim", "unicode")).normalised(" Ａ ß ")
+        'a ss'
+        >>> LakeOptions().normalised(" Ａ ")
+        ' Ａ '
+        """
+        if "unicode" in self.normalise:
+            text = unicodedata.normalize("NFKC", text)
+        if "trim" in self.normalise:
+            text = text.strip()
+        if "fold" in self.normalise:
+            text = text.casefold()
+        return text
+
+    def null_like(self) -> frozenset[str]:
+        """What counts as missing, spelt as the values of the lake are."""
+        return frozenset(map(self.normalised, (*NULL_LIKE, *self.null_values)))
+
 
 @dataclass(frozen=True, slots=True)
 class PartRef(Coded):
@@ -147,6 +171,14 @@ class LakeState(Coded):
         return self.parts[-1].first_column + self.parts[-1].n_columns if self.parts else 0
 
 
+def live_tables(root: Root, state: LakeState) -> NDArray[np.bool_]:
+    """Which tables are not dropped: bool[next_table]."""
+    live = np.ones(state.next_table, np.bool_)
+    if state.dropped is not None:
+        live[open_array(root, state.dropped)] = False
+    return live
+
+
 class Part:
     """A part, open: its arrays are memory maps, read when they are asked for."""
 
@@ -155,26 +187,15 @@ class Part:
         self._open: dict[str, NDArray[Any]] = {}
 
     def array(self, name: str) -> NDArray[Any]:
-        found = self._open.get(name)
-        if found is None:
-            found = self._open[name] = open_array(self.root, self.ref.arrays[name])
-        return found
+        array = self._open.get(name)
+        if array is None:
+            array = self._open[name] = open_array(self.root, self.ref.arrays[name])
+        return array
 
     @cached_property
     def sizes(self) -> NDArray[np.int32]:
         """How many values each column has, int32[n]."""
         return np.diff(self.array("offsets")).astype(np.int32)
-
-    def tables(self, columns: Sequence[str] | None = None) -> pa.Table:
-        return read_parquet(self.root, self.ref.tables, TABLES_SCHEMA, columns)
-
-    def columns(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """What is known of the columns. A file numbers its tables from 0: here they are those of the part."""
-        found = read_parquet(self.root, self.ref.columns, COLUMNS_SCHEMA, columns)
-        if "table" not in found.column_names:
-            return found
-        numbers = pa.array(self.array("table_of"), pa.int32())
-        return found.set_column(found.column_names.index("table"), "table", numbers)
 
 
 # -- arrays ------------------------------------------------------------------------------------
@@ -214,10 +235,10 @@ def open_array(root: Root, ref: FileRef) -> NDArray[Any]:
     """The array of a file as a read-only memory map; it is hashed once in a process, or has its stamp."""
     try:
         # A plain array over the map: a memmap is slow to slice.
-        found = np.asarray(opened(root, ref, _loaded, by_stamp=True))
-        if not 0 <= ref.length - found.nbytes < _HEADER_BYTES:
-            raise ValueError(f"it holds {found.nbytes:,} bytes of items")
-        return found
+        array = np.asarray(opened(root, ref, _loaded, by_stamp=True))
+        if not 0 <= ref.length - array.nbytes < _HEADER_BYTES:
+            raise ValueError(f"it holds {array.nbytes:,} bytes of items")
+        return array
     except (OSError, ValueError, SyntaxError, tokenize.TokenError) as error:  # NumPy's parser of the header
         raise DamagedFileError(
             f"the file {ref.name!r} of the workspace {str(root)!r} is no array: {error}. {_REPAIR}"
@@ -230,8 +251,8 @@ def _loaded(path: Path) -> NDArray[Any]:
         np.lib.format.read_magic(file)
         shape, _, _ = np.lib.format.read_array_header_1_0(file)
         # An empty array cannot be mapped.
-        found: NDArray[Any] = np.load(path, mmap_mode="r" if np.prod(shape) else None, allow_pickle=False)
-    return found
+        array: NDArray[Any] = np.load(path, mmap_mode="r" if np.prod(shape) else None, allow_pickle=False)
+    return array
 
 
 # -- Parquet -----------------------------------------------------------------------------------
@@ -242,11 +263,11 @@ def read_parquet(
 ) -> pa.Table:
     """The rows of some files, in their order; perhaps only some columns."""
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-    found = [wanted.empty_table()]
+    tables = [wanted.empty_table()]
     for ref in refs:
         with _opened_parquet(root, ref) as file:
-            found.append(file.read(columns=wanted.names).select(wanted.names).cast(wanted))
-    return pa.concat_tables(found)
+            tables.append(file.read(columns=wanted.names).select(wanted.names).cast(wanted))
+    return pa.concat_tables(tables)
 
 
 def parquet_batches(

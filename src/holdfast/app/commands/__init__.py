@@ -1,1 +1,7 @@
-"""The commands, by what they do to a workspace."""
+"""The commands, by what they do to a workspace: one function for each, with its options as parameters.
+
+`changing` tracks tables and applies batches, `reading` tells of the past and explains, `showing` lists what
+holds; `linking` and `normalising` propose keys, foreign keys and tables; `lakes` and `exploring` are about
+very many tables. A parameter that is a dataclass is a group of options (`calls.as_command`). Read `reading`
+first.
+"""

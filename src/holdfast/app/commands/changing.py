@@ -56,9 +56,9 @@ def track_all(
 def _track(
     ctx: typer.Context, sources: Mapping[str, str], how: Tracking, reading: Reading, as_json: bool
 ) -> None:
-    files, given = reading.given(), how.given()
+    files, tracking = reading.read_options(), how.track_options()
     with opened(ctx, create=True) as ws:
-        change = ws.track_all(sources, options=files, **given)
+        change = ws.track_all(sources, options=files, **tracking)
         bounds = {t.table: dc_bounds(ws.dcs.ref(t.table, change.version)) for t in change.tables}
     tell_change(change, as_json, bounds)
 
@@ -76,7 +76,7 @@ def apply(
 
     Deletes come first, then inserts; all of it is one version, or nothing is applied.
     """
-    files = reading.given()
+    files = reading.read_options()
     with opened(ctx) as ws:
         change = ws.apply(table, **asdict(batch), batch_id=batch_id, options=files)
     tell_change(change, as_json)
@@ -89,7 +89,7 @@ def apply_all(
 
     So parents can come with their children. The reading options hold for all of the files.
     """
-    files = reading.given()
+    files = reading.read_options()
     with opened(ctx) as ws:
         batches = options.batches_of(ws.tables(), asdict(parts))
         change = ws.apply_all(batches, batch_id=batch_id, options=files)
@@ -110,7 +110,7 @@ def check(
     Exit code 1 if something pinned would not hold after it; with --held also if a functional dependency
     would break that had held for long.
     """
-    files = reading.given()
+    files = reading.read_options()
     with opened(ctx) as ws:
         _check_held(ws, held, [table])
         change = ws.check(table, **asdict(batch), options=files)
@@ -125,7 +125,7 @@ def check_all(
     Nothing is applied. Exit code 1 if something pinned would not hold after them; with --held also if a
     functional dependency would break that had held for long.
     """
-    files = reading.given()
+    files = reading.read_options()
     with opened(ctx) as ws:
         batches = options.batches_of(ws.tables(), asdict(parts))
         _check_held(ws, held, batches)
@@ -184,7 +184,7 @@ def pin(
     with opened(ctx) as ws:
         rule, named_table = _rule_to_pin(ws, table, columns or [])
         if rule is not None:
-            if referenced.given:
+            if referenced.named:
                 raise UsageError("a rule is about one table: leave out --in.")
             pinned = ws.pin_rule(rule, table=named_table, remove=remove)
         else:
@@ -195,16 +195,16 @@ def pin(
     tell(as_json, lambda: document, print_pinned, pinned, version=version, removed=remove)
 
 
-def _rule_to_pin(ws: holdfast.Workspace, table: str, given: Sequence[str]) -> tuple[str | None, str | None]:
+def _rule_to_pin(ws: holdfast.Workspace, table: str, texts: Sequence[str]) -> tuple[str | None, str | None]:
     """(rule, table) that arguments ask for; (None, table) if they are columns."""
-    if not given and table not in ws.tables() and options.is_rule(table, ()):
+    if not texts and table not in ws.tables() and options.is_rule(table, ()):
         return table, None
     names = ws.schema(table).names
-    if not any(options.is_rule(text, names) for text in given):
+    if not any(options.is_rule(text, names) for text in texts):
         return None, table
-    if len(given) > 1:
+    if len(texts) > 1:
         raise UsageError("put the whole rule in one argument, in quotes, such as 'not(t.zip = s.zip)'.")
-    return given[0], table
+    return texts[0], table
 
 
 def drop(ctx: typer.Context, table: TableName, as_json: Json = False) -> None:

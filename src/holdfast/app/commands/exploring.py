@@ -10,15 +10,15 @@ import threading
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from holdfast.app.calls import note, open_workspace
 from holdfast.app.options import Output, check_share
-from holdfast.app.report.paper import Paper
-from holdfast.app.report.texts import name_text, plural, safe
-from holdfast.errors import UsageError, shorten_path
+from holdfast.app.report.texts import plural
+from holdfast.app.writing import print_written, shows_to_a_person, written_to
+from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from holdfast.app.explorer import ExplorerServer
@@ -66,11 +66,7 @@ def explore(
 def _has_screen() -> bool:
     """Whether there is somebody to look, and a screen: without one a browser in the terminal might start."""
     screen = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    return _shows_to_a_person() and bool(screen)
-
-
-def _shows_to_a_person() -> bool:
-    return sys.stdout.isatty()
+    return shows_to_a_person() and bool(screen)
 
 
 @contextlib.contextmanager
@@ -135,50 +131,7 @@ def graph(
                 "the workspace has no lake, so there is no graph: link one with 'holdfast link'."
             )
         chosen = ExportedGraph(lake, component, min_score)
-        with _written_to(output) as file:
+        with written_to(output) as file:
             write_graph(export.value, chosen.nodes(), chosen.edges(), file)
-        if not _is_standard(output):
-            told = f"{plural(chosen.n_tables, 'table')}, {plural(chosen.n_links, 'link')}"
-            Paper(sys.stdout).line(f"{name_text(str(output))}: {told} (version {lake.version})")
-
-
-def _is_standard(output: Path | None) -> bool:
-    return output is None or str(output) == "-"
-
-
-@contextlib.contextmanager
-def _written_to(output: Path | None) -> Iterator[IO[str]]:
-    """Where a text is written piece by piece, in UTF-8; a file is there whole or not at all."""
-    if output is None or _is_standard(output):
-        if _shows_to_a_person():
-            yield _Terminal()  # type: ignore[misc]
-            return
-        with contextlib.suppress(AttributeError, ValueError):
-            sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
-        yield sys.stdout
-        return
-    part = None
-    try:
-        if output.exists() and not output.is_file():  # a pipe, /dev/null: it cannot be replaced
-            with open(output, "w", encoding="utf-8", newline="\n") as file:
-                yield file
-            return
-        target = output.resolve()
-        part = target.with_name(f".holdfast-{os.getpid()}.part")
-        with open(part, "w", encoding="utf-8", newline="\n") as file:
-            yield file
-        os.replace(part, target)
-    except OSError as error:
-        raise UsageError(
-            f"cannot write to {shorten_path(str(output))}: {error.strerror or error}."
-        ) from error
-    finally:
-        if part is not None:
-            part.unlink(missing_ok=True)
-
-
-class _Terminal:
-    """Standard output where a person looks at it: a name must not send it an escape sequence."""
-
-    def write(self, text: str) -> int:
-        return sys.stdout.write("\n".join(map(safe, text.split("\n"))))
+        counts = f"{plural(chosen.n_tables, 'table')}, {plural(chosen.n_joins, 'link')}"
+        print_written(output, counts, lake.version)

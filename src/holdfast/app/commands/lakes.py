@@ -13,7 +13,7 @@ import typer
 import holdfast
 from holdfast.app.calls import open_workspace, opened, tell
 from holdfast.app.options import Json
-from holdfast.app.report.lake import print_joins, print_lake_change, print_lake_inds, print_lake_summary
+from holdfast.app.report.lake import print_joins, print_lake_change, print_lake_inds
 from holdfast.app.report.paper import Paper
 from holdfast.errors import UsageError
 from holdfast.lakes.state import FILTERS
@@ -75,7 +75,7 @@ class Listing:
     k: Annotated[int | None, typer.Option("--hashes", metavar="K", help="Of each pass; 6.")] = None
     p: Annotated[int | None, typer.Option("--passes", metavar="P", help="Of a signature; 2.")] = None
 
-    def given(self) -> dict[str, Any]:
+    def link_options(self) -> dict[str, Any]:
         """What `Workspace.link` is given."""
         forms = {"unicode": self.unicode, "trim": self.trim, "fold": self.fold}
         named = {name: getattr(self, name) for name in ("tau", "max_error", "min_values", "m", "k", "p")}
@@ -135,7 +135,7 @@ class LakeReading:
         str | None, typer.Option(metavar="FIELD", help="... and the text of an object cell.")
     ] = None
 
-    def given(self) -> dict[str, Any]:
+    def link_options(self) -> dict[str, Any]:
         """What `Workspace.link` is given."""
         options = {name: value for name, value in asdict(self).items() if value is not None}
         return {"header": not options.pop("no_header"), **options}
@@ -181,7 +181,7 @@ def link(
         with opened(ctx) as ws:
             change = ws.unlink(*drop)
     else:
-        options = {**listing.given(), **reading.given()}
+        options = {**listing.link_options(), **reading.link_options()}
         with opened(ctx, create=not (add or replace)) as ws:
             change = ws.link(
                 *(sources or ()),
@@ -276,9 +276,6 @@ class LakeView:
             subject=self.table,
             everything=everything,
         )
-
-    def print_summary(self, paper: Paper) -> None:
-        print_lake_summary(paper, self.lake.summary())
 
     def _print_json(self) -> None:
         """One document, written as it is read."""

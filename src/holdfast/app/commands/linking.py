@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -13,11 +12,11 @@ import holdfast
 from holdfast.app.calls import opened, tell
 from holdfast.app.options import All, Dialect, Json, MaxMissing, OneTable, Output, SqlDialect
 from holdfast.app.report.links import print_links
-from holdfast.app.report.paper import Paper
-from holdfast.app.report.texts import name_text, plural, safe
+from holdfast.app.report.texts import plural
+from holdfast.app.writing import print_written, written_to
 from holdfast.core.words.dependency import Ucc
 from holdfast.core.words.row_rule import RowRule
-from holdfast.errors import UsageError, shorten_path
+from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from holdfast.app.export import ExportTable, Model
@@ -77,26 +76,21 @@ def export(
         model = model_of(ws, max_error)
         rules = row_rules_of(ws, model, max_error) if format is ExportFormat.sql else []
     text = _written(model, rules, format, dialect or Dialect.ansi, all_keys=all_keys)
-    if output is None or str(output) == "-":
-        print_text(text)
-        return
-    try:
-        output.write_text(text, encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise UsageError(f"cannot write to {shorten_path(str(output))}: {error.strerror}.") from error
-    told = f"{plural(len(model.tables), 'table')}, {plural(len(model.foreign_keys), 'foreign key')}"
-    Paper(sys.stdout).line(f"{name_text(str(output))}: {told} (version {model.version})")
+    with written_to(output) as file:
+        file.write(text)
+    counts = f"{plural(len(model.tables), 'table')}, {plural(len(model.foreign_keys), 'foreign key')}"
+    print_written(output, counts, model.version)
 
 
 def row_rules_of(ws: holdfast.Workspace, model: Model, max_error: float = 0.0) -> list[RowRule]:
     """The row rules of the tables of an export, of the same version: those that hold, then those that almost
     do, which are no more than comments."""
-    found = []
+    rules = []
     for error in (0.0, max_error) if max_error else (0.0,):
         for table in model.tables:
-            rules = ws.dependencies("row", table.name, model.version or None, max_error=error)
-            found += [r for r in rules if isinstance(r, RowRule) and bool(r.n_exceptions) == bool(error)]
-    return found
+            listed = ws.dependencies("row", table.name, model.version or None, max_error=error)
+            rules += [r for r in listed if isinstance(r, RowRule) and bool(r.n_exceptions) == bool(error)]
+    return rules
 
 
 def _written(
@@ -108,13 +102,6 @@ def _written(
         checks = checks_of(model, rules, dialect.value, all_rules=all_keys)
         return to_sql(model, dialect.value, all_keys=all_keys, checks=checks)
     return FORMATS[format.value](model, all_keys=all_keys)
-
-
-def print_text(text: str) -> None:
-    """A script on standard output."""
-    if sys.stdout.isatty():  # a name must not send the terminal an escape sequence
-        text = "\n".join(map(safe, text.split("\n")))
-    sys.stdout.write(text)
 
 
 def model_of(ws: holdfast.Workspace, max_error: float = 0.0) -> Model:

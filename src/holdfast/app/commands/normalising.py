@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from holdfast.app.calls import opened, tell
-from holdfast.app.commands.linking import export_table, print_text
+from holdfast.app.commands.linking import export_table
 from holdfast.app.options import Dialect, Json, SqlDialect, TableName, check_share
 from holdfast.app.report.normal_form import print_normal_form
+from holdfast.app.writing import written_to
 from holdfast.errors import UsageError
 
 
@@ -57,7 +58,8 @@ def normalise(
 
         sql = normal_form_sql(proposed, source, (dialect or Dialect.ansi).value, version=version)
     if sql is not None and not as_json:
-        print_text(sql)
+        with written_to() as file:
+            file.write(sql)
         return
     script = {} if sql is None else {"sql": sql}
     tell(

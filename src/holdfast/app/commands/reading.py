@@ -27,7 +27,7 @@ from holdfast.app.report.rules import (
     print_predicates,
     print_row_explanation,
 )
-from holdfast.app.report.texts import plural, safe
+from holdfast.app.report.texts import not_kept_text, plural, safe
 from holdfast.core.store.change_log import LogEntry
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.notation import ARROW, parse_fd
@@ -37,7 +37,7 @@ from holdfast.errors import UsageError
 from holdfast.functional.fd_explanation import FdExplanation
 from holdfast.functional.key_reading import KeyExplanation
 from holdfast.inclusions.ind_reading import IndExplanation
-from holdfast.kind import Explained, Explanation
+from holdfast.kind import Explained, Explanation, check_kind
 
 
 def log(
@@ -58,7 +58,7 @@ def log(
 
     With --kind fd: when each functional dependency held, and what it outlived; what broke comes first.
     """
-    options.check_kind(kind)
+    check_kind(kind)
     ws = open_workspace(ctx)
     if kind == "fd":
         _log_fds(ws, table, everything, as_json)
@@ -86,8 +86,8 @@ def _log_fds(ws: holdfast.Workspace, table: str | None, everything: bool, as_jso
             of_table = [h for h in histories if h.fd.table == name]
             print_fd_log(paper, name, of_table, version=version, everything=everything)
         if not names:
-            what = "no functional dependencies are kept" if ws.tables() else "no table is tracked"
-            paper.line(f"{what} (version {version}). Track tables with --kinds ucc,fd.")
+            nothing = f"no table is tracked (version {version}). Track tables with --kinds ucc,fd."
+            paper.line(not_kept_text("fd", version) if ws.tables() else nothing)
 
     tell(as_json, lambda: {"version": version, "dependencies": [h.to_dict() for h in histories]}, report)
 
@@ -124,7 +124,7 @@ def explain(
     if predicates or indexes:
         if predicates and indexes:
             raise UsageError("--predicates and --indexes are two questions: give one of them.")
-        if columns or referenced.given:
+        if columns or referenced.named:
             raise UsageError(
                 "--predicates and --indexes are about all denial constraints of a table: leave out the rest."
             )
@@ -132,49 +132,50 @@ def explain(
             (_explain_predicates if predicates else _explain_indexes)(ws, table, as_json)
         return
     with opened(ctx) as ws:
-        told = _explained(ws, table, columns or [], referenced)
+        explanation = _explained(ws, table, columns or [], referenced)
         schema, n_rows = ws.schema(table), ws.n_rows(table)
 
     def report(paper: Paper) -> None:
-        match told:
+        match explanation:
             case FdExplanation():
-                print_fd_explanation(paper, told)
+                print_fd_explanation(paper, explanation)
             case IndExplanation():
-                print_ind_explanation(paper, told)
+                print_ind_explanation(paper, explanation)
             case DcExplanation():
-                print_dc_explanation(paper, told, n_rows=n_rows)
+                print_dc_explanation(paper, explanation, n_rows=n_rows)
             case RowExplanation():
-                print_row_explanation(paper, told, times=are_times(schema, told.rule))
+                print_row_explanation(paper, explanation, times=are_times(schema, explanation.rule))
             case KeyExplanation():
-                print_explanation(paper, told)
+                print_explanation(paper, explanation)
             case Explanation():
-                print_plain_explanation(paper, told)
+                print_plain_explanation(paper, explanation)
             case _:
-                paper.line(safe(str(told)))
+                paper.line(safe(str(explanation)))
 
-    tell(as_json, told.to_dict, report)
+    tell(as_json, explanation.to_dict, report)
 
 
-def _explained(ws: holdfast.Workspace, table: str, given: Sequence[str], referenced: Referenced) -> Explained:
+def _explained(ws: holdfast.Workspace, table: str, texts: Sequence[str], referenced: Referenced) -> Explained:
     names = ws.schema(table).names
-    if not given:
+    if not texts:
         raise UsageError(
             f"nothing of table {table!r} is asked for: name columns, a functional dependency or a rule, or "
             "give --predicates or --indexes."
         )
-    if len(given) == 1 and ws.reader_of(table, given[0]) is not None:
-        return ws.explain(table, given[0])
-    rule = _whole([t for t in given if options.is_rule(t, names)], given, "rule", "not(t.zip = s.zip)")
-    fd = None if rule is not None else _fd_asked(names, given)
-    if (rule or fd) and referenced.given:
-        asked = "a rule is about one table" if rule else "an arrow asks for a functional dependency"
-        raise UsageError(f"{asked}: leave out --in.")
+    if len(texts) == 1 and ws.reader_of(table, texts[0]) is not None:
+        return ws.explain(table, texts[0])
+    rules = [text for text in texts if options.is_rule(text, names)]
+    rule = _only(texts, "rule", "not(t.zip = s.zip)") if rules else None
+    fd = None if rules else _fd_of(names, texts)
+    if (rule or fd) and referenced.named:
+        reason = "a rule is about one table" if rule else "an arrow asks for a functional dependency"
+        raise UsageError(f"{reason}: leave out --in.")
     if rule is not None:
         about_one = is_row_rule(rule) and not options.names_rows(rule, names)
         return ws.row_rules.explain(table, rule) if about_one else ws.dcs.explain(table, rule)
     if fd is not None:
         return ws.fds.explain(table, *parse_fd(fd, names, table=table, version=ws.version))
-    named = tuple(options.columns_of(table, names, given))
+    named = tuple(options.columns_of(table, names, texts))
     side = referenced.side(ws)
     return ws.explain(table, named) if side is None else ws.inds.explain(Side(table, named), side)
 
@@ -184,36 +185,34 @@ def _explain_predicates(ws: holdfast.Workspace, table: str, as_json: bool) -> No
 
     def document() -> dict[str, Any]:
         groups = [{**group.to_dict(), "operators": list(group.operators)} for group in space.groups]
-        told = {"version": version, "table": table, "n_predicates": space.n_comparisons, "groups": groups}
-        return {**told, "bounds": bounds} if bounds else told
+        fields = {"version": version, "table": table, "n_predicates": space.n_comparisons, "groups": groups}
+        return {**fields, "bounds": bounds} if bounds else fields
 
     tell(as_json, document, print_predicates, table, space, version=version, bounds=bounds)
 
 
 def _explain_indexes(ws: holdfast.Workspace, table: str, as_json: bool) -> None:
-    version, told = ws.version, ws.dcs.indexes(table)
-    tell(as_json, lambda: {"version": version, **told.to_dict()}, print_indexes, told, version=version)
+    version, indexes = ws.version, ws.dcs.indexes(table)
+    tell(as_json, lambda: {"version": version, **indexes.to_dict()}, print_indexes, indexes, version=version)
 
 
-def _fd_asked(names: Sequence[str], given: Sequence[str]) -> str | None:
+def _fd_of(names: Sequence[str], texts: Sequence[str]) -> str | None:
     """The functional dependency that arguments ask for; None if they are columns."""
-    if not any(ARROW in text and text not in names for text in given):
-        if given[-1] == "-" and "-" not in names:
+    if not any(ARROW in text and text not in names for text in texts):
+        if texts[-1] == "-" and "-" not in names:
             raise UsageError(
                 "there is no column '-'. If this was an arrow, the shell took its > for a redirection: put "
                 "the dependency in quotes, such as 'zip -> city'."
             )
         return None
-    return _whole([given[0]], given, "functional dependency", "zip, street -> city")
+    return _only(texts, "functional dependency", "zip, street -> city")
 
 
-def _whole(found: Sequence[str], given: Sequence[str], noun: str, example: str) -> str | None:
-    """What is asked for, if it is all that is given; None if nothing of the sort is."""
-    if not found:
-        return None
-    if len(given) > 1:
+def _only(texts: Sequence[str], noun: str, example: str) -> str:
+    """The one argument that there is."""
+    if len(texts) > 1:
         raise UsageError(f"put the whole {noun} in one argument, such as {example!r}.")
-    return given[0]
+    return texts[0]
 
 
 def verify(ctx: typer.Context, as_json: Json = False) -> None:

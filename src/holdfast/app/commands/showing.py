@@ -13,34 +13,25 @@ import typer
 import holdfast
 from holdfast.app.calls import dc_bounds, evidence_text, note, open_workspace, opened, print_json
 from holdfast.app.commands.lakes import LakeView
-from holdfast.app.options import All, Json, OneTable, check_kind, check_share
+from holdfast.app.options import All, Json, OneTable, check_share
 from holdfast.app.report.covers import print_cover, print_inds, print_listed
 from holdfast.app.report.dcs import print_dcs, print_row_rules
 from holdfast.app.report.fds import print_fds
+from holdfast.app.report.lake import print_lake_summary
 from holdfast.app.report.paper import Paper
-from holdfast.app.report.rankings import print_dc_ranking, print_ranking
-from holdfast.app.report.texts import name_text, plural
+from holdfast.app.report.rankings import Ranking, print_ranking
+from holdfast.app.report.texts import name_text, not_kept_text, plural
 from holdfast.core.words.dependency import Dependency, Fd, Ind
 from holdfast.core.words.predicate import Dc, as_fd, as_key
 from holdfast.core.words.row_rule import RowRule, are_times
 from holdfast.core.words.sentences import sentence
-from holdfast.denial.constraints import DcRef
 from holdfast.denial.dc_explanation import DcList
 from holdfast.errors import UsageError
-from holdfast.functional.refs import FdRef
-from holdfast.kind import entries
+from holdfast.kind import check_kind
 
 if TYPE_CHECKING:
     from holdfast.core.words.change import Pin
-    from holdfast.denial.dc_ranking import Ranking as DcRanking
-    from holdfast.functional.fd_ranking import Ranking
 
-NOT_KEPT = {
-    "fd": "no functional dependencies are kept (version {}). Track tables with --kinds ucc,fd.",
-    "ind": "no inclusions are kept (version {}). Track tables with --kinds ucc,ind.",
-    "dc": "no denial constraints are kept (version {}). Track tables with --kinds ucc,dc.",
-    "row": "no row rules are kept (version {}). Track tables with --kinds ucc,row; dc brings them, too.",
-}
 # The kind that an option is about.
 ABOUT = {"with_empty": "ind", "non_uniques": "ucc"}
 # Set-minimal constraints may be millions; without --all no more are worked out.
@@ -48,7 +39,7 @@ MOST_SET_MINIMAL = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Showing:
     """What is to be shown."""
 
     kind: Annotated[
@@ -102,7 +93,7 @@ class Asked:
         """How denial constraints are to be listed: "minimal", "concise" or "set-minimal"."""
         return "concise" if self.concise else "set-minimal" if self.set_minimal else "minimal"
 
-    def checked(self) -> Asked:
+    def checked(self) -> Showing:
         """The same, if it makes sense; what is ranked are functional dependencies unless a kind is named."""
         if self.top is not None:
             self._check_top()
@@ -137,66 +128,62 @@ class Asked:
             )
         kind = self.kind or ("fd" if self.top is not None else None)
         if kind != "dc":
-            other = f" in place of --kind {kind}" if kind else ""
-            raise UsageError(f"--{self.form} is about denial constraints: give --kind dc{other}.")
+            instead = f" in place of --kind {kind}" if kind else ""
+            raise UsageError(f"--{self.form} is about denial constraints: give --kind dc{instead}.")
         for option, value in (("--top", self.top), ("--max-error", self.max_error)):
             if value:
                 raise UsageError(f"--{self.form} and {option} do not go together: give one of them.")
 
 
-def show(ctx: typer.Context, asked: Asked, as_json: Json = False) -> None:
+def show(ctx: typer.Context, showing: Showing, as_json: Json = False) -> None:
     """Show what holds: keys, dependencies, inclusions, rules."""
-    asked, lake = asked.checked(), None
-    if asked.top is None:
+    showing, lake = showing.checked(), None
+    if showing.top is None:
         ws = open_workspace(ctx)
-        lake = LakeView.of(ws, asked.kind, asked.table, asked.at)
+        lake = LakeView.of(ws, showing.kind, showing.table, showing.at)
         if lake is not None and lake.alone:
-            lake.show(as_json=as_json, everything=asked.everything)
+            lake.show(as_json=as_json, everything=showing.everything)
             return
-        view = _View(ws, asked)
+        view = _View(ws, showing)
     else:
         with opened(ctx) as ws:
-            view = _View(ws, asked)
-            view.rank(asked.top)
+            view = _View(ws, showing)
+            view.rank(showing.top)
     if as_json:
         print_json({**view.to_dict(), **({} if lake is None else {"lake": lake.lake.summary().to_dict()})})
     else:
         view.print(Paper(sys.stdout))
         if lake is not None:
-            lake.print_summary(Paper(sys.stdout))
+            print_lake_summary(Paper(sys.stdout), lake.lake.summary())
 
 
 class _View:
     """What is to be shown, all of one version, whoever writes meanwhile."""
 
-    def __init__(self, ws: holdfast.Workspace, asked: Asked) -> None:
-        self.ws, self.asked = ws, asked
-        self.kind, self.table, self.max_error = asked.kind, asked.table, asked.max_error
-        self.rankings: dict[str, Ranking] | None = None
-        self.dc_rankings: dict[str, DcRanking] | None = None
-        self.version = ws.version if asked.at is None else asked.at
-        self.at = at = asked.at if asked.at is not None else self.version or None
+    def __init__(self, ws: holdfast.Workspace, showing: Showing) -> None:
+        self.ws, self.showing = ws, showing
+        self.kind, self.table, self.max_error = showing.kind, showing.table, showing.max_error
+        self.rankings: dict[str, Ranking] = {}
+        self.version = ws.version if showing.at is None else showing.at
+        self.at = at = showing.at if showing.at is not None else self.version or None
         self.names = ws.tables(at) if self.table is None else [self.table]
         self.kinds = {name: ws.kinds(name, at) for name in self.names}
         self.n_rows = {name: ws.n_rows(name, at) for name in self.names}
         self.bounds = {name: ws.keys.max_columns(name, at) for name in self.names}
-        self.refs: dict[str, FdRef] = {}
-        for name in self.names:
-            if (ref := ws.fds.ref(name, at)) is not None:
-                self.refs[name] = ref
+        self.refs = {name: ref for name in self.names if (ref := ws.fds.ref(name, at)) is not None}
         self.keys = {name: self._near("ucc", name) for name in self.names if self._shows_keys(name)}
         self.fds: dict[str, list[Fd]] = {}
         if self.wants("fd"):
             self.fds = {n: [d for d in self._near("fd", n) if isinstance(d, Fd)] for n in self.refs}
         self.inds = self._inds() if self.wants("ind") else []
         self.ind_notes = ws.inds.notes(self.table, at) if self.wants("ind") else ()
-        self.dc_refs: dict[str, DcRef] = {}
-        self.row_rules: dict[str, list[RowRule]] = {}
-        for name in self.names:
-            if self.wants("dc") and (dc_ref := ws.dcs.ref(name, at)) is not None:
-                self.dc_refs[name] = dc_ref
-            if self.wants("row") and "row" in self.kinds[name]:
-                self.row_rules[name] = [d for d in self._near("row", name) if isinstance(d, RowRule)]
+        dc_refs = {name: ws.dcs.ref(name, at) for name in self.names if self.wants("dc")}
+        self.dc_refs = {name: ref for name, ref in dc_refs.items() if ref is not None}
+        self.row_rules = {
+            name: [d for d in self._near("row", name) if isinstance(d, RowRule)]
+            for name in self.names
+            if self.wants("row") and "row" in self.kinds[name]
+        }
         self.schemas = {name: ws.schema(name, at) for name in self.row_rules}
         self.elsewhere = {
             (kind, name): ws.dependencies(kind, name, at, max_error=self.max_error)
@@ -205,24 +192,24 @@ class _View:
             if self.wants(kind) and kind in self.kinds[name]
         }
         self.pins = [p for p in ws.pins(self.table, at) if self.wants(p.kind)]
-        self.maximal = self._non_uniques() if asked.non_uniques else {}
+        self.maximal = self._non_uniques() if showing.non_uniques else {}
 
     @cached_property
     def dcs(self) -> dict[str, DcList]:
         return {name: self._dcs(name) for name in self.dc_refs}
 
     def _dcs(self, name: str) -> DcList:
-        form = self.asked.form
+        form = self.showing.form
         if form == "minimal":
             return DcList([d for d in self._near("dc", name) if isinstance(d, Dc)], complete=True)
-        few = None if self.asked.everything or form == "concise" else MOST_SET_MINIMAL
+        few = None if self.showing.everything or form == "concise" else MOST_SET_MINIMAL
         return self.ws.dcs.in_form(
             name, self.at, concise=form == "concise", set_minimal=form == "set-minimal", limit=few
         )
 
     def rank(self, top: int) -> None:
         if self.kind == "dc":
-            self.dc_rankings = {name: self.ws.dcs.rank(name, top) for name in self.dc_refs}
+            self.rankings = {name: self.ws.dcs.rank(name, top) for name in self.dc_refs}
         else:
             self.rankings = {name: self.ws.fds.rank(name, top, max_error=self.max_error) for name in self.fds}
 
@@ -254,14 +241,14 @@ class _View:
             return ws.dependencies(kind, name, at)
 
     def _inds(self) -> list[Ind]:
-        found = self.ws.dependencies(
-            "ind", self.table, self.at, max_error=self.max_error, with_empty=self.asked.with_empty
+        inds = self.ws.dependencies(
+            "ind", self.table, self.at, max_error=self.max_error, with_empty=self.showing.with_empty
         )
-        return [d for d in found if isinstance(d, Ind)]
+        return [d for d in inds if isinstance(d, Ind)]
 
     def _non_uniques(self) -> dict[str, list[tuple[str, ...]]]:
         """The maximal non-uniques; where a bound hides them, a note or (for the only table) an error."""
-        found = {}
+        maximal = {}
         keyed = [name for name in self.names if "ucc" in self.kinds[name]]
         for name in keyed if self.table is None else [self.table]:
             if self.bounds[name] and self.table is None:
@@ -270,25 +257,24 @@ class _View:
                     "which leaves its maximal non-uniques open."
                 )
                 continue
-            found[name] = self.ws.keys.non_uniques(name, self.at)
-        return found
+            maximal[name] = self.ws.keys.non_uniques(name, self.at)
+        return maximal
 
     # --- For programs ---
 
     def to_dict(self) -> dict[str, Any]:
         dependencies = [d.to_dict() for keys in self.keys.values() for d in keys]
-        if self.rankings is None:
+        if self.rankings:
+            dependencies += [r.to_dict() for ranking in self.rankings.values() for r in ranking.ranked()]
+        else:
             dependencies += [d.to_dict() for fds in self.fds.values() for d in fds]
-        else:
-            dependencies += [r.to_dict() for ranking in self.rankings.values() for r in ranking.fds]
-        dependencies += [d.to_dict() for d in self.inds]
-        if self.dc_rankings is None:
-            dependencies += [dc_dict(d) for found in self.dcs.values() for d in found.dcs]
-        else:
-            dependencies += [r.to_dict() for ranking in self.dc_rankings.values() for r in ranking.dcs]
+            dependencies += [d.to_dict() for d in self.inds]
+            dependencies += [dc_dict(d) for dcs in self.dcs.values() for d in dcs.dcs]
         for name, rules in self.row_rules.items():
-            dependencies += [{**r.to_dict(), "sentence": self._said(name, r)} for r in rules]
-        dependencies += [d.to_dict() for others in self.elsewhere.values() for d in others]
+            schema = self.schemas[name]
+            for rule in rules:
+                dependencies.append({**rule.to_dict(), "sentence": rule.said(times=are_times(schema, rule))})
+        dependencies += [d.to_dict() for listed in self.elsewhere.values() for d in listed]
         document: dict[str, Any] = {
             "version": self.version,
             "dependencies": dependencies,
@@ -297,14 +283,14 @@ class _View:
         }
         if self.ind_notes:
             document["notes"] = list(self.ind_notes)
-        if self.asked.non_uniques:
+        if self.showing.non_uniques:
             document["non_uniques"] = [
                 {"table": name, "columns": list(c)} for name, sets in self.maximal.items() for c in sets
             ]
         return document
 
     def _table_dict(self, name: str) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "table": name,
             "n_rows": self.n_rows[name],
             "max_columns": self.bounds[name],
@@ -312,23 +298,22 @@ class _View:
         }
         if name in self.refs:
             ref = self.refs[name]
-            told["fds"] = {
+            fields["fds"] = {
                 "evidence": ref.evidence_kind,
                 "max_lhs": ref.max_lhs or None,
                 "max_error": ref.max_error or None,
             }
         if name in self.dc_refs:
-            told["dcs"] = self._dcs_dict(name)
-        if self.rankings is not None and name in self.rankings:
-            told["ranking"] = {k: v for k, v in self.rankings[name].to_dict().items() if k != "fds"}
-        if self.dc_rankings is not None and name in self.dc_rankings:
-            told["ranking"] = {k: v for k, v in self.dc_rankings[name].to_dict().items() if k != "dcs"}
-        return told
+            fields["dcs"] = self._dcs_dict(name)
+        if name in self.rankings:
+            ranking = self.rankings[name].to_dict()
+            fields["ranking"] = {k: v for k, v in ranking.items() if k not in ("fds", "dcs")}
+        return fields
 
     def _dcs_dict(self, name: str) -> dict[str, Any]:
-        ref, form = self.dc_refs[name], self.asked.form
+        ref, form = self.dc_refs[name], self.showing.form
         columns = dict.fromkeys(group.left for group in ref.space.groups)
-        told = {
+        fields = {
             "evidence": ref.evidence_kind,
             "n_predicates": ref.space.n_comparisons,
             "max_predicates": ref.max_predicates or None,
@@ -340,12 +325,9 @@ class _View:
             "stopped": ref.stopped,
         }
         if form != "minimal":
-            found = self.dcs[name]
-            told |= {"form": form, "complete": found.complete, "n_dropped": found.n_dropped}
-        return told
-
-    def _said(self, name: str, rule: RowRule) -> str:
-        return rule.said(times=are_times(self.schemas[name], rule))
+            dcs = self.dcs[name]
+            fields |= {"form": form, "complete": dcs.complete, "n_dropped": dcs.n_dropped}
+        return fields
 
     # --- For people ---
 
@@ -359,24 +341,29 @@ class _View:
             blocks += 1
 
         for name in self.names:
+            if name in self.rankings:
+                block()
+                print_ranking(paper, name, self.rankings[name], version=self.version)
+                continue
             if name in self.keys or self.kind == "ucc":
                 block()
                 self._print_keys(paper, name)
             if name in self.fds:
                 block()
                 self._print_fds(paper, name)
-            rules = [p for p in self.pins if p.table == name and p.kind == "dc"]
-            if name in self.dc_refs or rules:
+            pins = [p for p in self.pins if p.table == name and p.kind == "dc"]
+            if name in self.dc_refs or pins:
                 block()
-                self._print_dcs(paper, name, rules)
+                self._print_dcs(paper, name, pins)
             if name in self.row_rules:
                 block()
-                self._print_row_rules(paper, name)
-            for (kind, table), others in self.elsewhere.items():
+                rules, error = self.row_rules[name], self.max_error
+                print_row_rules(paper, name, rules, self.schemas[name], max_error=error, **self._common(name))
+            for (kind, table), listed in self.elsewhere.items():
                 if table == name:
                     block()
-                    nouns, all_of_it = entries()[kind].nouns, self.asked.everything
-                    print_listed(paper, name, nouns, others, version=self.version, everything=all_of_it)
+                    everything = self.showing.everything
+                    print_listed(paper, name, kind, listed, version=self.version, everything=everything)
         if self.wants("ind") and any("ind" in self.kinds[name] for name in self.names):
             block()
             print_inds(
@@ -387,10 +374,10 @@ class _View:
                 max_error=self.max_error,
                 pins=[p for p in self.pins if p.kind == "ind"],
                 notes=self.ind_notes,
-                everything=self.asked.everything,
+                everything=self.showing.everything,
             )
-        elif not blocks and self.names and self.kind in NOT_KEPT:
-            paper.line(NOT_KEPT[self.kind].format(self.version))
+        elif not blocks and self.names and self.kind is not None:
+            paper.line(not_kept_text(self.kind, self.version))
         if not self.names:
             paper.line(f"no table is tracked (version {self.version}). Start with 'holdfast track'.")
 
@@ -411,9 +398,6 @@ class _View:
         )
 
     def _print_fds(self, paper: Paper, name: str) -> None:
-        if self.rankings is not None:
-            print_ranking(paper, name, self.rankings[name], version=self.version)
-            return
         ref = self.refs[name]
         print_fds(
             paper,
@@ -426,37 +410,28 @@ class _View:
         )
 
     def _print_dcs(self, paper: Paper, name: str, pins: Sequence[Pin]) -> None:
-        if self.dc_rankings is not None and name in self.dc_rankings:
-            print_dc_ranking(paper, name, self.dc_rankings[name], version=self.version)
-            return
         ref = self.dc_refs.get(name)
-        told: dict[str, Any] = {}
-        if ref is not None:
-            dcs = self.dcs[name]
-            told = {
-                "kept": f"{plural(ref.space.n_comparisons, 'predicate')}, {evidence_text(ref)}",
-                "bounds": dc_bounds(ref),
-                "form": self.asked.form,
-                "max_error": self.max_error if ref.evidence_kind == "counted" else 0.0,
-                "n_dropped": dcs.n_dropped,
-                "complete": dcs.complete,
-            }
-        found = None if ref is None else self.dcs[name].dcs
-        print_dcs(paper, name, found, pins=pins, **told, **self._common(name))
-
-    def _print_row_rules(self, paper: Paper, name: str) -> None:
-        print_row_rules(
+        if ref is None:
+            print_dcs(paper, name, None, pins=pins, **self._common(name))
+            return
+        dcs = self.dcs[name]
+        print_dcs(
             paper,
             name,
-            self.row_rules[name],
-            self.schemas[name],
-            max_error=self.max_error,
+            dcs.dcs,
+            evidence=f"{plural(ref.space.n_comparisons, 'predicate')}, {evidence_text(ref)}",
+            bounds=dc_bounds(ref),
+            form=self.showing.form,
+            max_error=self.max_error if ref.evidence_kind == "counted" else 0.0,
+            n_dropped=dcs.n_dropped,
+            complete=dcs.complete,
+            pins=pins,
             **self._common(name),
         )
 
     def _common(self, name: str) -> dict[str, Any]:
         """What every list of a table's dependencies is told."""
-        everything = self.asked.everything
+        everything = self.showing.everything
         return {"version": self.version, "n_rows": self.n_rows[name], "everything": everything}
 
 

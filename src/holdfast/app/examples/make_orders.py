@@ -56,21 +56,9 @@ FEES = {
 }
 ZONES = ("near", "near", "near", "far", "far", "abroad")
 FIRST_NAMES = (
-    "Ada",
-    "Bo",
-    "Cleo",
-    "Dan",
-    "Edith",
-    "Finn",
-    "Greta",
-    "Hugo",
-    "Ida",
-    "Jon",
-    "Kira",
-    "Lars",
-    "Mona",
-    "Nils",
-)
+    "Ada", "Bo", "Cleo", "Dan", "Edith", "Finn", "Greta",
+    "Hugo", "Ida", "Jon", "Kira", "Lars", "Mona", "Nils",
+)  # fmt: skip
 LAST_NAMES = ("Berg", "Dahl", "Falk", "Holm", "Krog", "Lind", "Moe", "Nord", "Ravn", "Skov", "Strand", "Vik")
 CITIES = ("Bergen", "Bremen", "Cork", "Gdansk", "Kiel", "Malmo", "Narvik", "Porto", "Turku", "Vigo")
 STATUSES = ("delivered", "delivered", "delivered", "shipped", "returned")
@@ -183,7 +171,7 @@ def example() -> dict[str, tuple[tuple[str, ...], list[Row]]]:
     for column in ("invoice", "customer_id", "product", "quantity", "unit_price", "status"):
         again[column] = table[3987][column]
 
-    known = customers(chance, range(1, N_CUSTOMERS + 1))
+    regulars = customers(chance, range(1, N_CUSTOMERS + 1))
     stranger = _order(chance, 10_006 + N_ORDERS, str(N_CUSTOMERS + 1), _time(start + 90), tracked)
     files: dict[str, tuple[tuple[str, ...], list[Row]]] = {
         "orders.csv": (COLUMNS, table),
@@ -193,7 +181,7 @@ def example() -> dict[str, tuple[tuple[str, ...], list[Row]]]:
             ("order_id", "tracking"),
             [{"order_id": second["order_id"], "tracking": right_tracking}],
         ),
-        "customers.csv": (CUSTOMER_COLUMNS, known),
+        "customers.csv": (CUSTOMER_COLUMNS, regulars),
         "products.csv": (PRODUCT_COLUMNS, products(chance)),
         "4-inserts.csv": (COLUMNS, [stranger]),
         "5-inserts.csv": (CUSTOMER_COLUMNS, customers(chance, range(N_CUSTOMERS + 1, N_CUSTOMERS + 2))),

@@ -20,20 +20,20 @@ from holdfast.core.words.dependency import Dependency
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule
 from holdfast.errors import HoldfastError, UsageError, WorkspaceError, shorten
-from holdfast.kind import kinds
+from holdfast.kind import entries, kinds
 
 MOST_COMPONENTS = 2_000
 MOST_EDGES = 1_000_000
 USUAL_EDGES = 30_000
-MOST_FOUND = 1_000
+MOST_RESULTS = 1_000
 MOST_TEXTS = 100  # of each list of an inclusion
 MOST_DEPENDENCIES = 1_000
 MOST_ENTRIES = 200
 MOST_CHANGES = 200  # of one entry of the log
 WHAT = ("all", "table", "column", "value")
 
-# Answers about tracked tables that are kept until the next version; a cover may take a second to list.
-_KEPT = 64
+# Answers about tracked tables, which stay until the next version; a cover may take a second to list.
+_MOST_ANSWERS = 64
 _LARGEST = (1 << 31) - 1
 _LONGEST = 10_000
 
@@ -42,22 +42,22 @@ class NotFoundError(HoldfastError):
     """There is no such route, or nothing that it could tell of."""
 
 
-class Told(Protocol):
+class Answer(Protocol):
     def to_dict(self) -> dict[str, Any]: ...
 
 
 class Lake(Protocol):
-    """What is asked of a lake; `discovery.lake_reader.LakeReader` answers."""
+    """What is asked of a lake; `LakeReader` answers."""
 
     @property
     def state(self) -> object: ...
-    def summary(self) -> Told: ...
-    def components(self, limit: int, /) -> Told: ...
-    def component(self, component: int, max_edges: int, /) -> Told: ...
-    def cluster(self, component: int, cluster: int, max_edges: int, /) -> Told: ...
-    def table(self, table: int, /) -> Told: ...
-    def ind(self, dependent: int, referenced: int, limit: int, /) -> Told: ...
-    def search(self, text: str, what: str, limit: int, /) -> Told: ...
+    def summary(self) -> Answer: ...
+    def components(self, limit: int, /) -> Answer: ...
+    def component(self, component: int, max_edges: int, /) -> Answer: ...
+    def cluster(self, component: int, cluster: int, max_edges: int, /) -> Answer: ...
+    def table(self, table: int, /) -> Answer: ...
+    def ind(self, dependent: int, referenced: int, limit: int, /) -> Answer: ...
+    def search(self, text: str, what: str, limit: int, /) -> Answer: ...
 
 
 class Source(Protocol):
@@ -139,10 +139,10 @@ class _Route:
     parameters: tuple[Whole | Text, ...] = ()
 
     def read(self, fields: Mapping[str, str]) -> dict[str, Any]:
-        known = [p.name for p in self.parameters]
+        names = [p.name for p in self.parameters]
         for name in fields:
-            if name not in known:
-                there = f"Known: {', '.join(known)}." if known else "There is none."
+            if name not in names:
+                there = f"Known: {', '.join(names)}." if names else "There is none."
                 raise UsageError(f"the parameter {shorten(name)} is not known. {there}")
         return {p.name: p.read(fields.get(p.name)) for p in self.parameters}
 
@@ -169,27 +169,27 @@ class Explorer:
             "ind": _Route(self.ind, (Whole("dependent"), Whole("referenced"))),
             "search": _Route(
                 self.search,
-                (Text("q", needed=True), Text("what", WHAT, "all"), Whole("limit", 50, 1, MOST_FOUND)),
+                (Text("q", needed=True), Text("what", WHAT, "all"), Whole("limit", 50, 1, MOST_RESULTS)),
             ),
             "workspace/dependencies": _Route(self.dependencies, (Text("table"), Text("kind", kinds()))),
             "workspace/log": _Route(self.log, (Text("table"),)),
         }
 
-    def answer(self, route: str, fields: Mapping[str, str]) -> dict[str, Any]:
+    def answer(self, path: str, fields: Mapping[str, str]) -> dict[str, Any]:
         """What a route answers, from the newest version; `fields` are the parameters as texts."""
-        found = self._routes.get(route)
-        if found is None:
-            raise NotFoundError(f"there is nothing at api/{shorten(route)[1:-1]}.")
-        given = found.read(fields)
+        route = self._routes.get(path)
+        if route is None:
+            raise NotFoundError(f"there is nothing at api/{shorten(path)[1:-1]}.")
+        parameters = route.read(fields)
         with self._lock:
             self._refresh()
             try:
-                return found.method(**given)
+                return route.method(**parameters)
             except WorkspaceError:
                 # Another process may have committed, and removed files, since we looked.
                 if not self._refresh():
                     raise
-                return found.method(**given)
+                return route.method(**parameters)
 
     @property
     def version(self) -> int:
@@ -230,7 +230,8 @@ class Explorer:
             for name in ws.tables(at)
         ]
         lake = None if self._lake is None else {**self._lake.summary().to_dict(), "version": self._version}
-        return {"lake": lake, "workspace": {"version": self._version, "tables": tables}}
+        nouns = {kind: list(entries()[kind].nouns) for kind in kinds()}
+        return {"lake": lake, "workspace": {"version": self._version, "tables": tables, "nouns": nouns}}
 
     def components(self) -> dict[str, Any]:
         return self._linked().components(MOST_COMPONENTS).to_dict()
@@ -254,28 +255,27 @@ class Explorer:
 
     def dependencies(self, table: str | None, kind: str | None) -> dict[str, Any]:
         """The first dependencies of a table, or of all; `n` counts them all."""
-        return self._kept(("dependencies", table, kind), lambda: self._dependencies(table, kind))
+        return self._cached(("dependencies", table, kind), lambda: self._dependencies(table, kind))
 
     def _dependencies(self, table: str | None, kind: str | None) -> dict[str, Any]:
-        found = self._workspace.dependencies(kind, table, self._at)
-        told = [dependency_dict(d, with_table=table is None) for d in found[:MOST_DEPENDENCIES]]
-        return {"version": self._version, "n": len(found), "dependencies": told}
+        dependencies = self._workspace.dependencies(kind, table, self._at)
+        first = [dependency_dict(d, with_table=table is None) for d in dependencies[:MOST_DEPENDENCIES]]
+        return {"version": self._version, "n": len(dependencies), "dependencies": first}
 
     def log(self, table: str | None) -> dict[str, Any]:
         """The newest entries of the log, newest first."""
-        return self._kept(("log", table), lambda: self._log(table))
+        return self._cached(("log", table), lambda: self._log(table))
 
     def _log(self, table: str | None) -> dict[str, Any]:
         newest = self._workspace.log(table)[: -MOST_ENTRIES - 1 : -1]
         return {"entries": list(map(entry_dict, newest))}
 
-    def _kept(self, key: tuple[str | None, ...], work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        found = self._answers.get(key)
-        if found is None:
-            if len(self._answers) >= _KEPT:
+    def _cached(self, key: tuple[str | None, ...], work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        if key not in self._answers:
+            if len(self._answers) >= _MOST_ANSWERS:
                 self._answers.clear()
-            found = self._answers[key] = work()
-        return found
+            self._answers[key] = work()
+        return self._answers[key]
 
 
 # -- texts -------------------------------------------------------------------------------------------------
@@ -284,22 +284,22 @@ class Explorer:
 def dependency_dict(dependency: Dependency, *, with_table: bool = False) -> dict[str, Any]:
     """A dependency with a text for people, as the command line writes it; a rule also with its sentence.
 
-    >>> told = dependency_dict(RowRule("orders", "net", "<=", "gross"), with_table=True)
-    >>> told["kind"], told["text"], told["sentence"]
+    >>> fields = dependency_dict(RowRule("orders", "net", "<=", "gross"), with_table=True)
+    >>> fields["kind"], fields["text"], fields["sentence"]
     ('row', 'orders: net <= gross', 'net is at most gross')
     """
-    told = dependency.to_dict()
-    told["text"] = dependency_text(told, with_table=with_table)
+    fields = dependency.to_dict()
+    fields["text"] = dependency_text(fields, with_table=with_table)
     if isinstance(dependency, Dc):
-        told["sentence"] = meaning(dependency)
+        fields["sentence"] = meaning(dependency)
     elif isinstance(dependency, RowRule):
-        told["sentence"] = safe(dependency.sentence)
-    return told
+        fields["sentence"] = safe(dependency.sentence)
+    return fields
 
 
 def entry_dict(entry: LogEntry) -> dict[str, Any]:
     """An entry of the log; of its changes the first, and how many there are."""
-    told = replace(entry, changes=entry.changes[:MOST_CHANGES]).to_dict()
-    for change in told["changes"]:
+    fields = replace(entry, changes=entry.changes[:MOST_CHANGES]).to_dict()
+    for change in fields["changes"]:
         change["text"] = dependency_text(change["dependency"], with_table=len(entry.tables) > 1)
-    return {**told, "n_changes": len(entry.changes)}
+    return {**fields, "n_changes": len(entry.changes)}

@@ -94,7 +94,7 @@ class _Body:
 
 def page_files(folder: Traversable | None = None) -> dict[str, _Body]:
     """The files of the page by their paths, as they are at the start; only types that a page needs."""
-    found: dict[str, _Body] = {}
+    bodies: dict[str, _Body] = {}
 
     def take(place: Traversable, path: str) -> None:
         for item in place.iterdir():
@@ -102,10 +102,10 @@ def page_files(folder: Traversable | None = None) -> dict[str, _Body]:
             if item.is_dir():
                 take(item, f"{name}/")
             elif (kind := CONTENT_TYPES.get(f".{item.name.rpartition('.')[2]}")) is not None:
-                found[name] = _Body(kind, item.read_bytes())
+                bodies[name] = _Body(kind, item.read_bytes())
 
     take(files("holdfast.app.explorer") / "static" if folder is None else folder, "")
-    return found
+    return bodies
 
 
 def page_that_leads_to(address: str) -> bytes:
@@ -206,24 +206,24 @@ class _Handler(BaseHTTPRequestHandler):
         if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
             self.close_connection = True  # what is sent along is not read: it is no next request
         path, _, query = self.path.partition("?")
-        first, slash, rest = path.removeprefix("/").partition("/")
+        first, slash, below = path.removeprefix("/").partition("/")
         hosts = self.headers.get_all("Host") or []
         if len(hosts) != 1 or hosts[0].strip().lower() not in self.server.hosts or path[:1] != "/":
             self._refuse(HTTPStatus.FORBIDDEN)
         elif _same(first, self.server.token):
             self.server.admit(self.connection)
-            self._answer_known(None, query)
+            self._answer_admitted(None, query)
         elif not _same(first, self.server.place):
             self._refuse(HTTPStatus.FORBIDDEN)
-        elif rest == ENTRANCE and self.command in ("GET", "HEAD"):
+        elif below == ENTRANCE and self.command in ("GET", "HEAD"):
             self._send(HTTPStatus.OK, _Body(CONTENT_TYPES[".html"], page_that_leads_to("./")))
         elif not self.server.knows(self.headers.get_all("Cookie") or []):
             self._refuse(HTTPStatus.FORBIDDEN)
         else:
             self.server.admit(self.connection)
-            self._answer_known(rest if slash else None, query)
+            self._answer_admitted(below if slash else None, query)
 
-    def _answer_known(self, path: str | None, query: str) -> None:
+    def _answer_admitted(self, path: str | None, query: str) -> None:
         """Whoever has shown the token or the cookie; the path below that of the page, None outside of it."""
         if self.command not in ("GET", "HEAD"):
             self.close_connection = True
@@ -231,19 +231,19 @@ class _Handler(BaseHTTPRequestHandler):
         elif path is None:
             self._let_in()
         elif path.startswith("api/"):
-            status, told = self._told(path.removeprefix("api/"), query)
-            self._answer_json(status, told, {VERSION: str(self.server.explorer.version)})
+            status, document = self._document(path.removeprefix("api/"), query)
+            self._answer_json(status, document, {VERSION: str(self.server.explorer.version)})
         else:
-            found = self.server.files.get(path or INDEX)
-            if found is None:
+            body = self.server.files.get(path or INDEX)
+            if body is None:
                 self._refuse(HTTPStatus.NOT_FOUND, "there is nothing here.")
             else:
-                self._send(HTTPStatus.OK, found)
+                self._send(HTTPStatus.OK, body)
 
     # Methods that are not listed are refused by http.server, through `send_error`.
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _answer
 
-    def _told(self, route: str, query: str) -> tuple[HTTPStatus, bytes]:
+    def _document(self, route: str, query: str) -> tuple[HTTPStatus, bytes]:
         """The answer of a route, or the error, as JSON."""
         try:
             return HTTPStatus.OK, _json(self.server.explorer.answer(route, fields_of(query)))
@@ -254,8 +254,8 @@ class _Handler(BaseHTTPRequestHandler):
         except Exception as error:
             if self.server.debug:
                 traceback.print_exc()
-            told = f"internal error: {type(error).__name__}: {shorten(str(error), 300)}"
-            return HTTPStatus.INTERNAL_SERVER_ERROR, _json({"error": told})
+            message = f"internal error: {type(error).__name__}: {shorten(str(error), 300)}"
+            return HTTPStatus.INTERNAL_SERVER_ERROR, _json({"error": message})
 
     # -- sending --
 
@@ -323,10 +323,10 @@ def fields_of(query: str) -> dict[str, str]:
         raise UsageError("the query is not UTF-8.") from None
     except ValueError:
         raise UsageError("the query has more than 20 parameters.") from None
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         raise UsageError("the query has a parameter twice.")
-    return found
+    return fields
 
 
 def takes_gzip(accepted: list[str]) -> bool:

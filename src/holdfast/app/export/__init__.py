@@ -2,7 +2,8 @@
 
 SQL has row rules, too, as CHECK constraints. All of them are pure functions from a `Model` to text. What
 they write is a proposal: it is what holds in the data, and no more. The same model gives the same text, to
-the last byte.
+the last byte. Read `model.py` first, which chooses the keys to declare, then `sql.py`. Apart from these stand
+decompositions (`normal_form.py`) and the join graph of a lake (`join_graph.py`, `graphs.py`).
 """
 
 from __future__ import annotations

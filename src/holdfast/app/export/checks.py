@@ -66,8 +66,8 @@ class _CheckScript:
             for of_table in self.rules.values()
             for r in of_table
         }
-        found = constraint_names(list(constraints.values()), self.table_names.values())
-        self.names = {rule: found[constraint] for rule, constraint in constraints.items()}
+        names_of = constraint_names(list(constraints.values()), self.table_names.values())
+        self.names = {rule: names_of[constraint] for rule, constraint in constraints.items()}
 
     def left_out(self, rule: RowRule) -> bool:
         return not self.all_rules and rule.n_exceptions == 0 and (rule.apart or rule.op == "!=")
@@ -110,16 +110,16 @@ class _CheckScript:
 
     def comments(self, table: ExportTable) -> list[str]:
         """Rules that are not declared: why, and how they would be."""
-        own = self.rules[table.name]
-        found = [
+        rules = self.rules[table.name]
+        comments = [
             f"{name_text(rule.table)}: {rule_text(rule)}: {reason}\n{self.alter(rule)}"
-            for rule in own
+            for rule in rules
             if not self.left_out(rule) and (reason := self.obstacle(table, rule))
         ]
-        n = sum(map(self.left_out, own))
+        n = sum(map(self.left_out, rules))
         if n:
             what = (
                 "row rules of {} that are not declared here, with <> or about values that are far apart: {:,}"
             )
-            found.append(what.format(name_text(table.name), n))
-        return found
+            comments.append(what.format(name_text(table.name), n))
+        return comments

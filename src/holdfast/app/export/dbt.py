@@ -49,8 +49,8 @@ def to_dbt(model: Model, *, all_keys: bool = False) -> str:
     models: list[yaml.Value] = []
     for table in model.tables:
         if table.name in names:
-            ours = [f for f in model.foreign_keys if f.dependent.table == table.name]
-            models += _entry(table, chosen[table.name], ours, names)
+            foreign_keys = [f for f in model.foreign_keys if f.dependent.table == table.name]
+            models += _entry(table, chosen[table.name], foreign_keys, names)
         else:
             models.append(yaml.Comment(f"left out, as dbt cannot name it: {name_text(table.name)}"))
     document: yaml.Value = {"version": 2, "models": models}
@@ -129,10 +129,10 @@ def _entry(
         {
             "name": column,
             **({"quote": True} if needs_quotes(column) else {}),
-            "data_tests": own,
+            "data_tests": column_tests,
         }
-        for column, own in tests.items()
-        if own and column not in mute
+        for column, column_tests in tests.items()
+        if column_tests and column not in mute
     ]
     entry: dict[str, yaml.Value] = {"name": name}
     if name != table.name:

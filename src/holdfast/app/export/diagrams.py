@@ -8,7 +8,7 @@ key there, else in `zero or more`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
 
 from holdfast.app.export.model import ChosenKeys, ExportTable, ForeignKey, Model, choose_keys, header
@@ -30,16 +30,11 @@ def _drawn(model: Model) -> list[ForeignKey]:
     return [f for f in model.foreign_keys if f.referenced.table in names]
 
 
-def _ends(model: Model) -> Callable[[ForeignKey], tuple[bool, bool]]:
-    """For a foreign key: whether a parent has one child at most, and whether a child must have a parent."""
-    tables = model.by_name()
-
-    def ends(foreign_key: ForeignKey) -> tuple[bool, bool]:
-        child = tables[foreign_key.dependent.table]
-        columns = foreign_key.dependent.columns
-        return child.tells_apart(columns), foreign_key.holds and child.filled.issuperset(columns)
-
-    return ends
+def _ends(tables: Mapping[str, ExportTable], foreign_key: ForeignKey) -> tuple[bool, bool]:
+    """Whether a parent has one child at most, and whether a child must have a parent."""
+    child = tables[foreign_key.dependent.table]
+    columns = foreign_key.dependent.columns
+    return child.tells_apart(columns), foreign_key.holds and child.filled.issuperset(columns)
 
 
 def _label(foreign_key: ForeignKey) -> str:
@@ -69,7 +64,7 @@ def to_mermaid(model: Model, *, all_keys: bool = False) -> str:
     chosen = choose_keys(model, all_keys=all_keys)
     foreign_keys = _drawn(model)
     ids = _mermaid_ids(model)
-    ends = _ends(model)
+    tables = model.by_name()
     lines = [f"%% {header(model)}", "erDiagram"]
     for table in model.tables:
         alias = "" if ids[table.name] == table.name else f'["{_mermaid_text(table.name) or " "}"]'
@@ -78,7 +73,7 @@ def to_mermaid(model: Model, *, all_keys: bool = False) -> str:
         lines += (f"        {line}" for line in _attributes(table, chosen[table.name], marks))
         lines.append("    }")
     for foreign_key in foreign_keys:
-        single, required = ends(foreign_key)
+        single, required = _ends(tables, foreign_key)
         line = "--" if foreign_key.holds else ".."
         relation = f"{'|o' if single else '}o'}{line}{'||' if required else 'o|'}"
         child, parent = ids[foreign_key.dependent.table], ids[foreign_key.referenced.table]
@@ -96,11 +91,11 @@ def _mermaid_ids(model: Model) -> dict[str, str]:
             ids[name] = name
             continue
         words = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
-        own = f"t_{words[:24]}_{digest(name)}" if words else f"t_{digest(name)}"
-        while own in taken:
-            own += "_"
-        ids[name] = own
-        taken.add(own)
+        identifier = f"t_{words[:24]}_{digest(name)}" if words else f"t_{digest(name)}"
+        while identifier in taken:
+            identifier += "_"
+        ids[name] = identifier
+        taken.add(identifier)
     return ids
 
 
@@ -130,12 +125,12 @@ def _attributes(table: ExportTable, keys: ChosenKeys, marks: dict[str, list[str]
         remarks = [] if name == column.name else [name_text(column.name)]
         for key in keys.unique:
             if len(key) > 1 and column.name in key:
-                others = [c for c in key if c != column.name]
-                remarks.append(f"unique with {columns_text(others)[1:-1]}")
-        own = marks[column.name]
+                companions = [c for c in key if c != column.name]
+                remarks.append(f"unique with {columns_text(companions)[1:-1]}")
+        key_marks = marks[column.name]
         yield (
             f"{_mermaid_type(column.type)} {name}"
-            + (f" {', '.join(own)}" if own else "")
+            + (f" {', '.join(key_marks)}" if key_marks else "")
             + (f' "{_mermaid_text("; ".join(remarks))}"' if remarks else "")
         )
 
@@ -158,7 +153,7 @@ def to_graphviz(model: Model, *, all_keys: bool = False) -> str:
     chosen = choose_keys(model, all_keys=all_keys)
     foreign_keys = _drawn(model)
     ids = {t.name: f"t{i}" for i, t in enumerate(model.tables)}
-    ends = _ends(model)
+    tables = model.by_name()
     lines = [
         f"// {header(model)}",
         "digraph holdfast {",
@@ -173,7 +168,7 @@ def to_graphviz(model: Model, *, all_keys: bool = False) -> str:
         lines.append("  >];")
     ports = {t.name: {c: f"c{i}" for i, c in enumerate(t.schema.names)} for t in model.tables}
     for foreign_key in foreign_keys:
-        single, required = ends(foreign_key)
+        single, required = _ends(tables, foreign_key)
         tail, head = (
             f"{ids[side.table]}:{ports[side.table][side.columns[0]]}"
             for side in (foreign_key.dependent, foreign_key.referenced)

@@ -57,8 +57,8 @@ class ExportTable:
 
         The empty key is in every set of columns, but all it says is that there is at most one row.
         """
-        given = set(columns)
-        return any(key and given.issuperset(key) for key in (self.primary_key or (), *self.keys))
+        names = set(columns)
+        return any(key and names.issuperset(key) for key in (self.primary_key or (), *self.keys))
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,9 +226,9 @@ def creation_order(
 
 def _ancestors(name: str, parents: Mapping[str, set[str]]) -> set[str]:
     """The table itself and all that it needs."""
-    seen, waiting = {name}, [name]
+    ancestors, waiting = {name}, [name]
     while waiting:
-        new = parents[waiting.pop()] - seen
-        seen |= new
+        new = parents[waiting.pop()] - ancestors
+        ancestors |= new
         waiting += new
-    return seen
+    return ancestors

@@ -61,5 +61,5 @@ def fit(names: Iterable[str], *, max_bytes: int | None = None, ignores_case: boo
 
 def _cut(name: str, max_bytes: int | None) -> str:
     """What of the name can be kept, in whole characters."""
-    kept = name.replace("\0", "").encode("utf-8", "ignore")
-    return kept[:max_bytes].decode("utf-8", "ignore")
+    encoded = name.replace("\0", "").encode("utf-8", "ignore")
+    return encoded[:max_bytes].decode("utf-8", "ignore")

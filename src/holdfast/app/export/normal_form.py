@@ -41,10 +41,10 @@ def normal_form_sql(
     Declared are also the keys that foreign keys refer to and, where there are rows enough, those of a single
     column; the others only if asked for, as they may be accidents.
     """
-    return SqlScript(proposed, source, dialect, version, all_keys).text()
+    return _Script(proposed, source, dialect, version, all_keys).text()
 
 
-class SqlScript:
+class _Script:
     """One run of `normal_form_sql`: what is decided once and needed all over."""
 
     def __init__(

@@ -235,8 +235,8 @@ class SqlScript:
         self.table_names = dialect.fit(columns)
         self.column_names = {
             # A table's own columns come in their order: the first of two that collide keeps its name.
-            name: dialect.fit(self.tables[name].schema.names if name in self.tables else sorted(known))
-            for name, known in columns.items()
+            name: dialect.fit(self.tables[name].schema.names if name in self.tables else sorted(referenced))
+            for name, referenced in columns.items()
         }
         self.obstacles = {f: reason for f in model.foreign_keys if (reason := self._obstacle(f))}
         usable = [f for f in model.foreign_keys if f not in self.obstacles]
@@ -280,8 +280,8 @@ class SqlScript:
         for a, b in foreign_key.pairs:
             types = (declared_type(self.tables[child.table], a), declared_type(table, b))
             if not _comparable(*types, self.dialect.name):
-                ours, theirs = (sql_type(t, self.dialect.name)[0] for t in types)
-                return f"{name_text(a)} is {ours}, and {name_text(b)} is {theirs}"
+                child_type, parent_type = (sql_type(t, self.dialect.name)[0] for t in types)
+                return f"{name_text(a)} is {child_type}, and {name_text(b)} is {parent_type}"
         return ""
 
     def _constraint(self, foreign_key: ForeignKey) -> SqlConstraint:

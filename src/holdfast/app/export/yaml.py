@@ -73,8 +73,8 @@ def lines(value: Value, indent: int = 0) -> list[str]:
         if isinstance(item, Comment):
             written += [f"{margin}# {line}" for line in item.splitlines()]
         else:
-            first, *others = lines(item, indent + 2)
-            written += [f"{margin}- {first[indent + 2 :]}", *others]
+            first, *further = lines(item, indent + 2)
+            written += [f"{margin}- {first[indent + 2 :]}", *further]
     if all(isinstance(item, Comment) for item in value):
         written.append(f"{margin}[]")  # comments alone would read as nothing, not as an empty list
     return written

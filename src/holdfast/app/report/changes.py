@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from holdfast.app.report.events import ABOVE, FDS_IN_A_REPORT, Mentioned, complexity, print_events
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.pins import print_pin
 from holdfast.app.report.texts import columns_text, dependency_text, listed, meaning, name_text, plural, safe
 from holdfast.core.words.change import Change, TableChange
-from holdfast.core.words.dependency import Dependency, Fd, Ind, Ucc
+from holdfast.core.words.dependency import Dependency, Fd, Ind
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule
 from holdfast.kind import entries
@@ -72,7 +73,7 @@ def _nouns(kinds: Collection[str], last: str, otherwise: str) -> str:
 
 def print_long_held(paper: Paper, n: int, held: int) -> None:
     """What a check with `--held` found; n of those listed are among it."""
-    what = plural(n, "functional dependency") if n else "a functional dependency (not listed)"
+    what = entries()["fd"].counted(n) if n else "a functional dependency (not listed)"
     what = f"{what} that had held through at least {plural(held, 'version')}"
     paper.line((f"{what} WOULD BREAK", "bold red"), indent=2)
 
@@ -98,46 +99,30 @@ def _print_headline(paper: Paper, part: TableChange, headline: str) -> None:
 
 def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[str]]) -> None:
     """What was found below its table; below the last one, what is included in what."""
-    keys: dict[str, list[tuple[str, ...]]] = {t.table: [] for t in change.tables}
-    fds: dict[str, list[Fd]] = {t.table: [] for t in change.tables}
-    dcs: dict[str, list[Dc]] = {t.table: [] for t in change.tables}
-    rows: dict[str, list[RowRule]] = {t.table: [] for t in change.tables}
-    elsewhere: dict[tuple[str, str], list[Dependency]] = defaultdict(list)
-    inclusions = []
-    for c in change.changes:
-        match c.dependency:
-            case Ucc(table, columns):
-                keys[table].append(columns)
-            case Fd(table):
-                fds[table].append(c.dependency)
-            case Dc(table):
-                dcs[table].append(c.dependency)
-            case RowRule(table):
-                rows[table].append(c.dependency)
-            case Ind():
-                inclusions.append(c.dependency)
-            case other:
-                elsewhere[other.table, other.kind].append(other)
+    new: dict[tuple[str, str], list[Any]] = defaultdict(list)  # by kind and table
+    for dependency in (c.dependency for c in change.changes):
+        new[dependency.kind, dependency.table].append(dependency)
     for part, headline in _headlines(change):
         _print_headline(paper, part, headline)
         if bounds.get(part.table):
             what = f"denial constraints were looked for with {', '.join(bounds[part.table])}"
             paper.line((what, "yellow"), indent=2)
-        table_keys = keys[part.table]
-        for columns in table_keys[:IN_A_REPORT]:
+        keys = [key.columns for key in new["ucc", part.table]]
+        for columns in keys[:IN_A_REPORT]:
             note = "" if columns else " (no column needed: there is at most one row)"
             paper.line((columns_text(columns), "green"), note, indent=2)
-        paper.more(len(table_keys) - IN_A_REPORT, "; see them with 'holdfast show'", style="dim")
+        paper.more(len(keys) - IN_A_REPORT, "; see them with 'holdfast show'", style="dim")
         if part.n("ucc") == 0:
             paper.line(("no column combination is unique", "yellow"), indent=2)
-        _print_new_fds(paper, part, fds[part.table], set(table_keys))
-        _print_new_dcs(paper, part, dcs[part.table], table_keys, fds[part.table])
-        _print_new_row_rules(paper, part, rows[part.table])
-        for (table, kind), others in elsewhere.items():
-            if table == part.table:
-                where = f"see them with 'holdfast show --kind {kind}'"
-                _print_new(paper, kind, len(others), others, IN_A_REPORT, where)
+        fds = new["fd", part.table]
+        _print_new_fds(paper, part, fds, set(keys))
+        _print_new_dcs(paper, part, new["dc", part.table], keys, fds)
+        _print_new_row_rules(paper, part, new["row", part.table])
+        for kind in (kind for kind, entry in entries().items() if entry.reader is not None):
+            dependencies, where = new[kind, part.table], f"see them with 'holdfast show --kind {kind}'"
+            _print_new(paper, kind, len(dependencies), dependencies, IN_A_REPORT, where)
     _print_notes(paper, change)
+    inclusions = [c.dependency for c in change.changes if isinstance(c.dependency, Ind)]
     _print_new(paper, "ind", len(inclusions), inclusions, IN_A_REPORT, "see them with 'holdfast show'")
 
 
@@ -149,16 +134,16 @@ def _print_new(
     most: int,
     where: str,
     *,
-    rest: str = "",
-    others: tuple[int, str] = (0, ""),
+    remark: str = "",
+    unlisted: tuple[int, str] = (0, ""),
 ) -> None:
-    """What is new of a kind: how many (`rest` says what of them), the first of those shown, what is not."""
+    """What is new of a kind: how many, with a remark; the first of those shown; how many of what are not."""
     if not n:
         return
-    paper.line((f"new: {plural(n, entries()[kind].nouns[0])}{rest}", "bold green"), indent=2)
+    paper.line((f"new: {entries()[kind].counted(n)}{remark}", "bold green"), indent=2)
     print_dependencies(paper, shown, most, where)
-    if shown and others[0]:
-        paper.line((f"... and {others[0]:,} {others[1]}", "dim"), indent=4)
+    if shown and unlisted[0]:
+        paper.line((f"... and {unlisted[0]:,} {unlisted[1]}", "dim"), indent=4)
 
 
 def print_dependencies(
@@ -175,14 +160,15 @@ def print_dependencies(
 def _print_new_fds(paper: Paper, part: TableChange, fds: Sequence[Fd], keys: set[tuple[str, ...]]) -> None:
     """The functional dependencies of a table, those that do not have a key on the left."""
     shown = [fd for fd in fds if fd.lhs not in keys]
-    rest = ""
+    remark = ""
     if not fds:
-        rest = ": too many to list, but see 'holdfast show --top 20'"
+        remark = ": too many to list, but see 'holdfast show --top 20'"
     elif not shown:
-        rest = f", all with {'a key' if len(keys) > 1 else 'the key'} on the left"
+        remark = f", all with {'a key' if len(keys) > 1 else 'the key'} on the left"
     where = "the most telling with 'holdfast show --top 20'"
-    others = len(fds) - len(shown), "with a key on the left"
-    _print_new(paper, "fd", part.n("fd") or 0, shown, FDS_IN_A_REPORT, where, rest=rest, others=others)
+    unlisted = len(fds) - len(shown), "with a key on the left"
+    n = part.n("fd") or 0
+    _print_new(paper, "fd", n, shown, FDS_IN_A_REPORT, where, remark=remark, unlisted=unlisted)
 
 
 def _print_new_dcs(
@@ -193,17 +179,18 @@ def _print_new_dcs(
     fds: Sequence[Fd],
 ) -> None:
     """The denial constraints of a table, those that are not keys or functional dependencies above."""
-    known = Mentioned({frozenset(k) for k in keys}, {(frozenset(fd.lhs), fd.rhs) for fd in fds})
-    shown = sorted((dc for dc in dcs if not known.has(dc)), key=complexity)
-    above = len(dcs) - len(shown)
-    rest = ""
+    mentioned = Mentioned({frozenset(k) for k in keys}, {(frozenset(fd.lhs), fd.rhs) for fd in fds})
+    shown = sorted((dc for dc in dcs if not mentioned.has(dc)), key=complexity)
+    n_above = len(dcs) - len(shown)
+    remark = ""
     if not dcs:
-        rest = ": too many to list, but see 'holdfast show --kind dc --top 20'"
+        remark = ": too many to list, but see 'holdfast show --kind dc --top 20'"
     elif not shown:
-        rest = f", {ABOVE.format('all ' if above > 1 else '')}"
+        remark = f", {ABOVE.format('all ' if n_above > 1 else '')}"
     where = "the most telling with 'holdfast show --kind dc --top 20'"
-    others = above, ABOVE.format("")
-    _print_new(paper, "dc", part.n("dc") or 0, shown, NEW_DCS_IN_A_REPORT, where, rest=rest, others=others)
+    unlisted = n_above, ABOVE.format("")
+    n = part.n("dc") or 0
+    _print_new(paper, "dc", n, shown, NEW_DCS_IN_A_REPORT, where, remark=remark, unlisted=unlisted)
 
 
 def _print_new_row_rules(paper: Paper, part: TableChange, rules: Sequence[RowRule]) -> None:
@@ -211,6 +198,6 @@ def _print_new_row_rules(paper: Paper, part: TableChange, rules: Sequence[RowRul
     shown = [rule for rule in rules if not rule.apart and rule.op != "!="]
     n = part.n("row") or 0
     poor = n - len(shown)
-    rest = f", {'all ' if poor > 1 else ''}{POOR}" if not shown else ""
+    remark = f", {'all ' if poor > 1 else ''}{POOR}" if not shown else ""
     where = "see them with 'holdfast show --kind row'"
-    _print_new(paper, "row", n, shown, IN_A_REPORT, where, rest=rest, others=(poor, POOR))
+    _print_new(paper, "row", n, shown, IN_A_REPORT, where, remark=remark, unlisted=(poor, POOR))

@@ -13,6 +13,7 @@ from holdfast.app.report.pins import print_pins
 from holdfast.app.report.texts import ind_text, name_text, plural, safe, share, side_text
 from holdfast.core.words.change import Pin
 from holdfast.core.words.dependency import Dependency, Ind, Ucc
+from holdfast.kind import entries
 
 # A terminal shows this many keys of a table, and this many inclusions; pipes show all.
 ON_A_TERMINAL = 200
@@ -35,11 +36,11 @@ def print_cover(
 
     Without `keys` they are not tracked, which is said. With a `max_error` they are those within it.
     """
-    counted: list[str] = [plural(n_rows, "row")]
+    counts = [plural(n_rows, "row")]
     if keys is not None:
         bound = f" of at most {plural(max_columns, 'column')}" if max_columns else ""
-        counted.append(plural(len(keys), "minimal key") + bound + within_text(max_error))
-    paper.heading(name_text(table), f": {', '.join(counted)}", version)
+        counts.append(entries()["ucc"].counted(len(keys), "minimal ") + bound + within_text(max_error))
+    paper.heading(name_text(table), f": {', '.join(counts)}", version)
     if keys is None:
         paper.line(("its keys are not tracked", "yellow"), indent=2)
         return
@@ -49,39 +50,39 @@ def print_cover(
     if not keys:
         why = "" if max_columns or max_error else ": some rows are equal in all columns"
         paper.line((f"no column combination is unique{why}", "yellow"), indent=2)
-    found = [k for k in keys if isinstance(k, Ucc)]
-    errors = [k.error for k in found] if max_error else None
-    _combinations(paper, "minimal key", [k.columns for k in found], "green", everything, errors)
+    uccs = [k for k in keys if isinstance(k, Ucc)]
+    errors = [k.error for k in uccs]
+    _print_combinations(paper, "minimal key", [k.columns for k in uccs], "green", everything, errors)
     if non_uniques is not None:
         paper.line(f"{plural(len(non_uniques), 'maximal non-unique combination')}:", indent=2)
-        _combinations(paper, "maximal non-unique", non_uniques, "magenta", everything)
+        exact = [0.0] * len(non_uniques)
+        _print_combinations(paper, "maximal non-unique", non_uniques, "magenta", everything, exact)
     print_pins(paper, pins)
 
 
-def _combinations(
+def _print_combinations(
     paper: Paper,
     title: str,
-    found: Sequence[tuple[str, ...]],
+    combinations: Sequence[tuple[str, ...]],
     style: str,
     everything: bool,
-    errors: Sequence[float] | None = None,
+    errors: Sequence[float],
 ) -> None:
-    if not found:
+    if not combinations:
         return
-    told = [error_text(error) for error in errors] if errors is not None else [""] * len(found)
     if not paper.is_terminal:
-        for columns, error in zip(found, told, strict=True):
-            paper.file.write(f"  {len(columns):>3}  {_listed(columns)}{error}\n")
+        for columns, error in zip(combinations, errors, strict=True):
+            paper.file.write(f"  {len(columns):>3}  {_listed(columns)}{error_text(error)}\n")
         return
-    shown = paper.first(found, ON_A_TERMINAL, everything)
+    shown = paper.first(combinations, ON_A_TERMINAL, everything)
     table = _grid()
     table.add_column("size", justify="right", no_wrap=True)
     table.add_column(title, overflow="fold")
-    for columns, error in zip(shown, told, strict=False):
+    for columns, error in zip(shown, errors, strict=False):
         line = Text(_listed(columns), style="yellow" if error else style)
-        table.add_row(str(len(columns)), line.append(error, style="default"))
+        table.add_row(str(len(columns)), line.append(error_text(error), style="default"))
     paper.console.print(Padding(table, (0, 0, 0, 2), expand=False))
-    paper.more(len(found) - len(shown), f", as wide or wider{ALL}")
+    paper.more(len(combinations) - len(shown), f", as wide or wider{ALL}")
 
 
 def error_text(error: float) -> str:
@@ -108,7 +109,7 @@ def _listed(columns: Sequence[str]) -> str:
 
 def print_inds(
     paper: Paper,
-    found: Sequence[Ind],
+    inds: Sequence[Ind],
     *,
     version: int,
     table: str | None = None,
@@ -118,15 +119,14 @@ def print_inds(
     everything: bool = False,
 ) -> None:
     """The inclusions that hold, by name; then those that almost do, the best first; the pinned ones."""
-    whole = [ind for ind in found if ind.missing_values == 0]
-    almost = sorted((ind for ind in found if ind.missing_values), key=lambda ind: (ind.error, ind))
+    whole = [ind for ind in inds if ind.missing_values == 0]
+    almost = sorted((ind for ind in inds if ind.missing_values), key=lambda ind: (ind.error, ind))
     subject = "" if table is None else f" of {name_text(table)}"
     more = f", {len(almost):,} more with an error of at most {share(max_error)}" if max_error > 0 else ""
-    paper.heading(plural(len(whole), "inclusion"), f"{subject}{more}", version)
+    paper.heading(entries()["ind"].counted(len(whole)), f"{subject}{more}", version)
     for text in notes:
         paper.line((safe(text), "yellow"), indent=2)
-    inds = whole + almost
-    shown = paper.first(inds, ON_A_TERMINAL, everything)
+    shown = paper.first(whole + almost, ON_A_TERMINAL, everything)
     grid = _inds_grid(shown) if paper.is_terminal and shown else None
     if grid is not None and 2 + paper.console.measure(grid).maximum <= paper.width:
         paper.console.print(Padding(grid, (0, 0, 0, 2), expand=False))
@@ -141,19 +141,18 @@ def print_inds(
 def print_listed(
     paper: Paper,
     table: str,
-    nouns: tuple[str, str],
+    kind: str,
     dependencies: Sequence[Dependency],
     *,
     version: int,
     everything: bool = False,
 ) -> None:
     """What holds in a table, of a class that has no form of its own: a line for each."""
-    n = len(dependencies)
-    paper.heading(name_text(table), f": {n:,} {nouns[n != 1]}", version)
+    paper.heading(name_text(table), f": {entries()[kind].counted(len(dependencies))}", version)
     shown = paper.first(dependencies, ON_A_TERMINAL, everything)
     for dependency in shown:
         paper.line((safe(dependency.name), "green"), indent=2)
-    paper.more(n - len(shown), ALL)
+    paper.more(len(dependencies) - len(shown), ALL)
 
 
 def measures(ind: Ind) -> str:
@@ -167,13 +166,13 @@ def measures(ind: Ind) -> str:
     >>> measures(Ind(Side("a", ("x", "y")), Side("b", ("x", "y")), coverage=None))
     ''
     """
-    told = []
+    texts = []
     if ind.missing_values:
         rows = "" if ind.missing_rows is None else f" in {plural(ind.missing_rows, 'row')}"
-        told += [f"error {share(ind.error)}", f"misses {plural(ind.missing_values, 'value')}{rows}"]
+        texts += [f"error {share(ind.error)}", f"misses {plural(ind.missing_values, 'value')}{rows}"]
     if ind.coverage is not None:
-        told.append(f"coverage {share(ind.coverage)}")
-    return ", ".join(told)
+        texts.append(f"coverage {share(ind.coverage)}")
+    return ", ".join(texts)
 
 
 def _inds_grid(inds: Sequence[Ind]) -> Table:

@@ -12,6 +12,7 @@ from holdfast.core.words.change import Pin
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule, are_times
 from holdfast.core.words.schema import Schema
+from holdfast.kind import entries
 
 # A terminal shows this many constraints, of two lines each, and this many row rules; a pipe shows all.
 ON_A_TERMINAL = 20
@@ -21,11 +22,11 @@ ROWS_ON_A_TERMINAL = 40
 def print_dcs(
     paper: Paper,
     table: str,
-    found: Sequence[Dc] | None,
+    dcs: Sequence[Dc] | None,
     *,
     version: int,
     n_rows: int,
-    kept: str = "",
+    evidence: str = "",
     bounds: Sequence[str] = (),
     form: str = "minimal",
     max_error: float = 0.0,
@@ -36,28 +37,29 @@ def print_dcs(
 ) -> None:
     """A table's denial constraints, short ones first, each as formula and sentence; its pinned rules.
 
-    `kept` says from how many predicates and what evidence; `bounds` what the search was restricted to;
-    `n_dropped` how many a concise list has left out. Without `found` they are not tracked.
+    `evidence` says from how many predicates and what evidence; `bounds` what the search was restricted to;
+    `n_dropped` how many a concise list has left out. Without `dcs` they are not tracked.
     """
-    counted = [plural(n_rows, "row")]
-    if found is not None:
+    counts = [plural(n_rows, "row")]
+    if dcs is not None:
         first = "" if complete else "the first "
-        counted.append(f"{first}{plural(len(found), f'{form} denial constraint')}{within_text(max_error)}")
+        counted = entries()["dc"].counted(len(dcs), f"{form} ")
+        counts.append(f"{first}{counted}{within_text(max_error)}")
     elif pins:
-        counted.append(plural(len(pins), "pinned rule"))
-    paper.heading(name_text(table), f": {', '.join(counted)}", version, kept)
+        counts.append(plural(len(pins), "pinned rule"))
+    paper.heading(name_text(table), f": {', '.join(counts)}", version, evidence)
     if bounds:
         paper.line((f"the search was bounded: {', '.join(bounds)}", "yellow"), indent=2)
     if n_dropped:
         paper.line((f"{n_dropped:,} more follow from them, and are left out", "dim"), indent=2)
     if not complete:
         paper.line(("there are more of them; all with --all", "yellow"), indent=2)
-    shown = paper.first(found or (), ON_A_TERMINAL, everything)
+    shown = paper.first(dcs or (), ON_A_TERMINAL, everything)
     for dc in shown:
         name: Part = (rule_text(dc), "yellow" if dc.error else "green")
         paper.item((f"{len(dc.predicates):>3}", "dim"), name, error_text(dc.error), indent=2)
         paper.line(f"{'almost: ' if dc.error else ''}{meaning(dc)}", indent=7)
-    paper.more(len(found or ()) - len(shown), MOST_TELLING)
+    paper.more(len(dcs or ()) - len(shown), MOST_TELLING)
     print_pins(paper, pins)
 
 
@@ -67,7 +69,7 @@ def print_dcs(
 def print_row_rules(
     paper: Paper,
     table: str,
-    found: Sequence[RowRule],
+    rules: Sequence[RowRule],
     schema: Schema,
     *,
     version: int,
@@ -76,9 +78,9 @@ def print_row_rules(
     everything: bool = False,
 ) -> None:
     """A table's row rules, each with its sentence and how many rows are against it; those apart last."""
-    counted = f"{plural(n_rows, 'row')}, {plural(len(found), 'row rule')}{within_text(max_error)}"
-    paper.heading(name_text(table), f": {counted}", version)
-    shown = paper.first(found, ROWS_ON_A_TERMINAL, everything)
+    counted = f"{entries()['row'].counted(len(rules))}{within_text(max_error)}"
+    paper.heading(name_text(table), f": {plural(n_rows, 'row')}, {counted}", version)
+    shown = paper.first(rules, ROWS_ON_A_TERMINAL, everything)
     near = [rule for rule in shown if not rule.apart]
     apart = [rule for rule in shown if rule.apart]
     if near:
@@ -86,13 +88,13 @@ def print_row_rules(
     if apart:
         paper.line(("the values of these columns are far apart, so they may say little:", "dim"), indent=2)
         paper.grid([_line(rule, schema) for rule in apart], indent=4)
-    paper.more(len(found) - len(shown), ALL)
+    paper.more(len(rules) - len(shown), ALL)
 
 
 def _line(rule: RowRule, schema: Schema) -> list[Part]:
     style = "dim" if rule.apart else "yellow" if rule.n_exceptions else "green"
-    said = safe(rule.said(times=are_times(schema, rule)))
-    return [(rule_text(rule), style), said, exceptions_text(rule)]
+    sentence = safe(rule.said(times=are_times(schema, rule)))
+    return [(rule_text(rule), style), sentence, exceptions_text(rule)]
 
 
 def exceptions_text(rule: RowRule) -> str:

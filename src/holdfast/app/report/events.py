@@ -40,8 +40,6 @@ EVENTS = {
     "beyond": ("no longer minimal within the error", "would not be minimal within the error", "yellow"),
     "dropped": ("dropped", "would be dropped", "dim"),
 }
-# What says as much and more.
-IMPLYING = {"ucc": "narrower key", "dc": "more general one", "row": "tighter one"}
 # Of denial constraints that say nothing new.
 ABOVE = "{}told above as a key or functional dependency"
 
@@ -53,7 +51,7 @@ def event_title(event: str, kind: str, *, would: bool = False) -> str:
     >>> event_title("implied", "ucc"), event_title("implied", "fd", would=True)
     ('implied by a narrower key', 'would be implied by a narrower one')
     """
-    return EVENTS[event][would].format(IMPLYING.get(kind, "narrower one"))
+    return EVENTS[event][would].format(entries()[kind].implied_by)
 
 
 @dataclass(frozen=True)
@@ -119,8 +117,7 @@ def print_events(
                 most = min(limit, NEAR_IN_A_REPORT)
             n_above = len(of_kind) - len(shown)
             above = ABOVE if kind == "dc" else "{}with a key above on the left"
-            noun = entries()[kind].nouns[0]
-            heading = f"{event_title(event, kind, would=would)}: {plural(len(of_kind), noun)}"
+            heading = f"{event_title(event, kind, would=would)}: {entries()[kind].counted(len(of_kind))}"
             if not shown:
                 heading += f", {above.format('each ' if n_above > 1 else '')}"
             paper.line((heading, f"bold {style}"), indent=indent)
@@ -244,9 +241,9 @@ def _by_pair(groups: Sequence[Group]) -> list[Group]:
     """Keys or functional dependencies of a table that one pair of rows proves."""
     pairs: dict[tuple[str, tuple[int, ...]], Group] = {}
     for group in groups:
-        known = pairs.setdefault((group.table, tuple(group.rows)), group)
-        if known is not group:
-            known.absorb(group)
+        first = pairs.setdefault((group.table, tuple(group.rows)), group)
+        if first is not group:
+            first.absorb(group)
     return list(pairs.values())
 
 
@@ -258,8 +255,8 @@ def _by_rows(groups: Sequence[Group]) -> list[Group]:
         if not akin:
             apart.append(group)
             continue
-        first, *others = akin
-        for other in [*others, group]:
-            first.absorb(other)
-        apart = [g for g in apart if all(g is not o for o in others)]
+        first, *absorbed = akin
+        for further in [*absorbed, group]:
+            first.absorb(further)
+        apart = [g for g in apart if all(g is not a for a in absorbed)]
     return apart

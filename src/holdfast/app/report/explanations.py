@@ -41,125 +41,123 @@ def print_verdict(
     paper.line((subject, "bold"), f"{what} ", verdict, (f" (version {version})", "dim"))
 
 
-def print_explanation(paper: Paper, told: KeyExplanation) -> None:
+def print_explanation(paper: Paper, answer: KeyExplanation) -> None:
     """Whether columns are unique."""
     words = ("is unique", "is not unique")
-    what = f" {columns_text(told.columns)}"
-    print_verdict(paper, name_text(told.table), what, told.unique, told.version, words=words)
-    if told.since is not None:
-        paper.line(f"since version {told.since}, {_turn(told.turned, 'the table was')}", indent=2)
-    if told.pinned:
+    what = f" {columns_text(answer.columns)}"
+    print_verdict(paper, name_text(answer.table), what, answer.unique, answer.version, words=words)
+    if answer.since is not None:
+        paper.line(f"since version {answer.since}, {_turn(answer.turned, 'the table was')}", indent=2)
+    if answer.pinned:
         paper.line("pinned", indent=2)
-    if told.unique and told.minimal:
+    if answer.unique and answer.minimal:
         paper.line("minimal: without any one of its columns it is not unique", indent=2)
-    elif told.keys:
-        paper.line(f"not minimal: it contains {plural(len(told.keys), 'key')}", indent=2)
-        print_dependencies(paper, told.keys)
-    elif told.unique:
+    elif answer.keys:
+        paper.line(f"not minimal: it contains {plural(len(answer.keys), 'key')}", indent=2)
+        print_dependencies(paper, answer.keys)
+    elif answer.unique:
         paper.line("found by a look at the rows: it is wider than --max-columns allows keys to be", indent=2)
-    print_events(paper, [change_dict(c) for c in told.turned_by], limit=TURNS_SHOWN)
+    print_events(paper, [change_dict(c) for c in answer.turned_by], limit=TURNS_SHOWN)
     shown = {
-        tuple(WitnessRow.from_dict(r).row_id for r in p) for c in told.turned_by for p in c.witnesses or ()
+        tuple(WitnessRow.from_dict(r).row_id for r in p) for c in answer.turned_by for p in c.witnesses or ()
     }
-    proofs = [p for p in told.duplicates if tuple(r.row_id for r in p) not in shown]
+    proofs = [p for p in answer.duplicates if tuple(r.row_id for r in p) not in shown]
     if proofs:
         paper.line("rows that agree on it now:" if not shown else "more rows that agree on it now:", indent=2)
         for pair in proofs:
-            print_rows(paper, pair, set(told.columns), "red", indent=4)
-    elif told.duplicates:
+            print_rows(paper, pair, set(answer.columns), "red", indent=4)
+    elif answer.duplicates:
         paper.line("these rows are there still", indent=2)
 
 
-def print_ind_explanation(paper: Paper, told: IndExplanation) -> None:
+def print_ind_explanation(paper: Paper, answer: IndExplanation) -> None:
     """Whether columns are included in others."""
-    print_verdict(paper, ind_text(told.ind), "", told.holds, told.version)
-    if told.since is not None:
-        paper.line(f"since version {told.since}, {_turn(told.turned, 'its tables were')}", indent=2)
-    if told.holds and told.ind.coverage == 0:
-        paper.line(f"{columns_text(told.dependent.columns)} has no value that could be missing", indent=2)
+    print_verdict(paper, ind_text(answer.ind), "", answer.holds, answer.version)
+    if answer.since is not None:
+        paper.line(f"since version {answer.since}, {_turn(answer.turned, 'its tables were')}", indent=2)
+    if answer.holds and answer.ind.coverage == 0:
+        paper.line(f"{columns_text(answer.dependent.columns)} has no value that could be missing", indent=2)
     else:
-        paper.line(measures(told.ind), indent=2)
-    if not told.missing:
+        paper.line(measures(answer.ind), indent=2)
+    if not answer.missing:
         return
-    n_more = told.ind.missing_values - len(told.missing)
+    n_more = answer.ind.missing_values - len(answer.missing)
     more = f" and {n_more:,} more" if n_more > 0 else ""
-    values = ", ".join(cell(value) for value, _ in told.missing)
-    rows = list({row.row_id: row for _, row in told.missing}.values())
+    values = ", ".join(cell(value) for value, _ in answer.missing)
+    rows = list({row.row_id: row for _, row in answer.missing}.values())
     paper.line(f"missing: {values}{more}; a row with {'each' if len(rows) > 1 else 'it'}:", indent=2)
-    print_rows(paper, rows[:ROWS_IN_A_REPORT], set(told.dependent.columns), "red", indent=4)
+    print_rows(paper, rows[:ROWS_IN_A_REPORT], set(answer.dependent.columns), "red", indent=4)
     paper.more(len(rows) - ROWS_IN_A_REPORT, "; all with --json", indent=4, style="dim")
 
 
-def print_fd_explanation(paper: Paper, told: FdExplanation) -> None:
+def print_fd_explanation(paper: Paper, answer: FdExplanation) -> None:
     """Whether rows that agree on the left side agree on the right one."""
-    what = f": {fd_text(told.lhs, told.rhs)}"
-    print_verdict(paper, name_text(told.table), what, told.holds, told.version)
-    if told.trivial:
-        paper.line(f"always: {name_text(told.rhs)} is among the columns on the left", indent=2)
+    what = f": {fd_text(answer.lhs, answer.rhs)}"
+    print_verdict(paper, name_text(answer.table), what, answer.holds, answer.version)
+    if answer.trivial:
+        paper.line(f"always: {name_text(answer.rhs)} is among the columns on the left", indent=2)
         return
-    if told.since is not None:
-        paper.line(f"since version {told.since}, {_turn(told.turned, 'the table was')}", indent=2)
-    if told.holds:
-        _print_standing(paper, told)
+    if answer.since is not None:
+        paper.line(f"since version {answer.since}, {_turn(answer.turned, 'the table was')}", indent=2)
+    if answer.holds:
+        _print_standing(paper, answer)
     else:
-        pairs = told.n_rows * (told.n_rows - 1) // 2
-        verb = "violates" if told.violations == 1 else "violate"
-        violating = f"{told.violations:,} of {plural(pairs, 'pair')} of rows {verb} it"
-        paper.line(f"{violating} (g1 {share(told.error)})", indent=2)
-        rows = f"{plural(told.violating_rows, 'row')} contradict one another"
-        least = f"without {plural(told.rows_to_remove, 'row')} it would hold (g3 {share(told.g3)})"
+        pairs = answer.n_rows * (answer.n_rows - 1) // 2
+        verb = "violates" if answer.violations == 1 else "violate"
+        violating = f"{answer.violations:,} of {plural(pairs, 'pair')} of rows {verb} it"
+        paper.line(f"{violating} (g1 {share(answer.error)})", indent=2)
+        rows = f"{plural(answer.violating_rows, 'row')} contradict one another"
+        least = f"without {plural(answer.rows_to_remove, 'row')} it would hold (g3 {share(answer.g3)})"
         paper.line(f"{rows}; {least}", indent=2)
-    print_events(paper, [change_dict(c) for c in told.turned_by], limit=TURNS_SHOWN)
-    _print_groups(paper, told)
+    print_events(paper, [change_dict(c) for c in answer.turned_by], limit=TURNS_SHOWN)
+    _print_groups(paper, answer)
 
 
-def _print_standing(paper: Paper, told: FdExplanation) -> None:
+def _print_standing(paper: Paper, answer: FdExplanation) -> None:
     """Of a dependency that holds: whether it is minimal, and whether a key says as much."""
-    if told.minimal:
+    if answer.minimal:
         bare = "minimal: without any one of the columns on its left it does not hold"
-        paper.line(bare if told.lhs else "the column is constant", indent=2)
-    elif told.inside:
+        paper.line(bare if answer.lhs else "the column is constant", indent=2)
+    elif answer.inside:
         paper.line("not minimal: less on the left is enough", indent=2)
-        print_dependencies(paper, told.inside)
-    if not told.inside:
-        paper.line(
-            f"found by a look at the rows: --max-lhs {told.max_lhs} keeps dependencies of that many columns",
-            indent=2,
-        )
-    if told.key is not None:
-        paper.line(f"it follows from the key {columns_text(told.key)}", indent=2)
+        print_dependencies(paper, answer.inside)
+    if not answer.inside:
+        bound = f"--max-lhs {answer.max_lhs} keeps dependencies of that many columns"
+        paper.line(f"found by a look at the rows: {bound}", indent=2)
+    if answer.key is not None:
+        paper.line(f"it follows from the key {columns_text(answer.key)}", indent=2)
 
 
-def print_plain_explanation(paper: Paper, told: Explanation) -> None:
+def print_plain_explanation(paper: Paper, answer: Explanation) -> None:
     """Of a class that says no more than whether, since when and why."""
-    dependency, since = told.dependency, "" if told.since is None else f" since version {told.since}"
-    verdict = ("holds", "green") if told.holds else ("does not hold", "red")
+    dependency, since = answer.dependency, "" if answer.since is None else f" since version {answer.since}"
+    verdict = ("holds", "green") if answer.holds else ("does not hold", "red")
     subject = (f"{name_text(dependency.table)}: {safe(dependency.name)} ", "bold")
-    paper.line(subject, verdict, f"{since}: {safe(told.reason)} ", (f"(version {told.version})", "dim"))
-    print_rows(paper, told.witnesses, set(dependency.columns), "red", indent=2)
+    paper.line(subject, verdict, f"{since}: {safe(answer.reason)} ", (f"(version {answer.version})", "dim"))
+    print_rows(paper, answer.witnesses, set(dependency.columns), "red", indent=2)
 
 
-def _print_groups(paper: Paper, told: FdExplanation) -> None:
+def _print_groups(paper: Paper, answer: FdExplanation) -> None:
     """The rows in violation by their value on the left, the largest groups first."""
-    if not told.groups:
+    if not answer.groups:
         return
-    by = f" by {', '.join(map(name_text, told.lhs))}" if told.lhs else ""
+    by = f" by {', '.join(map(name_text, answer.lhs))}" if answer.lhs else ""
     paper.line(f"rows in violation{by}:", indent=2)
-    for i, group in enumerate(told.groups):
-        paper.line((_group_text(group, told.rhs), "bold"), indent=4)
+    for i, group in enumerate(answer.groups):
+        paper.line((_group_text(group, answer.rhs), "bold"), indent=4)
         if paper.is_terminal and i >= GROUPS_WITH_ROWS:
             continue
         print_rows(
             paper,
             sorted(group.rows, key=lambda row: row.row_id),
-            {*told.lhs, told.rhs},
+            {*answer.lhs, answer.rhs},
             "red",
             indent=6,
-            marked=lambda _, column: column == told.rhs,
+            marked=lambda _, column: column == answer.rhs,
         )
-    rest = told.violating_rows - sum(group.n_rows for group in told.groups)
-    if rest > 0:
-        paper.line((f"... and {plural(rest, 'row')} in smaller groups", "dim"), indent=4)
+    n_further = answer.violating_rows - sum(group.n_rows for group in answer.groups)
+    if n_further > 0:
+        paper.line((f"... and {plural(n_further, 'row')} in smaller groups", "dim"), indent=4)
 
 
 def _group_text(group: ViolatingGroup, rhs: str) -> str:

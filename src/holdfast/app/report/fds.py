@@ -11,6 +11,7 @@ from holdfast.app.report.events import LONG_HELD
 from holdfast.app.report.paper import ALL, MOST_TELLING, Paper, Part
 from holdfast.app.report.texts import fd_text, name_text, plural
 from holdfast.core.words.dependency import Fd
+from holdfast.kind import entries
 
 if TYPE_CHECKING:
     from holdfast.core.cover.history import Spell
@@ -24,7 +25,7 @@ IN_A_LOG = 20
 def print_fds(
     paper: Paper,
     table: str,
-    found: Sequence[Fd],
+    fds: Sequence[Fd],
     *,
     version: int,
     n_rows: int,
@@ -39,27 +40,28 @@ def print_fds(
     one line, `a -> b, c`: a key has all other columns on its right.
     """
     bound = f" of at most {max_lhs} on the left" if max_lhs else ""
-    counted = plural(len(found), "minimal functional dependency") + bound + within_text(max_error)
+    counted = entries()["fd"].counted(len(fds), "minimal ") + bound + within_text(max_error)
     paper.heading(name_text(table), f": {plural(n_rows, 'row')}, {counted}", version, evidence)
     if max_lhs:
         note = f"wider left sides were not looked for: the table is tracked with --max-lhs {max_lhs}"
         paper.line((note, "yellow"), indent=2)
     if not paper.is_terminal:
-        for fd in found:
+        for fd in fds:
             paper.file.write(f"  {len(fd.lhs):>3}  {fd_text(fd.lhs, fd.rhs)}{error_text(fd.error)}\n")
         return
-    lines = [_line(list(fds)) for _, fds in groupby(found, key=lambda fd: fd.lhs if not fd.error else fd)]
+    groups = groupby(fds, key=lambda fd: fd.lhs if not fd.error else fd)
+    lines = [_line(list(group)) for _, group in groups]
     shown = paper.first(lines, ON_A_TERMINAL, everything)
     for size, _, parts in shown:
         paper.item((f"{size:>3}", "dim"), *parts, indent=2)
-    paper.more(len(found) - sum(n for _, n, _ in shown), MOST_TELLING)
+    paper.more(len(fds) - sum(n for _, n, _ in shown), MOST_TELLING)
 
 
 def _line(fds: Sequence[Fd]) -> tuple[int, int, list[Part]]:
     """(columns on the left, dependencies, text) of dependencies with one left side."""
-    first, *others = fds
+    first = fds[0]
     text = fd_text(first.lhs, first.rhs)
-    for fd in others:
+    for fd in fds[1:]:
         text += ", " + fd_text((), fd.rhs).removeprefix("[] -> ")
     return len(first.lhs), len(fds), [(text, "yellow" if first.error else "green"), error_text(first.error)]
 
@@ -68,22 +70,22 @@ def _line(fds: Sequence[Fd]) -> tuple[int, int, list[Part]]:
 
 
 def print_fd_log(
-    paper: Paper, table: str, found: Sequence[FdHistory], *, version: int, everything: bool = False
+    paper: Paper, table: str, histories: Sequence[FdHistory], *, version: int, everything: bool = False
 ) -> None:
     """When each dependency of a table held: broken ones first, and on top those that had held for long."""
-    broken = sorted((h for h in found if not h.holds), key=lambda h: -h.n_held)
-    holding = sorted((h for h in found if h.holds), key=lambda h: (-h.n_held, not h.minimal))
-    versions = f" in {plural(found[0].n_versions, 'version')} of the table" if found else ""
-    counted = f"{plural(len(found), 'functional dependency')}{versions}, {len(broken):,} of them broken"
+    broken = sorted((h for h in histories if not h.holds), key=lambda h: -h.n_held)
+    holding = sorted((h for h in histories if h.holds), key=lambda h: (-h.n_held, not h.minimal))
+    versions = f" in {plural(histories[0].n_versions, 'version')} of the table" if histories else ""
+    counted = f"{entries()['fd'].counted(len(histories))}{versions}, {len(broken):,} of them broken"
     paper.heading(name_text(table), f": {counted}", version)
-    for title, histories, style in (("broken:", broken, "red"), ("holding:", holding, "green")):
-        if not histories:
+    for title, listed, style in (("broken:", broken, "red"), ("holding:", holding, "green")):
+        if not listed:
             continue
         paper.line((title, f"bold {style}"), indent=2)
-        shown = paper.first(histories, IN_A_LOG, everything)
+        shown = paper.first(listed, IN_A_LOG, everything)
         header: list[Part] = [(h, "dim") for h in ("held", "at versions", "outlived rows", "dependency")]
         paper.grid([header, *(_history(h, style) for h in shown)], indent=4)
-        paper.more(len(histories) - len(shown), ALL, indent=4)
+        paper.more(len(listed) - len(shown), ALL, indent=4)
 
 
 def _history(history: FdHistory, style: str) -> list[Part]:

@@ -49,22 +49,22 @@ def print_lake_summary(paper: Paper, summary: LakeSummary) -> None:
     _removed(paper, summary.filters, summary.removed)
 
 
-def _headline(paper: Paper, told: LakeChange | LakeSummary) -> None:
+def _headline(paper: Paper, lake: LakeChange | LakeSummary) -> None:
     counts = (
-        plural(told.n_tables, "table"),
-        plural(told.n_columns, "column"),
-        plural(told.n_inds, "inclusion"),
+        plural(lake.n_tables, "table"),
+        plural(lake.n_columns, "column"),
+        plural(lake.n_inds, "inclusion"),
     )
-    paper.heading("lake", f": {', '.join(counts)}", told.version)
+    paper.heading("lake", f": {', '.join(counts)}", lake.version)
 
 
-def _graph(paper: Paper, told: LakeChange | LakeSummary) -> None:
-    linked = told.n_tables - told.n_isolated
-    if told.n_components:
-        groups = f"{plural(linked, 'table')} in {plural(told.n_components, 'component')}"
-        rest = f", {told.n_isolated:,} linked to no other" if told.n_isolated else ""
-        paper.line(f"{groups}{rest}", indent=2)
-    elif told.n_tables:
+def _graph(paper: Paper, lake: LakeChange | LakeSummary) -> None:
+    joined = lake.n_tables - lake.n_isolated
+    if lake.n_components:
+        groups = f"{plural(joined, 'table')} in {plural(lake.n_components, 'component')}"
+        isolated = f", {lake.n_isolated:,} linked to no other" if lake.n_isolated else ""
+        paper.line(f"{groups}{isolated}", indent=2)
+    elif lake.n_tables:
         paper.line(("no two tables are linked", "yellow"), indent=2)
 
 
@@ -72,18 +72,18 @@ def _removed(paper: Paper, filters: Sequence[str], removed: Mapping[str, int]) -
     if not filters:
         paper.line("no filter is on: every inclusion is listed", indent=2)
         return
-    known = [name for name in filters if name in removed]
-    if not known:
+    names = [name for name in filters if name in removed]
+    if not names:
         return
-    n = sum(removed[name] for name in known)
+    n = sum(removed[name] for name in names)
     paper.line(f"{plural(n, 'inclusion')} kept out by filters{':' if n else ''}", indent=2)
     if not n:
         return
-    counts = [f"{removed[name]:,}" for name in known]
+    counts = [f"{removed[name]:,}" for name in names]
     width = max(map(len, counts))
     rows: list[list[Part]] = [
         [count.rjust(width), safe(name), (FILTERED.get(name, ""), "dim")]
-        for name, count in zip(known, counts, strict=True)
+        for name, count in zip(names, counts, strict=True)
     ]
     paper.grid(rows, indent=4)
 
@@ -111,8 +111,8 @@ def bad_text(change: LakeChange) -> str:
 def _time(paper: Paper, change: LakeChange) -> None:
     how = f", candidates by {safe(change.proposer)}" if change.proposer else ""
     phases = ", ".join(f"{safe(name)} {seconds_text(s)}" for name, s in change.phases)
-    told = f"{seconds_text(change.elapsed_s)}{how}{f': {phases}' if phases else ''}"
-    paper.line((told, "dim"), indent=2)
+    text = f"{seconds_text(change.elapsed_s)}{how}{f': {phases}' if phases else ''}"
+    paper.line((text, "dim"), indent=2)
 
 
 def seconds_text(seconds: float) -> str:
@@ -145,17 +145,17 @@ def print_joins(
 
     `table` is the number of the table that was asked about, `name` its name. `inds` are the best of `n`.
     """
-    asked = name_text(name) if column is None else side_text(Side(name, (column,)))
+    subject = name_text(name) if column is None else side_text(Side(name, (column,)))
     n = len(inds) if n is None else n
     if not inds:
-        paper.line((f"nothing joins with {asked} ", "yellow"), (f"(version {version})", "dim"))
+        paper.line((f"nothing joins with {subject} ", "yellow"), (f"(version {version})", "dim"))
         if filters:
             note = (
                 f"the lake was linked with the filters {', '.join(map(safe, filters))}; --all-inds has none"
             )
             paper.line((note, "dim"), indent=2)
         return
-    paper.heading(plural(n, "join"), f" with {asked}", version)
+    paper.heading(plural(n, "join"), f" with {subject}", version)
     for ind in inds:
         style = "yellow" if ind.missing else "green"
         paper.item((f"{ind.score:.2f}", "bold"), (join_text(ind, table), style), indent=2)
@@ -236,15 +236,15 @@ def print_lake_inds(
     of = "" if subject is None else f" of {name_text(subject)}"
     count = "inclusions" if n is None else plural(n, "inclusion")
     paper.heading(count, of, version)
-    rest = iter(inds)
+    remaining = iter(inds)
     limit = None if everything or not paper.is_terminal else ON_A_TERMINAL
     shown = 0
-    for ind in itertools.islice(rest, limit):
+    for ind in itertools.islice(remaining, limit):
         style = "yellow" if ind.missing else "green"
         missing = f"misses {plural(ind.missing, 'value')}, " if ind.missing else ""
         name = f"{_side(ind.dependent)} in {_side(ind.referenced)}"
         paper.line((name, style), f"  {missing}coverage {share(ind.coverage)}", indent=2)
         shown += 1
-    if limit is not None and next(rest, None) is not None:
+    if limit is not None and next(remaining, None) is not None:
         more = "more" if n is None else f"{n - shown:,} more"
         paper.line((f"... and {more}{ALL}", "yellow"), indent=2)

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from holdfast.inclusions.links.scored import Link, Linkage
 
 # Candidates that were not chosen are thousands in a wide workspace: so many are shown without `--all`.
-OTHERS_SHOWN = 10
+UNCHOSEN_SHOWN = 10
 REASONS_SHOWN = 3
-REASONS_OF_OTHERS = 1
+REASONS_OF_UNCHOSEN = 1
 TELLING = 0.25  # points below which a reason is hardly one
 
 
@@ -23,18 +23,18 @@ def print_links(
 ) -> None:
     """The proposed foreign keys, best first, and then the other candidates."""
     chosen = [link for link in linkage.links if link.chosen]
-    others = [link for link in linkage.links if not link.chosen]
+    unchosen = [link for link in linkage.links if not link.chosen]
     among = f" among {plural(len(linkage.links), 'candidate')}"
     paper.heading(plural(len(chosen), "foreign key"), among, version)
     for link in chosen:
         _print_link(paper, link, "green", None if reasons else REASONS_SHOWN)
-    if not others:
+    if not unchosen:
         return
     paper.line(("not proposed:", "bold"))
-    limit = len(others) if everything else OTHERS_SHOWN
-    for link in others[:limit]:
-        _print_link(paper, link, "yellow", None if reasons else REASONS_OF_OTHERS)
-    paper.more(len(others) - limit, "; all with --all or --json")
+    limit = len(unchosen) if everything else UNCHOSEN_SHOWN
+    for link in unchosen[:limit]:
+        _print_link(paper, link, "yellow", None if reasons else REASONS_OF_UNCHOSEN)
+    paper.more(len(unchosen) - limit, "; all with --all or --json")
 
 
 def _print_link(paper: Paper, link: Link, style: str, limit: int | None) -> None:

@@ -13,8 +13,6 @@ from holdfast.core.words.dependency import Side
 from holdfast.kind import entries, kinds
 
 IN_A_LOG = 5
-# What is counted of a table, in this order.
-COUNTS = {"ucc": "n_keys", "fd": "n_fds", "dc": "n_dcs", "row": "n_row_rules"}
 
 
 def print_log(paper: Paper, entries: Sequence[LogEntry], *, everything: bool = False) -> None:
@@ -26,13 +24,13 @@ def print_log(paper: Paper, entries: Sequence[LogEntry], *, everything: bool = F
         several = len(entry.tables) > 1
         for event, (*_, style) in EVENTS.items():
             for kind in kinds():
-                found = [c for c in entry.changes if c.change == event and c.kind == kind]
-                if not found:
+                changes = [c for c in entry.changes if c.change == event and c.kind == kind]
+                if not changes:
                     continue
-                limit = len(found) if everything else IN_A_LOG
+                shown = changes if everything else changes[:IN_A_LOG]
                 between = " " if kind == "ucc" else "; "
-                names = between.join(dependency_text(c.dependency, with_table=several) for c in found[:limit])
-                more = f" ... and {len(found) - limit:,} more" if len(found) > limit else ""
+                names = between.join(dependency_text(c.dependency, with_table=several) for c in shown)
+                more = f" ... and {len(changes) - len(shown):,} more" if len(changes) > len(shown) else ""
                 paper.line((f"{event_title(event, kind)}: ", style), names, (more, "dim"), indent=4)
     if not entries:
         paper.line("nothing was done in this workspace yet")
@@ -47,8 +45,8 @@ def _print_version(paper: Paper, entry: LogEntry) -> None:
         f"{entry.action} ",
     )
     if len(entry.tables) == 1:
-        told = _detail(entry.action, entry.details[0]) + _inclusions(entry.details[0], ", ")
-        paper.line(*start, f"{name_text(entry.tables[0])}{batch}{told}")
+        text = _detail(entry.action, entry.details[0]) + _inclusions(entry.details[0], ", ")
+        paper.line(*start, f"{name_text(entry.tables[0])}{batch}{text}")
         return
     paper.line(
         *start, f"{plural(len(entry.tables), 'table')}{batch}{_inclusions(entry.details[0], ', now ')}"
@@ -59,7 +57,7 @@ def _print_version(paper: Paper, entry: LogEntry) -> None:
 
 def _inclusions(detail: Mapping[str, Any], before: str) -> str:
     n_inds = detail.get("n_inds")
-    return "" if n_inds is None else f"{before}{plural(n_inds, 'inclusion')}"
+    return "" if n_inds is None else f"{before}{entries()['ind'].counted(n_inds)}"
 
 
 def _detail(action: str, detail: Mapping[str, Any]) -> str:
@@ -77,9 +75,9 @@ def _detail(action: str, detail: Mapping[str, Any]) -> str:
         return ""
     now = plural(detail["n_rows"], "row")
     for kind, entry in entries().items():
-        n = detail.get(COUNTS.get(kind, f"n_{kind}"))
+        n = detail.get(entry.count or f"n_{kind}")
         if n is not None and not entry.across:
-            now += f", {plural(n, entry.nouns[0])}"
+            now += f", {entry.counted(n)}"
     if action == "track":
         return f": {now}"
     return f": +{detail['n_inserted']:,} -{detail['n_deleted']:,}, now {now}"

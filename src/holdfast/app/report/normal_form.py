@@ -56,13 +56,13 @@ def _print_part(paper: Paper, part: Part, everything: bool) -> None:
     paper.line((name_text(part.name), "green"), columns_text(part.columns), indent=2)
     key = columns_text(part.primary_key) if part.primary_key else "none needed: there is at most one row"
     limit = len(part.other_keys) if everything else KEYS_SHOWN
-    others = [columns_text(k) for k in part.other_keys[:limit]]
+    keys = [columns_text(k) for k in part.other_keys[:limit]]
     if part.more_keys or len(part.other_keys) > limit:
-        others.append("...")
-    paper.item(("key", "dim"), key, f"; also {', '.join(others)}" if others else "", indent=6)
+        keys.append("...")
+    paper.item(("key", "dim"), key, f"; also {', '.join(keys)}" if keys else "", indent=6)
     for reference in part.references:
-        told = f"{columns_text(reference.columns)} to {name_text(reference.table)}"
-        paper.item(("refers", "dim"), told, indent=6)
+        text = f"{columns_text(reference.columns)} to {name_text(reference.table)}"
+        paper.item(("refers", "dim"), text, indent=6)
     score = "" if part.score is None else f" (score {part.score:.2f})"
     paper.item(("why", "dim"), safe(part.reason), score, indent=6)
 
@@ -83,9 +83,9 @@ def _print_aside(paper: Paper, set_aside: tuple[SetAside, ...], everything: bool
     if not set_aside:
         return
     counts = Counter(aside.why for aside in set_aside)
-    told = ", ".join(f"{counts[why]:,} {text}" for why, text in WHY.items() if counts[why])
+    reasons = ", ".join(f"{counts[why]:,} {text}" for why, text in WHY.items() if counts[why])
     usable = "; --all uses them" if len(set_aside) > counts["nulls"] else ""
-    paper.line((f"set aside: {plural(len(set_aside), 'FD')}", "bold"), f" ({told}){usable}")
+    paper.line((f"set aside: {plural(len(set_aside), 'FD')}", "bold"), f" ({reasons}){usable}")
     shown = set_aside if everything else set_aside[:ASIDE_SHOWN]
     for aside in shown:
         score = "   -" if aside.score is None else f"{aside.score:.2f}"

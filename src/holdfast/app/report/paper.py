@@ -48,17 +48,17 @@ class Paper:
     def line(self, *parts: Part, indent: int = 0) -> None:
         """One line; on a terminal it is wrapped, and its continuation is indented too."""
         if not self.is_terminal:
-            whole = "".join(p if isinstance(p, str) else p[0] for p in parts)
+            whole = "".join(map(_plain, parts))
             self.file.write((" " * indent + whole).rstrip() + "\n")
             return
         text = _text(*parts)
         indent = min(indent, self.width // 3)
         self.console.print(Padding(text, (0, 0, 0, indent), expand=False) if text else "")
 
-    def heading(self, subject: str, text: str, version: int, kept: str = "") -> None:
-        """The line above a list: `orders: 3 rows, 2 keys (version 4)`; `kept` says from what it is known."""
-        known = f"{kept}, " if kept else ""
-        self.line((subject, "bold"), f"{text} ", (f"({known}version {version})", "dim"))
+    def heading(self, subject: str, text: str, version: int, source: str = "") -> None:
+        """The line above a list: `orders: 3 rows, 2 keys (version 4)`; `source`: from what it is known."""
+        start = f"{source}, " if source else ""
+        self.line((subject, "bold"), f"{text} ", (f"({start}version {version})", "dim"))
 
     def more(self, n: int, where: str = "", *, indent: int = 2, style: str = "yellow") -> None:
         """What is said below a list of which n are not shown; nothing if all are."""
@@ -82,7 +82,7 @@ class Paper:
 
     def grid(self, rows: Sequence[Sequence[Part]], indent: int = 0) -> None:
         """Rows of cells in aligned columns; nothing is cut or wrapped on purpose."""
-        texts = [[p if isinstance(p, str) else p[0] for p in row] for row in rows]
+        texts = [[_plain(part) for part in row] for row in rows]
         widths = [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
         for row, plain in zip(rows, texts, strict=True):
             parts: list[Part] = []
@@ -90,6 +90,10 @@ class Paper:
                 last = i == len(row) - 1
                 parts += [part, "" if last else " " * (widths[i] - cell_len(text) + 2)]
             self.line(*parts, indent=indent)
+
+
+def _plain(part: Part) -> str:
+    return part if isinstance(part, str) else part[0]
 
 
 def _text(*parts: Part) -> Text:
@@ -101,7 +105,7 @@ def _text(*parts: Part) -> Text:
 
 def width_of(column: Sequence[Part]) -> int:
     """The width of the widest cell of a column."""
-    return max(cell_len(p if isinstance(p, str) else p[0]) for p in column)
+    return max(cell_len(_plain(part)) for part in column)
 
 
 @contextlib.contextmanager
@@ -140,8 +144,8 @@ class _Words:
     def __init__(self, paper: Paper) -> None:
         self._file = paper.file
         self._stage, self._count = "preparing", ""
-        self._began = self._said_at = time.monotonic()
-        self._said = ""
+        self._began = self._written_at = time.monotonic()
+        self._written_stage = ""
         self._pause_s = WORD_AFTER_S
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="holdfast-words", daemon=True)
@@ -161,9 +165,9 @@ class _Words:
         while not self._over.wait(min(LOOK_S, WORD_AFTER_S)):
             now = time.monotonic()
             stage, count = _words(self._stage, self._count)
-            if stage != self._said:
+            if stage != self._written_stage:
                 self._pause_s = WORD_AFTER_S
-            if now - self._said_at < self._pause_s:
+            if now - self._written_at < self._pause_s:
                 continue
             try:
                 self._file.write(f"{stage} {count}".rstrip() + f", {now - self._began:.0f} s\n")
@@ -171,7 +175,7 @@ class _Words:
             except (OSError, ValueError):  # nobody reads, or it is closed: the run goes on
                 return
             self._pause_s = min(max(2 * self._pause_s, LESS_OFTEN_S), SELDOM_S)
-            self._said, self._said_at = stage, now
+            self._written_stage, self._written_at = stage, now
 
 
 @contextlib.contextmanager

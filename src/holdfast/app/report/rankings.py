@@ -2,80 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from holdfast.app.report.paper import Item, Paper
-from holdfast.app.report.texts import fd_text, name_text, plural, rule_text, safe
+from holdfast.app.report.paper import Paper, Part
+from holdfast.app.report.texts import fd_text, name_text, rule_text, safe
+from holdfast.kind import entries
 
 if TYPE_CHECKING:
     from holdfast.denial import dc_ranking
     from holdfast.functional import fd_ranking
 
-
-def print_ranking(paper: Paper, table: str, ranking: fd_ranking.Ranking, *, version: int) -> None:
-    """The first functional dependencies of a table."""
-    n, n_last = ranking.n_fds, ranking.n_key_implied
-    _print_list(paper, table, "functional dependency", ranking.fds, n, version, _print_fd)
-    _print_doubts(paper, ranking, len(ranking.fds), n, n_last, "follow from keys", "the rows")
+Ranking: TypeAlias = "fd_ranking.Ranking | dc_ranking.Ranking"
 
 
-def print_dc_ranking(paper: Paper, table: str, ranking: dc_ranking.Ranking, *, version: int) -> None:
-    """The first denial constraints of a table."""
-    n, n_last = ranking.n_dcs, ranking.n_tautologies
-    _print_list(paper, table, "denial constraint", ranking.dcs, n, version, _print_dc)
-    _print_doubts(paper, ranking, len(ranking.dcs), n, n_last, "hold in every table", "all pairs of rows")
+class _Item(NamedTuple):
+    """A dependency in its place."""
+
+    score: Part
+    name: Part
+    aside: str  # behind the name
+    below: tuple[Part, ...]  # lines
 
 
-def _print_list(
-    paper: Paper,
-    table: str,
-    noun: str,
-    ranked: Sequence[Item],
-    n: int,
-    version: int,
-    print_one: Callable[[Paper, Item], None],
-) -> None:
-    of = "" if len(ranked) == n else f"the first {len(ranked):,} of "
-    paper.heading(name_text(table), f": {of}{plural(n, noun)}{', best first' if ranked else ''}", version)
-    for one in ranked:
-        print_one(paper, one)
+def print_ranking(paper: Paper, table: str, ranking: Ranking, *, version: int) -> None:
+    """The first dependencies of a table; then what has no place of its own, and which places are certain."""
+    from holdfast.functional.fd_ranking import Ranking as FdRanking  # with kernels, which were needed to rank
 
-
-def _print_doubts(
-    paper: Paper,
-    ranking: fd_ranking.Ranking | dc_ranking.Ranking,
-    shown: int,
-    n: int,
-    n_last: int,
-    why_last: str,
-    measured_on: str,
-) -> None:
-    """What has no place of its own, what was not measured, and which places are certain."""
-    lines = []
+    if isinstance(ranking, FdRanking):
+        kind, n, n_last = "fd", ranking.n_fds, ranking.n_key_implied
+        why_last, measured_on = "follow from keys", "the rows"
+        items = [_fd_item(fd) for fd in ranking.fds]
+    else:
+        kind, n, n_last = "dc", ranking.n_dcs, ranking.n_tautologies
+        why_last, measured_on = "hold in every table", "all pairs of rows"
+        items = [_dc_item(dc) for dc in ranking.dcs]
+    of = "" if len(items) == n else f"the first {len(items):,} of "
+    order = ", best first" if items else ""
+    paper.heading(name_text(table), f": {of}{entries()[kind].counted(n)}{order}", version)
+    for item in items:
+        paper.item(item.score, item.name, item.aside, indent=2)
+        for line in item.below:
+            paper.line(line, indent=8)
+    doubts = []
     if n_last:
-        lines.append(f"{n_last:,} {why_last} and come last")
+        doubts.append(f"{n_last:,} {why_last} and come last")
     if ranking.n_measured < n - n_last:
-        lines.append(f"{ranking.n_measured:,} of the other {n - n_last:,} were measured on {measured_on}")
-    if ranking.n_certain < shown:
+        doubts.append(f"{ranking.n_measured:,} of the other {n - n_last:,} were measured on {measured_on}")
+    if ranking.n_certain < len(items):
         certain = f"only the first {ranking.n_certain:,} are" if ranking.n_certain else "no place is"
-        lines.append(f"{certain} certain: the score of what was not measured is an upper bound")
-    for line in lines:
-        paper.line((line, "dim"), indent=2)
+        doubts.append(f"{certain} certain: the score of what was not measured is an upper bound")
+    for doubt in doubts:
+        paper.line((doubt, "dim"), indent=2)
 
 
-def _print_fd(paper: Paper, ranked: fd_ranking.RankedFd) -> None:
-    score = f"{'' if ranked.measured else '<'}{ranked.score:.2f}"
+def _fd_item(ranked: fd_ranking.RankedFd) -> _Item:
     name = fd_text(ranked.fd.lhs, ranked.fd.rhs)
     if ranked.key is not None:
-        paper.item(("   -", "dim"), (name, "cyan"), f"  {safe('; '.join(ranked.reasons[:1]))}", indent=2)
-        return
-    paper.item((f"{score:>4}", "bold"), (name, "green"), indent=2)
-    paper.line((safe("; ".join(ranked.reasons)), "dim"), indent=8)
+        return _Item(("   -", "dim"), (name, "cyan"), f"  {safe('; '.join(ranked.reasons[:1]))}", ())
+    return _Item(_score(ranked), (name, "green"), "", (_reasons(ranked),))
 
 
-def _print_dc(paper: Paper, ranked: dc_ranking.RankedDc) -> None:
-    score = "-" if ranked.tautology else f"{'' if ranked.measured else '<'}{ranked.score:.2f}"
-    paper.item((f"{score:>4}", "bold"), (rule_text(ranked.dc), "green"), indent=2)
-    paper.line(safe(ranked.sentence), indent=8)
-    paper.line((safe("; ".join(ranked.reasons)), "dim"), indent=8)
+def _dc_item(ranked: dc_ranking.RankedDc) -> _Item:
+    score: Part = ("   -", "bold") if ranked.tautology else _score(ranked)
+    return _Item(score, (rule_text(ranked.dc), "green"), "", (safe(ranked.sentence), _reasons(ranked)))
+
+
+def _score(ranked: fd_ranking.RankedFd | dc_ranking.RankedDc) -> Part:
+    return f"{'' if ranked.measured else '<'}{ranked.score:.2f}", "bold"
+
+
+def _reasons(ranked: fd_ranking.RankedFd | dc_ranking.RankedDc) -> Part:
+    return safe("; ".join(ranked.reasons)), "dim"

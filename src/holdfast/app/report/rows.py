@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from holdfast.app.report.paper import Paper, Part, width_of
-from holdfast.app.report.texts import cell, name_text
+from holdfast.app.report.texts import cell, listed, name_text
 from holdfast.core.words.change import Pair, WitnessRow, row_name
 from holdfast.core.words.predicate import Dc
 
@@ -19,44 +19,41 @@ PAIR_LABELS = ("t", "s")  # the two rows of a rule
 def print_rows(
     paper: Paper,
     rows: Sequence[WitnessRow],
-    own: Collection[str],
+    subject: Collection[str],
     style: str,
     *,
     indent: int,
     marked: Mark = lambda row, column: True,
     labels: Sequence[str] = (),
 ) -> None:
-    """Rows of one table below each other: their own columns, then the others, differing ones first.
+    """Rows of one table below each other: the columns in question, then the others, differing ones first.
 
-    A cell of an own column is styled if it is `marked`. What is too wide is printed upright, with one line
-    per column. `labels` say which row of a rule each of them is.
+    A cell of a column of the `subject` is styled if it is `marked`. What is too wide is printed upright, with
+    one line per column. `labels` say which row of a rule each of them is.
     """
     names = [row_name(row.row_id) for row in rows]
     if labels:
         names = [f"{label} {name}" for label, name in zip(labels, names, strict=True)]
     if not rows[0].values:  # a report has values for its first few thousand changes only
-        last = f" and {names[-1]}" if len(names) > 1 else ""
-        paper.line(
-            f"row{'s' if last else ''} {', '.join(names[:-1] if last else names)}{last}", indent=indent
-        )
+        paper.line(f"row{'s' if len(names) > 1 else ''} {listed(names)}", indent=indent)
         return
     first = rows[0].values
-    asked = [c for c in first if c in own]
-    others = [c for c in first if c not in own]
+    in_question = [c for c in first if c in subject]
+    others = [c for c in first if c not in subject]
     others.sort(key=lambda c: all(row.values.get(c) == first[c] for row in rows))
 
     def column(name: str) -> list[Part]:
         cells: list[Part] = []
         for row in rows:
             text = cell(row.values.get(name))
-            cells.append((text, style) if name in own and marked(row, name) else text)
+            cells.append((text, style) if name in subject and marked(row, name) else text)
         return [(name_text(name), "bold"), *cells]
 
     columns: list[list[Part]] = [[("row", "dim"), *((name, "dim") for name in names)]]
-    columns += [column(c) for c in asked]
+    columns += [column(c) for c in in_question]
     room = paper.width - indent - sum(width_of(c) + 2 for c in columns)
     if room < 0:
-        _print_upright(paper, rows, names, asked, others, style, indent, marked)
+        _print_upright(paper, rows, names, in_question, others, style, indent, marked)
         return
     shown: list[list[Part]] = []
     left_out = len(others)
@@ -103,7 +100,7 @@ def _print_upright(
     paper: Paper,
     rows: Sequence[WitnessRow],
     names: Sequence[str],
-    own: Sequence[str],
+    in_question: Sequence[str],
     others: Sequence[str],
     style: str,
     indent: int,
@@ -115,7 +112,7 @@ def _print_upright(
         some = rows[start : start + UPRIGHT_ROWS]
         shown = names[start : start + UPRIGHT_ROWS]
         lines: list[list[Part]] = [[("row", "dim"), *((name, "dim") for name in shown)]]
-        for name in own:
+        for name in in_question:
             texts = [(cell(r.values.get(name), UPRIGHT_WIDTH), marked(r, name)) for r in some]
             lines.append([(name_text(name), "bold"), *((t, style if m else "") for t, m in texts)])
         for name in telling[:UPRIGHT_COLUMNS]:

@@ -19,43 +19,43 @@ if TYPE_CHECKING:
     from holdfast.denial.dc_explanation import DcExplanation, IndexReport, RowExplanation
 
 
-def print_dc_explanation(paper: Paper, told: DcExplanation, *, n_rows: int) -> None:
+def print_dc_explanation(paper: Paper, answer: DcExplanation, *, n_rows: int) -> None:
     """Whether no two rows satisfy the predicates of a rule together."""
-    print_verdict(paper, name_text(told.table), f": {rule_text(told.dc)}", told.holds, told.version)
-    paper.line(meaning(told.dc), indent=2)
-    if is_trivial(told.dc.predicates):
+    print_verdict(paper, name_text(answer.table), f": {rule_text(answer.dc)}", answer.holds, answer.version)
+    paper.line(meaning(answer.dc), indent=2)
+    if is_trivial(answer.dc.predicates):
         return
-    if told.since is not None:
-        paper.line(f"since version {told.since}", indent=2)
-    if told.pinned:
+    if answer.since is not None:
+        paper.line(f"since version {answer.since}", indent=2)
+    if answer.pinned:
         paper.line("pinned", indent=2)
-    if not told.holds:
+    if not answer.holds:
         pairs = f"{n_rows * (n_rows - 1):,}"
         paper.line(
-            f"{violations_text(told.n_violations)}, of {pairs} (error {share(told.dc.error)})", indent=2
+            f"{violations_text(answer.n_violations)}, of {pairs} (error {share(answer.dc.error)})", indent=2
         )
-    elif told.minimal:
+    elif answer.minimal:
         paper.line("minimal: none of its predicates can be dropped or loosened", indent=2)
-    elif told.implied_by:
-        one = "this says" if len(told.implied_by) == 1 else "these say"
+    elif answer.implied_by:
+        one = "this says" if len(answer.implied_by) == 1 else "these say"
         paper.line(f"not minimal: {one} as much or more", indent=2)
-        print_dependencies(paper, told.implied_by)
+        print_dependencies(paper, answer.implied_by)
     else:
         paper.line("found by a look at the rows: it is not among the constraints that are kept", indent=2)
-    if told.pairs:
+    if answer.pairs:
         paper.line("rows that violate it now:", indent=2)
-        print_pairs(paper, told.pairs, told.dc, "red", indent=4)
+        print_pairs(paper, answer.pairs, answer.dc, "red", indent=4)
 
 
-def print_row_explanation(paper: Paper, told: RowExplanation, *, times: bool) -> None:
+def print_row_explanation(paper: Paper, answer: RowExplanation, *, times: bool) -> None:
     """Whether every row with both values satisfies a comparison of two of its columns."""
-    rule = told.rule
-    print_verdict(paper, name_text(rule.table), f": {rule_text(rule)}", told.holds, told.version)
+    rule = answer.rule
+    print_verdict(paper, name_text(rule.table), f": {rule_text(rule)}", answer.holds, answer.version)
     paper.line(safe(rule.said(times=times)), indent=2)
     compared = plural(rule.n_compared, "row")
     if not rule.n_compared:
         paper.line("no row has both values", indent=2)
-    elif told.holds:
+    elif answer.holds:
         paper.line(f"in all {compared} with both values", indent=2)
     else:
         verb = "violates" if rule.n_exceptions == 1 else "violate"
@@ -63,10 +63,10 @@ def print_row_explanation(paper: Paper, told: RowExplanation, *, times: bool) ->
         paper.line(f"{violating} (error {share(rule.error)})", indent=2)
     if rule.apart:
         paper.line(("the values of the columns are far apart, so it may say little", "yellow"), indent=2)
-    if told.exceptions:
+    if answer.exceptions:
         paper.line("exceptions:", indent=2)
-        print_rows(paper, told.exceptions, set(rule.columns), "red", indent=4)
-        paper.more(rule.n_exceptions - len(told.exceptions), indent=4, style="dim")
+        print_rows(paper, answer.exceptions, set(rule.columns), "red", indent=4)
+        paper.more(rule.n_exceptions - len(answer.exceptions), indent=4, style="dim")
 
 
 # --- Predicates -------------------------------------------------------------------------------------------
@@ -81,14 +81,14 @@ def print_predicates(
     paper.heading(name_text(table), f": {counted}, as decided when it was tracked", version)
     if bounds:
         paper.line((f"the search was bounded: {', '.join(bounds)}", "yellow"), indent=2)
-    own = [group for group in space.groups if group.left == group.right]
+    alone = [group for group in space.groups if group.left == group.right]
     for ordered in (True, False):
-        names = [group.left for group in own if group.ordered == ordered]
+        names = [group.left for group in alone if group.ordered == ordered]
         if names:
             paper.line("each with itself by ", (_operators(ordered), "bold"), ":", indent=2)
             paper.line((columns_text(names), "green"), indent=4)
     # Of (A, B) and (B, A), which come together, one.
-    order = {group.left: i for i, group in enumerate(own)}
+    order = {group.left: i for i, group in enumerate(alone)}
     across = [g for g in space.groups if order.get(g.left, 0) < order.get(g.right, 0)]
     enough = "at least 30 % of the values of the one that has more of them"
     if not across:
@@ -112,18 +112,18 @@ def _operators(ordered: bool) -> str:
 # --- Indexes ----------------------------------------------------------------------------------------------
 
 
-def print_indexes(paper: Paper, told: IndexReport, *, version: int) -> None:
+def print_indexes(paper: Paper, indexes: IndexReport, *, version: int) -> None:
     """How the rows are found that a batch's rows may violate constraints with."""
-    chosen = told.selection
-    start: tuple[Part, ...] = ((name_text(told.table), "bold"),)
+    chosen = indexes.selection
+    start: tuple[Part, ...] = ((name_text(indexes.table), "bold"),)
     end = (f" (version {version})", "dim")
     if chosen is None:
         why = (
             "a batch is compared with all rows"
-            if told.evidence_kind == "counted"
+            if indexes.evidence_kind == "counted"
             else "there is too little to look up"
         )
-        paper.line(*start, f": {told.evidence_kind} evidence needs no indexes: {why}", end)
+        paper.line(*start, f": {indexes.evidence_kind} evidence needs no indexes: {why}", end)
         return
     n = len(chosen.accesses)
     lists, orders = len(chosen.columns), len(chosen.orders)
@@ -148,10 +148,10 @@ def print_indexes(paper: Paper, told: IndexReport, *, version: int) -> None:
 def _access(access: Access, chosen: Selection) -> list[Part]:
     """One line: what the index answers, and behind "then" what is compared on the rows that it gives."""
     predicates = chosen.space.predicates
-    asked = " and ".join(str(predicates[p]) for p in access.source)
-    rest = " and ".join(str(predicates[p]) for p in access.predicates if p not in access.source)
+    question = " and ".join(str(predicates[p]) for p in access.source)
+    compared = " and ".join(str(predicates[p]) for p in access.predicates if p not in access.source)
     if access.kind == "scan":
-        asked, rest = f"all rows, on {columns_text([chosen.names[c] for c in access.columns])}", ""
+        question, compared = f"all rows, on {columns_text([chosen.names[c] for c in access.columns])}", ""
     return [
         (access.kind, "bold"),
         f"{access.n_served:,}",
@@ -160,7 +160,7 @@ def _access(access: Access, chosen: Selection) -> list[Part]:
         "-" if access.score is None else share(access.score),
         "-" if access.rank is None else f"{access.rank:,}",
         _time(access.cost_ns),
-        (safe(f"{asked}, then {rest}" if rest else asked), "green"),
+        (safe(f"{question}, then {compared}" if compared else question), "green"),
     ]
 
 

@@ -87,11 +87,11 @@ def meaning(dc: Dc) -> str:
     >>> meaning(dc)
     'the FD zip -> state: rows with the same zip have the same state'
     """
-    told = safe(sentence(dc))
+    text = safe(sentence(dc))
     if as_key(dc):
-        return f"a key: {told}"
+        return f"a key: {text}"
     fd = as_fd(dc)
-    return told if fd is None else f"the FD {fd_text(*fd)}: {told}"
+    return text if fd is None else f"the FD {fd_text(*fd)}: {text}"
 
 
 def pin_text(pin: Pin, *, with_table: bool = False) -> str:
@@ -124,34 +124,36 @@ def dependency_text(fields: Mapping[str, Any], *, with_table: bool = True) -> st
     `[a, b]` or `t[a, b]` for a key, `a -> b` or `t: a -> b` for a functional dependency, `t[a] in u[b]` for
     an inclusion, `not(...)`, `a <= b` or `t: ...` for a rule.
     """
-    elsewhere = entries()[fields["kind"]].dependency
-    if elsewhere is not None:
-        name = safe(elsewhere.from_dict(fields).name)
-        return f"{name_text(fields['table'])}: {name}" if with_table else name
-    if fields["kind"] in ("dc", "row"):
-        rule = Dc.from_dict(fields) if fields["kind"] == "dc" else RowRule.from_dict(fields)
-        return f"{name_text(rule.table)}: {rule_text(rule)}" if with_table else rule_text(rule)
-    if fields["kind"] == "fd":
-        table = f"{name_text(fields['table'])}: " if with_table else ""
-        return f"{table}{fd_text(fields['lhs'], fields['rhs'])}"
-    if fields["kind"] == "ind":
-        sides = (Side.from_dict(fields[side]) for side in ("dependent", "referenced"))
-        return " in ".join(map(side_text, sides))
-    if with_table:
-        return side_text(Side.from_dict(fields))
-    return columns_text(fields["columns"])
+    match fields["kind"]:
+        case "ind":
+            return ind_text(Ind.from_dict(fields))
+        case "ucc":
+            return side_text(Side.from_dict(fields)) if with_table else columns_text(fields["columns"])
+        case "fd":
+            text = fd_text(fields["lhs"], fields["rhs"])
+        case kind:
+            text = safe(entries()[kind].dependency.from_dict(fields).name)
+    return f"{name_text(fields['table'])}: {text}" if with_table else text
 
 
 def plural(n: int, noun: str) -> str:
     """
-    >>> plural(1, "key"), plural(2500, "key"), plural(2, "dependency")
-    ('1 key', '2,500 keys', '2 dependencies')
+    >>> plural(1, "row"), plural(2500, "row")
+    ('1 row', '2,500 rows')
     """
-    return f"{n:,} {noun if n == 1 else several(noun)}"
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-def several(noun: str) -> str:
-    return f"{noun[:-1]}ies" if noun.endswith("cy") else f"{noun}s"
+def not_kept_text(kind: str, version: int) -> str:
+    """What is said where no table is tracked for a kind.
+
+    >>> print(not_kept_text("row", 3))
+    no row rules are kept (version 3). Track tables with --kinds ucc,row; dc brings them, too.
+    """
+    bringing = [entry.kind for entry in entries().values() if kind in entry.brings]
+    too = f"; {listed(bringing)} brings them, too" if bringing else ""
+    nouns = entries()[kind].nouns[1]
+    return f"no {nouns} are kept (version {version}). Track tables with --kinds ucc,{kind}{too}."
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:

@@ -26,6 +26,7 @@ from holdfast.core.evidence.kernels.agree_index import (
     superset_sums,
 )
 from holdfast.core.rows.kernels.masks import n_words_for, popcounts
+from holdfast.core.words.column_sets import n_pairs
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
@@ -58,15 +59,6 @@ class ApproximateCover:
         return cls(arrays["masks"].reshape(-1, n_words), arrays["rhs"], arrays["violations"])
 
 
-def all_pairs(n_rows: int) -> int:
-    """The unordered pairs of rows.
-
-    >>> all_pairs(0), all_pairs(1), all_pairs(4)
-    (0, 0, 6)
-    """
-    return n_rows * (n_rows - 1) // 2
-
-
 def allowed_pairs(max_error: float, n_rows: int) -> int:
     """How many violating pairs are within the error: the greatest number whose share is not above it.
 
@@ -76,7 +68,7 @@ def allowed_pairs(max_error: float, n_rows: int) -> int:
     >>> allowed_pairs(0.29, 200) == 29 * 199, allowed_pairs(0.0, 10), allowed_pairs(0.5, 1)
     (True, 0, 0)
     """
-    return int(Fraction(max_error).limit_denominator(10**12) * all_pairs(n_rows))
+    return int(Fraction(max_error).limit_denominator(10**12) * n_pairs(n_rows))
 
 
 def approximate_cover(

@@ -65,12 +65,12 @@ class Cover:
             return self
         full = full_mask(self.n_columns)
         gone = full & ~removed
-        rest = full & ~agree_sets
-        rest = rest[minimal_masks(rest)]
-        gone = gone[~contains_any(gone, rest)] if len(rest) else gone
+        remaining = full & ~agree_sets
+        remaining = remaining[minimal_masks(remaining)]
+        gone = gone[~contains_any(gone, remaining)] if len(remaining) else gone
         if not len(gone):
             return self  # every removed edge is implied by one that remains
         if len(gone) > 8:
-            return Cover(minimal_hitting_sets(rest, full, self.max_size), self.n_columns, self.max_size)
-        sets = remove_edges(self.masks, rest, gone, full, self.max_size)
+            return Cover(minimal_hitting_sets(remaining, full, self.max_size), self.n_columns, self.max_size)
+        sets = remove_edges(self.masks, remaining, gone, full, self.max_size)
         return Cover(sets, self.n_columns, self.max_size)

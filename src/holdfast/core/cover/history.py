@@ -87,21 +87,21 @@ class Past(Generic[Ref]):
 
     def commits(self, table: str, until: int) -> list[PastCommit[Ref]]:
         """The commits to a table since it was tracked, up to a version, oldest first."""
-        known = self._commits.get(table, [])
-        if known and known[0].version > until:
-            known = []
-        last = known[-1].version if known else 0
+        past = self._commits.get(table, [])
+        if past and past[0].version > until:
+            past = []
+        last = past[-1].version if past else 0
         fresh = [c for c in self._tables.ledger.commits(table) if last < c.version <= until]
         begun = [i for i, c in enumerate(fresh) if c.action == "track"]
         if begun:
-            known, fresh = [], fresh[begun[-1] :]
+            past, fresh = [], fresh[begun[-1] :]
         states = self._states(table, [c.version for c in fresh])
-        known = list(known)
+        past = list(past)
         for commit, fields in zip(fresh, states, strict=True):
             if (place := self._cover_of(fields)) is not None:
-                known.append(_past_commit(commit, *place))
-        self._commits[table] = known
-        return [c for c in known if c.version <= until]
+                past.append(_past_commit(commit, *place))
+        self._commits[table] = past
+        return [c for c in past if c.version <= until]
 
     def _states(self, table: str, versions: Sequence[int]) -> list[Mapping[str, Any]]:
         ledger = self._tables.ledger
@@ -131,12 +131,12 @@ class Past(Generic[Ref]):
         Cost: covers, newest first, while one is left that held through all of them.
         """
         counts = np.zeros(n, dtype=np.int64)
-        asked, n_bytes = np.arange(n), 0
+        holding, n_bytes = np.arange(n), 0
         for run in reversed(self.runs(table, before - 1)[-MAX_RUNS:]):
-            if not len(asked) or n_bytes > MAX_BYTES:
+            if not len(holding) or n_bytes > MAX_BYTES:
                 break
-            asked = asked[holds(run.ref, asked)]
-            counts[asked] += run.n_versions
+            holding = holding[holds(run.ref, holding)]
+            counts[holding] += run.n_versions
             n_bytes += run.commits[0].cover.length
         return counts
 

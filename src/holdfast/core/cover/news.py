@@ -60,14 +60,14 @@ def witness_pairs(
     values = dict(zip(ids.tolist(), plain_rows(relation.fetch(ids)), strict=True))
     names = relation.schema.names
     wide = about is not None and len(names) > WIDE
-    found: list[tuple[Pair, ...]] = []
+    pairs: list[tuple[Pair, ...]] = []
     for i, (a, b) in enumerate(witnesses[:, 0].tolist()):
-        left, right = values.get(a, {}), values.get(b, {})
+        rows = [values.get(a, {}), values.get(b, {})]
         if about is not None and wide:
-            told = dict.fromkeys([*about[i], *names[:WIDE]])
-            left, right = ({name: row[name] for name in told if row} for row in (left, right))
-        found.append(((WitnessRow(a, left), WitnessRow(b, right)),) if a >= 0 else ())
-    return found
+            columns = dict.fromkeys([*about[i], *names[:WIDE]])
+            rows = [{name: row[name] for name in columns if row} for row in rows]
+        pairs.append(((WitnessRow(a, rows[0]), WitnessRow(b, rows[1])),) if a >= 0 else ())
+    return pairs
 
 
 def plain_rows(rows: pa.Table) -> list[dict[str, Any]]:

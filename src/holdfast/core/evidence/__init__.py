@@ -1,5 +1,7 @@
 """What pairs of rows show: agree sets and predicates, counted or with witnesses; found, compared, validated.
 
-Read `comparison.py` (a batch with all rows) and `counted.py`; then `validation.py` (is a candidate
-refuted?) and `probe.py` (which pairs may violate a constraint?), whose tasks work at a `probe_place.py`.
+Read `comparison.py` (a batch with all rows) and `counted.py` (the state that follows), then `witnessed.py`
+(the state of which only a part is kept) and `refute.py` with `validation.py` (is a candidate refuted?).
+`probe.py` finds the pairs that may violate a constraint; its tasks work at a `probe_place.py`. `groups.py`
+measures how far a dependency is from holding.
 """

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from holdfast.core.evidence.kernels import pairs
 from holdfast.core.evidence.kernels.fd_masks import breaks
 from holdfast.core.evidence.kernels.pairs import WITNESSES
+from holdfast.core.evidence.witnessed_masks import evidence_in
 from holdfast.core.rows.kernels.masks import (
     contains_any,
     mask_of,
@@ -27,7 +28,7 @@ from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import Segment, by_row_id
 from holdfast.core.rows.table_state import SegmentRef
 from holdfast.core.rows.tasks import Payload, opened, parsed_schema, staged
-from holdfast.core.store.bundle import Bundle, pack
+from holdfast.core.store.bundle import pack
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -63,7 +64,7 @@ def probe(
                     batch=part.to_dict(),
                     keys=staged,
                     probes=[asdict(p) for p in probes],
-                    own=segment.number == part.number,
+                    within=segment.number == part.number,
                     settled=segment.number not in new,
                 )
             )
@@ -71,20 +72,7 @@ def probe(
             shortest = [min(segment.n_rows / max(1, segment.distinct[c]) for c in p) for p in walked]
             work += part.n_rows * (sum(shortest) + len(relation.schema))
     results = relation.run(probe_segment, payloads, work, INLINE_PROBE)
-    return united(relation, [evidence_in(relation, r) for r in results])
-
-
-def evidence_in(relation: Relation, result: Bundle) -> tuple[U64, I64]:
-    return (
-        result.array("masks").reshape(-1, relation.n_words),
-        result.array("witnesses").reshape(-1, WITNESSES, 2),
-    )
-
-
-def united(relation: Relation, found: list[tuple[U64, I64]]) -> tuple[U64, I64]:
-    masks = [m for m, _ in found] or [np.empty((0, relation.n_words), np.uint64)]
-    witnesses = [w for _, w in found] or [np.empty((0, WITNESSES, 2), np.int64)]
-    return np.concatenate(masks), np.concatenate(witnesses)
+    return evidence_in(results, relation.n_words, WITNESSES, 2)
 
 
 def probes_for(keys: U64, index_columns: Sequence[int], rhs: U64 | None = None) -> list[Probe]:
@@ -100,12 +88,12 @@ def probes_for(keys: U64, index_columns: Sequence[int], rhs: U64 | None = None) 
         Probe(list(positions_of(key)), list(positions_of(right)), determines=True)
         for key, right in zip(keys[single], rhs[single], strict=True)
     ]
-    others, theirs = keys[~single], rhs[~single]
+    wide_keys, wide_rhs = keys[~single], rhs[~single]
     probes = []
-    for columns in _indexed_parts(others, index_columns):
+    for columns in _indexed_parts(wide_keys, index_columns):
         part = mask_of(columns, keys.shape[1])
-        mine = ((others & part) == part).all(axis=1)
-        probes.append(Probe(list(columns), list(positions_of(np.bitwise_or.reduce(theirs[mine])))))
+        containing = ((wide_keys & part) == part).all(axis=1)
+        probes.append(Probe(list(columns), list(positions_of(np.bitwise_or.reduce(wide_rhs[containing])))))
     return [*alone, *probes]
 
 
@@ -113,8 +101,8 @@ def _indexed_parts(keys: U64, index_columns: Sequence[int]) -> list[tuple[int, .
     """The minimal sets of indexed columns of the keys. Single columns are, and what contains one is not."""
     parts = keys & mask_of(index_columns, keys.shape[1])
     single = np.bitwise_or.reduce(parts[popcounts(parts) == 1], axis=0)
-    rest = parts[~(parts & single).any(axis=1)]
-    return [*((c,) for c in positions_of(single)), *(positions_of(m) for m in rest[minimal_masks(rest)])]
+    wide = parts[~(parts & single).any(axis=1)]
+    return [*((c,) for c in positions_of(single)), *(positions_of(m) for m in wide[minimal_masks(wide)])]
 
 
 # -- tasks -------------------------------------------------------------------------------------
@@ -146,8 +134,9 @@ def probe_segment(payload: Payload) -> bytes:
     bundle, n_words = staged(payload, "keys"), n_words_for(len(schema))
     keys, rhs = bundle.array("masks").reshape(-1, n_words), bundle.array("rhs").reshape(-1, n_words)
     probes = [Probe(**p) for p in payload["probes"]]
+    nulls_distinct = payload["nulls"] == "distinct"
     masks, pairs = probe_pairs(
-        segment, batch, probes, payload["nulls"] == "distinct", own=payload["own"], settled=payload["settled"]
+        segment, batch, probes, nulls_distinct, within=payload["within"], settled=payload["settled"]
     )
     breaking = breaks(masks, keys, rhs) if len(rhs) else contains_any(masks, keys)
     witnesses = by_row_id(pairs[breaking], batch, segment)
@@ -160,17 +149,19 @@ def probe_pairs(
     probes: Sequence[Probe],
     nulls_distinct: bool,
     *,
-    own: bool,
+    within: bool,
     settled: bool,
 ) -> tuple[U64, I64]:
     """(masks, witnesses) of all pairs that one of the probes asks for; witnesses are positions.
 
-    `settled`: the rows of the segment are old ones, among which all dependencies hold. Where there are fewer
-    pairs of rows than probes, as in wide tables, all of them are compared.
+    `within`: both are one segment, and each pair of its rows is seen once. `settled`: the rows of the
+    segment are old ones, among which all dependencies hold.
+
+    Where there are fewer pairs of rows than probes, as in wide tables, all of them are compared.
     """
     n_batch = batch.ref.n_rows
     if n_batch * segment.ref.n_rows <= len(probes):
-        return all_pairs(segment, batch, nulls_distinct, own=own)
+        return all_pairs(segment, batch, nulls_distinct, within=within)
     indexed = sorted({c for p in probes for c in p.columns})
     slot = {c: i for i, c in enumerate(indexed)}
     translated = segment.translated(batch, range(len(segment.schema)), nulls_distinct)
@@ -190,14 +181,14 @@ def probe_pairs(
         columns[i, : len(probe.columns)] = sorted(probe.columns, key=lambda c: -distinct[c])
         slots[i, : len(probe.columns)] = [slot[c] for c in probe.columns]
         rhs[i, : len(probe.rhs)] = probe.rhs
-    chosen, _ = pairs.choose_lists(starts, ends, translated[indexed], slots)
+    chosen = pairs.choose_lists(starts, ends, translated[indexed], slots)
     for i, probe in enumerate(probes):
         if settled and probe.determines:
             at = slot[probe.columns[0]]
             rows = lists[at], starts[at], ends[at]
-            told = np.array(probe.rhs, dtype=np.int32)
-            chosen[i, ~pairs.contradicted(segment.codes, segment.live, translated, *rows, told)] = -1
-    found = [
+            rhs_columns = np.array(probe.rhs, dtype=np.int32)
+            chosen[i, ~pairs.contradicted(segment.codes, segment.live, translated, *rows, rhs_columns)] = -1
+    evidence = [
         pairs.probe(
             segment.codes,
             segment.live,
@@ -210,19 +201,19 @@ def probe_pairs(
             c,
             columns,
             rhs,
-            own,
+            within,
         )
         for i, c in enumerate(indexed)
     ]
-    masks = np.concatenate([m for m, _ in found])
-    witnesses = np.concatenate([w for _, w in found])
+    masks = np.concatenate([m for m, _ in evidence])
+    witnesses = np.concatenate([w for _, w in evidence])
     return masks, witnesses
 
 
-def all_pairs(segment: Segment, other: Segment, nulls_distinct: bool, *, own: bool) -> tuple[U64, I64]:
+def all_pairs(segment: Segment, other: Segment, nulls_distinct: bool, *, within: bool) -> tuple[U64, I64]:
     """(masks, witnesses) of the live rows of `other` with all of a segment's; witnesses are positions.
 
-    `own`: it is the same segment, and each pair of its rows is seen once. Cost: columns x pairs of rows.
+    `within`: it is the same segment, and each pair of its rows is seen once. Cost: columns x pairs of rows.
     """
     translated = segment.translated(other, range(len(segment.schema)), nulls_distinct)
     n_rows, n_other = segment.ref.n_rows, other.ref.n_rows
@@ -239,5 +230,5 @@ def all_pairs(segment: Segment, other: Segment, nulls_distinct: bool, *, own: bo
         -1,
         nothing,
         nothing,
-        own,
+        within,
     )

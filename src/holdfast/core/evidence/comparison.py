@@ -14,19 +14,19 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.evidence.half_ranks import group_rows, parsed_space, space_columns
+from holdfast.core.evidence.half_ranks import half_rank_rows, parsed_space, space_columns
 from holdfast.core.evidence.kernels.agree_counts import agree_counts
 from holdfast.core.evidence.kernels.predicate_evidence import evidence_counts
+from holdfast.core.evidence.witnessed_masks import evidence_in
 from holdfast.core.rows.kernels.masks import n_words_for
 from holdfast.core.rows.relation import Relation
-from holdfast.core.rows.segments import Segment, open_segment
+from holdfast.core.rows.segments import Segment
 from holdfast.core.rows.table_state import SegmentRef
-from holdfast.core.rows.tasks import opened, parsed_schema, staged
+from holdfast.core.rows.tasks import Payload, opened, parsed_schema, staged
 from holdfast.core.store.bundle import pack
 from holdfast.core.words.predicate import PredicateSpace
 
@@ -34,7 +34,6 @@ U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
-Payload = dict[str, Any]
 
 # Pairs x columns that are compared inline at most, and by one task: 0.02 to 0.2 ns each on one core. A task
 # is large, since the more rows are compared at once, the more of them share their work.
@@ -76,8 +75,8 @@ def compare_inserts(
             work.append(
                 ({"segment": segment.to_dict(), "source": part.to_dict()}, part.n_rows * segment.n_live)
             )
-        own = {"segment": part.to_dict(), "source": part.to_dict(), "own": True}
-        work.append((own, part.n_rows * (part.n_rows - 1) // 2))
+        inside = {"segment": part.to_dict(), "source": part.to_dict(), "within": True}
+        work.append((inside, part.n_rows * (part.n_rows - 1) // 2))
     return _compared(relation, work, space)
 
 
@@ -85,21 +84,20 @@ def compare_deletes(
     before: Relation, after: Relation, row_ids: I64, space: PredicateSpace | None = None
 ) -> Compared:
     """The pairs that deleted rows took along: with the rows of `after`, and with each other."""
-    gone = []
-    for ref in before.segments:
-        at = open_segment(before.root, ref, before.schema).positions(row_ids)
-        at = np.sort(at[at >= 0])
-        if len(at):
-            gone.append((ref, after.stage("positions", positions=at.astype(np.int64)), len(at)))
+    gone = [
+        (ref, after.stage("positions", positions=np.sort(at)), len(at))
+        for ref, at in before.positioned(row_ids)
+    ]
     work: list[tuple[Payload, int]] = []
-    for i, (ref, mine, n) in enumerate(gone):
-        source = {"source": ref.to_dict(), "positions": mine}
+    for i, (ref, positions, n) in enumerate(gone):
+        source = {"source": ref.to_dict(), "positions": positions}
         for segment in after.segments:
             if segment.n_live:
                 work.append(({**source, "segment": segment.to_dict()}, n * segment.n_live))
         for other, among, m in gone[:i]:
             work.append(({**source, "segment": other.to_dict(), "among": among}, n * m))
-        work.append(({**source, "segment": ref.to_dict(), "among": mine, "own": True}, n * (n - 1) // 2))
+        inside = {**source, "segment": ref.to_dict(), "among": positions, "within": True}
+        work.append((inside, n * (n - 1) // 2))
     return _compared(after, work, space)
 
 
@@ -118,17 +116,16 @@ def _compared(
             payloads += [relation.payload(**fields, **more, part=i, n_parts=n_parts) for i in range(n_parts)]
     total = float(sum(n for _, n in work)) * n_columns
     results = relation.run(task, payloads, total, INLINE_COMPARE)
-    masks = [r.array("masks").reshape(-1, n_words) for r in results] or [np.empty((0, n_words), np.uint64)]
+    masks, witnesses = evidence_in(results, n_words, 2)
     counts = [r.array("counts") for r in results] or [np.empty(0, np.int64)]
-    pairs = [r.array("witnesses").reshape(-1, 2) for r in results] or [np.empty((0, 2), np.int64)]
-    return Compared(np.concatenate(masks), np.concatenate(counts), np.concatenate(pairs))
+    return Compared(masks, np.concatenate(counts), witnesses)
 
 
 def compare_part(payload: Payload) -> bytes:
     """The agree sets of a part of the rows of one segment with the live (or the given) rows of another."""
     place = _Place.of(payload)
     rows = place.segment.translated_rows(place.source, place.positions, payload["nulls"] == "distinct")
-    masks, counts, pairs = agree_counts(place.codes, place.live, rows, place.own, place.first)
+    masks, counts, pairs = agree_counts(place.codes, place.live, rows, place.within, place.first)
     return pack({"masks": masks, "counts": counts, "witnesses": place.row_ids(pairs[:, 0], pairs[:, 1])}, {})
 
 
@@ -136,30 +133,31 @@ def compare_predicates(payload: Payload) -> bytes:
     """The predicates that the same pairs satisfy, in both directions."""
     place = _Place.of(payload)
     columns = space_columns(parsed_space(payload["space"]), place.segment.schema)
-    rows = group_rows(place.segment, place.source, place.positions, columns)
-    found = evidence_counts(
-        place.codes, place.live, rows, columns.groups, columns.n_words, place.own, place.first
+    # One side will do: a space has the mirror image of each of its groups.
+    rows = half_rank_rows(place.segment, place.source, place.positions, columns.pairs)[:, None, :]
+    evidence = evidence_counts(
+        place.codes, place.live, rows, columns.groups, columns.n_words, place.within, place.first
     )
     # Witnesses are (t, s); which of them is the compared row differs.
-    first, second = found.witnesses.T
-    mine = np.where(found.batch_first, first, second)
-    theirs = np.where(found.batch_first, second, first)
-    ids = place.row_ids(mine, theirs)
-    ids[~found.batch_first] = ids[~found.batch_first, ::-1]
-    return pack({"masks": found.masks, "counts": found.counts, "witnesses": ids}, {})
+    first, second = evidence.witnesses.T
+    source_rows = np.where(evidence.batch_first, first, second)
+    segment_rows = np.where(evidence.batch_first, second, first)
+    ids = place.row_ids(source_rows, segment_rows)
+    ids[~evidence.batch_first] = ids[~evidence.batch_first, ::-1]
+    return pack({"masks": evidence.masks, "counts": evidence.counts, "witnesses": ids}, {})
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
     """What a task compares: rows `positions` of `source` with rows of `segment`.
 
-    `own`: these are rows of the segment itself, from number `first` on, each with those before it.
+    `within`: these are rows of the segment itself, from number `first` on, each with those before it.
     """
 
     segment: Segment
     source: Segment
     positions: I64
-    own: bool
+    within: bool
     first: int
     codes: I32
     live: Bool
@@ -169,21 +167,30 @@ class _Place:
     def of(cls, payload: Payload) -> _Place:
         schema = parsed_schema(payload["schema"])
         segment, source = opened(payload, "segment", schema), opened(payload, "source", schema)
-        own, part, n_parts = payload.get("own", False), payload["part"], payload["n_parts"]
+        within = payload.get("within", False)
         positions = _positions(payload, "positions", source.ref.n_rows)
-        # Each row of a triangle has one pair more than the row before: parts of equal area.
-        share = np.array([part, part + 1]) / n_parts
-        first, last = ((np.sqrt(share) if own else share) * len(positions)).round().astype(np.int64).tolist()
+        first, last = rows_of_part(len(positions), payload["part"], payload["n_parts"], triangle=within)
         codes, live, among = segment.codes, segment.live, None
         if "among" in payload:
             among = _positions(payload, "among", segment.ref.n_rows)
             codes, live = codes[:, among], np.ones(len(among), dtype=np.bool_)
-        return cls(segment, source, positions[first:last], own, first, codes, live, among)
+        return cls(segment, source, positions[first:last], within, first, codes, live, among)
 
-    def row_ids(self, mine: I64, theirs: I64) -> I64:
+    def row_ids(self, source_rows: I64, segment_rows: I64) -> I64:
         """int64[k, 2]: row ids of positions among the compared rows, and among those of the segment."""
-        right = theirs if self.among is None else self.among[theirs]
-        return np.stack([self.source.row_ids(self.positions[mine]), self.segment.row_ids(right)], axis=1)
+        among = segment_rows if self.among is None else self.among[segment_rows]
+        left, right = self.source.row_ids(self.positions[source_rows]), self.segment.row_ids(among)
+        return np.stack([left, right], axis=1)
+
+
+def rows_of_part(n_rows: int, part: int, n_parts: int, *, triangle: bool) -> tuple[int, int]:
+    """(first, last) of the rows that one of several tasks compares.
+
+    Each row of a triangle has one pair more than the row before: parts are of equal area.
+    """
+    share = np.array([part, part + 1]) / n_parts
+    first, last = ((np.sqrt(share) if triangle else share) * n_rows).round().astype(np.int64).tolist()
+    return first, last
 
 
 def _positions(payload: Payload, name: str, n_rows: int) -> I64:

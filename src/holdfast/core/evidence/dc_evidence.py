@@ -11,32 +11,20 @@ of a pair that nobody wrote down, so it is looked for on the rows or dropped, ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.evidence.witnessed import joined, living
+from holdfast.core.evidence.witnessed_masks import WitnessedMasks
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class DcEvidence:
-    """Masks uint64[n, n_words], all different; witnesses int64[n, k, 2]: pairs (t, s) of row ids, or -1."""
+class DcEvidence(WitnessedMasks):
+    """Predicates that pairs satisfy; a witness is a pair (t, s), in this order."""
 
-    masks: U64
-    witnesses: I64
-
-    @classmethod
-    def empty(cls, n_words: int, n_witnesses: int) -> DcEvidence:
-        return cls(np.empty((0, n_words), np.uint64), np.empty((0, n_witnesses, 2), np.int64))
-
-    def __len__(self) -> int:
-        return len(self.masks)
+    __slots__ = ()
 
     def merged(self, masks: U64, witnesses: I64) -> DcEvidence:
         """With further evidence: witnesses of equal masks are united."""
@@ -49,16 +37,9 @@ class DcEvidence:
 
         Cost: a lookup for each witness held.
         """
-        pairs = living(self.witnesses, row_ids) if len(self.masks) and len(row_ids) else self.witnesses
+        pairs = living(self.witnesses, row_ids)
         if pairs is self.witnesses:
             return self, DcEvidence(self.masks[:0], self.witnesses[:0])
         alive = pairs[:, 0, 0] >= 0
-        kept = DcEvidence(np.ascontiguousarray(self.masks[alive]), pairs[alive])
-        return kept, DcEvidence(np.ascontiguousarray(self.masks[~alive]), self.witnesses[~alive])
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        return {"masks": self.masks, "witnesses": self.witnesses}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_words: int, n_witnesses: int) -> DcEvidence:
-        return cls(arrays["masks"].reshape(-1, n_words), arrays["witnesses"].reshape(-1, n_witnesses, 2))
+        remaining = DcEvidence(np.ascontiguousarray(self.masks[alive]), pairs[alive])
+        return remaining, DcEvidence(np.ascontiguousarray(self.masks[~alive]), self.witnesses[~alive])

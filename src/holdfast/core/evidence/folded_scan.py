@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.evidence.comparison import rows_of_part
 from holdfast.core.evidence.half_ranks import half_rank_rows
 from holdfast.core.evidence.kernels.predicate_evidence import Groups, ListedPairs, evidence_counts
 from holdfast.core.evidence.kernels.probed_pairs import EQUAL, GREATER, LESS, ONE_NULL, pairs_with_outcomes
@@ -76,9 +77,7 @@ def scan_folded(place: Place, access: Access, dcs: U64, part: tuple[int, int]) -
     segment, source = place.segment, place.source
     fold = _folded(segment.root, segment.ref, segment.schema, columns)
     probe_fold = fold if place.within else _folded(source.root, source.ref, source.schema, columns)
-    share = np.array([part[0], part[0] + 1]) / part[1]
-    n = len(probe_fold.sizes)
-    first, last = ((np.sqrt(share) if place.within else share) * n).round().astype(np.int64).tolist()
+    first, last = rows_of_part(len(probe_fold.sizes), *part, triangle=place.within)
     codes = np.ascontiguousarray(segment.codes[list(columns)][:, fold.first])
     pairs_ = [(int(whole.left[g]), int(whole.right[g])) for g in access.groups]
     values = half_rank_rows(segment, source, probe_fold.first[first:last], pairs_)
@@ -109,9 +108,7 @@ def scan_folded(place: Place, access: Access, dcs: U64, part: tuple[int, int]) -
 
 def _scan_all(place: Place, part: tuple[int, int]) -> None:
     """All groups are concerned: what is compared is the evidence itself."""
-    share = np.array([part[0], part[0] + 1]) / part[1]
-    n = place.source.ref.n_rows
-    first, last = ((np.sqrt(share) if place.within else share) * n).round().astype(np.int64).tolist()
+    first, last = rows_of_part(place.source.ref.n_rows, *part, triangle=place.within)
     probes = np.arange(first, last)
     live = place.source.live[probes]
     if live.all():

@@ -21,15 +21,14 @@ from holdfast.core.evidence.kernels import group_counts as kernel
 from holdfast.core.evidence.kernels import partitions
 from holdfast.core.evidence.kernels.group_counts import Groups
 from holdfast.core.rows.segments import Segment
-from holdfast.core.rows.tasks import all_opened, parsed_schema
+from holdfast.core.rows.tasks import Payload, all_opened, parsed_schema
 from holdfast.core.store.bundle import pack
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
-Payload = dict[str, Any]
 
-# Values of one violating group that are told, the most frequent ones.
-VALUES_TOLD = 20
+# Values of one violating group that are shown, the most frequent ones.
+VALUES_SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -74,20 +73,20 @@ class Part:
 
     def numbers(self, column: int) -> I32:
         """int32[n_rows]: the column's numbers."""
-        found = self._numbers.get(column)
-        if found is None:
-            found = self._numbers[column] = self._gathered(column)
-        return found
+        numbers = self._numbers.get(column)
+        if numbers is None:
+            numbers = self._numbers[column] = self._gathered(column)
+        return numbers
 
     def _gathered(self, column: int) -> I32:
         if len(self.segments) == 1:  # numbers are the codes themselves
             [segment], [positions] = self.segments, self.positions
             codes: I32 = segment.codes[column]
             return codes if self.whole else codes[positions]
-        known, _ = identities_of(self.segments).of(column)
+        per_segment, _ = identities_of(self.segments).of(column)
         out = np.empty(self.n_rows, dtype=np.int32)
         at = 0
-        for segment, positions, numbers in zip(self.segments, self.positions, known, strict=True):
+        for segment, positions, numbers in zip(self.segments, self.positions, per_segment, strict=True):
             kernel.renumber(numbers, segment.codes[column], positions, out[at : at + len(positions)])
             at += len(positions)
         return out
@@ -132,13 +131,14 @@ def walked(part: Part, sequences: Sequence[Sequence[int]]) -> Iterator[Groups]:
 def measure_part(payload: Payload) -> bytes:
     """The sums of some dependencies with one pivot; those of columns, where the payload asks for one.
 
+    `whole` int64[n, 4]: groups, violating pairs, rows that can stay, violating rows.
     `sequences`: left-hand sides, the pivot first, sorted. `rhs`: the right-hand side of each, -1 for none.
     """
     part = Part.of(payload)
     if "column" in payload:
         return _column_counts(part, payload["column"])
     n = len(payload["sequences"])
-    whole = np.zeros((n, 6), dtype=np.int64)
+    whole = np.zeros((n, 4), dtype=np.int64)
     dependence = np.zeros(n, dtype=np.float64)
     for i, groups in enumerate(walked(part, payload["sequences"])):
         rhs = payload["rhs"][i]
@@ -147,19 +147,12 @@ def measure_part(payload: Payload) -> bytes:
         if rhs < 0:
             sizes = kernel.group_sizes(groups)
             agreeing = int((sizes * (sizes - 1) // 2).sum())
-            whole[i] = n_groups, part.n_rows, agreeing, agreeing, n_groups, len(groups.rows)
+            whole[i] = n_groups, agreeing, n_groups, len(groups.rows)
             dependence[i] = n_groups
             continue
-        found = kernel.spread(groups, part.numbers(rhs), part.n_values(rhs), part.nulls_distinct)
-        whole[i] = (
-            n_groups,
-            alone + found.n_groups,
-            found.agreeing_pairs,
-            found.agreeing_pairs - found.equal_pairs,
-            alone + found.kept_rows,
-            found.violating_rows,
-        )
-        dependence[i] = alone + found.dependence
+        spread = kernel.spread(groups, part.numbers(rhs), part.n_values(rhs), part.nulls_distinct)
+        whole[i] = n_groups, spread.violating_pairs, alone + spread.kept_rows, spread.violating_rows
+        dependence[i] = alone + spread.dependence
     return pack({"whole": whole, "dependence": dependence}, {})
 
 
@@ -167,8 +160,8 @@ def _column_counts(part: Part, column: int) -> bytes:
     """(distinct values, NULLs, sum of squared counts, largest count) of the values in the part."""
     counts = kernel.count_numbers(part.numbers(column), part.n_values(column))
     values = counts[1:]
-    told = [np.count_nonzero(values), counts[0], (values * values).sum(), values.max(initial=0)]
-    return pack({"counts": np.array(told, dtype=np.int64)}, {})
+    sums = [np.count_nonzero(values), counts[0], (values * values).sum(), values.max(initial=0)]
+    return pack({"counts": np.array(sums, dtype=np.int64)}, {})
 
 
 def violating_part(payload: Payload) -> bytes:
@@ -176,35 +169,37 @@ def violating_part(payload: Payload) -> bytes:
 
     Of each group: its rows, its first row's place, how many values, the most frequent ones with a row and a
     count each, and sample rows of as many different values as there are. Cost: a pass over the rows, and
-    over those of the told groups.
+    over those of the groups that are shown.
     """
     part = Part.of(payload)
     rhs, n_samples = payload["rhs"], payload["rows_per_group"]
     [groups] = walked(part, [payload["sequence"]])
     numbers = part.numbers(rhs)
     sizes, first, varied = kernel.inspect(groups, numbers, part.nulls_distinct)
-    found = np.flatnonzero(varied)
-    top = found[np.lexsort((first[found], -sizes[found]))[: payload["limit"]]]
+    varying = np.flatnonzero(varied)
+    top = varying[np.lexsort((first[varying], -sizes[varying]))[: payload["limit"]]]
     rank = np.full(groups.n_groups, len(top), dtype=np.int64)
     rank[top] = np.arange(len(top))
     of_row = rank[groups.group]
-    told = np.flatnonzero(of_row < len(top))
-    told = told[np.argsort(of_row[told], kind="stable")]
-    rows = groups.rows[told]
+    places = np.flatnonzero(of_row < len(top))
+    places = places[np.argsort(of_row[places], kind="stable")]
+    rows = groups.rows[places]
     ends = np.cumsum(sizes[top])
     n_values = np.zeros(len(top), dtype=np.int64)
     values: list[tuple[int, int, int]] = []
     samples: list[tuple[int, int]] = []
-    for i, mine in enumerate(np.split(rows, ends[:-1]) if len(top) else []):
-        seen = numbers[mine]
-        distinct, at, counts = np.unique(seen, return_index=True, return_counts=True)
+    for i, group_rows in enumerate(np.split(rows, ends[:-1]) if len(top) else []):
+        group_numbers = numbers[group_rows]
+        distinct, at, counts = np.unique(group_numbers, return_index=True, return_counts=True)
         n_values[i] = len(distinct)
         if part.nulls_distinct and distinct[0] == 0:
             n_values[i] += counts[0] - 1
-        order = np.lexsort((at, -counts))[:VALUES_TOLD]
-        values += [(i, int(mine[a]), int(c)) for a, c in zip(at[order], counts[order], strict=True)]
+        order = np.lexsort((at, -counts))[:VALUES_SHOWN]
+        values += [(i, int(group_rows[a]), int(c)) for a, c in zip(at[order], counts[order], strict=True)]
         # one row of every value, then the next row of each
-        rounds = [mine[np.flatnonzero(seen == v)[:n_samples]] for v in distinct[order][:n_samples]]
+        rounds = [
+            group_rows[np.flatnonzero(group_numbers == v)[:n_samples]] for v in distinct[order][:n_samples]
+        ]
         turns = [int(r[j]) for j in range(n_samples) for r in rounds if j < len(r)]
         samples += [(i, row) for row in turns[:n_samples]]
     shown = np.array(values, dtype=np.int64).reshape(-1, 3)

@@ -24,9 +24,10 @@ from holdfast.core.evidence import group_tasks
 from holdfast.core.evidence.refute import PART_ROWS
 from holdfast.core.evidence.validation import NO_PIVOT
 from holdfast.core.rows.kernels.masks import positions_of
-from holdfast.core.rows.relation import WORTH_THREADS, Payload, Relation
+from holdfast.core.rows.relation import WORTH_THREADS, Relation
+from holdfast.core.rows.tasks import Payload
 from holdfast.core.store.arrow_types import python_rows
-from holdfast.core.store.bundle import Bundle, unpack
+from holdfast.core.store.bundle import Bundle
 from holdfast.core.words.change import WitnessRow
 from holdfast.core.words.codec import Coded
 
@@ -48,28 +49,10 @@ class FdMeasures:
 
     n_rows: int
     n_groups: I64  # of X
-    n_groups_with_rhs: I64  # of X and A together; equal to n_groups iff the dependency holds
-    agreeing_pairs: I64  # pairs of rows that agree on X
-    violations: I64  # ... but not on A
+    violations: I64  # pairs of rows that agree on X and differ on A
     kept_rows: I64  # the most rows that can stay if the dependency is to hold
     dependence: F64  # sum over groups of (sum of squared counts of A's values / rows of the group)
     violating_rows: I64  # rows of groups in which A varies
-
-    @property
-    def redundant_rows(self) -> I64:
-        """Rows whose A a row before them in the group tells, if the dependency holds."""
-        return self.n_rows - self.n_groups
-
-    @property
-    def g1(self) -> F64:
-        """The share of the unordered pairs of rows that violate it; 0 below two rows."""
-        total = self.n_rows * (self.n_rows - 1) // 2
-        return self.violations / max(1, total)
-
-    @property
-    def g3(self) -> F64:
-        """The smallest share of rows to remove so that it holds."""
-        return (self.n_rows - self.kept_rows) / max(1, self.n_rows)
 
     @property
     def pdep(self) -> F64:
@@ -131,12 +114,12 @@ def measure_fds(relation: Relation, lhs: U64, rhs: I64) -> FdMeasures:
     members: list[list[int]] = []
     payloads: list[Payload] = []
     n_parts = _n_parts(relation, len(by_pivot), len(rhs))
-    for pivot, mine in sorted(by_pivot.items()):
-        mine.sort(key=lambda i: (sequences[i], rhs[i]))
-        asked = {"sequences": [sequences[i] for i in mine], "rhs": [int(rhs[i]) for i in mine]}
+    for pivot, numbers in sorted(by_pivot.items()):
+        numbers.sort(key=lambda i: (sequences[i], rhs[i]))
+        fields = {"sequences": [sequences[i] for i in numbers], "rhs": [int(rhs[i]) for i in numbers]}
         for p in range(n_parts):
-            payloads.append(_payload(relation, pivot, p, n_parts, **asked))
-            members.append(mine)
+            payloads.append(_payload(relation, pivot, p, n_parts, **fields))
+            members.append(numbers)
     # Without a left-hand side the table is one group, and the counts of A's values say it all.
     n_empty_parts = _n_parts(relation, len(empty), len(rhs))
     constants = sorted({int(rhs[i]) for i in empty if rhs[i] >= 0})
@@ -145,10 +128,10 @@ def measure_fds(relation: Relation, lhs: U64, rhs: I64) -> FdMeasures:
             _payload(relation, column, p, n_empty_parts, column=column) for p in range(n_empty_parts)
         ]
     results = _run(relation, group_tasks.measure_part, payloads, relation.n_rows * len(rhs))
-    sums = np.zeros((len(rhs), 6), dtype=np.int64)
+    sums = np.zeros((len(rhs), 4), dtype=np.int64)
     dependence = np.zeros(len(rhs), dtype=np.float64)
     for at, result in zip(members, results, strict=False):
-        sums[at] += result.array("whole").reshape(-1, 6)
+        sums[at] += result.array("whole").reshape(-1, 4)
         dependence[at] += result.array("dependence")
     counts = _column_sums(results[len(members) :], len(constants), n_empty_parts)
     whole = _statistics(relation, counts)
@@ -159,26 +142,23 @@ def measure_fds(relation: Relation, lhs: U64, rhs: I64) -> FdMeasures:
     return FdMeasures(
         relation.n_rows,
         n_groups=sums[:, 0],
-        n_groups_with_rhs=sums[:, 1],
-        agreeing_pairs=sums[:, 2],
-        violations=sums[:, 3],
-        kept_rows=sums[:, 4],
+        violations=sums[:, 1],
+        kept_rows=sums[:, 2],
         dependence=dependence,
-        violating_rows=sums[:, 5],
+        violating_rows=sums[:, 3],
     )
 
 
 def _of_one_group(n: int, columns: ColumnStatistics, at: int) -> tuple[tuple[int, ...], float]:
     """The sums of an empty left-hand side; A is the statistics' column `at` (-1: a key is asked for)."""
     if n < 2:
-        return (n, n, 0, 0, n, 0), float(n)
+        return (n, 0, n, 0), float(n)
     pairs = n * (n - 1) // 2
     if at < 0:
-        return (1, n, pairs, pairs, 1, n), 1.0
-    squares, n_values = int(columns.sum_squares[at]), int(columns.n_groups[at])
-    violating = pairs - (squares - n) // 2
-    rows = n if n_values > 1 else 0
-    return (1, n_values, pairs, violating, int(columns.largest[at]), rows), squares / n
+        return (1, pairs, 1, n), 1.0
+    squares = int(columns.sum_squares[at])
+    rows = n if columns.n_groups[at] > 1 else 0
+    return (1, pairs - (squares - n) // 2, int(columns.largest[at]), rows), squares / n
 
 
 def column_statistics(relation: Relation, columns: Sequence[int] | None = None) -> ColumnStatistics:
@@ -186,12 +166,12 @@ def column_statistics(relation: Relation, columns: Sequence[int] | None = None) 
 
     Cost: a pass over each column's codes.
     """
-    asked = list(range(len(relation.schema))) if columns is None else list(columns)
-    n_parts = _n_parts(relation, len(asked), len(asked))
-    payloads = [_payload(relation, c, p, n_parts, column=c) for c in asked for p in range(n_parts)]
+    chosen = list(range(len(relation.schema))) if columns is None else list(columns)
+    n_parts = _n_parts(relation, len(chosen), len(chosen))
+    payloads = [_payload(relation, c, p, n_parts, column=c) for c in chosen for p in range(n_parts)]
     # A pass over one column is some ten times cheaper than a split.
-    results = _run(relation, group_tasks.measure_part, payloads, relation.n_rows * len(asked) * 0.1)
-    return _statistics(relation, _column_sums(results, len(asked), n_parts))
+    results = _run(relation, group_tasks.measure_part, payloads, relation.n_rows * len(chosen) * 0.1)
+    return _statistics(relation, _column_sums(results, len(chosen), n_parts))
 
 
 def _column_sums(results: Sequence[Bundle], n_columns: int, n_parts: int) -> I64:
@@ -229,7 +209,7 @@ def violating_groups(
 
     Of equally large ones the first in the order of the rows come first. None iff the dependency holds.
     `plain` says how rows become values, for instance such as JSON can carry; as they are, if it is None.
-    One job, and a look at the rows that are told.
+    One job, and a look at the rows that are shown.
     """
     if relation.n_rows < 2 or limit < 1:
         return []
@@ -238,46 +218,46 @@ def violating_groups(
     sequence = sorted(columns, key=place.__getitem__)
     pivot = sequence[0] if sequence else NO_PIVOT
     n_parts = _n_parts(relation, 1, 1) if sequence else 1
-    asked = {"sequence": sequence, "rhs": rhs, "limit": limit, "rows_per_group": max(1, rows_per_group)}
-    payloads = [_payload(relation, pivot, p, n_parts, **asked) for p in range(n_parts)]
+    fields = {"sequence": sequence, "rhs": rhs, "limit": limit, "rows_per_group": max(1, rows_per_group)}
+    payloads = [_payload(relation, pivot, p, n_parts, **fields) for p in range(n_parts)]
     results = _run(relation, group_tasks.violating_part, payloads, relation.n_rows)
-    found = [
+    ranked = [
         (-n_rows, place_, i, j)
         for i, r in enumerate(results)
         for j, (n_rows, place_) in enumerate(
             zip(r.array("n_rows").tolist(), r.array("place").tolist(), strict=True)
         )
     ]
-    chosen = [(results[i], j) for _, _, i, j in sorted(found)[:limit]]
+    chosen = [(results[i], j) for _, _, i, j in sorted(ranked)[:limit]]
     of_values = [np.flatnonzero(r.array("value_group") == j) for r, j in chosen]
     of_samples = [np.flatnonzero(r.array("sample_group") == j) for r, j in chosen]
     value_rows = [r.array("value_row")[at].tolist() for (r, _), at in zip(chosen, of_values, strict=True)]
     sample_rows = [r.array("sample_row")[at].tolist() for (r, _), at in zip(chosen, of_samples, strict=True)]
-    ids = sorted({i for told in (*value_rows, *sample_rows) for i in told})
+    ids = sorted({i for rows in (*value_rows, *sample_rows) for i in rows})
     fetched = relation.fetch(ids)
     values = dict(zip(ids, (plain or python_rows)(fetched), strict=True))
     names = relation.schema.names
     groups = []
-    for (r, j), at, told, shown in zip(chosen, of_values, value_rows, sample_rows, strict=True):
+    for (r, j), at, value_ids, sample_ids in zip(chosen, of_values, value_rows, sample_rows, strict=True):
         counts = r.array("value_count")[at].tolist()
         groups.append(
             ViolatingGroup(
-                {names[c]: values[told[0]][names[c]] for c in columns},
+                {names[c]: values[value_ids[0]][names[c]] for c in columns},
                 int(r.array("n_rows")[j]),
                 int(r.array("n_values")[j]),
-                tuple((values[i][names[rhs]], n) for i, n in zip(told, counts, strict=True)),
-                tuple(WitnessRow(i, values[i]) for i in shown[:rows_per_group]),
+                tuple((values[i][names[rhs]], n) for i, n in zip(value_ids, counts, strict=True)),
+                tuple(WitnessRow(i, values[i]) for i in sample_ids[:rows_per_group]),
             )
         )
     return groups
 
 
-def _n_parts(relation: Relation, n_pivots: int, n_asked: int) -> int:
+def _n_parts(relation: Relation, n_pivots: int, n_dependencies: int) -> int:
     """Into how many parts the rows are divided, so that no task is too large and no core idle."""
     if not n_pivots:
         return 1
     n_parts = -(-relation.n_rows // PART_ROWS)
-    work = relation.n_rows * n_asked
+    work = relation.n_rows * n_dependencies
     if relation.engine.choose(work, INLINE_GROUPS) == "spark":
         n_parts = max(n_parts, -(-2 * relation.engine.cores // n_pivots))
     elif work > INLINE_GROUPS * WORTH_THREADS:
@@ -285,19 +265,10 @@ def _n_parts(relation: Relation, n_pivots: int, n_asked: int) -> int:
     return max(1, n_parts)
 
 
-def _payload(relation: Relation, pivot: int, part: int, n_parts: int, **asked: Any) -> Payload:
+def _payload(relation: Relation, pivot: int, part: int, n_parts: int, **fields: Any) -> Payload:
     live = [s.to_dict() for s in relation.segments if s.n_live]
-    return relation.payload(segments=live, pivot=pivot, part=part, n_parts=n_parts, **asked)
+    return relation.payload(segments=live, pivot=pivot, part=part, n_parts=n_parts, **fields)
 
 
 def _run(relation: Relation, task: Task, payloads: list[Payload], work: float) -> list[Bundle]:
-    if not relation.n_rows:
-        return []
-    results = relation.engine.run(
-        task,
-        payloads,
-        where=relation.engine.choose(work, INLINE_GROUPS),
-        progress=relation.progress,
-        parallel=work > INLINE_GROUPS * WORTH_THREADS,
-    )
-    return [unpack(r) for r in results]
+    return relation.run(task, payloads if relation.n_rows else [], work, INLINE_GROUPS)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from holdfast.core.evidence.kernels.predicate_evidence import Groups
 from holdfast.core.rows.codes import texts_differ_at
 from holdfast.core.rows.kernels.encode import half_ranks
+from holdfast.core.rows.kernels.masks import n_words_for
 from holdfast.core.rows.segments import Segment
 from holdfast.core.words.predicate import PredicateSpace
 from holdfast.core.words.schema import Schema
@@ -49,7 +50,7 @@ def space_columns(space: PredicateSpace, schema: Schema) -> SpaceColumns:
         np.array([g.ordered for g in space.groups], dtype=np.int32),
         np.array(space.first, dtype=np.int32),
     )
-    return SpaceColumns(space, groups, max(1, -(-space.n_predicates // 64)))
+    return SpaceColumns(space, groups, n_words_for(space.n_predicates))
 
 
 @lru_cache(maxsize=8)
@@ -66,12 +67,12 @@ def half_rank_rows(segment: Segment, other: Segment, positions: I64, pairs: Sequ
     that of the smaller of the rows and the dictionary of a, and a gather.
     """
     out = np.empty((len(pairs), len(positions)), dtype=np.int32)
-    known: dict[tuple[int, int], int] = {}
+    first_of: dict[tuple[int, int], int] = {}
     for i, (a, b) in enumerate(pairs):
-        if (a, b) in known:
-            out[i] = out[known[a, b]]
+        if (a, b) in first_of:
+            out[i] = out[first_of[a, b]]
             continue
-        known[a, b] = i
+        first_of[a, b] = i
         codes = other.codes[a][positions]
         if segment is other and a == b:
             np.multiply(codes, 2, out=out[i])
@@ -79,29 +80,21 @@ def half_rank_rows(segment: Segment, other: Segment, positions: I64, pairs: Sequ
         dictionary = other.dictionary(a)
         if len(positions) < len(dictionary):
             needed, inverse = np.unique(codes, return_inverse=True)
-            wanted = needed[needed > 0].astype(np.int64) - 1
-            ranks = _ranks(segment, other, a, b, wanted)
+            entries = needed[needed > 0].astype(np.int64) - 1
+            ranks = _ranks(segment, other, a, b, entries)
             # The first one is NULL, if any row has it.
-            out[i] = (ranks if len(wanted) < len(needed) else ranks[1:])[inverse]
+            out[i] = (ranks if len(entries) < len(needed) else ranks[1:])[inverse]
         else:
             out[i] = _ranks(segment, other, a, b, np.arange(len(dictionary)))[codes]
     return out
 
 
-def _ranks(segment: Segment, other: Segment, a: int, b: int, wanted: I64) -> I32:
+def _ranks(segment: Segment, other: Segment, a: int, b: int, entries: I64) -> I32:
     """int32[1 + len(wanted)]: the half ranks of some entries of a dictionary; the first one is of NULL."""
-    ranks = half_ranks(segment.dictionary(b), other.dictionary(a)[wanted])
-    mine, theirs = segment.texts(b), other.texts(a)
-    if mine is not None and theirs is not None:
+    ranks = half_ranks(segment.dictionary(b), other.dictionary(a)[entries])
+    texts, other_texts = segment.texts(b), other.texts(a)
+    if texts is not None and other_texts is not None:
         hit = 1 + np.flatnonzero((ranks[1:] & 1) == 0)
-        differ = texts_differ_at(mine, ranks[hit].astype(np.int64) // 2 - 1, theirs, wanted[hit - 1])
+        differ = texts_differ_at(texts, ranks[hit].astype(np.int64) // 2 - 1, other_texts, entries[hit - 1])
         ranks[hit[differ]] += 1
     return ranks
-
-
-def group_rows(segment: Segment, other: Segment, positions: I64, columns: SpaceColumns) -> I32:
-    """The same as kernels want a batch: int32[n_groups, 1, len(positions)].
-
-    One side will do: a space has the mirror image of each of its groups.
-    """
-    return half_rank_rows(segment, other, positions, columns.pairs)[:, None, :]

@@ -34,7 +34,7 @@ class Identities:
     root: Root
     files: tuple[str, ...]
     segments: tuple[Segment, ...] = field(compare=False, repr=False)
-    _known: dict[int, tuple[list[I32], int]] = field(default_factory=dict, compare=False, repr=False)
+    _numbers: dict[int, tuple[list[I32], int]] = field(default_factory=dict, compare=False, repr=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, compare=False, repr=False)
 
     @property
@@ -44,9 +44,9 @@ class Identities:
     def of(self, column: int) -> tuple[list[I32], int]:
         """(for each segment int32[1 + distinct values], one more than the largest number) of a column."""
         with self._lock:
-            if column not in self._known:
-                self._known[column] = column_identities(self.segments, column)
-            return self._known[column]
+            if column not in self._numbers:
+                self._numbers[column] = column_identities(self.segments, column)
+            return self._numbers[column]
 
 
 @lru_cache(maxsize=1)

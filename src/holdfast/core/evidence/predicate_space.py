@@ -70,12 +70,12 @@ def _sharing(relation: Relation, columns: Sequence[int]) -> list[tuple[int, int]
     payloads = [relation.payload(segments=live, left=a, right=b) for a, b in pairs]
     work = float(sum(most[a] + most[b] for a, b in pairs))
     results = relation.run(count_shared, payloads, work, INLINE_SHARED)
-    found = []
+    sharing = []
     for pair, result in zip(pairs, results, strict=True):
         n_left, n_right, n_both = result.array("counts").tolist()
         if n_both and n_both >= SHARED_VALUES * max(n_left, n_right):
-            found.append(pair)
-    return found
+            sharing.append(pair)
+    return sharing
 
 
 def count_shared(payload: Payload) -> bytes:

@@ -34,6 +34,7 @@ from holdfast.core.evidence.probe_indexes import (
 )
 from holdfast.core.evidence.probe_place import Access, Place
 from holdfast.core.evidence.witnessed import unite
+from holdfast.core.evidence.witnessed_masks import evidence_in
 from holdfast.core.rows.kernels.masks import unique_masks
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import open_segment
@@ -90,8 +91,6 @@ def probe(
     each segment alone. With a limit a task looks at so many pairs of an access at most, and `complete` tells
     whether that was all.
     """
-    n_words = plan.dcs.shape[1]
-    accesses = plan.accesses
     shared = {
         "space": json.dumps(plan.space.to_dict()),
         "dcs": relation.stage("constraints", masks=plan.dcs, scanned=plan.scanned),
@@ -100,12 +99,12 @@ def probe(
     }
     payloads, work = [], 0.0
     new = {s.number for s in batch or ()}
-    others = [s for s in relation.segments if s.number not in new and s.n_live]
+    old_segments = [s for s in relation.segments if s.number not in new and s.n_live]
     parts = [s for s in (relation.segments if batch is None else batch) if s.n_live]
-    listed = [asdict(a) for a in accesses if a.kind != "scan"]
-    scans = [asdict(a) for a in accesses if a.kind == "scan"]
+    listed = [asdict(a) for a in plan.accesses if a.kind != "scan"]
+    scans = [asdict(a) for a in plan.accesses if a.kind == "scan"]
     for i, part in enumerate(parts):
-        for segment in [*(others if batch is not None else ()), *parts[: i + 1]]:
+        for segment in [*(old_segments if batch is not None else ()), *parts[: i + 1]]:
             within = segment.number == part.number
             if apart and not within:
                 continue
@@ -128,14 +127,12 @@ def probe(
                 scanned = {**fields, "accesses": [scan], "n_parts": n_parts}
                 payloads += [relation.payload(**scanned, part=p) for p in range(n_parts)]
     results = relation.run(probe_pairs, payloads, work, INLINE_NS)
-    masks = [r.array("masks").reshape(-1, n_words) for r in results] or [np.empty((0, n_words), np.uint64)]
-    pairs = [r.array("witnesses").reshape(-1, 2) for r in results] or [np.empty((0, 2), np.int64)]
-    everything, witnesses = np.concatenate(masks), np.concatenate(pairs)
-    first, group = unique_masks(everything)
-    padded = np.full((len(everything), WITNESSES, 2), -1, dtype=np.int64)
-    padded[:, 0] = witnesses
+    masks, pairs = evidence_in(results, plan.dcs.shape[1], 2)
+    first, group = unique_masks(masks)
+    padded = np.full((len(masks), WITNESSES, 2), -1, dtype=np.int64)
+    padded[:, 0] = pairs
     complete = all(r.meta["complete"] == "yes" for r in results)
-    return ViolatingEvidence(everything[first], unite(padded, group, len(first)), complete)
+    return ViolatingEvidence(masks[first], unite(padded, group, len(first)), complete)
 
 
 def evidence_of(relation: Relation, space: PredicateSpace, pairs: I64) -> tuple[U64, I64]:

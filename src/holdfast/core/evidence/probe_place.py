@@ -25,7 +25,7 @@ U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 
-Asked = tuple[tuple[int, int], ...]  # predicates: the number of the group, the operator
+Predicates = tuple[tuple[int, int], ...]  # the number of the group, the operator
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ class Access(Coded):
     """
 
     kind: Literal["equality", "order", "column", "scan"]
-    source: Asked
-    others: Asked = ()
+    source: Predicates
+    others: Predicates = ()
     key: OrderKey | None = None
     groups: tuple[int, ...] = ()  # of a scan
 
     @property
-    def predicates(self) -> Asked:
+    def predicates(self) -> Predicates:
         return (*self.source, *self.others)
 
 
@@ -65,10 +65,10 @@ class Place:
     _pairs: ListedPairs | None = None
     _plan: Any = None
     _values: I32 | None = None
-    _known: U64 = field(init=False)  # evidence that was looked at
+    _judged_masks: U64 = field(init=False)  # evidence that was looked at
 
     def __post_init__(self) -> None:
-        self._known = self.dcs[:0]
+        self._judged_masks = self.dcs[:0]
 
     @property
     def values(self) -> I32:
@@ -86,11 +86,11 @@ class Place:
     def room(self) -> int:
         return max(0, self.limit - self._looked) if self.limit else 1 << 62
 
-    def compared(self, probes: I64, rows: I64, asked: Asked) -> tuple[I64, I64]:
+    def compared(self, probes: I64, rows: I64, predicates: Predicates) -> tuple[I64, I64]:
         """Those of the pairs that satisfy some predicates."""
-        if not asked or not len(probes):
+        if not predicates or not len(probes):
             return probes, rows
-        groups, ops = padded([asked])
+        groups, ops = padded([predicates])
         right = self.columns.groups.right
         met = satisfied(self.segment.codes, self.values, right, groups[0], ops[0], probes, rows)
         return probes[met], rows[met]
@@ -128,8 +128,8 @@ class Place:
     def _keep(self, evidence: Evidence, probes: I64 | None = None, rows: I64 | None = None) -> None:
         """Take down what violates a constraint; probes and rows: whose the numbers of witnesses are."""
         # Most evidence comes again and again; constraints are many.
-        unknown = np.flatnonzero(without(evidence.masks, self._known))
-        self._known = np.concatenate([self._known, evidence.masks[unknown]])
+        unknown = np.flatnonzero(without(evidence.masks, self._judged_masks))
+        self._judged_masks = np.concatenate([self._judged_masks, evidence.masks[unknown]])
         violating = unknown[contains_any(evidence.masks[unknown], self.dcs)]
         if not len(violating):
             return
@@ -155,12 +155,12 @@ class Place:
         return masks[first], witnesses[first]
 
 
-def padded(sets: Sequence[Asked]) -> tuple[I32, I32]:
+def padded(sets: Sequence[Predicates]) -> tuple[I32, I32]:
     """(groups, operators) of sets of predicates, int32[n_sets, *], padded with -1."""
     groups = np.full((len(sets), max(map(len, sets))), -1, dtype=np.int32)
     ops = groups.copy()
-    for i, asked in enumerate(sets):
-        for j, (g, op) in enumerate(asked):
+    for i, predicates in enumerate(sets):
+        for j, (g, op) in enumerate(predicates):
             groups[i, j], ops[i, j] = g, op
     return groups, ops
 

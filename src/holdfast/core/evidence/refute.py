@@ -14,14 +14,16 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.evidence.agree_probe import all_pairs, evidence_in, united
+from holdfast.core.evidence.agree_probe import all_pairs
+from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.kernels.partitions import strike, unite
 from holdfast.core.evidence.validation import NO_PIVOT, Place, validate_candidates
+from holdfast.core.evidence.witnessed_masks import evidence_in
 from holdfast.core.rows.kernels.masks import mask_of, n_words_for, popcounts
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import by_row_id
 from holdfast.core.rows.tasks import Payload, all_opened, parsed_schema, staged
-from holdfast.core.store.bundle import pack
+from holdfast.core.store.bundle import Bundle, pack
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -56,8 +58,8 @@ def validate(relation: Relation, candidates: U64) -> Refutation[Bool]:
     n_columns = len(relation.schema)
     n_words = n_words_for(n_columns + 1)
     row = np.tile(mask_of([n_columns], n_words), (len(candidates), 1))
-    found = validate_fds(relation, _widened(candidates, n_words), row)
-    return Refutation(popcounts(found.refuted) > 0, found.masks, found.witnesses)
+    wide = validate_fds(relation, _widened(candidates, n_words), row)
+    return Refutation(popcounts(wide.refuted) > 0, wide.masks, wide.witnesses)
 
 
 def validate_fds(relation: Relation, lhs: U64, rhs: U64) -> Refutation[U64]:
@@ -67,23 +69,23 @@ def validate_fds(relation: Relation, lhs: U64, rhs: U64) -> Refutation[U64]:
     left-hand side is a task of its own.
     """
     refuted = np.zeros_like(rhs)
-    found: list[tuple[U64, I64]] = []
-    asked = np.flatnonzero(rhs.any(axis=1))
-    if len(asked) and relation.n_rows > 1:
+    results: list[Bundle] = []
+    candidates = np.flatnonzero(rhs.any(axis=1))
+    if len(candidates) and relation.n_rows > 1:
         ranking = relation.ranking()
-        pivots = _pivots(lhs[asked], ranking)
+        pivots = _pivots(lhs[candidates], ranking)
         chosen = np.unique(pivots)
         if few_pairs(relation, len(chosen)):
-            found = [_all_pairs(relation)]
-            pending = rhs[asked]
-            strike(lhs[asked], pending, _widened(found[0][0], rhs.shape[1]))
-            refuted[asked] = rhs[asked] & ~pending
-            return Refutation(refuted, *unite(*found[0]))
+            masks, witnesses = _all_pairs(relation)
+            pending = rhs[candidates]
+            strike(lhs[candidates], pending, _widened(masks, rhs.shape[1]))
+            refuted[candidates] = rhs[candidates] & ~pending
+            return Refutation(refuted, *unite(masks, witnesses))
         work = relation.n_rows * len(chosen)
         n_parts = -(-relation.n_rows // PART_ROWS)
         if relation.engine.choose(work, INLINE_VALIDATE) == "spark":
             n_parts = max(n_parts, -(-2 * relation.engine.cores // len(chosen)))
-        staged = relation.stage("candidates", lhs=lhs[asked], rhs=rhs[asked], pivots=pivots)
+        staged = relation.stage("candidates", lhs=lhs[candidates], rhs=rhs[candidates], pivots=pivots)
         live = [s.to_dict() for s in relation.segments if s.n_live]
         payloads = [
             relation.payload(
@@ -93,10 +95,11 @@ def validate_fds(relation: Relation, lhs: U64, rhs: U64) -> Refutation[U64]:
             for n in [1 if p == NO_PIVOT else n_parts]
             for i in range(n)
         ]
-        for result in relation.run(validate_part, payloads, work, INLINE_VALIDATE):
-            refuted[asked[result.array("candidate")]] |= result.array("refuted").reshape(-1, rhs.shape[1])
-            found.append(evidence_in(relation, result))
-    return Refutation(refuted, *unite(*united(relation, found)))
+        results = relation.run(validate_part, payloads, work, INLINE_VALIDATE)
+        for result in results:
+            numbers = candidates[result.array("candidate")]
+            refuted[numbers] |= result.array("refuted").reshape(-1, rhs.shape[1])
+    return Refutation(refuted, *unite(*evidence_in(results, relation.n_words, WITNESSES, 2)))
 
 
 def _widened(masks: U64, n_words: int) -> U64:
@@ -115,8 +118,8 @@ def _all_pairs(relation: Relation) -> tuple[U64, I64]:
     """The evidence of all pairs of live rows; one task."""
     payload = relation.payload(segments=[s.to_dict() for s in relation.segments if s.n_live])
     work = float(relation.n_rows * relation.n_rows)
-    [result] = relation.run(compare_rows, [payload], work, INLINE_VALIDATE)
-    return evidence_in(relation, result)
+    results = relation.run(compare_rows, [payload], work, INLINE_VALIDATE)
+    return evidence_in(results, relation.n_words, WITNESSES, 2)
 
 
 def _pivots(masks: U64, ranking: Sequence[int]) -> I64:
@@ -145,8 +148,8 @@ def compare_rows(payload: Payload) -> bytes:
     for i, other in enumerate(segments):
         for segment in segments[: i + 1]:
             distinct = payload["nulls"] == "distinct"
-            found, positions = all_pairs(segment, other, distinct, own=segment is other)
-            masks.append(found)
+            agree_sets, positions = all_pairs(segment, other, distinct, within=segment is other)
+            masks.append(agree_sets)
             witnesses.append(by_row_id(positions, other, segment))
     return pack({"masks": np.concatenate(masks), "witnesses": np.concatenate(witnesses)}, {})
 
@@ -157,11 +160,13 @@ def validate_part(payload: Payload) -> bytes:
     segments = all_opened(payload, schema)
     bundle = staged(payload, "candidates")
     pivots = bundle.array("pivots")
-    mine = np.flatnonzero(pivots == payload["pivot"])
-    lhs, rhs = (bundle.array(side).reshape(len(pivots), -1)[mine] for side in ("lhs", "rhs"))
+    numbers = np.flatnonzero(pivots == payload["pivot"])
+    lhs, rhs = (bundle.array(side).reshape(len(pivots), -1)[numbers] for side in ("lhs", "rhs"))
     place = Place(payload["pivot"], payload["part"], payload["n_parts"])
     refuted, masks, witnesses = validate_candidates(
         segments, lhs, rhs, place, payload["ranking"], payload["nulls"] == "distinct"
     )
     hit = refuted.any(axis=1)
-    return pack({"candidate": mine[hit], "refuted": refuted[hit], "masks": masks, "witnesses": witnesses}, {})
+    return pack(
+        {"candidate": numbers[hit], "refuted": refuted[hit], "masks": masks, "witnesses": witnesses}, {}
+    )

@@ -43,24 +43,24 @@ MAX_CLIMBED = 1 << 30
 
 def look_for_keys(segment: Segment, payload: dict[str, Any]) -> dict[str, NDArray[Any]]:
     """What a segment that is being encoded tells of the keys of its table; see `sampled`."""
-    return _seen(segment, payload, per_column=False)
+    return _sample(segment, payload, per_column=False)
 
 
 def look_for_fds(segment: Segment, payload: dict[str, Any]) -> dict[str, NDArray[Any]]:
     """The same for functional dependencies, and keys."""
-    return _seen(segment, payload, per_column=True)
+    return _sample(segment, payload, per_column=True)
 
 
-def _seen(segment: Segment, payload: dict[str, Any], *, per_column: bool) -> dict[str, NDArray[Any]]:
+def _sample(segment: Segment, payload: dict[str, Any], *, per_column: bool) -> dict[str, NDArray[Any]]:
     distinct, seed = payload["nulls"] == "distinct", segment.ref.number
     masks, witnesses = sample_evidence(segment, distinct, seed=seed, per_column=per_column)
     return {"masks": masks.ravel(), "witnesses": witnesses.ravel()}
 
 
-def sampled(seen: Mapping[str, NDArray[Any]], n_columns: int) -> tuple[U64, I64]:
+def sampled(looks: Mapping[str, NDArray[Any]], n_columns: int) -> tuple[U64, I64]:
     """(masks, witnesses) of what the looks of all segments saw."""
-    masks = seen.get("masks", np.empty(0, np.uint64)).reshape(-1, n_words_for(n_columns))
-    return masks, seen.get("witnesses", np.empty(0, np.int64)).reshape(-1, pairs.WITNESSES, 2)
+    masks = looks.get("masks", np.empty(0, np.uint64)).reshape(-1, n_words_for(n_columns))
+    return masks, looks.get("witnesses", np.empty(0, np.int64)).reshape(-1, pairs.WITNESSES, 2)
 
 
 def sample_evidence(

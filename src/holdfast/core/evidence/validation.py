@@ -72,7 +72,7 @@ class Layout:
         self._lock = threading.Lock()
 
     def partnered(self, rows: I32, offsets: I64, columns: I32, nulls_distinct: bool) -> tuple[I64, I64]:
-        """(kept, offsets): rows that share a value of one of the columns with another of their cluster."""
+        """(places, offsets): rows that share a value of one of the columns with another of their cluster."""
         if self._matrix is not None:
             return partitions.partnered(self._matrix, rows, offsets, columns, nulls_distinct)
         matrix = self._gathered(rows, columns.tolist())
@@ -126,12 +126,12 @@ def clustered_rows(
 ) -> tuple[Layout, I32, I64]:
     """(layout, rows, offsets): the live rows of the part in clusters of equal values of the pivot."""
     per_segment, n_ids = identities.of(place.pivot)
-    found = [
+    selected = [
         partitions.select(s.codes[place.pivot], s.live, identity, place.part, place.n_parts, nulls_distinct)
         for s, identity in zip(segments, per_segment, strict=True)
     ]
-    rows, offsets = partitions.cluster(np.concatenate([ids for _, ids in found]), n_ids)
-    positions = [positions for positions, _ in found]
+    rows, offsets = partitions.cluster(np.concatenate([ids for _, ids in selected]), n_ids)
+    positions = [positions for positions, _ in selected]
     if sum(s.codes.size for s in segments) > MATRIX_VALUES:
         return Layout(identities, positions), rows, offsets
     layout = _whole(identities)
@@ -154,9 +154,9 @@ def telling_rows(
     for c in columns:
         per_segment, _ = identities.of(c)
         for i, segment in enumerate(segments):
-            other = partitions.first_other(segment.codes[c], segment.live, per_segment[i], int(first[c]))
-            if other >= 0:
-                telling.append(int(layout.starts[i] + np.searchsorted(layout.positions[i], other)))
+            position = partitions.first_other(segment.codes[c], segment.live, per_segment[i], int(first[c]))
+            if position >= 0:
+                telling.append(int(layout.starts[i] + np.searchsorted(layout.positions[i], position)))
                 break
     sampled = np.linspace(0, n_live - 1, min(n_live, SAMPLE_ROWS)).astype(int)
     rows = np.union1d(telling, sampled).astype(np.int32)
@@ -172,15 +172,15 @@ def trie(candidates: U64, pivot: int, ranking: Sequence[int]) -> tuple[I32, I64]
     sequences[i] belongs to candidates[order[i]].
     """
     bits = np.unpackbits(candidates.view(np.uint8), axis=1, bitorder="little").astype(np.bool_)
-    others = [c for c in ranking if c != pivot]
-    member = bits[:, others]
+    further = [c for c in ranking if c != pivot]
+    member = bits[:, further]
     sizes = member.sum(axis=1)
     sequences = np.full((len(candidates), max(1, int(sizes.max(initial=0)))), -1, dtype=np.int32)
     row, rank = np.nonzero(member)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     sequences[row, np.arange(len(row)) - starts[row]] = rank
     order = np.lexsort(sequences.T[::-1])
-    column = np.array([*others, -1], dtype=np.int32)  # the padding, -1, stays -1
+    column = np.array([*further, -1], dtype=np.int32)  # the padding, -1, stays -1
     return column[sequences[order]], order
 
 
@@ -205,8 +205,8 @@ def validate_candidates(
     identities = identities_of(segments)
     if place.pivot == NO_PIVOT:
         sequences, order = np.full((len(lhs), 1), -1, dtype=np.int32), np.arange(len(lhs))
-        asked = np.unpackbits(np.bitwise_or.reduce(rhs, axis=0).view(np.uint8), bitorder="little")
-        columns = np.flatnonzero(asked[:n_columns]).tolist()
+        wanted = np.unpackbits(np.bitwise_or.reduce(rhs, axis=0).view(np.uint8), bitorder="little")
+        columns = np.flatnonzero(wanted[:n_columns]).tolist()
         layout, rows, offsets = telling_rows(identities, segments, columns)
     else:
         sequences, order = trie(lhs, place.pivot, ranking)
@@ -222,22 +222,22 @@ def validate_candidates(
         here, still = rows[at], pending[open_]
         second = np.unique(sequences[open_, 0])
         if second[0] >= 0:
-            kept, bounds = layout.partnered(here, bounds, second, nulls_distinct)
-            here = here[kept]
-        found, pairs = partitions.refute(
+            places, bounds = layout.partnered(here, bounds, second, nulls_distinct)
+            here = here[places]
+        agree_sets, pairs = partitions.refute(
             layout.values(here), bounds, sequences[open_], sorted_lhs[open_], still, n_ids, nulls_distinct
         )
         pending[open_] = still
-        if len(found):
-            partitions.strike(sorted_lhs, pending, found)
-            masks.append(found)
+        if len(agree_sets):
+            partitions.strike(sorted_lhs, pending, agree_sets)
+            masks.append(agree_sets)
             real = pairs >= 0
             pairs[real] = layout.row_ids(here[pairs[real]])
             witnesses.append(pairs)
-    left = np.empty_like(pending)
-    left[order] = pending
+    unrefuted = np.empty_like(pending)
+    unrefuted[order] = pending
     agreed = np.concatenate(masks)[:, : n_words_for(n_columns)]  # no two rows agree on the row
-    return rhs & ~left, *partitions.unite(agreed, np.concatenate(witnesses))
+    return rhs & ~unrefuted, *partitions.unite(agreed, np.concatenate(witnesses))
 
 
 def looks(offsets: I64, n_rows: int) -> Iterator[tuple[I64 | slice, I64]]:

@@ -13,13 +13,10 @@ evidence at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.evidence.witnessed_masks import WitnessedMasks
 from holdfast.core.rows.kernels.masks import maximal_masks, popcounts, unique_masks
 
 U64 = NDArray[np.uint64]
@@ -29,19 +26,10 @@ I64 = NDArray[np.int64]
 RESERVE = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class WitnessedEvidence:
-    """Masks uint64[n, n_words], all different; witnesses int64[n, k, 2]: pairs of row ids, -1 for none."""
+class WitnessedEvidence(WitnessedMasks):
+    """Agree sets: those that are maximal, and some below them."""
 
-    masks: U64
-    witnesses: I64
-
-    @classmethod
-    def empty(cls, n_words: int, n_witnesses: int) -> WitnessedEvidence:
-        return cls(np.empty((0, n_words), np.uint64), np.empty((0, n_witnesses, 2), np.int64))
-
-    def __len__(self) -> int:
-        return len(self.masks)
+    __slots__ = ()
 
     @property
     def maximal(self) -> U64:
@@ -58,16 +46,14 @@ class WitnessedEvidence:
         distinct, united = joined(self.masks, self.witnesses, masks, witnesses)
         needed = np.zeros(len(distinct), dtype=np.bool_)
         needed[maximal_masks(distinct)] = True
-        kept = with_reserve(distinct, needed, RESERVE)
-        return WitnessedEvidence(np.ascontiguousarray(distinct[kept]), united[kept])
+        chosen = with_reserve(distinct, needed, RESERVE)
+        return WitnessedEvidence(np.ascontiguousarray(distinct[chosen]), united[chosen])
 
     def without_rows(self, row_ids: I64) -> tuple[WitnessedEvidence, U64]:
         """(evidence, orphans): witnesses of these rows dropped; maximal masks left without one.
 
         Orphans are no longer part of the evidence. Cost: a lookup for each witness held.
         """
-        if not len(self.masks) or not len(row_ids):
-            return self, self.masks[:0]
         pairs = living(self.witnesses, row_ids)
         if pairs is self.witnesses:
             return self, self.masks[:0]
@@ -77,39 +63,32 @@ class WitnessedEvidence:
         orphaned &= ~alive
         return WitnessedEvidence(np.ascontiguousarray(self.masks[alive]), pairs[alive]), self.masks[orphaned]
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        return {"masks": self.masks, "witnesses": self.witnesses}
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, NDArray[Any]], n_words: int, n_witnesses: int
-    ) -> WitnessedEvidence:
-        return cls(arrays["masks"].reshape(-1, n_words), arrays["witnesses"].reshape(-1, n_witnesses, 2))
-
 
 def joined(
-    masks: U64, witnesses: I64, more: U64, their_witnesses: I64, *, directed: bool = False
+    masks: U64, witnesses: I64, more_masks: U64, more_witnesses: I64, *, directed: bool = False
 ) -> tuple[U64, I64]:
     """(masks, witnesses) of two lots of evidence: every mask once, with the witnesses of both.
 
     Unless pairs are `directed`, (a, b) is the same as (b, a).
     """
-    everything = np.concatenate([masks, more])
+    everything = np.concatenate([masks, more_masks])
     first, group = unique_masks(everything)
-    pairs = np.concatenate([witnesses, their_witnesses])
+    pairs = np.concatenate([witnesses, more_witnesses])
     pairs = pairs if directed else np.sort(pairs, axis=2)
     return np.ascontiguousarray(everything[first]), unite(pairs, group, len(first))
 
 
 def with_reserve(masks: U64, needed: NDArray[np.bool_], reserve: int) -> I64:
     """The positions of the masks to keep, ascending: those needed, and the largest of the others."""
-    rest = np.flatnonzero(~needed)
-    largest = rest[np.argsort(-popcounts(masks[rest]), kind="stable")[:reserve]]
+    spare = np.flatnonzero(~needed)
+    largest = spare[np.argsort(-popcounts(masks[spare]), kind="stable")[:reserve]]
     return np.sort(np.concatenate([np.flatnonzero(needed), largest]))
 
 
 def living(witnesses: I64, row_ids: I64) -> I64:
     """The witnesses without pairs of these rows, those that are left first; the same array if all are."""
+    if not len(row_ids):
+        return witnesses
     dead: NDArray[np.bool_] = np.asarray(np.isin(witnesses, row_ids).any(axis=2))
     if not dead.any():
         return witnesses
@@ -119,9 +98,9 @@ def living(witnesses: I64, row_ids: I64) -> I64:
 
 def unite(pairs: I64, group: I64, n_groups: int) -> I64:
     """The first distinct pairs of each group, padded with -1."""
-    n_kept = pairs.shape[1]
+    n_witnesses = pairs.shape[1]
     flat = pairs.reshape(-1, 2)
-    owner = np.repeat(group, n_kept)
+    owner = np.repeat(group, n_witnesses)
     real = flat[:, 0] >= 0
     flat, owner = flat[real], owner[real]
     # Sorted by owner, then pair; equal neighbours are duplicates.
@@ -132,7 +111,7 @@ def unite(pairs: I64, group: I64, n_groups: int) -> I64:
     flat, owner = flat[fresh], owner[fresh]
     starts = np.searchsorted(owner, np.arange(n_groups))
     rank = np.arange(len(owner)) - starts[owner]
-    united = np.full((n_groups, n_kept, 2), -1, dtype=np.int64)
-    kept = rank < n_kept
-    united[owner[kept], rank[kept]] = flat[kept]
+    united = np.full((n_groups, n_witnesses, 2), -1, dtype=np.int64)
+    early = rank < n_witnesses
+    united[owner[early], rank[early]] = flat[early]
     return united

@@ -61,15 +61,15 @@ def batches_of(batches: Mapping[str, Mapping[str, Any]]) -> dict[str, Batch]:
     """What a user hands in for several tables."""
     if not batches:
         raise UsageError("no batch is given: map tables to their inserts, deletes or updates.")
-    known = ("inserts", "deletes", "updates", "before", "after")
+    part_names = ("inserts", "deletes", "updates", "before", "after")
     for table, parts in batches.items():
         for name in parts:
-            if name not in known:
+            if name not in part_names:
                 raise UsageError(
                     f"the batch of table {table!r} has an unknown part {shorten(name)}. "
-                    f"Parts: {', '.join(known)}."
+                    f"Parts: {', '.join(part_names)}."
                 )
-    return {table: Batch(*(parts.get(name) for name in known)) for table, parts in batches.items()}
+    return {table: Batch(*(parts.get(name) for name in part_names)) for table, parts in batches.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,7 @@ class Resolver:
     query_target: Target  # where query rows go: staging
 
     def resolve(self, batch: Batch, number: int) -> Resolved:
+        schema, locator = self.relation.schema, list(self.relation.locator)
         gone: list[I64] = []
         new_rows: list[pa.Table] = []
         if batch.deletes is not None:
@@ -103,7 +104,8 @@ class Resolver:
         if batch.before is not None:
             before, after = self._plan(batch.before), self._plan(batch.after)
             gone.append(self._deleted(before, "rows before the update", gone))
-            rows = self._full_rows(after, "rows after the update")
+            check_columns(after, schema, self.target, list(schema.names), "the rows after the update")
+            rows = read_rows(after, schema, self.target)
             if len(rows) != len(gone[-1]):
                 raise UsageError(
                     f"the update of table {self.target.table!r} has {len(gone[-1])} rows before and "
@@ -116,7 +118,6 @@ class Resolver:
             new_rows.append(rows)
         row_ids = _all(gone)
         segments: list[SegmentRef] = []
-        schema, locator = self.relation.schema, list(self.relation.locator)
         if batch.inserts is not None:
             source = self._plan(batch.inserts)
             check_columns(source, schema, self.target, list(schema.names), "the inserts")
@@ -139,12 +140,6 @@ class Resolver:
             return True
         return self.target.engine.choose(source.n_bytes, INLINE_BYTES) == "spark"
 
-    def _full_rows(self, source: Source, what: str) -> pa.Table:
-        check_columns(
-            source, self.relation.schema, self.target, list(self.relation.schema.names), f"the {what}"
-        )
-        return read_rows(source, self.relation.schema, self.target)
-
     def _deleted(self, source: Source, what: str, gone: Sequence[I64]) -> I64:
         """The ids of the rows that a source names: full rows, or values of the row key.
 
@@ -161,7 +156,7 @@ class Resolver:
                 return self._matched(queries, range(len(schema)), gone, unique=False)
         columns = [schema.names.index(c) for c in self.row_key] if by_key else list(range(len(schema)))
         rows = _with_nulls(read_rows(source, schema, self.target), self.relation)
-        return self._found(rows, columns, gone, unique=by_key)
+        return self._row_ids(rows, columns, gone, unique=by_key)
 
     def _updated(self, source: Source, gone: Sequence[I64]) -> tuple[I64, pa.Table]:
         """(ids, new rows) of an update by row key."""
@@ -172,14 +167,15 @@ class Resolver:
                 "Give rows before and after, or track the table with --row-key."
             )
         check_columns(source, schema, self.target, list(self.row_key), "the updates")
-        given = read_rows(source, schema, self.target)
+        updates = read_rows(source, schema, self.target)
         key = [schema.names.index(c) for c in self.row_key]
-        ids = self._found(_with_nulls(given, self.relation), key, gone, unique=True)
+        ids = self._row_ids(_with_nulls(updates, self.relation), key, gone, unique=True)
         old = self.relation.fetch(ids)
-        columns = [given.column(n) if n in source.names else old.column(n) for n in schema.names]
+        columns = [updates.column(n) if n in source.names else old.column(n) for n in schema.names]
         return ids, pa.table(columns, schema=arrow_schema(schema))
 
-    def _found(self, rows: pa.Table, columns: Sequence[int], gone: Sequence[I64], *, unique: bool) -> I64:
+    def _row_ids(self, rows: pa.Table, columns: Sequence[int], gone: Sequence[I64], *, unique: bool) -> I64:
+        """One row id per row, of those that equal it on some columns."""
         if not len(rows):
             return np.empty(0, np.int64)
         return self._matched(self._queries(rows, 0), columns, gone, unique=unique)
@@ -187,9 +183,9 @@ class Resolver:
     def _queries(self, rows: pa.Table, number: int) -> list[SegmentRef]:
         """The rows as query segments, in their order."""
         locator = list(self.relation.locator)
-        found = encode_table(rows, self.relation.schema, self.query_target, locator, number).segments
-        if len(found) == 1:
-            return list(found)
+        segments = encode_table(rows, self.relation.schema, self.query_target, locator, number).segments
+        if len(segments) == 1:
+            return list(segments)
         # Texts collide, so rows changed places: cut until each part is one segment.
         half = len(rows) // 2
         first = self._queries(rows.slice(0, half), number)
@@ -206,8 +202,8 @@ class Resolver:
         n_queries = sum(q.n_rows for q in queries)
         query, row_id = self.relation.locate(queries, columns)
         if gone:
-            left = ~np.isin(row_id, _all(gone))
-            query, row_id = query[left], row_id[left]
+            present = ~np.isin(row_id, _all(gone))
+            query, row_id = query[present], row_id[present]
         order = np.lexsort((row_id, query))
         query, row_id = query[order], row_id[order]
         starts = np.searchsorted(query, np.arange(n_queries))
@@ -234,11 +230,12 @@ class Resolver:
         return taken
 
     def _shown(self, queries: Sequence[SegmentRef], query: int, columns: Sequence[int]) -> str:
-        asked = replace(self.relation, segments=tuple(queries))  # the queries are segments like any other
+        # The queries are segments like any other.
+        query_rows = replace(self.relation, segments=tuple(queries))
         starts = np.cumsum([0, *(q.n_rows for q in queries)])
         at = int(np.searchsorted(starts, query, side="right")) - 1
         row_id = (queries[at].number << 32) + query - int(starts[at])
-        [values] = python_rows(asked.fetch([row_id]))
+        [values] = python_rows(query_rows.fetch([row_id]))
         names = [self.relation.schema.names[c] for c in columns]
         return shorten_row(values[n] for n in names)
 
@@ -260,6 +257,6 @@ def _all(ids: Sequence[I64]) -> I64:
 def _with_nulls(rows: pa.Table, relation: Relation) -> pa.Table:
     """The rows with all columns of the table, those that the source lacks NULL."""
     schema = arrow_schema(relation.schema)
-    given = dict(zip(rows.column_names, rows.columns, strict=True))
-    columns = [given[f.name] if f.name in given else pa.nulls(len(rows), f.type) for f in schema]
+    by_name = dict(zip(rows.column_names, rows.columns, strict=True))
+    columns = [by_name[f.name] if f.name in by_name else pa.nulls(len(rows), f.type) for f in schema]
     return pa.table(columns, schema=schema)

@@ -52,8 +52,6 @@ from holdfast.errors import (
     shorten_path,
 )
 
-U64 = NDArray[np.uint64]
-I64 = NDArray[np.int64]
 # A function of a segment and the payload that looks at each new segment while it is hot: arrays by name.
 Look = Callable[[Segment, dict[str, Any]], dict[str, NDArray[Any]]]
 

@@ -124,15 +124,15 @@ def selective_columns(keys: U64, indexed: Sequence[int], distinct: Sequence[int]
     """
     member = _membership(keys, len(distinct))
     length = np.array([n_rows / max(1, d) for d in distinct])
-    own = np.where(member, length, np.inf)
-    best = own.min(axis=1, initial=np.inf)
+    key_lengths = np.where(member, length, np.inf)
+    best = key_lengths.min(axis=1, initial=np.inf)
     chosen: list[int] = []
     while True:
-        have = own[:, [*indexed, *chosen]].min(axis=1, initial=np.inf)
+        have = key_lengths[:, [*indexed, *chosen]].min(axis=1, initial=np.inf)
         lacking = have > np.maximum(SHORT_LIST, NEARLY_BEST * best)
         if not lacking.any():
             return sorted(chosen)
-        votes = np.bincount(own[lacking].argmin(axis=1), minlength=len(distinct))
+        votes = np.bincount(key_lengths[lacking].argmin(axis=1), minlength=len(distinct))
         chosen.append(int(votes.argmax()))
 
 

@@ -19,21 +19,17 @@ from numpy.typing import NDArray
 from holdfast.core.engine.engine import Engine
 from holdfast.core.engine.job_progress import Progress
 from holdfast.core.rows import tasks
-from holdfast.core.rows.kernels.masks import (
-    n_words_for,
-)
+from holdfast.core.rows.kernels.masks import n_words_for
 from holdfast.core.rows.segments import MAX_ROWS, open_segment, write_deletes
 from holdfast.core.rows.table_state import OrderKey, SegmentRef
+from holdfast.core.rows.tasks import Payload
 from holdfast.core.store.arrow_types import arrow_schema
 from holdfast.core.store.bundle import Bundle, unpack, write_bundle
 from holdfast.core.store.files import unique_name
 from holdfast.core.store.root import Root
 from holdfast.core.words.schema import Nulls, Schema
 
-U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
-Bool = NDArray[np.bool_]
-Payload = dict[str, Any]
 
 # What is done inline at most (a Spark job costs 0.2 s, its first one many times that):
 INLINE_INDEX = 4_000_000  # rows x columns
@@ -183,11 +179,10 @@ class Relation:
 
     def without_rows(self, row_ids: I64) -> Relation:
         """With these rows deleted: a new delete vector for each segment they touch."""
-        segments = []
-        for ref in self.segments:
-            positions = open_segment(self.root, ref, self.schema).positions(row_ids)
-            here = positions[positions >= 0]
-            segments.append(write_deletes(self.root, self.folder, ref, here) if len(here) else ref)
+        touched = dict(self.positioned(row_ids))
+        segments = [
+            write_deletes(self.root, self.folder, s, touched[s]) if s in touched else s for s in self.segments
+        ]
         return replace(self, segments=tuple(segments))
 
     def tidied(
@@ -204,9 +199,9 @@ class Relation:
         mostly deleted are rewritten, empty ones dropped. Row ids stay.
         """
         segments = [s for s in self.segments if s.n_live]
+        fanout = min(MERGE_FANOUT, WIDE_FANOUT) if len(self.schema) > WIDE_COLUMNS else MERGE_FANOUT
         blocked: set[int] = set()
         while True:
-            fanout = min(MERGE_FANOUT, WIDE_FANOUT) if len(self.schema) > WIDE_COLUMNS else MERGE_FANOUT
             mergeable = [s for s in segments if s.number not in blocked]
             run = _run_to_merge(mergeable, fanout, everything=everything)
             if not run:
@@ -219,14 +214,13 @@ class Relation:
             )
             [result] = self.run(tasks.merge_run, [payload], sum(s.n_rows for s in run), INLINE_MERGE)
             merged = json.loads(result.meta["segment"])
-            numbers = {s.number for s in run}
             if merged is None:  # texts share a code: these segments stay apart, the others try again
                 blocked |= set(json.loads(result.meta["apart"]))
                 continue
-            ref = SegmentRef.from_dict(merged)
+            numbers = {s.number for s in run}
             at = next(i for i, s in enumerate(segments) if s.number in numbers)
             segments = [s for s in segments if s.number not in numbers]
-            segments.insert(at, ref)
+            segments.insert(at, SegmentRef.from_dict(merged))
             next_number += 1
             if everything:
                 return replace(self, segments=tuple(segments)), next_number

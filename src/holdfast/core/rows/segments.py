@@ -93,18 +93,18 @@ class Segment:
         self._orders: dict[OrderKey, OrderIndex] = {}
 
     def dictionary(self, column: int) -> U64:
-        found = self._dictionaries.get(column)
-        if found is None:
-            found = self._dictionaries[column] = self._bundle.array(f"dictionary.{column}")
-        return found
+        codes = self._dictionaries.get(column)
+        if codes is None:
+            codes = self._dictionaries[column] = self._bundle.array(f"dictionary.{column}")
+        return codes
 
     def texts(self, column: int) -> pa.Array | None:
         if not self.schema.types[column].hashed:
             return None
-        found = self._texts.get(column)
-        if found is None:
-            found = self._texts[column] = self._bundle.arrow(f"texts.{column}")
-        return found
+        texts = self._texts.get(column)
+        if texts is None:
+            texts = self._texts[column] = self._bundle.arrow(f"texts.{column}")
+        return texts
 
     @cached_property
     def key(self) -> Key | None:
@@ -138,10 +138,10 @@ class Segment:
     def positions(self, row_ids: I64) -> I64:
         """The positions of rows by id, -1 for those that are not here (deleted rows are)."""
         if self.ref.merged:
-            own = self._bundle.array("row_ids")
-            at = np.searchsorted(own, row_ids)
-            at[at == len(own)] = 0
-            return np.where(own[at] == row_ids, at, -1) if len(own) else np.full(len(row_ids), -1)
+            ids = self._bundle.array("row_ids")
+            at = np.searchsorted(ids, row_ids)
+            at[at == len(ids)] = 0
+            return np.where(ids[at] == row_ids, at, -1) if len(ids) else np.full(len(row_ids), -1)
         at = row_ids - (self.ref.number << ROW_BITS)
         return np.where((at >= 0) & (at < self.ref.n_rows), at, -1)
 
@@ -238,16 +238,10 @@ class Segment:
         if self is not other:
             for c in range(len(out)):
                 needed, inverse = np.unique(out[c], return_inverse=True)
-                wanted = needed[needed > 0].astype(np.int64) - 1
-                local = encode.translate(self.dictionary(c), other.dictionary(c)[wanted])[1:]
-                mine, theirs = self.texts(c), other.texts(c)
-                if mine is not None and theirs is not None:
-                    hit = np.flatnonzero(local > 0)
-                    differ = texts_differ_at(mine, local[hit] - np.int64(1), theirs, wanted[hit])
-                    local[hit[differ]] = -1
-                if len(wanted) < len(needed):  # the first one is NULL
-                    local = np.concatenate([np.zeros(1, np.int32), local])
-                out[c] = local[inverse]
+                entries = needed[needed > 0].astype(np.int64) - 1
+                local = self._translation(other, c, entries)
+                # The first one is NULL, if any row has it.
+                out[c] = (local if len(entries) < len(needed) else local[1:])[inverse]
         if nulls_distinct:
             out[out == 0] = -1
         return out
@@ -261,16 +255,25 @@ class Segment:
         """
         out = np.full(other.codes.shape, -1, dtype=np.int32)
         for c in columns:
-            local = encode.translate(self.dictionary(c), other.dictionary(c))
-            mine, theirs = self.texts(c), other.texts(c)
-            if mine is not None and theirs is not None and self is not other:
-                hit = np.flatnonzero(local[1:] > 0)
-                differ = texts_differ_at(mine, local[1:][hit] - np.int64(1), theirs, hit)
-                local[1:][hit[differ]] = -1
+            local = self._translation(other, c)
             if nulls_distinct:
                 local[0] = -1
             out[c] = local[other.codes[c]]
         return out
+
+    def _translation(self, other: Segment, column: int, entries: I64 | None = None) -> I32:
+        """The local codes here of some (or all) entries of the dictionary of `other`, behind that of NULL."""
+        dictionary = other.dictionary(column)
+        local = encode.translate(
+            self.dictionary(column), dictionary if entries is None else dictionary[entries]
+        )
+        texts, other_texts = self.texts(column), other.texts(column)
+        if texts is not None and other_texts is not None and self is not other:
+            hit = np.flatnonzero(local[1:] > 0)
+            at = hit if entries is None else entries[hit]
+            differ = texts_differ_at(texts, local[1:][hit] - np.int64(1), other_texts, at)
+            local[1:][hit[differ]] = -1
+        return local
 
 
 def _within(positions: NDArray[Any], n: int) -> bool:
@@ -321,10 +324,9 @@ def encode_rows(table: pa.Table, schema: Schema, key: Key | None) -> list[list[E
             rejected |= clash
     if not rejected.any():
         return [columns]
-    apart = pa.array(rejected)
     return [
         *encode_rows(table.filter(pa.array(~rejected)), schema, key),
-        *encode_rows(table.filter(apart), schema, key),
+        *encode_rows(table.filter(pa.array(rejected)), schema, key),
     ]
 
 
@@ -437,8 +439,8 @@ def merge_segments(
     """
     for segment in segments:  # whatever is wrong with them would be right in the new one
         check_file(root, segment.ref.file, deep=True, fresh=True)
-    keep = [np.flatnonzero(s.live) for s in segments]
-    ids = np.concatenate([s.row_ids(k) for s, k in zip(segments, keep, strict=True)])
+    live_positions = [np.flatnonzero(s.live) for s in segments]
+    ids = np.concatenate([s.row_ids(k) for s, k in zip(segments, live_positions, strict=True)])
     order = np.argsort(ids, kind="stable")
     columns = []
     for c, column in enumerate(segments[0].schema.columns):
@@ -451,16 +453,16 @@ def merge_segments(
             all_texts = pa.concat_arrays([s.texts(c) for s in segments])
             differ = np.flatnonzero(texts_differ(all_texts, all_texts.take(pa.array(first[inverse]))))
             if len(differ):
-                others = np.unique(np.searchsorted(starts, differ, side="right") - 1)
-                raise CodeCollisionError(frozenset(segments[i].ref.number for i in others.tolist()))
+                apart = np.unique(np.searchsorted(starts, differ, side="right") - 1)
+                raise CodeCollisionError(frozenset(segments[i].ref.number for i in apart.tolist()))
             texts = all_texts.take(pa.array(first))
         codes = np.empty(len(ids), dtype=np.int32)
         at = 0
-        for i, (segment, kept) in enumerate(zip(segments, keep, strict=True)):
+        for i, (segment, positions) in enumerate(zip(segments, live_positions, strict=True)):
             local = np.zeros(len(dictionaries[i]) + 1, dtype=np.int32)
             local[1:] = inverse[starts[i] : starts[i + 1]] + 1
-            codes[at : at + len(kept)] = local[segment.codes[c][kept]]
-            at += len(kept)
+            codes[at : at + len(positions)] = local[segment.codes[c][positions]]
+            at += len(positions)
         codes = codes[order]
         used = np.zeros(len(union) + 1, dtype=np.bool_)
         used[codes] = True

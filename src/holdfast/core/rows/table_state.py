@@ -23,8 +23,6 @@ from holdfast.core.words.column_sets import words_for
 from holdfast.core.words.schema import Nulls, Schema
 
 U64 = NDArray[np.uint64]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 # An order index: two columns, and whether the second falls along its chains (IncDC, section 6).
 OrderKey = tuple[int, int, bool]
 Part = TypeVar("Part")
@@ -71,10 +69,6 @@ class SegmentRef(Coded):
         """The order indexes it has."""
         return frozenset(key for keys, _ in self.orders for key in keys)
 
-    def files(self) -> list[FileRef]:
-        own = [self.file, *([self.deletes] if self.deletes else [])]
-        return [*own, *(f for _, f in self.indexes), *(f for _, f in self.orders)]
-
 
 @dataclass(frozen=True, slots=True)
 class TableState(Coded):
@@ -102,8 +96,8 @@ class TableState(Coded):
     _parts: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        own = Coded.to_dict(self)
-        return {**own.pop("kept"), **own}
+        state = Coded.to_dict(self)
+        return {**state.pop("kept"), **state}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> TableState:
@@ -132,9 +126,6 @@ class TableState(Coded):
         """Whether its segments are: rows of a table that only grows and of which no class keeps anything are
         hardly looked at."""
         return self.append_only and not any(self.kept.values())
-
-    def tracks(self, kind: str) -> bool:
-        return kind in self.kinds
 
     @property
     def indexed_columns(self) -> list[int]:

@@ -44,8 +44,6 @@ from holdfast.core.store.root import Root, root_of
 from holdfast.core.words.schema import Schema
 from holdfast.errors import EngineError
 
-U64 = NDArray[np.uint64]
-I64 = NDArray[np.int64]
 Payload = dict[str, Any]
 
 
@@ -96,8 +94,8 @@ def encode_part(payload: Payload) -> bytes:
         if payload["guessed"]:
             table, verdicts = read_split_guessed(split, schema.names, schema.types, options, payload["table"])
             for name, survived in verdicts.items():
-                known = failed.get(name)
-                failed[name] = survived if known is None else [t for t in known if t in survived]
+                survivors = failed.get(name)
+                failed[name] = survived if survivors is None else [t for t in survivors if t in survived]
         else:
             table = read_split(
                 split,
@@ -164,7 +162,7 @@ def write_rows(rows: pa.Table, schema: Schema, payload: Payload) -> bytes:
     """Encode typed rows as segments; a function that the payload may name looks at each while it is hot."""
     root = root_of(payload["root"])
     refs: list[dict[str, Any]] = []
-    seen: list[dict[str, NDArray[Any]]] = []
+    looks: list[dict[str, NDArray[Any]]] = []
     if not len(rows):
         return pack({}, {"failed": "{}", "segments": "[]"})
     for i, columns in enumerate(encode_rows(rows, schema, text_key(root))):
@@ -183,8 +181,8 @@ def write_rows(rows: pa.Table, schema: Schema, payload: Payload) -> bytes:
         refs.append(ref.to_dict())
         if payload["look"] is not None:
             look = import_name(payload["look"])
-            seen.append(look(open_segment(root, ref, schema), payload))
-    arrays = {name: np.concatenate([s[name] for s in seen]) for name in (seen[0] if seen else ())}
+            looks.append(look(open_segment(root, ref, schema), payload))
+    arrays = {name: np.concatenate([s[name] for s in looks]) for name in (looks[0] if looks else ())}
     return pack(arrays, {"failed": "{}", "segments": json.dumps(refs)})
 
 

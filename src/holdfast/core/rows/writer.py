@@ -174,7 +174,7 @@ class Writer:
         """Append to the ledger; on top of commits to other tables if there were any meanwhile."""
         names = [c.table for c in commits]
         heads = self.ledger.heads(base)
-        seen = [heads.get(name) for name in names]
+        base_heads = [heads.get(name) for name in names]
         files = {ref.name: ref for commit in commits for ref in litter.named_files(commit.state)}
         for _ in range(COMMIT_ATTEMPTS):
             self._check_named(files.values())
@@ -183,7 +183,7 @@ class Writer:
             except ConflictError:
                 newest = self.ledger.version
                 heads = self.ledger.heads(newest)
-                if newest == base or [heads.get(name) for name in names] != seen:
+                if newest == base or [heads.get(name) for name in names] != base_heads:
                     raise
                 base = newest
             else:

@@ -8,6 +8,10 @@ Types of CSV and JSON lines are *guessed* from a sample and then verified on eve
 `read_split_guessed` reads with the guesses and says, for each column whose guess fails, which types its
 values would survive; the caller narrows with `best_type` and reads again until nothing fails. A verified
 type is a fact about the whole file, not about the sample.
+
+Read `read_options.py` first (what a source and a split are), then `source_plan.py` and `splits.py`, and
+`type_rule.py` for the types of texts. The formats are in `csv_files.py`, `json_lines.py`, `columnar.py` and
+`frames.py`.
 """
 
 from holdfast.core.sources.read_options import ReadOptions, Source, Split

@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 
 from holdfast.core.sources.raw_files import cut_short, opened_by_arrow
 from holdfast.core.sources.read_options import Split
+from holdfast.core.sources.type_rule import first_unfit
 from holdfast.core.store.arrow_types import arrow_type, python_values, type_of
-from holdfast.core.words.schema import Type
+from holdfast.core.words.schema import NUMBERS, Type
 from holdfast.errors import (
     NOTHING_APPLIED,
     ColumnTypeError,
@@ -32,33 +33,39 @@ from holdfast.errors import (
 _pa: Any = pa  # third-party stubs lag behind Arrow
 pc: Any = pa.compute
 
-NUMBERS = ("int", "uint", "float", "decimal")
-
 
 def table_label(table: str, version: int | None) -> str:
     return f"table {table!r}" + (f" (version {version})" if version is not None else "")
 
 
 def check_columns(
-    found: Sequence[str], names: Sequence[str], *, where: str, table: str, version: int | None
+    columns: Sequence[str], names: Sequence[str], *, where: str, table: str, version: int | None
 ) -> None:
-    """Raise unless `found` are the wanted columns, in any order."""
-    there, wanted = set(found), set(names)
+    """Raise unless `columns` are the wanted ones, in any order."""
+    if different := difference(columns, names):
+        raise SchemaError(
+            f"{where} does not have the columns of {table_label(table, version)}: it {different}. "
+            f"Expected: {listing(names)}. {NOTHING_APPLIED} Next step: rename, add or leave out columns so "
+            "that they match."
+        )
+
+
+def difference(columns: Sequence[str], names: Sequence[str]) -> str:
+    """What some columns lack of the wanted ones, and have in addition; "" if they are the same.
+
+    >>> difference(["a", "b", "c"], ["c", "d"])
+    'lacks d and has a, b in addition'
+    """
+    there, wanted = set(columns), set(names)
     missing = [n for n in names if n not in there]
-    extra = [n for n in found if n not in wanted]
-    if not missing and not extra:
-        return
+    extra = [n for n in columns if n not in wanted]
     parts = [f"lacks {listing(missing)}"] if missing else []
     parts += [f"has {listing(extra)} in addition"] if extra else []
-    raise SchemaError(
-        f"{where} does not have the columns of {table_label(table, version)}: it {' and '.join(parts)}. "
-        f"Expected: {listing(names)}. {NOTHING_APPLIED} Next step: rename, add or leave out columns so that "
-        "they match."
-    )
+    return " and ".join(parts)
 
 
 def fit_table(
-    found: pa.Table,
+    rows: pa.Table,
     names: Sequence[str],
     types: Sequence[Type],
     *,
@@ -71,9 +78,9 @@ def fit_table(
 
     `first_row` is the number of rows of `where` before this part, for messages.
     """
-    check_columns(found.column_names, names, where=where, table=table, version=version)
+    check_columns(rows.column_names, names, where=where, table=table, version=version)
     columns = [
-        _fit_column(found.column(name), name, t, table, where, version, first_row)
+        _fit_column(rows.column(name), name, t, table, where, version, first_row)
         for name, t in zip(names, types, strict=True)
     ]
     return pa.table(
@@ -90,19 +97,19 @@ def _fit_column(
         return values
     if pa.types.is_null(values.type):
         return values.cast(wanted)
-    own = type_of(values.type, table=table, column=name)
-    numeric = own.family in NUMBERS and t.family in NUMBERS
-    if (own.family == t.family and own.utc == t.utc) or numeric:
-        cast = _lossless(values, own, t)
+    source_type = type_of(values.type, table=table, column=name)
+    numeric = source_type.family in NUMBERS and t.family in NUMBERS
+    if (source_type.family == t.family and source_type.utc == t.utc) or numeric:
+        cast = _lossless(values, source_type, t)
         if cast is not None:
             return cast
-        at = _first_lossy(values, own, t)
-        reason = "which would lose something" if own.family != t.family else "which does not fit"
+        at = first_unfit(values, lambda part: _lossless(part, source_type, t) is not None)
+        reason = "which would lose something" if source_type.family != t.family else "which does not fit"
     else:
         at = pc.index(values.is_valid(), True).as_py()
         if at < 0:  # only NULLs: nothing to compare
             return _pa.chunked_array([_pa.nulls(len(values), wanted)])
-        reason = f"of type {own}, and values of different types never match"
+        reason = f"of type {source_type}, and values of different types never match"
     raise ColumnTypeError(
         f"column {shorten(name)} of {table_label(table, version)} is {t}; {where} has "
         f"{shorten(python_values(values.slice(at, 1))[0])} in row {first_row + at + 1}, {reason}. "
@@ -123,37 +130,26 @@ def plain(values: Any) -> Any:
     return values
 
 
-def _lossless(values: Any, own: Type, t: Type) -> Any | None:
+def _lossless(values: Any, source_type: Type, t: Type) -> Any | None:
     """The cast, or None if Arrow calls it lossy or a value would not come back the same."""
     wanted = arrow_type(t)
     try:
-        if t.family == "decimal" and own.family in ("int", "uint"):
+        if t.family == "decimal" and source_type.family in ("int", "uint"):
             # Arrow asks for room for every int64; what counts is room for these. 20 digits hold uint64.
             wide = pa.decimal256(20 + t.scale, t.scale)
             return values.cast(wide).cast(wanted)
-        if {own.family, t.family} == {"decimal", "float"}:
+        if {source_type.family, t.family} == {"decimal", "float"}:
             cast = values.cast(wanted)
             back = cast.cast(values.type)
             same = pc.all(pc.equal(back, values)).as_py() is not False
             return cast if same else None
         return values.cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        if t.family == "float" and own.family in ("int", "uint"):
+        if t.family == "float" and source_type.family in ("int", "uint"):
             # Arrow refuses every integer beyond 2**53, also those that a float holds exactly.
             exact = all(v is None or int(float(v)) == v for v in values.to_pylist())
             return values.cast(wanted, safe=False) if exact else None
         return None
-
-
-def _first_lossy(values: Any, own: Type, t: Type) -> int:
-    low, high = 0, len(values)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _lossless(values.slice(low, middle - low), own, t) is None:
-            high = middle
-        else:
-            low = middle
-    return low
 
 
 def column_names(schema: pa.Schema, where: str, *, table: str) -> list[str]:
@@ -187,15 +183,21 @@ def _open_parquet(path: str, table: str) -> Any:
     try:
         return pq.ParquetFile(opened_by_arrow(path))  # see raw_files
     except PermissionError:
-        raise  # `plan` says so
+        raise  # the caller says so
     except UnicodeDecodeError as error:
         raise _not_a_name(error, shorten_path(path), table) from None
     except (pa.ArrowInvalid, OSError) as error:
         raise SourceError(
             f"{shorten_path(path)} for table {table!r} is not a Parquet file: {first_line(error)}. "
-            f"{NOTHING_APPLIED} "
-            "Next step: check the file, or give its format."
+            f"{NOTHING_APPLIED} Next step: check the file, or give its format."
         ) from None
+
+
+def _damaged(path: str, table: str, error: Exception) -> SourceError:
+    return SourceError(
+        f"{shorten_path(path)} for table {table!r} is damaged: {first_line(error)}. {NOTHING_APPLIED} "
+        "Next step: write the file again."
+    )
 
 
 def first_line(error: Exception) -> str:
@@ -207,24 +209,20 @@ def read_parquet(split: Split, names: Sequence[str], *, table: str) -> pa.Table:
     with _open_parquet(split.path, table) as file:
         groups, before, skipped = [], 0, 0
         for g in range(file.metadata.num_row_groups):
-            rows = file.metadata.row_group(g).num_rows
-            if before < split.end and before + rows > split.start:
+            n_rows = file.metadata.row_group(g).num_rows
+            if before < split.end and before + n_rows > split.start:
                 groups.append(g)
-            elif before + rows <= split.start:
-                skipped += rows
-            before += rows
+            elif before + n_rows <= split.start:
+                skipped += n_rows
+            before += n_rows
         wanted = [n for n in names if n in set(file.schema_arrow.names)]
         if len(wanted) < len(file.schema_arrow.names):
             wanted = list(file.schema_arrow.names)  # the surplus is reported by `fit_table`
         try:
-            found: pa.Table = file.read_row_groups(groups, columns=wanted, use_threads=False)
+            rows_read: pa.Table = file.read_row_groups(groups, columns=wanted, use_threads=False)
         except (pa.ArrowInvalid, OSError) as error:
-            raise SourceError(
-                f"{shorten_path(split.path)} for table {table!r} is damaged: {first_line(error)}. "
-                f"{NOTHING_APPLIED} "
-                "Next step: write the file again."
-            ) from None
-    return _rows(found, split.start - skipped, split, table)
+            raise _damaged(split.path, table, error) from None
+    return _rows(rows_read, split.start - skipped, split, table)
 
 
 def open_arrow(path: str, *, table: str, fields: Sequence[int] = ()) -> Any:
@@ -237,8 +235,7 @@ def open_arrow(path: str, *, table: str, fields: Sequence[int] = ()) -> Any:
     except (pa.ArrowInvalid, OSError) as error:
         raise SourceError(
             f"{shorten_path(path)} for table {table!r} is not an Arrow file: {first_line(error)}. "
-            f"{NOTHING_APPLIED} "
-            "Next step: check the file; an Arrow stream must be written as a file."
+            f"{NOTHING_APPLIED} Next step: check the file; an Arrow stream must be written as a file."
         ) from None
 
 
@@ -272,10 +269,7 @@ def _arrow_batches(reader: Any, numbers: Iterable[int], path: str, table: str) -
     try:
         yield from (reader.get_batch(i) for i in numbers)
     except (pa.ArrowInvalid, OSError) as error:
-        raise SourceError(
-            f"{shorten_path(path)} for table {table!r} is damaged: {first_line(error)}. {NOTHING_APPLIED} "
-            "Next step: write the file again."
-        ) from None
+        raise _damaged(path, table, error) from None
 
 
 def read_arrow(split: Split, *, table: str) -> pa.Table:
@@ -289,9 +283,9 @@ def read_arrow(split: Split, *, table: str) -> pa.Table:
     return _rows(pa.Table.from_batches(batches, reader.schema), 0, split, table)
 
 
-def _rows(found: pa.Table, low: int, split: Split, table: str) -> pa.Table:
+def _rows(rows_read: pa.Table, low: int, split: Split, table: str) -> pa.Table:
     """The rows of a split, from row `low` of what was read."""
-    rows = found.slice(low, split.end - split.start)
+    rows = rows_read.slice(low, split.end - split.start)
     if rows.num_rows < split.end - split.start:
         raise cut_short(split.path, table)
     return rows

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from holdfast.core.sources.columnar import check_columns, first_line
-from holdfast.core.sources.csv_walk import codes_of, mode_after, walk_blocks, walk_to
+from holdfast.core.sources.csv_walk import codes_of, in_quotes, mode_after, walk_blocks, walk_to
 from holdfast.core.sources.encodings import (
     BOM,
     bom_size,
@@ -123,11 +123,11 @@ def utf8_bytes(split: Split, options: ReadOptions, *, table: str) -> Any:
 
 def undecodable(split: Split, options: ReadOptions, table: str, raw: bytes, at: int) -> SourceError:
     line = lines_until(split) + raw.count(b"\n", 0, at) + 1
-    other = "latin-1 or cp1252" if is_utf8(options) else "utf-8"
+    encodings = "latin-1 or cp1252" if is_utf8(options) else "utf-8"
     return SourceError(
         f"line {line} of {file_name(split)} for table {table!r} has bytes that are not {options.encoding}: "
         f"{shorten(raw[at : at + 8])}. {NOTHING_APPLIED} Next step: give the file's encoding, "
-        f"for example {other}."
+        f"for example {encodings}."
     )
 
 
@@ -148,14 +148,13 @@ def open_text(split: Split, options: ReadOptions, *, table: str) -> Text:
         )
     fields = _fields(body.slice(begin, end - begin), delimiter, split, options, table)
     if len(fields) == 1 and options.delimiter is None:
-        others = [d for d in OTHER_DELIMITERS if d != delimiter and d in fields[0]]
-        if others:
-            best = max(others, key=fields[0].count)
+        delimiters = [d for d in OTHER_DELIMITERS if d != delimiter and d in fields[0]]
+        if delimiters:
+            best = max(delimiters, key=fields[0].count)
             raise SourceError(
-                f"{file_name(split)} for table {table!r} has a single column {shorten(fields[0])} when "
-                "read with "
-                f"delimiter {delimiter!r}. {NOTHING_APPLIED} Next step: give the delimiter, "
-                f"probably {best!r} (or {delimiter!r}, if it is one column)."
+                f"{file_name(split)} for table {table!r} has a single column {shorten(fields[0])} when read "
+                f"with delimiter {delimiter!r}. {NOTHING_APPLIED} Next step: give the delimiter, probably "
+                f"{best!r} (or {delimiter!r}, if it is one column)."
             )
     if not options.header:
         return Text(body, tuple(f"c{i}" for i in range(len(fields))), 0, split)
@@ -198,20 +197,19 @@ def check_names(names: Sequence[str], where: str, *, table: str) -> None:
         raise SchemaError(
             f"{where} for table {table!r} has no columns. {NOTHING_APPLIED} Next step: check how it was made."
         )
-    seen: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for k, name in enumerate(names, 1):
         if name == "":
             raise SchemaError(
                 f"{where} for table {table!r} has no name for its column {k} of {len(names)}. "
-                f"{NOTHING_APPLIED} "
-                "Next step: name the column, or leave it out."
+                f"{NOTHING_APPLIED} Next step: name the column, or leave it out."
             )
-        if name in seen:
+        if name in numbers:
             raise DuplicateColumnError(
-                f"{where} for table {table!r} has two columns {shorten(name)}: {seen[name]} and {k}. "
+                f"{where} for table {table!r} has two columns {shorten(name)}: {numbers[name]} and {k}. "
                 f"{NOTHING_APPLIED} Next step: rename one of them, or leave it out."
             )
-        seen[name] = k
+        numbers[name] = k
         if name.encode("utf-8", "ignore").decode() != name:
             raise SchemaError(
                 f"{where} for table {table!r} has half of a surrogate pair, which no text may have, in the "
@@ -256,7 +254,7 @@ def _fields(record: Any, delimiter: str, split: Split, options: ReadOptions, tab
         raw.decode()
     except UnicodeDecodeError as error:
         raise undecodable(split, options, table, raw, error.start) from None
-    found = _csv.read_csv(
+    row = _csv.read_csv(
         # Without a line end Arrow cannot count the columns.
         pa.BufferReader(for_arrow(pa.py_buffer(raw + b"\n"))),
         read_options=_csv.ReadOptions(
@@ -265,7 +263,7 @@ def _fields(record: Any, delimiter: str, split: Split, options: ReadOptions, tab
         parse_options=_parse_options(delimiter, options),
         convert_options=_csv.ConvertOptions(default_column_type=pa.large_string(), strings_can_be_null=False),
     )
-    return [column[0].as_py() for column in found.columns]
+    return [column[0].as_py() for column in row.columns]
 
 
 def _parse_options(delimiter: str, options: ReadOptions, on_ragged: Any = None) -> Any:
@@ -288,7 +286,7 @@ def cuts(path: str, options: ReadOptions, split_bytes: int, *, table: str) -> li
         return [0, size]
     delimiter, quote = delimiter_of(path, options).encode(), options.quote.encode()
     skip = bom_size(raw_bytes(path, 0, min(3, size), table))
-    found, target = [0], max(split_bytes, _header_end(path, size, options, table))
+    positions, target = [0], max(split_bytes, _header_end(path, size, options, table))
     state = None
     quoted = False  # whether the walk stands inside quotes, in a block that has any
     last = b"\n"
@@ -297,7 +295,7 @@ def cuts(path: str, options: ReadOptions, split_bytes: int, *, table: str) -> li
         high = low + len(block)
         if not quoted and (not quote or block.find(quote) < 0):
             while (at := block.find(b"\n", max(target - 1 - low, 0))) >= 0:
-                found.append(low + at + 1)
+                positions.append(low + at + 1)
                 target = low + at + 1 + split_bytes
         else:
             from holdfast.core.sources.kernels import records
@@ -313,25 +311,16 @@ def cuts(path: str, options: ReadOptions, split_bytes: int, *, table: str) -> li
                     records.walk_records(codes[at:], delimiter[0], quote[0], wanted, records.NO_LIMIT, state)
                 )
                 if state[0] == records.RECORD_START and low + at >= target:
-                    found.append(low + at)
+                    positions.append(low + at)
                     target = low + at + split_bytes
             quoted = state[0] in (records.QUOTED, records.QUOTE_SEEN)
         last = bytes(block[-1:])
         low = high
-    if state is not None and quoted and int(state[0]) == 3:
+    if state is not None and quoted and in_quotes(state):
         raise unclosed_quote(path, options, table)
-    if found[-1] < size:
-        found.append(size)
-    return found
-
-
-def before(split: Split, options: ReadOptions) -> tuple[int, int]:
-    """Records (with the header) and line ends of the file before the split. Only for messages."""
-    if split.start == 0:
-        return 0, 0
-    blocks = blocks_of(split.path, 0, split.start)
-    state = walk_blocks(blocks, delimiter_of(split.path, options), options.quote)
-    return int(state[1]), int(state[2])
+    if positions[-1] < size:
+        positions.append(size)
+    return positions
 
 
 def lines_until(split: Split) -> int:
@@ -339,8 +328,11 @@ def lines_until(split: Split) -> int:
 
 
 def row_number(split: Split, options: ReadOptions, position: int) -> int:
-    """The number, from 1 and without the header, of the row at a position of the split."""
-    records, _ = before(split, options)
+    """The number, from 1 and without the header, of the row at a position of the split. Only for messages."""
+    records = 0
+    if split.start:
+        blocks = blocks_of(split.path, 0, split.start)
+        records = int(walk_blocks(blocks, delimiter_of(split.path, options), options.quote)[1])
     return records - (1 if records and options.header else 0) + position + 1
 
 
@@ -359,19 +351,22 @@ def unclosed_quote(path: str, options: ReadOptions, table: str) -> SourceError:
     )
 
 
+def _text_schema(names: Sequence[str]) -> pa.Schema:
+    return pa.schema([(n, pa.large_string()) for n in names])
+
+
 def read_texts(
     text: Text, names: Sequence[str], options: ReadOptions, *, table: str, version: int | None = None
 ) -> pa.Table:
     """All rows of the split, every column as large_string, in the order of `names`."""
     where = file_name(text.split)
     check_columns(text.names, names, where=where, table=table, version=version)
-    schema = pa.schema([(n, pa.large_string()) for n in names])
     if text.body.size == 0:
-        return schema.empty_table()
-    own = pa.schema([(n, pa.large_string()) for n in text.names])
-    found = pa.Table.from_batches(list(_batches(text, options, READ_BLOCK, table)), own)
-    _check_last_quote(text, found, options, table)
-    return found.select(list(names))
+        return _text_schema(names).empty_table()
+    batches = list(_batches(text, options, READ_BLOCK, table))
+    texts = pa.Table.from_batches(batches, _text_schema(text.names))
+    _check_last_quote(text, texts, options, table)
+    return texts.select(list(names))
 
 
 def first_rows(split: Split, options: ReadOptions, n_rows: int, *, table: str) -> pa.Table:
@@ -380,26 +375,26 @@ def first_rows(split: Split, options: ReadOptions, n_rows: int, *, table: str) -
         whole = head.end == split.end
         try:
             # One row more than is wanted: only the last one can be half a record.
-            found = read_sample(open_text(head, options, table=table), options, n_rows + 1, table=table)
+            rows = read_sample(open_text(head, options, table=table), options, n_rows + 1, table=table)
         except HoldfastError:
             if whole:
                 raise
             continue
-        if whole or found.num_rows > n_rows:
+        if whole or rows.num_rows > n_rows:
             break
-    return found.slice(0, n_rows)
+    return rows.slice(0, n_rows)
 
 
 def read_sample(text: Text, options: ReadOptions, n_rows: int, *, table: str) -> pa.Table:
     """The first rows as text, without reading on."""
-    schema = pa.schema([(n, pa.large_string()) for n in text.names])
+    schema = _text_schema(text.names)
     if text.body.size == 0:
         return schema.empty_table()
-    batches, seen = [], 0
+    batches, n_read = [], 0
     for batch in _batches(text, options, SAMPLE_BLOCK, table):
         batches.append(batch)
-        seen += batch.num_rows
-        if seen >= n_rows:
+        n_read += batch.num_rows
+        if n_read >= n_rows:
             break
     return pa.Table.from_batches(batches, schema).slice(0, n_rows)
 
@@ -460,7 +455,7 @@ def _explain(error: Exception, ragged: list[Any], text: Text, options: ReadOptio
         raise wrong from None
     delimiter = delimiter_of(split.path, options)
     state = walk_to(text.body, delimiter, options.quote)
-    if int(state[0]) == 3:
+    if in_quotes(state):
         raise unclosed_quote(split.path, options, table) from None
     if ragged:
         row = ragged[-1]
@@ -478,11 +473,11 @@ def _explain(error: Exception, ragged: list[Any], text: Text, options: ReadOptio
     ) from None
 
 
-def _check_last_quote(text: Text, found: pa.Table, options: ReadOptions, table: str) -> None:
+def _check_last_quote(text: Text, texts: pa.Table, options: ReadOptions, table: str) -> None:
     """Raise if the last field's quote is never closed: Arrow takes it for closed at the end of the file."""
-    if not options.quote or found.num_rows == 0:
+    if not options.quote or texts.num_rows == 0:
         return
-    last = found.column(found.num_columns - 1)[found.num_rows - 1].as_py()
+    last = texts.column(texts.num_columns - 1)[texts.num_rows - 1].as_py()
     if last is None:
         return
     q = options.quote
@@ -490,5 +485,5 @@ def _check_last_quote(text: Text, found: pa.Table, options: ReadOptions, table: 
     if len(tail) > text.body.size or text.body.slice(text.body.size - len(tail)).to_pybytes() != tail:
         return
     state = walk_to(text.body, delimiter_of(text.split.path, options), q)  # `""` at the end looks alike
-    if int(state[0]) == 3:
+    if in_quotes(state):
         raise unclosed_quote(text.split.path, options, table)

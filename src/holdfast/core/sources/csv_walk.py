@@ -38,10 +38,9 @@ def walk_to(body: Any, delimiter: str, quote: str, n_records: int | None = None)
     state = records.new_state()
     q = ord(quote) if quote else records.NO_QUOTE
     limit = records.NO_LIMIT if n_records is None else np.int64(n_records)
+    at = 0
     if n_records != 0:
         at = int(records.walk_records(block, ord(delimiter), q, records.NO_LIMIT, limit, state))
-    else:
-        at = 0
     if n_records is not None:
         while at < len(block) and block[at] in b"\r\n":
             state[2] += block[at] == 10
@@ -49,7 +48,15 @@ def walk_to(body: Any, delimiter: str, quote: str, n_records: int | None = None)
     return state
 
 
+def in_quotes(state: Any) -> bool:
+    """Whether the kernel stands inside quotes that are not closed."""
+    from holdfast.core.sources.kernels import records
+
+    return int(state[0]) == records.QUOTED
+
+
 def mode_after(last: bytes, delimiter: bytes) -> int:
+    """The kernel's mode behind a byte that stands outside of quotes."""
     from holdfast.core.sources.kernels import records
 
     if last == b"\n":

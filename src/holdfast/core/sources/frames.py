@@ -55,7 +55,7 @@ def _column(values: Any, name: str, table: str) -> Any:
                 f"holdfast has no type for them. {NOTHING_APPLIED} Next step: {cure}."
             )
     try:
-        found: Any = pa.array(values, from_pandas=True)
+        column: Any = pa.array(values, from_pandas=True)
     except UnicodeEncodeError as error:
         raise ColumnTypeError(
             f"column {shorten(name)} of table {table!r} has half of a surrogate pair, which no text may "
@@ -64,13 +64,13 @@ def _column(values: Any, name: str, table: str) -> Any:
         ) from None
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
         _refuse(distinct.dropna(), name, table)
-    value_type = found.type.value_type if pa.types.is_dictionary(found.type) else found.type
+    value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if distinct.dtype == object and _may_have_lost(value_type):
         present = distinct.dropna()
         kinds = set(map(_kind_of, present))
         if len(kinds) > 1 or kinds == {_ZONED_TIME}:
             _refuse(present, name, table)
-    return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
+    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
 
 def _may_have_lost(t: pa.DataType) -> bool:

@@ -2,7 +2,7 @@
 
 Whole numbers are int, numbers with a fraction or an exponent float, `true` and `false` bool, strings text:
 a string that looks like a date stays text. A missing key is NULL. A column of a declared type that JSON
-lacks (date, timestamp, time, decimal, ...) is spelt as a string, by the rule of `texts`.
+lacks (date, timestamp, time, decimal, ...) is spelt as a string, by `type_rule`.
 
 The columns are the keys of the first records, and those that the user declares. A key that comes up later
 is an error, never dropped: looking at all keys beforehand would read every file twice, for a rare case with
@@ -13,6 +13,8 @@ Arrow reads; where it refuses, the split is read again line by line in Python to
 
 from __future__ import annotations
 
+import io
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
@@ -26,7 +28,7 @@ from holdfast.core.sources.csv_files import MAX_BLOCK, READ_BLOCK, file_name, he
 from holdfast.core.sources.encodings import for_arrow
 from holdfast.core.sources.raw_files import opened_raw, size_of
 from holdfast.core.sources.read_options import ReadOptions, Split
-from holdfast.core.sources.type_rule import TEXT, decode
+from holdfast.core.sources.type_rule import TEXT, decode, is_value
 from holdfast.core.store.arrow_types import arrow_type
 from holdfast.core.words.schema import Type
 from holdfast.errors import (
@@ -47,89 +49,63 @@ NATIVE = ("int", "float", "bool", "text")
 _FITS = {"int": ("int", "float"), "float": ("float",), "bool": ("bool",), "text": ("text",)}
 INT64 = range(-(2**63), 2**63)
 EXACT = 2.0**53
+BLOCK = 1 << 20  # bytes between two looks at a split that is read line by line
 
 
-def cuts(path: str, options: ReadOptions, split_bytes: int) -> list[int]:
+def cuts(path: str, split_bytes: int) -> list[int]:
     """Positions behind line ends about `split_bytes` apart; a JSON string has no raw line end in it."""
     size = size_of(path)
-    found = [0]
+    positions = [0]
     with opened_raw(path) as file:
-        while found[-1] + split_bytes < size:
-            file.seek(found[-1] + split_bytes - 1)
+        while positions[-1] + split_bytes < size:
+            file.seek(positions[-1] + split_bytes - 1)
             file.readline()
             if file.tell() >= size:
                 break
-            found.append(file.tell())
-    return [*found, size] if found[-1] < size or size == 0 else found
+            positions.append(file.tell())
+    return [*positions, size] if positions[-1] < size or size == 0 else positions
 
 
-def _objects(
-    body: Any, split: Split, options: ReadOptions, table: str, limit: int | None = None
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line in the file, object) of every line that is not blank."""
-    number = 0
-    reader = pa.BufferReader(body)
-    rest = b""
-    first_line_number: int | None = None
-    while limit is None or limit > 0:
-        chunk = reader.read(1 << 20)
-        lines = (rest + chunk).split(b"\n")
-        rest = lines.pop() if chunk else b""
-        if not chunk and lines == [b""]:
-            return
-        for line in lines:
-            number += 1
-            if not line.strip():
-                continue
-            try:
-                found = json.loads(line.decode(), object_pairs_hook=_unique_keys)
-            except (UnicodeDecodeError, ValueError, RecursionError) as error:
-                first_line_number = lines_until(split) if first_line_number is None else first_line_number
-                _malformed(line, error, first_line_number + number, split, options, table)
-            if not isinstance(found, dict):
-                first_line_number = lines_until(split) if first_line_number is None else first_line_number
-                _malformed(
-                    line, ValueError("not an object"), first_line_number + number, split, options, table
-                )
-            if b"\\u" in line and not _is_text(found):
-                first_line_number = lines_until(split) if first_line_number is None else first_line_number
-                _malformed(
-                    line,
-                    ValueError("an escape of half a surrogate pair"),
-                    first_line_number + number,
-                    split,
-                    options,
-                    table,
-                )
-            yield number, found
-            if limit is not None:
-                limit -= 1
-                if limit == 0:
-                    return
-        if not chunk:
-            return
+def _objects(body: Any, split: Split, table: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line in the split, object) of every line that is not blank."""
+    reader: Any = pa.BufferReader(body)
+    for number, ended in enumerate(io.BufferedReader(reader, BLOCK), 1):
+        line = ended.removesuffix(b"\n")
+        if not line.strip():
+            continue
+        try:
+            fields = json.loads(line.decode(), object_pairs_hook=_unique_keys)
+            if not isinstance(fields, dict):
+                raise ValueError("not an object")
+            if b"\\u" in line and not _is_text(fields):
+                raise ValueError("an escape of half a surrogate pair")
+        except (UnicodeDecodeError, ValueError, RecursionError) as error:
+            _malformed(line, error, number, split, table)
+        yield number, fields
 
 
-def _is_text(found: dict[str, Any]) -> bool:
+def _is_text(fields: dict[str, Any]) -> bool:
     """Whether all keys and texts of an object can be written as UTF-8: JSON's escapes say more than that."""
     try:
-        json.dumps(found, ensure_ascii=False).encode()
+        json.dumps(fields, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         return False
     return True
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         raise ValueError("a key comes twice")
-    return found
+    return fields
 
 
-def _malformed(
-    line: bytes, error: Exception, number: int, split: Split, options: ReadOptions, table: str
-) -> NoReturn:
-    where = f"line {number} of {file_name(split)} for table {table!r}"
+def _place(split: Split, line: int) -> str:
+    return f"line {lines_until(split) + line} of {file_name(split)}"
+
+
+def _malformed(line: bytes, error: Exception, number: int, split: Split, table: str) -> NoReturn:
+    where = f"{_place(split, number)} for table {table!r}"
     if isinstance(error, UnicodeDecodeError):
         raise SourceError(
             f"{where} has bytes that are not utf-8: {shorten(line[error.start : error.start + 8])}. "
@@ -175,8 +151,7 @@ def sample(
     if not families:
         raise SourceError(
             f"{file_name(split)} for table {table!r} is empty: it has no JSON object with a key. "
-            f"{NOTHING_APPLIED} "
-            "Next step: check how the file was written."
+            f"{NOTHING_APPLIED} Next step: check how the file was written."
         )
     types = [declared.get(name) or (Type(fits[0]) if fits else TEXT) for name, fits in families.items()]  # type: ignore[arg-type]
     return tuple(families), tuple(types)
@@ -189,9 +164,9 @@ def _families(
     body = utf8_bytes(split, options, table=table)
     families: dict[str, list[str] | None] = {}
     n_records = 0
-    for line, found in _objects(body, split, options, table, n_rows):
+    for line, fields in itertools.islice(_objects(body, split, table), n_rows):
         n_records += 1
-        for key, value in found.items():
+        for key, value in fields.items():
             families[key] = _narrow(families.get(key), value, key, line, split, table)
     return n_records, families
 
@@ -203,28 +178,26 @@ def _narrow(
     if kind is None:
         return fits
     if kind == "nested":
-        where = f"line {lines_until(split) + line} of {file_name(split)}"
         raise SchemaError(
-            f"column {shorten(key)} of table {table!r} is nested: {where} has "
+            f"column {shorten(key)} of table {table!r} is nested: {_place(split, line)} has "
             f"{shorten(json.dumps(value)[:200])[1:-1]}. {NOTHING_APPLIED} Next step: flatten it or leave "
             "it out."
         )
     allowed: Sequence[str] = _FITS[kind]
     if kind == "int" and value not in INT64:
         allowed = ()
-    left = [f for f in allowed if fits is None or f in fits]
-    if kind == "int" and "float" in left and not _exact(value):
-        left.remove("float")
-    if not left:
-        where = f"line {lines_until(split) + line} of {file_name(split)}"
+    fitting = [f for f in allowed if fits is None or f in fits]
+    if kind == "int" and "float" in fitting and not _exact(value):
+        fitting.remove("float")
+    if not fitting:
         before = f"; values before it are {fits[0]}" if fits else ""
         what = "mixes types" if fits else "has a number that no 64-bit integer holds"
         raise ColumnTypeError(
-            f"column {shorten(key)} of table {table!r} {what}: {where} has {shorten(value)} "
+            f"column {shorten(key)} of table {table!r} {what}: {_place(split, line)} has {shorten(value)} "
             f"({kind}){before}. {NOTHING_APPLIED} Next step: write all its values as strings, or all as "
             "numbers."
         )
-    return left
+    return fitting
 
 
 def _exact(value: int) -> bool:
@@ -259,9 +232,9 @@ def read_objects(
     }
     by_name = dict(zip(names, types, strict=True))
     try:
-        found = _read(body, raw)
+        rows = _read(body, raw)
         for name, t in by_name.items():
-            if t.family == "float" and _has_large(found.column(name)):
+            if t.family == "float" and _has_large(rows.column(name)):
                 _diagnose(body, split, by_name, options, table, version, guessed=False)
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         fits = _diagnose(body, split, by_name, options, table, version, guessed=guessed)
@@ -270,15 +243,15 @@ def read_objects(
                 f"{file_name(split)} for table {table!r} cannot be read as JSON lines: "
                 f"{shorten(str(error), 100)[1:-1]}. {NOTHING_APPLIED} Next step: write one object per line."
             ) from None
-        found = _read(body, {n: dt for n, dt in raw.items() if n not in fits}, ignore=True)
+        rows = _read(body, {n: dt for n, dt in raw.items() if n not in fits}, ignore=True)
         columns = [
-            pa.chunked_array([pa.nulls(found.num_rows, pa.large_string())]) if n in fits else found.column(n)
+            pa.chunked_array([pa.nulls(rows.num_rows, pa.large_string())]) if n in fits else rows.column(n)
             for n in names
         ]
         return pa.table(columns, names=list(names)), fits
     columns = []
     for name, t in by_name.items():
-        column: Any = found.column(name)
+        column: Any = rows.column(name)
         if t.family not in NATIVE:
             decoded = decode(column, t)
             if decoded is None:
@@ -292,7 +265,7 @@ def _read(body: Any, columns: Mapping[str, pa.DataType], ignore: bool = False) -
     block_size = READ_BLOCK
     while True:
         try:
-            found: pa.Table = _json.read_json(
+            rows: pa.Table = _json.read_json(
                 pa.BufferReader(for_arrow(body)),
                 read_options=_json.ReadOptions(use_threads=False, block_size=block_size),
                 parse_options=_json.ParseOptions(
@@ -301,7 +274,7 @@ def _read(body: Any, columns: Mapping[str, pa.DataType], ignore: bool = False) -
                     unexpected_field_behavior="ignore" if ignore else "error",
                 ),
             )
-            return found
+            return rows
         except pa.ArrowInvalid as error:
             if "straddling" not in str(error) or block_size >= min(body.size, MAX_BLOCK):
                 raise
@@ -327,12 +300,11 @@ def _diagnose(
     """Read line by line: raise what is wrong, or say which types the columns with failed guesses survive."""
     fits: dict[str, list[str] | None] = dict.fromkeys(types)
     failed: set[str] = set()
-    for line, found in _objects(body, split, options, table):
-        for key, value in found.items():
+    for line, fields in _objects(body, split, table):
+        for key, value in fields.items():
             if key not in types:
                 raise SchemaError(
-                    f"line {lines_until(split) + line} of {file_name(split)} has the key {shorten(key)}, "
-                    "which "
+                    f"{_place(split, line)} has the key {shorten(key)}, which "
                     f"{table_label(table, version)} has no column for. Columns: {listing(list(types))}. "
                     f"{NOTHING_APPLIED} Next step: declare it when the table is tracked, for example "
                     f"--types {shorten(key)[1:-1]}=text, or leave it out."
@@ -347,16 +319,15 @@ def _diagnose(
             failed.add(key)
             if is_guess and types[key] == TEXT:  # narrowed to text by another split, or by the sample
                 raise ColumnTypeError(
-                    f"column {shorten(key)} of table {table!r} mixes types: line "
-                    f"{lines_until(split) + line} of "
-                    f"{file_name(split)} has {shorten(value)} ({_kind(value)}), others have text. "
+                    f"column {shorten(key)} of table {table!r} mixes types: {_place(split, line)} has "
+                    f"{shorten(value)} ({_kind(value)}), others have text. "
                     f"{NOTHING_APPLIED} Next step: write all its values as strings, or all as numbers."
                 )
             if not is_guess:
                 reason = "" if version is not None else " by declaration" if key in options.types else ""
                 raise ColumnTypeError(
                     f"column {shorten(key)} of {table_label(table, version)} is {types[key]}{reason}; "
-                    f"line {lines_until(split) + line} of {file_name(split)} has {shorten(value)}. "
+                    f"{_place(split, line)} has {shorten(value)}. "
                     f"{NOTHING_APPLIED} Next step: mend the value, or write all values of the column alike."
                 )
     return {key: [*(f for f in fits[key] or () if f != "text"), "text"] for key in types if key in failed}
@@ -370,4 +341,4 @@ def _fits_type(value: Any, t: Type) -> bool:
         return kind == "float" or (kind == "int" and _exact(value))
     if t.family in ("bool", "text"):
         return kind == t.family
-    return kind == "text" and decode(pa.chunked_array([pa.array([value], pa.large_string())]), t) is not None
+    return kind == "text" and is_value(value, t)

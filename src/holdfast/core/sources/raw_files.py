@@ -47,10 +47,10 @@ def raw_bytes(path: str, start: int, end: int, table: str | None = None) -> Any:
     """Bytes of a file, as a buffer of Arrow; `table` is for the message if they are no longer there."""
     with opened_by_arrow(path) as file:
         file.seek(start)
-        found: Any = file.read_buffer(end - start)
-    if found.size < end - start:
+        content: Any = file.read_buffer(end - start)
+    if content.size < end - start:
         raise cut_short(path, table)
-    return found
+    return content
 
 
 def blocks_of(path: str, start: int, end: int, table: str | None = None) -> Iterator[bytearray]:

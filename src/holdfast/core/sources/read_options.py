@@ -30,7 +30,7 @@ class ReadOptions(Coded):
     declared: they are not guesses, and a value that does not fit one is an error.
 
     `spellings` is filled by `plan_source`: how a CSV column spells its floats or timestamps (see
-    `texts`), so that all splits hold the column to one spelling.
+    `type_rule`), so that all splits hold the column to one spelling.
     """
 
     format: Format = "auto"
@@ -43,13 +43,13 @@ class ReadOptions(Coded):
     spellings: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def checked(cls, given: Mapping[str, Any]) -> ReadOptions:
+    def checked(cls, fields: Mapping[str, Any]) -> ReadOptions:
         """What a user asks for; not by the codec: what is wrong with it is for people."""
-        known = [name for name in cls.__slots__ if name != "spellings"]
-        for name in given:
+        names = [name for name in cls.__slots__ if name != "spellings"]
+        for name in fields:
             if name not in cls.__slots__:
-                raise UsageError(f"unknown reading option {shorten(name)}. Options: {', '.join(known)}.")
-        options: dict[str, Any] = dict(given)
+                raise UsageError(f"unknown reading option {shorten(name)}. Options: {', '.join(names)}.")
+        options: dict[str, Any] = dict(fields)
         if "null_values" in options:
             options["null_values"] = tuple(options["null_values"])
         return cls(**options)

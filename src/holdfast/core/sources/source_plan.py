@@ -9,7 +9,7 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
@@ -20,7 +20,7 @@ import pyarrow.ipc
 from holdfast.core.sources import columnar, csv_files, frames, json_lines
 from holdfast.core.sources.raw_files import size_of
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
-from holdfast.core.sources.type_rule import TEXT, candidates, likeliest, spelling_of
+from holdfast.core.sources.type_rule import TEXT, candidates, spelling_of
 from holdfast.core.store.files import new_file, unique_name
 from holdfast.core.store.root import Root, is_stored, object_of
 from holdfast.core.words.schema import Type
@@ -71,37 +71,22 @@ def plan_source(
         return _plan_files(os.fspath(source), options, table, split_bytes)
     if options.types:
         raise UsageError(
-            f"types are declared for table {table!r}, but a table in memory has its own. Next step: cast "
-            "its columns, "
-            "or leave the types out."
+            f"types are declared for table {table!r}, but a table in memory has its own. Next step: cast its "
+            "columns, or leave the types out."
         )
-    if isinstance(source, pa.Table | pa.RecordBatch):
-        whole = pa.Table.from_batches([source]) if isinstance(source, pa.RecordBatch) else source
-        kind = "pyarrow Table" if isinstance(source, pa.Table) else "pyarrow RecordBatch"
-        return _plan_batches(
-            whole.schema, whole.to_batches(STAGED_ROWS), kind, options, table, root, staging, split_bytes
-        )
-    if isinstance(source, pa.RecordBatchReader):
-        return _plan_batches(
-            source.schema, source, "pyarrow RecordBatchReader", options, table, root, staging, split_bytes
-        )
+    classes = (pa.Table, pa.RecordBatch, pa.RecordBatchReader)
+    kind = next((f"pyarrow {c.__name__}" for c in classes if isinstance(source, c)), "")
     if type(source).__module__.split(".")[0] == "pandas" and hasattr(source, "columns"):
-        whole = frames.arrow_table(source, table)
-        return _plan_batches(
-            whole.schema,
-            whole.to_batches(STAGED_ROWS),
-            "pandas DataFrame",
-            options,
-            table,
-            root,
-            staging,
-            split_bytes,
+        kind, source = "pandas DataFrame", frames.arrow_table(source, table)
+    if not kind:
+        raise UsageError(
+            f"table {table!r} cannot be read from a {type(source).__name__}. Next step: give a path, a "
+            "pandas or Spark DataFrame, or a pyarrow Table."
         )
-    raise UsageError(
-        f"table {table!r} cannot be read from a {type(source).__name__}. Next step: give a path, a pandas "
-        "or Spark "
-        "DataFrame, or a pyarrow Table."
-    )
+    if isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    batches = source.to_batches(STAGED_ROWS) if isinstance(source, pa.Table) else source
+    return _plan_batches(source.schema, batches, kind, options, table, root, staging, split_bytes)
 
 
 def _plan_batches(
@@ -118,43 +103,39 @@ def _plan_batches(
     csv_files.check_names(schema.names, f"the {description}", table=table)
     types = columnar.declared_types(schema, table=table)
     source = Source(description, [], tuple(schema.names), types, False, options, 0)
-    stream, kept = iter(batches), []
+    stream, first = iter(batches), []
     for batch in stream:
-        kept.append(batch)
+        first.append(batch)
         source.n_bytes += batch.nbytes
         if source.n_bytes > split_bytes:
             break
     else:
-        source.local_table = pa.Table.from_batches(kept, schema)
+        source.local_table = pa.Table.from_batches(first, schema)
         return source
     name = unique_name(staging, "source", ".arrow")
     sizes = []
     with new_file(root, name) as file, pa.ipc.new_file(file, schema) as writer:
-        for batch, size in _sized(kept, stream):
-            writer.write_batch(batch)
-            sizes.append((batch.num_rows, size))
+        for batch in itertools.chain(first, stream):
+            for low in range(0, batch.num_rows, STAGED_ROWS):
+                part = batch.slice(low, STAGED_ROWS)
+                writer.write_batch(part)
+                sizes.append((part.num_rows, part.nbytes))
     splits = _row_splits("arrow", name, sizes, split_bytes)
     source.splits += [dataclasses.replace(split, staged=file.ref) for split in splits]
     source.n_bytes = sum(split.n_bytes for split in source.splits)
     return source
 
 
-def _sized(kept: list[Any], stream: Iterator[Any]) -> Iterator[tuple[Any, int]]:
-    for batches in (kept, stream):
-        for batch in batches:
-            for low in range(0, batch.num_rows, STAGED_ROWS):
-                part = batch.slice(low, STAGED_ROWS)
-                yield part, part.nbytes
-
-
-def _plan_files(given: str, options: ReadOptions, table: str, split_bytes: int) -> Source:
-    found = _stored_files(given, options, table) if is_stored(given) else _files(given, options, table)
+def _plan_files(location: str, options: ReadOptions, table: str, split_bytes: int) -> Source:
+    found = (
+        _stored_files(location, options, table) if is_stored(location) else _files(location, options, table)
+    )
     files, description, base = found
-    partitions = _partitions(files, base, given, table)
+    partitions = _partitions(files, base, location, table)
     kinds = {_kind(path, options, table) for path in files}
     if len(kinds) > 1:
         raise SourceError(
-            f"{shorten_path(given)} for table {table!r} mixes files of several formats "
+            f"{shorten_path(location)} for table {table!r} mixes files of several formats "
             f"({', '.join(sorted(kinds))}). "
             f"{NOTHING_APPLIED} Next step: give one format, or a glob that picks its files."
         )
@@ -167,42 +148,41 @@ def _plan_files(given: str, options: ReadOptions, table: str, split_bytes: int) 
         )
     source = plan(files, description, kind, options, table, split_bytes)
     if partitions:
-        _add_partitions(source, partitions, options, given, table)
+        _add_partitions(source, partitions, options, location, table)
     unknown = [name for name in options.types if name not in source.names]
     if unknown:
         raise UnknownColumnError.from_missing(table, None, unknown[0], source.names)
     return source
 
 
-def _files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str, str]:
+def _files(location: str, options: ReadOptions, table: str) -> tuple[list[str], str, str]:
     """The data files of a path, sorted; how to call the source in messages; the folder that it is."""
-    path = Path(os.path.abspath(given))  # a task's working folder is not ours
+    path = Path(os.path.abspath(location))  # a task's working folder is not ours
     if path.is_file():
         return [str(path)], path.name, str(path.parent)
     if path.is_dir():
         if (path / "_delta_log").is_dir():
-            raise _is_delta(given, table)
-        found = [f for f in sorted(path.rglob("*")) if not f.is_dir() and _visible(f.relative_to(path))]
+            raise _is_delta(location, table)
+        files = [f for f in sorted(path.rglob("*")) if not f.is_dir() and _visible(f.relative_to(path))]
         if options.format == "auto":
-            found = [f for f in found if _ending(str(f)) in ENDINGS]
-        for f in found:
+            files = [f for f in files if _ending(str(f)) in ENDINGS]
+        for f in files:
             _check_regular(f, table)
-        if not found:
-            raise _no_data(given, table)
-        return [str(f) for f in found], f"folder {path.name} ({len(found)} files)", str(path)
-    if glob.has_magic(given):
+        if not files:
+            raise _no_data(location, table)
+        return [str(f) for f in files], f"folder {path.name} ({len(files)} files)", str(path)
+    if glob.has_magic(location):
         matches = sorted(m for m in glob.glob(str(path), recursive=True) if not os.path.isdir(m))
         root = Path(*itertools.takewhile(lambda part: not glob.has_magic(part), path.parts))
         matches = [m for m in matches if _visible(Path(m).relative_to(root))]
         if not matches:
             raise SourceError(
-                f"no file matches {shorten_path(given)} for table {table!r}. {NOTHING_APPLIED} Next step: "
-                "check the "
-                f"pattern; the working folder is {shorten(os.getcwd())}."
+                f"no file matches {shorten_path(location)} for table {table!r}. {NOTHING_APPLIED} Next step: "
+                f"check the pattern; the working folder is {shorten(os.getcwd())}."
             )
         for match in matches:
             _check_regular(Path(match), table)
-        return matches, f"{os.path.basename(given)} ({len(matches)} files)", str(root)
+        return matches, f"{os.path.basename(location)} ({len(matches)} files)", str(root)
     if path.exists() or path.is_symlink():
         _check_regular(path, table)
     folder = path.parent
@@ -212,7 +192,7 @@ def _files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str
     if not hint:
         hint = f" Next step: check the path; the working folder is {shorten(os.getcwd())}."
     what = "there is no file" if folder.is_dir() else "there is no folder for the file"
-    raise SourceError(f"{what} {shorten_path(given)} for table {table!r}. {NOTHING_APPLIED}{hint}")
+    raise SourceError(f"{what} {shorten_path(location)} for table {table!r}. {NOTHING_APPLIED}{hint}")
 
 
 def _check_regular(path: Path, table: str) -> None:
@@ -236,29 +216,29 @@ def _visible(path: PurePath) -> bool:
     return not any(part.startswith((".", "_")) for part in path.parts)
 
 
-def _stored_files(given: str, options: ReadOptions, table: str) -> tuple[list[str], str, str]:
+def _stored_files(location: str, options: ReadOptions, table: str) -> tuple[list[str], str, str]:
     """The same of a URL of an object store. A folder is what names begin with."""
-    bucket, name = object_of(given)
+    bucket, name = object_of(location)
     magic = glob.has_magic(name)
     if not magic and name and bucket.exists(name):
-        return [given.rstrip("/")], name.rpartition("/")[2], given.rpartition("/")[0]
+        return [location.rstrip("/")], name.rpartition("/")[2], location.rpartition("/")[0]
     parts = name.split("/")
     base = "/".join(itertools.takewhile(lambda part: not glob.has_magic(part), parts))
     names = [entry.name for entry in bucket.entries(base)]
     inside = [PurePosixPath(n).relative_to(base) for n in names]
     if any(path.parts[0] == "_delta_log" for path in inside):
-        raise _is_delta(given, table)
+        raise _is_delta(location, table)
     wanted = re.compile(_pattern("/".join(parts)) if magic else ".*", re.DOTALL)
     files = [n for n, path in zip(names, inside, strict=True) if _visible(path) and wanted.fullmatch(n)]
     if options.format == "auto" and not magic:
         files = [n for n in files if _ending(n) in ENDINGS]
     if not files and not names:
         raise SourceError(
-            f"there is no object {shorten_path(given)} for table {table!r}, nor a folder of that name. "
+            f"there is no object {shorten_path(location)} for table {table!r}, nor a folder of that name. "
             f"{NOTHING_APPLIED} Next step: check the address."
         )
     if not files:
-        raise _no_data(given, table)
+        raise _no_data(location, table)
     label = parts[-1] if magic else f"folder {parts[-1]}"
     return [f"{bucket}/{n}" for n in sorted(files)], f"{label} ({len(files)} files)", f"{bucket}/{base}"
 
@@ -269,21 +249,21 @@ def _pattern(name: str) -> str:
     return "".join(special.get(part, re.escape(part)) for part in re.split(r"(\*\*/|\*\*|\*|\?)", name))
 
 
-def _is_delta(given: str, table: str) -> SourceError:
+def _is_delta(location: str, table: str) -> SourceError:
     return SourceError(
-        f"{shorten_path(given)} for table {table!r} is a Delta table; its files alone may hold deleted rows. "
-        f"{NOTHING_APPLIED} Next step: read it with deltalake or Spark and give the table."
+        f"{shorten_path(location)} for table {table!r} is a Delta table; its files alone may hold deleted "
+        f"rows. {NOTHING_APPLIED} Next step: read it with deltalake or Spark and give the table."
     )
 
 
-def _no_data(given: str, table: str) -> SourceError:
+def _no_data(location: str, table: str) -> SourceError:
     return SourceError(
-        f"the folder {shorten_path(given)} for table {table!r} has no data files. {NOTHING_APPLIED} Next "
+        f"the folder {shorten_path(location)} for table {table!r} has no data files. {NOTHING_APPLIED} Next "
         f"step: check the folder; files end in {', '.join(sorted(ENDINGS))}, or give the format."
     )
 
 
-def _partitions(files: Sequence[str], base: str, given: str, table: str) -> list[dict[str, str | None]]:
+def _partitions(files: Sequence[str], base: str, location: str, table: str) -> list[dict[str, str | None]]:
     """The columns that stand in the folders of each file (`year=2026`); none if none has any."""
     values = []
     for path in files:
@@ -292,7 +272,7 @@ def _partitions(files: Sequence[str], base: str, given: str, table: str) -> list
     for path, partition in zip(files, values, strict=True):
         if list(partition) != list(values[0]):
             raise SchemaError(
-                f"the folders of {shorten_path(given)} for table {table!r} do not name the same columns: "
+                f"the folders of {shorten_path(location)} for table {table!r} do not name the same columns: "
                 f"{shorten_path(files[0])} names {listing(list(values[0])) or 'none'}, {shorten_path(path)} "
                 f"{listing(list(partition)) or 'none'}. {NOTHING_APPLIED} Next step: give a folder in which "
                 "all files stand at the same depth."
@@ -304,15 +284,15 @@ def _add_partitions(
     source: Source,
     partitions: Sequence[dict[str, str | None]],
     options: ReadOptions,
-    given: str,
+    location: str,
     table: str,
 ) -> None:
     """Give a planned source the columns of its folders: their values are known, so are their types."""
     both = [name for name in partitions[0] if name in source.names]
     if both:
         raise SchemaError(
-            f"{shorten_path(given)} for table {table!r} has the column {shorten(both[0])} in its files and "
-            f"in the names of its folders. {NOTHING_APPLIED} Next step: give files without it, or a folder "
+            f"{shorten_path(location)} for table {table!r} has the column {shorten(both[0])} in its files "
+            f"and in the names of its folders. {NOTHING_APPLIED} Next step: give files without it, or a folder "
             "further inside."
         )
     by_path = dict(zip(dict.fromkeys(split.path for split in source.splits), partitions, strict=True))
@@ -321,7 +301,7 @@ def _add_partitions(
         texts = pa.chunked_array([pa.array([p[name] for p in partitions], pa.large_string())])
         declared = options.declared.get(name)
         source.names += (name,)
-        source.types += (candidates(texts, None)[0] if declared is None else declared,)
+        source.types += (next(iter(candidates(texts, None))) if declared is None else declared,)
 
 
 def _ending(path: str) -> str:
@@ -337,22 +317,15 @@ def _kind(path: str, options: ReadOptions, table: str) -> Kind:
     if kind is None:
         raise SourceError(
             f"the format of {shorten(os.path.basename(path))} for table {table!r} cannot be told from its "
-            "ending. "
-            f"{NOTHING_APPLIED} Next step: give the format: csv, parquet, jsonl or arrow."
+            f"ending. {NOTHING_APPLIED} Next step: give the format: csv, parquet, jsonl or arrow."
         )
     return kind
 
 
-def _same_columns(found: Iterable[str], names: tuple[str, ...], path: str, first: str, table: str) -> None:
-    there = dict.fromkeys(found)
-    wanted = set(names)
-    missing, extra = [n for n in names if n not in there], [n for n in there if n not in wanted]
-    if missing or extra:
-        parts = [f"lacks {listing(missing)}"] if missing else []
-        parts += [f"has {listing(extra)} in addition"] if extra else []
+def _same_columns(columns: Sequence[str], names: tuple[str, ...], path: str, first: str, table: str) -> None:
+    if different := columnar.difference(columns, names):
         raise SchemaError(
-            f"the files for table {table!r} differ: {shorten(os.path.basename(path))} "
-            f"{' and '.join(parts)}, compared "
+            f"the files for table {table!r} differ: {shorten(os.path.basename(path))} {different}, compared "
             f"with {shorten(os.path.basename(first))}. {NOTHING_APPLIED} Next step: give all files the "
             "same columns."
         )
@@ -367,19 +340,21 @@ def _plan_csv(
     n_rows = max(SAMPLE_ROWS // min(len(files), 10), 1)
     for path in files:
         ends = csv_files.cuts(path, options, split_bytes, table=table)
-        own = [Split("csv", path, low, high, high - low, low == 0) for low, high in itertools.pairwise(ends)]
-        columns = csv_files.columns_of(own[0], options, table=table)
+        file_splits = [
+            Split("csv", path, low, high, high - low, low == 0) for low, high in itertools.pairwise(ends)
+        ]
+        columns = csv_files.columns_of(file_splits[0], options, table=table)
         names = names or columns
         _same_columns(columns, names, path, files[0], table)
         if len(samples) < 10:
-            rows = csv_files.first_rows(own[0], options, n_rows, table=table)
+            rows = csv_files.first_rows(file_splits[0], options, n_rows, table=table)
             samples.append(rows.select(list(names)))
-        splits += own
+        splits += file_splits
     sample = pa.concat_tables(samples)
     undecided = [n for n in names if sample[n].null_count == len(sample)]
-    others = [s for s in splits if s.path != files[0] or not s.first]
-    if undecided and others:
-        for split in others[:: max(len(others) // MORE_SAMPLES, 1)][:MORE_SAMPLES]:
+    later = [s for s in splits if s.path != files[0] or not s.first]
+    if undecided and later:
+        for split in later[:: max(len(later) // MORE_SAMPLES, 1)][:MORE_SAMPLES]:
             rows = csv_files.first_rows(split, options, n_rows, table=table)
             samples.append(rows.select(list(names)))
         sample = pa.concat_tables(samples)
@@ -393,7 +368,7 @@ def _plan_csv(
         elif sample[name].null_count == len(sample):
             types.append(TEXT)
         else:
-            types.append(likeliest(sample[name], spelling))
+            types.append(next(candidates(sample[name], spelling)))
     options = dataclasses.replace(options, spellings=spellings)
     n_bytes = sum(split.n_bytes for split in splits)
     return Source(description, splits, names, tuple(types), True, options, n_bytes)
@@ -405,18 +380,16 @@ def _plan_jsonl(
     splits: list[Split] = []
     names: dict[str, Type] = {}
     for path in files:
-        size = size_of(path)
-        ends = (
-            json_lines.cuts(path, options, split_bytes) if csv_files.can_split(path, options) else [0, size]
-        )
-        own = [
+        whole = [0, size_of(path)]
+        ends = json_lines.cuts(path, split_bytes) if csv_files.can_split(path, options) else whole
+        file_splits = [
             Split("jsonl", path, low, high, high - low, low == 0) for low, high in itertools.pairwise(ends)
         ]
         if len(splits) == 0 or len(files) <= 10:
-            found = json_lines.sample(own[0], options, SAMPLE_ROWS, table=table)
-            for name, t in zip(*found, strict=True):
+            columns = json_lines.sample(file_splits[0], options, SAMPLE_ROWS, table=table)
+            for name, t in zip(*columns, strict=True):
                 names[name] = t if names.get(name, TEXT) == TEXT else names[name]
-        splits += own
+        splits += file_splits
     csv_files.check_names(list(names), os.path.basename(files[0]), table=table)
     n_bytes = sum(split.n_bytes for split in splits)
     return Source(description, splits, tuple(names), tuple(names.values()), False, options, n_bytes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -37,23 +38,23 @@ def read_split(
         return _with_partition(rows, split, names, types, table, version)
     if split.kind == "csv":
         text = csv_files.open_text(split, options, table=table)
-        found = csv_files.read_texts(text, names, options, table=table, version=version)
+        texts = csv_files.read_texts(text, names, options, table=table, version=version)
         schema = pa.schema([(n, arrow_type(t)) for n, t in zip(names, types, strict=True)])
         columns = []
         for name, t in zip(names, types, strict=True):
-            values = decode(found.column(name), t)
+            values = decode(texts.column(name), t)
             if values is None:
-                raise _unfit(found, name, t, split, options, table, version)
+                raise _unfit(texts.column(name), name, t, split, options, table, version)
             columns.append(values)
         return pa.table(columns, schema=schema)
     if split.kind == "jsonl":
         return json_lines.read_objects(split, names, types, options, table=table, version=version)[0]
     if split.kind == "parquet":
-        found = columnar.read_parquet(split, names, table=table)
+        rows = columnar.read_parquet(split, names, table=table)
     else:
-        found = columnar.read_arrow(split, table=table)
+        rows = columnar.read_arrow(split, table=table)
     return columnar.fit_table(
-        found,
+        rows,
         names,
         types,
         table=table,
@@ -81,14 +82,14 @@ def read_split_guessed(
     if split.kind != "csv":
         return read_split(split, names, types, options=options, textual=False, table=table), {}
     text = csv_files.open_text(split, options, table=table)
-    found = csv_files.read_texts(text, names, options, table=table)
+    rows = csv_files.read_texts(text, names, options, table=table)
     columns, failed = [], {}
     for name, t in zip(names, types, strict=True):
-        texts = found.column(name)
+        texts = rows.column(name)
         declared = name in options.types
         values = decode(texts, t, None if declared else options.spellings.get(name, "point"))
         if values is None and declared:
-            raise _unfit(found, name, t, split, options, table, None)
+            raise _unfit(texts, name, t, split, options, table, None)
         if values is None:
             failed[name] = [str(c) for c in candidates(texts, options.spellings.get(name))]
         columns.append(texts if values is None else values)
@@ -140,23 +141,15 @@ def _with_partition(
 
 
 def _unfit(
-    found: pa.Table,
-    name: str,
-    t: Type,
-    split: Split,
-    options: ReadOptions,
-    table: str,
-    version: int | None,
+    texts: Any, name: str, t: Type, split: Split, options: ReadOptions, table: str, version: int | None
 ) -> ColumnTypeError:
-    texts = found.column(name)
-    at = first_unfit(texts, t)
+    at = first_unfit(texts, lambda part: decode(part, t) is not None)
     value = texts[at].as_py()
     what = "the batch" if version is not None else "the file"
     row = csv_files.row_number(split, options, at)
     verb = "track the table again with" if version is not None else "declare"
     return ColumnTypeError(
         f"column {shorten(name)} of {columnar.table_label(table, version)} is {t}; {what} has "
-        f"{shorten(value)} in "
-        f"row {row} of {csv_files.file_name(split)}. {NOTHING_APPLIED} Next step: {verb} "
+        f"{shorten(value)} in row {row} of {csv_files.file_name(split)}. {NOTHING_APPLIED} Next step: {verb} "
         f"--types {shorten(name)[1:-1]}={suggestion(value)}, or mend the value."
     )

@@ -29,7 +29,7 @@ below 1e-4 or from 1e15 on, and declared floats that are not in shortest form.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -37,7 +37,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from holdfast.core.store.arrow_types import arrow_type
-from holdfast.core.words.schema import MAX_EXACT_DIGITS, Type
+from holdfast.core.words.schema import FRACTION_DIGITS, MAX_EXACT_DIGITS, Type
 
 _pa: Any = pa  # third-party stubs lag behind Arrow
 pc: Any = pa.compute
@@ -47,7 +47,6 @@ Values = Any  # pa.ChunkedArray of a typed column
 
 TEXT = Type("text")
 POINT, BARE = "point", "bare"
-FRACTION_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _NEGATIVE_ZEROS = pa.array(["-0", "-0.0"], pa.large_string())
 _STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T])[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.([0-9]{1,6}))?")
@@ -61,7 +60,7 @@ def best_type(lists: Sequence[Sequence[str]]) -> str:
     """
     if not lists:
         return "text"
-    return next((t for t in lists[0] if all(t in other for other in lists[1:])), "text")
+    return next((t for t in lists[0] if all(t in survived for survived in lists[1:])), "text")
 
 
 def decode(texts: Texts, t: Type, spelling: str | None = None) -> Values | None:
@@ -91,22 +90,13 @@ def encode(values: Values, t: Type, spelling: str | None = None) -> Texts:
     return values.cast(pa.large_string())
 
 
-def candidates(texts: Texts, spelling: str | None) -> list[Type]:
+def candidates(texts: Texts, spelling: str | None) -> Iterator[Type]:
     """The types that all texts survive, in the order of the rule, `text` last.
 
     `spelling` is the column's, from the sample; a column without one is no timestamp, and its floats have
-    points. Texts that are all NULL survive everything.
+    points. Texts that are all NULL survive everything. One by one: most columns are of the first type that
+    is tried.
     """
-    return list(_surviving(texts, spelling))
-
-
-def likeliest(texts: Texts, spelling: str | None) -> Type:
-    """The first of the candidates."""
-    return next(_surviving(texts, spelling))
-
-
-def _surviving(texts: Texts, spelling: str | None) -> Iterator[Type]:
-    """The candidates one by one: most columns are of the first type that is tried."""
     first = _first_text(texts)
     tried = [Type("int")]
     if first is None:  # any scale would do; a NULL column narrows nothing
@@ -135,33 +125,36 @@ def spelling_of(texts: Texts) -> str | None:
     return BARE if pc.any(pc.match_substring_regex(texts, "^-?[0-9]+$")).as_py() else None
 
 
-def first_unfit(texts: Texts, t: Type) -> int:
-    """The position of the first text that is no value of the declared type `t`; one must be there.
+def first_unfit(values: Values, fits: Callable[[Values], bool]) -> int:
+    """The position of the first value that does not fit; one must be there.
 
-    By bisection with `decode` itself, so that no second rule can differ from it.
+    By bisection with the rule itself, for parts of the values, so that no second rule can differ from it.
     """
-    low, high = 0, len(texts)
+    low, high = 0, len(values)
     while high - low > 1:
         middle = (low + high) // 2
-        if decode(texts.slice(low, middle - low), t) is None:
-            high = middle
-        else:
+        if fits(values.slice(low, middle - low)):
             low = middle
+        else:
+            high = middle
     return low
+
+
+def is_value(text: str, t: Type) -> bool:
+    """Whether a text is a value of the declared type `t`."""
+    return decode(pa.chunked_array([pa.array([text], pa.large_string())]), t) is not None
 
 
 def suggestion(text: str) -> str:
     """The type to declare so that a text fits."""
-    return (
-        "float" if decode(pa.chunked_array([pa.array([text], pa.large_string())]), Type("float")) else "text"
-    )
+    return "float" if is_value(text, Type("float")) else "text"
 
 
 def _first_text(texts: Texts) -> str | None:
     for chunk in texts.chunks:
         if chunk.null_count < len(chunk):
-            found: str = chunk.drop_null()[0].as_py()
-            return found
+            text: str = chunk.drop_null()[0].as_py()
+            return text
     return None
 
 
@@ -241,13 +234,13 @@ def _scalar(text: str) -> Any:
 
 
 def _one_chunk(values: Values) -> Any:
-    found = values.combine_chunks()
-    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
+    combined = values.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
 def _booleans(texts: Texts, t: Type, spelling: str | None) -> Values | None:
-    known = pa.array(["true", "false"], pa.large_string())
-    if pc.all(pc.is_in(texts.drop_null(), value_set=known)).as_py() is False:
+    words = pa.array(["true", "false"], pa.large_string())
+    if pc.all(pc.is_in(texts.drop_null(), value_set=words)).as_py() is False:
         return None
     return pc.equal(texts, "true")
 

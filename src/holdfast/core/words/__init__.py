@@ -1,5 +1,6 @@
 """The words: schemas, predicates, dependencies, changes. Standard library and NumPy only; no state, no data.
 
-Read `schema.py` first, then `predicate.py` (how two rows are compared; in English: `sentences.py`)
-and `change.py` (what a batch did).
+Read `schema.py` first, then `dependency.py` and `predicate.py` (how two rows are compared; in English:
+`sentences.py`), and `change.py` (what a batch did). `notation.py`, `rule_text.py` and `row_rule.py` read what
+people write; `codec.py` is the one way to JSON and back.
 """

@@ -69,17 +69,17 @@ class DependencyChange:
     held: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "change": self.event,
             "dependency": self.dependency.to_dict(),
             "reason": self.reason,
             "witnesses": [[row.to_dict() for row in group] for group in self.witnesses],
         }
         if self.dependency.kind == "ind":
-            told["values"] = list(self.values)
+            fields["values"] = list(self.values)
         if self.held:
-            told["held"] = self.held
-        return told
+            fields["held"] = self.held
+        return fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +111,16 @@ class Pin:
         """
         if self.rule is not None:
             return self.rule.formula
-        own = f"[{', '.join(self.columns)}]"
-        return own if self.referenced is None else f"{self.table}{own} in {self.referenced}"
+        columns = f"[{', '.join(self.columns)}]"
+        return columns if self.referenced is None else f"{self.table}{columns} in {self.referenced}"
 
     def to_dict(self) -> dict[str, Any]:
-        told = {"table": self.table, "columns": list(self.columns), "holds": self.holds}
+        fields = {"table": self.table, "columns": list(self.columns), "holds": self.holds}
         if self.rule is not None:
             pairs = [[row.to_dict() for row in pair] for pair in self.witnesses]
             rule = {"rule": self.rule.to_dict(), "formula": self.rule.formula}
-            return {**told, **rule, "n_violations": self.n_violations, "witnesses": pairs}
-        return told if self.referenced is None else {**told, "referenced": self.referenced.to_dict()}
+            return {**fields, **rule, "n_violations": self.n_violations, "witnesses": pairs}
+        return fields if self.referenced is None else {**fields, "referenced": self.referenced.to_dict()}
 
 
 # What programs are told of classes that a table is not tracked for.
@@ -341,10 +341,10 @@ def row_name(row_id: int) -> str:
 
 def row_text(row: WitnessRow, first: Sequence[str], limit: int = 8) -> str:
     """A witness as `row 0.17: name='Lee' | phone=345, age=20`: the dependency's columns first."""
-    own = [f"{c}={shorten(row.values.get(c), 40)}" for c in first if c in row.values]
-    others = [f"{c}={shorten(v, 24)}" for c, v in row.values.items() if c not in first]
-    room = max(0, limit - len(own))
-    shown = others[:room] + (["..."] if len(others) > room else [])
-    text = ", ".join(own) + (" | " if own and shown else "") + ", ".join(shown)
+    leading = [f"{c}={shorten(row.values.get(c), 40)}" for c in first if c in row.values]
+    following = [f"{c}={shorten(v, 24)}" for c, v in row.values.items() if c not in first]
+    room = max(0, limit - len(leading))
+    shown = following[:room] + (["..."] if len(following) > room else [])
+    text = ", ".join(leading) + (" | " if leading and shown else "") + ", ".join(shown)
     name = f"row {row_name(row.row_id)}"
     return f"{name}: {text}" if row.values else name

@@ -50,12 +50,12 @@ class Coded:
 
 def decoded(cls: type[Kind], fields: Mapping[str, Any]) -> Kind:
     """A dataclass from its fields as JSON has them."""
-    known: Any = cls
-    return cls(**_decoded(_fields_of(known), fields))
+    untyped: Any = cls
+    return cls(**_decoded(_fields_of(untyped), fields))
 
 
-def _decoded(known: Iterable[Field], fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: decode(fields[name]) for name, _, decode in known if name in fields}
+def _decoded(coders: Iterable[Field], fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: decode(fields[name]) for name, _, decode in coders if name in fields}
 
 
 @functools.cache
@@ -80,11 +80,11 @@ def _coders(hint: Any, where: str) -> tuple[Coder, Coder]:
     if origin is Literal:
         return _same, _one_of(arguments, where)
     if origin in (Union, types.UnionType):
-        others = [a for a in arguments if a is not type(None)]
-        if all(a in PLAIN for a in others):
+        alternatives = [a for a in arguments if a is not type(None)]
+        if all(a in PLAIN for a in alternatives):
             return _same, _same
-        if len(others) == 1:
-            return _optional(*_coders(others[0], where))
+        if len(alternatives) == 1:
+            return _optional(*_coders(alternatives[0], where))
     if origin is list or (origin is tuple and arguments[-1] is ...):
         return _sequence(origin, *_coders(arguments[0], where))
     if origin is tuple:
@@ -94,10 +94,10 @@ def _coders(hint: Any, where: str) -> tuple[Coder, Coder]:
     if hasattr(hint, "to_dict"):  # coded, or with a form of its own
         return (lambda v: v.to_dict()), getattr(hint, "from_dict", _same)
     if isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields"):
-        known = _fields_of(hint)
+        tuple_fields = _fields_of(hint)
         return (
-            lambda v: {name: encode(x) for (name, encode, _), x in zip(known, v, strict=True)},
-            lambda v: hint(**_decoded(known, v)),
+            lambda v: {name: encode(x) for (name, encode, _), x in zip(tuple_fields, v, strict=True)},
+            lambda v: hint(**_decoded(tuple_fields, v)),
         )
     raise TypeError(f"{where} is of type {hint}, which JSON does not have")
 

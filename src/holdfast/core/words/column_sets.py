@@ -43,5 +43,9 @@ def columns_of(masks: U64) -> list[tuple[int, ...]]:
 
 
 def n_pairs(n_rows: int) -> int:
-    """How many unordered pairs of rows there are."""
+    """How many unordered pairs of rows there are.
+
+    >>> n_pairs(0), n_pairs(1), n_pairs(4)
+    (0, 0, 6)
+    """
     return n_rows * (n_rows - 1) // 2

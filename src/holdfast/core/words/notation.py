@@ -30,9 +30,9 @@ def parse_fd(
     """
     sides = _sides(text)
     if len(sides) != 2:
-        found = "has no arrow" if len(sides) < 2 else f"has {len(sides) - 1} arrows"
+        problem = "has no arrow" if len(sides) < 2 else f"has {len(sides) - 1} arrows"
         hint = " Put a name that contains '->' in double quotes." if len(sides) > 2 else ""
-        raise UsageError(f"{shorten(text)} {found}. {_EXPECTED}{hint}")
+        raise UsageError(f"{shorten(text)} {problem}. {_EXPECTED}{hint}")
     lhs, rhs = sides
     if not rhs:
         raise UsageError(f"{shorten(text)} has no column on its right side. {_EXPECTED}")

@@ -40,20 +40,20 @@ def check_share(max_error: float) -> None:
         raise UsageError(f"max_error is {max_error}; expected a share from 0 to 1, such as 0.02.")
 
 
-def max_error_of(asked: Mapping[str, Any]) -> float:
+def max_error_of(options: Mapping[str, Any]) -> float:
     """The share up to which what almost holds is kept; 0 where it is not asked for."""
-    max_error = asked.get("max_error")
+    max_error = options.get("max_error")
     if max_error is not None and not 0 < max_error < 1:
         raise UsageError(f"max_error is {max_error}; expected a share between 0 and 1, such as 0.01.")
     return max_error or 0.0
 
 
-def evidence_of(asked: Mapping[str, Any]) -> EvidenceKind | None:
+def evidence_of(options: Mapping[str, Any]) -> EvidenceKind | None:
     """What is to be kept of the rows; None where that is left to a cost model."""
-    evidence: EvidenceKind | None = asked.get("evidence")
+    evidence: EvidenceKind | None = options.get("evidence")
     if evidence not in (None, "counted", "witnessed"):
         raise UsageError(f"evidence is {shorten(evidence)}; expected counted or witnessed.")
-    if evidence == "witnessed" and max_error_of(asked):
+    if evidence == "witnessed" and max_error_of(options):
         raise UsageError(
             "errors are known from counted evidence only: witnessed evidence keeps some pairs of rows, not "
             "their numbers. Leave out max_error, or use evidence counted."
@@ -61,9 +61,9 @@ def evidence_of(asked: Mapping[str, Any]) -> EvidenceKind | None:
     return evidence
 
 
-def at_least_one(asked: Mapping[str, Any], name: str, what: str = "") -> int:
+def at_least_one(options: Mapping[str, Any], name: str, what: str = "") -> int:
     """A bound; 0 where none is asked for."""
-    bound = asked.get(name)
+    bound = options.get(name)
     if bound is not None and bound < 1:
         raise UsageError(f"{name} is {bound}; expected at least 1{what}.")
     return bound or 0

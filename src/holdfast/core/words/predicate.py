@@ -21,7 +21,7 @@ Sets of predicates are masks (Python integers; bit i is predicate i of a `Predic
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -71,8 +71,8 @@ _SAME_AS: Mapping[int, Operator] = {_IMPLIED[bit]: op for op, bit in _BIT.items(
 
 
 # Characters that end a name without quotes: white space, and what a rule is written with.
-NAME_ENDS = r"""\s()"'<>=!≤≥≠∧¬&|,;+*""" + "\u2228"  # the last one is a logical or
-_PLAIN_NAME = re.compile(f"[^{NAME_ENDS}]+")
+_NAME_ENDS = r"""\s()"'<>=!≤≥≠∧¬&|,;+*""" + "\u2228"  # the last one is a logical or
+NAME_PATTERN = re.compile(f"[^{_NAME_ENDS}]+")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -110,7 +110,7 @@ def written_name(name: str) -> str:
     >>> written_name("zip"), written_name("zip code"), written_name('5" disk')
     ('zip', '"zip code"', '"5"" disk"')
     """
-    return name if _PLAIN_NAME.fullmatch(name) else '"{}"'.format(name.replace('"', '""'))
+    return name if NAME_PATTERN.fullmatch(name) else '"{}"'.format(name.replace('"', '""'))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -177,8 +177,8 @@ class PredicateSpace:
     >>> space.n_predicates, space.first
     (8, (0, 6))
     >>> mask = space.mask([Predicate("a", ">", "a"), Predicate("b", "!=", "b")])
-    >>> bin(mask), bin(space.canonical(mask)), space.trivial(mask)
-    ('0b10010000', '0b10000100', False)
+    >>> bin(mask), bin(space.mirrored(mask))
+    ('0b10010000', '0b10000100')
     """
 
     groups: tuple[Group, ...]
@@ -256,40 +256,16 @@ class PredicateSpace:
             exchanged |= 1 << self.mirror[i]
         return exchanged
 
-    def canonical(self, mask: int) -> int:
-        """Of a DC and its symmetric one, the smaller as a sorted tuple of predicate numbers.
-
-        Both have as many predicates, so the smaller one is the one that has the lowest number in which
-        they differ.
-        """
-        mirrored = self.mirrored(mask)
-        differing = mask ^ mirrored
-        lowest = differing & -differing
-        return mask if mask & lowest or not differing else mirrored
-
-    def trivial(self, mask: int) -> bool:
-        """Whether no pair of rows of any table can satisfy the predicates, for a reason within a group.
-
-        Hereditary: what contains a trivial set is trivial.
-        """
-        return any(_TRIVIAL[state] for _, _, state in self._states(mask))
-
     def closure(self, mask: int) -> int:
         """The predicates that follow from those of each group, themselves among them.
 
         All of a group's predicates follow from those that no outcome satisfies.
         """
         closed = 0
-        for group, first, state in self._states(mask):
-            closed |= (_IMPLIED[state] & (_ALL if group.ordered else _UNORDERED)) << first
-        return closed
-
-    def _states(self, mask: int) -> Iterator[tuple[Group, int, int]]:
-        """(group, its first number, its predicates in the mask) of the groups that have some."""
         for group, first in zip(self.groups, self.first, strict=True):
-            state = mask >> first & (_ALL if group.ordered else _UNORDERED)
-            if state:
-                yield group, first, state
+            of_group = _ALL if group.ordered else _UNORDERED
+            closed |= (_IMPLIED[mask >> first & of_group] & of_group) << first
+        return closed
 
     def to_dict(self) -> list[dict[str, Any]]:
         return [g.to_dict() for g in self.groups]
@@ -328,7 +304,9 @@ def _grouped(predicates: Iterable[Predicate]) -> dict[tuple[str, str], int]:
 
 
 def is_trivial(predicates: Iterable[Predicate]) -> bool:
-    """Whether the constraint holds in every table, for a reason within a group: see PredicateSpace.trivial.
+    """Whether no pair of rows of any table can satisfy the predicates, for a reason within a group.
+
+    Hereditary: what contains a trivial set is trivial.
 
     >>> is_trivial([Predicate("a", "<", "a"), Predicate("a", ">", "a")])
     True
@@ -342,10 +320,10 @@ def contradiction(predicates: Iterable[Predicate]) -> tuple[str, str] | None:
     return next(trivial, None)
 
 
-def same_rule(one: Iterable[Predicate], other: Iterable[Predicate]) -> bool:
+def same_rule(first: Iterable[Predicate], second: Iterable[Predicate]) -> bool:
     """Whether two rules have the same predicates, in whatever order, or with t and s exchanged."""
-    others = set(other)
-    return set(one) in (others, {p.mirrored for p in others})
+    predicates = set(second)
+    return set(first) in (predicates, {p.mirrored for p in predicates})
 
 
 def reduced(predicates: Iterable[Predicate]) -> tuple[Predicate, ...]:
@@ -358,32 +336,6 @@ def reduced(predicates: Iterable[Predicate]) -> tuple[Predicate, ...]:
     if any(_TRIVIAL[state] for state in states.values()):
         raise ValueError("a trivial constraint cannot be reduced")
     return tuple(Predicate(a, _SAME_AS[_IMPLIED[state]], b) for (a, b), state in states.items())
-
-
-def _space_of(dcs: Iterable[Dc]) -> PredicateSpace:
-    """A space that has all predicates of the constraints, whether their columns are ordered or not."""
-    pairs = {(p.left, p.right) for dc in dcs for p in dc.predicates}
-    pairs |= {(right, left) for left, right in pairs}
-    return PredicateSpace(tuple(Group(left, right, True) for left, right in sorted(pairs)))
-
-
-def implies(one: Dc, other: Dc) -> bool:
-    """Whether a table in which `one` holds cannot violate `other`, for a reason within groups.
-
-    So it is if every predicate of `one`, or every one of its symmetric form, follows from those of `other` in
-    the same group: then a pair that violates `other` violates `one`. What follows across groups (a < b and
-    b < c) is not seen. A trivial constraint is implied by any.
-
-    >>> weak, strict = Dc("t", (Predicate("a", "<=", "a"),)), Dc("t", (Predicate("a", ">", "a"),))
-    >>> implies(weak, strict), implies(strict, weak)
-    (True, False)
-    """
-    if one.table != other.table:
-        return False
-    space = _space_of([one, other])
-    mask, other_mask = space.mask(one.predicates), space.mask(other.predicates)
-    beyond = ~space.closure(other_mask)
-    return space.trivial(other_mask) or not mask & beyond or not space.mirrored(mask) & beyond
 
 
 def as_key(dc: Dc) -> tuple[str, ...] | None:
@@ -412,7 +364,7 @@ def _same_and_differing(dc: Dc) -> tuple[tuple[str, ...], tuple[str, ...]] | Non
     """(columns with `=`, columns with `!=`), if there is nothing else and each is compared with itself."""
     if is_trivial(dc.predicates):
         return None
-    said = reduced(dc.predicates)
-    if any(p.left != p.right or p.op not in ("=", "!=") for p in said):
+    predicates = reduced(dc.predicates)
+    if any(p.left != p.right or p.op not in ("=", "!=") for p in predicates):
         return None
-    return tuple(p.left for p in said if p.op == "="), tuple(p.left for p in said if p.op == "!=")
+    return tuple(p.left for p in predicates if p.op == "="), tuple(p.left for p in predicates if p.op == "!=")

@@ -22,29 +22,13 @@ from typing import ClassVar, Literal, NoReturn
 
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.predicate import SYMMETRIC, Operator, written_name
-from holdfast.core.words.rule_text import (
-    NAME_PATTERN,
-    QUOTED_PATTERN,
-    RuleReader,
-    place_in,
-    pointed_at,
-    rule_error,
-)
-from holdfast.core.words.schema import MAX_EXACT_DIGITS, Schema, Type
-from holdfast.core.words.sentences import display_name
-from holdfast.errors import UnknownColumnError
+from holdfast.core.words.rule_text import RuleReader, rule_error
+from holdfast.core.words.schema import FRACTION_DIGITS, MAX_EXACT_DIGITS, NUMBERS, Schema, Type
+from holdfast.core.words.sentences import RELATIONS, display_name
 
 Comparison = Literal["order", "equality"]
 
-_SAID: Mapping[Operator, str] = {
-    "=": "equals",
-    "!=": "differs from",
-    "<": "is less than",
-    "<=": "is at most",
-    ">": "is greater than",
-    ">=": "is at least",
-}
-_SAID_OF_TIMES: Mapping[Operator, str] = {
+_RELATIONS_OF_TIMES: Mapping[Operator, str] = {
     "=": "is",
     "!=": "is not",
     "<": "is before",
@@ -53,8 +37,6 @@ _SAID_OF_TIMES: Mapping[Operator, str] = {
     ">=": "is not before",
 }
 _TIMES = ("date", "time", "timestamp")
-_NUMBERS = ("int", "uint", "float", "decimal")
-_FRACTION_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _NOT = re.compile(r"\s*(¬|not\s*\()", re.IGNORECASE)
 _EXAMPLE = "ship_date >= order_date"
 
@@ -105,7 +87,7 @@ class RowRule(Coded):
         >>> RowRule("orders", "shipped", ">=", "ordered").said(times=True)
         'shipped is not before ordered'
         """
-        relation = (_SAID_OF_TIMES if times else _SAID)[self.op]
+        relation = (_RELATIONS_OF_TIMES if times else RELATIONS)[self.op]
         return f"{display_name(self.left)} {relation} {display_name(self.right)}"
 
     @property
@@ -132,7 +114,7 @@ def comparison(left: Type, right: Type) -> Comparison | None:
         return "equality" if left == right else None
     if left == right:
         return "order"
-    if left.family in _NUMBERS and right.family in _NUMBERS:
+    if left.family in NUMBERS and right.family in NUMBERS:
         return "order" if fitting_scale(left) and fitting_scale(right) else None
     same = left.family == right.family and left.family in _TIMES and left.utc == right.utc
     return "order" if same else None
@@ -144,7 +126,7 @@ def fraction_digits(type_: Type) -> int:
     >>> fraction_digits(Type("decimal", 12, 2)), fraction_digits(Type("timestamp", unit="ms"))
     (2, 3)
     """
-    return _FRACTION_DIGITS[type_.unit] if type_.unit else type_.scale
+    return FRACTION_DIGITS[type_.unit] if type_.unit else type_.scale
 
 
 def fitting_scale(type_: Type) -> bool:
@@ -205,16 +187,20 @@ def is_row_rule(text: str) -> bool:
 class _RowReader(RuleReader):
     """Reads `column operator column`."""
 
+    compares = "a row rule compares two columns"
+
     def row_rule(self) -> tuple[str, Operator, str, int]:
         """(left, op, right, position of the operator)."""
         if not is_row_rule(self.text):
             self.skip()
             self.fail(f"a row rule compares two columns of one row, such as {_EXAMPLE}; it has no 'not'")
-        left, _ = self.own_column()
+        left = self.column_alone()
         self.skip()
         at = self.at
         op = self.operator()
-        right, start = self.own_column()
+        self.skip()
+        start = self.at
+        right = self.column_alone()
         if left == right:
             self.fail(
                 f"both sides are {written_name(left)}; a row rule compares two different columns", start
@@ -222,44 +208,22 @@ class _RowReader(RuleReader):
         if self.peek():
             joined = self.peek().lower() in ("and", "or", "&", "&&", "|", "||", "∧", "\u2228", ",", ";")
             hint = "; write a rule for each comparison" if joined else ""
-            self.fail(f"the rule ends with its second column{hint}; {self.found()}")
+            self.fail(f"the rule ends with its second column{hint}; {self.next_piece()}")
         return left, op, right, at
 
-    def own_column(self) -> tuple[str, int]:
-        """(name, where it starts)."""
-        self.skip()
-        start = self.at
-        quoted, plain = QUOTED_PATTERN.match(self.text, start), NAME_PATTERN.match(self.text, start)
-        if quoted is not None:
-            name, self.at = quoted[1].replace('""', '"'), quoted.end()
-        elif plain is not None:
-            name, self.at = plain[0], plain.end()
-        elif self.text.startswith('"', start):
-            self.fail("a quote that is not closed; a quote inside a name is doubled")
-        elif self.text.startswith("'", start):
-            self.fail('constants are not supported, and names are put in double quotes, such as "zip code"')
-        else:
-            self.fail(f"expected the name of a column, such as in {_EXAMPLE}; {self.found()}")
-        if name not in self.names:
-            self.unknown(name, start, is_quoted=quoted is not None)
-        self.name_before = name
-        return name, start
+    def column_alone(self) -> str:
+        """The name of a column, without a row."""
+        return self.column_name(
+            'constants are not supported, and names are put in double quotes, such as "zip code"',
+            f"expected the name of a column, such as in {_EXAMPLE}",
+        )
 
-    def unknown(self, name: str, start: int, *, is_quoted: bool) -> NoReturn:
+    def fail_at_unknown(self, name: str, start: int, *, is_quoted: bool) -> NoReturn:
         if not is_quoted and name[:2].lower() in ("t.", "s.") and name[2:] in self.names:
             self.fail(f"a row rule is about one row: write {written_name(name[2:])}", start)
         if not is_quoted and _is_constant(name):
-            self.fail("constants are not supported: a row rule compares two columns", start)
-        error = UnknownColumnError.from_missing(self.table, self.version, name, self.names)
-        hint = f" {self.cut_short(name)}." if not is_quoted and self.cut_short(name) else ""
-        where = f"It is at {place_in(self.text, start)} of the rule."
-        raise UnknownColumnError(f"{error}{hint} {where}\n{pointed_at(self.text, start)}")
-
-    def fail_behind_column(self, expected: str) -> NoReturn:
-        if self.peek() in ("+", "-", "*", "/", "%"):
-            self.fail("calculations are not supported: a row rule compares two columns")
-        hint = self.cut_short(self.name_before)
-        self.fail(f"{expected}; {self.found()}{'. ' if hint else ''}{hint}")
+            self.fail(f"constants are not supported: {self.compares}", start)
+        super().fail_at_unknown(name, start, is_quoted=is_quoted)
 
 
 def _is_constant(text: str) -> bool:

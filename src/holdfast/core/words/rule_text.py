@@ -18,10 +18,9 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from holdfast.core.words.predicate import (
-    NAME_ENDS,
+    NAME_PATTERN,
     OPERATORS,
     SYMMETRIC,
-    Dc,
     Operator,
     Predicate,
     written_name,
@@ -43,9 +42,7 @@ _MEANT: dict[str, Operator] = {
 _AND, _OR, _NOT = {"and", "&", "&&", "∧"}, {"or", "|", "||", "\u2228"}, {"not", "¬"}
 _CALCULATING = set("+-*/%")
 _CONSTANT_WORDS = {"null", "true", "false"}
-_NO_CONSTANTS = "constants are not supported: a rule compares a column of t with a column of s"
 
-NAME_PATTERN = re.compile(f"[^{NAME_ENDS}]+")
 QUOTED_PATTERN = re.compile(r'"([^"]*(?:""[^"]*)*)"')
 _WORD = re.compile(r"[^\W\d]\w*")
 _COMPARING = re.compile("[=<>!≤≥≠]+")
@@ -56,18 +53,19 @@ WINDOW = 72  # characters of a line that are shown
 NEWLINE = "\n"
 
 
-def parse_rule(
+def located(
     text: str, names: Sequence[str], *, table: str = "", version: int | None = None
-) -> tuple[Predicate, ...]:
-    """The predicates of a rule, in the order written, each once.
+) -> list[tuple[Predicate, int]]:
+    """The predicates of a rule, in the order written, each with the position of its operator.
 
     UsageError if the text is no rule, UnknownColumnError if it names a column that is not among `names`.
-    `table` and `version` only serve the message. Law: `parse_rule(rule_text(dc), names) == dc.predicates` if
-    there are predicates, none of them twice.
+    `table` and `version` only serve the message. For checks that need more than names, such as types,
+    `rule_error` points at a position. Law: the predicates of `located(dc.formula, names)` are those of the
+    constraint, if it has any.
 
-    >>> parse_rule('NOT (s.low <= t."high way")', ["low", "high way"])
-    (Predicate(left='high way', op='>=', right='low'),)
-    >>> parse_rule("not(t.low < 5)", ["low"])
+    >>> located('NOT (s.low <= t."high way")', ["low", "high way"])
+    [(Predicate(left='high way', op='>=', right='low'), 11)]
+    >>> located("not(t.low < 5)", ["low"])
     Traceback (most recent call last):
     ...
     holdfast.errors.UsageError: at character 13 of the rule: constants are not supported: a rule compares a \
@@ -75,26 +73,7 @@ column of t with a column of s.
       not(t.low < 5)
                   ^
     """
-    return tuple(dict.fromkeys(p for p, _ in located(text, names, table=table, version=version)))
-
-
-def located(
-    text: str, names: Sequence[str], *, table: str = "", version: int | None = None
-) -> list[tuple[Predicate, int]]:
-    """As `parse_rule`, each predicate as often as it is written, with the position of its operator.
-
-    For checks that need more than names, such as types: `rule_error` points at a position.
-    """
     return RuleReader(text, names, table, version).rule()
-
-
-def rule_text(dc: Dc) -> str:
-    """A constraint as `parse_rule` reads it: the inverse.
-
-    >>> rule_text(Dc("tax", (Predicate("zip code", "=", "zip code"),)))
-    'not(t."zip code" = s."zip code")'
-    """
-    return dc.formula
 
 
 def rule_error(text: str, at: int, problem: str) -> UsageError:
@@ -105,25 +84,27 @@ def rule_error(text: str, at: int, problem: str) -> UsageError:
 class RuleReader:
     """Reads a text from left to right; `at` is the position that is read next."""
 
+    compares = "a rule compares a column of t with a column of s"
+
     def __init__(self, text: str, names: Sequence[str], table: str, version: int | None) -> None:
         self.text, self.at = text, 0
         self.names, self.table, self.version = names, table, version
         self.name_before = ""  # the column that was read last
 
     def rule(self) -> list[tuple[Predicate, int]]:
-        found: list[tuple[Predicate, int]] = []
+        comparisons: list[tuple[Predicate, int]] = []
         if self.peek().lower() not in _NOT:
-            self.fail(f"a rule starts with 'not(', such as {_EXAMPLE}; {self.found()}")
+            self.fail(f"a rule starts with 'not(', such as {_EXAMPLE}; {self.next_piece()}")
         self.take()
         if self.peek() != "(":
-            self.fail(f"expected '(' behind 'not'; {self.found()}")
+            self.fail(f"expected '(' behind 'not'; {self.next_piece()}")
         # Parentheses are counted, not nested: between them there is nothing but "and".
         opened: list[int] = []
         while True:
             while self.peek() == "(":
                 opened.append(self.at)
                 self.take()
-            found.append(self.comparison())
+            comparisons.append(self.comparison())
             while opened and self.peek() == ")":
                 opened.pop()
                 self.take()
@@ -131,8 +112,8 @@ class RuleReader:
                 break
             self.conjunction(opened)
         if self.peek():
-            self.fail(f"the rule ends with the ')' that closes 'not('; {self.found()}")
-        return found
+            self.fail(f"the rule ends with the ')' that closes 'not('; {self.next_piece()}")
+        return comparisons
 
     def conjunction(self, opened: Sequence[int]) -> None:
         sign = self.peek().lower()
@@ -171,9 +152,9 @@ class RuleReader:
             self.fail_behind_column(f"expected an operator ({' '.join(OPERATORS)})")
         op = _SPELLINGS.get(spelt[0])
         if op is None:
-            meant = f"; {_MEANT[spelt[0]]!r} may be meant" if spelt[0] in _MEANT else ""
+            hint = f"; {_MEANT[spelt[0]]!r} may be meant" if spelt[0] in _MEANT else ""
             operators = " ".join(OPERATORS)
-            self.fail(f"{shorten(spelt[0], 30)} is no operator; there are {operators}{meant}")
+            self.fail(f"{shorten(spelt[0], 30)} is no operator; there are {operators}{hint}")
         self.at = spelt.end()
         return op
 
@@ -194,6 +175,14 @@ class RuleReader:
         self.no_column()
 
     def name(self, row: str) -> str:
+        """The name of a column behind `t.` or `s.`."""
+        return self.column_name(
+            'names are put in double quotes, such as t."zip code"',
+            f"expected the name of a column behind '{row}.'",
+        )
+
+    def column_name(self, single_quoted: str, expected: str) -> str:
+        """The name of a column; the texts say what is wrong with a single quote, and where no name is."""
         self.skip()
         start = self.at
         quoted = QUOTED_PATTERN.match(self.text, start)
@@ -205,16 +194,19 @@ class RuleReader:
         elif self.text.startswith('"', start):
             self.fail("a quote that is not closed; a quote inside a name is doubled")
         elif self.text.startswith("'", start):
-            self.fail('names are put in double quotes, such as t."zip code"')
+            self.fail(single_quoted)
         else:
-            self.fail(f"expected the name of a column behind '{row}.'; {self.found()}")
+            self.fail(f"{expected}; {self.next_piece()}")
         if name not in self.names:
-            error = UnknownColumnError.from_missing(self.table, self.version, name, self.names)
-            hint = f" {self.cut_short(name)}." if quoted is None and self.cut_short(name) else ""
-            where = f"It is at {place_in(self.text, start)} of the rule."
-            raise UnknownColumnError(f"{error}{hint} {where}\n{pointed_at(self.text, start)}")
+            self.fail_at_unknown(name, start, is_quoted=quoted is not None)
         self.name_before = name
         return name
+
+    def fail_at_unknown(self, name: str, start: int, *, is_quoted: bool) -> NoReturn:
+        error = UnknownColumnError.from_missing(self.table, self.version, name, self.names)
+        hint = f" {self.cut_short(name)}." if not is_quoted and self.cut_short(name) else ""
+        where = f"It is at {place_in(self.text, start)} of the rule."
+        raise UnknownColumnError(f"{error}{hint} {where}\n{pointed_at(self.text, start)}")
 
     def no_column(self) -> NoReturn:
         """What stands where a column should be, and what to do about it."""
@@ -223,21 +215,21 @@ class RuleReader:
         if sign.lower() in _NOT:
             self.fail("only the whole rule is negated; use the opposite operator, such as != for =")
         if sign == "'" or sign.lower() in _CONSTANT_WORDS or _NUMBER.match(self.text, self.at):
-            self.fail(_NO_CONSTANTS)
+            self.fail(f"constants are not supported: {self.compares}")
         if sign == '"':
             quoted = QUOTED_PATTERN.match(self.text, self.at)
             if quoted is None or quoted[1].replace('""', '"') not in self.names:
-                self.fail(_NO_CONSTANTS)
+                self.fail(f"constants are not supported: {self.compares}")
             self.fail(f"say which row is meant: t.{quoted[0]} or s.{quoted[0]}")
         if whole is not None and whole[0] in self.names:
             self.fail(f"say which row is meant: t.{whole[0]} or s.{whole[0]}")
-        self.fail(f"expected a column of a row, such as t.zip or s.zip; {self.found()}")
+        self.fail(f"expected a column of a row, such as t.zip or s.zip; {self.next_piece()}")
 
     def fail_behind_column(self, expected: str) -> NoReturn:
         if self.peek() in _CALCULATING:
-            self.fail("calculations are not supported: a rule compares a column of t with a column of s")
+            self.fail(f"calculations are not supported: {self.compares}")
         hint = self.cut_short(self.name_before)
-        self.fail(f"{expected}; {self.found()}{'. ' if hint else ''}{hint}")
+        self.fail(f"{expected}; {self.next_piece()}{'. ' if hint else ''}{hint}")
 
     def cut_short(self, name: str) -> str:
         """A hint, if the name is the beginning of one that needs quotes."""
@@ -258,7 +250,8 @@ class RuleReader:
         word = self.peek()  # first: it skips white space
         self.at += len(word)
 
-    def found(self) -> str:
+    def next_piece(self) -> str:
+        """What stands at the position, as errors say it."""
         return f"found {shorten(self.peek(), 30)}" if self.peek() else "found the end"
 
     def fail(self, problem: str, at: int | None = None) -> NoReturn:

@@ -18,6 +18,9 @@ Nulls = Literal["equal", "distinct"]
 
 # Decimals of up to 18 digits fit a signed 64-bit integer at their scale: their code is exact.
 MAX_EXACT_DIGITS = 18
+# The families that compare with each other by value; the fraction digits of a time's unit.
+NUMBERS = ("int", "uint", "float", "decimal")
+FRACTION_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from holdfast.core.words.predicate import Dc, Operator, Predicate, contradiction, reduced
 
-_ACROSS: Mapping[Operator, str] = {
+# Also of two columns of one row.
+RELATIONS: Mapping[Operator, str] = {
     "=": "equals",
     "!=": "differs from",
     "<": "is less than",
@@ -40,19 +41,19 @@ def sentence(dc: Dc) -> str:
     contradicting = contradiction(dc.predicates)
     if contradicting is not None:
         return _about_contradiction(*contradicting)
-    said = reduced(dc.predicates)
-    same = [display_name(p.left) for p in said if p.left == p.right and p.op == "="]
-    differing = [display_name(p.left) for p in said if p.left == p.right and p.op == "!="]
-    rest = [p for p in said if p.left != p.right or p.op not in ("=", "!=")]
-    if not rest:
+    predicates = reduced(dc.predicates)
+    same = [display_name(p.left) for p in predicates if p.left == p.right and p.op == "="]
+    differing = [display_name(p.left) for p in predicates if p.left == p.right and p.op == "!="]
+    comparisons = [p for p in predicates if p.left != p.right or p.op not in ("=", "!=")]
+    if not comparisons:
         return _about_equals(same, differing)
     rows = "two rows" + (f" with the same {_list(same)}" if same else "")
     if differing:
         rows += f" that differ in {_all_of(differing)}"
     alone = not same and not differing
-    if any(p.left != p.right for p in rest):
-        return _about_columns(rest, "" if alone else f"of {rows}, ")
-    return _about_order(rest, rows, alone=alone)
+    if any(p.left != p.right for p in comparisons):
+        return _about_columns(comparisons, "" if alone else f"of {rows}, ")
+    return _about_order(comparisons, rows, alone=alone)
 
 
 def _about_equals(same: Sequence[str], differing: Sequence[str]) -> str:
@@ -65,25 +66,25 @@ def _about_equals(same: Sequence[str], differing: Sequence[str]) -> str:
     return f"any two rows{having} have {_list([f'the same {c}' for c in differing], 'or')}"
 
 
-def _about_order(rest: Sequence[Predicate], rows: str, *, alone: bool) -> str:
+def _about_order(comparisons: Sequence[Predicate], rows: str, *, alone: bool) -> str:
     """Columns that are higher or lower, each compared with itself.
 
     One that is strictly higher is the subject, since then there is "the one"; if it is t's that is lower, t
     and s are exchanged.
     """
-    subject = next((p for p in rest if p.op in _STRICT), rest[0])
+    subject = next((p for p in comparisons if p.op in _STRICT), comparisons[0])
     if subject.op in ("<", "<="):
-        rest, subject = [p.mirrored for p in rest], subject.mirrored
+        comparisons, subject = [p.mirrored for p in comparisons], subject.mirrored
     name = display_name(subject.left)
-    if len(rest) == 1:
+    if len(comparisons) == 1:
         if subject.op in _STRICT:
             one, other = ("no row", "another row") if alone else (f"of {rows}, neither", "the other")
             return f"{one} has a higher {name} than {other}"
         one, other = ("no row's", "another row's") if alone else (f"of {rows}, neither one's", "the other's")
         return f"{one} {name} is higher than or equal to {other}"
-    *given, denied = [p for p in rest if p != subject]
+    *conditions, denied = [p for p in comparisons if p != subject]
     who = "the one" if subject.op in _STRICT else "one"
-    having = _list([_compared(p) for p in (subject, *given)])
+    having = _list([_compared(p) for p in (subject, *conditions)])
     return f"of {rows}, {who} with {having} never has {_compared(denied)}"
 
 
@@ -92,20 +93,20 @@ def _compared(p: Predicate) -> str:
     return f"the {_HIGH[p.op]} {name}" if p.op in _STRICT else f"a {_HIGH[p.op]} or equal {name}"
 
 
-def _about_columns(rest: Sequence[Predicate], of_rows: str) -> str:
+def _about_columns(comparisons: Sequence[Predicate], of_rows: str) -> str:
     """Comparisons across columns, and others: "its" is of the first row, t, and "the other's" of s."""
-    head = next(p for p in rest if p.left != p.right)
+    head = next(p for p in comparisons if p.left != p.right)
     one, other = ("neither one's", "the other's") if of_rows else ("no row's", "another row's")
-    text = f"{of_rows}{one} {display_name(head.left)} {_ACROSS[head.op]} {other} {display_name(head.right)}"
+    text = f"{of_rows}{one} {display_name(head.left)} {RELATIONS[head.op]} {other} {display_name(head.right)}"
     clauses = []
-    for p in rest:
+    for p in comparisons:
         if p is head:
             continue
         if p.left == p.right:
-            than = f"is {_HIGH[p.op]} than{'' if p.op in _STRICT else ' or equal to'} the other's"
-            clauses.append(f"its {display_name(p.left)} {than}")
+            relation = f"is {_HIGH[p.op]} than{'' if p.op in _STRICT else ' or equal to'} the other's"
         else:
-            clauses.append(f"its {display_name(p.left)} {_ACROSS[p.op]} the other's {display_name(p.right)}")
+            relation = f"{RELATIONS[p.op]} the other's {display_name(p.right)}"
+        clauses.append(f"its {display_name(p.left)} {relation}")
     return f"{text} while {_list(clauses)}" if clauses else text
 
 

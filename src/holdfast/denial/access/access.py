@@ -9,7 +9,7 @@ pairs that break the cover are found. Kinds of access, by their source:
 | kind | source | is answered by |
 |---|---|---|
 | equality | `=` | the posting list of the row's value, walked |
-| order | two of ordered columns, neither `=` | `kernels.order_index.fetch` |
+| order | two of ordered columns, neither `=` | `order_index.fetch` |
 | column | one, not `=` | `fetch_column`, on the same posting lists as equality |
 | scan | none | all old rows, those folded that are equal on the columns of what is served so |
 
@@ -88,8 +88,8 @@ class Statistics:
         if n_sample >= self.n_rows:
             return len(counts)
         once, twice = (int(np.count_nonzero(counts == n)) for n in (1, 2))
-        seen = len(counts) + once * (once - 1) / (2 * (twice + 1))
-        return max(1, least, min(round(seen), most))
+        estimate = len(counts) + once * (once - 1) / (2 * (twice + 1))
+        return max(1, least, min(round(estimate), most))
 
 
 def statistics(
@@ -228,8 +228,8 @@ class Selection:
         """The same, with the ranks of order indexes that are built."""
 
         def ranked(access: Access) -> Access:
-            known = [ranks[key] for key in access.orders if key in ranks]
-            return replace(access, rank=max(known)) if known else access
+            built = [ranks[key] for key in access.orders if key in ranks]
+            return replace(access, rank=max(built)) if built else access
 
         return replace(self, accesses=tuple(map(ranked, self.accesses)))
 

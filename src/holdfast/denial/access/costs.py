@@ -14,7 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.cover.kernels.vertices import bits_of, masks_of
 from holdfast.core.rows.kernels import order_index
+from holdfast.core.rows.kernels.masks import n_words_for, transposed
 from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE
 from holdfast.core.rows.table_state import OrderKey
 from holdfast.core.words.predicate import IMPLIED, OPERATORS, PredicateSpace
@@ -54,28 +56,14 @@ UP, DOWN = (GT, GE), (LT, LE)
 # --- Sets as bits ----------------------------------------------------------------------------------------
 
 
-def columns_of_bits(masks: U64, n_predicates: int) -> Bits:
-    """uint64[n_predicates, words]: for each predicate one bit a mask, whether the mask has it."""
-    n_words = max(1, -(-len(masks) // 64))
-    member = np.unpackbits(
-        np.ascontiguousarray(masks, dtype="<u8").view(np.uint8), axis=1, count=n_predicates, bitorder="little"
-    )
-    packed = np.zeros((n_predicates, 8 * n_words), dtype=np.uint8)
-    packed[:, : -(-len(masks) // 8)] = np.packbits(member.T, axis=1, bitorder="little")
-    return packed.view("<u8").astype(np.uint64)
-
-
 def flags(bits: Bits, n: int) -> Bool:
     """bool[n]: the bits one by one."""
-    little = np.ascontiguousarray(bits, dtype="<u8").view(np.uint8)
-    return np.unpackbits(little, count=n, bitorder="little").view(np.bool_)
+    return bits_of(bits[None], n).reshape(-1)
 
 
 def as_bits(chosen: Bool) -> Bits:
     """The inverse of `flags`."""
-    packed = np.zeros(8 * max(1, -(-len(chosen) // 64)), dtype=np.uint8)
-    packed[: -(-len(chosen) // 8)] = np.packbits(chosen, bitorder="little")
-    return packed.view("<u8").astype(np.uint64)
+    return masks_of(chosen[None], n_words_for(len(chosen))).reshape(-1)
 
 
 def size(bits: Bits) -> int:
@@ -88,15 +76,15 @@ class Family:
 
     def __init__(self, masks: U64, space: PredicateSpace) -> None:
         self.n = len(masks)
-        self.own = columns_of_bits(masks, space.n_predicates)
+        self.members = transposed(masks, space.n_predicates)
         self.everyone = as_bits(np.ones(self.n, dtype=np.bool_))
 
     def having(self, columns: Bits, predicates: Iterable[int]) -> Bits:
         """Those with all of the predicates, by `columns`: bits of each predicate."""
-        found = self.everyone.copy()
+        bits = self.everyone.copy()
         for p in predicates:
-            found &= columns[p]
-        return found
+            bits &= columns[p]
+        return bits
 
 
 class Cover(Family):
@@ -105,12 +93,12 @@ class Cover(Family):
     def __init__(self, masks: U64, space: PredicateSpace) -> None:
         super().__init__(masks, space)
         self.masks, self.space = masks, space
-        self.closed = self.own.copy()
+        self.closed = self.members.copy()
         for p, predicate in enumerate(space.predicates):
             group = space.groups[space.group_of[p]]
             for op in IMPLIED[predicate.op]:
                 if op in group.operators:
-                    self.closed[space.first[space.group_of[p]] + OPERATORS.index(op)] |= self.own[p]
+                    self.closed[space.first[space.group_of[p]] + OPERATORS.index(op)] |= self.members[p]
 
     def chosen(self, at: I64) -> Cover:
         return Cover(self.masks[at], self.space)
@@ -118,23 +106,23 @@ class Cover(Family):
     def serves(self, predicates: Numbers) -> Bits:
         """The constraints from which the predicates follow, or their mirror images."""
         mirrored = self.mirrored(predicates)
-        found = self.having(self.closed, predicates)
-        return found if mirrored == predicates else found | self.having(self.closed, mirrored)
+        straight = self.having(self.closed, predicates)
+        return straight if mirrored == predicates else straight | self.having(self.closed, mirrored)
 
     def mirrored(self, predicates: Iterable[int]) -> Numbers:
         return tuple(sorted(self.space.mirror[p] for p in predicates))
 
     def canonical(self, predicates: Iterable[int]) -> Numbers:
-        mine = tuple(sorted(predicates))
-        return min(mine, self.mirrored(mine))
+        ascending = tuple(sorted(predicates))
+        return min(ascending, self.mirrored(ascending))
 
     def predicates_in(self, dcs: Bits) -> list[int]:
         """The predicates of these constraints together."""
-        return [int(p) for p in np.flatnonzero((self.own & dcs).any(axis=1))]
+        return [int(p) for p in np.flatnonzero((self.members & dcs).any(axis=1))]
 
     def columns_in(self, dcs: Bits, positions: Mapping[str, int]) -> tuple[int, ...]:
-        found = [self.space.predicates[p] for p in self.predicates_in(dcs)]
-        return tuple(sorted({positions[name] for p in found for name in (p.left, p.right)}))
+        predicates = [self.space.predicates[p] for p in self.predicates_in(dcs)]
+        return tuple(sorted({positions[name] for p in predicates for name in (p.left, p.right)}))
 
 
 # --- What an access costs --------------------------------------------------------------------------------
@@ -164,16 +152,17 @@ SCAN = Draft((), ())
 class Prices:
     """Selectivities and costs of accesses, in ns a batch row."""
 
-    def __init__(self, cover: Cover, known: Statistics, folded: Folded | None = None) -> None:
-        self.cover, self.space, self.known = cover, cover.space, known
-        self.positions = {name: i for i, name in enumerate(known.names)}
+    def __init__(self, cover: Cover, statistics: Statistics, folded: Folded | None = None) -> None:
+        self.cover, self.space, self.statistics = cover, cover.space, statistics
+        self.positions = {name: i for i, name in enumerate(statistics.names)}
         self.left = [self.positions[p.left] for p in self.space.predicates]
         self.right = [self.positions[p.right] for p in self.space.predicates]
-        self.found_ns = FOUND_NS * len(self.space.groups)
-        self._folded: Folded = folded or known.folded
+        self.evidence_ns = FOUND_NS * len(self.space.groups)
+        self._folded: Folded = folded or statistics.folded
         self._shares: dict[Numbers, float] = {}
         self._scans: dict[tuple[int, ...], float] = {}
-        listed = _listed_pairs(known.pairs) if known.pairs is not None else np.empty((0, 1), np.uint64)
+        sample = statistics.pairs
+        listed = np.empty((0, 1), np.uint64) if sample is None else _listed_pairs(sample)
         self.pairs = Family(listed, self.space) if len(listed) else None
 
     # -- selectivity
@@ -195,21 +184,23 @@ class Prices:
         if self.pairs is None:
             return self._estimated(predicates)
         both = (predicates, self.cover.mirrored(predicates))
-        found = sum(size(self.pairs.having(self.pairs.own, numbers)) for numbers in both)
-        return found / (2 * self.pairs.n) if found else min(0.5 / self.pairs.n, self._estimated(predicates))
+        n_pairs = sum(size(self.pairs.having(self.pairs.members, numbers)) for numbers in both)
+        if n_pairs:
+            return n_pairs / (2 * self.pairs.n)
+        return min(0.5 / self.pairs.n, self._estimated(predicates))
 
     def _estimated(self, predicates: Numbers) -> float:
         """As if columns were independent and their values equally frequent; of two inequalities by r: the
         chance that two normal variables with that correlation have the asked signs."""
         ops = [self.space.op_of[p] for p in predicates]
         if len(predicates) == 2 and all(op in UP + DOWN for op in ops):
-            r = float(self.known.correlation[self.left[predicates[0]], self.left[predicates[1]]])
+            r = float(self.statistics.correlation[self.left[predicates[0]], self.left[predicates[1]]])
             turned = r if (ops[0] in UP) == (ops[1] in UP) else -r
-            return max(0.25 + math.asin(turned) / (2 * math.pi), 1.0 / max(1, self.known.n_rows))
+            return max(0.25 + math.asin(turned) / (2 * math.pi), 1.0 / max(1, self.statistics.n_rows))
         share = 1.0
         for p, op in zip(predicates, ops, strict=True):
-            n_values = max(self.known.n_distinct[self.left[p]], self.known.n_distinct[self.right[p]])
-            same = 1.0 / max(1, int(n_values))
+            n_values = int(self.statistics.n_distinct[[self.left[p], self.right[p]]].max())
+            same = 1.0 / max(1, n_values)
             either_way = 0.5 - same / 2 if op in (LT, GT) else 0.5 + same / 2
             share *= same if op == EQ else 1 - same if op == NE else either_way
         return share
@@ -225,13 +216,13 @@ class Prices:
 
     def source_cost(self, source: Numbers) -> float:
         """Of one direction: to ask, and to get what the index gives."""
-        given = self.share(source) * self.known.n_rows
+        n_given = self.share(source) * self.statistics.n_rows
         if len(source) == 2:
-            chains = float(self.known.ranks[self.right[source[0]], self.right[source[1]]])
-            return ASKED_NS * chains + FETCHED_NS * given
-        return ASKED_NS + (WALKED_NS if self.space.op_of[source[0]] == EQ else FETCHED_NS) * given
+            chains = float(self.statistics.ranks[self.right[source[0]], self.right[source[1]]])
+            return ASKED_NS * chains + FETCHED_NS * n_given
+        return ASKED_NS + (WALKED_NS if self.space.op_of[source[0]] == EQ else FETCHED_NS) * n_given
 
-    def asked(self, draft: Draft) -> dict[Numbers, float]:
+    def source_costs(self, draft: Draft) -> dict[Numbers, float]:
         """The sources of both directions with their costs; one if they are the same."""
         cost = self.source_cost(draft.source)
         if self.directions(draft) == 1:
@@ -243,14 +234,14 @@ class Prices:
 
     def compare_cost(self, draft: Draft) -> float:
         """To compare what the source gives."""
-        given = self.share(draft.source) if draft.source != draft.predicates else 0.0
-        return COMPARED_NS * self.directions(draft) * given * self.known.n_rows
+        share = self.share(draft.source) if draft.source != draft.predicates else 0.0
+        return COMPARED_NS * self.directions(draft) * share * self.statistics.n_rows
 
-    def found_cost(self, share: float) -> float:
+    def evidence_cost(self, share: float) -> float:
         """The evidence of a share of the pairs."""
-        return self.found_ns * min(share, 1.0) * self.known.n_rows
+        return self.evidence_ns * min(share, 1.0) * self.statistics.n_rows
 
-    def found(self, draft: Draft) -> float:
+    def found_share(self, draft: Draft) -> float:
         """The share of the pairs of a batch row and an old row that it finds, in either direction."""
         return min(1.0, self.directions(draft) * self.share(draft.predicates))
 
@@ -258,18 +249,18 @@ class Prices:
         """The pairs of the sample that it finds; none where there is no sample."""
         if self.pairs is None:
             return np.zeros(1, dtype=np.uint64)
-        straight = self.pairs.having(self.pairs.own, draft.predicates)
-        return straight | self.pairs.having(self.pairs.own, self.cover.mirrored(draft.predicates))
+        straight = self.pairs.having(self.pairs.members, draft.predicates)
+        return straight | self.pairs.having(self.pairs.members, self.cover.mirrored(draft.predicates))
 
-    def newly_found(self, draft: Draft, met: Bits, before: Bits) -> float:
-        """As `found`, without what other accesses find as well; IN bits of pairs of the sample."""
+    def new_share(self, draft: Draft, met: Bits, before: Bits) -> float:
+        """As `found_share`, without what other accesses find as well; IN bits of pairs of the sample."""
         if self.pairs is None or not met.any():
-            return self.found(draft)
+            return self.found_share(draft)
         return size(met & ~before) / self.pairs.n
 
     def cost(self, draft: Draft) -> float:
-        asked = sum(self.asked(draft).values())
-        return asked + self.compare_cost(draft) + self.found_cost(self.found(draft))
+        asking = sum(self.source_costs(draft).values())
+        return asking + self.compare_cost(draft) + self.evidence_cost(self.found_share(draft))
 
     def scan(self, dcs: Bits) -> float:
         """To scan for these constraints, all at once."""
@@ -277,28 +268,28 @@ class Prices:
             return 0.0
         columns = self.cover.columns_in(dcs, self.positions)
         if columns not in self._scans:
-            self._scans[columns] = SCANNED_NS * min(self._folded(columns), self.known.n_rows)
+            self._scans[columns] = SCANNED_NS * min(self._folded(columns), self.statistics.n_rows)
         return self._scans[columns]
 
     def total(self, drafts: Sequence[Draft], scanned: Bits) -> float:
         """Of some accesses together, and a scan: what several ask is asked once, and what several find is
         found once."""
-        asked: dict[Numbers, float] = {}
+        sources: dict[Numbers, float] = {}
         total = self.scan(scanned)
         for draft in drafts:
             total += self.compare_cost(draft)
-            asked |= self.asked(draft)
-        return total + sum(asked.values()) + self.found_cost(self._found_together(drafts))
+            sources |= self.source_costs(draft)
+        return total + sum(sources.values()) + self.evidence_cost(self._share_together(drafts))
 
-    def _found_together(self, drafts: Sequence[Draft]) -> float:
+    def _share_together(self, drafts: Sequence[Draft]) -> float:
         if self.pairs is None:
-            return sum(self.found(draft) for draft in drafts)
+            return sum(self.found_share(draft) for draft in drafts)
         together = np.zeros_like(self.pairs.everyone)
         unseen = 0.0
         for draft in drafts:
             met = self.met(draft)
             together |= met
-            unseen += 0.0 if met.any() else self.found(draft)
+            unseen += 0.0 if met.any() else self.found_share(draft)
         return size(together) / self.pairs.n + unseen
 
     # -- the paper's scores
@@ -308,11 +299,11 @@ class Prices:
         return 1 - min(self.distinct_ratio(self.left[p]), self.distinct_ratio(self.right[p]))
 
     def distinct_ratio(self, column: int) -> float:
-        return float(self.known.n_distinct[column]) / max(1, self.known.n_rows)
+        return float(self.statistics.n_distinct[column]) / max(1, self.statistics.n_rows)
 
     def strength(self, one: int, other: int) -> float:
         """|r| of the columns of two predicates; across columns there are two indexes, the weaker counts."""
-        r = self.known.correlation
+        r = self.statistics.correlation
         sides = (self.left, self.right)
         return float(min(abs(r[side[one], side[other]]) for side in sides))
 
@@ -339,7 +330,7 @@ def selection(
     accesses = tuple(_access(cover, prices, drafts[i], int(n_served[i]), scanned, falling) for i in used)
     total = prices.total([drafts[i] for i in used if drafts[i] != SCAN], scanned)
     return Selection(
-        accesses, place[served], total, prices.scan(cover.everyone), cover.space, prices.known.names
+        accesses, place[served], total, prices.scan(cover.everyone), cover.space, prices.statistics.names
     )
 
 
@@ -390,6 +381,6 @@ def _questions(prices: Prices, draft: Draft, falling: Mapping[tuple[int, int], b
         old = tuple(prices.right[p] for p in parts)
         key: OrderKey | None = None
         if len(source) == 2:
-            key = (old[0], old[1], falling.get((old[0], old[1]), prices.known.falling(old[0], old[1])))
+            key = (old[0], old[1], falling.get((old[0], old[1]), prices.statistics.falling(old[0], old[1])))
         ops = tuple(order_index.SYMMETRIC[prices.space.op_of[p]] for p in parts)
         yield Question(tuple(prices.left[p] for p in parts), old, ops, len(source), key)

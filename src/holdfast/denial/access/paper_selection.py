@@ -31,13 +31,13 @@ MIN_DISTINCT_RATIO = 0.1
 ALPHA = 0.3
 
 
-def select_index(cover: U64, space: PredicateSpace, known: Statistics) -> Selection:
+def select_index(cover: U64, space: PredicateSpace, statistics: Statistics) -> Selection:
     """SelectIndex (algorithm 4), line by line; ties go to the lower predicate numbers.
 
     cover IN uint64[k, n_words]. Cost: O(groups ** 2) passes over a bit a constraint.
     """
     dcs = Cover(cover, space)
-    return PaperSelection(dcs, Prices(dcs, known)).selected()
+    return PaperSelection(dcs, Prices(dcs, statistics)).selected()
 
 
 class _GroupPair(NamedTuple):
@@ -118,7 +118,7 @@ class PaperSelection:
 
     def _having(self, group: int, ops: Iterable[int]) -> Bits:
         first = self.space.first[group]
-        dcs: Bits = np.bitwise_or.reduce([self.cover.own[first + op] for op in ops])
+        dcs: Bits = np.bitwise_or.reduce([self.cover.members[first + op] for op in ops])
         return dcs
 
     def _many_values(self, pair: _GroupPair) -> bool:
@@ -149,7 +149,7 @@ class PaperSelection:
 
     def _falls(self, key: tuple[int, int], pair: _GroupPair) -> bool:
         """Line 17: as the correlation says; if it is weak, as most constraints ask."""
-        r = float(self.prices.known.correlation[key])
+        r = float(self.prices.statistics.correlation[key])
         if abs(r) > ALPHA:
             return r < 0
         same, opposite = 0, 0
@@ -169,7 +169,7 @@ class PaperSelection:
         for one, other in (pair.groups, self._mirrored(pair.groups)):
             for op, other_op in product(range(NE, GE + 1), repeat=2):
                 p, q = self.space.first[one] + op, self.space.first[other] + other_op
-                if (self.cover.own[p] & self.cover.own[q] & wanted).any():
+                if (self.cover.members[p] & self.cover.members[q] & wanted).any():
                     numbers = self.cover.canonical((p, q))
                     of[numbers] = self.cover.serves(numbers)
         # A looser question serves more; whatever it serves needs no other.

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.kernels.vertices import Space
+from holdfast.core.cover.kernels.vertices import Space, bits_of
 from holdfast.core.evidence.half_ranks import space_columns
 from holdfast.core.evidence.kernels.predicate_evidence import evidence_counts
 from holdfast.core.evidence.probe import NS_JOINED, NS_LISTED, Plan
 from holdfast.core.evidence.probe_indexes import BLOCK_ROWS
 from holdfast.core.evidence.probe_place import Access
-from holdfast.core.rows.kernels.masks import mask_of
+from holdfast.core.rows.kernels.masks import mask_of, positions_of
 from holdfast.core.rows.kernels.order_index import EQ
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.row_sample import RowSample, sample_rows
@@ -32,7 +32,6 @@ from holdfast.denial.constraints import KeptAccess
 from holdfast.denial.dc_cover import both_ways, closures
 
 U64 = NDArray[np.uint64]
-I32 = NDArray[np.int32]
 Bool = NDArray[np.bool_]
 
 # Nanoseconds of one core: to compare two folded rows; a row, to verify one constraint on its own.
@@ -62,8 +61,8 @@ def sampled_evidence(
     codes = sample.codes
     batch = (2 * codes)[columns.groups.left][:, None, :]
     live = np.ones(codes.shape[1], dtype=np.bool_)
-    found = evidence_counts(codes, live, batch, columns.groups, columns.n_words, own=True)
-    return found.masks, found.counts, sample.row_ids[found.witnesses]
+    evidence = evidence_counts(codes, live, batch, columns.groups, columns.n_words, within=True)
+    return evidence.masks, evidence.counts, sample.row_ids[evidence.witnesses]
 
 
 def expected_evidences(relation: Relation, space: PredicateSpace) -> int:
@@ -81,7 +80,7 @@ def expected_evidences(relation: Relation, space: PredicateSpace) -> int:
     return int(many * (relation.n_rows / ESTIMATE_ROWS) ** power)
 
 
-def kept(selection: Selection) -> tuple[KeptAccess, ...]:
+def kept_accesses(selection: Selection) -> tuple[KeptAccess, ...]:
     """What is remembered of a choice: all but the scan, which serves what is left."""
     return tuple(
         KeptAccess(a.kind, a.source, a.predicates, a.orders) for a in selection.accesses if a.kind != "scan"
@@ -106,12 +105,11 @@ def plan(
             serves = open_ & ((whole & mask) == mask).all(axis=1)
             if serves.any():
                 open_ &= ~serves
-                used.append(_asked(space, turned, names))
+                used.append(_probed(space, turned, names))
     scanned = wanted[open_]
     if len(scanned):
         bits = np.bitwise_or.reduce(both_ways(scanned, kernel))
-        members = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
-        groups = sorted({space.group_of[p] for p in members.tolist()})
+        groups = sorted({space.group_of[p] for p in positions_of(bits)})
         used.append(Access("scan", (), groups=tuple(groups)))
     return Plan(space, wanted, tuple(used), scanned)
 
@@ -126,7 +124,7 @@ def _directions(space: PredicateSpace, access: KeptAccess) -> list[KeptAccess]:
     return [access, KeptAccess(access.kind, source, predicates, access.orders)]
 
 
-def _asked(space: PredicateSpace, access: KeptAccess, names: Sequence[str]) -> Access:
+def _probed(space: PredicateSpace, access: KeptAccess, names: Sequence[str]) -> Access:
     at = {name: i for i, name in enumerate(names)}
     source, key = list(access.source), None
     if access.kind == "order":
@@ -137,8 +135,8 @@ def _asked(space: PredicateSpace, access: KeptAccess, names: Sequence[str]) -> A
     others = [p for p in access.predicates if p not in access.source]
     # Equalities reject most.
     others.sort(key=lambda p: (space.op_of[p], p))
-    asked, compared = (tuple((space.group_of[p], space.op_of[p]) for p in part) for part in (source, others))
-    return Access(access.kind, asked, compared, key)  # type: ignore[arg-type]
+    first, then = (tuple((space.group_of[p], space.op_of[p]) for p in part) for part in (source, others))
+    return Access(access.kind, first, then, key)  # type: ignore[arg-type]
 
 
 def indexes_of(
@@ -169,7 +167,7 @@ class WholePlan:
     scanned: bool  # the others are scanned for; else each is verified on its own
 
 
-def for_whole_table(space: PredicateSpace, dcs: U64, known: Statistics) -> WholePlan:
+def for_whole_table(space: PredicateSpace, dcs: U64, statistics: Statistics) -> WholePlan:
     """How to look for the constraints dcs uint64[k, n_words] among all pairs of rows.
 
     A table is joined with itself on sets of equalities: sorted once for each set, and the pairs found are
@@ -177,11 +175,11 @@ def for_whole_table(space: PredicateSpace, dcs: U64, known: Statistics) -> Whole
     three equalities, and all equalities of a constraint. What is left, or would cost more so than on its
     own, is verified (`denial/violations.py`: n log n), or scanned for if there are few different rows.
     """
-    n, sample = known.n_rows, known.pairs
+    n, sample = statistics.n_rows, statistics.pairs
     assert sample is not None
     equal = [p for p in range(space.n_predicates) if space.op_of[p] == EQ]
-    member = _members(dcs, space.n_predicates)
-    pairs = _members(sample.masks, space.n_predicates)
+    member = bits_of(dcs, space.n_predicates)
+    pairs = bits_of(sample.masks, space.n_predicates)
     total = max(1, int(sample.counts.sum()))
     wanted: set[tuple[int, ...]] = set()
     for row in np.unique(member[:, equal], axis=0):
@@ -189,51 +187,46 @@ def for_whole_table(space: PredicateSpace, dcs: U64, known: Statistics) -> Whole
         wanted |= {part for size in (1, 2, 3) for part in combinations(numbers, size)}
         wanted |= {numbers} if numbers else set()
     sets = sorted(wanted)
-    found = np.array([int(sample.counts[pairs[:, list(s)].all(axis=1)].sum()) for s in sets])
-    n_pairs = np.maximum(found, 0.5) / total * n * n / 2
+    n_sampled = np.array([int(sample.counts[pairs[:, list(s)].all(axis=1)].sum()) for s in sets])
+    n_pairs = np.maximum(n_sampled, 0.5) / total * n * n / 2
     blocked = 2 * n_pairs / max(1, n) >= BLOCK_ROWS
     cost = NS_JOINED * n + np.where(blocked, SCANNED_NS, NS_LISTED) * n_pairs
     serves = np.array([member[:, list(s)].all(axis=1) for s in sets]).reshape(len(sets), len(dcs))
     alone = NS_VERIFIED * n
-    everything = SCANNED_NS / 2 * float(known.folded(_columns(space, member, known))) ** 2
-    left = np.ones(len(dcs), dtype=np.bool_)
+    everything = SCANNED_NS / 2 * float(statistics.folded(_columns(space, member, statistics))) ** 2
+    unserved = np.ones(len(dcs), dtype=np.bool_)
     chosen: list[KeptAccess] = []
     spent = 0.0
-    while left.any() and len(sets):
-        gains = serves @ left.astype(np.float32)
+    while unserved.any() and len(sets):
+        gains = serves @ unserved.astype(np.float32)
         per = np.where(gains > 0, cost / np.maximum(gains, 1), np.inf)
         best = int(per.argmin())
         if not per[best] < alone:
             break
         spent += float(cost[best])
         chosen.append(KeptAccess("equality", sets[best][:1], sets[best]))
-        left &= ~serves[best]
-    if spent + alone * int(left.sum()) > everything:
+        unserved &= ~serves[best]
+    if spent + alone * int(unserved.sum()) > everything:
         return WholePlan((), np.zeros(len(dcs), dtype=np.bool_), scanned=True)
-    rest = SCANNED_NS / 2 * float(known.folded(_columns(space, member[left], known))) ** 2
-    return WholePlan(tuple(chosen), ~left, scanned=rest <= alone * int(left.sum()))
+    scanning = SCANNED_NS / 2 * float(statistics.folded(_columns(space, member[unserved], statistics))) ** 2
+    return WholePlan(tuple(chosen), ~unserved, scanned=scanning <= alone * int(unserved.sum()))
 
 
-def _members(masks: U64, n: int) -> Bool:
-    bits = np.unpackbits(np.ascontiguousarray(masks).view(np.uint8), axis=1, bitorder="little")
-    return bits[:, :n].astype(np.bool_)
-
-
-def _columns(space: PredicateSpace, member: Bool, known: Statistics) -> tuple[int, ...]:
+def _columns(space: PredicateSpace, member: Bool, statistics: Statistics) -> tuple[int, ...]:
     """The columns that some constraints are about."""
-    at = {name: i for i, name in enumerate(known.names)}
+    at = {name: i for i, name in enumerate(statistics.names)}
     used = [space.predicates[p] for p in np.flatnonzero(member.any(axis=0)).tolist()]
     return tuple(sorted({at[name] for p in used for name in (p.left, p.right)}))
 
 
-def cheapest_first(space: PredicateSpace, dcs: U64, known: Statistics) -> NDArray[np.int64]:
+def cheapest_first(space: PredicateSpace, dcs: U64, statistics: Statistics) -> NDArray[np.int64]:
     """The constraints, those first whose equalities the fewest pairs satisfy, as if they were independent."""
-    sample = known.pairs
+    sample = statistics.pairs
     assert sample is not None
-    pairs = _members(sample.masks, space.n_predicates)
+    pairs = bits_of(sample.masks, space.n_predicates)
     total = max(1, int(sample.counts.sum()))
     shares = (np.maximum(sample.counts @ pairs, 0.5)) / total
     equal = np.array(space.op_of) == EQ
-    member = _members(dcs, space.n_predicates)
+    member = bits_of(dcs, space.n_predicates)
     log_share = (member & equal) @ np.log(shares)
     return np.lexsort((member.sum(axis=1), log_share))

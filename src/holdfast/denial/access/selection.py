@@ -60,7 +60,7 @@ _STRICTEST = (EQ, LT, GT, LE, GE, NE)
 def select(
     cover: U64,
     space: PredicateSpace,
-    known: Statistics,
+    statistics: Statistics,
     folded: Folded | None = None,
     compares: Compares = "any",
 ) -> Selection:
@@ -80,7 +80,7 @@ def select(
     0.3 s for 31 constraints (38 predicates), 1 s for 5,458 (58), 3 s for 468,986 (66); a third with "equal".
     """
     dcs = Cover(cover, space)
-    prices = Prices(dcs, known, folded)
+    prices = Prices(dcs, statistics, folded)
     cheapest = _Greedy(dcs, prices, compares).selected()
     paper = PaperSelection(dcs, prices).selected()
     return paper if paper.cost_ns < cheapest.cost_ns else cheapest
@@ -109,15 +109,15 @@ class _Greedy:
             self.strictest[g, : len(ops)] = [self.space.first[g] + op for op in ops]
         self._start(cover.everyone, SPENT * prices.scan(cover.everyone), [])
 
-    def _start(self, dcs: Bits, limit: float, given: Sequence[Draft]) -> None:
+    def _start(self, dcs: Bits, limit: float, present: Sequence[Draft]) -> None:
         """Begin anew: for some constraints, below a cost, beside accesses that there are anyway."""
         self.remaining, self.limit = dcs.copy(), limit
         self.spent = 0.0
         self.chosen: list[Draft] = []
-        self.asked: dict[Numbers, float] = {}
+        self.sources: dict[Numbers, float] = {}
         self.met = np.zeros_like(self.prices.met(SCAN))  # pairs of the sample that are found
-        for draft in given:
-            self.asked |= self.prices.asked(draft)
+        for draft in present:
+            self.sources |= self.prices.source_costs(draft)
             self.met |= self.prices.met(draft)
         # The cheapest beginning of the list, if what it leaves is scanned.
         self.best, self.n_best = self.prices.scan(self.remaining), 0
@@ -144,48 +144,48 @@ class _Greedy:
         whatever all of these have that it serves: it then finds less and serves as many.
         """
         at = np.flatnonzero(flags(self.remaining, self.cover.n))
-        seen = self.cover.chosen(at[:: max(1, -(-len(at) // CONSTRAINTS_SEEN))])
+        sample = self.cover.chosen(at[:: max(1, -(-len(at) // CONSTRAINTS_SEEN))])
         drafts: dict[Draft, None] = {}
-        for root in self._roots(seen):
+        for root in self._roots(sample):
             level = [root]
             for depth in range(GROWTH + 1):
                 for draft in level:
                     drafts[draft] = None
-                    drafts[self._closed(seen, draft)] = None
+                    drafts[self._closed(sample, draft)] = None
                 if depth < GROWTH:
-                    wider = {w for draft in level for w in self._wider(seen, self._grown(seen, draft))}
+                    wider = {w for draft in level for w in self._wider(sample, self._grown(sample, draft))}
                     level = [draft for _, draft in sorted(wider)[:BRANCHES]]
         return [draft for draft in drafts if self.spent + self.prices.compare_cost(draft) < self.limit]
 
-    def _roots(self, seen: Cover) -> list[Draft]:
+    def _roots(self, sample: Cover) -> list[Draft]:
         """Sources that serve some of the constraints and pay if they serve alone: the cheapest for each."""
         space, prices = self.space, self.prices
-        used = [p for p in range(space.n_predicates) if seen.closed[p].any()]
+        used = [p for p in range(space.n_predicates) if sample.closed[p].any()]
         unequal = [p for p in used if space.op_of[p] != EQ and space.groups[space.group_of[p]].ordered]
-        sources = {seen.canonical((p,)) for p in used}
+        sources = {sample.canonical((p,)) for p in used}
         for p in unequal:
-            together = (seen.closed[unequal] & seen.closed[p]).any(axis=1)
+            together = (sample.closed[unequal] & sample.closed[p]).any(axis=1)
             sources |= {
-                seen.canonical((p, q))
+                sample.canonical((p, q))
                 for q, both in zip(unequal, together, strict=True)
                 if both and p < q and space.group_of[p] != space.group_of[q]
             }
         priced = []
         for source in sources:
-            asked = prices.asked(Draft(source, source))
-            cost = sum(ns for s, ns in asked.items() if s not in self.asked)
+            costs = prices.source_costs(Draft(source, source))
+            cost = sum(ns for s, ns in costs.items() if s not in self.sources)
             if self.spent + cost < self.limit:
-                priced.append((cost / size(seen.serves(source)), source))
+                priced.append((cost / size(sample.serves(source)), source))
         return [Draft(source, source) for _, source in sorted(priced)[:ROOTS]]
 
-    def _grown(self, seen: Cover, draft: Draft) -> _Grown:
-        both = (draft.predicates, seen.mirrored(draft.predicates))
-        dcs = tuple(seen.having(seen.closed, numbers) for numbers in both)
+    def _grown(self, sample: Cover, draft: Draft) -> _Grown:
+        both = (draft.predicates, sample.mirrored(draft.predicates))
+        dcs = tuple(sample.having(sample.closed, numbers) for numbers in both)
         pairs = self.prices.pairs
-        met = None if pairs is None else tuple(pairs.having(pairs.own, numbers) for numbers in both)
+        met = None if pairs is None else tuple(pairs.having(pairs.members, numbers) for numbers in both)
         return _Grown(draft, dcs, met)
 
-    def _wider(self, seen: Cover, grown: _Grown) -> Iterator[tuple[float, Draft]]:
+    def _wider(self, sample: Cover, grown: _Grown) -> Iterator[tuple[float, Draft]]:
         """With one more predicate: the BRANCHES that cost least for each constraint that they serve.
 
         What the source costs is left out: all of them have it. One predicate a group is enough: two of them
@@ -196,16 +196,16 @@ class _Greedy:
         if not len(more):
             return
         turned = self.mirror[more]
-        served = (grown.dcs[0] & seen.closed[more]) | (grown.dcs[1] & seen.closed[turned])
+        served = (grown.dcs[0] & sample.closed[more]) | (grown.dcs[1] & sample.closed[turned])
         coverage = np.bitwise_count(served).sum(axis=1, dtype=np.int64)
         if self.prices.pairs is not None and grown.met is not None:
-            pairs = self.prices.pairs.own
+            pairs = self.prices.pairs.members
             met = np.bitwise_count(pairs[more] & grown.met[0]).sum(axis=1, dtype=np.int64)
             met += np.bitwise_count(pairs[turned] & grown.met[1]).sum(axis=1, dtype=np.int64)
             shares = np.maximum(met, 1) / (2 * self.prices.pairs.n)
         else:
             shares = np.array([self.prices.share((*grown.draft.predicates, int(p))) for p in more])
-        cost = self.prices.found_ns * shares + COMPARED_NS * self.prices.share(grown.draft.source)
+        cost = self.prices.evidence_ns * shares + COMPARED_NS * self.prices.share(grown.draft.source)
         ratio = np.where(coverage, cost / np.maximum(coverage, 1), np.inf)
         for i in np.argsort(ratio, kind="stable")[:BRANCHES].tolist():
             if coverage[i]:
@@ -247,16 +247,16 @@ class _Greedy:
         ask or find the same: all are sorted anew when a source comes to be asked.
         """
         compared = [self.prices.compare_cost(draft) for draft in drafts]
-        asked = [self.prices.asked(draft) for draft in drafts]
+        sources = [self.prices.source_costs(draft) for draft in drafts]
         met = [self.prices.met(draft) for draft in drafts]
         serves = [self.cover.serves(draft.predicates) for draft in drafts]
         coverage = [size(bits & self.remaining) for bits in serves]
         enough = size(self.remaining) // 2
 
         def cost(i: int) -> float:
-            new_pairs = self.prices.newly_found(drafts[i], met[i], self.met)
-            new_sources = sum(ns for source, ns in asked[i].items() if source not in self.asked)
-            return compared[i] + new_sources + self.prices.found_cost(new_pairs)
+            new_pairs = self.prices.new_share(drafts[i], met[i], self.met)
+            new_sources = sum(ns for source, ns in sources[i].items() if source not in self.sources)
+            return compared[i] + new_sources + self.prices.evidence_cost(new_pairs)
 
         def entry(i: int) -> tuple[float, int, Draft, int]:
             return cost(i) / coverage[i], -coverage[i], drafts[i], i
@@ -275,8 +275,8 @@ class _Greedy:
                 return
             self.spent += cost(i)
             self.met |= met[i]
-            if any(source not in self.asked for source in asked[i]):
-                self.asked |= asked[i]
+            if any(source not in self.sources for source in sources[i]):
+                self.sources |= sources[i]
                 heap = [entry(j) for *_, j in heap]
                 heapq.heapify(heap)
             self.chosen.append(drafts[i])
@@ -293,45 +293,45 @@ class _Greedy:
         by = np.zeros(self.cover.n, dtype=np.int32)  # how many accesses serve each constraint
         for bits in serves.values():
             by += flags(bits, self.cover.n)
-        left, scanned = list(drafts), as_bits(by == 0)
-        total = self.prices.total(left, scanned)
+        remaining, scanned = list(drafts), as_bits(by == 0)
+        total = self.prices.total(remaining, scanned)
         for draft in sorted(drafts, key=lambda d: (-self.prices.cost(d), d)) * 2:
-            if draft not in left:
+            if draft not in remaining:
                 continue
-            without = [d for d in left if d != draft]
+            without = [d for d in remaining if d != draft]
             dcs = flags(serves[draft], self.cover.n)
             alone = scanned | as_bits(dcs & (by == 1))
             cheaper = self.prices.total(without, alone)
             if cheaper <= total:
-                left, total, scanned = without, cheaper, alone
+                remaining, total, scanned = without, cheaper, alone
                 by -= dcs
-        return left
+        return remaining
 
     def _split(self, drafts: list[Draft]) -> list[Draft]:
         """Each access that finds much in favour of several that compare more, where these cost less.
 
         The search misses them: the first of several bears what the source costs.
         """
-        left = drafts
-        for draft in sorted(drafts, key=lambda d: (-self.prices.found(d), d)):
-            others = [d for d in left if d != draft]
-            scanned = self._unserved(left)
+        current = drafts
+        for draft in sorted(drafts, key=lambda d: (-self.prices.found_share(d), d)):
+            others = [d for d in current if d != draft]
+            scanned = self._unserved(current)
             alone = self._unserved(others) & self.cover.serves(draft.predicates)
-            total = self.prices.total(left, scanned)
-            if self.prices.found_cost(self.prices.found(draft)) < WORTH_SPLITTING * total:
+            total = self.prices.total(current, scanned)
+            if self.prices.evidence_cost(self.prices.found_share(draft)) < WORTH_SPLITTING * total:
                 break
             self._start(alone, total - self.prices.total(others, scanned), others)
             self._search()
             parts = others + [d for d in self.chosen if d not in others]
             if not self.remaining.any() and self.prices.total(parts, scanned) < total:
-                left = parts
-        return left
+                current = parts
+        return current
 
     def _unserved(self, drafts: Iterable[Draft]) -> Bits:
-        left = self.cover.everyone.copy()
+        unserved = self.cover.everyone.copy()
         for draft in drafts:
-            left &= ~self.cover.serves(draft.predicates)
-        return left
+            unserved &= ~self.cover.serves(draft.predicates)
+        return unserved
 
     def _refined(self, drafts: list[Draft]) -> Selection:
         """Each constraint with the most selective access that serves it; each access then compares all that

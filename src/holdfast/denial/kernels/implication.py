@@ -38,14 +38,14 @@ from holdfast.core.rows.kernels.masks import (
     n_words_for,
     word_lowest,
 )
+from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE
+from holdfast.denial.kernels.rewriting import N_STATES
 
 U8 = NDArray[np.uint8]
 I32 = NDArray[np.int32]
 
-N_STATES = 8
-EQ, NE, LT, LE, GT, GE = range(6)
 ALL_OUTCOMES = 0b1111
-# The outcomes (bits <, =, >, NULL on one side) that meet each state of `dc_forms`: !=, <=, >= together.
+# The outcomes (bits <, =, >, NULL on one side) that meet each state of `rewriting.py`: !=, <=, >= together.
 OUTCOMES_OF = np.array(
     [
         ALL_OUTCOMES
@@ -66,7 +66,7 @@ _ONE = np.uint64(1)
 def not_implied(states: U8, images: U8, order: Indices, axioms: Flags) -> Flags:
     """bool[k]: which DCs stay if those are dropped that the others that stay imply.
 
-    IN states uint8[k, n_groups]: what each DC demands of each group, as in `dc_forms`; IN images uint8[k,
+    IN states uint8[k, n_groups]: what each DC demands of each group, as in `rewriting.py`; IN images uint8[k,
     n_groups]: their mirror images; IN order int64[k]: the DCs, the most wanted first; IN axioms bool[k]:
     which hold in every table and do not stay. One that demands the impossible (state 7) does not stay either.
 
@@ -98,25 +98,25 @@ def not_implied(states: U8, images: U8, order: Indices, axioms: Flags) -> Flags:
     watched = np.full((2 * n_dcs, 2), -1, dtype=np.int32)
     short = np.empty(2 * n_dcs, dtype=np.int64)
     n_short = np.zeros(1, dtype=np.int64)
-    kept = np.zeros(n_dcs, dtype=np.bool_)
+    staying = np.zeros(n_dcs, dtype=np.bool_)
     demands = np.ascontiguousarray(states)
     wanted = np.asarray(order, dtype=np.int64)
     first = np.concatenate([wanted[axioms[wanted]], wanted[~axioms[wanted]]])
     for adding in (True, False):
-        asked = first if adding else wanted[(kept & ~axioms)[wanted]][::-1]
-        for at in range(0, len(asked), TESTS_PER_CALL):
-            part = np.ascontiguousarray(asked[at : at + TESTS_PER_CALL])
+        tested = first if adding else wanted[(staying & ~axioms)[wanted]][::-1]
+        for at in range(0, len(tested), TESTS_PER_CALL):
+            part = np.ascontiguousarray(tested[at : at + TESTS_PER_CALL])
             _test(
                 demands, part, adding, clauses, group, OUTCOMES_OF[state], numbers, OUTCOMES_OF,
-                short, n_short, heads, links, watched, kept,
+                short, n_short, heads, links, watched, staying,
             )  # fmt: skip
-    return kept & ~axioms
+    return staying & ~axioms
 
 
 @njit(cache=True, nogil=True)
 def _test(
     states: U8,
-    asked: Indices,
+    tested: Indices,
     adding: bool,
     clauses: Masks,
     group_of: Indices,
@@ -128,11 +128,11 @@ def _test(
     heads: I32,
     links: I32,
     watched: I32,
-    kept: Flags,
+    staying: Flags,
 ) -> None:
-    """Test the DCs `asked`, in this order. INOUT kept bool[k]: what is implied is not kept; others are.
+    """Test the DCs `tested`, in this order. INOUT staying bool[k]: what is implied does not stay; others do.
 
-    IN adding: the DCs asked take no part yet, and do from now on if they are kept. IN states uint8[k,
+    IN adding: the DCs tested take no part yet, and do from now on if they stay. IN states uint8[k,
     n_groups]; clauses uint64[2 * k, n_words], the literals of DCs and of their mirror images; group_of,
     outcomes_of int64[n_literals]; numbers int64[n_groups, 8], the literal of each state, or -1; by_state
     int64[8], its outcomes.
@@ -144,33 +144,35 @@ def _test(
     """
     n_dcs, n_groups = states.shape
     n_words = clauses.shape[1]
-    left = np.empty(n_groups, dtype=np.int64)
+    possible = np.empty(n_groups, dtype=np.int64)
     certain = np.zeros(n_words, dtype=np.uint64)
     queue = np.empty(group_of.shape[0], dtype=np.int64)
-    for a in range(asked.shape[0]):
-        dc = asked[a]
+    for a in range(tested.shape[0]):
+        dc = tested[a]
         n_queued = 0
         implied = False
         for w in range(n_words):
             certain[w] = _ZERO
         for g in range(n_groups):
-            left[g] = ALL_OUTCOMES
+            possible[g] = ALL_OUTCOMES
         for g in range(n_groups):
-            n_queued = _narrow(g, by_state[states[dc, g]], numbers, by_state, left, certain, queue, n_queued)
-            implied |= left[g] == 0
+            demand = by_state[states[dc, g]]
+            n_queued = _narrow(g, demand, numbers, by_state, possible, certain, queue, n_queued)
+            implied |= possible[g] == 0
         for i in range(n_short[0]):
             c = short[i]
             if implied:
                 break
-            if c % n_dcs == dc or not kept[c % n_dcs]:
+            if c % n_dcs == dc or not staying[c % n_dcs]:
                 continue
             literal = _first_literal(clauses[c])
             if literal < 0:
                 implied = True
                 break
             g = group_of[literal]
-            n_queued = _narrow(g, ~outcomes_of[literal], numbers, by_state, left, certain, queue, n_queued)
-            implied = left[g] == 0
+            other_outcomes = ~outcomes_of[literal]
+            n_queued = _narrow(g, other_outcomes, numbers, by_state, possible, certain, queue, n_queued)
+            implied = possible[g] == 0
         done = 0
         while done < n_queued and not implied:
             before, here = -1, queue[done]
@@ -184,7 +186,7 @@ def _test(
                     before, watch = watch, after
                     continue
                 target = -1
-                if kept[dc_of]:
+                if staying[dc_of]:
                     other = watched[c, 1 - k]
                     for w in range(n_words):
                         open_ = clauses[c, w] & ~certain[w]
@@ -197,9 +199,9 @@ def _test(
                         # All but `other` are certain, or that one too: its outcomes are impossible.
                         g = group_of[other]
                         n_queued = _narrow(
-                            g, ~outcomes_of[other], numbers, by_state, left, certain, queue, n_queued
+                            g, ~outcomes_of[other], numbers, by_state, possible, certain, queue, n_queued
                         )
-                        if left[g] == 0:
+                        if possible[g] == 0:
                             implied = True
                             break
                         before, watch = watch, after
@@ -214,7 +216,7 @@ def _test(
                     links[c, k] = heads[target]
                     heads[target] = watch
                 watch = after
-        kept[dc] = not implied
+        staying[dc] = not implied
         if adding and not implied:
             for c in (dc, dc + n_dcs):
                 if _watch(c, clauses[c], heads, links, watched) < 2:
@@ -237,20 +239,20 @@ def _watch(c: int, clause: Masks, heads: I32, links: I32, watched: I32) -> int:
 
     With fewer than two none is watched.
     """
-    found = np.empty(2, dtype=np.int64)
-    n_found = 0
+    literals = np.empty(2, dtype=np.int64)
+    n_literals = 0
     for w in range(clause.shape[0]):
         word = clause[w]
-        while word != _ZERO and n_found < 2:
-            found[n_found] = WORD_BITS * w + word_lowest(word)
+        while word != _ZERO and n_literals < 2:
+            literals[n_literals] = WORD_BITS * w + word_lowest(word)
             word &= word - _ONE
-            n_found += 1
-    if n_found == 2:
+            n_literals += 1
+    if n_literals == 2:
         for k in range(2):
-            watched[c, k] = found[k]
-            links[c, k] = heads[found[k]]
-            heads[found[k]] = 2 * c + k
-    return n_found
+            watched[c, k] = literals[k]
+            links[c, k] = heads[literals[k]]
+            heads[literals[k]] = 2 * c + k
+    return n_literals
 
 
 @njit(cache=True, nogil=True)
@@ -259,18 +261,18 @@ def _narrow(
     outcomes: int,
     numbers: Indices,
     by_state: Indices,
-    left: Indices,
+    possible: Indices,
     certain: Masks,
     queue: Indices,
     n_queued: int,
 ) -> int:
     """Leave only these outcomes in the group; the new length of the queue of literals that became certain.
 
-    INOUT left int64[n_groups], certain uint64[n_words], queue int64[n_literals]; others as in `_test`.
+    INOUT possible int64[n_groups], certain uint64[n_words], queue int64[n_literals]; others as in `_test`.
     """
-    was = left[group]
+    was = possible[group]
     now = was & outcomes
-    left[group] = now
+    possible[group] = now
     if now != was:
         for s in range(1, N_STATES):
             literal = numbers[group, s]
@@ -296,21 +298,21 @@ def contradictory(dcs: Masks, left: Indices, right: Indices, op_of: Indices) -> 
     >>> contradictory(np.array([[0b111], [0b101]], dtype=np.uint64), left, right, np.array([LE, EQ, LT]))
     array([ True, False])
     """
-    asked = as_masks(dcs)
-    found = np.zeros(len(asked), dtype=np.bool_)
+    masks = as_masks(dcs)
+    circular = np.zeros(len(masks), dtype=np.bool_)
     n_values = int(max(left.max(initial=-1), right.max(initial=-1))) + 1
     _contradictory(
-        asked, np.asarray(left, np.int64), np.asarray(right, np.int64), np.asarray(op_of, np.int64),
-        n_values, found,
+        masks, np.asarray(left, np.int64), np.asarray(right, np.int64), np.asarray(op_of, np.int64),
+        n_values, circular,
     )  # fmt: skip
-    return found
+    return circular
 
 
 @njit(cache=True, nogil=True)
 def _contradictory(
-    dcs: Masks, left: Indices, right: Indices, op_of: Indices, n_values: int, found: Flags
+    dcs: Masks, left: Indices, right: Indices, op_of: Indices, n_values: int, circular: Flags
 ) -> None:
-    """Arguments as in `contradictory`; OUT found bool[k]."""
+    """Arguments as in `contradictory`; OUT circular bool[k]."""
     place = np.full(n_values, -1, dtype=np.int64)
     members = np.empty(left.shape[0], dtype=np.int64)
     values = np.empty(n_values, dtype=np.int64)
@@ -345,7 +347,7 @@ def _contradictory(
         for k in range(size):
             a, b, op = place[left[members[k]]], place[right[members[k]]], op_of[members[k]]
             if op in (NE, LT, GT) and below[a, b] and below[b, a]:
-                found[i] = True
+                circular[i] = True
         for v in range(n):
             place[values[v]] = -1
 

@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.cover.kernels.vertices import masks_of
 from holdfast.core.engine.kernels.compiling import njit
 from holdfast.core.rows.kernels.masks import (
     STRIDE,
@@ -131,7 +132,7 @@ def _language(kinds: list[list[Word]]) -> Language:
         for words in kinds
     ]
     shape = (2, N_STATES, max(1, *(len(words) for kind in just for words in kind)))
-    found = Language(
+    language = Language(
         np.zeros(shape[:2], dtype=np.int64),
         np.zeros(shape, dtype=np.int64),
         np.zeros(shape, dtype=np.int64),
@@ -141,16 +142,16 @@ def _language(kinds: list[list[Word]]) -> Language:
     )
     for kind, by_state in enumerate(just):
         for demanded, words in enumerate(by_state):
-            found.n_words[kind, demanded] = len(words)
+            language.n_words[kind, demanded] = len(words)
             for i, word in enumerate(words):
                 at = kind, demanded, i
-                found.operators[at] = word.operators
-                found.sizes[at] = word.operators.bit_count()
-                found.unions[kind, demanded] |= word.state
+                language.operators[at] = word.operators
+                language.sizes[at] = word.operators.bit_count()
+                language.unions[kind, demanded] |= word.state
                 for other in range(N_STATES):
-                    found.says[at][other] = not other & ~word.state
-                    found.spares[at][other] = any(not other & ~less for less in word.lesser)
-    return found
+                    language.says[at][other] = not other & ~word.state
+                    language.spares[at][other] = any(not other & ~less for less in word.lesser)
+    return language
 
 
 # --- Sentences -------------------------------------------------------------------------------------------
@@ -189,7 +190,7 @@ def sentences(
     n_dcs, n_groups = states.shape
     sides = np.concatenate([states, images]).astype(np.uint8)
     packed = _packed(sides.astype(np.uint64))
-    used = _bits(sides != 0)
+    used = masks_of(sides != 0, n_words_for(n_groups))
     first, inverse = unique_masks(used)
     # Sides by the groups that they use; those of one class stand together, and the given order is kept.
     members = np.argsort(inverse, kind="stable").astype(np.int64)
@@ -198,24 +199,24 @@ def sentences(
     bound = max_size if max_size > 0 else np.iinfo(np.int64).max
     most = np.iinfo(np.int64).max if limit is None else 2 * max(limit, 0)
 
-    found: list[U8] = []
-    n_found, at = 0, 0
+    parts: list[U8] = []
+    n_sentences, at = 0, 0
     # Classes are numbered as they first occur, so those of the first DCs come first.
     n_classes = int(inverse[:n_dcs].max(initial=-1)) + 1
-    while at < n_classes and n_found <= most:
+    while at < n_classes and n_sentences <= most:
         after = int(np.searchsorted(starts, starts[at] + DCS_PER_CALL, side="right"))
         after = min(max(after, at + 1), n_classes)
         part = _sentences(
             sides, packed, unions, as_masks(used[first]), members, starts, kinds, n_dcs, at, after,
             language.n_words, language.operators, language.sizes, language.says, language.spares,
-            bound, most - n_found,
+            bound, most - n_sentences,
         )  # fmt: skip
-        found.append(part)
-        n_found += len(part)
+        parts.append(part)
+        n_sentences += len(part)
         at = after
-    if not found:
+    if not parts:
         return Sentences(np.zeros((0, n_groups), dtype=np.uint8), True)
-    return Sentences(np.concatenate(found), n_found <= most)
+    return Sentences(np.concatenate(parts), n_sentences <= most)
 
 
 def _packed(states: Masks) -> Masks:
@@ -225,15 +226,6 @@ def _packed(states: Masks) -> Masks:
     for g in range(n_groups):
         packed[:, g // PER_WORD] |= states[:, g] << np.uint64(3 * (g % PER_WORD))
     return packed
-
-
-def _bits(flags: Flags) -> Masks:
-    """uint64[n, words]: masks of flags bool[n, m]."""
-    n, m = flags.shape
-    masks = np.zeros((n, n_words_for(m)), dtype=np.uint64)
-    for i in range(m):
-        masks[:, i // WORD_BITS] |= flags[:, i].astype(np.uint64) << np.uint64(i % WORD_BITS)
-    return masks
 
 
 @njit(cache=True, nogil=True)
@@ -266,8 +258,8 @@ def _sentences(
     (group of the DC) and word: `holds`, what it demands of the group is said; `slack`, a lesser word says it.
     """
     n_groups = sides.shape[1]
-    found = np.empty((1 << 10, n_groups), dtype=np.uint8)
-    n_found = 0
+    listed = np.empty((1 << 10, n_groups), dtype=np.uint8)
+    n_listed = 0
     near = np.empty(sides.shape[0], dtype=np.int64)
     n_packed = packed.shape[1]
     demands = np.empty((n_packed, sides.shape[0]), dtype=np.uint64)
@@ -280,7 +272,7 @@ def _sentences(
     holds = np.empty((0, 0, 0), dtype=np.uint64)
     slack = np.empty((0, 0, 0), dtype=np.uint64)
     idle = np.empty((0, 0), dtype=np.uint64)
-    left = np.empty((0, 0), dtype=np.uint64)
+    contained = np.empty((0, 0), dtype=np.uint64)
     loose = np.empty((0, 0), dtype=np.uint64)
     earlier = np.empty(0, dtype=np.uint64)
     for c in range(first_class, last_class):
@@ -325,12 +317,12 @@ def _sentences(
                 holds = np.empty((n_groups, width, room), dtype=np.uint64)
                 slack = np.empty((n_groups, width, room), dtype=np.uint64)
                 idle = np.empty((n_groups + 1, room), dtype=np.uint64)
-                left = np.empty((n_groups + 1, room), dtype=np.uint64)
+                contained = np.empty((n_groups + 1, room), dtype=np.uint64)
                 loose = np.empty((n_groups + 1, room), dtype=np.uint64)
                 earlier = np.empty(room, dtype=np.uint64)
             for b in range(n_bits):
                 earlier[b] = _ZERO
-                left[0, b] = _ZERO
+                contained[0, b] = _ZERO
                 loose[0, b] = _ZERO
                 for level in range(n_levels):
                     idle[level, b] = _ZERO
@@ -339,7 +331,7 @@ def _sentences(
                         slack[level, k, b] = _ZERO
             for r in range(n_rivals):
                 b, bit = r // WORD_BITS, _ONE << np.uint64(r % WORD_BITS)
-                left[0, b] |= bit
+                contained[0, b] |= bit
                 # A DC and its image are one: the mirror image of the DC itself is not an earlier one.
                 if rivals[r] % n_dcs < i:
                     earlier[b] |= bit
@@ -361,22 +353,22 @@ def _sentences(
                     # A whole sentence, unless a rival has a word to spare or comes first.
                     gone = size_at[level] > max_size
                     for b in range(n_bits):
-                        if left[level, b] & (loose[level, b] | earlier[b]) != _ZERO:
+                        if contained[level, b] & (loose[level, b] | earlier[b]) != _ZERO:
                             gone = True
                             break
                     if not gone:
-                        if n_found == found.shape[0]:
-                            grown = np.empty((2 * n_found, n_groups), dtype=np.uint8)
-                            grown[:n_found] = found
-                            found = grown
+                        if n_listed == listed.shape[0]:
+                            grown = np.empty((2 * n_listed, n_groups), dtype=np.uint8)
+                            grown[:n_listed] = listed
+                            listed = grown
                         for g in range(n_groups):
-                            found[n_found, g] = 0
+                            listed[n_listed, g] = 0
                         for at in range(n_levels):
                             g = groups[at]
-                            found[n_found, g] = operators[kinds[g], sides[i, g], word_at[at]]
-                        n_found += 1
-                        if n_found > most:
-                            return found[:n_found]
+                            listed[n_listed, g] = operators[kinds[g], sides[i, g], word_at[at]]
+                        n_listed += 1
+                        if n_listed > most:
+                            return listed[:n_listed]
                     level -= 1
                     continue
                 g = groups[level]
@@ -390,8 +382,8 @@ def _sentences(
                 dead = size_at[level + 1] > max_size
                 last = level + 1 == n_levels
                 for b in range(n_bits):
-                    still = left[level, b] & holds[level, k, b]
-                    left[level + 1, b] = still
+                    still = contained[level, b] & holds[level, k, b]
+                    contained[level + 1, b] = still
                     loose[level + 1, b] = loose[level, b] | slack[level, k, b]
                     if not last and still & idle[level + 1, b] != _ZERO:
                         dead = True
@@ -399,7 +391,7 @@ def _sentences(
                 if not dead:
                     level += 1
                     word_at[level] = -1
-    return found[:n_found]
+    return listed[:n_listed]
 
 
 def warm_up() -> None:

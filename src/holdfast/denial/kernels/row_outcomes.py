@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.engine.kernels.compiling import njit
 from holdfast.core.rows.kernels.encode import frozen
+from holdfast.denial.row_counts import EQUAL, GREATER, LESS, NULL
 
 U8 = NDArray[np.uint8]
 U64 = NDArray[np.uint64]
@@ -30,8 +31,6 @@ I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
-# What comes of a row: the number of its count. Of a pair without order, LESS is everything that differs.
-LESS, EQUAL, GREATER, NULL = range(4)
 # Digits behind the point that wide words keep.
 DIGITS = 18
 
@@ -92,6 +91,7 @@ def _integer_words(codes, signed, factor, out_high, out_low):  # type: ignore[no
 
 @njit(cache=True, nogil=True)
 def _float_words(codes, out_high, out_low):  # type: ignore[no-untyped-def]
+    """The wide words of floats. IN codes uint64[n]; OUT out_high, out_low int64[n]."""
     for i in range(codes.shape[0]):
         negative = codes[i] & _SIGN == _0
         bits = ~codes[i] if negative else codes[i] ^ _SIGN
@@ -283,11 +283,11 @@ def outcomes(left: Compared, right: Compared, ordered: bool) -> U8:
     if left.words.low is not None and right.words.low is not None:
         a, b = left.words.low[rows[0]], right.words.low[rows[1]]
         less, equal = less | (equal & (a < b)), equal & (a == b)
-    found = np.full(len(null), GREATER if ordered else LESS, dtype=np.uint8)
-    found[less] = LESS
-    found[equal] = EQUAL
-    found[null] = NULL
-    return found
+    outcome = np.full(len(null), GREATER if ordered else LESS, dtype=np.uint8)
+    outcome[less] = LESS
+    outcome[equal] = EQUAL
+    outcome[null] = NULL
+    return outcome
 
 
 @njit(cache=True, nogil=True)
@@ -306,11 +306,8 @@ def _equal_rows(codes, words, other_codes, other_words, out):  # type: ignore[no
 def equal_rows(left: Compared, right: Compared, limit: int) -> I64:
     """The first rows, at most `limit`, that have equal values in two narrow columns: int64[n], ascending."""
     out = np.empty(limit, dtype=np.int64)
-    mine, theirs = (
-        (frozen(left.codes), frozen(left.words.high)),
-        (frozen(right.codes), frozen(right.words.high)),
-    )
-    return out[: _equal_rows(*mine, *theirs, out)]
+    sides = [frozen(array) for side in (left, right) for array in (side.codes, side.words.high)]
+    return out[: _equal_rows(*sides, out)]
 
 
 @njit(cache=True, nogil=True)

@@ -3,7 +3,7 @@
 *Left* rows t are compared with *right* rows s; predicate p is `t.x_p op_p s.y_p`. Right values are codes,
 left values half ranks in the codes of the column that they are compared with (as in `order_index`; 0 is
 NULL). So every operator asks for one range of codes, low <= y < high, or for all codes but these (`!=`), NULL
-being the code 0: from there on no operator and no NULL is a special case (`asked`).
+being the code 0: from there on no operator and no NULL is a special case (`code_ranges`).
 
 Pairs may be a share of all pairs of rows, so they are counted, not listed. There are two ways.
 
@@ -34,7 +34,6 @@ from holdfast.core.rows.kernels.encode import factorize, frozen
 from holdfast.core.rows.kernels.masks import word_lowest, word_popcount
 from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE
 
-U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -69,7 +68,7 @@ class Matches(NamedTuple):
     pairs: I64
 
 
-class Asked(NamedTuple):
+class Ranges(NamedTuple):
     """What left rows ask for: codes low <= y < high, or where negated all others.
 
     low, high int32[n_predicates, n]; negated bool[n_predicates].
@@ -80,10 +79,10 @@ class Asked(NamedTuple):
     negated: Bool
 
 
-def asked(half_ranks: I32, ops: Sequence[int]) -> Asked:
+def code_ranges(half_ranks: I32, ops: Sequence[int]) -> Ranges:
     """The ranges of codes y with `half_rank op y`. IN half_ranks int32[n_predicates, n]; ops: EQ to GE.
 
-    >>> asked(np.array([[4, 3, 0]], np.int32), [LE])[:2]
+    >>> code_ranges(np.array([[4, 3, 0]], np.int32), [LE])[:2]
     (array([[2, 2, 0]], dtype=int32), array([[2147483647, 2147483647,          1]], dtype=int32))
     """
     low, high = np.empty_like(half_ranks), np.empty_like(half_ranks)
@@ -106,7 +105,7 @@ def asked(half_ranks: I32, ops: Sequence[int]) -> Asked:
         null = x == 0
         low[p, null] = 0
         high[p, null] = 1 if op in (LE, GE) else 0
-    return Asked(low, high, np.array([op == NE for op in ops], dtype=np.bool_))
+    return Ranges(low, high, np.array([op == NE for op in ops], dtype=np.bool_))
 
 
 # --- Scan ------------------------------------------------------------------------------------------------
@@ -121,8 +120,8 @@ def _note(left, twin, row, pairs, n_pairs):  # type: ignore[no-untyped-def]
     """
     apart = True
     for k in range(n_pairs[0]):
-        kept = pairs[0, k]
-        if kept[0] == left or kept[1] == row or kept[2] == row or kept[1] == twin:
+        pair = pairs[0, k]
+        if pair[0] == left or pair[1] == row or pair[2] == row or pair[1] == twin:
             apart = False
     for which in range(2):
         n = n_pairs[which]
@@ -342,13 +341,13 @@ def _scan(  # type: ignore[no-untyped-def]
                     column = codes[columns[p]]
                     _find_places(column, index, n, bounds[p], shifts[p], first_places[p], place)
                     if p == 0 and selective:
-                        kept = 0
+                        n_selected = 0
                         for i in range(n):
                             if filled[0, place[i]]:
-                                index[kept] = index[i]
-                                place[kept] = place[i]
-                                kept += 1
-                        n = kept
+                                index[n_selected] = index[i]
+                                place[n_selected] = place[i]
+                                n_selected += 1
+                        n = n_selected
                     _conjoin(flat[p], place, n, n_words, p == 0, sets)
                 hits = _count_bits(sets, n * n_words)
                 total += hits
@@ -374,7 +373,7 @@ def _first_matches(  # type: ignore[no-untyped-def]
     low, high IN int32[P]; rows IN int32[m], or where dense all rows; live IN bool[*]: which of them count, or
     empty if all do; twin: the row that it is itself.
     """
-    found = 0
+    n_matches = 0
     for i in range(codes.shape[1] if dense else rows.shape[0]):
         row = i if dense else np.int64(rows[i])
         match = row != twin and (live.shape[0] == 0 or live[row])
@@ -384,11 +383,11 @@ def _first_matches(  # type: ignore[no-untyped-def]
             y = codes[columns[p], row]
             match = (low[p] <= y and y < high[p]) != negated[p]
         if match:
-            out[found] = row
-            found += 1
-            if found == out.shape[0]:
+            out[n_matches] = row
+            n_matches += 1
+            if n_matches == out.shape[0]:
                 break
-    return found
+    return n_matches
 
 
 # --- Sweep -----------------------------------------------------------------------------------------------
@@ -466,31 +465,31 @@ def _sweep(starts, inserted, groups, ranks, negated, counts):  # type: ignore[no
                 count += whole if (side == 1) != negated[0] else -whole
         counts[i] = count
     tree = np.zeros(n_right, dtype=np.int32)
-    n_asked = np.int64(0)
+    n_answered = np.int64(0)
     for g in range(starts.shape[0] - 1):
         start = starts[g]
         size = starts[g + 1] - start
         for done in range(size):
             # offsets[k] is now where the questions that come after the first k right rows end.
-            while n_asked < offsets[start + done]:
-                i = questions[n_asked] >> 1
-                begins = questions[n_asked] & 1
-                n_asked += 1
-                found = np.int64(0)
+            while n_answered < offsets[start + done]:
+                i = questions[n_answered] >> 1
+                begins = questions[n_answered] & 1
+                n_answered += 1
+                n_between = np.int64(0)
                 node = np.int64(ranks[1, 1, i])
                 if node == size:
-                    found = np.int64(done)
+                    n_between = np.int64(done)
                     node = np.int64(0)
                 while node > 0:
-                    found += tree[start + node - 1]
+                    n_between += tree[start + node - 1]
                     node &= node - 1
                 node = np.int64(ranks[1, 0, i])
                 while node > 0:
-                    found -= tree[start + node - 1]
+                    n_between -= tree[start + node - 1]
                     node &= node - 1
                 if negated[1]:
-                    found = done - found
-                counts[i] += found if (begins == 0) != negated[0] else -found
+                    n_between = done - n_between
+                counts[i] += n_between if (begins == 0) != negated[0] else -n_between
             node = np.int64(inserted[start + done]) + 1
             while node <= size:
                 tree[start + node - 1] += 1
@@ -539,14 +538,14 @@ class _Sides(NamedTuple):
 class _Job(NamedTuple):
     """All left and right rows of a count, and what was found. Left and right rows are numbered from 0."""
 
-    asked: Asked
+    ranges: Ranges
     codes: I32
     columns: I64
     n_codes: I64
     rows: I32  # int32[m]: the positions of the right rows
     twins: I64  # int64[n]: the right row that a left row is itself, -1 if none
     matches_itself: Bool  # bool[n]: whether these two match
-    found: list[Matches]
+    matches: list[Matches]
 
     def values(self, predicate: int, right: I64) -> I32:
         out: I32 = self.codes[self.columns[predicate]][self.rows[right]]
@@ -554,27 +553,27 @@ class _Job(NamedTuple):
 
     def itself(self, sides: _Sides) -> Bool:
         """bool[n]: left rows of a part that match themselves there."""
-        mine = self.matches_itself[sides.left]
-        if mine.any():
+        matching = self.matches_itself[sides.left]
+        if matching.any():
             here = np.zeros(len(self.rows), dtype=np.bool_)
             here[sides.right] = True
-            mine[mine] = here[self.twins[sides.left[mine]]]
-        return mine
+            matching[matching] = here[self.twins[sides.left[matching]]]
+        return matching
 
 
 def _divided(job: _Job, sides: _Sides, predicate: int) -> _Sides:
     """The same with one more equality: groups are divided by it."""
-    low, high = (side[predicate][sides.left] for side in job.asked[:2])
+    low, high = (side[predicate][sides.left] for side in job.ranges[:2])
     some = low < high
     low, left = low[some], sides.left[some]
     y = job.values(predicate, sides.right)
-    mine, n_codes = sides.left_groups[some], int(job.n_codes[predicate])
+    left_groups, n_codes = sides.left_groups[some], int(job.n_codes[predicate])
     if sides.n_groups * n_codes <= PLACES_PER_ROW * (len(low) + len(y)) + 1024:
         return _Sides(
-            left, sides.right, mine * n_codes + low, sides.right_groups * n_codes + y,
+            left, sides.right, left_groups * n_codes + low, sides.right_groups * n_codes + y,
             sides.n_groups * n_codes,
         )  # fmt: skip
-    groups = np.concatenate([mine, sides.right_groups]).astype(np.uint64) * np.uint64(n_codes)
+    groups = np.concatenate([left_groups, sides.right_groups]).astype(np.uint64) * np.uint64(n_codes)
     groups += np.concatenate([low, y]).astype(np.uint64)
     distinct, numbers = factorize(groups, None)
     numbers -= 1
@@ -583,11 +582,11 @@ def _divided(job: _Job, sides: _Sides, predicate: int) -> _Sides:
 
 def _swept(job: _Job, sides: _Sides, predicates: Sequence[int]) -> I64:
     """int64[n]: how many right rows match each left row, in at most two predicates and all `!=` beyond."""
-    beyond = [p for p in predicates if job.asked.negated[p]][: max(0, len(predicates) - 2)]
+    beyond = [p for p in predicates if job.ranges.negated[p]][: max(0, len(predicates) - 2)]
     if beyond:
         rest = [p for p in predicates if p != beyond[0]]
         counts = _swept(job, sides, rest)
-        equal = job.asked.low[beyond[0]][sides.left] < job.asked.high[beyond[0]][sides.left]
+        equal = job.ranges.low[beyond[0]][sides.left] < job.ranges.high[beyond[0]][sides.left]
         counts[equal] -= _swept(job, _divided(job, sides, beyond[0]), rest)
         return counts
     starts = np.zeros(sides.n_groups + 1, dtype=np.int64)
@@ -605,7 +604,7 @@ def _swept(job: _Job, sides: _Sides, predicates: Sequence[int]) -> I64:
         values = frozen(y[order])
         lowest = int(y.min()) if len(y) else n_codes
         for side in range(2):
-            bounds = np.minimum(job.asked[side][p][sides.left], n_codes)
+            bounds = np.minimum(job.ranges[side][p][sides.left], n_codes)
             if (bounds <= lowest).all():
                 ranks[q, side] = 0
             elif (bounds == n_codes).all():
@@ -618,13 +617,13 @@ def _swept(job: _Job, sides: _Sides, predicates: Sequence[int]) -> I64:
                 )  # fmt: skip
     if len(predicates) == 1:
         inside: I64 = (ranks[0, 1] - ranks[0, 0]).astype(np.int64)
-        return sizes - inside if job.asked.negated[predicates[0]] else inside
+        return sizes - inside if job.ranges.negated[predicates[0]] else inside
     place = np.empty(len(sides.right), dtype=np.int32)
     place[orders[1]] = np.arange(len(place), dtype=np.int32) - starts[sides.right_groups[orders[1]]]
     counts = np.empty(len(sides.left), dtype=np.int64)
     _sweep(
         frozen(starts), frozen(place[orders[0]]), frozen(sides.left_groups), frozen(ranks),
-        frozen(job.asked.negated[list(predicates)]), counts,
+        frozen(job.ranges.negated[list(predicates)]), counts,
     )  # fmt: skip
     return counts
 
@@ -654,13 +653,13 @@ def _scan_limit(n_rows: int, n_predicates: int, n_unequal: int) -> float:
 
 
 def _scanned(
-    asked_for: Asked, left_offsets: I64, codes: I32, columns: I64, n_codes: I64, rows: I32 | None,
+    ranges: Ranges, left_offsets: I64, codes: I32, columns: I64, n_codes: I64, rows: I32 | None,
     right_offsets: I64, twins: I64,
 ) -> Matches:  # fmt: skip
     """`_scan`; twins are positions, and are counted. `rows` None: the right rows are those from 0 on."""
     pairs, n_pairs = np.full((2, SAMPLES, 3), -1, dtype=np.int64), np.zeros(2, dtype=np.int64)
     total = _scan(
-        frozen(asked_for.low), frozen(asked_for.high), frozen(asked_for.negated), frozen(left_offsets),
+        frozen(ranges.low), frozen(ranges.high), frozen(ranges.negated), frozen(left_offsets),
         frozen(codes), frozen(columns), frozen(n_codes),
         frozen(rows if rows is not None else np.empty(0, np.int32)), rows is None, frozen(right_offsets),
         frozen(twins), pairs, n_pairs,
@@ -677,16 +676,17 @@ def _scan_sides(job: _Job, sides: _Sides, predicates: Sequence[int]) -> None:
     for side, groups in enumerate((sides.left_groups, sides.right_groups)):
         np.cumsum(np.bincount(groups, minlength=sides.n_groups), out=offsets[side, 1:])
     keep = np.array(predicates, dtype=np.int64)
-    part = Asked(
-        job.asked.low[keep[:, None], left], job.asked.high[keep[:, None], left], job.asked.negated[keep]
+    ranges = Ranges(
+        job.ranges.low[keep[:, None], left], job.ranges.high[keep[:, None], left], job.ranges.negated[keep]
     )
     twins = job.twins[left]
     twins[twins >= 0] = job.rows[twins[twins >= 0]]
-    found = _scanned(
-        part, offsets[0], job.codes, job.columns[keep], job.n_codes[keep], job.rows[right], offsets[1], twins
-    )
-    found.pairs[:, 0] = left[found.pairs[:, 0]]
-    job.found.append(Matches(found.total - int(job.itself(sides).sum()), found.pairs))
+    matches = _scanned(
+        ranges, offsets[0], job.codes, job.columns[keep], job.n_codes[keep], job.rows[right], offsets[1],
+        twins,
+    )  # fmt: skip
+    matches.pairs[:, 0] = left[matches.pairs[:, 0]]
+    job.matches.append(Matches(matches.total - int(job.itself(sides).sum()), matches.pairs))
 
 
 def _sweep_sides(job: _Job, sides: _Sides, predicates: Sequence[int]) -> None:
@@ -694,24 +694,24 @@ def _sweep_sides(job: _Job, sides: _Sides, predicates: Sequence[int]) -> None:
     counts = _swept(job, sides, predicates) - job.itself(sides)
     total = int(counts.sum())
     pairs = [np.empty((0, 2), np.int64)]
-    known = sum(len(f.pairs) for f in job.found)
-    some = np.flatnonzero(counts) if known < SAMPLES else np.empty(0, np.int64)
+    n_told = sum(len(one.pairs) for one in job.matches)
+    some = np.flatnonzero(counts) if n_told < SAMPLES else np.empty(0, np.int64)
     some = some[np.linspace(0, len(some) - 1, min(2 * SAMPLES, len(some))).astype(np.int64)]
     for i in sides.left[some].tolist():
         twin = int(job.twins[i])
         itself = int(job.rows[twin]) if twin >= 0 else -1
         rows = job.rows[sides.right]
-        pairs.append(_matches_of(job.asked, i, job.codes, job.columns, rows, None, itself))
-    job.found.append(Matches(total, np.concatenate(pairs)))
+        pairs.append(_matches_of(job.ranges, i, job.codes, job.columns, rows, None, itself))
+    job.matches.append(Matches(total, np.concatenate(pairs)))
 
 
 def _matches_of(
-    wanted: Asked, left: int, codes: I32, columns: I64, rows: I32 | None, live: Bool | None, twin: int
+    ranges: Ranges, left: int, codes: I32, columns: I64, rows: I32 | None, live: Bool | None, twin: int
 ) -> I64:
     """Up to SAMPLES pairs of a left row with live right rows, the given ones or all; none with itself."""
     out = np.empty(SAMPLES, dtype=np.int64)
     n = _first_matches(
-        frozen(wanted.low[:, left]), frozen(wanted.high[:, left]), frozen(wanted.negated), frozen(codes),
+        frozen(ranges.low[:, left]), frozen(ranges.high[:, left]), frozen(ranges.negated), frozen(codes),
         frozen(columns), frozen(rows if rows is not None else np.empty(0, np.int32)), rows is None,
         frozen(live if live is not None else np.empty(0, np.bool_)), np.int64(twin), out,
     )  # fmt: skip
@@ -723,7 +723,7 @@ def _count_sides(job: _Job, sides: _Sides, predicates: Sequence[int]) -> None:
     if not len(sides.left) or not len(sides.right):
         return
     scan = sides.scan_cost(len(predicates)) if predicates else np.inf
-    n_unequal = int(job.asked.negated[list(predicates)].sum())
+    n_unequal = int(job.ranges.negated[list(predicates)].sum())
     if scan <= _scan_limit(len(sides.left) + len(sides.right), len(predicates), n_unequal):
         _scan_sides(job, sides, predicates)
     elif len(predicates) - n_unequal <= 2:
@@ -739,7 +739,7 @@ def _halve(job: _Job, sides: _Sides, predicates: Sequence[int]) -> None:
     the predicate, those that ask for none are left out, and the others go on. Every left row goes on in one
     half at most for each end of its range, and is counted in one at most: O(log n) counts of all rows.
     """
-    p = next(p for p in predicates if not job.asked.negated[p])
+    p = next(p for p in predicates if not job.ranges.negated[p])
     rest = [q for q in predicates if q != p]
     y = job.values(p, sides.right)
     order = np.argsort(y, kind="stable")
@@ -757,7 +757,7 @@ def _halve(job: _Job, sides: _Sides, predicates: Sequence[int]) -> None:
         middle = start + int(np.searchsorted(y[start:stop], y[(start + stop) // 2]))
         if middle == start:  # the rows of the lower half are all equal
             middle += int(np.searchsorted(y[start:stop], y[start], side="right"))
-        low, high = (side[p][part.left] for side in job.asked[:2])
+        low, high = (side[p][part.left] for side in job.ranges[:2])
         for begin, end in ((start, middle), (middle, stop)):
             if begin < end:
                 whole = (low <= y[begin]) & (y[end - 1] < high)
@@ -832,43 +832,44 @@ def count_matches(compared: Compared, rows: I32 | None = None, twins: I64 | None
     compared = compared.selective_first()
     half_ranks, ops, codes, columns, n_codes = compared
     n, m = half_ranks.shape[1], len(rows) if rows is not None else codes.shape[1]
-    own = twins is not None
+    has_twins = twins is not None
     twins = np.full(n, -1, dtype=np.int64) if twins is None else twins
     if not ops:
         return _all_pairs(n, rows if rows is not None else np.arange(m, dtype=np.int32), twins)
-    wanted = asked(half_ranks, ops)
+    ranges = code_ranges(half_ranks, ops)
     itself = np.zeros(n, dtype=np.bool_)
-    if own:
+    if has_twins:
         itself = twins >= 0
         for p in range(len(ops)):
             y = codes[columns[p]][twins]
-            itself &= ((wanted.low[p] <= y) & (y < wanted.high[p])) != wanted.negated[p]
+            itself &= ((ranges.low[p] <= y) & (y < ranges.high[p])) != ranges.negated[p]
     limit = _scan_limit(n + m, len(ops) - ops.count(EQ), ops.count(NE))
     if _scan_cost(np.array([n]), np.array([m]), len(ops)) <= limit:
         ends = np.array([[0, n], [0, m]])
-        found = _scanned(wanted, ends[0], codes, columns, n_codes, rows, ends[1], twins)
-        return Matches(found.total - int(itself.sum()), found.pairs)
+        matches = _scanned(ranges, ends[0], codes, columns, n_codes, rows, ends[1], twins)
+        return Matches(matches.total - int(itself.sum()), matches.pairs)
     if rows is None:
         rows = np.arange(m, dtype=np.int32)
-    elif own:
+    elif has_twins:
         number = np.full(codes.shape[1], -1, dtype=np.int64)
         number[rows] = np.arange(m)
         twins = np.where(twins >= 0, number[twins], -1)
-    job = _Job(wanted, codes, columns, n_codes, rows, twins, itself, [])
+    job = _Job(ranges, codes, columns, n_codes, rows, twins, itself, [])
     sides = _Sides(np.arange(n), np.arange(m), np.zeros(n, np.int32), np.zeros(m, np.int32), 1)
     for p, op in enumerate(ops):
         if op == EQ:
             sides = _divided(job, sides, p)
     _count_sides(job, sides, [p for p, op in enumerate(ops) if op != EQ])
-    pairs = [f.pairs for f in job.found if len(f.pairs)][: 4 * SAMPLES]
-    return Matches(sum(f.total for f in job.found), np.concatenate([np.empty((0, 2), np.int64), *pairs]))
+    pairs = [one.pairs for one in job.matches if len(one.pairs)][: 4 * SAMPLES]
+    total = sum(one.total for one in job.matches)
+    return Matches(total, np.concatenate([np.empty((0, 2), np.int64), *pairs]))
 
 
 def _all_pairs(n: int, rows: I32, twins: I64) -> Matches:
     left, right = (a.reshape(-1) for a in np.meshgrid(np.arange(min(n, SAMPLES + 1)), rows[: SAMPLES + 1]))
-    told = right != twins[left]
+    different = right != twins[left]
     total = n * len(rows) - int((twins >= 0).sum())
-    return Matches(total, np.stack([left, right.astype(np.int64)], axis=1)[told])
+    return Matches(total, np.stack([left, right.astype(np.int64)], axis=1)[different])
 
 
 @njit(cache=True, nogil=True)
@@ -915,18 +916,18 @@ def count_in_lists(compared: Compared, positions: I32, starts: I64, ends: I64, l
         filled = np.flatnonzero(np.diff(right_offsets))[:SAMPLES]
         pairs = [np.empty((0, 2), np.int64)]
         for g in filled.tolist():
-            mine = order[left_offsets[g] : left_offsets[g + 1]]
-            theirs = rows[right_offsets[g] : right_offsets[g + 1]]
-            pairs.append(_all_pairs(len(mine), theirs, np.full(len(mine), -1)).pairs)
-            pairs[-1][:, 0] = mine[pairs[-1][:, 0]]
+            left_rows = order[left_offsets[g] : left_offsets[g + 1]]
+            right_rows = rows[right_offsets[g] : right_offsets[g + 1]]
+            pairs.append(_all_pairs(len(left_rows), right_rows, np.full(len(left_rows), -1)).pairs)
+            pairs[-1][:, 0] = left_rows[pairs[-1][:, 0]]
         return Matches(total, np.concatenate(pairs))
-    wanted = asked(compared.half_ranks[:, order], compared.ops)
-    found = _scanned(
-        wanted, left_offsets, compared.codes, compared.columns, compared.n_codes, rows, right_offsets,
+    ranges = code_ranges(compared.half_ranks[:, order], compared.ops)
+    matches = _scanned(
+        ranges, left_offsets, compared.codes, compared.columns, compared.n_codes, rows, right_offsets,
         np.full(len(order), -1),
     )  # fmt: skip
-    found.pairs[:, 0] = order[found.pairs[:, 0]]
-    return found
+    matches.pairs[:, 0] = order[matches.pairs[:, 0]]
+    return matches
 
 
 def first_matches(compared: Compared, lefts: Sequence[int], live: Bool | None) -> I64:
@@ -935,13 +936,13 @@ def first_matches(compared: Compared, lefts: Sequence[int], live: Bool | None) -
     IN live bool[*]: which right rows count; None: all. Cost: rows are looked at one by one, until that many
     match.
     """
-    wanted = asked(compared.half_ranks[:, list(lefts)], compared.ops)
+    ranges = code_ranges(compared.half_ranks[:, list(lefts)], compared.ops)
     pairs = [
-        _matches_of(wanted, i, compared.codes, compared.columns, None, live, -1) for i in range(len(lefts))
+        _matches_of(ranges, i, compared.codes, compared.columns, None, live, -1) for i in range(len(lefts))
     ]
-    found = np.concatenate([np.empty((0, 2), np.int64), *pairs])
-    found[:, 0] = np.array(lefts, dtype=np.int64)[found[:, 0]]
-    return found
+    matches = np.concatenate([np.empty((0, 2), np.int64), *pairs])
+    matches[:, 0] = np.array(lefts, dtype=np.int64)[matches[:, 0]]
+    return matches
 
 
 def warm_up() -> None:
@@ -954,7 +955,7 @@ def warm_up() -> None:
     count_in_lists(compared, np.arange(n, dtype=np.int32), starts, starts + n, None)
     first_matches(compared, [0], None)
     job = _Job(
-        asked(compared.half_ranks, compared.ops), codes, compared.columns, compared.n_codes,
+        code_ranges(compared.half_ranks, compared.ops), codes, compared.columns, compared.n_codes,
         np.arange(n, dtype=np.int32), np.full(n, -1), np.zeros(n, np.bool_), [],
     )  # fmt: skip
     everything = np.arange(n)

@@ -16,7 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.engine.kernels.compiling import njit
-from holdfast.core.rows.kernels.masks import WORD_BITS, Indices, Masks, as_masks, popcounts, word_lowest
+from holdfast.core.rows.kernels.masks import (
+    WORD_BITS,
+    Indices,
+    Masks,
+    as_masks,
+    popcounts,
+    transposed,
+    word_lowest,
+)
 
 F64 = NDArray[np.float64]
 
@@ -50,31 +58,32 @@ def support(dcs: Masks, evidences: Masks, counts: Indices) -> Support:
     >>> support(np.array([[0b11]], dtype=np.uint64), either, np.array([10, 20, 70]))
     Support(violations=array([0]), near=array([30]), expected=array([2.]))
     """
-    asked, family = as_masks(dcs), as_masks(evidences)
+    masks, family = as_masks(dcs), as_masks(evidences)
     weights = np.ascontiguousarray(counts, dtype=np.int64)
-    found = Support(
-        np.zeros(len(asked), dtype=np.int64),
-        np.zeros(len(asked), dtype=np.int64),
-        np.full(len(asked), np.inf),
+    backing = Support(
+        np.zeros(len(masks), dtype=np.int64),
+        np.zeros(len(masks), dtype=np.int64),
+        np.full(len(masks), np.inf),
     )
     lacked = _lacked(family)
     n_at_once = max(1, TESTS_PER_CALL // max(1, family.size))
-    for at in range(0, len(asked), n_at_once):
+    for at in range(0, len(masks), n_at_once):
         here = slice(at, at + n_at_once)
-        _support(asked[here], family, lacked, weights, *(part[here] for part in found))
-    return found
+        _support(masks[here], family, lacked, weights, *(part[here] for part in backing))
+    return backing
 
 
 def _lacked(evidences: Masks) -> Masks:
-    """uint64[64 * n_words, blocks * BLOCK]: a bit for each evidence that lacks a predicate; the rest 1."""
+    """uint64[64 * n_words, blocks * BLOCK]: a bit for each evidence that lacks a predicate.
+
+    Words beyond the last evidence have all bits.
+    """
     m, n_words = evidences.shape
     n_blocks = -(-m // (WORD_BITS * BLOCK))
-    lacked = np.full((WORD_BITS * n_words, 8 * BLOCK * n_blocks), 0xFF, dtype=np.uint8)
-    octets = np.ascontiguousarray(~evidences, dtype="<u8").view(np.uint8)
-    for p in range(WORD_BITS * n_words):
-        packed = np.packbits(octets[:, p // 8] >> np.uint8(p % 8) & np.uint8(1), bitorder="little")
-        lacked[p, : len(packed)] = packed
-    return lacked.view("<u8").astype(np.uint64, copy=False)
+    lacked = np.full((WORD_BITS * n_words, BLOCK * n_blocks), ~_ZERO)
+    by_predicate = transposed(~evidences, WORD_BITS * n_words)
+    lacked[:, : by_predicate.shape[1]] = by_predicate
+    return lacked
 
 
 @njit(cache=True, nogil=True)
@@ -154,16 +163,18 @@ def most_expected(dcs: Masks, joint: F64) -> F64:
     infinite with fewer; else at most as many violations are expected as pairs satisfy any two predicates.
     Cost: size ** 2 steps a DC.
     """
-    asked = as_masks(dcs)
-    found = np.full(len(asked), np.inf)
-    _most_expected(asked, np.ascontiguousarray(joint), int(popcounts(asked).max(initial=0)), found)
-    return found
+    masks = as_masks(dcs)
+    expected = np.full(len(masks), np.inf)
+    _most_expected(masks, np.ascontiguousarray(joint), int(popcounts(masks).max(initial=0)), expected)
+    return expected
 
 
 @njit(cache=True, nogil=True)
-def _most_expected(dcs: Masks, joint: F64, largest: int, found: F64) -> None:
-    """Arguments as in `most_expected`; IN largest: the size of the largest DC; OUT found float64[k], preset
-    to infinity."""
+def _most_expected(dcs: Masks, joint: F64, largest: int, expected: F64) -> None:
+    """Arguments as in `most_expected`; IN largest: the size of the largest DC.
+
+    OUT expected float64[k], preset to infinity.
+    """
     members = np.empty(largest, dtype=np.int64)
     nothing = joint.shape[0] - 1
     for i in range(dcs.shape[0]):
@@ -184,7 +195,7 @@ def _most_expected(dcs: Masks, joint: F64, largest: int, found: F64) -> None:
                 rest = nothing if size == 2 else members[3 - a - b]
                 among = joint[rest, rest]
                 least = min(least, joint[p, rest] * joint[q, rest] / among if among > 0.0 else 0.0)
-        found[i] = least
+        expected[i] = least
 
 
 def warm_up() -> None:

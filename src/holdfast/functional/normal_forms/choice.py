@@ -5,31 +5,23 @@ Sets of columns are integers, bit i for column i.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.core.words.predicate import numbers_of
 from holdfast.functional.normal_forms.proposal import Arrow, Why
 
 # A table may have thousands of keys, nearly all of them accidents: this many are looked for.
 MAX_KEYS = 32
 
-
 _WORD = (1 << 64) - 1
 
 
-def bits(mask: int) -> Iterator[int]:
-    """The positions in a mask, ascending."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
-
-
-def in_order(mask: int) -> tuple[int, list[int]]:
+def in_order(mask: int) -> tuple[int, tuple[int, ...]]:
     """Narrow sets first, then by their columns."""
-    return mask.bit_count(), list(bits(mask))
+    return mask.bit_count(), numbers_of(mask)
 
 
 class FdSet:
@@ -64,17 +56,17 @@ class FdSet:
 
     def without_redundant(self, worst_first: Iterable[int]) -> dict[int, int]:
         """What is left when FDs that follow from the others go, one by one, in the order of `worst_first`."""
-        kept = dict(self.groups)
+        needed = dict(self.groups)
         rank = {mask: i for i, mask in enumerate(self.masks)}
         for lhs in worst_first:
-            for a in bits(self.groups[lhs]):
-                rest = kept[lhs] & ~(1 << a)
-                self.rhs[:, rank[lhs]] = self.words([rest])[:, 0]
+            for a in numbers_of(self.groups[lhs]):
+                fewer = needed[lhs] & ~(1 << a)
+                self.rhs[:, rank[lhs]] = self.words([fewer])[:, 0]
                 if self.closure(lhs) >> a & 1:
-                    kept[lhs] = rest
+                    needed[lhs] = fewer
                 else:
-                    self.rhs[:, rank[lhs]] = self.words([kept[lhs]])[:, 0]
-        return {lhs: rhs for lhs, rhs in kept.items() if rhs}
+                    self.rhs[:, rank[lhs]] = self.words([needed[lhs]])[:, 0]
+        return {lhs: rhs for lhs, rhs in needed.items() if rhs}
 
 
 def closures(groups: Mapping[int, int], n_columns: int) -> dict[int, int]:
@@ -89,13 +81,13 @@ def closures(groups: Mapping[int, int], n_columns: int) -> dict[int, int]:
         if (40 << x.bit_count()) > len(groups):  # a look-up costs as much as some forty FDs in a scan
             closed[x] = every.closure(x)
             continue
-        found, subset = x, x
-        while found != full:
-            found |= groups.get(subset, 0)
+        closure, subset = x, x
+        while closure != full:
+            closure |= groups.get(subset, 0)
             if not subset:
                 break
             subset = (subset - 1) & x
-        closed[x] = found
+        closed[x] = closure
     return closed
 
 
@@ -124,27 +116,21 @@ class Choice:
         self.nullable = self.mask(nullable)
         self.silent = self.nullable if nulls == "distinct" else 0  # NULL here agrees with nothing
         self.arrows: dict[tuple[int, int], Arrow] = {}
-        every: dict[int, int] = {}
+        groups: dict[int, int] = {}
         for lhs, rhs in fds:
             x, a = self.mask(lhs), self._position[rhs]
             self.arrows[x, a] = (lhs, rhs)
-            every[x] = every.get(x, 0) | 1 << a
-        known = [self.mask(key) for key in keys]
-        for key in known:
+            groups[x] = groups.get(x, 0) | 1 << a
+        every = dict(groups)
+        for key in map(self.mask, keys):
             every[key] = every.get(key, 0) | (self.full & ~key)
         every = {x: every[x] for x in sorted(every, key=in_order)}  # whatever the order they came in
         self.closed = closures(every, self.n)
         # Facts hold with NULL as a value, whatever the rule of the table.
         self.facts = FdSet({x: rhs for x, rhs in every.items() if not x & self.silent}, self.n)
-        self.harmful = {x: r for x, r in self._by_lhs().items() if self.closed[x] != self.full}
+        self.harmful = {x: r for x, r in groups.items() if self.closed[x] != self.full}
         self.scores = scores
         self._select(min_score, max_lhs, use_all)
-
-    def _by_lhs(self) -> dict[int, int]:
-        groups: dict[int, int] = {}
-        for x, a in self.arrows:
-            groups[x] = groups.get(x, 0) | 1 << a
-        return groups
 
     def mask(self, names: Iterable[str]) -> int:
         mask = 0
@@ -153,7 +139,7 @@ class Choice:
         return mask
 
     def names(self, mask: int) -> tuple[str, ...]:
-        return tuple(self.columns[i] for i in bits(mask))
+        return tuple(self.columns[i] for i in numbers_of(mask))
 
     def score(self, x: int, a: int) -> float | None:
         return None if self.scores is None else self.scores.get(self.arrows[x, a])
@@ -165,7 +151,7 @@ class Choice:
         self.best: dict[int, float] = {}
         refused: dict[tuple[int, int], tuple[Why, str]] = {}
         for x, rhs in self.harmful.items():
-            for a in bits(rhs):
+            for a in numbers_of(rhs):
                 score = self.score(x, a)
                 reason = self._refusal(x, score, min_score, max_lhs, use_all)
                 if reason is not None:
@@ -203,10 +189,10 @@ class Choice:
             return "weak", f"its score {score:.2f} is below {min_score:g}"
         return None
 
-    def order(self, x: int) -> tuple[bool, float, int, int, list[int]]:
+    def order(self, x: int) -> tuple[bool, float, int, int, tuple[int, ...]]:
         """Best left-hand sides first: chosen, of a good score, narrow, with much to say."""
         says = self.reach.get(x, x) & ~x
-        return x not in self.chosen, -self.best.get(x, 0.0), x.bit_count(), -says.bit_count(), list(bits(x))
+        return x not in self.chosen, -self.best.get(x, 0.0), x.bit_count(), -says.bit_count(), numbers_of(x)
 
     # --- Keys ---
 
@@ -217,48 +203,48 @@ class Choice:
     def is_minimal_key_of(self, x: int, part: int) -> bool:
         if x & ~part or not self.is_key_of(x, part):
             return False
-        return not any(self.is_key_of(x & ~(1 << i), part) for i in bits(x))
+        return not any(self.is_key_of(x & ~(1 << i), part) for i in numbers_of(x))
 
     def keys_of(self, part: int) -> list[int]:
         """The minimal keys of a part, best first, at most MAX_KEYS: those that are left-hand sides, narrow
         ones first, then what these lead to (Lucchesi and Osborn 1978)."""
         inside = {x: r & part for x, r in self.facts.groups.items() if not x & ~part and r & part}
         facts = FdSet(inside, self.n)
-        found: list[int] = []
+        keys: list[int] = []
 
         def add(superkey: int) -> None:
-            if any(not key & ~superkey for key in found):
+            if any(not key & ~superkey for key in keys):
                 return
             # NULL makes a poor key, and designers put keys first: what may go goes from the end.
-            for i in sorted(bits(superkey), key=lambda i: (not self.nullable >> i & 1, -i)):
+            for i in sorted(numbers_of(superkey), key=lambda i: (not self.nullable >> i & 1, -i)):
                 if not part & ~facts.closure(superkey & ~(1 << i)):
                     superkey &= ~(1 << i)
-            found.append(superkey)
+            keys.append(superkey)
 
         for x in sorted((x for x in inside if self.is_key_of(x, part)), key=in_order):
-            if len(found) == MAX_KEYS:
+            if len(keys) == MAX_KEYS:
                 break
             add(x)
-        if not found:
+        if not keys:
             add(part)
-        for key in found:  # which grows meanwhile
-            for a in bits(key):
-                for x in self._exchanges(facts, found, key, a):
-                    if len(found) == MAX_KEYS:
+        for key in keys:  # which grows meanwhile
+            for a in numbers_of(key):
+                for x in self._exchanges(facts, keys, key, a):
+                    if len(keys) == MAX_KEYS:
                         break
                     add(x | key & ~(1 << a))
-        return sorted(found, key=lambda key: (bool(key & self.nullable), *in_order(key)))
+        return sorted(keys, key=lambda key: (bool(key & self.nullable), *in_order(key)))
 
-    def _exchanges(self, facts: FdSet, found: list[int], key: int, a: int) -> list[int]:
+    def _exchanges(self, facts: FdSet, keys: list[int], key: int, a: int) -> list[int]:
         """The left-hand sides that, put in the place of column `a`, give a superkey without a key found."""
         word, bit = divmod(a, 64)
         [which] = np.nonzero(facts.rhs[word] >> np.uint64(bit) & np.uint64(1))
         lhs = facts.lhs[:, which]
-        for other in found:
+        for present in keys:
             if not which.size:
                 break
             # Of the key that was found, what the exchange would have to bring in.
-            lacking = other & ~(key & ~(1 << a))
+            lacking = present & ~(key & ~(1 << a))
             new = np.zeros(len(which), dtype=bool)
             for k in range(facts.n_words):
                 part = np.uint64(lacking >> 64 * k & _WORD)

@@ -3,7 +3,7 @@
 Given are the minimal FDs of a table, all of them (or all up to a bound). That makes two things easy:
 
 - *Projection.* The minimal FDs of the table cut down to some columns are those that lie inside these
-  columns: whether X -> A holds is a matter of the columns X and A alone (`projected`).
+  columns: whether X -> A holds is a matter of the columns X and A alone, and the subsets of X lie inside too.
 - *Closure.* What X determines is the right-hand sides of the FDs with a left-hand side inside X.
 
 Most FDs are accidents of the rows at hand. Those that follow from a key do no harm. The others are *used*
@@ -31,8 +31,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from holdfast.core.words.dependency import Fd
+from holdfast.core.words.predicate import numbers_of
 from holdfast.errors import listing
-from holdfast.functional.normal_forms.choice import MAX_KEYS, Choice, FdSet, bits, in_order
+from holdfast.functional.normal_forms.choice import MAX_KEYS, Choice, FdSet, in_order
 from holdfast.functional.normal_forms.proposal import (
     FORMS,
     Arrow,
@@ -49,19 +50,6 @@ MAX_LHS = 3
 MAX_NAME = 60
 NAMED_COLUMNS = 3
 LISTED = 8
-
-
-def projected(fds: Iterable[Arrow], columns: Collection[str]) -> list[Arrow]:
-    """The minimal FDs of a projection, from all minimal FDs of the table: those that lie inside the columns.
-
-    Pairs of rows agree on X, or on A, in the projection iff they do in the table. So the same FDs hold; and
-    X is minimal for A here iff it is there, as its subsets lie inside too.
-
-    >>> projected([(frozenset("a"), "b"), (frozenset("b"), "c"), (frozenset("a"), "c")], "ac")
-    [(frozenset({'a'}), 'c')]
-    """
-    inside = frozenset(columns)
-    return [(lhs, rhs) for lhs, rhs in fds if rhs in inside and lhs <= inside]
 
 
 def normalise(
@@ -146,11 +134,11 @@ class _Run:
         keys = c.keys_of(c.full)
         n_from_keys = len(c.arrows) - sum(rhs.bit_count() for rhs in c.harmful.values())
         self._tell_start(keys, n_from_keys)
-        told = len(self.steps)
+        n_steps = len(self.steps)
         pieces = self._bcnf() if self.form == "bcnf" else self._third(keys[0])
         if len(pieces) == 1:  # nothing was split, so there is nothing to tell of
             pieces[0].name = self.table
-            del self.steps[told:]
+            del self.steps[n_steps:]
         for piece in pieces:
             piece.keys = c.keys_of(piece.mask)
             x = piece.origin
@@ -211,10 +199,10 @@ class _Run:
             if x
             else f"each column of {new.name} has one value, repeated in all rows"
         )
-        left = f"; {piece.name} keeps {self._listed(x)} to refer to it" if x else ""
+        reference = f"; {piece.name} keeps {self._listed(x)} to refer to it" if x else ""
         self.steps.append(
             f"{self._arrow(x, moved)}{score}:{follows} {why}. "
-            f"{new.name} takes {self._listed(new.mask)}{left}."
+            f"{new.name} takes {self._listed(new.mask)}{reference}."
         )
 
     # --- 3NF ---
@@ -230,17 +218,17 @@ class _Run:
         c = self.choice
         groups = {x: c.chosen[x] for x in c.used if x in c.chosen}
         if self.use_all:
-            rest = {x: r for x, r in c.facts.groups.items() if x not in c.harmful}
-            groups |= {x: rest[x] for x in sorted(rest, key=lambda x: (x != key, *in_order(x)))}
+            from_keys = {x: r for x, r in c.facts.groups.items() if x not in c.harmful}
+            groups |= {x: from_keys[x] for x in sorted(from_keys, key=lambda x: (x != key, *in_order(x)))}
         elif key != c.full:
             groups[key] = c.full & ~key
         cover = FdSet(groups, c.n).without_redundant(reversed(groups))
         by_cover = FdSet(cover, c.n)
-        n_kept = sum(rhs.bit_count() for rhs in cover.values())
-        n_given = sum(rhs.bit_count() for rhs in groups.values())
-        if n_given > n_kept:
+        n_needed = sum(rhs.bit_count() for rhs in cover.values())
+        n_all = sum(rhs.bit_count() for rhs in groups.values())
+        if n_all > n_needed:
             self.steps.append(
-                f"Of {_many(n_given)} (those used, and those from keys) {n_kept:,} are needed: the others "
+                f"Of {_many(n_all)} (those used, and those from keys) {n_needed:,} are needed: the others "
                 "follow from them."
             )
         pieces: list[_Piece] = []
@@ -259,7 +247,7 @@ class _Run:
         return [main, *(p for p in pieces if p is not main)]
 
     def _without_contained(self, pieces: list[_Piece]) -> list[_Piece]:
-        kept: list[_Piece] = []
+        outer: list[_Piece] = []
         for i, piece in enumerate(pieces):
             around = [
                 other
@@ -269,8 +257,8 @@ class _Run:
             if around:
                 self.steps.append(f"{piece.name} lies inside of {around[0].name}, and is left out.")
             else:
-                kept.append(piece)
-        return kept
+                outer.append(piece)
+        return outer
 
     # --- What holds it together ---
 
@@ -283,14 +271,14 @@ class _Run:
         """
         c, part = self.choice, pieces[here].mask
         outside = ~part
-        found = []
+        references = []
         for there, other in enumerate(pieces):
             for key in other.keys:
                 if not key & outside and key and here != there:
                     if here < there or not c.is_key_of(key, part):
-                        found.append(Reference(c.names(key), other.name))
+                        references.append(Reference(c.names(key), other.name))
                     break
-        return tuple(found)
+        return tuple(references)
 
     def _guarded(
         self, pieces: list[_Piece], keys: list[int]
@@ -307,27 +295,27 @@ class _Run:
                     guards[x] = guards.get(x, 0) | piece.mask & ~x
                 elif there := c.used.get(x, 0) & piece.mask:
                     guards[x] = guards.get(x, 0) | there
-                    inside += [(x, a) for a in bits(there)]
+                    inside += [(x, a) for a in numbers_of(there)]
             for key in piece.keys:
                 guards[key] = guards.get(key, 0) | piece.mask & ~key
         guarded = FdSet(guards, c.n)
         lost = []
         for x, rhs in c.used.items():
-            lost += [(x, a) for a in bits(rhs & ~guarded.closure(x))]
+            lost += [(x, a) for a in numbers_of(rhs & ~guarded.closure(x))]
         narrow = (key for key in keys if self.use_all or key.bit_count() <= self.max_lhs)
         return lost, [key for key in narrow if guarded.closure(key) != c.full], inside
 
     def _part(self, here: int, pieces: list[_Piece]) -> Part:
         c, piece = self.choice, pieces[here]
         x = piece.origin
-        led = [] if x is None else list(bits(c.used.get(x, 0) & piece.mask))
+        led = () if x is None else numbers_of(c.used.get(x, 0) & piece.mask)
         removed = None
         if led and x is not None:
             # The rows of a left-hand side but one of each value: the same number for all that it determines.
-            known = [r for a in led if (r := self.redundant.get(c.arrows[x, a])) is not None]
+            counts = [r for a in led if (r := self.redundant.get(c.arrows[x, a])) is not None]
             # A column that the main table keeps is repeated there as before.
             gone = piece.mask & ~x & ~pieces[0].mask
-            removed = max(known) * gone.bit_count() if known else None
+            removed = max(counts) * gone.bit_count() if counts else None
         return Part(
             name=piece.name,
             columns=c.names(piece.mask),
@@ -368,10 +356,9 @@ class _Run:
             self.steps.append(f"{self.table} has at most one row: nothing is repeated.")
         else:
             n_more = f"{len(keys) - 1:,}{'' if len(keys) < MAX_KEYS else ' or more'}"
-            more = f" and {n_more} other{'' if len(keys) == 2 else 's'}"
-            others = more if len(keys) > 1 else ""
+            more = f" and {n_more} other{'' if len(keys) == 2 else 's'}" if len(keys) > 1 else ""
             rows = f"The different rows of {self.table} have" if self.has_duplicates else f"{self.table} has"
-            self.steps.append(f"{rows} the key {self._listed(keys[0])}{others}.")
+            self.steps.append(f"{rows} the key {self._listed(keys[0])}{more}.")
         n_fds = len(c.arrows)
         n_used = n_fds - n_from_keys - len(c.aside)
         self.steps.append(
@@ -407,8 +394,8 @@ class _Run:
                 "only a join shows whether it holds."
             )
         if lost_keys:
-            told = listing([f"[{', '.join(c.names(key))}]" for key in lost_keys], LISTED)
-            self.steps.append(f"No table guards the key {told} of {self.table} any more.")
+            keys_text = listing([f"[{', '.join(c.names(key))}]" for key in lost_keys], LISTED)
+            self.steps.append(f"No table guards the key {keys_text} of {self.table} any more.")
         if len(pieces) == 1:
             return
         if not lost and not lost_keys:
@@ -423,14 +410,14 @@ class _Run:
     def _set_aside(self) -> tuple[SetAside, ...]:
         """Best first: what a user might want to have used after all."""
         c = self.choice
-        told = [SetAside(self._fd(x, a), c.score(x, a), *why) for (x, a), why in c.aside.items()]
+        asides = [SetAside(self._fd(x, a), c.score(x, a), *why) for (x, a), why in c.aside.items()]
         place = {name: i for i, name in enumerate(c.columns)}
 
         def order(aside: SetAside) -> tuple[float, int, list[int], int]:
             score = aside.score if aside.score is not None and aside.score >= 0 else -1.0
             return -score, len(aside.fd.lhs), [place[n] for n in aside.fd.lhs], place[aside.fd.rhs]
 
-        return tuple(sorted(told, key=order))
+        return tuple(sorted(asides, key=order))
 
     def _fd(self, x: int, a: int) -> Fd:
         return Fd(self.table, self.choice.names(x), self.choice.columns[a])

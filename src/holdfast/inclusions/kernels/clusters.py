@@ -54,6 +54,11 @@ def joined_clusters(parts: Sequence[Clusters]) -> Clusters:
 
 @njit(cache=True, nogil=True)
 def _tally(offsets, columns, owner, representative):  # type: ignore[no-untyped-def]
+    """How many different lists of columns there are, by a table of their hashes that grows.
+
+    IN offsets int64[n + 1], columns uint32[*]: the lists; OUT owner int64[n]: the number of each one, in the
+    order of first occurrence, -1 for an empty one; OUT representative int64[n]: the first list of a number.
+    """
     capacity = 1024
     slots = np.full(capacity, -1, dtype=np.int64)
     hashes = np.empty(512, dtype=np.uint64)
@@ -146,29 +151,29 @@ def tally(clusters: Clusters) -> Clusters:
     n = len(clusters.sizes)
     owner = np.empty(n, dtype=np.int64)
     representative = np.empty(n, dtype=np.int64)
-    found = _tally(frozen(clusters.offsets), frozen(clusters.columns), owner, representative)
-    offsets, columns = _lists(clusters, representative[:found])
-    sizes, rows = np.zeros(found, np.int64), np.zeros(len(columns), np.int64)
+    n_sets = _tally(frozen(clusters.offsets), frozen(clusters.columns), owner, representative)
+    offsets, columns = _lists(clusters, representative[:n_sets])
+    sizes, rows = np.zeros(n_sets, np.int64), np.zeros(len(columns), np.int64)
     _sum_up(*map(frozen, (clusters.offsets, clusters.sizes, clusters.rows, owner)), offsets, sizes, rows)
     summed = Clusters(offsets, columns, sizes, rows)
     lengths = np.diff(offsets)
-    any_rows = np.zeros(found, dtype=np.bool_)
-    any_rows[np.repeat(np.arange(found), lengths)[rows != 0]] = True
-    kept = (sizes != 0) | any_rows
-    if kept.all():
+    any_rows = np.zeros(n_sets, dtype=np.bool_)
+    any_rows[np.repeat(np.arange(n_sets), lengths)[rows != 0]] = True
+    nonzero = (sizes != 0) | any_rows
+    if nonzero.all():
         return summed
-    chosen = np.flatnonzero(kept).astype(np.int64)
+    chosen = np.flatnonzero(nonzero).astype(np.int64)
     offsets, columns = _lists(summed, chosen)
-    return Clusters(offsets, columns, sizes[kept], rows[np.repeat(kept, lengths)])
+    return Clusters(offsets, columns, sizes[nonzero], rows[np.repeat(nonzero, lengths)])
 
 
 def without_columns(clusters: Clusters, gone: Bool) -> Clusters:
     """The clusters after some columns were dropped. IN gone bool[n_ids]."""
     keep = ~gone[clusters.columns]
-    kept_before = np.concatenate([[0], np.cumsum(keep)])
+    n_before = np.concatenate([[0], np.cumsum(keep)])
     return tally(
         Clusters(
-            kept_before[clusters.offsets].astype(np.int64),
+            n_before[clusters.offsets].astype(np.int64),
             clusters.columns[keep],
             clusters.sizes,
             clusters.rows[keep],
@@ -297,6 +302,7 @@ def absorb(
 
 @njit(cache=True, nogil=True)
 def _pairs(offsets, columns, sizes, rows):  # type: ignore[no-untyped-def]
+    """(pairs uint64[n], counts int64[n, 2]) of all clusters, in no order. IN: the arrays of `Clusters`."""
     capacity = 1024
     slots = np.full(capacity, -1, dtype=np.int64)
     ids = np.empty(512, dtype=np.uint64)
@@ -352,7 +358,7 @@ def pair_counts(clusters: Clusters) -> tuple[U64, I64, I64]:
 def warm_up() -> None:
     starts = np.array([0, 1], np.int64)
     none = no_clusters()
-    found = absorb(
+    absorbed = absorb(
         starts,
         np.zeros(1, np.uint32),
         np.ones(1, np.int64),
@@ -363,4 +369,4 @@ def warm_up() -> None:
         np.zeros(2, np.int64),
         none.columns,
     )
-    pair_counts(without_columns(tally(found.events), np.zeros(1, np.bool_)))
+    pair_counts(without_columns(tally(absorbed.events), np.zeros(1, np.bool_)))

@@ -21,7 +21,6 @@ from holdfast.core.rows.kernels.encode import frozen
 U64 = NDArray[np.uint64]
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
-Bool = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +43,13 @@ class Entries:
 
 
 def no_entries() -> Entries:
+    return _room_for(0)
+
+
+def _room_for(n: int) -> Entries:
+    """Entries for a kernel to write."""
     return Entries(
-        np.empty(0, np.uint64), np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.int64)
+        np.empty(n, np.uint64), np.empty(n, np.uint32), np.empty(n, np.uint32), np.empty(n, np.int64)
     )
 
 
@@ -60,6 +64,11 @@ def joined(parts: Sequence[Entries]) -> Entries:
 
 @njit(cache=True, nogil=True)
 def _consolidate(keys, checks, columns, counts, order, out_keys, out_checks, out_columns, out_counts):  # type: ignore[no-untyped-def]
+    """How many entries there are once those of one value and column are summed up.
+
+    IN keys, checks, columns, counts: entries; IN/OUT order int64[n]: their positions by key, then by all
+    three. OUT out_keys, out_checks, out_columns, out_counts: the sums that are not zero, in that order.
+    """
     n = keys.shape[0]
     m = 0
     i = 0
@@ -105,11 +114,8 @@ def consolidate(entries: Entries) -> Entries:
 
     Cost: a sort of the keys.
     """
-    n = len(entries)
     order = np.argsort(entries.keys).astype(np.int64)
-    out = Entries(
-        np.empty(n, np.uint64), np.empty(n, np.uint32), np.empty(n, np.uint32), np.empty(n, np.int64)
-    )
+    out = _room_for(len(entries))
     m = _consolidate(*map(frozen, entries.arrays()), order, *out.arrays())
     return out.slice(0, m)
 
@@ -150,14 +156,8 @@ def merge(runs: Sequence[Entries]) -> Entries:
     waiting = sorted(runs, key=len, reverse=True)
     while len(waiting) > 1:
         a, b = waiting.pop(), waiting.pop()
-        n = len(a) + len(b)
         # One more than needed: a sum of zero is written before it is dropped.
-        out = Entries(
-            np.empty(n + 1, np.uint64),
-            np.empty(n + 1, np.uint32),
-            np.empty(n + 1, np.uint32),
-            np.empty(n + 1, np.int64),
-        )
+        out = _room_for(len(a) + len(b) + 1)
         m = _merge(*map(frozen, (*a.arrays(), *b.arrays())), *out.arrays())
         waiting.append(out.slice(0, m))
         waiting.sort(key=len, reverse=True)
@@ -174,9 +174,9 @@ def directory(keys: U64, first: int, bits: int) -> tuple[NDArray[np.uint32], int
     IN keys uint64[n], sorted, all of them with the leading `bits` bits of `first`, the rest of which are 0.
     A key's bucket is `(key - first) >> shift`; bucket i is keys[starts[i]:starts[i + 1]].
     """
-    own = min(max(1, (len(keys) // BUCKET).bit_length() - 1), 64 - bits, 31)
-    shift = 64 - bits - own
-    bounds = np.uint64(first) + (np.arange(1 << own, dtype=np.uint64) << np.uint64(shift))
+    n_bits = min(max(1, (len(keys) // BUCKET).bit_length() - 1), 64 - bits, 31)
+    shift = 64 - bits - n_bits
+    bounds = np.uint64(first) + (np.arange(1 << n_bits, dtype=np.uint64) << np.uint64(shift))
     return np.append(np.searchsorted(keys, bounds), len(keys)).astype(np.uint32), shift
 
 
@@ -236,10 +236,8 @@ def value_starts(entries: Entries) -> I64:
     n = len(entries)
     if not n:
         return np.zeros(1, np.int64)
-    fresh = np.empty(n, dtype=np.bool_)
-    fresh[0] = True
-    fresh[1:] = (entries.keys[1:] != entries.keys[:-1]) | (entries.checks[1:] != entries.checks[:-1])
-    return np.append(np.flatnonzero(fresh), n).astype(np.int64)
+    fresh = (entries.keys[1:] != entries.keys[:-1]) | (entries.checks[1:] != entries.checks[:-1])
+    return np.concatenate([[0], np.flatnonzero(fresh) + 1, [n]]).astype(np.int64)
 
 
 def warm_up() -> None:

@@ -2,7 +2,7 @@
 
 Tuples that are looked for are `wanted` int32[k, m], k columns of m tuples in the local codes of the segment
 that they are looked for in: 0 is NULL, -1 a value that the segment does not have. What is known of them is
-`found` int64[m]: OPEN, HAS_NULL, or the position of a row that has the tuple. Tuples are compared code by
+`row_of` int64[m]: OPEN, HAS_NULL, or the position of a row that has the tuple. Tuples are compared code by
 code, never by a hash.
 """
 
@@ -25,11 +25,11 @@ HAS_NULL = -2
 
 
 @njit(cache=True, nogil=True)
-def _find(wanted, found, codes, columns, live, offsets, positions, stop):  # type: ignore[no-untyped-def]
+def _find(wanted, row_of, codes, columns, live, offsets, positions, stop):  # type: ignore[no-untyped-def]
     width = wanted.shape[0]
     n_missing = 0
     for i in range(wanted.shape[1]):
-        if found[i] != -1:
+        if row_of[i] != -1:
             continue
         absent = False
         null = False
@@ -40,7 +40,7 @@ def _find(wanted, found, codes, columns, live, offsets, positions, stop):  # typ
             if wanted[j, i] < 0:
                 absent = True
         if null:
-            found[i] = -2
+            row_of[i] = -2
             continue
         if not absent:
             v = wanted[0, i]
@@ -52,9 +52,9 @@ def _find(wanted, found, codes, columns, live, offsets, positions, stop):  # typ
                         same = False
                         break
                 if same and live[r]:
-                    found[i] = r
+                    row_of[i] = r
                     break
-        if found[i] == -1:
+        if row_of[i] == -1:
             n_missing += 1
             if n_missing == stop:
                 return i + 1
@@ -63,7 +63,7 @@ def _find(wanted, found, codes, columns, live, offsets, positions, stop):  # typ
 
 def find(
     wanted: I32,
-    found: I64,
+    row_of: I64,
     codes: I32,
     columns: I32,
     live: Bool,
@@ -73,7 +73,7 @@ def find(
 ) -> int:
     """Look for the open tuples in a segment; how many tuples were looked at.
 
-    IN wanted int32[k, m]; OUT found int64[m], of which the open ones are looked for; IN codes
+    IN wanted int32[k, m]; OUT row_of int64[m], of which the open ones are looked for; IN codes
     int32[n_columns, n], live bool[n]: the segment; IN columns int32[k]: its columns that are compared, the
     first of which the postings (`offsets`, `positions`) are of. After `stop` tuples that are not there the
     rest is left alone (0: never). Cost: the list of each tuple's first value, up to the row that has it.
@@ -81,7 +81,7 @@ def find(
     return int(
         _find(
             frozen(wanted),
-            found,
+            row_of,
             frozen(codes),
             frozen(columns),
             frozen(live),
@@ -93,7 +93,7 @@ def find(
 
 
 @njit(cache=True, nogil=True)
-def _mark(seen, codes, columns, sizes, live):  # type: ignore[no-untyped-def]
+def _mark(marks, codes, columns, sizes, live):  # type: ignore[no-untyped-def]
     for r in range(live.shape[0]):
         if not live[r]:
             continue
@@ -106,7 +106,7 @@ def _mark(seen, codes, columns, sizes, live):  # type: ignore[no-untyped-def]
                 break
             cell = cell * sizes[j] + (v - 1)
         if not null:
-            seen[cell] = True
+            marks[cell] = True
 
 
 def mark(codes: I32, columns: I32, sizes: I64, live: Bool) -> Bool:
@@ -115,16 +115,16 @@ def mark(codes: I32, columns: I32, sizes: I64, live: Bool) -> Bool:
     IN codes int32[n_columns, n], live bool[n]; IN columns int32[k]; IN sizes int64[k]: how many values each
     of them has; their product is the size of the table. Cost: a pass over the rows.
     """
-    seen = np.zeros(int(np.prod(sizes)), dtype=np.bool_)
-    _mark(seen, frozen(codes), frozen(columns), frozen(sizes), frozen(live))
-    return seen
+    marks = np.zeros(int(np.prod(sizes)), dtype=np.bool_)
+    _mark(marks, frozen(codes), frozen(columns), frozen(sizes), frozen(live))
+    return marks
 
 
 @njit(cache=True, nogil=True)
-def _find_marked(wanted, found, seen, sizes, stop):  # type: ignore[no-untyped-def]
+def _find_marked(wanted, row_of, marks, sizes, stop):  # type: ignore[no-untyped-def]
     n_missing = 0
     for i in range(wanted.shape[1]):
-        if found[i] != -1:
+        if row_of[i] != -1:
             continue
         cell = np.int64(0)
         absent = False
@@ -138,9 +138,9 @@ def _find_marked(wanted, found, seen, sizes, stop):  # type: ignore[no-untyped-d
                 absent = True
             cell = cell * sizes[j] + (v - 1)
         if null:
-            found[i] = -2
-        elif not absent and seen[cell]:
-            found[i] = 0
+            row_of[i] = -2
+        elif not absent and marks[cell]:
+            row_of[i] = 0
         else:
             n_missing += 1
             if n_missing == stop:
@@ -148,12 +148,12 @@ def _find_marked(wanted, found, seen, sizes, stop):  # type: ignore[no-untyped-d
     return wanted.shape[1]
 
 
-def find_marked(wanted: I32, found: I64, seen: Bool, sizes: I64, stop: int = 0) -> int:
-    """As `find`, in the table of `mark`; which row has a tuple is not known here, so `found` becomes 0.
+def find_marked(wanted: I32, row_of: I64, marks: Bool, sizes: I64, stop: int = 0) -> int:
+    """As `find`, in the table of `mark`; which row has a tuple is not known here, so `row_of` becomes 0.
 
     Cost: one access a tuple. For columns of so few values that lists would be long.
     """
-    return int(_find_marked(frozen(wanted), found, frozen(seen), frozen(sizes), np.int64(stop)))
+    return int(_find_marked(frozen(wanted), row_of, frozen(marks), frozen(sizes), np.int64(stop)))
 
 
 def distinct_tuples(columns: I32) -> I64:

@@ -189,7 +189,7 @@ def _order(m, k, f, s):  # type: ignore[no-untyped-def]
     """The sign of m * 2^k - f * 5^s, exactly: both are below 2^256, f below 2^64."""
     low, high = f & _WORD, f >> np.uint64(32)
     carry, carry_high, above = _0, _0, _0
-    found = 0
+    sign = 0
     for w in range(8):
         five = _FIVES[s, w] if w < 6 else _0
         t = low * five + carry
@@ -199,14 +199,14 @@ def _order(m, k, f, s):  # type: ignore[no-untyped-def]
         above = five
         shift = 32 * w - k
         if shift >= 64 or shift <= -32:
-            mine = _0
+            word = _0
         elif shift >= 0:
-            mine = (m >> np.uint64(shift)) & _WORD
+            word = (m >> np.uint64(shift)) & _WORD
         else:
-            mine = (m << np.uint64(-shift)) & _WORD
-        if mine != t & _WORD:
-            found = 1 if mine > t & _WORD else -1
-    return found
+            word = (m << np.uint64(-shift)) & _WORD
+        if word != t & _WORD:
+            sign = 1 if word > t & _WORD else -1
+    return sign
 
 
 @njit(cache=True)
@@ -297,8 +297,8 @@ def _float_words(keys, checks, words, possible):  # type: ignore[no-untyped-def]
         possible[i] = False
         for step in range(-off, off + 1):
             bits[0] = first + np.uint64(step)
-            found, kind = _float_identity(value[0], bits[0])
-            if found == key and kind == check:
+            near_key, near_check = _float_identity(value[0], bits[0])
+            if near_key == key and near_check == check:
                 possible[i] = True
                 break
         words[i] = bits[0]
@@ -347,6 +347,11 @@ def _bits_of_integer(words, negative):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _wide_identities(limbs, scale, keyed, k0, k1, keys, checks):  # type: ignore[no-untyped-def]
+    """IN limbs, scale: as in `wide_identities`; keyed: whether k0, k1 are the workspace's key.
+
+    OUT keys uint64[n], checks uint32[n]. Zeros behind the point are dropped while the number has more than
+    64 bits, a division of all words by ten each; then it is a NUMBER, BIG, an exact FLOAT, or it is hashed.
+    """
     width = limbs.shape[1]
     words = np.zeros(8, dtype=np.uint64)  # of 32 bits, the lowest first
     data = np.zeros(33, dtype=np.uint8)

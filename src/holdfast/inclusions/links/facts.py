@@ -33,14 +33,14 @@ def column_facts(
     """
     distinct, rows = pairs.of_columns(state.next_id)
     segments = [open_segment(relation.root, s, relation.schema) for s in relation.segments if s.n_live]
-    found = []
+    facts = []
     for column_id, name in zip(table.ids, table.columns, strict=True):
         c = relation.schema.names.index(name)
         type_ = relation.schema.types[c]
         used = [_used(s, c) for s in segments]
         low, high, integers = _range([s.dictionary(c)[u] for s, u in zip(segments, used, strict=True)], type_)
         as_text = table.as_text and type_.family != "text"
-        found.append(
+        facts.append(
             ColumnFacts(
                 table=table.table,
                 column=name,
@@ -55,7 +55,7 @@ def column_facts(
                 mean_length=None if as_text else _mean_length(segments, used, c),
             )
         )
-    return found
+    return facts
 
 
 def _used(segment: Segment, c: int) -> Bool | slice:
@@ -64,8 +64,8 @@ def _used(segment: Segment, c: int) -> Bool | slice:
         return slice(None)
     used = np.zeros(len(segment.dictionary(c)) + 1, dtype=np.bool_)
     used[segment.codes[c][segment.live]] = True
-    found: Bool = used[1:]
-    return found
+    entries: Bool = used[1:]
+    return entries
 
 
 def _range(dictionaries: Sequence[U64], type_: Type) -> tuple[float | None, float | None, bool]:
@@ -128,15 +128,12 @@ def longest_values(relation: Relation) -> dict[str, int]:
 
 def not_null_columns(relation: Relation) -> frozenset[str]:
     """The columns without a NULL in any live row. Cost: a pass over each column's codes."""
-    found = []
-    for c, name in enumerate(relation.schema.names):
-        for ref in relation.segments:
-            segment = open_segment(relation.root, ref, relation.schema)
-            if ((segment.codes[c] == 0) & segment.live).any():
-                break
-        else:
-            found.append(name)
-    return frozenset(found)
+    segments = [open_segment(relation.root, ref, relation.schema) for ref in relation.segments]
+    return frozenset(
+        name
+        for c, name in enumerate(relation.schema.names)
+        if not any(((s.codes[c] == 0) & s.live).any() for s in segments)
+    )
 
 
 def with_coverage(ind: Ind, dependent: Relation, referenced: Relation, as_text: tuple[bool, bool]) -> Ind:

@@ -112,13 +112,13 @@ class Choice:
         for c in self._candidates:
             c.joint = [r for r in self._reasons(c) if r is not None]
             c.points = sum(r.points for r in c.reasons) + sum(r.points for r in c.joint)
-        rules = Rules(self._candidates)
+        links = ChosenLinks(self._candidates)
         for c in sorted(self._candidates, key=lambda c: (-c.points, c.order)):
             if c.points <= 0:
                 break
-            if rules.objection(c) is None:
-                rules.accept(c)
-        return rules.accepted
+            if links.objection(c) is None:
+                links.accept(c)
+        return links.accepted
 
     def _reasons(self, c: Candidate) -> Iterator[Reason | None]:
         yield self._key(c)
@@ -227,8 +227,8 @@ class Choice:
         return Reason("same_parents", SAME_PARENTS, len(shared) / len(pairs), text)
 
 
-class Rules:
-    """What a set of chosen links obeys; links are accepted one by one, best first."""
+class ChosenLinks:
+    """A consistent set of links: they are accepted one by one, best first."""
 
     def __init__(self, candidates: Sequence[Candidate]) -> None:
         self.accepted: list[Candidate] = []
@@ -267,8 +267,8 @@ class Rules:
                 text = f"{there} itself refers to {here}" + ("" if direct else ", by way of others")
                 return Reason("circle", -max(c.points, 0.0), 1.0, text)
         elif not c.minimal:
-            own = _mapping(c.ind)
-            if any(short < own for short in self._shortest[c.child.table, c.parent.table]):
+            mapping = _mapping(c.ind)
+            if any(short < mapping for short in self._shortest[c.child.table, c.parent.table]):
                 text = f"fewer columns are enough to refer to {c.parent.table}"
                 return Reason("implied", -max(c.points, 0.0), 1.0, text)
         return None

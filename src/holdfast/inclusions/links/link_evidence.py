@@ -163,8 +163,8 @@ def name_reason(matches: Sequence[NameMatch], names_help: float) -> Reason:
     `names_help` (0 to 1): where no foreign key is named after what it refers to, silence proves nothing.
     """
     value = _of_parts([_name_value(m, names_help) for m in matches])
-    said = list(dict.fromkeys(m.text for m in matches))
-    return Reason("name", NAME, value, "; ".join(said))
+    texts = list(dict.fromkeys(m.text for m in matches))
+    return Reason("name", NAME, value, "; ".join(texts))
 
 
 def _name_value(match: NameMatch, names_help: float) -> float:

@@ -168,10 +168,10 @@ class Names:
         if name is None or name.blank:
             return 0.0
         entity = self._tables[table]
-        own = max((similarity(s, entity) if s else 1.0 for s in name.stems if entity or not s), default=0.0)
-        if own < 0.3 and any(s and s[-1] in ATTRIBUTES | MEASURES for s in name.stems):
+        like = max((similarity(s, entity) if s else 1.0 for s in name.stems if entity or not s), default=0.0)
+        if like < 0.3 and any(s and s[-1] in ATTRIBUTES | MEASURES for s in name.stems):
             return 0.0
-        return 0.5 * name.has_key_word + 0.5 * own
+        return 0.5 * name.has_key_word + 0.5 * like
 
     def _to_itself(self, child: _Name, table: str, here: str) -> NameMatch:
         """A reference to another row of its table has a role: manager_id, parent_account_id in accounts."""
@@ -222,12 +222,12 @@ class Names:
 
     def _subtype(self, table: str, column: str, parent: str, key: str) -> NameMatch:
         """`id` is the key of its own table, which may extend another one: customer_details, customers."""
-        own, entity = self._tables[table], self._tables[parent]
-        if table != parent and entity and own and self.of_key(parent, key) >= 0.5:
+        extension, entity = self._tables[table], self._tables[parent]
+        if table != parent and entity and extension and self.of_key(parent, key) >= 0.5:
             n = len(entity)
-            starts, ends = zip(own[:n], entity, strict=False), zip(own[-n:], entity, strict=False)
+            starts, ends = zip(extension[:n], entity, strict=False), zip(extension[-n:], entity, strict=False)
             same = max(min(word_similarity(a, b) for a, b in part) for part in (starts, ends))
-            if len(own) > n and same >= SAME:
+            if len(extension) > n and same >= SAME:
                 return NameMatch(0.6 * same, f"{table} is named like an extension of {parent}")
         return NameMatch(0.0, f"{table}.{column} is named like the key of {table} itself", elsewhere=True)
 
@@ -273,8 +273,8 @@ def similarity(a: Words, b: Words) -> float:
         return 1.0
     in_b = [max(word_similarity(x, y) for y in b) for x in a]
     in_a = [max(word_similarity(x, y) for x in a) for y in b]
-    found_a, found_b = sum(in_b) / len(a), sum(in_a) / len(b)
-    both = 2 * found_a * found_b / (found_a + found_b) if found_a + found_b else 0.0
+    share_a, share_b = sum(in_b) / len(a), sum(in_a) / len(b)
+    both = 2 * share_a * share_b / (share_a + share_b) if share_a + share_b else 0.0
     head = word_similarity(a[-1], b[-1])
     value = max(0.7 * head + 0.3 * min(head, both), 0.35 * both)
     if min(in_b) < 0.5 and min(in_a) < 0.5:
@@ -376,8 +376,8 @@ def _read(column: str, prefix: str | None) -> _Name:
 
 
 def _unglued(word: str) -> list[Words]:
-    found: list[Words] = [(word[: -len(e)], e) for e in GLUED if word.endswith(e) and len(word) - len(e) >= 3]
-    return found[:1]
+    endings = [e for e in GLUED if word.endswith(e) and len(word) - len(e) >= 3]
+    return [(word[: -len(e)], e) for e in endings[:1]]
 
 
 def _stem(every: Words) -> Words:

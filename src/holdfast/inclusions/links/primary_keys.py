@@ -49,10 +49,10 @@ class Keys:
             widths[f.table] = max(widths.get(f.table, 0), f.position + 1)
         tables: dict[str, list[tuple[str, ...]]] = {}
         for table in sorted({*widths, *keys}):
-            known = [k for k in keys.get(table, ()) if k]
-            if not known:  # not maintained, or at most one row: then the empty set is the minimal key
-                known = [(f.column,) for f in facts.values() if f.table == table and f.is_unique]
-            tables[table] = known
+            of_table = [k for k in keys.get(table, ()) if k]
+            if not of_table:  # not maintained, or at most one row: then the empty set is the minimal key
+                of_table = [(f.column,) for f in facts.values() if f.table == table and f.is_unique]
+            tables[table] = of_table
         minimal = {t: [frozenset(k) for k in ks] for t, ks in tables.items()}
         ordered = {(t, frozenset(k)): k for t, ks in tables.items() for k in ks}
         intrinsic = {

@@ -24,7 +24,14 @@ from holdfast.core.store.tabular import Ranked
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Ind, Side
 from holdfast.inclusions.links import link_evidence as evidence
-from holdfast.inclusions.links.link_choice import Candidate, Choice, Column, Rules, column_pairs, written
+from holdfast.inclusions.links.link_choice import (
+    Candidate,
+    Choice,
+    ChosenLinks,
+    Column,
+    column_pairs,
+    written,
+)
 from holdfast.inclusions.links.link_evidence import ColumnFacts, Reason
 from holdfast.inclusions.links.name_similarity import SAME, NameMatch, Names
 from holdfast.inclusions.links.primary_keys import Keys
@@ -84,11 +91,11 @@ def rank_links(
     for c in facts.values():
         by_table[c.table].append(c.column)
     names = Names(by_table)
-    known = Keys.of(facts, keys, names)
-    candidates = _candidates(facts, known, names, sorted(set(inds)))
+    all_keys = Keys.of(facts, keys, names)
+    candidates = _candidates(facts, all_keys, names, sorted(set(inds)))
     choice = Choice(facts, names, candidates)
     chosen: list[Candidate] = []
-    primary = known.choose([])
+    primary = all_keys.choose([])
     seen: set[tuple[frozenset[Ind], frozenset[tuple[str, tuple[str, ...]]]]] = set()
     while True:
         chosen = choice.choose(primary, chosen)
@@ -96,7 +103,7 @@ def rank_links(
         if state in seen or len(seen) == MAX_ROUNDS:
             return Linkage(tuple(_links(candidates, chosen)), primary)
         seen.add(state)
-        primary = known.choose([c.ind for c in chosen])
+        primary = all_keys.choose([c.ind for c in chosen])
 
 
 def _candidates(
@@ -113,7 +120,7 @@ def _candidates(
         matches = [names.match(a.table, a.column, b.table, b.column, part=len(pairs) > 1) for a, b in pairs]
         usable.append((ind, minimal, pairs, matches))
     names_help = _names_help((ind, matches) for ind, _, _, matches in usable)
-    return [_candidate(order, *known, names_help, keys) for order, known in enumerate(usable)]
+    return [_candidate(order, *fields, names_help, keys) for order, fields in enumerate(usable)]
 
 
 def _names_help(matches: Iterable[tuple[Ind, Sequence[NameMatch]]]) -> float:
@@ -162,15 +169,15 @@ def _candidate(
 
 
 def _links(candidates: Sequence[Candidate], chosen: Sequence[Candidate]) -> list[Link]:
-    rules = Rules(candidates)
+    links = ChosenLinks(candidates)
     for c in chosen:
-        rules.accept(c)
+        links.accept(c)
     accepted = {c.ind for c in chosen}
     scored: list[tuple[float, int, Link]] = []
     for c in candidates:
         reasons = sorted([*c.joint, *c.reasons], key=lambda r: (r.name == "prior", -abs(r.points)))
         points = c.points
-        objection = None if c.ind in accepted else rules.objection(c)
+        objection = None if c.ind in accepted else links.objection(c)
         if objection is not None:
             reasons.append(objection)
             points += objection.points

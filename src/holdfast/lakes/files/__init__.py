@@ -5,7 +5,8 @@ should read. A unit can be read on its own, by any process that sees the files, 
 is the same function in a Spark task and inline on the driver. It gives a `RawTable` for each table and a
 `BadFile` for each file, member or document that cannot be read; one bad file never stops the others.
 
-Together the units of a plan give every table once, however the sources were cut.
+Together the units of a plan give every table once, however the sources were cut. Read `lake_options.py` (the
+options, units and tables), then `units.py`, which plans, and `raw_tables.py`, which reads.
 """
 
 from holdfast.lakes.files.lake_options import BadFile, LakeReadOptions, RawTable, Unit

@@ -16,7 +16,6 @@ from holdfast.lakes.files.opening import most_bytes, open_regular, too_large, un
 
 _tarfile: Any = tarfile  # its stubs leave out the errors of headers
 
-STORED, DEFLATED = 0, 8
 ENCRYPTED = 1
 # A larger member is streamed rather than taken into memory, where its kind allows.
 LARGE = 1 << 26
@@ -35,14 +34,14 @@ def zip_members(path: str, follow: bool, limit: int) -> Iterator[tuple[str, tupl
     Cost: one pass over the archive's directory, about 10 microseconds a member.
     """
     stream, size = open_regular(path, follow, limit)
-    left = most_bytes(size, limit)
+    allowance = most_bytes(size, limit)
     with stream, zipfile.ZipFile(stream) as archive:
         for info in archive.infolist():
             name = member_name(info.filename)
             if name is None or info.is_dir() or kind_of(name)[0] in (None, "zip", "tar"):
                 continue
-            left -= info.file_size
-            if left < 0:
+            allowance -= info.file_size
+            if allowance < 0:
                 raise too_large(limit)
             method = -1 if info.flag_bits & ENCRYPTED else info.compress_type
             yield (
@@ -59,7 +58,7 @@ def zip_member(file: BinaryIO, name: str, place: tuple[int, ...]) -> bytes | IO[
     start, stored, size, method, crc = place
     if method < 0:
         raise UnreadableError("is encrypted")
-    if method not in (STORED, DEFLATED) or max(size, stored) > LARGE:
+    if method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or max(size, stored) > LARGE:
         return _streamed(file, name, start)
     file.seek(max(start, 0))
     header = file.read(_HEADER.size)
@@ -68,7 +67,7 @@ def zip_member(file: BinaryIO, name: str, place: tuple[int, ...]) -> bytes | IO[
     fields = _HEADER.unpack(header)
     file.seek(fields[-2] + fields[-1], io.SEEK_CUR)
     raw = file.read(stored)
-    if method == DEFLATED:
+    if method == zipfile.ZIP_DEFLATED:
         inflate = zlib.decompressobj(-15)
         raw = inflate.decompress(raw, size + 1)
     if len(raw) != size or zlib.crc32(raw) != crc:
@@ -125,12 +124,12 @@ class _Ending:
         self._n_empty = 0
 
     def read(self, size: int) -> bytes:
-        found = self._stream.read(size)
-        if not found:
+        chunk = self._stream.read(size)
+        if not chunk:
             self._n_empty += 1
             if self._n_empty > self.PATIENCE:
                 raise UnreadableError("is cut short")
-        return found
+        return chunk
 
 
 def tar_members(path: str, follow: bool, limit: int) -> Iterator[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""Bytes to text, and the names of columns."""
+"""Bytes to text, rows to columns, and the names of columns."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import gzip
 import json
 import zlib
 from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any
 
 from holdfast.core.sources.encodings import without_mark
 from holdfast.lakes.files.lake_options import UnreadableError
@@ -92,24 +94,24 @@ def valid(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def column_names(found: Sequence[str | None], n_columns: int) -> list[str]:
+def column_names(header: Sequence[str | None], n_columns: int) -> list[str]:
     """Names for `n_columns` columns: stripped, never empty, each once.
 
     >>> column_names([" a", "", "a", "column_2"], 5)
     ['a', 'column_2', 'a_2', 'column_2_2', 'column_5']
     """
-    names = [(name or "").strip() for name in found]
+    names = [(name or "").strip() for name in header]
     if len(names) == n_columns and "" not in names and len(set(names)) == n_columns:
         return names
     names += [""] * (n_columns - len(names))
-    seen: set[str] = set()
+    taken: set[str] = set()
     repeats: dict[str, int] = {}  # a thousand columns of one name must not cost a million look-ups
     for i, name in enumerate(names):
         base = name = name or f"column_{i + 1}"
-        while name in seen:
+        while name in taken:
             repeats[base] = repeats.get(base, 1) + 1
             name = f"{base}_{repeats[base]}"
-        seen.add(name)
+        taken.add(name)
         names[i] = name
     return names
 
@@ -124,3 +126,17 @@ def check_width(n_cells: int, n_rows: int, n_columns: int) -> None:
             f"has rows too different in length: {n_rows:,} rows, the longest with {n_columns:,} cells, but "
             f"only {n_cells:,} cells in all"
         )
+
+
+def transposed(rows: list[list[Any]]) -> tuple[list[list[Any]], int]:
+    """The columns of some rows, whose missing cells are None, and how many cells the rows have.
+
+    >>> transposed([["a", "b"], ["c"]])
+    ([['a', 'c'], ['b', None]], 3)
+    """
+    widths = [*map(len, rows)]
+    n_cells, width = sum(widths), max(widths, default=0)
+    if n_cells == width * len(rows):
+        return [[*column] for column in zip(*rows, strict=True)], n_cells
+    check_width(n_cells, len(rows), width)
+    return [[*column] for column in zip_longest(*rows)], n_cells

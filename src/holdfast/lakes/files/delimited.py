@@ -11,9 +11,9 @@ import csv
 import io
 import sys
 from collections.abc import Iterator
-from itertools import chain, islice, zip_longest
+from itertools import chain, islice
 
-from holdfast.lakes.files.cells import check_width, column_names, decoded
+from holdfast.lakes.files.cells import check_width, column_names, decoded, transposed
 from holdfast.lakes.files.file_kinds import Kind
 from holdfast.lakes.files.lake_options import LakeReadOptions, RawTable, UnreadableError
 
@@ -35,27 +35,27 @@ def delimited_table(raw: bytes, kind: Kind, name: str, source: str, options: Lak
     lines: Iterator[str] = io.StringIO(text, newline="")
     try:
         if '"' in text:
-            found, n_rows = _columns(_closed(lines, delimiter))
+            columns, n_rows = _columns(_closed(lines, delimiter))
         else:
-            found, n_rows = _columns(csv.reader(lines, delimiter=delimiter))
+            columns, n_rows = _columns(csv.reader(lines, delimiter=delimiter))
     except csv.Error as error:
         raise UnreadableError(f"is not delimited text: {error}") from None
     if not options.header:
-        return RawTable(name, source, column_names((), len(found)), found, n_rows, encoding)
-    header = [column[0] for column in found]
-    for column in found:
+        return RawTable(name, source, column_names((), len(columns)), columns, n_rows, encoding)
+    header = [column[0] for column in columns]
+    for column in columns:
         del column[0]
-    return RawTable(name, source, column_names(header, len(found)), found, max(n_rows - 1, 0), encoding)
+    return RawTable(name, source, column_names(header, len(columns)), columns, max(n_rows - 1, 0), encoding)
 
 
 def _columns(rows: Iterator[list[str]]) -> tuple[list[list[str | None]], int]:
     """The columns of all records, the header's cells among them, and the number of records."""
     chunk = [row for row in islice(rows, CHUNK) if row]
-    columns, n_cells = _transposed(chunk)
+    columns, n_cells = transposed(chunk)
     n_rows = len(chunk)
     while chunk := list(islice(rows, CHUNK)):
         chunk = [row for row in chunk if row]
-        more, n_more = _transposed(chunk)
+        more, n_more = transposed(chunk)
         n_cells += n_more
         check_width(n_cells, n_rows + len(chunk), max(len(columns), len(more)))
         columns += [[None] * n_rows for _ in range(len(more) - len(columns))]
@@ -67,15 +67,6 @@ def _columns(rows: Iterator[list[str]]) -> tuple[list[list[str | None]], int]:
     return columns, n_rows
 
 
-def _transposed(rows: list[list[str]]) -> tuple[list[list[str | None]], int]:
-    widths = [*map(len, rows)]
-    n_cells, width = sum(widths), max(widths, default=0)
-    if n_cells == width * len(rows):
-        return [[*column] for column in zip(*rows, strict=True)], n_cells
-    check_width(n_cells, len(rows), width)
-    return [[*column] for column in zip_longest(*rows)], n_cells
-
-
 def _closed(lines: Iterator[str], delimiter: str) -> Iterator[list[str]]:
     """The records of the lines; raises at the end if a quote is still open.
 
@@ -85,10 +76,10 @@ def _closed(lines: Iterator[str], delimiter: str) -> Iterator[list[str]]:
     """
     letter = "y" if delimiter == "x" else "x"
     last = [f'{letter}"{letter}']
-    found = csv.reader(chain(lines, last), delimiter=delimiter)
-    row = next(found)
+    records = csv.reader(chain(lines, last), delimiter=delimiter)
+    row = next(records)
     n = 1
-    for following in found:
+    for following in records:
         yield row
         row = following
         n += 1
@@ -103,14 +94,14 @@ def _delimiter(text: str) -> str:
     most cells; if none does, the one that does so for the header and most of the other records.
     """
     head = text[:HEAD]
-    others = [d for d in DELIMITERS[1:] if d in head]
-    if not others:
+    candidates = [d for d in DELIMITERS[1:] if d in head]
+    if not candidates:
         return ","
     cut = len(head) < len(text)
     if cut and (end := head.rfind("\n")) > 0:
         head = head[: end + 1]
     best, best_score = ",", (0.6, 0)
-    for delimiter in (",", *others):
+    for delimiter in (",", *candidates):
         rows = islice(csv.reader(io.StringIO(head, newline=""), delimiter=delimiter), HEAD_ROWS + 1)
         widths = [len(row) for row in rows if row]
         if len(widths) > 1 and (cut or len(widths) > HEAD_ROWS):

@@ -23,7 +23,7 @@ from types import NoneType
 from typing import Any
 
 from holdfast.errors import shorten
-from holdfast.lakes.files.cells import check_width, column_names, decoded, reason_of, valid
+from holdfast.lakes.files.cells import check_width, column_names, decoded, reason_of, transposed, valid
 from holdfast.lakes.files.lake_options import BadFile, LakeReadOptions, RawTable, UnreadableError
 from holdfast.lakes.files.opening import too_large
 
@@ -56,16 +56,16 @@ def line_tables(
     bytes may come cut.
     """
     limit = options.max_file_bytes
-    found = ((i, line) for i, line in enumerate(lines, first) if len(line) > limit or not line.isspace())
-    return _documents(found, name, source, options)
+    numbered = ((i, line) for i, line in enumerate(lines, first) if len(line) > limit or not line.isspace())
+    return _documents(numbered, name, source, options)
 
 
 def text_tables(
     text: str, encoding: str, name: str, source: str, options: LakeReadOptions
 ) -> Iterator[RawTable | BadFile]:
     """The tables of JSON lines that are decoded already."""
-    found = ((i, line) for i, line in enumerate(text.split("\n"), 1) if line and not line.isspace())
-    return _documents(found, name, source, options, encoding)
+    numbered = ((i, line) for i, line in enumerate(text.split("\n"), 1) if line and not line.isspace())
+    return _documents(numbered, name, source, options, encoding)
 
 
 def json_tables(raw: bytes, name: str, source: str, options: LakeReadOptions) -> Iterator[RawTable | BadFile]:
@@ -77,25 +77,25 @@ def json_tables(raw: bytes, name: str, source: str, options: LakeReadOptions) ->
     if not text or text.isspace():
         raise UnreadableError("is empty. Expected: a JSON document")
     try:
-        found = _DECODER.decode(text)
+        parsed = _DECODER.decode(text)
     except (json.JSONDecodeError, RecursionError) as error:
         first = text.lstrip().partition("\n")[0]
         if str(error).startswith("Extra data") and _is_document(first):
             return text_tables(text, encoding, name, source, options)
         raise UnreadableError(reason_of(error)) from None
-    if isinstance(found, list):
-        return _documents(enumerate(found, 1), name, source, options, encoding, _has_halves(text))
-    return iter((_table(found, _has_halves(text), encoding, name, source, options),))
+    if isinstance(parsed, list):
+        return _documents(enumerate(parsed, 1), name, source, options, encoding, _has_halves(text))
+    return iter((_table(parsed, _has_halves(text), encoding, name, source, options),))
 
 
 def holds_lines(lines: Iterable[bytes], encoding: str | None) -> bool:
     """Whether a JSON file holds a document a line: the first line is one, and the file has more than it."""
-    found = iter(lines)
+    line_stream = iter(lines)
     try:
-        first = decoded(next(found, b""), encoding)[0]
+        first = decoded(next(line_stream, b""), encoding)[0]
     except UnreadableError:
         return False
-    return any(not line.isspace() for line in found) and _is_document(first)
+    return any(not line.isspace() for line in line_stream) and _is_document(first)
 
 
 def _is_document(line: str) -> bool:
@@ -106,7 +106,7 @@ def _is_document(line: str) -> bool:
 
 
 def _documents(
-    found: Iterable[tuple[int, Any]],
+    numbered: Iterable[tuple[int, Any]],
     name: str,
     source: str,
     options: LakeReadOptions,
@@ -115,17 +115,17 @@ def _documents(
 ) -> Iterator[RawTable | BadFile]:
     """The tables of numbered documents: bytes of lines, texts of lines, or parsed ones."""
     n_bad = 0
-    for number, document in found:
+    for number, document in numbered:
         try:
-            own = encoding
+            read_as = encoding
             if isinstance(document, bytes):
                 if len(document) > options.max_file_bytes:
                     raise too_large(options.max_file_bytes)
-                document, own = decoded(document, options.encoding)
+                document, read_as = decoded(document, options.encoding)
             if type(document) is str:
                 halves = _has_halves(document)
                 document = _DECODER.decode(document)
-            yield _table(document, halves, own, f"{name}#{number}", f"{source}#{number}", options)
+            yield _table(document, halves, read_as, f"{name}#{number}", f"{source}#{number}", options)
         except _ERRORS as error:
             n_bad += 1
             if n_bad <= MOST_BAD:
@@ -148,18 +148,18 @@ def _table(
     n_rows = len(columns[0]) if columns else 0
     columns += [[None] * n_rows for _ in range(len(header) - len(columns))]
     field = options.json_text
-    found = [
+    texts = [
         column if _PLAIN.issuperset(map(type, column)) else [_cell(value, field) for value in column]
         for column in columns
     ]
     if halves:
-        found = [[value if value is None else valid(value) for value in column] for column in found]
+        texts = [[value if value is None else valid(value) for value in column] for column in texts]
         header = [value if value is None else valid(value) for value in header]
     if options.json_name is not None:
-        own = _cell(_at(document, options.json_name), field)
-        if own and not own.isspace():
-            name = valid(own) if halves else own
-    return RawTable(name, source, column_names(header, len(found)), found, n_rows, encoding)
+        title = _cell(_at(document, options.json_name), field)
+        if title and not title.isspace():
+            name = valid(title) if halves else title
+    return RawTable(name, source, column_names(header, len(texts)), texts, n_rows, encoding)
 
 
 def _parts(document: dict[str, Any], options: LakeReadOptions) -> tuple[list[str | None], list[list[Any]]]:
@@ -171,10 +171,10 @@ def _parts(document: dict[str, Any], options: LakeReadOptions) -> tuple[list[str
     rows = None if options.json_columns is not None else _field(document, options.json_rows, ROWS)
     if rows is not None:
         return header, _by_rows(rows[1])
-    found = _field(document, options.json_columns, COLUMNS)
-    if found is None:
+    column_field = _field(document, options.json_columns, COLUMNS)
+    if column_field is None:
         raise UnreadableError(f"is no table. Expected: {_expected(options)}")
-    field, columns = found
+    field, columns = column_field
     kinds = {*map(type, columns)}
     if kinds == {dict}:
         if any(type(column.get("values")) is not list for column in columns):
@@ -199,18 +199,14 @@ def _by_rows(rows: list[Any]) -> list[list[Any]]:
     for number, row in enumerate(rows, 1) if {*map(type, rows)} - {list} else ():
         if type(row) is not list:
             raise UnreadableError(f"has a row that is no list: row {number:,} is {shorten(row, 40)}")
-    widths = {*map(len, rows)}
-    if len(widths) <= 1:
-        return [[*column] for column in zip(*rows, strict=True)]
-    check_width(sum(map(len, rows)), len(rows), max(widths))
-    return [[*column] for column in zip_longest(*rows)]
+    return transposed(rows)[0]
 
 
-def _header(found: list[Any], field: str) -> list[str | None]:
+def _header(headers: list[Any], field: str) -> list[str | None]:
     """The names; of several header rows, the texts of each column side by side, repeated ones once."""
-    if not found or type(found[0]) is not list:
-        return [_cell(value, field) for value in found]
-    rows = [[_cell(value, field) for value in row] for row in found if type(row) is list]
+    if not headers or type(headers[0]) is not list:
+        return [_cell(value, field) for value in headers]
+    rows = [[_cell(value, field) for value in row] for row in headers if type(row) is list]
     return [" ".join(dict.fromkeys(filter(None, column))) for column in zip_longest(*rows)]
 
 

@@ -102,9 +102,9 @@ def gunzipped(raw: bytes, limit: int) -> bytes:
     """What gzipped bytes unpack to. Files of one member, nearly all, in one call."""
     inflate = zlib.decompressobj(wbits=31)
     with contextlib.suppress(zlib.error):  # the other way has the better words
-        found = inflate.decompress(raw, limit + 1)
-        if inflate.eof and not inflate.unused_data and len(found) <= limit:
-            return found
+        plain = inflate.decompress(raw, limit + 1)
+        if inflate.eof and not inflate.unused_data and len(plain) <= limit:
+            return plain
     return drained(unpacked(io.BytesIO(raw), limit), limit)
 
 
@@ -121,9 +121,9 @@ class _Counted:
         self.n_bytes = 0
 
     def read(self, size: int) -> bytes:
-        found = self._stream.read(size)
-        self.n_bytes += len(found)
-        return found
+        chunk = self._stream.read(size)
+        self.n_bytes += len(chunk)
+        return chunk
 
 
 class _Unpacked(io.RawIOBase):
@@ -138,12 +138,12 @@ class _Unpacked(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        found = self._plain.read1(len(buffer))  # what is there: the bytes before a damaged place count
-        self._n_bytes += len(found)
+        chunk = self._plain.read1(len(buffer))  # what is there: the bytes before a damaged place count
+        self._n_bytes += len(chunk)
         if self._n_bytes > most_bytes(self._stored.n_bytes, self._limit):
             raise too_large(self._limit)
-        buffer[: len(found)] = found
-        return len(found)
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
 
 
 def lines_of(stream: IO[bytes], limit: int, n_bytes: int | None = None) -> Iterator[bytes]:
@@ -160,8 +160,8 @@ def lines_of(stream: IO[bytes], limit: int, n_bytes: int | None = None) -> Itera
             return
         taken += len(line)
         if len(line) > limit and not line.endswith(b"\n"):
-            while rest := stream.readline(CHUNK):
-                taken += len(rest)
-                if rest.endswith(b"\n"):
+            while tail := stream.readline(CHUNK):
+                taken += len(tail)
+                if tail.endswith(b"\n"):
                     break
         yield line

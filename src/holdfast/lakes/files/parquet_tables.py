@@ -37,15 +37,15 @@ def parquet_table(raw: bytes, name: str, source: str, limit: int) -> RawTable:
             raise too_large(limit)
         texts = [f.name for f in schema if types.is_string(f.type) or types.is_binary(f.type)]
         with pq.ParquetFile(pa.BufferReader(raw), metadata=meta, read_dictionary=texts) as file:
-            found = pa.Table.from_batches(_batches(file, limit), file.schema_arrow)
-        columns = [_texts(column) for column in found.columns]
+            table = pa.Table.from_batches(_batches(file, limit), file.schema_arrow)
+        columns = [_texts(column) for column in table.columns]
     except (pa.ArrowException, OSError, ValueError, OverflowError, RecursionError) as error:
         if isinstance(error, OSError) and error.strerror:
             raise UnreadableError(reason_of(error)) from None
         reason = reason_of(error).removeprefix("cannot be read: ")
         raise UnreadableError(f"is not readable as Parquet: {reason}") from None
-    header = column_names(found.column_names, len(columns))
-    return RawTable(name, source, header, columns, found.num_rows if columns else 0, "utf-8")
+    header = column_names(table.column_names, len(columns))
+    return RawTable(name, source, header, columns, table.num_rows if columns else 0, "utf-8")
 
 
 def _batches(file: Any, limit: int) -> Iterator[Any]:
@@ -70,8 +70,8 @@ def _texts(column: Any) -> list[str | None]:
         column = _pa.chunked_array([chunk.storage for chunk in column.chunks], t.storage_type)
         return _texts(column)
     if types.is_string(t) or types.is_large_string(t):
-        found: list[str | None] = column.to_pylist()
-        return found
+        texts: list[str | None] = column.to_pylist()
+        return texts
     if types.is_null(t):
         return [None] * len(column)
     if types.is_float64(t):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import struct
 import tarfile
@@ -40,7 +39,6 @@ _ERRORS = (
     RecursionError,
     NotImplementedError,
     csv.Error,
-    json.JSONDecodeError,
     struct.error,
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -107,8 +105,8 @@ def _read_zip(unit: Unit, options: LakeReadOptions) -> Iterator[RawTable | BadFi
                 name = shown(member_name(path) or path)
                 source = f"{archive}!{name}"
                 try:
-                    found = zip_member(file, path, place)
-                    yield from _member_tables(found, f"{shown(unit.prefix)}{name}", source, options)
+                    member = zip_member(file, path, place)
+                    yield from _member_tables(member, f"{shown(unit.prefix)}{name}", source, options)
                 except _ERRORS as error:
                     yield BadFile(source, reason_of(error))
     except _ERRORS as error:
@@ -134,13 +132,13 @@ def _read_tar(unit: Unit, options: LakeReadOptions) -> Iterator[RawTable | BadFi
 
 
 def _member_tables(
-    found: bytes | IO[bytes], name: str, source: str, options: LakeReadOptions
+    member: bytes | IO[bytes], name: str, source: str, options: LakeReadOptions
 ) -> Iterator[RawTable | BadFile]:
     kind, gzipped = kind_of(name)
     if kind == "lines":
-        stream = io.BytesIO(found) if isinstance(found, bytes) else found
+        stream = io.BytesIO(member) if isinstance(member, bytes) else member
         return _stream_tables(stream, gzipped, name, source, options)
-    raw = found if isinstance(found, bytes) else drained(found, options.max_file_bytes)
+    raw = member if isinstance(member, bytes) else drained(member, options.max_file_bytes)
     return _whole_tables(raw, kind, gzipped, name, source, options)
 
 

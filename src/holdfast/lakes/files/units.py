@@ -52,14 +52,14 @@ def plan_lake(sources: Sequence[str], options: LakeReadOptions, unit_bytes: int)
         if stat.S_ISDIR(mode):
             bad: _Bad = []
             walk = _walk(root, options.follow_symlinks, bad)
-            found = _plan_files(root, walk, options, max(unit_bytes, 1), options.follow_symlinks, bad)
-            found += _bad_units(root, bad)
-            if not found:
+            folder_units = _plan_files(root, walk, options, max(unit_bytes, 1), options.follow_symlinks, bad)
+            folder_units += _bad_units(root, bad)
+            if not folder_units:
                 raise SourceError(
                     f"the folder {shorten_path(source)} has no file that can be read. Expected: {EXPECTED}; "
                     f"names that begin with '.' or '_' are left out. {NOTHING_APPLIED}"
                 )
-            units += found
+            units += folder_units
         elif kind_of(root)[0] is None or not stat.S_ISREG(mode):
             reason = "is not of a known kind" if stat.S_ISREG(mode) else SPECIAL
             raise SourceError(
@@ -82,7 +82,7 @@ def _walk(root: str, follow: bool, bad: _Bad) -> Iterator[_File]:
     followed, every folder is entered once, so links that lead back end there, and those that are links come
     last: a folder reached both ways keeps its own path.
     """
-    seen: set[tuple[int, int]] = set()
+    entered: set[tuple[int, int]] = set()
     links = [""]
     while links:
         stack = [links.pop(0)]
@@ -91,32 +91,32 @@ def _walk(root: str, follow: bool, bad: _Bad) -> Iterator[_File]:
             full = os.path.join(root, folder) if folder else root
             try:
                 status = os.stat(full)
-                if (status.st_dev, status.st_ino) in seen:
+                if (status.st_dev, status.st_ino) in entered:
                     continue
-                seen.add((status.st_dev, status.st_ino))
+                entered.add((status.st_dev, status.st_ino))
                 with os.scandir(full) as entries:
-                    found = sorted(entries, key=lambda entry: entry.name)
+                    listed = sorted(entries, key=lambda entry: entry.name)
             except OSError as error:
                 bad.append((folder, f"folder {reason_of(error)}"))
                 continue
             folders: list[str] = []
-            if any(entry.name == MARKER for entry in found):
+            if any(entry.name == MARKER for entry in listed):
                 continue  # a workspace, perhaps the very one that is being written
-            for entry in found:
+            for entry in listed:
                 name = entry.name
                 if name[0] in "._":
                     continue
                 path = f"{folder}/{name}" if folder else name
                 try:
-                    known = kind_of(name)[0] is not None
+                    readable = kind_of(name)[0] is not None
                     if entry.is_symlink() and not follow:
-                        if known or entry.is_dir():
+                        if readable or entry.is_dir():
                             bad.append((path, LINK))
                     elif entry.is_dir():
                         (links if entry.is_symlink() else folders).append(path)
-                    elif known and not stat.S_ISREG(entry.stat().st_mode):
+                    elif readable and not stat.S_ISREG(entry.stat().st_mode):
                         bad.append((path, SPECIAL))
-                    elif known:
+                    elif readable:
                         yield path, entry.stat().st_size
                 except OSError:  # a link to nowhere: reading it will tell
                     yield path, 0
@@ -151,17 +151,17 @@ def _plan_files(
     for path, size in files:
         kind, gzipped = kind_of(path)
         full = os.path.join(root, path)
-        own: list[Unit] | None = None
+        file_units: list[Unit] | None = None
         if kind == "zip":
             members = "" if alone else f"{path}!"
-            own = _plan_zip(full, members, options.max_file_bytes, unit_bytes, follow, path, bad)
+            file_units = _plan_zip(full, members, options.max_file_bytes, unit_bytes, follow, path, bad)
         elif kind == "tar":
             cost = size * (PACKED if gzipped else 1)
-            own = [Unit("tar", full, cost, prefix="" if alone else f"{path}!", follow=follow)]
+            file_units = [Unit("tar", full, cost, prefix="" if alone else f"{path}!", follow=follow)]
         elif kind in ("lines", "json") and size > unit_bytes and not gzipped:
-            own = _plan_lines(full, path, kind == "json", options, unit_bytes, follow)
-        if own is not None:
-            units += own
+            file_units = _plan_lines(full, path, kind == "json", options, unit_bytes, follow)
+        if file_units is not None:
+            units += file_units
             continue
         cost = min(size, options.max_file_bytes) * (PACKED if gzipped or kind == "parquet" else 1) + FILE_COST
         if paths and (n_bytes + cost > unit_bytes or len(paths) == MOST_FILES):
@@ -185,8 +185,8 @@ def _plan_zip(
 
     def take() -> None:
         if names:
-            found = tuple(names), tuple(places)
-            units.append(Unit("zip", full, n_bytes, found[0], prefix, places=found[1], follow=follow))
+            members = tuple(names), prefix
+            units.append(Unit("zip", full, n_bytes, *members, places=tuple(places), follow=follow))
 
     try:
         for name, place in zip_members(full, follow, limit):

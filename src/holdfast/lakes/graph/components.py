@@ -67,8 +67,8 @@ def connect(
     buried = write_array(root, staging, "dead", np.asarray(dead, np.bool_)).to_dict()
     groups = [{"links": [ref.to_dict() for ref in group], "dead": buried} for group in _grouped(links)]
     forests = [planted["forest"] for planted in run(forest_part, groups)]
-    known = {name: refs[0].to_dict() for name, refs in before.files.items()} if before is not None else None
-    payload = {"forests": forests, "n_tables": n_tables, "dead": buried, "before": known}
+    earlier = {name: refs[0].to_dict() for name, refs in before.files.items()} if before is not None else None
+    payload = {"forests": forests, "n_tables": n_tables, "dead": buried, "before": earlier}
     (numbered,) = run(number_tables, [payload])
     files: dict[str, tuple[FileRef, ...]] = {
         name: (FileRef.from_dict(numbered[name]),) for name in ("components", "weights")
@@ -140,13 +140,13 @@ def number_tables(payload: Payload) -> bytes:
     numbers[roots[by_size]] = np.arange(len(roots), dtype=np.int32)
     component = np.where(linked, numbers[labels], -1).astype(np.int32)
     dead = open_array(root, FileRef.from_dict(payload["dead"]))
-    told = {
+    graph = {
         "components": write_array(root, payload["folder"], "components", component).to_dict(),
         "weights": write_array(root, payload["folder"], "weights", weights).to_dict(),
         "n_components": len(roots),
         "n_isolated": int((~linked & ~dead).sum()),
     }
-    return json.dumps(told).encode()
+    return json.dumps(graph).encode()
 
 
 def _stars(component: I32) -> tuple[I32, I32]:

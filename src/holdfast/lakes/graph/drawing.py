@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.store.root import Root
 from holdfast.lakes.graph.links import live_links, weigh
-from holdfast.lakes.state import LakeState, open_array
+from holdfast.lakes.state import LakeState, live_tables, open_array
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -37,8 +37,8 @@ LINKS_PER_TABLE = 4
 SEED = 1
 GAP = 0.3  # between circles, of the radius of a circle for one table
 FILLED = 0.9  # of a circle's radius: neighbours do not touch
-# Views that are kept: going back and forth is at once.
-KEPT = 8
+# Views that are remembered: going back and forth is at once.
+VIEWS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ class Links:
     def __len__(self) -> int:
         return len(self.dep)
 
-    def only(self, kept: NDArray[Any] | slice) -> Links:
-        return Links(self.dep[kept], self.ref[kept], self.n_inds[kept], self.score[kept])
+    def only(self, chosen: NDArray[Any] | slice) -> Links:
+        return Links(self.dep[chosen], self.ref[chosen], self.n_inds[chosen], self.score[chosen])
 
     @classmethod
     def merged(cls, dep: I32, ref: I32, n_inds: I32, score: F32) -> Links:
@@ -134,18 +134,15 @@ class JoinGraph:
 
     @cached_property
     def _dead(self) -> Bool:
-        dead = np.zeros(self._state.next_table, np.bool_)
-        if self._state.dropped is not None:
-            dead[open_array(self._root, self._state.dropped)] = True
-        return dead
+        return ~live_tables(self._root, self._state)
 
     @cached_property
     def _members(self) -> tuple[I32, I64]:
         """(tables by component, ascending in each; where each component begins, and the end)."""
         linked = np.flatnonzero(self.component_of >= 0)
-        own = self.component_of[linked]
-        tables: I32 = linked[np.argsort(own, kind="stable")].astype(np.int32)
-        return tables, np.append(0, np.cumsum(np.bincount(own))).astype(np.int64)
+        numbers = self.component_of[linked]
+        tables: I32 = linked[np.argsort(numbers, kind="stable")].astype(np.int32)
+        return tables, np.append(0, np.cumsum(np.bincount(numbers))).astype(np.int64)
 
     @property
     def n_components(self) -> int:
@@ -174,75 +171,77 @@ class JoinGraph:
         """The links of a component, or of all."""
         parts: list[list[NDArray[Any]]] = [[], [], [], []]
         for batch in live_links(self._root, self._state.links, self._dead):
-            kept = batch[0] != batch[1]
+            inside = batch[0] != batch[1]
             if component is not None:
-                kept &= self.component_of[batch[0]] == component
+                inside &= self.component_of[batch[0]] == component
             for part, column in zip(parts, batch, strict=True):
-                part.append(column[kept])
+                part.append(column[inside])
         types = (np.int32, np.int32, np.int32, np.float32)
         whole = [np.concatenate([np.empty(0, t), *p]) for t, p in zip(types, parts, strict=True)]
         return Links.merged(*whole)
 
     def component(self, component: int) -> Component:
         """The tables of a component, their links, and their clusters if they are many."""
-        return _kept(self._components, component, lambda: self._component(component))
+        return _remembered(self._components, component, lambda: self._component(component))
 
     def _component(self, component: int) -> Component:
         tables, starts = self._members
-        own = tables[starts[component] : starts[component + 1]]
+        members = tables[starts[component] : starts[component + 1]]
         links = self.links(component)
         left, right, _ = links.undirected()
-        ends = np.searchsorted(own, np.concatenate([left, right]))
-        degrees = np.bincount(ends, minlength=len(own)).astype(np.int32)
+        ends = np.searchsorted(members, np.concatenate([left, right]))
+        degrees = np.bincount(ends, minlength=len(members)).astype(np.int32)
         if not self.is_clustered(component):
-            return Component(own, degrees, links, None)
+            return Component(members, degrees, links, None)
         from holdfast.lakes.kernels.graph_parts import communities
 
-        labels = communities(len(own), *_strongest_of(own, links), SEED, largest=max(2, CLUSTERED // 2))
-        return Component(own, degrees, links, labels)
+        strongest = _strongest_of(members, links)
+        labels = communities(len(members), *strongest, SEED, largest=max(2, CLUSTERED // 2))
+        return Component(members, degrees, links, labels)
 
     def clusters(self, component: int) -> tuple[Circles, tuple[I32, I32, I64]]:
         """The clusters of a great component, and how many links there are between them: (left, right, n)."""
-        return _kept(self._circles, component, lambda: self._clusters(component))
+        return _remembered(self._circles, component, lambda: self._clusters(component))
 
     def _clusters(self, component: int) -> tuple[Circles, tuple[I32, I32, I64]]:
         from holdfast.lakes.kernels.circles import apart
         from holdfast.lakes.kernels.graph_layout import layout
 
-        found = self.component(component)
-        assert found.labels is not None
-        sizes = np.bincount(found.labels)
+        subgraph = self.component(component)
+        assert subgraph.labels is not None
+        sizes = np.bincount(subgraph.labels)
         k = len(sizes)
-        ends = [found.labels[np.searchsorted(found.tables, e)] for e in (found.links.dep, found.links.ref)]
+        links = subgraph.links
+        ends = [subgraph.labels[np.searchsorted(subgraph.tables, end)] for end in (links.dep, links.ref)]
         a, b = (end[ends[0] != ends[1]].astype(np.int64) for end in ends)
         keys, counts = np.unique(np.minimum(a, b) * k + np.maximum(a, b), return_counts=True)
         left, right = (keys // k).astype(np.int32), (keys % k).astype(np.int32)
         ties = counts / np.minimum(sizes[left], sizes[right])
         rough = layout(k, left, right, ties, SEED) if k > 1 else np.zeros((1, 2), np.float32)
         radii = np.sqrt(sizes)
-        hubs = found.tables[_hubs(found.labels, found.degrees, k)]
+        hubs = subgraph.tables[_hubs(subgraph.labels, subgraph.degrees, k)]
         circles = Circles(sizes, hubs, apart(rough, radii + GAP * np.sqrt(radii)), radii)
         return circles, (left, right, counts)
 
     def places(self, component: int, cluster: int | None = None) -> tuple[Component, F32]:
         """The tables of a component, or of a cluster of it, and their places around its middle."""
-        return _kept(self._places, (component, cluster), lambda: self._placed(component, cluster))
+        return _remembered(self._places, (component, cluster), lambda: self._placed(component, cluster))
 
     def _placed(self, component: int, cluster: int | None) -> tuple[Component, F32]:
         from holdfast.lakes.kernels.graph_layout import layout
 
-        found = self.component(component)
+        subgraph = self.component(component)
         if cluster is not None:
-            assert found.labels is not None
-            inside = found.labels == cluster
-            own = found.tables[inside]
-            ends = (np.isin(end, own) for end in (found.links.dep, found.links.ref))
-            links = found.links.only(np.logical_and(*ends))
-            found = Component(own, found.degrees[inside], links, None)
-        drawn = layout(len(found.tables), *_strongest_of(found.tables, found.links), SEED)
+            assert subgraph.labels is not None
+            inside = subgraph.labels == cluster
+            tables = subgraph.tables[inside]
+            ends = (np.isin(end, tables) for end in (subgraph.links.dep, subgraph.links.ref))
+            links = subgraph.links.only(np.logical_and(*ends))
+            subgraph = Component(tables, subgraph.degrees[inside], links, None)
+        drawn = layout(len(subgraph.tables), *_strongest_of(subgraph.tables, subgraph.links), SEED)
         if cluster is not None:  # it need not be connected
             drawn = drawn - (drawn.min(axis=0) + drawn.max(axis=0)) / 2
-        return found, drawn
+        return subgraph, drawn
 
     def whole(self) -> F64:
         """Where each table stands in one drawing of all: float64[next_table, 2], NaN without links."""
@@ -255,18 +254,18 @@ class JoinGraph:
         for c in range(n_great):
             inner, _ = self.clusters(c)
             drawn = [self.places(c, cluster) for cluster in range(len(inner.sizes))]
-            own = np.concatenate([part.tables for part, _ in drawn])
+            members = np.concatenate([part.tables for part, _ in drawn])
             points = _in_circles(np.concatenate([at for _, at in drawn]), inner)
-            placed[own] = _in_circles(points, circles.only(slice(c, c + 1)))
-        rest = circles.only(slice(n_great, None))
-        own = tables[starts[n_great] :]
+            placed[members] = _in_circles(points, circles.only(slice(c, c + 1)))
+        small = circles.only(slice(n_great, None))
+        members = tables[starts[n_great] :]
         position = np.full(self._state.next_table, -1, np.int32)
-        position[own] = np.arange(len(own), dtype=np.int32)
+        position[members] = np.arange(len(members), dtype=np.int32)
         left, right, score = self.links().undirected()
         here = position[left] >= 0
-        groups = np.repeat(np.arange(len(rest.sizes), dtype=np.int32), rest.sizes)
+        groups = np.repeat(np.arange(len(small.sizes), dtype=np.int32), small.sizes)
         chosen = _strongest(groups, position[left[here]], position[right[here]], score[here])
-        placed[own] = _in_circles(layouts(len(own), *chosen, SEED)[0], rest)
+        placed[members] = _in_circles(layouts(len(members), *chosen, SEED)[0], small)
         return placed
 
 
@@ -280,15 +279,15 @@ def _in_circles(points: NDArray[Any], circles: Circles) -> F64:
     return scaled
 
 
-def _kept(known: dict[Key, Drawn], key: Key, make: Callable[[], Drawn]) -> Drawn:
+def _remembered(views: dict[Key, Drawn], key: Key, make: Callable[[], Drawn]) -> Drawn:
     """What was made for a key, or is now; the oldest goes."""
-    found = known.get(key)
-    if found is None:
-        found = make()
-        while len(known) >= KEPT:
-            known.pop(next(iter(known)), None)
-        known[key] = found
-    return found
+    view = views.get(key)
+    if view is None:
+        view = make()
+        while len(views) >= VIEWS:
+            views.pop(next(iter(views)), None)
+        views[key] = view
+    return view
 
 
 def _hubs(groups: NDArray[Any], weights: NDArray[Any], n_groups: int) -> I64:
@@ -311,14 +310,14 @@ def _strongest(groups: I32, left: I32, right: I32, score: F32) -> tuple[I32, I32
     """
     from holdfast.lakes.kernels.graph_parts import spanning
 
-    own = groups[left]
-    order = np.lexsort((-score, own))
-    own = own[order]
-    rank = np.arange(len(order)) - np.searchsorted(own, own)
-    kept = rank < LINKS_PER_TABLE * np.bincount(groups, minlength=1)[own]
-    if not kept.all():
-        kept |= spanning(len(groups), left[order], right[order])
-    return left[order[kept]], right[order[kept]], score[order[kept]]
+    group_of = groups[left]
+    order = np.lexsort((-score, group_of))
+    group_of = group_of[order]
+    rank = np.arange(len(order)) - np.searchsorted(group_of, group_of)
+    strong = rank < LINKS_PER_TABLE * np.bincount(groups, minlength=1)[group_of]
+    if not strong.all():
+        strong |= spanning(len(groups), left[order], right[order])
+    return left[order[strong]], right[order[strong]], score[order[strong]]
 
 
 def _strongest_of(tables: I32, links: Links) -> tuple[I32, I32, F32]:

@@ -30,9 +30,9 @@ def live_links(root: Root, refs: Sequence[FileRef], dead: Bool) -> Iterator[tupl
     names = ("dep_table", "ref_table", "n_inds", "score")
     for batch in parquet_batches(root, refs, names, BATCH_ROWS):
         dep, ref, n_inds, score = (numbers(batch.column(name)) for name in names)
-        kept = ~dead[dep] & ~dead[ref]
-        if kept.any():
-            yield dep[kept], ref[kept], n_inds[kept], score[kept]
+        live = ~dead[dep] & ~dead[ref]
+        if live.any():
+            yield dep[live], ref[live], n_inds[live], score[live]
 
 
 def weigh(weights: I64, dep: I32, ref: I32, n_inds: I32) -> None:

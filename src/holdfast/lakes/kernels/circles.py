@@ -120,12 +120,12 @@ def packed(radii: NDArray[Any]) -> F32:
     middle (Wang et al., Visualization of large hierarchical data by circle packing, CHI 2006). Radii are
     positive. Cost: about k sqrt(k).
     """
-    given = np.asarray(radii, np.float64)
-    order = np.argsort(-given, kind="stable")
-    x, y = np.zeros(len(given)), np.zeros(len(given))
+    sizes = np.asarray(radii, np.float64)
+    order = np.argsort(-sizes, kind="stable")
+    x, y = np.zeros(len(sizes)), np.zeros(len(sizes))
     # Places are rounded to float32: a little room, so that the circles touch but do not overlap.
-    _pack(frozen(given[order] * (1 + 1e-5)), x, y)
-    out = np.empty((len(given), 2), np.float32)
+    _pack(frozen(sizes[order] * (1 + 1e-5)), x, y)
+    out = np.empty((len(sizes), 2), np.float32)
     out[order, 0], out[order, 1] = x, y
     return out
 
@@ -170,11 +170,11 @@ def apart(places: NDArray[Any], radii: NDArray[Any]) -> F32:
     pushed apart; what overlaps still, after many rounds, is parted by scaling. No two places may be equal.
     Cost: k^2 per round.
     """
-    given, r = np.asarray(places, np.float64), np.asarray(radii, np.float64) * (1 + 1e-5)
-    if len(given) > 1:
+    centres, r = np.asarray(places, np.float64), np.asarray(radii, np.float64) * (1 + 1e-5)
+    if len(centres) > 1:
         width = 2 * math.sqrt(2 * float((r * r).sum()))
-        given = given * (width / max(float(np.ptp(given, axis=0).max()), EPSILON))
-    x, y = given[:, 0].copy(), given[:, 1].copy()
+        centres = centres * (width / max(float(np.ptp(centres, axis=0).max()), EPSILON))
+    x, y = centres[:, 0].copy(), centres[:, 1].copy()
     _push(x, y, frozen(r), ROUNDS)
     return np.stack([x, y], axis=1).astype(np.float32)
 

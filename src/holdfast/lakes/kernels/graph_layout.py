@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from holdfast.core.engine.kernels.compiling import njit
 from holdfast.core.rows.kernels.encode import frozen
 from holdfast.lakes.kernels.circles import packed
-from holdfast.lakes.kernels.graph_parts import components
+from holdfast.lakes.kernels.graph_parts import adjacency, components
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -241,9 +241,9 @@ def _pairs(mass, offsets, neighbours, strengths, parents):  # type: ignore[no-un
         for i in range(offsets[p], offsets[p + 1]):
             q = neighbours[i]
             if parents[q] < 0 and q != p:
-                told = strengths[i] / (mass[p] * mass[q])
-                if best < 0 or told > most:
-                    best, most = q, told
+                pull = strengths[i] / (mass[p] * mass[q])
+                if best < 0 or pull > most:
+                    best, most = q, pull
         if best >= 0:
             parents[p] = count
             parents[best] = count
@@ -278,7 +278,7 @@ def _coarse(parents, count, mass, offsets, neighbours, strengths, reach):  # typ
         members[parents[p], 0 if members[parents[p], 0] < 0 else 1] = p
     ends = np.zeros(count + 1, np.int64)
     out = np.empty(neighbours.shape[0], np.int32)
-    told, far = np.empty(neighbours.shape[0]), np.empty(neighbours.shape[0])
+    pulls, far = np.empty(neighbours.shape[0]), np.empty(neighbours.shape[0])
     place = np.full(count, -1, np.int64)
     m = 0
     for c in range(count):
@@ -293,13 +293,13 @@ def _coarse(parents, count, mass, offsets, neighbours, strengths, reach):  # typ
                     continue
                 if place[d] < start:
                     place[d] = m
-                    out[m], told[m], far[m] = d, strengths[i], reach[i]
+                    out[m], pulls[m], far[m] = d, strengths[i], reach[i]
                     m += 1
                 else:
-                    told[place[d]] += strengths[i]
+                    pulls[place[d]] += strengths[i]
                     far[place[d]] = max(far[place[d]], reach[i])
         ends[c + 1] = m
-    return merged, ends, out[:m].copy(), told[:m].copy(), far[:m].copy()
+    return merged, ends, out[:m].copy(), pulls[:m].copy(), far[:m].copy()
 
 
 @njit(cache=True, nogil=True)
@@ -328,19 +328,19 @@ def _refined(x, y, parents, mass, offsets, neighbours, turn):  # type: ignore[no
     n = parents.shape[0]
     finer_x, finer_y = np.empty(n), np.empty(n)
     for p in range(n):
-        own = parents[p]
+        parent = parents[p]
         dx, dy = 0.0, 0.0
         for i in range(offsets[p], offsets[p + 1]):
-            other = parents[neighbours[i]]
-            dx += x[other] - x[own]
-            dy += y[other] - y[own]
+            beside = parents[neighbours[i]]
+            dx += x[beside] - x[parent]
+            dy += y[beside] - y[parent]
         apart = 0.5 * math.sqrt(mass[p])
         length = math.sqrt(dx * dx + dy * dy)
         if length > apart:
             dx, dy = dx * apart / length, dy * apart / length
         angle = turn + 2.399963 * p
-        finer_x[p] = x[own] + dx + 0.2 * apart * math.cos(angle)
-        finer_y[p] = y[own] + dy + 0.2 * apart * math.sin(angle)
+        finer_x[p] = x[parent] + dx + 0.2 * apart * math.cos(angle)
+        finer_y[p] = y[parent] + dy + 0.2 * apart * math.sin(angle)
     return finer_x, finer_y
 
 
@@ -487,29 +487,6 @@ def _each(firsts, offsets, neighbours, weights, seed, out):  # type: ignore[no-u
                 out[a + p, 0], out[a + p, 1] = x[p], y[p]
 
 
-@njit(cache=True, nogil=True)
-def _both_ends(n, rank, left, right, weights):  # type: ignore[no-untyped-def]
-    """(offsets, neighbours, weights) by rank: each edge at both ends; loops are left out."""
-    offsets = np.zeros(n + 1, np.int64)
-    for i in range(left.shape[0]):
-        if left[i] != right[i]:
-            offsets[rank[left[i]] + 1] += 1
-            offsets[rank[right[i]] + 1] += 1
-    for p in range(n):
-        offsets[p + 1] += offsets[p]
-    at = offsets[:n].copy()
-    neighbours = np.empty(offsets[n], np.int32)
-    told = np.empty(offsets[n])
-    for i in range(left.shape[0]):
-        a, b = rank[left[i]], rank[right[i]]
-        if a != b:
-            neighbours[at[a]], told[at[a]] = b, weights[i]
-            neighbours[at[b]], told[at[b]] = a, weights[i]
-            at[a] += 1
-            at[b] += 1
-    return offsets, neighbours, told
-
-
 def layouts(n: int, left: I32, right: I32, weights: NDArray[Any], seed: int = 0) -> tuple[F32, I32]:
     """(places float32[n, 2], part int32[n]): each connected part drawn for itself, around (0, 0).
 
@@ -521,10 +498,9 @@ def layouts(n: int, left: I32, right: I32, weights: NDArray[Any], seed: int = 0)
     rank = np.empty(n, np.int32)
     rank[order] = np.arange(n, dtype=np.int32)
     firsts = np.append(np.flatnonzero(np.diff(parts[order], prepend=-1)), n).astype(np.int64)
-    told = np.asarray(weights, np.float64)
-    told = np.maximum(told, 1e-3 * np.max(told, initial=0.0) + EPSILON)
-    ends = frozen(np.asarray(left, np.int32)), frozen(np.asarray(right, np.int32))
-    adjacent = _both_ends(n, frozen(rank), *ends, frozen(told))
+    pulls = np.asarray(weights, np.float64)
+    pulls = np.maximum(pulls, 1e-3 * np.max(pulls, initial=0.0) + EPSILON)
+    adjacent = adjacency(n, frozen(rank[left]), frozen(rank[right]), frozen(pulls))
     placed = np.zeros((n, 2), np.float32)
     _each(frozen(firsts), *map(frozen, adjacent), seed, placed)
     out = np.empty_like(placed)

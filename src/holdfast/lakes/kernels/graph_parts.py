@@ -32,7 +32,8 @@ STEPS = 1000  # weights are rounded to this many steps, so that sums of them are
 
 
 @njit(cache=True, nogil=True)
-def _root(parents, node):  # type: ignore[no-untyped-def]
+def root_of(parents, node):  # type: ignore[no-untyped-def]
+    """The root of a node's tree. OUT: parents, a shorter way to it."""
     while parents[node] != node:
         parents[node] = parents[parents[node]]
         node = parents[node]
@@ -40,12 +41,12 @@ def _root(parents, node):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _unite(left, right, parents, kept):  # type: ignore[no-untyped-def]
-    """Unite the ends of all edges. OUT: parents, whose roots are smallest members; kept, which edges joined
-    two trees."""
+def _unite(left, right, parents, joining):  # type: ignore[no-untyped-def]
+    """Unite the ends of all edges. OUT: parents, whose roots are smallest members; joining, which edges
+    joined two trees."""
     for i in range(left.shape[0]):
-        a, b = _root(parents, left[i]), _root(parents, right[i])
-        kept[i] = a != b
+        a, b = root_of(parents, left[i]), root_of(parents, right[i])
+        joining[i] = a != b
         if a < b:
             parents[b] = a
         else:
@@ -78,22 +79,22 @@ def forest(n: int, left: I32, right: I32) -> tuple[I32, I32]:
     >>> [side.tolist() for side in forest(3, *ends)]
     [[0, 1], [1, 2]]
     """
-    kept = spanning(n, left, right)
-    return np.asarray(left, np.int32)[kept], np.asarray(right, np.int32)[kept]
+    inside = spanning(n, left, right)
+    return np.asarray(left, np.int32)[inside], np.asarray(right, np.int32)[inside]
 
 
 def _united(n: int, left: I32, right: I32) -> tuple[I32, Bool]:
     parents = np.arange(n, dtype=np.int32)
-    kept = np.empty(len(left), np.bool_)
-    _unite(frozen(np.asarray(left, np.int32)), frozen(np.asarray(right, np.int32)), parents, kept)
-    return parents, kept
+    joining = np.empty(len(left), np.bool_)
+    _unite(frozen(np.asarray(left, np.int32)), frozen(np.asarray(right, np.int32)), parents, joining)
+    return parents, joining
 
 
 # -- Adjacency ---------------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
-def _adjacency(n, left, right, weights):  # type: ignore[no-untyped-def]
+def adjacency(n, left, right, weights):  # type: ignore[no-untyped-def]
     """(offsets, neighbours, weights): each edge at both of its ends, in order; loops are left out."""
     offsets = np.zeros(n + 1, np.int64)
     for i in range(left.shape[0]):
@@ -104,15 +105,15 @@ def _adjacency(n, left, right, weights):  # type: ignore[no-untyped-def]
         offsets[node + 1] += offsets[node]
     at = offsets[:n].copy()
     neighbours = np.empty(offsets[n], np.int32)
-    told = np.empty(offsets[n], np.int64)
+    edge_weights = np.empty(offsets[n], weights.dtype)
     for i in range(left.shape[0]):
         a, b = left[i], right[i]
         if a != b:
-            neighbours[at[a]], told[at[a]] = b, weights[i]
-            neighbours[at[b]], told[at[b]] = a, weights[i]
+            neighbours[at[a]], edge_weights[at[a]] = b, weights[i]
+            neighbours[at[b]], edge_weights[at[b]] = a, weights[i]
             at[a] += 1
             at[b] += 1
-    return offsets, neighbours, told
+    return offsets, neighbours, edge_weights
 
 
 # -- Communities -------------------------------------------------------------------------------------
@@ -125,36 +126,36 @@ def _move(offsets, neighbours, weights, degrees, sizes, total, order, largest, l
     n = degrees.shape[0]
     inside = degrees.copy()  # by community: the weight at its nodes
     members = sizes.copy()
-    found = np.zeros(n, np.int64)  # by community: the weight towards the node at hand
+    ties = np.zeros(n, np.int64)  # by community: the weight towards the node at hand
     near = np.empty(n, np.int32)
     ever = False
     for _ in range(PASSES):
         moved = False
         for at in range(n):
             node = order[at]
-            own = labels[node]
+            current = labels[node]
             n_near = 0
             for i in range(offsets[node], offsets[node + 1]):
                 c = labels[neighbours[i]]
-                if found[c] == 0:
+                if ties[c] == 0:
                     near[n_near] = c
                     n_near += 1
-                found[c] += weights[i]
-            inside[own] -= degrees[node]
-            members[own] -= sizes[node]
+                ties[c] += weights[i]
+            inside[current] -= degrees[node]
+            members[current] -= sizes[node]
             k = np.float64(degrees[node])
-            best, gain = own, np.float64(found[own]) - k * np.float64(inside[own]) / total
+            best, gain = current, np.float64(ties[current]) - k * np.float64(inside[current]) / total
             for i in range(n_near):
                 c = near[i]
-                if c != own and members[c] + sizes[node] <= largest:
-                    told = np.float64(found[c]) - k * np.float64(inside[c]) / total
-                    if told > gain or (told == gain and best != own and c < best):
-                        best, gain = c, told
-                found[c] = 0
-            found[own] = 0
+                if c != current and members[c] + sizes[node] <= largest:
+                    tie_gain = np.float64(ties[c]) - k * np.float64(inside[c]) / total
+                    if tie_gain > gain or (tie_gain == gain and best != current and c < best):
+                        best, gain = c, tie_gain
+                ties[c] = 0
+            ties[current] = 0
             inside[best] += degrees[node]
             members[best] += sizes[node]
-            if best != own:
+            if best != current:
                 labels[node] = best
                 moved = True
         ever = ever or moved
@@ -169,28 +170,28 @@ def _join_small(offsets, neighbours, weights, sizes, order, smallest, largest, p
 
     `order`: by size, rising. OUT: parents; sizes, at the roots. True if any joined.
     """
-    found = np.zeros(parents.shape[0], np.int64)
+    ties = np.zeros(parents.shape[0], np.int64)
     joined = False
     for at in range(order.shape[0]):
         node = order[at]
         if parents[node] != node or sizes[node] >= smallest:
             continue
         for i in range(offsets[node], offsets[node + 1]):
-            found[_root(parents, neighbours[i])] += weights[i]
+            ties[root_of(parents, neighbours[i])] += weights[i]
         best, most = -1, np.int64(0)
         for i in range(offsets[node], offsets[node + 1]):
-            c = _root(parents, neighbours[i])
-            better = found[c] > most or (found[c] == most and c < best)
+            c = root_of(parents, neighbours[i])
+            better = ties[c] > most or (ties[c] == most and c < best)
             if better and c != node and sizes[c] + sizes[node] <= largest:
-                best, most = c, found[c]
+                best, most = c, ties[c]
         for i in range(offsets[node], offsets[node + 1]):
-            found[_root(parents, neighbours[i])] = 0
+            ties[root_of(parents, neighbours[i])] = 0
         if best >= 0:
             parents[node] = best
             sizes[best] += sizes[node]
             joined = True
     for node in range(parents.shape[0]):
-        parents[node] = _root(parents, node)
+        parents[node] = root_of(parents, node)
     return joined
 
 
@@ -217,8 +218,7 @@ class _Grouped:
         self.labels: I32 = np.arange(n, dtype=np.int32)
         self.sizes: I64 = np.ones(n, np.int64)
         self.left, self.right, self.weights = left, right, weights
-        self.loops: I64 = np.bincount(left[left == right], weights[left == right], n).astype(np.int64)
-        self.adjacent: tuple[Any, ...] = _adjacency(n, frozen(left), frozen(right), frozen(weights))
+        self.adjacent: tuple[Any, ...] = adjacency(n, frozen(left), frozen(right), frozen(weights))
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -233,15 +233,13 @@ class _Grouped:
         keys, at = np.unique(np.minimum(low, high) * n + np.maximum(low, high), return_inverse=True)
         self.weights = np.bincount(at, self.weights, len(keys)).astype(np.int64)
         self.left, self.right = (keys // n).astype(np.int32), (keys % n).astype(np.int32)
-        loops = self.left == self.right
-        self.loops = np.bincount(self.left[loops], self.weights[loops], n).astype(np.int64)
-        self.adjacent = _adjacency(n, frozen(self.left), frozen(self.right), frozen(self.weights))
+        self.adjacent = adjacency(n, frozen(self.left), frozen(self.right), frozen(self.weights))
 
     def degrees(self) -> I64:
         """The weight at each community, that of its inner edges twice."""
         n = len(self)
-        told = np.bincount(self.left, self.weights, n) + np.bincount(self.right, self.weights, n)
-        return told.astype(np.int64)
+        at_ends = np.bincount(self.left, self.weights, n) + np.bincount(self.right, self.weights, n)
+        return at_ends.astype(np.int64)
 
 
 def communities(

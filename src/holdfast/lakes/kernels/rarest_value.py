@@ -43,7 +43,7 @@ _ROOM = 1 << 12
 _ONE = np.uint64(1)
 
 
-# --- Steps that other kernels use too: inlined, as compiled kernels do not cross modules -----------------
+# --- Steps that `removed_inds` takes too, in inner loops: inlined ----------------------------------------
 
 
 @njit(cache=True, inline="always")
@@ -138,54 +138,54 @@ def listed_columns(order, n, starts, lengths, slots, postings, maps, allowed, he
     while i < n and n_held > 0:
         v = order[i]
         low, high = starts[v], starts[v] + lengths[v]
-        kept = np.int64(0)
+        n_common = np.int64(0)
         if slots[v] >= 0:
             row = slots[v]
             for a in range(n_held):
                 c = held[a]
-                held[kept] = c
-                kept += np.int64((maps[row, c >> 6] >> np.uint64(c & 63)) & _ONE)
+                held[n_common] = c
+                n_common += np.int64((maps[row, c >> 6] >> np.uint64(c & 63)) & _ONE)
         elif high - low <= GALLOP * n_held:
             at = np.int64(0)
             while at < n_held and low < high:
-                c, other = held[at], postings[low]
-                held[kept] = c
-                kept += np.int64(c == other)
-                at += np.int64(c <= other)
-                low += np.int64(other <= c)
+                c, posted = held[at], postings[low]
+                held[n_common] = c
+                n_common += np.int64(c == posted)
+                at += np.int64(c <= posted)
+                low += np.int64(posted <= c)
         else:
             for a in range(n_held):
                 c = held[a]
                 low = seek(postings, low, high, c)
                 if low < high and postings[low] == c:
-                    held[kept] = c
-                    kept += 1
-        n_held = kept
+                    held[n_common] = c
+                    n_common += 1
+        n_held = n_common
         i += 1
     return n_held
 
 
 @njit(cache=True, inline="always")
-def block_of_all(order, n, slots, maps, allowed, begin, end, found):  # type: ignore[no-untyped-def]
-    """OUT found uint64[end - begin or more]: words begin..end - 1 of the intersection of n bitmaps and
+def block_of_all(order, n, slots, maps, allowed, begin, end, block):  # type: ignore[no-untyped-def]
+    """OUT block uint64[end - begin or more]: words begin..end - 1 of the intersection of n bitmaps and
     `allowed`. Returns 0 if all are 0.
     """
     # Views that start at 0: the compiler sees that no index is negative, and uses vector instructions.
     size = end - begin
     line = maps[slots[order[0]], begin:end]
-    given = allowed[begin:end]
+    permitted = allowed[begin:end]
     some = np.uint64(0)
     for w in range(size):
-        x = given[w] & line[w]
-        found[w] = x
+        x = permitted[w] & line[w]
+        block[w] = x
         some |= x
     i = 1
     while i < n and some != 0:
         line = maps[slots[order[i]], begin:end]
         some = np.uint64(0)
         for w in range(size):
-            x = found[w] & line[w]
-            found[w] = x
+            x = block[w] & line[w]
+            block[w] = x
             some |= x
         i += 1
     return some
@@ -195,7 +195,8 @@ def block_of_all(order, n, slots, maps, allowed, begin, end, found):  # type: ig
 
 
 @njit(cache=True, nogil=True)
-def _most_values(offsets):  # type: ignore[no-untyped-def]
+def most_values(offsets):  # type: ignore[no-untyped-def]
+    """How many values the largest dep has; at least one."""
     most = 1
     for i in range(offsets.shape[0] - 1):
         most = max(most, offsets[i + 1] - offsets[i])
@@ -203,10 +204,10 @@ def _most_values(offsets):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _columns_of(order, n, starts, lengths, slots, postings, maps, allowed, found, held):  # type: ignore[no-untyped-def]
+def _columns_of(order, n, starts, lengths, slots, postings, maps, allowed, block, held):  # type: ignore[no-untyped-def]
     """How many allowed columns have all n values; they are held[:result], ascending.
 
-    IN order int64[n]: the values, from `rarest_first`. OUT held int32[64 * words]; found uint64[BLOCK],
+    IN order int64[n]: the values, from `rarest_first`. OUT held int32[64 * words]; block uint64[BLOCK],
     scratch.
     """
     n_words = allowed.shape[0]
@@ -217,9 +218,9 @@ def _columns_of(order, n, starts, lengths, slots, postings, maps, allowed, found
     n_held = 0
     for begin in range(0, n_words, BLOCK):
         end = min(begin + BLOCK, n_words)
-        if block_of_all(order, n, slots, maps, allowed, begin, end, found) != 0:
+        if block_of_all(order, n, slots, maps, allowed, begin, end, block) != 0:
             for w in range(end - begin):
-                word = found[w]
+                word = block[w]
                 while word != 0:
                     held[n_held] = ((begin + w) << 6) + word_lowest(word)
                     n_held += 1
@@ -233,18 +234,16 @@ def _room(pairs, n, wanted, capacity):  # type: ignore[no-untyped-def]
     if wanted <= pairs.shape[1]:
         return pairs
     grown = np.empty((pairs.shape[0], max(wanted, min(2 * pairs.shape[1], capacity))), np.int32)
-    for part in range(pairs.shape[0]):
-        for j in range(n):
-            grown[part, j] = pairs[part, j]
+    grown[:, :n] = pairs[:, :n]
     return grown
 
 
 @njit(cache=True, nogil=True)
 def _containing(offsets, starts, lengths, slots, postings, maps, allowed, capacity, room):  # type: ignore[no-untyped-def]
     pairs = np.empty((2, min(capacity, room)), np.int32)
-    order = np.empty(_most_values(offsets), np.int64)
+    order = np.empty(most_values(offsets), np.int64)
     held = np.empty(64 * allowed.shape[0], np.int32)
-    found = np.empty(BLOCK, np.uint64)
+    block = np.empty(BLOCK, np.uint64)
     n_pairs = np.int64(0)  # a plain 0 is a type of its own, and compiles what it is passed to twice
     n_deps = offsets.shape[0] - 1
     for i in range(n_deps):
@@ -252,7 +251,7 @@ def _containing(offsets, starts, lengths, slots, postings, maps, allowed, capaci
         if n == 0:
             continue
         rarest_first(lengths, offsets[i], offsets[i + 1], order)
-        n_held = _columns_of(order, n, starts, lengths, slots, postings, maps, allowed, found, held)
+        n_held = _columns_of(order, n, starts, lengths, slots, postings, maps, allowed, block, held)
         if n_pairs > 0 and n_pairs + n_held > capacity:
             return pairs, n_pairs, i
         pairs = _room(pairs, n_pairs, n_pairs + n_held, capacity)
@@ -362,25 +361,25 @@ def _nearly(order, n, needed, starts, lengths, slots, postings, maps, allowed, c
             break
         _count_value(order[i], starts, lengths, slots, postings, maps, counts, held, n_held)
         least = needed - (n - 1 - i)
-        kept = 0
+        n_enough = 0
         for a in range(n_held):
             c = held[a]
             if counts[c] >= least:
-                held[kept] = c
-                kept += 1
+                held[n_enough] = c
+                n_enough += 1
             else:
                 counts[c] = 0
-        n_held = kept
+        n_held = n_enough
     return n_held
 
 
 @njit(cache=True, nogil=True)
 def _nearly_containing(offsets, starts, lengths, slots, postings, maps, allowed, max_missing, capacity, room):  # type: ignore[no-untyped-def]
     pairs = np.empty((3, min(capacity, room)), np.int32)
-    order = np.empty(_most_values(offsets), np.int64)
+    order = np.empty(most_values(offsets), np.int64)
     held = np.empty(64 * allowed.shape[0], np.int32)
     counts = np.zeros(64 * allowed.shape[0], np.int32)
-    found = np.empty(BLOCK, np.uint64)
+    block = np.empty(BLOCK, np.uint64)
     n_pairs = np.int64(0)
     n_deps = offsets.shape[0] - 1
     for i in range(n_deps):
@@ -390,7 +389,7 @@ def _nearly_containing(offsets, starts, lengths, slots, postings, maps, allowed,
         rarest_first(lengths, offsets[i], offsets[i + 1], order)
         exact = max_missing[i] <= 0
         if exact:
-            n_held = _columns_of(order, n, starts, lengths, slots, postings, maps, allowed, found, held)
+            n_held = _columns_of(order, n, starts, lengths, slots, postings, maps, allowed, block, held)
         else:
             needed = max(np.int64(1), n - max_missing[i])
             n_held = _nearly(order, n, needed, starts, lengths, slots, postings, maps, allowed, counts, held)
@@ -454,18 +453,16 @@ def _rarity(offsets, lengths, values, log_n, pivots, rarities):  # type: ignore[
         rarities[i] = min(max(total / (high - low), 0.0), 1.0)
 
 
-def rarity(
-    offsets: I64, starts: I64, lengths: I32, values: U64, n_columns: int
-) -> tuple[U64, NDArray[np.float32]]:
+def rarity(offsets: I64, lengths: I32, values: U64, n_columns: int) -> tuple[U64, NDArray[np.float32]]:
     """(pivots uint64[d], rarity float32[d]): each column's rarest value, and how rare all are on average.
 
-    IN offsets int64[d + 1]; IN lengths int32[v], values uint64[v] of its values (`starts` is not read). Of
-    equally rare values the pivot is the first. Rarity is the mean of log(N / df) / log(N): 1 if no other
-    column has any of the values, 0 if all columns have them all; N = n_columns, at least 2, df = length of
-    the posting, at least 1. Both are 0 for a column without values.
+    IN offsets int64[d + 1]; IN lengths int32[v], values uint64[v] of its values. Of equally rare values the
+    pivot is the first. Rarity is the mean of log(N / df) / log(N): 1 if no other column has any of the
+    values, 0 if all columns have them all; N = n_columns, at least 2, df = length of the posting, at least 1.
+    Both are 0 for a column without values.
 
     >>> one = np.array([1], np.int32), np.array([77], np.uint64)
-    >>> rarity(np.array([0, 1]), np.array([0]), *one, 10)
+    >>> rarity(np.array([0, 1]), *one, 10)
     (array([77], dtype=uint64), array([1.], dtype=float32))
     """
     n = len(offsets) - 1
@@ -483,4 +480,4 @@ def warm_up() -> None:
     index = (offsets, starts, lengths, slots, postings, maps, allowed)
     containing(*index, 2)
     nearly_containing(*index, np.array([1], np.int32), 2)
-    rarity(offsets, starts, lengths, np.array([7], np.uint64), 2)
+    rarity(offsets, lengths, np.array([7], np.uint64), 2)

@@ -25,6 +25,7 @@ from holdfast.lakes.kernels.rarest_value import (
     block_of_all,
     has_bit,
     listed_columns,
+    most_values,
     rarest_first,
 )
 
@@ -64,33 +65,33 @@ def _map_large(n, classes, sizes, tau, large):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _count_mapped(  # type: ignore[no-untyped-def]
-    order, n, slots, maps, live, class_maps, by_size, map_large, sizes, tau, only_total, found, counts
+    order, n, slots, maps, live, class_maps, by_size, map_large, sizes, tau, only_total, block, counts
 ):
     """OUT counts int64[5]: the live columns that have all n values, of class 0 and not too large [0], of
     class 1, 2, 3, or of class 0 and too large [4]; where `only_total` all but those of class 1 are in [0].
 
     IN map_large uint64[words]: the too large ones, if `by_size` is 1; if 2 they are told by `sizes`; if 0
-    none is. OUT found uint64[BLOCK]: scratch.
+    none is. OUT block uint64[BLOCK]: scratch.
     """
     n_words = live.shape[0]
     counts[:] = 0
     for begin in range(0, n_words, BLOCK):
         end = min(begin + BLOCK, n_words)
-        if block_of_all(order, n, slots, maps, live, begin, end, found) == 0:
+        if block_of_all(order, n, slots, maps, live, begin, end, block) == 0:
             continue
         total, first = 0, 0
         null = class_maps[_IS_NULL, begin:end]
         for w in range(end - begin):
-            total += word_popcount(found[w])
-            first += word_popcount(found[w] & null[w])
+            total += word_popcount(block[w])
+            first += word_popcount(block[w] & null[w])
         counts[_IS_NULL] += first
         total -= first
         if not only_total:
             second, third = 0, 0
             integer, non_unique = class_maps[_IS_INTEGER, begin:end], class_maps[_IS_NON_UNIQUE, begin:end]
             for w in range(end - begin):
-                second += word_popcount(found[w] & integer[w])
-                third += word_popcount(found[w] & non_unique[w])
+                second += word_popcount(block[w] & integer[w])
+                third += word_popcount(block[w] & non_unique[w])
             counts[_IS_INTEGER] += second
             counts[_IS_NON_UNIQUE] += third
             total -= second + third
@@ -98,10 +99,10 @@ def _count_mapped(  # type: ignore[no-untyped-def]
             if by_size == 1 and total > 0:
                 too_large = map_large[begin:end]
                 for w in range(end - begin):
-                    n_large += word_popcount(found[w] & too_large[w])
+                    n_large += word_popcount(block[w] & too_large[w])
             elif by_size == 2 and total > 0:
                 for w in range(end - begin):
-                    word = found[w] & class_maps[0, begin + w]
+                    word = block[w] & class_maps[0, begin + w]
                     while word != 0:
                         if n < tau * sizes[((begin + w) << 6) + word_lowest(word)]:
                             n_large += 1
@@ -112,9 +113,9 @@ def _count_mapped(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _same_values(starts, low, other, n):  # type: ignore[no-untyped-def]
+def _same_values(starts, first, second, n):  # type: ignore[no-untyped-def]
     i = 0
-    while i < n and starts[low + i] == starts[other + i]:
+    while i < n and starts[first + i] == starts[second + i]:
         i += 1
     return i == n
 
@@ -145,14 +146,18 @@ def _removed(  # type: ignore[no-untyped-def]
     coverage,
     removed,
 ):
+    """Count, dep by dep, and add to the filter that takes it each inclusion in a live column.
+
+    IN offsets to maps: the deps and the index of `rarest_value`; IN dep_classes uint8[d], dep_ids int64[d];
+    IN classes uint8[n], class_maps uint64[4, words], sizes int32[n], live uint64[words] of the columns of the
+    index. IN/OUT removed int64[5], as `removed` gives it. Deps of frequent values are counted by bitmaps, or
+    as an earlier dep of the same values was; the others by their listed columns.
+    """
     n_words = live.shape[0]
     n_deps = offsets.shape[0] - 1
-    most = 1
-    for i in range(n_deps):
-        most = max(most, offsets[i + 1] - offsets[i])
-    order = np.empty(most, np.int64)
+    order = np.empty(most_values(offsets), np.int64)
     held = np.empty(64 * n_words, np.int32)
-    found = np.empty(BLOCK, np.uint64)
+    block = np.empty(BLOCK, np.uint64)
     counts = np.zeros(5, np.int64)
     large = np.empty((_SIZES, n_words), np.uint64)
     has_large = np.zeros(_SIZES, np.bool_)
@@ -166,7 +171,7 @@ def _removed(  # type: ignore[no-untyped-def]
         rarest_first(lengths, low, high, order)
         if lengths[order[0]] == 0:
             continue
-        own = dep_ids[i]
+        dep_id = dep_ids[i]
         dep_class = dep_classes[i]
         if all_mapped(order, n, lengths, slots, n_words):
             # Only the first class matters to a filtered dep, all of them to another: two kinds.
@@ -176,12 +181,12 @@ def _removed(  # type: ignore[no-untyped-def]
                 hashed = (hashed ^ np.uint64(starts[v])) * np.uint64(0x9E3779B97F4A7C15)
                 hashed ^= hashed >> np.uint64(29)
             place = np.int64(hashed & np.uint64(_REMEMBERED - 1))
-            other = remembered[place]
+            earlier = remembered[place]
             if (
-                other >= 0
-                and offsets[other + 1] - offsets[other] == n
-                and (dep_classes[other] != 0) == only_total
-                and _same_values(starts, low, offsets[other], n)
+                earlier >= 0
+                and offsets[earlier + 1] - offsets[earlier] == n
+                and (dep_classes[earlier] != 0) == only_total
+                and _same_values(starts, low, offsets[earlier], n)
             ):
                 for k in range(5):
                     counts[k] = remembered_counts[place, k]
@@ -204,16 +209,16 @@ def _removed(  # type: ignore[no-untyped-def]
                     sizes,
                     tau,
                     only_total,
-                    found,
+                    block,
                     counts,
                 )
                 remembered[place] = i
                 for k in range(5):
                     remembered_counts[place, k] = counts[k]
-            if own >= 0 and has_bit(live, own) != 0 and _has_all(order, n, slots, maps, own):
+            if dep_id >= 0 and has_bit(live, dep_id) != 0 and _has_all(order, n, slots, maps, dep_id):
                 # To a filtered dep all but the first class are one: there, any of them will do.
-                what = classes[own]
-                if what == 0 and coverage and n < tau * sizes[own]:
+                what = classes[dep_id]
+                if what == 0 and coverage and n < tau * sizes[dep_id]:
                     what = _IS_LARGE
                 counts[what] -= 1
         else:
@@ -221,7 +226,7 @@ def _removed(  # type: ignore[no-untyped-def]
             n_held = listed_columns(order, n, starts, lengths, slots, postings, maps, live, held)
             for j in range(n_held):
                 c = held[j]
-                if c != own:
+                if c != dep_id:
                     what = classes[c]
                     if what == 0 and coverage and n < tau * sizes[c]:
                         what = _IS_LARGE
@@ -282,9 +287,9 @@ def removed(
     class_maps = np.zeros((4, len(live)), np.uint64)
     _class_maps(classes, class_maps)
     counts = np.zeros(5, np.int64)
-    given: tuple[Any, ...] = (offsets, starts, lengths, slots, postings, maps)
-    deps: tuple[Any, ...] = (_filtered(dep_flags, filters), dep_ids, classes, class_maps, sizes, live)
-    _removed(*map(frozen, given), *map(frozen, deps), float(tau), bool(filters & COVERAGE), counts)
+    index: tuple[Any, ...] = (offsets, starts, lengths, slots, postings, maps)
+    columns: tuple[Any, ...] = (_filtered(dep_flags, filters), dep_ids, classes, class_maps, sizes, live)
+    _removed(*map(frozen, index), *map(frozen, columns), float(tau), bool(filters & COVERAGE), counts)
     return counts
 
 

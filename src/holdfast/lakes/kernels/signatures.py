@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.engine.kernels.compiling import njit
 from holdfast.core.rows.kernels.encode import frozen, mix
-from holdfast.core.rows.kernels.masks import turn, word_lowest, word_popcount
+from holdfast.core.rows.kernels.masks import n_words_for, turn, word_lowest, word_popcount
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
@@ -50,17 +50,8 @@ _PASS = np.uint64(0x9E3779B97F4A7C15)
 # --- Signatures ------------------------------------------------------------------------------------------
 
 
-def n_words_of(m: int, p: int) -> int:
-    """The words of a signature: ceil(m * p / 64).
-
-    >>> n_words_of(650, 2), n_words_of(64, 1)
-    (21, 1)
-    """
-    return -(-m * p // 64)
-
-
 def bloom(offsets: I64, values: U64, checks: U64, m: int, k: int, p: int) -> U64:
-    """The signatures of n value sets: uint64[n, n_words_of(m, p)]; bit r of pass q is bit q * m + r.
+    """The signatures of n value sets: uint64[n, ceil(m * p / 64)]; bit r of pass q is bit q * m + r.
 
     IN offsets int64[n + 1], values uint64[E], checks uint64[E]: set i has the values (h1, h2) of
     offsets[i]:offsets[i + 1], in any order. 1 <= m < 2**32, k and p at least 1.
@@ -75,7 +66,7 @@ def bloom(offsets: I64, values: U64, checks: U64, m: int, k: int, p: int) -> U64
     >>> bloom(np.array([0, 1, 1]), one, one, 5, 1, 2).tolist()
     [[516], [0]]
     """
-    signatures = np.zeros((len(offsets) - 1, n_words_of(m, p)), dtype=np.uint64)
+    signatures = np.zeros((len(offsets) - 1, n_words_for(m * p)), dtype=np.uint64)
     _bloom(frozen(offsets), frozen(values), frozen(checks), m, k, p, signatures)
     return signatures
 
@@ -166,7 +157,7 @@ def ref2deps(matrix: U64, refs: U64, allowed: U64, capacity: int) -> tuple[I32, 
 
 
 def _proposed(
-    matrix: U64, asked: U64, allowed: U64, capacity: int, *, inverted: bool
+    matrix: U64, queries: U64, allowed: U64, capacity: int, *, inverted: bool
 ) -> tuple[I32, I32, int]:
     n_blocks, n_bits, _ = matrix.shape
     sample = np.linspace(0, n_blocks - 1, min(n_blocks, SAMPLED_BLOCKS)).astype(np.int64)
@@ -177,7 +168,7 @@ def _proposed(
     dep, ref, n, n_done = _propose(
         frozen(matrix),
         frozen(order),
-        frozen(asked),
+        frozen(queries),
         frozen(allowed),
         _ALL if inverted else _ZERO,
         max(1, capacity),
@@ -199,23 +190,23 @@ def _row_counts(flat, sample, counts):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _rows_of(asked, first, order, ranks, flip, rows, starts):  # type: ignore[no-untyped-def]
+def _rows_of(queries, first, order, ranks, flip, rows, starts):  # type: ignore[no-untyped-def]
     """The rows that signatures ask for, in order; how many signatures, as many as there is room for.
 
-    IN asked uint64[d, W], from number `first` on; IN order int64[n_bits], ranks its inverse; flip: all ones
+    IN queries uint64[d, W], from number `first` on; IN order int64[n_bits], ranks its inverse; flip: all ones
     if the bits that a signature lacks are asked for. OUT rows uint32[>= n_bits]: where the rows start in a
     block, those of signature i at starts[i]:starts[i + 1]; OUT starts int64[CHUNK + 1].
     """
     n_bits = order.shape[0]
-    n_words = asked.shape[1]
+    n_words = queries.shape[1]
     ranked = np.empty(n_words, dtype=np.uint64)
     n = 0
     i = 0
     starts[0] = 0
-    while first + i < asked.shape[0] and i < CHUNK and n + n_bits <= rows.shape[0]:
+    while first + i < queries.shape[0] and i < CHUNK and n + n_bits <= rows.shape[0]:
         ranked[:] = _ZERO
         for w in range(n_words):
-            word = asked[first + i, w] ^ flip
+            word = queries[first + i, w] ^ flip
             if 64 * (w + 1) > n_bits:
                 word &= (_ONE << np.uint64(n_bits - 64 * w)) - _ONE
             while word:
@@ -234,11 +225,11 @@ def _rows_of(asked, first, order, ranks, flip, rows, starts):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True)
-def _active_words(block, rows, low, high, flip, found):  # type: ignore[no-untyped-def]
+def _active_words(block, rows, low, high, flip, words):  # type: ignore[no-untyped-def]
     """(active, next): AND rows until few words are left, or no row; which words, and the first row not used.
 
-    IN block uint64[n_bits, WORDS]; IN rows uint32[*], of low:high. INOUT found uint64[WORDS]; bit w of
-    `active` says that word w of `found` is not 0.
+    IN block uint64[n_bits, WORDS]; IN rows uint32[*], of low:high. INOUT words uint64[WORDS]; bit w of
+    `active` says that word w of `words` is not 0.
     """
     some = _ALL
     at = low
@@ -253,14 +244,14 @@ def _active_words(block, rows, low, high, flip, found):  # type: ignore[no-untyp
         row_3 = block[rows[min(at + 3, last)]]
         some = _ZERO
         for w in range(WORDS):
-            word = (row_0[w] ^ flip) & (row_1[w] ^ flip) & (row_2[w] ^ flip) & (row_3[w] ^ flip) & found[w]
-            found[w] = word
+            word = (row_0[w] ^ flip) & (row_1[w] ^ flip) & (row_2[w] ^ flip) & (row_3[w] ^ flip) & words[w]
+            words[w] = word
             some |= word
         at = min(at + 4, high)
     active = _ZERO
     if some:
         for w in range(_WORDS):
-            active |= np.uint64(found[w] != _ZERO) << w
+            active |= np.uint64(words[w] != _ZERO) << w
     return active, at
 
 
@@ -313,14 +304,14 @@ def _in_order(numbers, columns, n_numbers, first, left, right):  # type: ignore[
 
 
 @njit(cache=True, nogil=True)
-def _kept(numbers, columns, n, live):  # type: ignore[no-untyped-def]
-    """Remove the pairs of signatures from `live` on, the order of the others unchanged; how many are left."""
-    n_kept = 0
+def _of_first(numbers, columns, n, live):  # type: ignore[no-untyped-def]
+    """Only the pairs of the first `live` signatures, in the order that they have; how many there are."""
+    n_live = 0
     for e in range(n):
-        numbers[n_kept] = numbers[e]
-        columns[n_kept] = columns[e]
-        n_kept += numbers[e] < live
-    return n_kept
+        numbers[n_live] = numbers[e]
+        columns[n_live] = columns[e]
+        n_live += numbers[e] < live
+    return n_live
 
 
 @njit(cache=True, nogil=True)
@@ -331,7 +322,7 @@ def _longer(array, size):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _propose(matrix, order, asked, allowed, flip, capacity):  # type: ignore[no-untyped-def]
+def _propose(matrix, order, queries, allowed, flip, capacity):  # type: ignore[no-untyped-def]
     """(left, right, n, n_done): the first n of both are the pairs of the first n_done signatures."""
     n_blocks, n_bits, _ = matrix.shape
     ranks = np.empty(n_bits, dtype=np.int64)
@@ -339,7 +330,7 @@ def _propose(matrix, order, asked, allowed, flip, capacity):  # type: ignore[no-
         ranks[order[rank]] = rank
     rows = np.empty(max(CHUNK_ROWS, n_bits), dtype=np.uint32)
     starts = np.empty(CHUNK + 1, dtype=np.int64)
-    found = np.empty(WORDS, dtype=np.uint64)
+    words = np.empty(WORDS, dtype=np.uint64)
     # What a chunk finds comes block by block; it is brought into the order of the signatures at its end.
     numbers = np.empty(capacity, dtype=np.int32)
     columns = np.empty(capacity, dtype=np.int32)
@@ -347,8 +338,8 @@ def _propose(matrix, order, asked, allowed, flip, capacity):  # type: ignore[no-
     right = np.empty(capacity, dtype=np.int32)
     n_pairs = 0
     n_done = 0
-    while n_done < asked.shape[0]:
-        n_chunk = _rows_of(asked, n_done, order, ranks, flip, rows, starts)
+    while n_done < queries.shape[0]:
+        n_chunk = _rows_of(queries, n_done, order, ranks, flip, rows, starts)
         live = n_chunk  # the chunk's first so many have all their pairs yet
         n = 0
         for b in range(n_blocks):
@@ -361,19 +352,19 @@ def _propose(matrix, order, asked, allowed, flip, capacity):  # type: ignore[no-
             i = 0
             while i < live:
                 for w in range(WORDS):
-                    found[w] = allowed[b * WORDS + w]
-                active, at = _active_words(block, rows, starts[i], starts[i + 1], flip, found)
+                    words[w] = allowed[b * WORDS + w]
+                active, at = _active_words(block, rows, starts[i], starts[i + 1], flip, words)
                 while active:
                     here = np.uint64(word_lowest(active))
                     active &= active - _ONE
-                    word = _rest_of_word(block, here, rows, at, starts[i + 1], flip, found[here])
+                    word = _rest_of_word(block, here, rows, at, starts[i + 1], flip, words[here])
                     if not word:
                         continue
                     more = word_popcount(word)
                     while n_pairs + n + more > left.shape[0] and i < live:
                         if live > 1:
                             live >>= 1
-                            n = _kept(numbers, columns, n, live)
+                            n = _of_first(numbers, columns, n, live)
                         elif n_done:
                             live = n = 0
                         else:  # The first signature of all must be completed.

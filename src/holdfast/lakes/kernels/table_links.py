@@ -17,17 +17,10 @@ from numpy.typing import NDArray
 
 from holdfast.core.engine.kernels.compiling import njit
 from holdfast.core.rows.kernels.encode import frozen
+from holdfast.lakes.kernels.graph_parts import root_of
 
 I32 = NDArray[np.int32]
 F32 = NDArray[np.float32]
-
-
-@njit(cache=True, nogil=True)
-def _root_of(parent, i):  # type: ignore[no-untyped-def]
-    while parent[i] != i:
-        parent[i] = parent[parent[i]]
-        i = parent[i]
-    return i
 
 
 @njit(cache=True, nogil=True)
@@ -51,6 +44,11 @@ def _linked(  # type: ignore[no-untyped-def]
     out_n,
     out_score,
 ):
+    """How many links there are; they are out_*[:result]. IN dep to ref_tables: see `LinkCollector.of`.
+
+    IN/OUT parent int32[n_tables]: trees of the tables that links join so far. best float64[n_tables], counts
+    int32[n_tables], touched int32[n_tables]: scratch, by referenced table; counts are 0 before and after.
+    """
     n_out = 0
     i = 0
     k = dep.shape[0]
@@ -59,19 +57,19 @@ def _linked(  # type: ignore[no-untyped-def]
         n_touched = 0
         while i < k and dep_tables[dep[i]] == table:
             a, b = dep[i], ref[i]
-            other = ref_tables[b]
-            if other != table:
+            ref_table = ref_tables[b]
+            if ref_table != table:
                 both = np.float64(shared[i])
                 contained = both / dep_sizes[a]
                 cubed = contained * contained * contained * both / ref_sizes[b]
                 cubed = cubed * uniqueness[b] * distinctive[a]
-                if counts[other] == 0:
-                    touched[n_touched] = other
+                if counts[ref_table] == 0:
+                    touched[n_touched] = ref_table
                     n_touched += 1
-                    best[other] = cubed
-                elif cubed > best[other]:
-                    best[other] = cubed
-                counts[other] += 1
+                    best[ref_table] = cubed
+                elif cubed > best[ref_table]:
+                    best[ref_table] = cubed
+                counts[ref_table] += 1
             i += 1
         least, n_ties = -1.0, n_touched  # ties with the least score, as many as there is room for
         if n_touched > limit:
@@ -82,34 +80,34 @@ def _linked(  # type: ignore[no-untyped-def]
             least, n_ties = scores[n_touched - limit], 0
             for j in range(n_touched - limit, n_touched):
                 n_ties += scores[j] == least
-        rest = 0
+        n_unlisted = 0
         for j in range(n_touched):
-            other = touched[j]
-            strong = best[other] > least
-            if best[other] == least and n_ties > 0:
+            ref_table = touched[j]
+            strong = best[ref_table] > least
+            if best[ref_table] == least and n_ties > 0:
                 strong = True
                 n_ties -= 1
-            x, y = _root_of(parent, table), _root_of(parent, other)
+            x, y = root_of(parent, table), root_of(parent, ref_table)
             if strong or x != y:
                 parent[max(x, y)] = min(x, y)
                 out_dep[n_out] = table
-                out_ref[n_out] = other
-                out_n[n_out] = counts[other]
-                out_score[n_out] = best[other] ** (1.0 / 3.0)
+                out_ref[n_out] = ref_table
+                out_n[n_out] = counts[ref_table]
+                out_score[n_out] = best[ref_table] ** (1.0 / 3.0)
                 n_out += 1
             else:
-                rest += counts[other]
-            counts[other] = 0
-        if rest > 0:
+                n_unlisted += counts[ref_table]
+            counts[ref_table] = 0
+        if n_unlisted > 0:
             out_dep[n_out] = table
             out_ref[n_out] = table
-            out_n[n_out] = rest
+            out_n[n_out] = n_unlisted
             out_score[n_out] = 0.0
             n_out += 1
     return n_out
 
 
-class Links:
+class LinkCollector:
     """Collects the links of many inclusions, chunk by chunk."""
 
     def __init__(self, n_tables: int, limit: int) -> None:
@@ -160,4 +158,4 @@ class Links:
 def warm_up() -> None:
     one, share = np.zeros(1, np.int32), np.ones(1, np.float32)
     size = np.ones(1, np.int32)
-    Links(2, 1).of(one, one, size, (size, share, one), (size, share, size))
+    LinkCollector(2, 1).of(one, one, size, (size, share, one), (size, share, size))

@@ -79,7 +79,7 @@ def _sort_group(keys, checks, columns, low, high):  # type: ignore[no-untyped-de
     """Merge sort of entries low..high - 1, in place: never quadratic, whatever agrees with what."""
     n = high - low
     order = np.arange(low, high)
-    other = np.empty(n, np.int64)
+    spare = np.empty(n, np.int64)
     width = 1
     while width < n:
         for start in range(0, n, 2 * width):
@@ -87,25 +87,16 @@ def _sort_group(keys, checks, columns, low, high):  # type: ignore[no-untyped-de
             j, end = middle, min(start + 2 * width, n)
             for m in range(start, end):
                 if j >= end or (i < middle and not _after(keys, checks, columns, order[i], order[j])):
-                    other[m] = order[i]
+                    spare[m] = order[i]
                     i += 1
                 else:
-                    other[m] = order[j]
+                    spare[m] = order[j]
                     j += 1
-        order, other = other, order
+        order, spare = spare, order
         width *= 2
-    hashes = np.empty(n, np.uint64)
-    numbers = np.empty(n, np.int32)
-    for m in range(n):
-        hashes[m] = keys[order[m]]
-        numbers[m] = columns[order[m]]
-    for m in range(n):
-        keys[low + m] = hashes[m]
-        columns[low + m] = numbers[m]
-    for m in range(n):
-        hashes[m] = checks[order[m]]
-    for m in range(n):
-        checks[low + m] = hashes[m]
+    keys[low:high] = keys[order]
+    checks[low:high] = checks[order]
+    columns[low:high] = columns[order]
 
 
 @njit(cache=True, nogil=True)

@@ -39,11 +39,11 @@ def validated(
     Cost: a step for each value of the larger set, or for each of the smaller one a search in the larger,
     until the first value that is missing.
     """
-    found = np.empty(len(dep), dtype=np.bool_)
+    contained = np.empty(len(dep), dtype=np.bool_)
     a = (frozen(a_offsets), frozen(a_values), frozen(a_checks))
     b = (frozen(b_offsets), frozen(b_values), frozen(b_checks))
-    _validate(frozen(dep), frozen(ref), *a, *b, found)
-    return found
+    _validate(frozen(dep), frozen(ref), *a, *b, contained)
+    return contained
 
 
 @njit(cache=True, nogil=True)
@@ -87,16 +87,16 @@ def _gallop(av, ac, i, i_end, bv, bc, j, j_end):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _validate(dep, ref, ao, av, ac, bo, bv, bc, found):  # type: ignore[no-untyped-def]
+def _validate(dep, ref, ao, av, ac, bo, bv, bc, contained):  # type: ignore[no-untyped-def]
     for e in range(dep.shape[0]):
         i, i_end = ao[dep[e]], ao[dep[e] + 1]
         j, j_end = bo[ref[e]], bo[ref[e] + 1]
         if i_end - i > j_end - j:
-            found[e] = False
+            contained[e] = False
         elif (j_end - j) > GALLOP * (i_end - i):
-            found[e] = _gallop(av, ac, i, i_end, bv, bc, j, j_end)
+            contained[e] = _gallop(av, ac, i, i_end, bv, bc, j, j_end)
         else:
-            found[e] = _read(av, ac, i, i_end, bv, bc, j, j_end)
+            contained[e] = _read(av, ac, i, i_end, bv, bc, j, j_end)
 
 
 def warm_up() -> None:

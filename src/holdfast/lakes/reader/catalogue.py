@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from holdfast.core.store.root import Root
 from holdfast.errors import UnknownColumnError, UnknownTableError
-from holdfast.lakes.answers import NULL_LIKE, FoundColumn, LakeSide, normalised
+from holdfast.lakes.answers import FoundColumn, LakeSide
 from holdfast.lakes.reader.pages import RowGroups, arrow
-from holdfast.lakes.state import LakeState, Part, open_array
+from holdfast.lakes.state import LakeState, Part, live_tables
 
 I32 = NDArray[np.int32]
 U64 = NDArray[np.uint64]
@@ -40,10 +40,7 @@ class LakeCatalogue:
     @cached_property
     def live(self) -> Bool:
         """Which tables are not dropped, bool[next_table]."""
-        live = np.ones(self.state.next_table, np.bool_)
-        if self.state.dropped is not None:
-            live[open_array(self.root, self.state.dropped)] = False
-        return live
+        return live_tables(self.root, self.state)
 
     @cached_property
     def table_names(self) -> pa.LargeStringArray:
@@ -51,6 +48,10 @@ class LakeCatalogue:
 
     def names_of(self, tables: NDArray[Any]) -> pa.LargeStringArray:
         return self.table_names.take(arrow(tables))
+
+    def name_list(self, tables: NDArray[Any]) -> list[str]:
+        names: list[str] = self.names_of(tables).to_pylist()
+        return names
 
     def table_name(self, table: int) -> str:
         return str(self.table_names[table].as_py())
@@ -82,8 +83,8 @@ class LakeCatalogue:
     @cached_property
     def table_of(self) -> I32:
         """The table of each column, ascending, int32[next_column]."""
-        found = [part.array("table_of") + np.int32(part.ref.first_table) for part in self.parts]
-        return np.concatenate([np.empty(0, np.int32), *found])
+        by_part = [part.array("table_of") + np.int32(part.ref.first_table) for part in self.parts]
+        return np.concatenate([np.empty(0, np.int32), *by_part])
 
     @cached_property
     def sizes(self) -> I32:
@@ -107,6 +108,11 @@ class LakeCatalogue:
             return self.parts[0].array(name)
         return np.concatenate([np.empty(0, dtype), *(part.array(name) for part in self.parts)])
 
+    def column_names_of(self, table: int) -> list[str]:
+        columns = self.columns_of(table)
+        names: list[str] = self.column_names[columns.start : columns.stop].to_pylist()
+        return names
+
     def check_column(self, column: int) -> None:
         """UnknownColumnError unless it is the number of a column of a live table."""
         if not 0 <= column < self.state.next_column:
@@ -120,24 +126,20 @@ class LakeCatalogue:
         """The value set of a column: (h1, h2), sorted."""
         part = next(p for p in reversed(self.parts) if p.ref.first_column <= column)
         offsets = part.array("offsets")
-        own = slice(*(int(x) for x in offsets[column - part.ref.first_column :][:2]))
-        return part.array("values")[own], part.array("checks")[own]
+        span = slice(*(int(x) for x in offsets[column - part.ref.first_column :][:2]))
+        return part.array("values")[span], part.array("checks")[span]
 
     def texts(self, column: int) -> pa.StringArray:
         """The texts of a column's values, in the order of `values`. Cost: the row group they lie in."""
-        found = self.column_rows.rows(np.array([column], np.int64), ("texts",))
-        return found.column("texts").combine_chunks().flatten()
+        rows = self.column_rows.rows(np.array([column], np.int64), ("texts",))
+        return rows.column("texts").combine_chunks().flatten()
 
     def sides(self, columns: NDArray[Any]) -> list[LakeSide]:
         """Columns with their names."""
         tables = self.table_of[columns]
         names = self.column_names.take(arrow(columns)).to_pylist()
-        return [
-            LakeSide(*side)
-            for side in zip(
-                columns.tolist(), tables.tolist(), self.names_of(tables).to_pylist(), names, strict=True
-            )
-        ]
+        sides = zip(columns.tolist(), tables.tolist(), self.name_list(tables), names, strict=True)
+        return [LakeSide(*side) for side in sides]
 
     def found_columns(self, columns: NDArray[Any]) -> tuple[FoundColumn, ...]:
         return tuple(FoundColumn(s.id, s.column, s.table_id, s.table) for s in self.sides(columns))
@@ -146,8 +148,7 @@ class LakeCatalogue:
 
     @cached_property
     def null_like(self) -> frozenset[str]:
-        options = self.state.options
-        return frozenset(normalised(text, options) for text in (*NULL_LIKE, *options.null_values))
+        return self.state.options.null_like()
 
     def telling(self, texts: Sequence[str], n: int) -> tuple[str, ...]:
         """The first `n` texts, those that say nothing (empty, "n/a" and the like) last."""

@@ -49,9 +49,9 @@ class GraphViews:
     def component(self, component: int, max_edges: int) -> LakeGraph | LakeClusters:
         """The tables of a component and their best links; of a large one its clusters and theirs."""
         self._check(component)
-        found = self.graph.component(component)
+        subgraph = self.graph.component(component)
         name = self._hub(component)
-        if found.labels is None:
+        if subgraph.labels is None:
             return self._drawn(component, None, name, max_edges)
         circles, (left, right, counts) = self.graph.clusters(component)
         places = [c.tolist() for c in (circles.places[:, 0], circles.places[:, 1], circles.radii)]
@@ -59,13 +59,13 @@ class GraphViews:
         listed = zip(range(len(sizes)), sizes, hubs, *places, strict=True)
         links = zip(left.tolist(), right.tolist(), counts.tolist(), strict=True)
         clusters = tuple(LakeCluster(*c) for c in listed)
-        return LakeClusters(component, name, len(found.tables), clusters, tuple(links))
+        return LakeClusters(component, name, len(subgraph.tables), clusters, tuple(links))
 
     def cluster(self, component: int, cluster: int, max_edges: int) -> LakeGraph:
         """The tables of a cluster of a component and the best links among them."""
         self._check(component)
-        found = self.graph.component(component)
-        n = 0 if found.labels is None else int(found.labels.max()) + 1
+        subgraph = self.graph.component(component)
+        n = 0 if subgraph.labels is None else int(subgraph.labels.max()) + 1
         if not 0 <= cluster < n:
             raise UsageError(f"component {component} of the lake has no cluster {cluster}.")
         hub = self.graph.clusters(component)[0].hubs[cluster]
@@ -76,9 +76,9 @@ class GraphViews:
         component = int(self.graph.component_of[table])
         if component < 0 or not self.graph.is_clustered(component):
             return None
-        found = self.graph.component(component)
-        assert found.labels is not None
-        return int(found.labels[np.searchsorted(found.tables, table)])
+        subgraph = self.graph.component(component)
+        assert subgraph.labels is not None
+        return int(subgraph.labels[np.searchsorted(subgraph.tables, table)])
 
     def edges(self) -> Iterator[pa.RecordBatch]:
         """All links between tables: numbers and names, inclusions, score."""
@@ -94,15 +94,15 @@ class GraphViews:
     def _drawn(self, component: int, cluster: int | None, name: str, max_edges: int) -> LakeGraph:
         if max_edges < 0:
             raise UsageError(f"cannot draw {max_edges} links. Expected 0 or more.")
-        found, places = self.graph.places(component, cluster)
-        tables = found.tables
+        subgraph, places = self.graph.places(component, cluster)
+        tables = subgraph.tables
         nodes = LakeNodes(
             tables.tolist(),
             self._names(tables),
-            *(column.tolist() for column in (places[:, 0], places[:, 1], found.degrees)),
+            *(column.tolist() for column in (places[:, 0], places[:, 1], subgraph.degrees)),
         )
-        edges = _listed(tables, found.links, max_edges)
-        return LakeGraph(component, cluster, name, len(tables), nodes, edges, len(found.links))
+        edges = _listed(tables, subgraph.links, max_edges)
+        return LakeGraph(component, cluster, name, len(tables), nodes, edges, len(subgraph.links))
 
     def _hub(self, component: int) -> str:
         return self._names(self.graph.overview(component + 1)[0].hubs[component:])[0]
@@ -110,21 +110,20 @@ class GraphViews:
     def _check(self, component: int) -> None:
         n = self.graph.n_components
         if not 0 <= component < n:
-            known = f"numbers go from 0 to {n - 1}" if n else "no two of its tables are linked"
+            extent = f"numbers go from 0 to {n - 1}" if n else "no two of its tables are linked"
             raise UsageError(
-                f"the lake (version {self._catalogue.version}) has no component {component}: {known}."
+                f"the lake (version {self._catalogue.version}) has no component {component}: {extent}."
             )
 
     def _names(self, tables: NDArray[Any] | list[Any]) -> list[str]:
-        names: list[str] = self._catalogue.names_of(np.asarray(tables, np.int64)).to_pylist()
-        return names
+        return self._catalogue.name_list(np.asarray(tables, np.int64))
 
 
 def _listed(tables: I32, links: Links, limit: int) -> LakeEdges:
     """At most so many links, best first; each table's best link comes before second ones of others."""
     ends = [np.searchsorted(tables, end).astype(np.int64) for end in (links.dep, links.ref)]
-    kept = _strongest([*ends, rounded_scores(links.score), links.n_inds.astype(np.int64)], limit)
-    start, end, score, n_inds = (column.tolist() for column in kept)
+    strongest = _strongest([*ends, rounded_scores(links.score), links.n_inds.astype(np.int64)], limit)
+    start, end, score, n_inds = (column.tolist() for column in strongest)
     return LakeEdges(start, end, score, n_inds)
 
 

@@ -41,7 +41,7 @@ class Inds:
     def __len__(self) -> int:
         return len(self.dependent)
 
-    def at(self, where: NDArray[np.int64] | Bool) -> Inds:
+    def at(self, where: NDArray[np.int64] | Bool | slice) -> Inds:
         return Inds(self.dependent[where], self.referenced[where], self.shared[where])
 
     def __add__(self, other: Inds) -> Inds:
@@ -72,14 +72,14 @@ def measured(catalogue: LakeCatalogue, inds: Inds) -> Measures:
 
     The score is rounded to SCORE_DIGITS.
     """
-    own = catalogue.sizes[inds.dependent].astype(np.float64)
-    other = catalogue.sizes[inds.referenced].astype(np.float64)
+    dep_sizes = catalogue.sizes[inds.dependent].astype(np.float64)
+    ref_sizes = catalogue.sizes[inds.referenced].astype(np.float64)
     rows = catalogue.n_rows[inds.referenced]
     # A pair that somebody asks for may be without values or rows; an inclusion of the lake is not.
-    coverage = inds.shared / np.maximum(other, 1)
-    containment = inds.shared / np.maximum(own, 1)
-    uniqueness = np.minimum(other / np.maximum(rows, 1), 1.0)
-    distinctive = catalogue.rarity[inds.dependent] * own / (own + 2)
+    coverage = inds.shared / np.maximum(ref_sizes, 1)
+    containment = inds.shared / np.maximum(dep_sizes, 1)
+    uniqueness = np.minimum(ref_sizes / np.maximum(rows, 1), 1.0)
+    distinctive = catalogue.rarity[inds.dependent] * dep_sizes / (dep_sizes + 2)
     score = rounded_scores(containment * np.cbrt(coverage * uniqueness * distinctive))
     return Measures(coverage, containment, uniqueness, distinctive, score)
 
@@ -114,9 +114,9 @@ def pieces(
     columns; one that does both comes once."""
     if columns is None:
         for group in range(len(files)):
-            found = _live(catalogue, _inds(files.read(group, _COLUMNS)))
-            if len(found):
-                yield found
+            inds = _live(catalogue, _inds(files.read(group, _COLUMNS)))
+            if len(inds):
+                yield inds
         return
     if not columns:
         return
@@ -129,12 +129,12 @@ def pieces(
             ends = numbers(files.read(group, ("referenced",)).column(0))
             if not _within(ends, columns).any():
                 return Inds.none()
-        found = _inds(files.read(group, _COLUMNS))
-        return _live(catalogue, found.at(_touching(found, columns, direction)))
+        inds = _inds(files.read(group, _COLUMNS))
+        return _live(catalogue, inds.at(_touching(inds, columns, direction)))
 
     # Arrow decodes outside of Python's lock; what comes back is small.
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-        yield from (found for found in pool.map(touching, groups) if len(found))
+        yield from (inds for inds in pool.map(touching, groups) if len(inds))
 
 
 def _live(catalogue: LakeCatalogue, inds: Inds) -> Inds:
@@ -146,32 +146,32 @@ def _live(catalogue: LakeCatalogue, inds: Inds) -> Inds:
 
 
 def best(
-    catalogue: LakeCatalogue, found: Iterable[Inds], limit: int, min_score: float = 0.0
+    catalogue: LakeCatalogue, chunks: Iterable[Inds], limit: int, min_score: float = 0.0
 ) -> tuple[Inds, int]:
     """The inclusions of the highest scores, best first, at most `limit`; and how many reach `min_score`.
 
     Equal scores are in the order of the columns.
     """
-    kept, scores, n = Inds.none(), np.empty(0), 0
-    for piece in found:
-        score = measured(catalogue, piece).score
+    top, scores, n = Inds.none(), np.empty(0), 0
+    for chunk in chunks:
+        score = measured(catalogue, chunk).score
         good = reaches(score, min_score)
         n += int(good.sum())
-        if len(kept) >= limit > 0:
+        if len(top) >= limit > 0:
             good &= score >= scores[-1]
-        kept, scores = kept + piece.at(good), np.concatenate([scores, score[good]])
-        order = np.lexsort((kept.referenced, kept.dependent, -scores))[:limit]
-        kept, scores = kept.at(order), scores[order]
-    return kept, n
+        top, scores = top + chunk.at(good), np.concatenate([scores, score[good]])
+        order = np.lexsort((top.referenced, top.dependent, -scores))[:limit]
+        top, scores = top.at(order), scores[order]
+    return top, n
 
 
-def told(
-    catalogue: LakeCatalogue, inds: Inds, own: range | None = None, samples: int | None = None
+def lake_inds(
+    catalogue: LakeCatalogue, inds: Inds, columns: range | None = None, samples: int | None = None
 ) -> list[LakeInd]:
     """Inclusions with names and measures, in their order.
 
-    With `samples`, each has so many shared values; their texts are those of the column that lies in `own`,
-    since these lie in one place.
+    With `samples`, each has so many shared values; their texts are those of the column that is one of
+    `columns`, since these lie in one place.
     """
     measures = measured(catalogue, inds)
     numbers_of = (
@@ -185,19 +185,19 @@ def told(
         measures.score,
     )
     sides = catalogue.sides(inds.dependent), catalogue.sides(inds.referenced)
-    found = [LakeInd(*row) for row in zip(*sides, *(x.tolist() for x in numbers_of), strict=True)]
+    listed = [LakeInd(*row) for row in zip(*sides, *(x.tolist() for x in numbers_of), strict=True)]
     if samples is None:
-        return found
-    return [replace(ind, samples=_samples(catalogue, ind, own or range(0), samples)) for ind in found]
+        return listed
+    return [replace(ind, samples=_samples(catalogue, ind, columns or range(0), samples)) for ind in listed]
 
 
-def _samples(catalogue: LakeCatalogue, ind: LakeInd, own: range, n: int) -> tuple[str, ...]:
+def _samples(catalogue: LakeCatalogue, ind: LakeInd, columns: range, n: int) -> tuple[str, ...]:
     """The texts of a few values that two columns share."""
-    left, right = ind.dependent.id, ind.referenced.id
-    if left not in own:
-        left, right = right, left
-    shared = common(catalogue.values(left), catalogue.values(right))
-    return catalogue.telling(_first(catalogue.texts(left), shared, 4 * n), n)
+    near, far = ind.dependent.id, ind.referenced.id
+    if near not in columns:
+        near, far = far, near
+    shared = common(catalogue.values(near), catalogue.values(far))
+    return catalogue.telling(_first(catalogue.texts(near), shared, 4 * n), n)
 
 
 def _first(texts: pa.Array, where: Bool, n: int) -> list[str]:
@@ -209,30 +209,30 @@ def _first(texts: pa.Array, where: Bool, n: int) -> list[str]:
 
 def side_by_side(catalogue: LakeCatalogue, dependent: int, referenced: int, limit: int) -> Matches:
     """What two columns share and what only one of them has, the first `limit` texts of each."""
-    own, other = catalogue.values(dependent), catalogue.values(referenced)
-    shared, known = common(own, other), common(other, own)
+    dep_values, ref_values = catalogue.values(dependent), catalogue.values(referenced)
+    shared, in_dependent = common(dep_values, ref_values), common(ref_values, dep_values)
     inds = Inds(*(np.array([x], np.int32) for x in (dependent, referenced, int(shared.sum()))))
-    texts, other_texts = catalogue.texts(dependent), catalogue.texts(referenced)
+    dep_texts, ref_texts = catalogue.texts(dependent), catalogue.texts(referenced)
 
-    parts = ((texts, shared), (texts, ~shared), (other_texts, ~known))
-    return Matches(told(catalogue, inds)[0], *(tuple(_first(of, where, limit)) for of, where in parts))
+    parts = ((dep_texts, shared), (dep_texts, ~shared), (ref_texts, ~in_dependent))
+    return Matches(lake_inds(catalogue, inds)[0], *(tuple(_first(of, where, limit)) for of, where in parts))
 
 
-def common(own: tuple[U64, U64], other: tuple[U64, U64]) -> Bool:
-    """Which values of one column the other has too: bool[len(own)]. Both are (h1, h2), sorted."""
-    (values, checks), (others, other_checks) = own, other
-    found = np.zeros(len(values), np.bool_)
-    open_ = np.arange(len(values))
-    at = np.searchsorted(others, values)
-    while len(open_):  # more than once only if two values have one h1
-        inside = at < len(others)
-        open_, at = open_[inside], at[inside]
-        alike = others[at] == values[open_]
-        open_, at = open_[alike], at[alike]
-        equal = other_checks[at] == checks[open_]
-        found[open_[equal]] = True
-        open_, at = open_[~equal], at[~equal] + 1
-    return found
+def common(probe: tuple[U64, U64], against: tuple[U64, U64]) -> Bool:
+    """Which values of one column the other has too: bool[len(values)]. Both are (h1, h2), sorted."""
+    (values, checks), (keys, key_checks) = probe, against
+    shared = np.zeros(len(values), np.bool_)
+    undecided = np.arange(len(values))
+    at = np.searchsorted(keys, values)
+    while len(undecided):  # more than once only if two values have one h1
+        inside = at < len(keys)
+        undecided, at = undecided[inside], at[inside]
+        alike = keys[at] == values[undecided]
+        undecided, at = undecided[alike], at[alike]
+        equal = key_checks[at] == checks[undecided]
+        shared[undecided[equal]] = True
+        undecided, at = undecided[~equal], at[~equal] + 1
+    return shared
 
 
 def _inds(table: pa.Table) -> Inds:
@@ -247,6 +247,6 @@ def _touching(inds: Inds, columns: range, direction: Direction) -> Bool:
     return _within(inds.dependent, columns) | _within(inds.referenced, columns)
 
 
-def _within(some: I32, columns: range) -> Bool:
-    found: Bool = (some >= columns.start) & (some < columns.stop)
-    return found
+def _within(ids: I32, columns: range) -> Bool:
+    inside: Bool = (ids >= columns.start) & (ids < columns.stop)
+    return inside

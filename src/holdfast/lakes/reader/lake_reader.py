@@ -98,11 +98,10 @@ class LakeReader:
         """A table: its columns, first rows, and its `limit` best inclusions."""
         catalogue = self.catalogue
         catalogue.check_table(table)
-        row = catalogue.table_rows.rows(np.array([table]), ("name", "source", "n_rows", "rows")).to_pylist()[
-            0
-        ]
-        own = catalogue.columns_of(table)
-        inds, n_inds = lake_joins.best(catalogue, lake_joins.pieces(catalogue, self._inds, own), limit)
+        fields = ("name", "source", "n_rows", "rows")
+        (row,) = catalogue.table_rows.rows(np.array([table]), fields).to_pylist()
+        columns = catalogue.columns_of(table)
+        inds, n_inds = lake_joins.best(catalogue, lake_joins.pieces(catalogue, self._inds, columns), limit)
         return LakeTable(
             table,
             row["name"],
@@ -110,23 +109,23 @@ class LakeReader:
             row["n_rows"],
             int(self.graph.component_of[table]),
             self._views.cluster_of(table),
-            self._columns(own),
+            self._columns(columns),
             tuple(map(tuple, row["rows"] or ())),
-            tuple(lake_joins.told(catalogue, inds)),
+            tuple(lake_joins.lake_inds(catalogue, inds)),
             n_inds,
         )
 
-    def _columns(self, own: range) -> tuple[LakeColumn, ...]:
-        if not own:
+    def _columns(self, columns: range) -> tuple[LakeColumn, ...]:
+        if not columns:
             return ()
         fields = ("name", "n_values", "n_rows", "n_missing", "texts")
-        rows = self.catalogue.column_rows.rows(np.arange(own.start, own.stop), fields)
+        rows = self.catalogue.column_rows.rows(np.arange(columns.start, columns.stop), fields)
         counts = (rows.column(name).to_pylist() for name in fields[:-1])
-        flags = self.catalogue.flags[own.start : own.stop].tolist()
+        flags = self.catalogue.flags[columns.start : columns.stop].tolist()
         texts = rows.column("texts")
         return tuple(
             LakeColumn(
-                own[i],
+                columns[i],
                 name,
                 n_values,
                 n_rows,
@@ -168,8 +167,7 @@ class LakeReader:
         `out`: it is the dependent side, its values occur elsewhere; `in`: others' values occur in it. Each
         comes with a few shared values.
         """
-        found, _ = self.ranked_joins(text, limit, min_score, direction, samples)
-        return found
+        return self.ranked_joins(text, limit, min_score, direction, samples)[0]
 
     def ranked_joins(
         self,
@@ -184,27 +182,27 @@ class LakeReader:
             raise UsageError(f"{shorten(direction)} is no direction. Expected one of: both, out, in.")
         if limit < 1:
             raise UsageError(f"a limit of {limit} shows nothing. Expected 1 or more.")
-        own = self.columns(text)
-        pieces = lake_joins.pieces(self.catalogue, self._inds, own, direction)
+        columns = self.columns(text)
+        pieces = lake_joins.pieces(self.catalogue, self._inds, columns, direction)
         inds, n = lake_joins.best(self.catalogue, pieces, limit, min_score)
-        return lake_joins.told(self.catalogue, inds, own, samples), n
+        return lake_joins.lake_inds(self.catalogue, inds, columns, samples), n
 
     def subject(self, text: str) -> tuple[int, str, str | None]:
         """What a text names, in full: the number and name of a table, and the name of a column or None."""
-        found = self.resolve(text)
-        table = found if isinstance(found, int) else found[0]
+        target = self.resolve(text)
+        table = target if isinstance(target, int) else target[0]
         name = self.catalogue.table_name(table)
-        if isinstance(found, int):
+        if isinstance(target, int):
             return table, name, None
-        column = self.catalogue.columns_of(table)[found[1]]
+        column = self.catalogue.columns_of(table)[target[1]]
         return table, name, str(self.catalogue.column_names[column].as_py())
 
     def columns(self, text: str) -> range:
         """The numbers of the columns that a text names: all of a table, or one."""
-        found = self.resolve(text)
-        if isinstance(found, int):
-            return self.catalogue.columns_of(found)
-        column = self.catalogue.columns_of(found[0])[found[1]]
+        target = self.resolve(text)
+        if isinstance(target, int):
+            return self.catalogue.columns_of(target)
+        column = self.catalogue.columns_of(target[0])[target[1]]
         return range(column, column + 1)
 
     # -- all inclusions ----------------------------------------------------------------------
@@ -212,19 +210,19 @@ class LakeReader:
     def inds(self, text: str | None = None) -> Iterator[pa.RecordBatch]:
         """The inclusions of the lake, or of a table or column, by the numbers of their columns: dependent,
         referenced, shared."""
-        own = None if text is None else self.columns(text)
-        for piece in lake_joins.pieces(self.catalogue, self._inds, own):
-            columns = [arrow(x) for x in (piece.dependent, piece.referenced, piece.shared)]
-            yield pa.record_batch(columns, schema=INDS_SCHEMA)
+        columns = None if text is None else self.columns(text)
+        for piece in lake_joins.pieces(self.catalogue, self._inds, columns):
+            arrays = [arrow(x) for x in (piece.dependent, piece.referenced, piece.shared)]
+            yield pa.record_batch(arrays, schema=INDS_SCHEMA)
 
     def named_inds(self, text: str | None = None) -> Iterator[pa.RecordBatch]:
         """The same with names: dep_table, dep_column, ref_table, ref_column, shared."""
         for batch in self.inds(text):
             columns = []
             for side in ("dependent", "referenced"):
-                own = batch.column(side)
-                tables = self.catalogue.table_of[numbers(own)]
-                columns += [self.catalogue.names_of(tables), self.catalogue.column_names.take(own)]
+                column_ids = batch.column(side)
+                tables = self.catalogue.table_of[numbers(column_ids)]
+                columns += [self.catalogue.names_of(tables), self.catalogue.column_names.take(column_ids)]
             names = ["dep_table", "dep_column", "ref_table", "ref_column", "shared"]
             yield pa.record_batch([*columns, batch.column("shared")], names=names)
 
@@ -238,8 +236,8 @@ class LakeReader:
 
     def each_ind(self, text: str | None = None) -> Iterator[LakeInd]:
         """The same with all measures, in the order of the files."""
-        own = None if text is None else self.columns(text)
-        for piece in lake_joins.pieces(self.catalogue, self._inds, own):
+        columns = None if text is None else self.columns(text)
+        for piece in lake_joins.pieces(self.catalogue, self._inds, columns):
             for start in range(0, len(piece), _INDS_AT_ONCE):
-                some = piece.at(np.arange(start, min(start + _INDS_AT_ONCE, len(piece))))
-                yield from lake_joins.told(self.catalogue, some)
+                some = piece.at(slice(start, start + _INDS_AT_ONCE))
+                yield from lake_joins.lake_inds(self.catalogue, some)

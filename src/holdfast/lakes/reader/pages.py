@@ -47,16 +47,16 @@ class RowGroups:
     @cached_property
     def _places(self) -> list[tuple[int, range, int]]:
         """(file, row groups in it, rows) of each row group."""
-        found: list[tuple[int, range, int]] = []
+        places: list[tuple[int, range, int]] = []
         for i, footer in enumerate(self._footers):
             for g in range(footer.num_row_groups):
                 n = footer.row_group(g).num_rows
-                if found and found[-1][0] == i and found[-1][2] + n <= self._at_once:
-                    _, groups, before = found.pop()
-                    found.append((i, range(groups.start, g + 1), before + n))
+                if places and places[-1][0] == i and places[-1][2] + n <= self._at_once:
+                    _, groups, before = places.pop()
+                    places.append((i, range(groups.start, g + 1), before + n))
                 else:
-                    found.append((i, range(g, g + 1), n))
-        return found
+                    places.append((i, range(g, g + 1), n))
+        return places
 
     @cached_property
     def starts(self) -> I64:
@@ -69,15 +69,15 @@ class RowGroups:
 
     def _bounds(self, name: str) -> tuple[I64, I64]:
         """The least and the greatest value of an integer column in each row group."""
-        low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-        found = np.empty((2, len(self)), np.int64)
+        bounds = np.empty((2, len(self)), np.int64)
+        bounds[0], bounds[1] = np.iinfo(np.int64).min, np.iinfo(np.int64).max
         for j, (i, groups, _) in enumerate(self._places):
             footer = self._footers[i]
             at = footer.schema.names.index(name)
-            told = [footer.row_group(g).column(at).statistics for g in groups]
-            known = all(s is not None and s.has_min_max for s in told)
-            found[:, j] = (min(s.min for s in told), max(s.max for s in told)) if known else (low, high)
-        return found[0], found[1]
+            statistics = [footer.row_group(g).column(at).statistics for g in groups]
+            if all(s is not None and s.has_min_max for s in statistics):
+                bounds[:, j] = min(s.min for s in statistics), max(s.max for s in statistics)
+        return bounds[0], bounds[1]
 
     def read(self, group: int, columns: tuple[str, ...]) -> pa.Table:
         """Some columns of a row group."""
@@ -93,11 +93,11 @@ class RowGroups:
         """The rows of some numbers (at least one), in ascending order of these."""
         wanted = np.sort(wanted)
         groups = np.searchsorted(self.starts, wanted, side="right") - 1
-        found = []
+        tables = []
         for group in np.unique(groups).tolist():
             local = wanted[groups == group] - self.starts[group]
-            found.append(self._recent(group, columns).take(arrow(local)))
-        return pa.concat_tables(found)
+            tables.append(self._recent(group, columns).take(arrow(local)))
+        return pa.concat_tables(tables)
 
     def texts(self, name: str) -> pa.LargeStringArray:
         """A column of all rows."""
@@ -107,8 +107,8 @@ class RowGroups:
                 chunks = file.read(columns=[name]).column(name).chunks
                 return [pc.cast(chunk, pa.large_string()) for chunk in chunks]
 
-        found = [chunk for i in range(len(self._refs)) for chunk in self._guarded(i, column)]
-        return pa.concat_arrays([pa.nulls(0, pa.large_string()), *found])
+        pieces = [chunk for i in range(len(self._refs)) for chunk in self._guarded(i, column)]
+        return pa.concat_arrays([pa.nulls(0, pa.large_string()), *pieces])
 
     def _guarded(self, i: int, use: Any) -> Any:
         ref = self._refs[i]

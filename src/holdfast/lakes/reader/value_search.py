@@ -7,7 +7,6 @@ index of each part. Cost: a pass over the names (milliseconds for 100,000), a bi
 from __future__ import annotations
 
 import difflib
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +17,12 @@ from numpy.typing import NDArray
 from holdfast.core.store.format import Key, text_key
 from holdfast.core.store.plain_siphash import siphash
 from holdfast.errors import UnknownColumnError, UnknownTableError, UsageError, listing, shorten
-from holdfast.lakes.answers import FoundTable, FoundValue, SearchResult, normalised
+from holdfast.lakes.answers import FoundTable, FoundValue, SearchResult
 from holdfast.lakes.reader.catalogue import I32, Bool, LakeCatalogue
 from holdfast.lakes.reader.pages import arrow, numbers, text_scalar, true_at
+from holdfast.lakes.state import TEXT_LENGTH
 
 SOUGHT = ("all", "table", "column", "value")
-TEXT_LENGTH = 1000  # texts are kept up to here
 
 _NEAR = 3  # names suggested instead of an unknown one
 _COMPARED = 5_000  # names that an unknown one is compared with
@@ -41,23 +40,23 @@ def search(catalogue: LakeCatalogue, text: str, what: str = "all", limit: int = 
     tables: tuple[FoundTable, ...] = ()
     more = False
     if what in ("all", "table"):
-        found = _by_name(catalogue.table_names, text, catalogue.live)
-        more |= len(found) > limit
-        tables = _tables(catalogue, found[:limit])
+        named = _by_name(catalogue.table_names, text, catalogue.live)
+        more |= len(named) > limit
+        tables = _tables(catalogue, named[:limit])
     columns = np.empty(0, np.int64)
     if what in ("all", "column"):
-        found = _by_name(catalogue.column_names, text, None)
-        found = found[catalogue.live[catalogue.table_of[found]]]
-        more |= len(found) > limit
-        columns = found[:limit]
+        named = _by_name(catalogue.column_names, text, None)
+        named = named[catalogue.live[catalogue.table_of[named]]]
+        more |= len(named) > limit
+        columns = named[:limit]
     values: tuple[FoundValue, ...] = ()
     if what in ("all", "value"):
-        meant = normalised(text, catalogue.state.options)
-        holders = columns_with(catalogue, meant)
+        value = catalogue.state.options.normalised(text)
+        holders = columns_with(catalogue, value)
         more |= len(holders) > limit
         if len(holders):
             listed = catalogue.found_columns(holders[:limit])
-            values = (FoundValue(meant[:TEXT_LENGTH], len(holders), listed),)
+            values = (FoundValue(value[:TEXT_LENGTH], len(holders), listed),)
     return SearchResult(tables, catalogue.found_columns(columns), values, bool(more))
 
 
@@ -67,13 +66,13 @@ def columns_with(catalogue: LakeCatalogue, value: str) -> I32:
         value_hash, check = hashes(value, text_key(catalogue.root))
     except UnicodeEncodeError:  # a lone surrogate, which no file can hold
         return np.empty(0, np.int32)
-    found = [np.empty(0, np.int32)]
+    by_part = [np.empty(0, np.int32)]
     for part in catalogue.parts:
         keys = part.array("keys")
         run = slice(*(int(np.searchsorted(keys, value_hash, side)) for side in ("left", "right")))
         same = part.array("key_checks")[run] == check
-        found.append(part.array("postings")[run][same] + np.int32(part.ref.first_column))
-    columns = np.concatenate(found)
+        by_part.append(part.array("postings")[run][same] + np.int32(part.ref.first_column))
+    columns = np.concatenate(by_part)
     return columns[catalogue.live[catalogue.table_of[columns]]]
 
 
@@ -97,23 +96,23 @@ def _by_name(names: pa.LargeStringArray, text: str, live: Bool | None) -> NDArra
     if not text or not _sane(text):
         return np.empty(0, np.int64)
     mask = pc.match_substring(names, pattern=text, ignore_case=True)
-    found = true_at(mask)
+    matches = true_at(mask)
     if live is not None:
-        found = found[live[found]]
-    chosen = names.take(arrow(found))
-    other = numbers(pc.cast(pc.not_equal(chosen, text_scalar(text)), pa.uint8()))
-    return found[np.lexsort((found, numbers(pc.utf8_length(chosen)), other))]
+        matches = matches[live[matches]]
+    chosen = names.take(arrow(matches))
+    differs = numbers(pc.cast(pc.not_equal(chosen, text_scalar(text)), pa.uint8()))
+    return matches[np.lexsort((matches, numbers(pc.utf8_length(chosen)), differs))]
 
 
-def _tables(catalogue: LakeCatalogue, found: NDArray[np.int64]) -> tuple[FoundTable, ...]:
-    if not len(found):
+def _tables(catalogue: LakeCatalogue, tables: NDArray[np.int64]) -> tuple[FoundTable, ...]:
+    if not len(tables):
         return ()
-    order = np.argsort(found)
-    rows = catalogue.table_rows.rows(found, ("n_rows",)).column("n_rows")
-    n_rows = np.empty(len(found), np.int64)
+    order = np.argsort(tables)
+    rows = catalogue.table_rows.rows(tables, ("n_rows",)).column("n_rows")
+    n_rows = np.empty(len(tables), np.int64)
     n_rows[order] = numbers(rows)
-    names = catalogue.names_of(found).to_pylist()
-    return tuple(map(FoundTable, found.tolist(), names, n_rows.tolist()))
+    names = catalogue.name_list(tables)
+    return tuple(map(FoundTable, tables.tolist(), names, n_rows.tolist()))
 
 
 def _sane(text: str) -> bool:
@@ -135,28 +134,26 @@ def resolve(catalogue: LakeCatalogue, text: str) -> int | tuple[int, int]:
     TABLE.COLUMN or TABLE[COLUMN]. A table goes before a column, a whole name before the end of a path. As
     names may have dots in them, every dot is tried, from the right.
     """
-    found = _named(catalogue, text)
-    if len(found) == 1:
-        return int(found[0])
+    named = _named(catalogue, text)
+    if len(named) == 1:
+        return int(named[0])
     unknown: tuple[int, str] | None = None
-    doubtful = (text, found)
+    doubtful = (text, named)
     for table_text, column in _splits(text):
         tables = _named(catalogue, table_text)
         if len(tables) != 1:
             doubtful = doubtful if len(doubtful[1]) else (table_text, tables)
             continue
-        own = catalogue.columns_of(int(tables[0]))
-        names = catalogue.column_names[own.start : own.stop].to_pylist()
+        names = catalogue.column_names_of(int(tables[0]))
         if column in names:
             return int(tables[0]), names.index(column)
         unknown = unknown or (int(tables[0]), column)
     if unknown is not None:
-        own = catalogue.columns_of(unknown[0])
-        names = catalogue.column_names[own.start : own.stop].to_pylist()
+        names = catalogue.column_names_of(unknown[0])
         name = catalogue.table_name(unknown[0])
         raise UnknownColumnError.from_missing(name, catalogue.version, unknown[1], names)
     if len(doubtful[1]):
-        names = catalogue.names_of(doubtful[1][:_NEAR]).to_pylist()
+        names = catalogue.name_list(doubtful[1][:_NEAR])
         raise UsageError(
             f"{shorten(doubtful[0])} is the end of {len(doubtful[1]):,} names of tables: "
             f"{listing(names)}{_more(len(doubtful[1]) - len(names))}. Give more of the path."
@@ -172,11 +169,11 @@ def _named(catalogue: LakeCatalogue, text: str) -> NDArray[np.int64]:
         pc.equal(catalogue.table_names, text_scalar(text)),
         pc.ends_with(catalogue.table_names, pattern="/" + text.lstrip("/")),
     ):
-        found = true_at(mask)
-        found = found[catalogue.live[found]]
-        if len(found):
-            return found
-    return found
+        tables = true_at(mask)
+        tables = tables[catalogue.live[tables]]
+        if len(tables):
+            return tables
+    return tables
 
 
 def _splits(text: str) -> list[tuple[str, str]]:
@@ -185,10 +182,10 @@ def _splits(text: str) -> list[tuple[str, str]]:
     >>> _splits("a.b.c"), _splits("t[x[1]]")
     ([('a.b', 'c'), ('a', 'b.c')], [('t[x', '1]'), ('t', 'x[1]')])
     """
-    found = []
+    splits = []
     if text.endswith("]"):
-        found += [(text[:i], text[i + 1 : -1]) for i in range(len(text) - 1, 0, -1) if text[i] == "["]
-    return found + [(text[:i], text[i + 1 :]) for i in range(len(text) - 1, 0, -1) if text[i] == "."]
+        splits += [(text[:i], text[i + 1 : -1]) for i in range(len(text) - 1, 0, -1) if text[i] == "["]
+    return splits + [(text[:i], text[i + 1 :]) for i in range(len(text) - 1, 0, -1) if text[i] == "."]
 
 
 def _unknown_table(catalogue: LakeCatalogue, text: str) -> UnknownTableError:
@@ -198,7 +195,7 @@ def _unknown_table(catalogue: LakeCatalogue, text: str) -> UnknownTableError:
     near = _near(catalogue, text)
     if near:
         return UnknownTableError(f"{start}. Did you mean {' or '.join(map(shorten, near))}?")
-    first = catalogue.names_of(np.flatnonzero(catalogue.live)[:_NEAR]).to_pylist()
+    first = catalogue.name_list(np.flatnonzero(catalogue.live)[:_NEAR])
     more = _more(int(catalogue.live.sum()) - len(first))
     return UnknownTableError(f"{start}. Tables: {listing(first)}{more}.")
 
@@ -207,18 +204,13 @@ def _near(catalogue: LakeCatalogue, text: str) -> list[str]:
     """Names much like a text: those that contain its last part, else those that are spelt almost so."""
     last = text.rstrip("/").rpartition("/")[2]
     for part in (text, last, last.rpartition(".")[0]):
-        found = _by_name(catalogue.table_names, part, catalogue.live)
-        if len(found):
-            return _texts(catalogue, found[:_NEAR])
-    some = _texts(catalogue, np.flatnonzero(catalogue.live)[:_COMPARED])
+        named = _by_name(catalogue.table_names, part, catalogue.live)
+        if len(named):
+            return catalogue.name_list(named[:_NEAR])
+    some = catalogue.name_list(np.flatnonzero(catalogue.live)[:_COMPARED])
     by_end = {name.rpartition("/")[2]: name for name in reversed(some)}
     close = difflib.get_close_matches(last, by_end, n=_NEAR)
     return [by_end[name] for name in close]
-
-
-def _texts(catalogue: LakeCatalogue, tables: NDArray[Any]) -> list[str]:
-    texts: list[str] = catalogue.names_of(tables).to_pylist()
-    return texts
 
 
 def _more(n: int) -> str:

@@ -11,16 +11,16 @@ components may mean others now. */
 export const onNewVersion = (listener) => outdated.push(listener);
 
 function look(response) {
-  const told = response.headers.get("Holdfast-Version");
-  if (told === null || told === version) return;
+  const newest = response.headers.get("Holdfast-Version");
+  if (newest === null || newest === version) return;
   if (version !== null) outdated.forEach((listener) => listener());
-  version = told;
+  version = newest;
 }
 
-/** The answer to `api/path?given`. An AbortError goes through: whoever aborted does not want to hear of it. */
-export async function get(path, given = {}, { signal, exact = false } = {}) {
+/** The answer to `api/path?parameters`. An AbortError goes through: whoever aborted does not want to hear of it. */
+export async function get(path, parameters = {}, { signal, exact = false } = {}) {
   const query = new URLSearchParams(
-    Object.entries(given).filter(([, value]) => value !== undefined && value !== null),
+    Object.entries(parameters).filter(([, value]) => value !== undefined && value !== null),
   ).toString();
   let response;
   let body;

@@ -117,8 +117,8 @@ class Page {
     if (lake === null && workspace.tables.length) parts.push(plural(workspace.tables.length, "tracked table"));
     const nodes = parts.flatMap((words, i) => {
       const space = words.indexOf(" ");
-      const told = el("span", {}, el("b", { text: words.slice(0, space) }), words.slice(space));
-      return i ? [el("i", { class: "gap" }), told] : [told];
+      const node = el("span", {}, el("b", { text: words.slice(0, space) }), words.slice(space));
+      return i ? [el("i", { class: "gap" }), node] : [node];
     });
     if (lake !== null) {
       const removed = Object.entries(lake.removed ?? {}).map(([name, n]) => `${name}: ${number(n)} removed`).join("\n");
@@ -164,10 +164,10 @@ class Page {
 
   /** Links do not say the filters: those that are set stay, and are written into the address. */
   #followFilters() {
-    const kept = shares(this.filters.values);
+    const chosen = shares(this.filters.values);
     const unsaid = this.route.score === undefined && this.route.coverage === undefined;
-    if (unsaid && Object.keys(kept).length) {
-      this.route = { ...this.route, ...kept };
+    if (unsaid && Object.keys(chosen).length) {
+      this.route = { ...this.route, ...chosen };
       history.replaceState(null, "", format(this.route));
       return;
     }
@@ -208,8 +208,8 @@ class Page {
     if (this.route !== route) return;
     if (this.answer?.clustered && route.table !== undefined) {
       const known = await table;
-      const found = Number.isInteger(known?.cluster) && known.cluster >= 0;
-      if (this.route === route && found) this.replace({ ...route, component, cluster: known.cluster });
+      const clustered = Number.isInteger(known?.cluster) && known.cluster >= 0;
+      if (this.route === route && clustered) this.replace({ ...route, component, cluster: known.cluster });
       return;
     }
     if (this.graph === null) return;
@@ -326,9 +326,9 @@ class Page {
 
   /** The name of a component whose cluster was opened first, from the list of components. */
   async #nameComponent(id) {
-    const found = (await this.componentsRequest.catch(() => null))?.components.find((c) => c.id === id);
-    if (found === undefined || this.answer?.id !== id) return;
-    this.componentName = { id, name: found.name };
+    const component = (await this.componentsRequest.catch(() => null))?.components.find((c) => c.id === id);
+    if (component === undefined || this.answer?.id !== id) return;
+    this.componentName = { id, name: component.name };
     this.#tellCrumbs();
   }
 

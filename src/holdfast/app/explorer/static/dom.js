@@ -90,12 +90,12 @@ export function text(value, kind = "name", most = 300) {
 export function value(cell) {
   if (cell === null || cell === undefined) return el("span", { class: "nothing", text: "missing" });
   if (cell === "") return el("span", { class: "nothing", text: "empty text" });
-  const told = typeof cell === "object" ? JSON.stringify(cell) : String(cell);
-  const shown = text(told, "value");
+  const words = typeof cell === "object" ? JSON.stringify(cell) : String(cell);
+  const shown = text(words, "value");
   // Spaces at an end keep values from matching.
-  const [before, after] = [/^ */.exec(told)[0].length, told.trim() ? / *$/.exec(told)[0].length : 0];
+  const [before, after] = [/^ */.exec(words)[0].length, words.trim() ? / *$/.exec(words)[0].length : 0];
   if (before || after) {
-    const middle = shortened(told.slice(before, told.length - after), 300);
+    const middle = shortened(words.slice(before, words.length - after), 300);
     fill(shown, ...spaces(before), ...marked(middle), ...spaces(after));
   }
   return shown;

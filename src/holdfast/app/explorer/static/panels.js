@@ -27,9 +27,9 @@ export function tableList(graph, link, point) {
     count(graph.degree[i], plural(graph.degree[i], "neighbour")),
   ));
   const show = (wanted) => {
-    const found = wanted ? order.filter((i) => graph.labels[i].toLowerCase().includes(wanted)) : order;
+    const matching = wanted ? order.filter((i) => graph.labels[i].toLowerCase().includes(wanted)) : order;
     const none = notice("Nothing found", "No table of this graph has that in its name.");
-    fill(holder, found.length ? paged(found, row) : none);
+    fill(holder, matching.length ? paged(matching, row) : none);
   };
   const box = el("input", {
     type: "search", class: "narrow", placeholder: "Narrow this list", "aria-label": "Narrow the list of tables",
@@ -192,12 +192,12 @@ export class TablePanel {
 const dot = () => el("span", { class: "then", text: "·" });
 
 function flags(column) {
-  const told = [
+  const meanings = [
     ["unique", "every value occurs once, and none is missing"],
     ["integer", "all values are integers: such columns match by accident"],
     ["null", "all values stand for nothing, such as N/A or ?"],
   ];
-  return told
+  return meanings
     .filter(([flag]) => column[flag])
     .map(([flag, words]) => el("span", { class: `flag ${flag}`, title: words, text: flag }));
 }

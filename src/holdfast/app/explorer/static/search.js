@@ -56,8 +56,8 @@ export class Search {
       this.#open(true);
     }
     try {
-      const found = await get("search", { q, what: "all", limit: SHOWN }, { signal });
-      if (!signal.aborted) this.#show(q, found);
+      const answer = await get("search", { q, what: "all", limit: SHOWN }, { signal });
+      if (!signal.aborted) this.#show(q, answer);
     } catch (error) {
       if (error.name === "AbortError") return;
       this.options = [];
@@ -66,19 +66,19 @@ export class Search {
     }
   }
 
-  #show(q, found) {
+  #show(q, answer) {
     this.options = [];
     const groups = [
-      this.#group("Tables", found.tables, (t) => this.#option(t.id, text(t.name), plural(t.n_rows, "row"))),
-      this.#group("Columns", found.columns, (c) => this.#option(c.table_id, text(c.name), text(c.table))),
-      ...found.values.map((v) => this.#group(
+      this.#group("Tables", answer.tables, (t) => this.#option(t.id, text(t.name), plural(t.n_rows, "row"))),
+      this.#group("Columns", answer.columns, (c) => this.#option(c.table_id, text(c.name), text(c.table))),
+      ...answer.values.map((v) => this.#group(
         el("span", {}, "Value ", value(v.value), ` in ${plural(v.n_columns, "column")}`),
         v.columns,
         (c) => this.#option(c.table_id, text(c.name), text(c.table)),
       )),
     ].filter((group) => group !== null);
     const none = notice("Nothing found", `No table or column has “${q}” in its name, and no cell has that value.`);
-    const more = found.more ? hint("There is more: type more to narrow it down.") : null;
+    const more = answer.more ? hint("There is more: type more to narrow it down.") : null;
     fill(this.results, ...(groups.length ? groups : [none]), more);
     this.#open(true);
     this.#mark(-1);

@@ -4,10 +4,14 @@ import { get, Latest } from "./api.js";
 import {
   byId, count, el, failure, fill, hint, loading, notice, number, paged, plural, share, text, value,
 } from "./dom.js";
-import { dependencyText, EVENTS, KINDS } from "./dependencies.js";
 import { format } from "./route.js";
 
 const FIRST = 12; // of each kind, so that the history is not far below
+const EVENTS = {
+  broke: "broke", appeared: "appeared", implied: "implied by another", within: "within the error now",
+  beyond: "beyond the error", dropped: "dropped",
+};
+const capital = (words) => words[0].toUpperCase() + words.slice(1);
 
 export class Tracked {
   constructor() {
@@ -16,7 +20,7 @@ export class Tracked {
   }
 
   /** The list of tables, and one of them; `summary.workspace` may have none. */
-  async show({ version, tables }, name) {
+  async show({ version, tables, nouns }, name) {
     const list = byId("tracked-list");
     const sheet = byId("tracked-table");
     if (!tables.length) {
@@ -40,13 +44,16 @@ export class Tracked {
       fill(sheet, notice("No such table", `No table of that name is tracked in this workspace: ${current}`, "error"));
       return;
     }
-    await this.#table(sheet, table);
+    await this.#table(sheet, table, nouns);
   }
 
-  async #table(sheet, table) {
+  async #table(sheet, table, nouns) {
     const signal = this.latest.next();
-    const kinds = table.kinds.filter((kind) => Object.hasOwn(KINDS, kind));
-    const parts = kinds.map((kind) => ({ kind, node: el("section", {}, loading(KINDS[kind][0])) }));
+    const parts = table.kinds.filter((kind) => Object.hasOwn(nouns, kind)).map((kind) => {
+      const [noun, several] = nouns[kind];
+      const title = capital(several);
+      return { kind, noun, title, node: el("section", {}, loading(title)) };
+    });
     const history = el("section", {}, loading("History"));
     fill(
       sheet,
@@ -69,8 +76,8 @@ export class Tracked {
       }
     };
     await Promise.all([
-      ...parts.map(({ kind, node }) => load(node, KINDS[kind][0], async () => this.#dependencies(
-        kind, await get("workspace/dependencies", { table: table.name, kind }, { signal }),
+      ...parts.map(({ kind, noun, title, node }) => load(node, title, async () => this.#dependencies(
+        kind, noun, title, await get("workspace/dependencies", { table: table.name, kind }, { signal }),
       ))),
       load(history, "History", async () => this.#history(
         table.name, (await get("workspace/log", { table: table.name }, { signal, exact: true })).entries,
@@ -78,8 +85,7 @@ export class Tracked {
     ]);
   }
 
-  #dependencies(kind, { n, dependencies }) {
-    const [title, noun] = KINDS[kind];
+  #dependencies(kind, noun, title, { n, dependencies }) {
     const head = el("h3", {}, `${title} `, count(n));
     if (!dependencies.length) return [head, hint(`No ${noun} holds.`)];
     const anyNote = dependencies.some((d) => note(d));
@@ -89,7 +95,7 @@ export class Tracked {
       (d) => el(
         "tr",
         {},
-        el("td", {}, text(d.text ?? dependencyText(d), "code", 2000)),
+        el("td", {}, text(d.text, "code", 2000)),
         anyNote ? el("td", { class: "aside", text: note(d) }) : null,
       ),
       table,
@@ -118,14 +124,14 @@ function listed(table, current) {
 
 /** What is worth saying of a dependency beyond its text. */
 function note(d) {
-  const told = [];
-  if (d.sentence) told.push(d.sentence);
-  if (d.kind === "ind" && typeof d.coverage === "number") told.push(`covers ${share(d.coverage)}`);
-  if (d.error) told.push(`error ${share(d.error)}`);
-  if (d.missing_values) told.push(`${plural(d.missing_values, "value")} missing`);
-  if (d.n_exceptions) told.push(plural(d.n_exceptions, "exception"));
-  if (d.pinned) told.push("pinned");
-  return told.join(" · ");
+  const notes = [];
+  if (d.sentence) notes.push(d.sentence);
+  if (d.kind === "ind" && typeof d.coverage === "number") notes.push(`covers ${share(d.coverage)}`);
+  if (d.error) notes.push(`error ${share(d.error)}`);
+  if (d.missing_values) notes.push(`${plural(d.missing_values, "value")} missing`);
+  if (d.n_exceptions) notes.push(plural(d.n_exceptions, "exception"));
+  if (d.pinned) notes.push("pinned");
+  return notes.join(" · ");
 }
 
 /** A version in the history of a table: what was done to it, or to others by name, and what that changed. */
@@ -166,7 +172,7 @@ function change(c) {
     "li",
     {},
     badge(c.change),
-    text(c.text ?? dependencyText(c.dependency), "code", 2000),
+    text(c.text, "code", 2000),
     c.reason ? el("span", { class: "aside", text: c.reason }) : null,
     ...c.witnesses.map(witnesses),
   );

@@ -208,15 +208,15 @@ def _relaxed(
         for edge, image in zip(avoided[part], images[part], strict=True):
             if watch is not None:
                 watch(0)
-            rest = _rest_of(edges, edge)
-            if rest is None:
+            remainders = _remainders(edges, edge)
+            if remainders is None:
                 new.append(searched(vertices, edges, edge[None, :], vertices.nothing, watch))
-                rest = edges & ~edge
+                remainders = edges & ~edge
             else:
-                new.append(searched(vertices, rest, rest[:0], vertices.nothing, watch))
-            _mark_gone(sets, edge, rest, gone)
+                new.append(searched(vertices, remainders, remainders[:0], vertices.nothing, watch))
+            _mark_gone(sets, edge, remainders, gone)
             if (image != edge).any():
-                _mark_gone(sets, image, vertices.mirrored(rest), gone)
+                _mark_gone(sets, image, vertices.mirrored(remainders), gone)
 
     n_alone = THREAD_EDGES if len(sets) + len(edges) >= THREAD_SETS else len(avoided) + 1
     _in_threads(without_edge, len(avoided), n_alone)
@@ -312,9 +312,9 @@ def _complete(roots, missed, edges, incidence, group_of, op_of, joins, allowed):
         for k in range(n_members):
             for w in range(n_words):
                 common[members[k], w] = able[w]
-        n_left = n_members
+        n_open = n_members
         for start in range(0, n_edge_words, BLOCK_WORDS):
-            if n_left == 0:
+            if n_open == 0:
                 break
             stop = min(start + BLOCK_WORDS, n_edge_words)
             for e in range(stop - start):
@@ -334,16 +334,16 @@ def _complete(roots, missed, edges, incidence, group_of, op_of, joins, allowed):
                     # The one member that the edge has.
                     u = 0
                     for w in range(n_words):
-                        mine = edges[edge, w] & root[w]
-                        if mine != _ZERO:
-                            u = WORD_BITS * w + word_lowest(mine)
+                        hit = edges[edge, w] & root[w]
+                        if hit != _ZERO:
+                            u = WORD_BITS * w + word_lowest(hit)
                     before, after = _ZERO, _ZERO
                     for w in range(n_words):
                         before |= common[u, w]
                         common[u, w] &= edges[edge, w]
                         after |= common[u, w]
                     if before != _ZERO and after == _ZERO:
-                        n_left -= 1
+                        n_open -= 1
         for k in range(n_members):
             for w in range(n_words):
                 able[w] &= ~common[members[k], w]
@@ -352,15 +352,15 @@ def _complete(roots, missed, edges, incidence, group_of, op_of, joins, allowed):
 # --- Edges that go ---------------------------------------------------------------------------------------
 
 # What is left of other edges: so many minimal ones at most; else the search is confined to sets without it.
-MAX_REST = 1 << 10
+MAX_REMAINDERS = 1 << 10
 # Removed edges that are worth a thread of their own, beside so many sets and edges.
 THREAD_EDGES = 4
 THREAD_SETS = 1 << 14
 
 
 @njit(cache=True, nogil=True)
-def _rest(edges, edge, sizes, order, kept):  # type: ignore[no-untyped-def]
-    """The number of minimal ones among e & ~edge, OUT kept uint64[*, n_words]; -1 if there is no room.
+def _minimal_remainders(edges, edge, sizes, order, minimal):  # type: ignore[no-untyped-def]
+    """The number of minimal ones among e & ~edge, OUT minimal uint64[*, n_words]; -1 if there is no room.
 
     IN edges uint64[m, n_words], edge uint64[n_words]; sizes, order int64[m]: scratch.
     """
@@ -377,14 +377,14 @@ def _rest(edges, edge, sizes, order, kept):  # type: ignore[no-untyped-def]
     for i in range(n):
         order[counts[sizes[i]]] = i
         counts[sizes[i]] += 1
-    n_kept = 0
+    n_minimal = 0
     for p in range(n):
         i = order[p]
         covered = False
-        for j in range(n_kept):
+        for j in range(n_minimal):
             inside = True
             for w in range(n_words):
-                if kept[j, w] & ~(edges[i, w] & ~edge[w]) != _ZERO:
+                if minimal[j, w] & ~(edges[i, w] & ~edge[w]) != _ZERO:
                     inside = False
                     break
             if inside:
@@ -392,25 +392,25 @@ def _rest(edges, edge, sizes, order, kept):  # type: ignore[no-untyped-def]
                 break
         if covered:
             continue
-        if n_kept == kept.shape[0]:
+        if n_minimal == minimal.shape[0]:
             return -1
         for w in range(n_words):
-            kept[n_kept, w] = edges[i, w] & ~edge[w]
-        n_kept += 1
-    return n_kept
+            minimal[n_minimal, w] = edges[i, w] & ~edge[w]
+        n_minimal += 1
+    return n_minimal
 
 
-def _rest_of(edges: Masks, edge: Masks) -> Masks | None:
+def _remainders(edges: Masks, edge: Masks) -> Masks | None:
     """The minimal ones of what edges have beside one edge: uint64[k, n_words]; None if they are many."""
     sizes, order = np.empty(len(edges), dtype=np.int64), np.empty(len(edges), dtype=np.int64)
-    kept = np.empty((MAX_REST, edges.shape[1]), dtype=np.uint64)
-    n_kept = _rest(edges, edge, sizes, order, kept)
-    return None if n_kept < 0 else kept[:n_kept].copy()
+    minimal = np.empty((MAX_REMAINDERS, edges.shape[1]), dtype=np.uint64)
+    n_minimal = _minimal_remainders(edges, edge, sizes, order, minimal)
+    return None if n_minimal < 0 else minimal[:n_minimal].copy()
 
 
 @njit(cache=True, nogil=True)
-def _mark_gone(sets, edge, rest, gone):  # type: ignore[no-untyped-def]
-    """OUT gone bool[n]: set where a set has one vertex of the edge, and hits the rest of others so too."""
+def _mark_gone(sets, edge, remainders, gone):  # type: ignore[no-untyped-def]
+    """OUT gone bool[n]: set where a set has one vertex of the edge, and hits the remainders without it."""
     n_words = sets.shape[1]
     for i in range(sets.shape[0]):
         if gone[i]:
@@ -421,10 +421,10 @@ def _mark_gone(sets, edge, rest, gone):  # type: ignore[no-untyped-def]
         if shared != 1:
             continue
         hits = True
-        for j in range(rest.shape[0]):
+        for j in range(remainders.shape[0]):
             some = _ZERO
             for w in range(n_words):
-                some |= sets[i, w] & rest[j, w]
+                some |= sets[i, w] & remainders[j, w]
             if some == _ZERO:
                 hits = False
                 break
@@ -563,11 +563,11 @@ def _extended_by(cover: Masks, edge: Masks, max_size: int) -> Masks:
         if meets[i] >= 0 or sizes[i] >= max_size:
             continue
         for edge_word in range(n_words):
-            rest = edge[edge_word]
-            while rest != _ZERO:
-                v = WORD_BITS * edge_word + word_lowest(rest)
-                v_bit = rest & (~rest + _ONE)
-                rest &= rest - _ONE
+            word = edge[edge_word]
+            while word != _ZERO:
+                v = WORD_BITS * edge_word + word_lowest(word)
+                v_bit = word & (~word + _ONE)
+                word &= word - _ONE
                 # X comes by size, ascending, so each limit only moves on.
                 while limits[v] < starts[v + 1] and part_sizes[limits[v]] <= sizes[i]:
                     limits[v] += 1
@@ -628,6 +628,6 @@ def warm_up() -> None:
     edges = frame.edges_of(np.array([[0b01], [0b10]], dtype=np.uint64))
     _missed(edges, edges)
     _completed(frame, edges, edges[:1], edges[1:])
-    _rest_of(edges, edges[0])
+    _remainders(edges, edges[0])
     _mark_gone(edges, edges[0], edges, np.zeros(len(edges), dtype=np.bool_))
     add_edges(edges[:1], edges, edges[0] | edges[1])

@@ -190,19 +190,19 @@ def searched(
     branches = np.zeros_like(sets)
     chosen = np.zeros(n_levels, dtype=np.int64)
     state = np.array([NOT_BEGUN, 0, 0, 0], dtype=np.int64)
-    found = np.empty((FIRST_CAPACITY + n_vertices, n_words), dtype=np.uint64)
+    minimal = np.empty((FIRST_CAPACITY + n_vertices, n_words), dtype=np.uint64)
     while not _search(
         edges, incidence, avoided, roots, group_of, op_of, group_masks, JOINS, vertices.general,
         vertices.bound, LOOKS_PER_CALL, n_room,
-        pool, spans, tops, sets, candidates, branches, chosen, state, found,
+        pool, spans, tops, sets, candidates, branches, chosen, state, minimal,
     ):  # fmt: skip
         if watch is not None:
             watch(int(state[1]))
-        if state[1] + n_vertices > len(found):
-            found = np.concatenate([found, np.empty_like(found)])
+        if state[1] + n_vertices > len(minimal):
+            minimal = np.concatenate([minimal, np.empty_like(minimal)])
         if state[0] != NOT_BEGUN and (tops[state[0]] + n_room) * n_words > len(pool):
             pool = np.concatenate([pool, np.empty_like(pool)])
-    return permuted(found[: state[1]], order, vertices.nothing.shape[1])
+    return permuted(minimal[: state[1]], order, vertices.nothing.shape[1])
 
 
 def searched_in_parts(frame: Frame, evidences: Masks, watch: Watch | None = None) -> Masks:
@@ -268,16 +268,16 @@ def _containing(index: Masks, sets: Masks, seed: int, out: Indices) -> None:
                 members[n_members] = WORD_BITS * w + word_lowest(word)
                 n_members += 1
                 word &= word - _ONE
-        n_found = 0
+        n_containing = 0
         block = (seed + s) * 40503 % n_blocks
         for _ in range(n_blocks):
             word = _ALL if n_members else _ZERO
             for m in range(n_members):
                 word &= index[members[m], block]
             if word != _ZERO:
-                out[s, n_found] = WORD_BITS * block + word_lowest(word)
-                n_found += 1
-                if n_found == out.shape[1]:
+                out[s, n_containing] = WORD_BITS * block + word_lowest(word)
+                n_containing += 1
+                if n_containing == out.shape[1]:
                     break
             block = block + 1 if block + 1 < n_blocks else 0
 
@@ -304,7 +304,7 @@ def _search(
     branches: Masks,
     chosen: Indices,
     state: Indices,
-    found: Masks,
+    minimal: Masks,
 ) -> bool:
     """Go on with the search until it ends (True), or room or `n_looks` looks are used up (False).
 
@@ -320,27 +320,27 @@ def _search(
     are still missed, 2 + k the critical ones of member k; tops int64[levels], the rows in use.
 
     IN/OUT: state int64[4], the level (NOT_BEGUN: the next root is to be begun), the number of sets found, the
-    root, its level; found uint64[capacity, n_words].
+    root, its level; minimal uint64[capacity, n_words], these sets.
     """
     n_words = edges.shape[1]
-    level, n_found, root, base = state[0], state[1], state[2], state[3]
+    level, n_minimal, root, base = state[0], state[1], state[2], state[3]
     common = np.empty(n_words, dtype=np.uint64)
     union = np.empty(n_words, dtype=np.uint64)
     avoiding = avoided.shape[0] > 0
     grouped = False
     for v in range(group_of.shape[0]):
         for w in range(n_words):
-            others = group_masks[group_of[v], w]
+            companions = group_masks[group_of[v], w]
             if w == v // WORD_BITS:
-                others &= ~(_ONE << np.uint64(v % WORD_BITS))
-            grouped |= others != _ZERO
+                companions &= ~(_ONE << np.uint64(v % WORD_BITS))
+            grouped |= companions != _ZERO
     while n_looks > 0:
         n_looks -= LOOKS_PER_STEP
-        if n_found + group_of.shape[0] > found.shape[0]:
+        if n_minimal + group_of.shape[0] > minimal.shape[0]:
             break
         if level == NOT_BEGUN:
             if root == roots.shape[0]:
-                state[1] = n_found
+                state[1] = n_minimal
                 return True
             n_looks -= edges.shape[0]
             base = _begin(
@@ -358,8 +358,8 @@ def _search(
             level = base
             for slot in range(1 if avoiding else 2, 2 + level):
                 _cut_common(pool, spans[level, slot, 0], spans[level, slot, 1], candidates[level])
-            n_found = _open(
-                level, kind, pool, spans, sets, candidates, branches, common, union, n_found, found
+            n_minimal = _open(
+                level, kind, pool, spans, sets, candidates, branches, common, union, n_minimal, minimal
             )
             continue
         if (tops[level] + n_room) * n_words > pool.shape[0]:
@@ -407,14 +407,16 @@ def _search(
             for w in range(n_words):
                 able[w] &= common[w]
             _cut_last(level, v, avoiding, pool, spans, candidates)
-            n_found = _listed(sets[below], able, n_found, found)
+            n_minimal = _listed(sets[below], able, n_minimal, minimal)
             candidates[level, word_index] |= v_bit
             continue
         _descend(level, v, avoiding, pool, spans, tops, candidates)
         level = below
-        n_found = _open(level, kind, pool, spans, sets, candidates, branches, common, union, n_found, found)
+        n_minimal = _open(
+            level, kind, pool, spans, sets, candidates, branches, common, union, n_minimal, minimal
+        )
     state[0] = level
-    state[1] = n_found
+    state[1] = n_minimal
     state[2] = root
     state[3] = base
     return False
@@ -527,6 +529,30 @@ def cut_trivial(
 
 
 @njit(cache=True, nogil=True)
+def cut_to_bound(max_size: int, group_masks: Masks, members: Masks, candidates: Masks, union: Masks) -> int:
+    """How many groups may join the set; with room for none, only those of members stay candidates.
+
+    IN: max_size, a bound on the groups; group_masks as in `_search`; members uint64[n_words], the set.
+    IN/OUT: candidates uint64[n_words]. Scratch: union uint64[n_words].
+    """
+    n_words = members.shape[0]
+    n_more = max_size
+    for w in range(n_words):
+        union[w] = _ZERO
+    for group in range(group_masks.shape[0]):
+        for w in range(n_words):
+            if group_masks[group, w] & members[w] != _ZERO:
+                n_more -= 1
+                for x in range(n_words):
+                    union[x] |= group_masks[group, x]
+                break
+    if n_more == 0:
+        for w in range(n_words):
+            candidates[w] &= union[w]
+    return n_more
+
+
+@njit(cache=True, nogil=True)
 def _look(
     level: int,
     general: bool,
@@ -542,26 +568,13 @@ def _look(
     """What may be below a set: nothing (_DEAD), sets with one more vertex (_LAST), or larger ones (_OPEN).
 
     Arguments as in `_search`; OUT: common uint64[n_words], the vertices that hit all open edges. Scratch:
-    union uint64[n_words]. With no room for another predicate only the groups of members are left (and not
-    even they, in sets).
+    union uint64[n_words].
     """
     n_words = sets.shape[1]
     able = candidates[level]
     n_more = max_size if max_size == UNBOUNDED else max_size - level
     if general and max_size < UNBOUNDED:
-        n_more = max_size
-        for w in range(n_words):
-            union[w] = _ZERO
-        for group in range(group_masks.shape[0]):
-            for w in range(n_words):
-                if group_masks[group, w] & sets[level, w] != _ZERO:
-                    n_more -= 1
-                    for x in range(n_words):
-                        union[x] |= group_masks[group, x]
-                    break
-        if n_more == 0:
-            for w in range(n_words):
-                able[w] &= union[w]
+        n_more = cut_to_bound(max_size, group_masks, sets[level], able, union)
     if n_more < 0 or (n_more == 0 and not general):
         return _DEAD
     first, last = spans[level, 0, 0], spans[level, 0, 1]
@@ -587,10 +600,10 @@ def _open(
     branches: Masks,
     common: Masks,
     union: Masks,
-    n_found: int,
-    found: Masks,
+    n_minimal: int,
+    minimal: Masks,
 ) -> int:
-    """List the sets that one more vertex completes, and set the vertices to try next; the new `n_found`.
+    """List the sets that one more vertex completes, and set the vertices to try next; the new `n_minimal`.
 
     Arguments as in `_search`; kind, _LAST or _OPEN. The vertices to try are the candidates in the open edge
     that has fewest.
@@ -601,29 +614,29 @@ def _open(
         tried[w] = _ZERO
     best = _fewest(pool, spans[level, 0, 0], spans[level, 0, 1], UNBOUNDED, able, common, union)
     if best < 0:
-        return n_found
-    n_found = _listed(sets[level], common, n_found, found)
+        return n_minimal
+    n_minimal = _listed(sets[level], common, n_minimal, minimal)
     for w in range(n_words):
         able[w] &= ~common[w]
         if kind == _OPEN:
             tried[w] = pool[n_words * best + w] & able[w]
             able[w] &= ~tried[w]
-    return n_found
+    return n_minimal
 
 
 @njit(cache=True, nogil=True)
-def _listed(members: Masks, vertices: Masks, n_found: int, found: Masks) -> int:
-    """Put down the set with each of the vertices: OUT found, from `n_found`; the new `n_found`."""
+def _listed(members: Masks, vertices: Masks, n_minimal: int, minimal: Masks) -> int:
+    """Put down the set with each of the vertices: OUT minimal, from `n_minimal`; the new `n_minimal`."""
     n_words = members.shape[0]
     for word_index in range(n_words):
         word = vertices[word_index]
         while word != _ZERO:
             for w in range(n_words):
-                found[n_found, w] = members[w]
-            found[n_found, word_index] |= word & (~word + _ONE)
+                minimal[n_minimal, w] = members[w]
+            minimal[n_minimal, word_index] |= word & (~word + _ONE)
             word &= word - _ONE
-            n_found += 1
-    return n_found
+            n_minimal += 1
+    return n_minimal
 
 
 @njit(cache=True, nogil=True)
@@ -652,7 +665,7 @@ def _fewest(pool: Masks, first: int, last: int, n_more: int, able: Masks, common
                     fewest = count
                     best = i
         else:
-            seen = _ZERO
+            joined = _ZERO
             for i in range(first, last):
                 inside = pool[i] & word
                 every &= inside
@@ -660,9 +673,9 @@ def _fewest(pool: Masks, first: int, last: int, n_more: int, able: Masks, common
                 if count < fewest:
                     fewest = count
                     best = i
-                if inside & seen == _ZERO:
+                if inside & joined == _ZERO:
                     n_disjoint += 1
-                    seen |= inside
+                    joined |= inside
                     if n_disjoint > n_more:
                         return -1
         common[0] = every

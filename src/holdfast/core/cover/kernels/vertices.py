@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from holdfast.core.engine.kernels.compiling import njit
 from holdfast.core.rows.kernels.masks import (
     WORD_BITS,
-    Flags,
     Indices,
     Masks,
     as_masks,
@@ -35,16 +34,12 @@ from holdfast.core.rows.kernels.masks import (
     unique_masks,
     word_lowest,
 )
+from holdfast.core.words import predicate
 
 EQ, NE, LT, LE, GT, GE = range(6)
 # The operators that hold under each outcome, one bit each: <, =, >, NULL on one side. An unordered group has
 # the first two operators only, and what follows is true of it too.
-OUTCOMES = (
-    1 << NE | 1 << LT | 1 << LE,
-    1 << EQ | 1 << LE | 1 << GE,
-    1 << NE | 1 << GT | 1 << GE,
-    1 << NE,
-)
+OUTCOMES = predicate.OUTCOMES
 HALVES = ((EQ, LE, GE), (LT, LE, NE), (GT, GE, NE))
 
 UNBOUNDED = 1 << 62
@@ -141,11 +136,11 @@ class Frame(Vertices):
         Constraints of one predicate depend on nothing else. `<`, `=` and `>` are seen iff that predicate is;
         NULL on one side satisfies `!=` alone, which counts as seen with `<` or `>` too: no matter.
         """
-        seen = bits_of(np.bitwise_or.reduce(evidences, axis=0)[None, :], self.n_predicates)[0]
+        present = bits_of(np.bitwise_or.reduce(evidences, axis=0)[None, :], self.n_predicates)[0]
         sets = []
         for numbers in self.numbers:
             for outcome, sign in zip(OUTCOMES, (LT, EQ, GT, NE), strict=True):
-                if numbers[sign] >= 0 and seen[numbers[sign]]:
+                if numbers[sign] >= 0 and present[numbers[sign]]:
                     members = [n for op, n in enumerate(numbers) if outcome >> op & 1 and n >= 0]
                     sets.append(np.isin(np.arange(self.n_predicates), members))
         return masks_of(np.array(sets, dtype=np.bool_).reshape(len(sets), self.n_predicates), self.n_words)
@@ -158,10 +153,10 @@ class Frame(Vertices):
         """The DCs over the vertices, in the same order: they are all different."""
         bits = bits_of(as_masks(cover), self.n_predicates)
         if self.general:
-            for strict, left, right in HALVES:
-                said = bits[:, self.ordered[:, strict]]
-                bits[:, self.ordered[:, left]] |= said
-                bits[:, self.ordered[:, right]] |= said
+            for strict, one, two in HALVES:
+                has_strict = bits[:, self.ordered[:, strict]]
+                bits[:, self.ordered[:, one]] |= has_strict
+                bits[:, self.ordered[:, two]] |= has_strict
         return masks_of(bits[:, self.predicates], self.nothing.shape[1])
 
     def listed(self, sets: Masks) -> Masks:
@@ -169,20 +164,20 @@ class Frame(Vertices):
         bits = np.zeros((len(sets), self.n_predicates), dtype=np.bool_)
         bits[:, self.predicates] = bits_of(sets, self.n_vertices)
         if self.general:
-            for strict, left, right in HALVES:
-                said = bits[:, self.ordered[:, left]] & bits[:, self.ordered[:, right]]
-                bits[:, self.ordered[:, strict]] = said
-            for strict, left, right in HALVES:
-                said = bits[:, self.ordered[:, strict]]
-                bits[:, self.ordered[:, left]] &= ~said
-                bits[:, self.ordered[:, right]] &= ~said
+            for strict, one, two in HALVES:
+                has_strict = bits[:, self.ordered[:, one]] & bits[:, self.ordered[:, two]]
+                bits[:, self.ordered[:, strict]] = has_strict
+            for strict, one, two in HALVES:
+                has_strict = bits[:, self.ordered[:, strict]]
+                bits[:, self.ordered[:, one]] &= ~has_strict
+                bits[:, self.ordered[:, two]] &= ~has_strict
         # Two sets of one size: the first to come is the one with the least number that is not in both.
         image = bits[:, self.mirror]
         differs = bits != image
         least = differs.argmax(axis=1)
         rows = np.arange(len(bits))
-        other = differs[rows, least] & ~bits[rows, least]
-        bits[other] = image[other]
+        turned = differs[rows, least] & ~bits[rows, least]
+        bits[turned] = image[turned]
         dcs = masks_of(bits, self.n_words)
         return in_order(dcs[unique_masks(dcs)[0]])
 
@@ -240,19 +235,6 @@ def _joins() -> Indices:
 
 
 JOINS = _joins()
-
-
-def trivial_dcs(dcs: Masks, space: Space) -> Flags:
-    """Whether each DC is trivial: `bool[n]` for IN `uint64[n, n_words]`. Cost: one pass over the bits."""
-    bits = bits_of(as_masks(dcs), len(space.group_of))
-    n_groups = int(np.max(space.group_of, initial=-1)) + 1
-    ops = np.zeros((len(bits), n_groups), dtype=np.int64)
-    for predicate, (group, op) in enumerate(zip(space.group_of, space.op_of, strict=True)):
-        ops[:, group] |= bits[:, predicate].astype(np.int64) << int(op)
-    fits = np.zeros(ops.shape, dtype=np.bool_)
-    for outcome in OUTCOMES:
-        fits |= (ops & ~outcome) == 0
-    return np.logical_not(fits.all(axis=1))
 
 
 def warm_up() -> None:

@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast.core.cover.kernels.search import Watch, cut_trivial
+from holdfast.core.cover.kernels.search import Watch, cut_to_bound, cut_trivial
 from holdfast.core.cover.kernels.vertices import (
     EQ,
     GE,
@@ -111,14 +111,14 @@ def minimal_dcs_within(
     >>> alone = np.zeros(2, dtype=np.int32)
     >>> column = Space(alone, np.array([EQ, NE], dtype=np.int32), np.array([0, 1], dtype=np.int32), True)
     >>> nearly_a_key = np.array([[0b10], [0b01]], dtype=np.uint64), np.array([40, 2])
-    >>> [found.tolist() for found in minimal_dcs_within(*nearly_a_key, column, allowed=2)]
+    >>> [array.tolist() for array in minimal_dcs_within(*nearly_a_key, column, allowed=2)]
     [[[1]], [2]]
     """
-    given = as_masks(evidences)
-    frame = Frame(space._replace(general=True), max_size, given.shape[1])
+    masks = as_masks(evidences)
+    frame = Frame(space._replace(general=True), max_size, masks.shape[1])
     order = np.argsort(-counts, kind="stable")
     counts = np.ascontiguousarray(counts[order], dtype=np.int64)
-    held = bits_of(given[order], frame.n_predicates)[:, frame.predicates]
+    held = bits_of(masks[order], frame.n_predicates)[:, frame.predicates]
     family, images = (masks_of(bits, frame.nothing.shape[1]) for bits in (held, held[:, frame.vertex_mirror]))
     distinct, numbers = unique_masks(np.concatenate([family, images]))
     if len(distinct) != len(family) or not (counts[numbers[len(family) :]] == counts).all():
@@ -137,9 +137,9 @@ def minimal_dcs_within(
     shown = frame.packed(dcs)
     images = masks_of(bits_of(sets, frame.n_vertices)[:, frame.vertex_mirror], sets.shape[1])
     _, numbers = unique_masks(np.concatenate([shown, sets, images]))
-    told = np.empty(len(numbers), dtype=np.int64)
-    told[numbers[len(dcs) :]] = np.concatenate([violations, violations])
-    return dcs, told[: len(dcs)].copy()
+    violations_of = np.empty(len(numbers), dtype=np.int64)
+    violations_of[numbers[len(dcs) :]] = np.concatenate([violations, violations])
+    return dcs, violations_of[: len(dcs)].copy()
 
 
 def _searched(
@@ -181,21 +181,21 @@ def _searched(
     levels = np.full((n_levels, 3), NONE, dtype=np.int64)
     levels[0, _SYMMETRIC] = 1
     state = np.array([NOT_BEGUN, 0], dtype=np.int64)
-    found = np.empty((FIRST_CAPACITY + n_vertices, n_words), dtype=np.uint64)
-    violations = np.empty(len(found), dtype=np.int64)
+    minimal = np.empty((FIRST_CAPACITY + n_vertices, n_words), dtype=np.uint64)
+    violations = np.empty(len(minimal), dtype=np.int64)
     while not _search(
         bitmaps, group_of, op_of, mirror, group_masks, JOINS, allowed, frame.bound, LOOKS_PER_CALL,
-        pool, weights, ends, opened, critical, sets, candidates, branches, levels, state, found, violations,
+        pool, weights, ends, opened, critical, sets, candidates, branches, levels, state, minimal, violations,
     ):  # fmt: skip
         if watch is not None:
             watch(2 * int(state[1]))  # of mirrored ones one is found
-        if state[1] + n_vertices > len(found):
-            found = np.concatenate([found, np.empty_like(found)])
+        if state[1] + n_vertices > len(minimal):
+            minimal = np.concatenate([minimal, np.empty_like(minimal)])
             violations = np.concatenate([violations, np.empty_like(violations)])
         if 3 * ends[state[0] + 1] + 2 > len(weights):  # At least what the search asks for.
             pool = np.concatenate([pool, np.empty_like(pool)])
             weights = np.concatenate([weights, np.empty_like(weights)])
-    in_order = bits_of(found[: state[1]], n_vertices)[:, back]
+    in_order = bits_of(minimal[: state[1]], n_vertices)[:, back]
     return masks_of(in_order, n_words), violations[: state[1]]
 
 
@@ -220,7 +220,7 @@ def _search(
     branches: Masks,
     levels: Indices,
     state: Indices,
-    found: Masks,
+    minimal: Masks,
     violations: Indices,
 ) -> bool:
     """Go on with the search until it ends (True), or room or `n_looks` looks are used up (False).
@@ -237,7 +237,7 @@ def _search(
     IN/OUT: pool uint64[rows * n_words] and weights int64[rows], lists of open evidence and their counts: that
     of level l is the rows from ends[l] to ends[l + 1], the first one is all evidence.
 
-    IN/OUT: state int64[2], the level (NOT_BEGUN at first) and the number of sets found; found
+    IN/OUT: state int64[2], the level (NOT_BEGUN at first) and the number of sets found; minimal
     uint64[capacity, n_words], violations int64[capacity].
     """
     n_vertices, n_blocks = bitmaps.shape
@@ -247,16 +247,16 @@ def _search(
     together = np.empty(n_words, dtype=np.uint64)
     table = np.empty(256, dtype=np.int64)
     gains = np.empty((2, group_masks.shape[0]), dtype=np.int64)
-    level, n_found = state[0], state[1]
+    level, n_minimal = state[0], state[1]
     looked = 0
     if level == NOT_BEGUN:
         level = 0
-        n_found = _open_level(
+        n_minimal = _open_level(
             0, bitmaps, group_of, op_of, mirror, group_masks, joins, allowed, max_size,
             pool, weights, ends, critical, sets, candidates, branches, levels,
-            sums, order, together, table, gains, n_found, found, violations,
+            sums, order, together, table, gains, n_minimal, minimal, violations,
         )  # fmt: skip
-    while looked < n_looks and n_found + n_vertices <= found.shape[0]:
+    while looked < n_looks and n_minimal + n_vertices <= minimal.shape[0]:
         # Room for the list of the level below and a part of it.
         first, last = ends[level], ends[level + 1]
         if last + 2 * (last - first) + 2 > weights.shape[0]:
@@ -267,7 +267,7 @@ def _search(
             word_index += 1
         if word_index == n_words:
             if level == 0:
-                state[1] = n_found
+                state[1] = n_minimal
                 return True
             level -= 1
             v = levels[level, _MEMBER]
@@ -301,13 +301,13 @@ def _search(
         ends[below + 1] = _with(pool, weights, n_words, first, last, v, last)
         looked += last - first + 2 * (ends[below + 1] - last)
         level = below
-        n_found = _open_level(
+        n_minimal = _open_level(
             level, bitmaps, group_of, op_of, mirror, group_masks, joins, allowed, max_size,
             pool, weights, ends, critical, sets, candidates, branches, levels,
-            sums, order, together, table, gains, n_found, found, violations,
+            sums, order, together, table, gains, n_minimal, minimal, violations,
         )  # fmt: skip
     state[0] = level
-    state[1] = n_found
+    state[1] = n_minimal
     return False
 
 
@@ -335,11 +335,11 @@ def _open_level(
     together: Masks,
     table: Indices,
     gains: Indices,
-    n_found: int,
-    found: Masks,
+    n_minimal: int,
+    minimal: Masks,
     violations: Indices,
 ) -> int:
-    """List the sets that one more vertex completes, and set the vertices to try next; the new `n_found`.
+    """List the sets that one more vertex completes, and set the vertices to try next; the new `n_minimal`.
 
     Arguments as in `_search`. Scratch: sums int64[64 * n_words], order int64[n], together uint64[n_words],
     table int64[256], gains int64[2, n_groups], and the rows of the pool after those of this level.
@@ -351,23 +351,11 @@ def _open_level(
     for w in range(n_words):
         tried[w] = _ZERO
 
-    # With no room for another predicate only the groups of members are left.
     n_more = max_size
     if max_size < UNBOUNDED:
-        for w in range(n_words):
-            together[w] = _ZERO
-        for group in range(n_groups):
-            for w in range(n_words):
-                if group_masks[group, w] & members[w] != _ZERO:
-                    n_more -= 1
-                    for x in range(n_words):
-                        together[x] |= group_masks[group, x]
-                    break
+        n_more = cut_to_bound(max_size, group_masks, members, able, together)
         if n_more < 0:
-            return n_found
-        if n_more == 0:
-            for w in range(n_words):
-                able[w] &= together[w]
+            return n_minimal
 
     first, last = ends[level], ends[level + 1]
     total = _supports(pool, weights, n_words, first, last, able, table, sums)
@@ -394,15 +382,15 @@ def _open_level(
             spared = levels[level - 1, _MEMBER] if level > 0 else NONE
             if _minimal(bitmaps, weights, critical[level], members, spared, v, allowed - sums[v]):
                 for w in range(n_words):
-                    found[n_found, w] = members[w]
-                found[n_found, word_index] |= bit
-                violations[n_found] = sums[v]
-                n_found += 1
+                    minimal[n_minimal, w] = members[w]
+                minimal[n_minimal, word_index] |= bit
+                violations[n_minimal] = sums[v]
+                n_minimal += 1
     if required != NONE:
         w, bit = required // WORD_BITS, _ONE << np.uint64(required % WORD_BITS)
         tried[w] = able[w] & bit
         able[w] &= ~bit
-        return n_found
+        return n_minimal
     if n_more < n_groups:
         n_able = _cut_weak(
             n_more, total, allowed, group_of, op_of, group_masks, joins, members,
@@ -422,7 +410,7 @@ def _open_level(
         together[v // WORD_BITS] |= _ONE << np.uint64(v % WORD_BITS)
         n_sure += 1
     if n_sure == n_able:
-        return n_found
+        return n_minimal
     stop = last
     for i in range(first, last):
         missing = _ZERO
@@ -441,7 +429,7 @@ def _open_level(
             tried[mirror[v] // WORD_BITS] |= _ONE << np.uint64(mirror[v] % WORD_BITS)
     for w in range(n_words):
         able[w] &= ~tried[w]
-    return n_found
+    return n_minimal
 
 
 @njit(cache=True, nogil=True)
@@ -493,24 +481,24 @@ def _cut_weak(
     least = 0
     for group in range(n_groups):
         rank = 0
-        for other in range(n_groups):
-            more = gains[0, other] - gains[0, group]
-            rank += 1 if more > 0 or (more == 0 and other < group) else 0
+        for rival in range(n_groups):
+            more = gains[0, rival] - gains[0, group]
+            rank += 1 if more > 0 or (more == 0 and rival < group) else 0
         if rank < n_more:
             best += gains[0, group]
         if rank == n_more - 1:
             least = gains[0, group]
-    n_kept = 0
+    n_staying = 0
     for k in range(n_able):
         v = order[k]
         group = group_of[v]
         lost = 0 if gains[1, group] == _HAS_MEMBER else max(0, least - gains[0, group])
         if total - best + lost <= allowed:
-            order[n_kept] = v
-            n_kept += 1
+            order[n_staying] = v
+            n_staying += 1
         else:
             able[v // WORD_BITS] &= ~(_ONE << np.uint64(v % WORD_BITS))
-    return n_kept
+    return n_staying
 
 
 @njit(cache=True, nogil=True)
@@ -596,15 +584,15 @@ def _minimal(
             if u == spared:
                 continue
             with_u = bitmaps[u]
-            left = slack
+            margin = slack
             for b in range(critical.shape[0]):
                 alone = critical[b] & with_v[b] & ~with_u[b]
                 while alone != _ZERO:
-                    left -= weights[WORD_BITS * b + word_lowest(alone)]
+                    margin -= weights[WORD_BITS * b + word_lowest(alone)]
                     alone &= alone - _ONE
-                if left < 0:
+                if margin < 0:
                     break
-            if left >= 0:
+            if margin >= 0:
                 return False
     return True
 

@@ -1,7 +1,7 @@
 """Counted agree sets: all pairs of a batch's rows with a table's rows, by what they agree on.
 
-The middle term of the delta rule, agree(R + D) = agree(R) + cross(R, D) + agree(D), and with `own` the
-last: a batch costs |R| * |D| pairs, never |R| squared. Rows are columns of a code matrix, as in
+The middle term of the delta rule, agree(R + D) = agree(R) + cross(R, D) + agree(D), and with `within`
+the last: a batch costs |R| * |D| pairs, never |R| squared. Rows are columns of a code matrix, as in
 `holdfast.core.evidence.kernels.pairs`; masks are as in `holdfast.core.rows.kernels.masks`.
 
 An agree set is the key of a pair in `holdfast.core.evidence.kernels.compared_pairs`, with one comparison for
@@ -153,14 +153,14 @@ def _lists(codes, members, rows, row_members, row_ranks, sizes, starts, ends):  
 
 @njit(cache=True, nogil=True)
 def _count_units(  # type: ignore[no-untyped-def]
-    ranks, unit_starts, row_ranks, row_starts, shared, order, own, starts, ends, places, table, seen
+    ranks, unit_starts, row_ranks, row_starts, shared, order, within, starts, ends, places, table, witnesses
 ):
-    """OUT table int64[2 ** n_columns], preset to 0: pairs by mask; OUT seen, preset to -1: a pair of each.
+    """OUT table, witnesses int64[2 ** n_columns], preset to 0 and -1: how many pairs have a mask, and one.
 
     Rows go by their place among all members; a pair is j * n + i. IN ranks int16[n_columns, n_units],
     row_ranks int16[n_columns, m_units]: levels of the units, the latter sorted; IN shared, order
     int64[n_columns]: see `shared_levels`, the column of each level; IN unit_starts, row_starts: where the
-    members of each begin; IN starts, ends, places: see `_lists`. With `own` both sides are the same, and a
+    members of each begin; IN starts, ends, places: see `_lists`. With `within` both sides are the same, and a
     pair counts if its old row has the lower place.
 
     A mask gets its witness only from a pair that nothing is to be put right about: `pending` are the units
@@ -185,13 +185,13 @@ def _count_units(  # type: ignore[no-untyped-def]
             extend(stack[d], ranks[d], row_ranks[d, u], order[d], False, False, n_units, stack[d + 1])
         weight = row_starts[u + 1] - row_starts[u]
         n_pending = 0
-        for i in range(u if own else n_units):
+        for i in range(u if within else n_units):
             m = top[i]
-            if seen[m] < 0:
+            if witnesses[m] < 0:
                 pending[n_pending] = i
                 n_pending += 1
             table[m] += weight * weights[i]
-        if own and weight > 1:
+        if within and weight > 1:
             table[top[u]] += weight * (weight - 1) // 2
             pending[n_pending] = u
             n_pending += 1
@@ -201,32 +201,32 @@ def _count_units(  # type: ignore[no-untyped-def]
                 bit = np.uint16(1 << c)
                 for x in range(starts[j, c], ends[j, c]):
                     r = places[x]
-                    if own and r >= j:
+                    if within and r >= j:
                         break
                     touched[n_touched] = r
                     n_touched += agreed[r] == 0
                     agreed[r] |= bit
-            left = 0
+            n_still = 0
             for x in range(n_pending):
                 i = pending[x]
                 m = top[i]
-                if seen[m] >= 0:
+                if witnesses[m] >= 0:
                     continue
-                for r in range(unit_starts[i], min(unit_starts[i + 1], j) if own else unit_starts[i + 1]):
+                for r in range(unit_starts[i], min(unit_starts[i + 1], j) if within else unit_starts[i + 1]):
                     if agreed[r] == 0:
-                        seen[m] = j * n + r
+                        witnesses[m] = j * n + r
                         break
-                if seen[m] < 0:
-                    pending[left] = i
-                    left += 1
-            n_pending = left
+                if witnesses[m] < 0:
+                    pending[n_still] = i
+                    n_still += 1
+            n_pending = n_still
             for x in range(n_touched):
                 r = touched[x]
                 m = top[unit[r]]
                 whole = m | agreed[r]
                 agreed[r] = 0
-                if seen[whole] < 0:
-                    seen[whole] = j * n + r
+                if witnesses[whole] < 0:
+                    witnesses[whole] = j * n + r
                 table[m] -= 1
                 table[whole] += 1
 
@@ -245,8 +245,8 @@ def _units_of(ranks: I16, order: I64 | None) -> tuple[I64, I64, I64]:
     return first, starts.astype(np.int64), members.astype(np.int64)
 
 
-def _counts_by_units(codes: I32, rows: I32, own: bool) -> Counted | None:
-    """The result by units, or None if they would not pay. All rows are live; with `own`, codes are rows."""
+def _counts_by_units(codes: I32, rows: I32, within: bool) -> Counted | None:
+    """The result by units, or None if they would not pay. All rows are live; `within`: codes are rows."""
     n_columns, n = codes.shape
     n_pairs = n * rows.shape[1]
     sizes = codes.max(axis=1).astype(np.int64) + 1
@@ -257,7 +257,7 @@ def _counts_by_units(codes: I32, rows: I32, own: bool) -> Counted | None:
         return None
     order = level_order(row_ranks)
     row_first, row_starts, row_members = _units_of(row_ranks, order)
-    first, starts, members = (row_first, row_starts, row_members) if own else _units_of(ranks, None)
+    first, starts, members = (row_first, row_starts, row_members) if within else _units_of(ranks, None)
     if len(first) * len(row_first) * MAX_UNITS > n_pairs:
         return None
     levels = np.take(row_ranks[order], row_first, axis=1)
@@ -265,22 +265,22 @@ def _counts_by_units(codes: I32, rows: I32, own: bool) -> Counted | None:
     list_ends = np.zeros(rows.shape[::-1], dtype=np.int64)
     places = _lists(codes, members, rows, row_members, row_ranks, sizes, list_starts, list_ends)
     table = np.zeros(1 << n_columns, dtype=np.int64)
-    seen = np.full(1 << n_columns, -1, dtype=np.int64)
+    witnesses = np.full(1 << n_columns, -1, dtype=np.int64)
     _count_units(
-        np.take(ranks[order], first, axis=1), starts, levels, row_starts, shared_levels(levels), order, own,
-        list_starts, list_ends, places, table, seen,
+        np.take(ranks[order], first, axis=1), starts, levels, row_starts, shared_levels(levels), order,
+        within, list_starts, list_ends, places, table, witnesses,
     )  # fmt: skip
     masks = np.flatnonzero(table)
-    j, r = np.divmod(seen[masks], n)
+    j, r = np.divmod(witnesses[masks], n)
     j, r = row_members[j], members[r]
-    if own:
+    if within:
         j, r = np.maximum(j, r), np.minimum(j, r)
     return masks.astype(np.uint64)[:, None], table[masks], np.stack([j, r], axis=1)
 
 
-def _large_batch(codes: I32, live: Bool, rows: I32, own: bool, first: int) -> Counted | None:
+def _large_batch(codes: I32, live: Bool, rows: I32, within: bool, first: int) -> Counted | None:
     """The result by units, or None if they would not pay: pairs with rows before the batch, and its own."""
-    if own:
+    if within:
         last = first + rows.shape[1]
         inside = _counts_by_units(frozen(rows), frozen(rows), True) if live[first:last].all() else None
         if inside is None or first == 0:
@@ -310,7 +310,7 @@ def _merged(left: Counted, right: Counted) -> Counted:
 
 
 def agree_counts(
-    codes: I32, live: Bool, rows: I32, own: bool = False, first: int = 0, share: bool = True
+    codes: I32, live: Bool, rows: I32, within: bool = False, first: int = 0, share: bool = True
 ) -> Counted:
     """(masks, counts, witnesses): the agree sets of all pairs of a batch row with a live row.
 
@@ -319,28 +319,28 @@ def agree_counts(
     uint64[k, n_words], all different, ascending by words, the first most significant; counts int64[k],
     which add up to the number of pairs; witnesses int64[k, 2]: (batch row, row), any one pair of each mask.
 
-    With `own` batch row j is row first + j of codes (-1 for every NULL of a column or for none), paired only
-    with the live rows before it: parts of a table, one after the other, see each of its pairs once.
+    With `within` batch row j is row first + j of codes (-1 for every NULL of a column or for none), paired
+    only with the live rows before it: parts of a table, one after the other, see each of its pairs once.
     `share` off compares every batch row with every row: it shows in a benchmark what sharing is worth.
 
     Cost: that of `all_pairs`, unless units leave most pairs out; codes should be dense, as tables by code are
     made.
 
     >>> codes = np.array([[1, 2, 1], [3, 2, 1], [1, 2, 2]], dtype=np.int32)
-    >>> masks, counts, witnesses = agree_counts(codes, np.ones(3, dtype=np.bool_), codes, own=True)
+    >>> masks, counts, witnesses = agree_counts(codes, np.ones(3, dtype=np.bool_), codes, within=True)
     >>> masks[:, 0].tolist(), counts.tolist(), witnesses.tolist()
     ([0, 1, 4], [1, 1, 1], [[1, 0], [2, 0], [2, 1]])
     """
     n_columns, n_batch = rows.shape
     large = n_batch >= max(1, UNITS_FROM * n_columns) and live.any()
     if share and 0 < n_columns <= UNITS_COLUMNS and large:
-        counted = _large_batch(codes, live, rows, own, first)
+        counted = _large_batch(codes, live, rows, within, first)
         if counted is not None:
             return counted
     columns = np.arange(n_columns)
     compared = Comparisons(columns, np.zeros(n_columns, dtype=np.bool_), columns, n_columns)
     values = np.where(rows < 0, np.int32(NOTHING), 2 * rows)
-    pairs = all_pairs(codes, live, values, compared, own, first, share)
+    pairs = all_pairs(codes, live, values, compared, within, first, share)
     masks, counts, numbers = pairs.entries()
     if not pairs.direct:
         order = ascending(masks, n_columns)
@@ -352,4 +352,4 @@ def warm_up() -> None:
     # Two values, each of half of the rows: few units.
     codes = np.repeat(np.arange(2, dtype=np.int32), UNITS_FROM)[None]
     agree_counts(codes, np.ones(2 * UNITS_FROM, dtype=np.bool_), codes)
-    agree_counts(codes, np.ones(2 * UNITS_FROM, dtype=np.bool_), codes, own=True)
+    agree_counts(codes, np.ones(2 * UNITS_FROM, dtype=np.bool_), codes, within=True)

@@ -26,7 +26,6 @@ from holdfast.core.rows.kernels.encode import frozen, mix
 from holdfast.core.rows.kernels.masks import turn, word_lowest, word_popcount
 
 U64 = NDArray[np.uint64]
-I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
@@ -68,20 +67,20 @@ def table_of(masks: U64, counts: I64, room: int) -> U64:
     return table
 
 
-def add_counts(masks: U64, counts: I64, table: U64, given: U64, deltas: I64) -> Touched:
+def add_counts(masks: U64, counts: I64, table: U64, delta_masks: U64, deltas: I64) -> Touched:
     """Add signed counts to agree sets; new ones take free slots, those left with no pairs free theirs.
 
     INOUT masks uint64[n_slots, n_words], counts int64[n_slots], table uint64[*] (see `table_of`), with room
-    for all that is given; IN given uint64[d, n_words], deltas int64[d]: a mask may be given several times,
-    what counts is the sum. If a count falls below zero the arrays are of no further use.
+    for all of them; IN delta_masks uint64[d, n_words], deltas int64[d]: a mask may come several times, what
+    counts is the sum. If a count falls below zero the arrays are of no further use.
 
-    Cost: a hash and a random access or two for each mask given.
+    Cost: a hash and a random access or two for each delta.
     """
     blocks = np.zeros(n_blocks_for(len(counts)), dtype=np.bool_)
-    tags = np.empty(len(given), dtype=np.uint64)
-    slots = np.empty(len(given), dtype=np.int64)
-    before = np.empty(len(given), dtype=np.int64)
-    n_touched = _add(masks, counts, table, frozen(given), frozen(deltas), tags, slots, before, blocks)
+    tags = np.empty(len(delta_masks), dtype=np.uint64)
+    slots = np.empty(len(delta_masks), dtype=np.int64)
+    before = np.empty(len(delta_masks), dtype=np.int64)
+    n_touched = _add(masks, counts, table, frozen(delta_masks), frozen(deltas), tags, slots, before, blocks)
     slots, before = slots[:n_touched], before[:n_touched]
     after = counts[slots]
     if (after < 0).any():
@@ -113,21 +112,21 @@ def _fill(masks, counts, table):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _add(masks, counts, table, given, deltas, tags, slots, before, blocks):  # type: ignore[no-untyped-def]
-    """The number n of different masks given.
+def _add(masks, counts, table, delta_masks, deltas, tags, slots, before, blocks):  # type: ignore[no-untyped-def]
+    """The number n of different masks that deltas come with.
 
     OUT, the first n: tags uint64[d] and slots int64[d] of these, before int64[d], their counts till now.
     """
     n_words = masks.shape[1]
     last = np.uint64(table.shape[0] - 1)
     # A slot that is emptied, or filled and emptied, is not given away before all is added.
-    seen = np.zeros(counts.shape[0], dtype=np.bool_)
+    touched = np.zeros(counts.shape[0], dtype=np.bool_)
     free = np.int64(0)
     n = 0
     # All hashes first: the look-ups that follow do not wait for each other's, nor for the table.
-    for i in range(given.shape[0]):
-        tags[i] = _tag(given, i)
-    for i in range(given.shape[0]):
+    for i in range(delta_masks.shape[0]):
+        tags[i] = _tag(delta_masks, i)
+    for i in range(delta_masks.shape[0]):
         tag = tags[i]
         place = tag & last
         slot = np.int64(-1)
@@ -137,7 +136,7 @@ def _add(masks, counts, table, given, deltas, tags, slots, before, blocks):  # t
                 k = np.int64(entry & _LOW)
                 same = True
                 for w in range(n_words):
-                    if masks[k, w] != given[i, w]:
+                    if masks[k, w] != delta_masks[i, w]:
                         same = False
                         break
                 if same:
@@ -145,14 +144,14 @@ def _add(masks, counts, table, given, deltas, tags, slots, before, blocks):  # t
                     break
             place = (place + _ONE) & last
         if slot < 0:
-            while counts[free] != 0 or seen[free]:
+            while counts[free] != 0 or touched[free]:
                 free += 1
             slot = free
             for w in range(n_words):
-                masks[slot, w] = given[i, w]
+                masks[slot, w] = delta_masks[i, w]
             table[place] = (tag << _HALF) | np.uint64(slot)
-        if not seen[slot]:
-            seen[slot] = True
+        if not touched[slot]:
+            touched[slot] = True
             tags[n] = tag
             slots[n] = slot
             before[n] = counts[slot]
@@ -245,6 +244,11 @@ def reindexed(index: AgreeIndex, masks: U64, counts: I64, blocks: Bool) -> Agree
 
 @njit(cache=True, nogil=True)
 def _transpose(masks, counts, blocks, bitmaps, planes, depths, live, sizes):  # type: ignore[no-untyped-def]
+    """Work out some blocks of an index, a tile of them at a time: first the counts, then the masks.
+
+    IN masks uint64[n_slots, n_words], counts int64[n_slots]; IN blocks bool[n_blocks]: which; INOUT bitmaps,
+    planes, depths, live: see `AgreeIndex`; OUT sizes, counted anew over all blocks.
+    """
     n_slots, n_words = masks.shape
     n_columns, n_blocks = bitmaps.shape
     squares = np.empty((TILE, BLOCK), dtype=np.uint64)
@@ -334,7 +338,7 @@ def _by_size(lhs, q, sizes, columns):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _query(bitmaps, planes, depths, live, sizes, lhs, rhs, any_will_do, found):  # type: ignore[no-untyped-def]
+def _query(bitmaps, planes, depths, live, sizes, lhs, rhs, any_will_do, totals):  # type: ignore[no-untyped-def]
     columns = np.empty(bitmaps.shape[0], dtype=np.int64)
     for q in range(lhs.shape[0]):
         n = _by_size(lhs, q, sizes, columns)
@@ -353,7 +357,7 @@ def _query(bitmaps, planes, depths, live, sizes, lhs, rhs, any_will_do, found): 
                     total = np.int64(1)
                     break
                 total += _weight(planes, depths, b, word)
-        found[q] = total
+        totals[q] = total
 
 
 def violating_pairs(index: AgreeIndex, lhs: U64, rhs: I64) -> I64:
@@ -361,16 +365,16 @@ def violating_pairs(index: AgreeIndex, lhs: U64, rhs: I64) -> I64:
 
     IN lhs uint64[q, n_words], rhs int64[q]. Cost: a few nanoseconds for each block of 64 agree sets.
     """
-    found = np.empty(len(lhs), dtype=np.int64)
-    _query(*(frozen(a) for a in index), frozen(lhs), frozen(rhs), False, found)
-    return found
+    totals = np.empty(len(lhs), dtype=np.int64)
+    _query(*(frozen(a) for a in index), frozen(lhs), frozen(rhs), False, totals)
+    return totals
 
 
 def any_violating(index: AgreeIndex, lhs: U64, rhs: I64) -> Bool:
     """Whether some pair violates lhs[q] -> rhs[q]: bool[q]; as `violating_pairs`, but ends at the first."""
-    found = np.empty(len(lhs), dtype=np.int64)
-    _query(*(frozen(a) for a in index), frozen(lhs), frozen(rhs), True, found)
-    return found > 0
+    totals = np.empty(len(lhs), dtype=np.int64)
+    _query(*(frozen(a) for a in index), frozen(lhs), frozen(rhs), True, totals)
+    return totals > 0
 
 
 # --- Few columns: all sets at once -----------------------------------------------------------------------
@@ -410,8 +414,8 @@ def minimal_by_sums(sums: I64, n_columns: int, rhs: int, allowed: int, max_size:
     """
     n_words = max(1, len(sums) // 64)
     within = np.zeros(n_words, dtype=np.uint64)
-    found, violations = _minimal_by_sums(frozen(sums), n_columns, rhs, allowed, max_size, within)
-    return found.reshape(-1, 1), violations
+    masks, violations = _minimal_by_sums(frozen(sums), n_columns, rhs, allowed, max_size, within)
+    return masks.reshape(-1, 1), violations
 
 
 @njit(cache=True, nogil=True)
@@ -435,7 +439,7 @@ def _minimal_by_sums(sums, n_columns, rhs, allowed, max_size, within):  # type: 
         for i in range(64):
             if (i >> c) & 1:
                 has[c] |= _ONE << np.uint64(i)
-    found = np.empty(64, dtype=np.uint64)
+    masks = np.empty(64, dtype=np.uint64)
     violations = np.empty(64, dtype=np.int64)
     n = 0
     for w in range(within.shape[0]):
@@ -452,18 +456,17 @@ def _minimal_by_sums(sums, n_columns, rhs, allowed, max_size, within):  # type: 
             word &= word - _ONE
             if word_popcount(np.uint64(x)) > max_size:
                 continue
-            if n == found.shape[0]:
-                more_found = np.empty(2 * n, dtype=np.uint64)
+            if n == masks.shape[0]:
+                more_masks = np.empty(2 * n, dtype=np.uint64)
                 more_violations = np.empty(2 * n, dtype=np.int64)
-                for k in range(n):
-                    more_found[k] = found[k]
-                    more_violations[k] = violations[k]
-                found = more_found
+                more_masks[:n] = masks
+                more_violations[:n] = violations
+                masks = more_masks
                 violations = more_violations
-            found[n] = np.uint64(x)
+            masks[n] = np.uint64(x)
             violations[n] = sums[x] - sums[x | a_bit] if a_bit else sums[x]
             n += 1
-    return found[:n].copy(), violations[:n].copy()
+    return masks[:n].copy(), violations[:n].copy()
 
 
 # --- Many columns: a search on the bitmaps ---------------------------------------------------------------
@@ -497,17 +500,17 @@ def minimal_by_search(
     # Of each level: words, columns to try, those tried, violations, the member that led to the next.
     levels = np.zeros((n_levels, 5), dtype=np.int64)
     state = np.array([_NOT_BEGUN, 0], dtype=np.int64)
-    found = np.empty((max(FIRST_CAPACITY, 2 * n_columns), n_words), dtype=np.uint64)
-    violations = np.empty(len(found), dtype=np.int64)
+    masks = np.empty((max(FIRST_CAPACITY, 2 * n_columns), n_words), dtype=np.uint64)
+    violations = np.empty(len(masks), dtype=np.int64)
     arrays = tuple(frozen(a) for a in (index.bitmaps, index.planes, index.depths, index.live))
     while not _search(
         *arrays, rhs, allowed, n_levels, WORDS_PER_CALL,
-        words, at, once, columns, below, levels, state, found, violations,
+        words, at, once, columns, below, levels, state, masks, violations,
     ):  # fmt: skip
-        if len(found) - state[1] <= n_columns:
-            found = np.concatenate([found, np.empty_like(found)])
+        if len(masks) - state[1] <= n_columns:
+            masks = np.concatenate([masks, np.empty_like(masks)])
             violations = np.concatenate([violations, np.empty_like(violations)])
-    return found[: state[1]].copy(), violations[: state[1]].copy()
+    return masks[: state[1]].copy(), violations[: state[1]].copy()
 
 
 _WORDS, _COLUMNS, _TRIED, _VIOLATIONS, _MEMBER = 0, 1, 2, 3, 4
@@ -543,9 +546,9 @@ def _open(
     below: I64,
     levels: I64,
     level: int,
-    found: U64,
+    masks: U64,
     violations: I64,
-    n_found: int,
+    n_masks: int,
 ) -> int:
     """Weigh the columns that may join the set of a level: results are put down, the others sorted by gain.
 
@@ -577,17 +580,17 @@ def _open(
             columns[level, k] = c
             n_kept += 1
         elif _keeps_members(bitmaps, planes, depths, once, levels, level, c, allowed - v):
-            for w in range(found.shape[1]):
-                found[n_found, w] = _ZERO
+            for w in range(masks.shape[1]):
+                masks[n_masks, w] = _ZERO
             for k in range(level):
                 u = levels[k, _MEMBER]
-                found[n_found, u >> 6] |= _ONE << np.uint64(u & 63)
-            found[n_found, c >> 6] |= _ONE << np.uint64(c & 63)
-            violations[n_found] = v
-            n_found += 1
+                masks[n_masks, u >> 6] |= _ONE << np.uint64(u & 63)
+            masks[n_masks, c >> 6] |= _ONE << np.uint64(c & 63)
+            violations[n_masks] = v
+            n_masks += 1
     levels[level, _COLUMNS] = n_kept
     levels[level, _TRIED] = 0
-    return n_found
+    return n_masks
 
 
 @njit(cache=True, nogil=True)
@@ -607,10 +610,10 @@ def _search(
     below: I64,
     levels: I64,
     state: I64,
-    found: U64,
+    masks: U64,
     violations: I64,
 ) -> bool:
-    """Go on with the search until it ends (True), `found` may be too small, or time is up (False).
+    """Go on with the search until it ends (True), `masks` may be too small, or time is up (False).
 
     IN bitmaps, planes, depths, live: see `AgreeIndex`.
 
@@ -620,12 +623,12 @@ def _search(
     int64[n_levels, n_columns], those that may join, the greatest gain first, and below, the violations that
     each would leave; levels int64[n_levels, 5].
 
-    INOUT state int64[2], the level (_NOT_BEGUN at first) and the number of results; found
+    INOUT state int64[2], the level (_NOT_BEGUN at first) and the number of results; masks
     uint64[capacity, n_words], violations int64[capacity].
     """
     n_columns, n_blocks = bitmaps.shape
     level = state[0]
-    n_found = state[1]
+    n_masks = state[1]
     looked = np.int64(0)
     if level == _NOT_BEGUN:
         n = 0
@@ -638,8 +641,8 @@ def _search(
                 total += _weight(planes, depths, b, word)
                 n += 1
         if total <= allowed:
-            for w in range(found.shape[1]):
-                found[0, w] = _ZERO
+            for w in range(masks.shape[1]):
+                masks[0, w] = _ZERO
             violations[0] = total
             state[1] = 1
             return True
@@ -652,11 +655,11 @@ def _search(
                 n += 1
         levels[0, _COLUMNS] = n
         level = 0
-        n_found = _open(
+        n_masks = _open(
             bitmaps, planes, depths, allowed, words, at, once, columns, below, levels, 0,
-            found, violations, n_found,
+            masks, violations, n_masks,
         )  # fmt: skip
-    while looked < n_words_per_call and found.shape[0] - n_found > n_columns:
+    while looked < n_words_per_call and masks.shape[0] - n_masks > n_columns:
         i = levels[level, _TRIED]
         n = levels[level, _COLUMNS]
         n_more = n_levels - level - 1  # columns that may join besides this one
@@ -666,23 +669,23 @@ def _search(
             c = columns[level, i]
             violating = levels[level, _VIOLATIONS]
             # What is to be told apart by later columns, less the greatest gains of all but one of them.
-            rest = below[level, i] - allowed
+            shortfall = below[level, i] - allowed
             j = i + 1
             while j < n and j < i + n_more:
-                rest -= violating - below[level, j]
+                shortfall -= violating - below[level, j]
                 j += 1
-            if j < n and rest > 0:
-                while j < n and violating - below[level, j] >= rest:
+            if j < n and shortfall > 0:
+                while j < n and violating - below[level, j] >= shortfall:
                     j += 1
                 enough = j > i + n_more
             else:
-                enough = rest <= 0
+                enough = shortfall <= 0
                 j = n
             n_useful = j
         if not enough:
             # Gains fall along the level: those after this one would not do either.
             if level == 0:
-                state[1] = n_found
+                state[1] = n_masks
                 return True
             level -= 1
             continue
@@ -692,7 +695,7 @@ def _search(
             continue
         # With all the columns that may join, would it do?
         if n_more >= n_useful - i - 1:
-            left = np.int64(0)
+            remaining = np.int64(0)
             for j in range(levels[level, _WORDS]):
                 b = at[level, j]
                 word = words[level, j] & bitmaps[c, b]
@@ -701,10 +704,10 @@ def _search(
                     word &= bitmaps[columns[level, k], b]
                     k += 1
                 if word:
-                    left += _weight(planes, depths, b, word)
-                    if left > allowed:
+                    remaining += _weight(planes, depths, b, word)
+                    if remaining > allowed:
                         break
-            if left > allowed:
+            if remaining > allowed:
                 continue
         deeper = level + 1
         levels[level, _MEMBER] = c
@@ -727,12 +730,12 @@ def _search(
         levels[deeper, _COLUMNS] = n_useful - i - 1
         looked += n * (n_useful - i)
         level = deeper
-        n_found = _open(
+        n_masks = _open(
             bitmaps, planes, depths, allowed, words, at, once, columns, below, levels, level,
-            found, violations, n_found,
+            masks, violations, n_masks,
         )  # fmt: skip
     state[0] = level
-    state[1] = n_found
+    state[1] = n_masks
     return False
 
 

@@ -60,7 +60,7 @@ class CountedKeys(NamedTuple):
     """Keys of pairs, counted in a table (see below); `rows_of`: (batch rows, old rows) of pairs' numbers."""
 
     table: U64
-    seen: I64
+    witnesses: I64
     rows_of: Callable[[I64], tuple[I64, I64]]
 
     @property
@@ -74,11 +74,12 @@ class CountedKeys(NamedTuple):
         """
         if self.direct:
             slots = np.flatnonzero(self.table)
-            return slots.astype(np.uint64)[:, None], self.table[slots, 0].astype(np.int64), self.seen[slots]
+            counts = self.table[slots, 0].astype(np.int64)
+            return slots.astype(np.uint64)[:, None], counts, self.witnesses[slots]
         n_keys = np.count_nonzero(self.table[:, 0])
         keys = np.empty((n_keys, self.table.shape[1] - 1), dtype=np.uint64)
         counts, pairs = np.empty(n_keys, dtype=np.int64), np.empty(n_keys, dtype=np.int64)
-        _entries(self.table, self.seen, keys, counts, pairs)
+        _entries(self.table, self.witnesses, keys, counts, pairs)
         return keys, counts, pairs
 
     def counts_of(self, keys: U64) -> I64:
@@ -110,8 +111,8 @@ _EMPTY = np.uint64(0)
 # --- Tables of keys --------------------------------------------------------------------------------------
 #
 # A hash table is uint64[slots, 1 + n_words]: the count, 0 if the slot is empty, and the words of the key. A
-# direct one, uint64[slots, 1], has a slot for every key there may be. Beside either, `seen` int64[slots] has
-# the number of one pair with that key; `size` int64[1] is the number of keys.
+# direct one, uint64[slots, 1], has a slot for every key there may be. Beside either, `witnesses` int64[slots]
+# has the number of one pair with that key; `size` int64[1] is the number of keys.
 
 
 @intrinsic
@@ -150,10 +151,10 @@ def _slots(words, n, shift, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _rehashed(table, seen, bits):  # type: ignore[no-untyped-def]
-    """(table, seen): the same entries in a table of 1 << bits slots. Both are walked in ascending order."""
+def _rehashed(table, witnesses, bits):  # type: ignore[no-untyped-def]
+    """(table, witnesses): the same entries in a table of 1 << bits slots. Both are walked upwards."""
     bigger = np.zeros((1 << bits, table.shape[1]), dtype=np.uint64)
-    bigger_seen = np.empty(1 << bits, dtype=np.int64)
+    bigger_witnesses = np.empty(1 << bits, dtype=np.int64)
     shift = np.uint64(64 - bits)
     for k in range(table.shape[0]):
         if table[k, 0] == 0:
@@ -166,18 +167,18 @@ def _rehashed(table, seen, bits):  # type: ignore[no-untyped-def]
             s = (s + 1) & ((1 << bits) - 1)
         for x in range(table.shape[1]):
             bigger[s, x] = table[k, x]
-        bigger_seen[s] = seen[k]
-    return bigger, bigger_seen
+        bigger_witnesses[s] = witnesses[k]
+    return bigger, bigger_witnesses
 
 
 @njit(cache=True, nogil=True)
-def _with_room(table, seen, n_keys):  # type: ignore[no-untyped-def]
-    """(table, seen) with at least two slots for each of n_keys keys."""
+def _with_room(table, witnesses, n_keys):  # type: ignore[no-untyped-def]
+    """(table, witnesses) with at least two slots for each of n_keys keys."""
     size = table.shape[0]
     bits = 0
     while 1 << bits < size or 1 << bits < 2 * n_keys:
         bits += 1
-    return (table, seen) if 1 << bits == size else _rehashed(table, seen, bits)
+    return (table, witnesses) if 1 << bits == size else _rehashed(table, witnesses, bits)
 
 
 @njit(cache=True, nogil=True)
@@ -190,7 +191,7 @@ def _shift_of(table):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _tally(words, n, weight, pair, table, seen, slots):  # type: ignore[no-untyped-def]
+def _tally(words, n, weight, pair, table, witnesses, slots):  # type: ignore[no-untyped-def]
     """The number of new ones among n keys that are counted into a table with room for them.
 
     IN words uint64[n_words, *]; IN pair: the number of the first; slots int64[at least n + AHEAD]: scratch.
@@ -211,7 +212,7 @@ def _tally(words, n, weight, pair, table, seen, slots):  # type: ignore[no-untyp
             while table[s, 1] != m and table[s, 0] != 0:
                 s = (s + 1) & last
             if table[s, 0] == 0:
-                seen[s] = pair + i
+                witnesses[s] = pair + i
                 table[s, 1] = m
                 n_new += 1
             table[s, 0] += weight
@@ -229,7 +230,7 @@ def _tally(words, n, weight, pair, table, seen, slots):  # type: ignore[no-untyp
                 break
             s = (s + 1) & last
         if table[s, 0] == 0:
-            seen[s] = pair + i
+            witnesses[s] = pair + i
             for w in range(n_words):
                 table[s, w + 1] = words[w, i]
             n_new += 1
@@ -238,38 +239,38 @@ def _tally(words, n, weight, pair, table, seen, slots):  # type: ignore[no-untyp
 
 
 @njit(cache=True, nogil=True)
-def _tally_direct(keys, n, weight, pair, table, seen):  # type: ignore[no-untyped-def]
+def _tally_direct(keys, n, weight, pair, table, witnesses):  # type: ignore[no-untyped-def]
     """The same for a direct table; IN keys unsigned[n]."""
     counts = table.reshape(table.size)
     n_new = 0
     for i in range(n):
         m = keys[i]
         if counts[m] == 0:
-            seen[m] = pair + i
+            witnesses[m] = pair + i
             n_new += 1
         counts[m] += weight
     return n_new
 
 
 @njit(cache=True, nogil=True)
-def _count(words, n, weight, pair, table, seen, size, slots):  # type: ignore[no-untyped-def]
-    """(table, seen), perhaps new ones: n keys counted into either kind. INOUT size; else as of `_tally`."""
+def _count(words, n, weight, pair, table, witnesses, size, slots):  # type: ignore[no-untyped-def]
+    """(table, witnesses), perhaps new ones: n keys counted into either kind. INOUT size; see `_tally`."""
     if table.shape[1] == 1:
-        size[0] += _tally_direct(words[0], n, weight, pair, table, seen)
+        size[0] += _tally_direct(words[0], n, weight, pair, table, witnesses)
     else:
-        table, seen = _with_room(table, seen, size[0] + n)
-        size[0] += _tally(words, n, weight, pair, table, seen, slots)
-    return table, seen
+        table, witnesses = _with_room(table, witnesses, size[0] + n)
+        size[0] += _tally(words, n, weight, pair, table, witnesses, slots)
+    return table, witnesses
 
 
 @njit(cache=True, nogil=True)
-def _entries(table, seen, keys, counts, pairs):  # type: ignore[no-untyped-def]
+def _entries(table, witnesses, keys, counts, pairs):  # type: ignore[no-untyped-def]
     """OUT keys uint64[k, n_words], counts, pairs int64[k]: what a hash table holds."""
     k = 0
     for s in range(table.shape[0]):
         if table[s, 0] > 0:
             counts[k] = table[s, 0]
-            pairs[k] = seen[s]
+            pairs[k] = witnesses[s]
             for w in range(keys.shape[1]):
                 keys[k, w] = table[s, w + 1]
             k += 1
@@ -345,10 +346,10 @@ def _narrow(values, positions, start, n, ids, out):  # type: ignore[no-untyped-d
 
 @njit(cache=True, nogil=True)
 def _any_null(column, n):  # type: ignore[no-untyped-def]
-    found = False
+    any_null = False
     for i in range(n):
-        found |= column[i] == _NULL
-    return found
+        any_null |= column[i] == _NULL
+    return any_null
 
 
 @njit(cache=True, nogil=True)
@@ -367,8 +368,8 @@ def extend(prefix, column, value, shift, wide, nulls, n, out):  # type: ignore[n
     elif nulls:
         for i in range(n):
             v = column[i]
-            told = greater if v < value else (equal if v == value else _ZERO)
-            out[i] = prefix[i] | (one_null if v == _NULL else told)
+            outcome = greater if v < value else (equal if v == value else _ZERO)
+            out[i] = prefix[i] | (one_null if v == _NULL else outcome)
     else:
         for i in range(n):
             v = column[i]
@@ -376,9 +377,9 @@ def extend(prefix, column, value, shift, wide, nulls, n, out):  # type: ignore[n
 
 
 @njit(cache=True, nogil=True)
-def _limit(positions, start, n, own, last):  # type: ignore[no-untyped-def]
+def _limit(positions, start, n, within, last):  # type: ignore[no-untyped-def]
     """How many of the n rows of a block a batch row is paired with: those before row `last`."""
-    if not own:
+    if not within:
         return n
     if positions.shape[0] == 0:
         return min(n, max(0, last - start))
@@ -407,10 +408,10 @@ def _assemble(a, b, c, d, n, word):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _count_pairs(  # type: ignore[no-untyped-def]
-    old, positions, n_rows, ids, places, rows, origin, shared, columns, shifts, wide, own, first, block,
-    n_words, start_pair, table, seen, size,
+    old, positions, n_rows, ids, places, rows, origin, shared, columns, shifts, wide, within, first, block,
+    n_words, start_pair, table, witnesses, size,
 ):  # fmt: skip
-    """(table, seen), perhaps new ones: all pairs counted; a pair's number is start_pair + j * n_rows + i.
+    """(table, witnesses), perhaps new ones: all pairs counted; a pair is start_pair + j * n_rows + i.
 
     IN old int32[n_columns, n]; IN positions int64[*]: the live rows, or none if all are; IN ids int16[*],
     places int64[levels, 2]: see `_narrowed`; IN rows int16[levels, b]: the batch, sorted; IN origin
@@ -444,7 +445,7 @@ def _count_pairs(  # type: ignore[no-untyped-def]
         j = 0
         while j < n_batch:
             valid = min(valid, shared[j])
-            limit = _limit(positions, start, n, own, first + origin[j])
+            limit = _limit(positions, start, n, within, first + origin[j])
             if limit == 0:
                 j += 1
                 continue
@@ -457,14 +458,14 @@ def _count_pairs(  # type: ignore[no-untyped-def]
             while (
                 j + same < n_batch
                 and shared[j + same] == n_levels
-                and (not own or _limit(positions, start, n, own, first + origin[j + same]) == limit)
+                and (not within or _limit(positions, start, n, within, first + origin[j + same]) == limit)
             ):
                 same += 1
             weight = np.uint64(same)
             pair = start_pair + np.int64(origin[j]) * n_rows + start
             j += same
             if short:
-                size[0] += _tally_direct(stack[n_levels], limit, weight, pair, table, seen)
+                size[0] += _tally_direct(stack[n_levels], limit, weight, pair, table, witnesses)
                 continue
             for w in range(n_words):
                 p = 4 * w
@@ -472,9 +473,9 @@ def _count_pairs(  # type: ignore[no-untyped-def]
                     stack[last[p]], stack[last[p + 1]], stack[last[p + 2]], stack[last[p + 3]],
                     limit, words[w],
                 )  # fmt: skip
-            table, seen = _count(words, limit, weight, pair, table, seen, size, slots)
+            table, witnesses = _count(words, limit, weight, pair, table, witnesses, size, slots)
         start += n
-    return table, seen
+    return table, witnesses
 
 
 def block_rows(n_levels: int) -> int:
@@ -512,7 +513,7 @@ def shared_levels(levels: I16) -> I64:
 
 
 def _new_table(compared: Comparisons, n_pairs: int) -> tuple[U64, I64]:
-    """(table, seen): direct if keys are short, and there are pairs enough to pay for reading it."""
+    """(table, witnesses): direct if keys are short, and there are pairs enough to pay for reading it."""
     direct = compared.n_bits <= DIRECT_BITS and 1 << compared.n_bits <= max(4 * n_pairs, 1 << 10)
     n_slots = 1 << compared.n_bits if direct else 1 << 10
     table = np.zeros((n_slots, 1 if direct else 1 + compared.n_words), dtype=np.uint64)
@@ -526,13 +527,13 @@ def level_order(values: I16) -> I64:
 
 
 def all_pairs(
-    old: I32, live: Bool, values: I32, compared: Comparisons, own: bool, first: int, share: bool = True
+    old: I32, live: Bool, values: I32, compared: Comparisons, within: bool, first: int, share: bool = True
 ) -> CountedKeys:
     """All pairs of a batch row with a live old row, counted by their keys.
 
     IN old int32[n_columns, n]: local codes, 0 for NULL; IN live bool[n]; IN values int32[c, b]: half ranks of
-    the batch rows for each comparison. With `own` batch row j is row first + j of old, paired only with the
-    live rows before it. `share` off shares no prefixes: it shows in a benchmark what sharing is worth.
+    the batch rows for each comparison. With `within` batch row j is row first + j of old, paired only with
+    the live rows before it. `share` off shares no prefixes: it shows in a benchmark what sharing is worth.
 
     Cost: n * b pairs: 1 to 4 ns for 10 to 15 comparisons, and the count. Memory follows the number of
     different keys.
@@ -540,7 +541,7 @@ def all_pairs(
     positions = np.empty(0, np.int64) if live.all() else np.flatnonzero(live)
     n_rows = int(np.count_nonzero(live))
     n_batch = values.shape[1]
-    table, seen = _new_table(compared, n_rows * n_batch)
+    table, witnesses = _new_table(compared, n_rows * n_batch)
     size = np.zeros(1, dtype=np.int64)
     for start in range(0, n_batch if n_rows else 0, MAX_BATCH):
         narrow, ids, places = _narrowed(old, compared.columns, values[:, start : start + MAX_BATCH])
@@ -552,18 +553,18 @@ def all_pairs(
             origin = np.lexsort(narrow[::-1])
             narrow = narrow[:, origin]
             shared = shared_levels(narrow)
-        table, seen = _count_pairs(
+        table, witnesses = _count_pairs(
             frozen(old), frozen(positions), n_rows, frozen(ids), frozen(places[level]), frozen(narrow),
             frozen(origin), frozen(shared), frozen(compared.columns[level]), frozen(compared.shifts[level]),
-            frozen(compared.wide[level]), own, first + start, block_rows(len(level)), compared.n_words,
-            start * n_rows, table, seen, size,
+            frozen(compared.wide[level]), within, first + start, block_rows(len(level)), compared.n_words,
+            start * n_rows, table, witnesses, size,
         )  # fmt: skip
 
     def rows_of(pairs: I64) -> tuple[I64, I64]:
         batch_rows, places = np.divmod(pairs, max(n_rows, 1))
         return batch_rows, positions[places] if len(positions) else places
 
-    return CountedKeys(table, seen, rows_of)
+    return CountedKeys(table, witnesses, rows_of)
 
 
 # --- Listed pairs ----------------------------------------------------------------------------------------
@@ -586,15 +587,15 @@ def _outcomes(values, left, column, right, shift, wide, word):  # type: ignore[n
     for i in range(left.shape[0]):
         t = np.int64(values[np.uint64(left[i])])
         s = 2 * np.int64(column[np.uint64(right[i])])
-        told = greater if t > s else (equal if t == s else _EMPTY)
-        word[i] |= one_null if (t == 0) != (s == 0) else told
+        outcome = greater if t > s else (equal if t == s else _EMPTY)
+        word[i] |= one_null if (t == 0) != (s == 0) else outcome
 
 
 @njit(cache=True, nogil=True)
 def _count_listed(  # type: ignore[no-untyped-def]
-    old, values, left, right, columns, shifts, wide, block, n_words, table, seen, size
+    old, values, left, right, columns, shifts, wide, block, n_words, table, witnesses, size
 ):
-    """(table, seen), perhaps new ones: the pairs (left[i], right[i]) counted; i is the number of a pair.
+    """(table, witnesses), perhaps new ones: the pairs (left[i], right[i]) counted; i is the number of a pair.
 
     IN old int32[n_columns, n]; IN values int32[c, b]: half ranks of the batch for each comparison; IN left,
     right int64[p]; IN columns, shifts int64[c], wide bool[c]. INOUT size int64[1].
@@ -612,8 +613,8 @@ def _count_listed(  # type: ignore[no-untyped-def]
                 values[c], left[start : start + n], old[columns[c]], right[start : start + n],
                 shifts[c] & 63, wide[c], words[shifts[c] >> 6],
             )  # fmt: skip
-        table, seen = _count(words, n, np.uint64(1), start, table, seen, size, slots)
-    return table, seen
+        table, witnesses = _count(words, n, np.uint64(1), start, table, witnesses, size, slots)
+    return table, witnesses
 
 
 def listed_pairs(old: I32, values: I32, compared: Comparisons, batch_rows: I64, old_rows: I64) -> CountedKeys:
@@ -624,12 +625,12 @@ def listed_pairs(old: I32, values: I32, compared: Comparisons, batch_rows: I64, 
     cache.
     """
     size = np.zeros(1, dtype=np.int64)
-    table, seen = _count_listed(
+    table, witnesses = _count_listed(
         frozen(old), frozen(values), frozen(batch_rows), frozen(old_rows), frozen(compared.columns),
         frozen(compared.shifts), frozen(compared.wide), BLOCK_PAIRS, compared.n_words,
         *_new_table(compared, len(batch_rows)), size,
     )  # fmt: skip
-    return CountedKeys(table, seen, lambda pairs: (batch_rows[pairs], old_rows[pairs]))
+    return CountedKeys(table, witnesses, lambda pairs: (batch_rows[pairs], old_rows[pairs]))
 
 
 # --- Keys in order ---------------------------------------------------------------------------------------

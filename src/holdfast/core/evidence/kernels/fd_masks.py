@@ -15,11 +15,9 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.core.engine.kernels.compiling import njit
-from holdfast.core.rows.kernels.masks import Flags, Indices, Masks, as_masks, popcounts, word_popcount
+from holdfast.core.rows.kernels.masks import STRIDE, Flags, Indices, Masks, as_masks, popcounts, word_popcount
 
 _ZERO = np.uint64(0)
-# Masks that are tested at once, without a branch.
-STRIDE = 64
 
 
 @njit(cache=True, nogil=True)
@@ -31,13 +29,13 @@ def _maximal_for(masks: Masks, sizes: Indices, full: Masks, out: Masks) -> None:
     one that is maximal for A.
     """
     n_masks, n_words = masks.shape
-    kept = np.empty((n_words, n_masks), dtype=np.uint64)  # by columns
-    n_kept = 0
+    maximal = np.empty((n_words, n_masks), dtype=np.uint64)  # by columns
+    n_maximal = 0
     n_larger = 0
     common = np.empty(n_words, dtype=np.uint64)
     for i in range(n_masks):
         if i > 0 and sizes[i] < sizes[i - 1]:
-            n_larger = n_kept
+            n_larger = n_maximal
         telling = 0  # the word that rules out most
         most = -1
         for w in range(n_words):
@@ -46,7 +44,7 @@ def _maximal_for(masks: Masks, sizes: Indices, full: Masks, out: Masks) -> None:
             if says > most:
                 telling, most = w, says
         word = masks[i, telling]
-        candidates = kept[telling]
+        candidates = maximal[telling]
         # The smallest of the larger ones come last and are nearest: two of them settle most cases.
         stop = n_larger
         open_ = True
@@ -59,13 +57,13 @@ def _maximal_for(masks: Masks, sizes: Indices, full: Masks, out: Masks) -> None:
                 for j in range(start, stop):
                     missing = _ZERO
                     for w in range(n_words):
-                        missing |= masks[i, w] & ~kept[w, j]
+                        missing |= masks[i, w] & ~maximal[w, j]
                     if missing == _ZERO:
-                        left = _ZERO
+                        outside = _ZERO
                         for w in range(n_words):
-                            common[w] &= kept[w, j]
-                            left |= common[w] & ~masks[i, w]
-                        open_ = left != _ZERO
+                            common[w] &= maximal[w, j]
+                            outside |= common[w] & ~masks[i, w]
+                        open_ = outside != _ZERO
                         if not open_:
                             break
             stop = start
@@ -75,8 +73,8 @@ def _maximal_for(masks: Masks, sizes: Indices, full: Masks, out: Masks) -> None:
             relevant |= out[i, w]
         if relevant != _ZERO:
             for w in range(n_words):
-                kept[w, n_kept] = masks[i, w]
-            n_kept += 1
+                maximal[w, n_maximal] = masks[i, w]
+            n_maximal += 1
 
 
 def maximal_for(masks: Masks, full: Masks) -> Masks:
@@ -90,18 +88,18 @@ def maximal_for(masks: Masks, full: Masks) -> Masks:
     >>> maximal_for(masks, np.array([0b111], dtype=np.uint64)).tolist()
     [[0], [4], [2]]
     """
-    asked = as_masks(masks)
-    sizes = popcounts(asked)
+    family = as_masks(masks)
+    sizes = popcounts(family)
     order = np.argsort(-sizes, kind="stable")
-    out = np.empty_like(asked)
-    _maximal_for(np.ascontiguousarray(asked[order]), sizes[order], as_masks(full), out)
+    out = np.empty_like(family)
+    _maximal_for(np.ascontiguousarray(family[order]), sizes[order], as_masks(full), out)
     result = np.empty_like(out)
     result[order] = out
     return result
 
 
 @njit(cache=True, nogil=True)
-def _breaks(masks: Masks, lhs: Masks, rhs: Masks, found: Flags) -> None:
+def _breaks(masks: Masks, lhs: Masks, rhs: Masks, broken: Flags) -> None:
     n_words = masks.shape[1]
     for i in range(masks.shape[0]):
         for j in range(lhs.shape[0]):
@@ -111,7 +109,7 @@ def _breaks(masks: Masks, lhs: Masks, rhs: Masks, found: Flags) -> None:
                 missing |= lhs[j, w] & ~masks[i, w]
                 violated |= rhs[j, w] & ~masks[i, w]
             if missing == _ZERO and violated != _ZERO:
-                found[i] = True
+                broken[i] = True
                 break
 
 
@@ -124,10 +122,10 @@ def breaks(masks: Masks, lhs: Masks, rhs: Masks) -> Flags:
     >>> breaks(masks, np.array([[0b001]], dtype=np.uint64), np.array([[0b010]], dtype=np.uint64))
     array([ True, False])
     """
-    asked = as_masks(masks)
-    found = np.zeros(len(asked), dtype=np.bool_)
-    _breaks(asked, as_masks(lhs), as_masks(rhs), found)
-    return found
+    family = as_masks(masks)
+    broken = np.zeros(len(family), dtype=np.bool_)
+    _breaks(family, as_masks(lhs), as_masks(rhs), broken)
+    return broken
 
 
 def warm_up() -> None:

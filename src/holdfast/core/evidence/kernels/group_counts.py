@@ -44,9 +44,7 @@ class Groups(NamedTuple):
 class Spread(NamedTuple):
     """How one column varies inside groups; sums over all groups of at least two rows."""
 
-    n_groups: int  # groups of X and the column together, rows that are alone in theirs included
-    agreeing_pairs: int  # pairs that agree on X
-    equal_pairs: int  # ... and on the column
+    violating_pairs: int  # pairs that agree on X and differ on the column
     kept_rows: int  # rows with their group's most frequent value, one value each
     dependence: float  # sum of squared counts of a group's values / rows of the group
     violating_rows: int  # rows of groups with more than one value
@@ -54,9 +52,15 @@ class Spread(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def _split(rows, group, n_groups, numbers, n_values, skip, places, out_rows, out_group):  # type: ignore[no-untyped-def]
+    """(rows written, groups that they are in): the cells of at least two rows, as groups.
+
+    IN rows, group int32[m], numbers int32[n], below n_values; OUT out_rows, out_group int32[m]. Cells are
+    counted, then their rows written: in a table of all cells while it has at most `places` times m of them,
+    else in a hash table. `skip`: rows with NULL are in no cell.
+    """
     m = rows.shape[0]
-    kept = 0
-    found = 0
+    n_rows = 0
+    n_new = 0
     if n_groups * n_values <= places * m:
         cells = np.zeros(n_groups * n_values, dtype=np.int32)
         for i in range(m):
@@ -73,13 +77,13 @@ def _split(rows, group, n_groups, numbers, n_values, skip, places, out_rows, out
             if c == 1:
                 continue
             if c > 0:
-                c = -1 - found
+                c = -1 - n_new
                 cells[cell] = c
-                found += 1
-            out_rows[kept] = rows[i]
-            out_group[kept] = -1 - c
-            kept += 1
-        return kept, found
+                n_new += 1
+            out_rows[n_rows] = rows[i]
+            out_group[n_rows] = -1 - c
+            n_rows += 1
+        return n_rows, n_new
     capacity = 1024
     while capacity < 2 * m:
         capacity *= 2
@@ -108,13 +112,13 @@ def _split(rows, group, n_groups, numbers, n_values, skip, places, out_rows, out
         if c == 1:
             continue
         if c > 0:
-            c = -1 - found
+            c = -1 - n_new
             counts[s] = c
-            found += 1
-        out_rows[kept] = rows[i]
-        out_group[kept] = -1 - c
-        kept += 1
-    return kept, found
+            n_new += 1
+        out_rows[n_rows] = rows[i]
+        out_group[n_rows] = -1 - c
+        n_rows += 1
+    return n_rows, n_new
 
 
 def everything(n_rows: int) -> Groups:
@@ -132,11 +136,11 @@ def split(groups: Groups, numbers: I32, n_values: int, nulls_distinct: bool) -> 
     """
     rows = np.empty(len(groups.rows), dtype=np.int32)
     group = np.empty(len(groups.rows), dtype=np.int32)
-    kept, found = _split(
+    n_rows, n_new = _split(
         frozen(groups.rows), frozen(groups.group), groups.n_groups, frozen(numbers), n_values + 1,
         nulls_distinct, PLACES_PER_ROW, rows, group,
     )  # fmt: skip
-    return Groups(rows[:kept], group[:kept], int(found))
+    return Groups(rows[:n_rows], group[:n_rows], int(n_new))
 
 
 @njit(cache=True, nogil=True)
@@ -168,7 +172,10 @@ def inspect(groups: Groups, numbers: I32, nulls_distinct: bool) -> tuple[I64, I3
 
 @njit(cache=True, nogil=True)
 def _spread(rows, group, numbers, n_values, skip, places, sizes, varied):  # type: ignore[no-untyped-def]
-    """Totals of the groups in which the column varies; those where it does not cost nothing more."""
+    """The fields of `Spread`. Cells are counted as in `_split`, but only in groups where the column varies.
+
+    IN rows, group int32[m], numbers int32[n], below n_values; IN sizes int64[k], varied bool[k]: of groups.
+    """
     n_groups = sizes.shape[0]
     slot = np.empty(n_groups, dtype=np.int64)
     n_varied = np.int64(0)
@@ -181,7 +188,6 @@ def _spread(rows, group, numbers, n_values, skip, places, sizes, varied):  # typ
             m += sizes[g]
     squares = np.zeros(n_varied, dtype=np.int64)
     most = np.zeros(n_varied, dtype=np.int64)
-    found = np.int64(0)  # cells
     if n_varied * n_values <= places * m:
         cells = np.zeros(n_varied * n_values, dtype=np.int32)
         for i in range(rows.shape[0]):
@@ -194,11 +200,9 @@ def _spread(rows, group, numbers, n_values, skip, places, sizes, varied):  # typ
                 if c == 0:
                     continue
                 if skip and v == 0:
-                    found += c
                     squares[k] += c
                     most[k] = max(most[k], 1)
                 else:
-                    found += 1
                     squares[k] += c * c
                     most[k] = max(most[k], c)
     else:
@@ -213,7 +217,6 @@ def _spread(rows, group, numbers, n_values, skip, places, sizes, varied):  # typ
                 continue
             v = numbers[rows[i]]
             if skip and v == 0:
-                found += 1
                 squares[k] += 1
                 most[k] = max(most[k], 1)
                 continue
@@ -222,7 +225,6 @@ def _spread(rows, group, numbers, n_values, skip, places, sizes, varied):  # typ
             while keys[s] != key:
                 if keys[s] == 0:
                     keys[s] = key
-                    found += 1
                     break
                 s = (s + 1) & (capacity - 1)
             # The squares of a count grow by its odd numbers: 1 + 3 + 5 + ...
@@ -230,26 +232,21 @@ def _spread(rows, group, numbers, n_values, skip, places, sizes, varied):  # typ
             counts[s] = c
             squares[k] += 2 * c - 1
             most[k] = max(most[k], c)
-    n_cells = found
-    agreeing = np.int64(0)
-    equal = np.int64(0)
-    kept = np.int64(0)
+    violating_pairs = np.int64(0)
+    kept_rows = np.int64(0)
     constant_rows = np.int64(0)
     dependence = 0.0
     for g in range(n_groups):
         size = sizes[g]
-        agreeing += size * (size - 1) // 2
         k = slot[g]
         if k < 0:
-            n_cells += 1
-            equal += size * (size - 1) // 2
-            kept += size
+            kept_rows += size
             constant_rows += size
         else:
-            equal += (squares[k] - size) // 2
-            kept += most[k]
+            violating_pairs += (size * size - squares[k]) // 2
+            kept_rows += most[k]
             dependence += squares[k] / size
-    return n_cells, agreeing, equal, kept, dependence + constant_rows, m
+    return violating_pairs, kept_rows, dependence + constant_rows, m
 
 
 def spread(groups: Groups, numbers: I32, n_values: int, nulls_distinct: bool) -> Spread:
@@ -259,12 +256,11 @@ def spread(groups: Groups, numbers: I32, n_values: int, nulls_distinct: bool) ->
     not vary (a dependency that holds has no others); one counter a row more where it does.
     """
     sizes, _, varied = inspect(groups, numbers, nulls_distinct)
-    found = _spread(
+    violating_pairs, kept_rows, dependence, violating_rows = _spread(
         frozen(groups.rows), frozen(groups.group), frozen(numbers), n_values + 1, nulls_distinct,
         PLACES_PER_ROW, frozen(sizes), frozen(varied),
     )  # fmt: skip
-    n_cells, agreeing, equal, kept, dependence, violating = found
-    return Spread(int(n_cells), int(agreeing), int(equal), int(kept), float(dependence), int(violating))
+    return Spread(int(violating_pairs), int(kept_rows), float(dependence), int(violating_rows))
 
 
 def group_sizes(groups: Groups) -> I64:
@@ -304,11 +300,11 @@ def renumber(numbers: I32, codes: I32, positions: I32, out: I32) -> None:
 
 def warm_up() -> None:
     numbers = np.array([1, 1, 2, 2, 0], dtype=np.int32)
-    other = np.array([1, 2, 1, 1, 0], dtype=np.int32)
+    varying = np.array([1, 2, 1, 1, 0], dtype=np.int32)
     groups = split(everything(5), numbers, 2, False)
-    spread(groups, other, 2, False)
-    spread(groups, other, 1 << 30, True)
-    split(groups, other, 1 << 30, True)
+    spread(groups, varying, 2, False)
+    spread(groups, varying, 1 << 30, True)
+    split(groups, varying, 1 << 30, True)
     group_sizes(groups)
     count_numbers(numbers, 2)
-    renumber(other, numbers, np.arange(5, dtype=np.int32), np.empty(5, dtype=np.int32))
+    renumber(varying, numbers, np.arange(5, dtype=np.int32), np.empty(5, dtype=np.int32))

@@ -151,9 +151,9 @@ def sample_pairs(codes: I32, positions: I32, n_pairs: int, rng: np.random.Genera
 
 @njit(cache=True, nogil=True)
 def _choose(starts, ends, translated, probes, chosen):  # type: ignore[no-untyped-def]
+    """OUT chosen int32[n_probes, n_batch]; see `choose_lists`."""
     n_probes = probes.shape[0]
     users = np.zeros(starts.shape[0], dtype=np.int64)
-    work = np.int64(0)
     for b in range(starts.shape[1]):
         users[:] = 0
         for s in range(n_probes):
@@ -173,7 +173,7 @@ def _choose(starts, ends, translated, probes, chosen):  # type: ignore[no-untype
             chosen[s, b] = best
             if best >= 0:
                 users[best] += 1
-        # A list that another probe walks anyway is free: leave one's own for it if it is not too long.
+        # A list that another probe walks anyway is free: it is taken, too, if it is not too long.
         for s in range(n_probes):
             best = chosen[s, b]
             if best < 0 or users[best] != 1:
@@ -189,14 +189,10 @@ def _choose(starts, ends, translated, probes, chosen):  # type: ignore[no-untype
                     users[k] += 1
                     chosen[s, b] = k
                     break
-        for k in range(starts.shape[0]):
-            if users[k] > 0:
-                work += np.int64(ends[k, b]) - np.int64(starts[k, b])
-    return work
 
 
-def choose_lists(starts: I32, ends: I32, translated: I32, probes: I32) -> tuple[I32, int]:
-    """For each probe and batch row the index whose list is walked, and the total length of these lists.
+def choose_lists(starts: I32, ends: I32, translated: I32, probes: I32) -> I32:
+    """For each probe and batch row the index whose list is walked.
 
     IN starts, ends int32[n_indexes, n_batch]: the posting list of each batch row in each index; IN
     translated int32[n_indexes, n_batch]: its local code there, -1 for none; IN probes
@@ -206,19 +202,19 @@ def choose_lists(starts: I32, ends: I32, translated: I32, probes: I32) -> tuple[
     row walks as well: lookups are shared, as in SWAN's cache.
     """
     chosen = np.empty((len(probes), starts.shape[1]), dtype=np.int32)
-    work = _choose(frozen(starts), frozen(ends), frozen(translated), frozen(probes), chosen)
-    return chosen, int(work)
+    _choose(frozen(starts), frozen(ends), frozen(translated), frozen(probes), chosen)
+    return chosen
 
 
 @njit(cache=True, nogil=True)
-def _contradicted(codes, live, translated, positions, starts, ends, rhs, found):  # type: ignore[no-untyped-def]
-    for b in range(found.shape[0]):
+def _contradicted(codes, live, translated, positions, starts, ends, rhs, differs):  # type: ignore[no-untyped-def]
+    for b in range(differs.shape[0]):
         for p in range(starts[b], ends[b]):
             r = positions[p]
             if live[r]:
                 for j in range(rhs.shape[0]):
                     if codes[rhs[j], r] != translated[rhs[j], b]:
-                        found[b] = True
+                        differs[b] = True
                         break
                 break
 
@@ -231,22 +227,23 @@ def contradicted(
     The column is one that determines those of `rhs` among the old rows, so one of them speaks for
     all. IN as in `probe`; IN rhs int32[*]; the result is bool[n_batch]. Cost: one old row a batch row.
     """
-    found = np.zeros(len(starts), dtype=np.bool_)
+    differs = np.zeros(len(starts), dtype=np.bool_)
     _contradicted(
-        frozen(codes),
-        frozen(live),
-        frozen(translated),
-        frozen(positions),
-        frozen(starts),
-        frozen(ends),
-        frozen(rhs),
-        found,
-    )
-    return found
+        frozen(codes), frozen(live), frozen(translated), frozen(positions), frozen(starts), frozen(ends),
+        frozen(rhs), differs,
+    )  # fmt: skip
+    return differs
 
 
 @njit(cache=True, nogil=True)
-def _probe(codes, live, translated, positions, starts, ends, chosen, index, column, columns, rhs, own, keep):  # type: ignore[no-untyped-def]
+def _probe(  # type: ignore[no-untyped-def]
+    codes, live, translated, positions, starts, ends, chosen, index, column, columns, rhs, within, keep
+):
+    """(masks uint64[k, n_words], witnesses int64[k, keep, 2]); see `probe`, whose arguments these are.
+
+    An entry of a list is compared on the columns of each probe that chose the list, until one is met; only
+    then is its whole agree set worked out.
+    """
     n_columns = codes.shape[0]
     n_words = max(1, (n_columns + 63) // 64)
     masks = np.empty((64, n_words), dtype=np.uint64)
@@ -265,7 +262,7 @@ def _probe(codes, live, translated, positions, starts, ends, chosen, index, colu
             continue
         for p in range(starts[b], ends[b]):
             r = positions[p]
-            if own and r >= b:
+            if within and r >= b:
                 break  # positions ascend: each pair of batch rows is seen once
             same = False
             for i in range(n_here):
@@ -313,7 +310,7 @@ def probe(
     column: int,
     probe_columns: I32,
     probe_rhs: I32,
-    own: bool,
+    within: bool,
 ) -> tuple[U64, I64]:
     """The consolidated agree sets of batch rows with the old rows that one index finds for them.
 
@@ -324,7 +321,7 @@ def probe(
     `choose_lists`): rows are looked up where it equals `index`; IN probe_columns int32[n_probes, *]:
     the columns that a pair must agree on to be of interest, padded with -1, best the most
     selective first; IN probe_rhs int32[n_probes, *], likewise: if there are any, a pair must also differ
-    on one of these. `own`: the old rows are the batch itself, each pair is seen once. Witnesses are
+    on one of these. `within`: the old rows are the batch itself, each pair is seen once. Witnesses are
     (batch position, old position).
 
     Cost: the sum of the list lengths; a random access or two for each entry.
@@ -341,7 +338,7 @@ def probe(
         np.int64(column),
         frozen(probe_columns),
         frozen(probe_rhs),
-        own,
+        within,
         WITNESSES,
     )
 
@@ -355,6 +352,6 @@ def warm_up() -> None:
     live = np.ones(3, dtype=np.bool_)
     starts, ends = np.zeros((1, 3), np.int32), np.ones((1, 3), np.int32)
     probes = np.zeros((1, 1), np.int32)
-    chosen, _ = choose_lists(starts, ends, codes[:1], probes)
+    chosen = choose_lists(starts, ends, codes[:1], probes)
     probe(codes, live, codes, positions, starts[0], ends[0], chosen, 0, 0, probes, probes - 1, False)
     contradicted(codes, live, codes, positions, starts[0], ends[0], probes[0])

@@ -67,7 +67,7 @@ def _unequal(values, a, b, column, skip):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _note_differences(values, a, b, need, skip, varying, k):  # type: ignore[no-untyped-def]
     """Add to varying[k] those columns of `need` on which rows a and b differ; whether any is left."""
-    left = False
+    undecided = False
     for w in range(need.shape[0]):
         todo = need[w] & ~varying[k, w]
         while todo:
@@ -76,8 +76,8 @@ def _note_differences(values, a, b, need, skip, varying, k):  # type: ignore[no-
             if _unequal(values, a, b, (w << 6) + word_lowest(bit), skip):
                 varying[k, w] |= bit
             else:
-                left = True
-    return left
+                undecided = True
+    return undecided
 
 
 @njit(cache=True, nogil=True)
@@ -176,7 +176,7 @@ def _split(  # type: ignore[no-untyped-def]
                 sizes[g] += 1
                 _note_differences(values, r, leader[g], need, skip, differ, g)
             ids[i] = g
-        kept = False
+        any_varying = False
         for g in range(n_groups):
             table[slot[g]] = -1
             if _any(differ, g):
@@ -188,10 +188,10 @@ def _split(  # type: ignore[no-untyped-def]
                 top_row += n
                 top += 1
                 offsets[top] = top_row
-                kept = True
+                any_varying = True
             else:
                 sizes[g] = -1
-        if kept:
+        if any_varying:
             for i in range(size):
                 g = ids[i]
                 if g >= 0 and sizes[g] >= 0:
@@ -282,14 +282,14 @@ def _climb(  # type: ignore[no-untyped-def]
     for j in range(pairs.shape[0]):
         pairs[j, 0] = -1
         pairs[j, 1] = -1
-    left = True
-    while left and n < pairs.shape[0]:
-        left = False
+    more = True
+    while more and n < pairs.shape[0]:
+        more = False
         for k in range(first, last):
             low = offsets[k]
             if low + i + 1 >= offsets[k + 1] or n == pairs.shape[0]:
                 continue
-            left = True
+            more = True
             a = rows[low + i]
             b = rows[low + i + 1]
             if not _unequal(values, a, b, column, skip):
@@ -367,6 +367,18 @@ def strike(lhs: U64, pending: U64, masks: U64) -> None:
 def _refute(  # type: ignore[no-untyped-def]
     values, bounds, sequences, lhs, pending, n_ids, skip, chunk_rows, leaf_rows, n_climbs, max_masks, keep
 ):  # fmt: skip
+    """(masks uint64[k, n_words], pairs int64[k, keep, 2]); see `refute`, whose arguments these are.
+
+    Clusters are taken in chunks of about `chunk_rows` rows, and for each chunk the trie of the candidates is
+    walked depth first. Level d of the walk are the clusters of the first d columns of `path` on which
+    something varies that a candidate below asks for: numbers first[d] to last[d] of `offsets` and `varying`,
+    whose rows end at end_row[d]; union[d] is all that varies on them. A level is written behind the one
+    before it, over what an earlier path has left there.
+
+    A candidate whose last level still varies on a pending column is refuted: `_leaf` picks rows, `_climb`
+    makes an agree set of them, which strikes what this candidate asks for, and what others ask for when it is
+    their turn (`n_met` is the number of masks that each has met).
+    """
     n_candidates = sequences.shape[0]
     max_depth = sequences.shape[1]
     n_words = lhs.shape[1]
@@ -374,14 +386,14 @@ def _refute(  # type: ignore[no-untyped-def]
     n_clusters = bounds.shape[0] - 1
     masks = np.empty((64, n_words), dtype=np.uint64)
     pairs = np.empty((64, keep, 2), dtype=np.int64)
-    n_found = 0
-    seen = np.zeros(n_candidates, dtype=np.int64)  # how much of the evidence a candidate has met
+    n_masks = 0
+    n_met = np.zeros(n_candidates, dtype=np.int64)  # how much of the evidence a candidate has met
     # below[x, d]: what candidates from x on that share the first d columns of x ask for
     levels = max_depth + 1
     below = np.empty((n_candidates, levels, n_words), dtype=np.uint64)
     union = np.empty((levels, n_words), dtype=np.uint64)
     need = np.empty(n_words, dtype=np.uint64)
-    asked = np.empty(n_words, dtype=np.uint64)
+    wanted_columns = np.empty(n_words, dtype=np.uint64)
     mask = np.empty(n_words, dtype=np.uint64)
     last_mask = np.empty(n_words, dtype=np.uint64)
     pair = np.empty((keep, 2), dtype=np.int64)
@@ -434,7 +446,7 @@ def _refute(  # type: ignore[no-untyped-def]
                     if d <= shared:
                         below[x, d, w] |= below[x + 1, d, w]
         for w in range(n_words):
-            asked[w] = below[0, 0, w]
+            wanted_columns[w] = below[0, 0, w]
             union[0, w] = _ZERO
         top_row = 0
         top = 0
@@ -443,7 +455,7 @@ def _refute(  # type: ignore[no-untyped-def]
             for w in range(n_words):
                 varying[top, w] = _ZERO
             for r in range(bounds[k] + 1, bounds[k + 1]):
-                if not _note_differences(values, r, bounds[k], asked, skip, varying, top):
+                if not _note_differences(values, r, bounds[k], wanted_columns, skip, varying, top):
                     break
             if _any(varying, top):
                 for r in range(bounds[k], bounds[k + 1]):
@@ -460,10 +472,10 @@ def _refute(  # type: ignore[no-untyped-def]
         for x in range(n_candidates):
             if not _any(pending, x):
                 continue
-            if seen[x] < n_found:
-                left = _strike(lhs, pending, x, masks, seen[x], n_found)
-                seen[x] = n_found
-                if not left:
+            if n_met[x] < n_masks:
+                is_open = _strike(lhs, pending, x, masks, n_met[x], n_masks)
+                n_met[x] = n_masks
+                if not is_open:
                     continue
             d = 0
             while d < depth and sequences[x, d] == path[d]:
@@ -509,7 +521,7 @@ def _refute(  # type: ignore[no-untyped-def]
                 while union[depth, w] & pending[x, w]:
                     column = (w << 6) + word_lowest(union[depth, w] & pending[x, w])
                     for turn in range(n_climbs):
-                        if turn and n_found >= max_masks:
+                        if turn and n_masks >= max_masks:
                             break
                         seed = mix(np.uint64(x * 131 + column) * np.uint64(n_climbs) + np.uint64(turn))
                         n_here = last[depth] - first[depth]
@@ -525,27 +537,21 @@ def _refute(  # type: ignore[no-untyped-def]
                             values, leaf, leaf_offsets, leaf_varying, n_leaves, column, order, mask, n_ids,
                             need, skip, table, slot, ids, sizes, leader, differ, pair,
                         )  # fmt: skip
-                        if n_found == masks.shape[0]:
-                            more_masks = np.empty((2 * n_found, n_words), dtype=np.uint64)
-                            more_pairs = np.empty((2 * n_found, keep, 2), dtype=np.int64)
-                            for k in range(n_found):
-                                for v in range(n_words):
-                                    more_masks[k, v] = masks[k, v]
-                                for j in range(keep):
-                                    more_pairs[k, j, 0] = pairs[k, j, 0]
-                                    more_pairs[k, j, 1] = pairs[k, j, 1]
+                        if n_masks == masks.shape[0]:
+                            more_masks = np.empty((2 * n_masks, n_words), dtype=np.uint64)
+                            more_pairs = np.empty((2 * n_masks, keep, 2), dtype=np.int64)
+                            more_masks[:n_masks] = masks
+                            more_pairs[:n_masks] = pairs
                             masks = more_masks
                             pairs = more_pairs
                         for v in range(n_words):
                             last_mask[v] = mask[v]
-                            masks[n_found, v] = mask[v]
+                            masks[n_masks, v] = mask[v]
                             pending[x, v] &= mask[v]
-                        for j in range(keep):
-                            pairs[n_found, j, 0] = pair[j, 0]
-                            pairs[n_found, j, 1] = pair[j, 1]
-                        n_found += 1
+                        pairs[n_masks] = pair
+                        n_masks += 1
         done = end
-    return masks[:n_found].copy(), pairs[:n_found].copy()
+    return masks[:n_masks].copy(), pairs[:n_masks].copy()
 
 
 def refute(
@@ -692,7 +698,7 @@ def gather(codes: I32, identity: I32, positions: I32, at: I64, column: int, out:
 
 
 @njit(cache=True, nogil=True)
-def _partnered(matrix, rows, offsets, columns, skip, kept, bounds):  # type: ignore[no-untyped-def]
+def _partnered(matrix, rows, offsets, columns, skip, places, bounds):  # type: ignore[no-untyped-def]
     n = 0
     n_clusters = 0
     bounds[0] = 0
@@ -715,7 +721,7 @@ def _partnered(matrix, rows, offsets, columns, skip, kept, bounds):  # type: ign
                         partnered |= (np.int64(1) << i) | (np.int64(1) << o)
         for i in range(size):
             if partnered == everyone or partnered & (np.int64(1) << i):
-                kept[n] = low + i
+                places[n] = low + i
                 n += 1
         if n > start:
             n_clusters += 1
@@ -724,18 +730,18 @@ def _partnered(matrix, rows, offsets, columns, skip, kept, bounds):  # type: ign
 
 
 def partnered(matrix: I32, rows: I32, offsets: I64, columns: I32, nulls_distinct: bool) -> tuple[I64, I64]:
-    """(kept, offsets): rows that share a value of one of some columns with another row of their cluster.
+    """(places, offsets): rows that share a value of one of some columns with another row of their cluster.
 
     IN matrix int32[n, n_columns]; IN rows int32[m]: rows of it, in clusters offsets int64[*]; IN columns
-    int32[*]. OUT kept int64[*]: places in `rows`, ascending. Clusters of more than FEW_ROWS rows stay whole.
-    Cost: a miss of the cache a row.
+    int32[*]. OUT places int64[*]: where in `rows` they are, ascending. Clusters of more than FEW_ROWS rows
+    stay whole. Cost: a miss of the cache a row.
     """
-    kept = np.empty(len(rows), dtype=np.int64)
+    places = np.empty(len(rows), dtype=np.int64)
     bounds = np.empty(len(offsets), dtype=np.int64)
     n, n_clusters = _partnered(
-        frozen(matrix), frozen(rows), frozen(offsets), frozen(columns), nulls_distinct, kept, bounds
+        frozen(matrix), frozen(rows), frozen(offsets), frozen(columns), nulls_distinct, places, bounds
     )
-    return kept[:n], bounds[: n_clusters + 1]
+    return places[:n], bounds[: n_clusters + 1]
 
 
 @njit(cache=True, nogil=True)

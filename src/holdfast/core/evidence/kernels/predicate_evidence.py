@@ -93,12 +93,12 @@ def planned(groups: Groups, n_words: int) -> _Plan:
     """One comparison for each group; two for a group that comes without its mirrored one."""
     left, right, first = groups.left.tolist(), groups.right.tolist(), groups.first.tolist()
     forward, backward = list(zip(left, right, strict=True)), list(zip(right, left, strict=True))
-    found: dict[tuple[int, int], int] = {}
+    comparison_of: dict[tuple[int, int], int] = {}
     sources: list[tuple[int, int]] = []
     for side, pairs in enumerate((forward, backward)):
         for g, pair in enumerate(pairs):
-            if pair not in found:
-                found[pair] = len(sources)
+            if pair not in comparison_of:
+                comparison_of[pair] = len(sources)
                 sources.append((g, side))
     source = np.array(sources, dtype=np.int64).reshape(len(sources), 2).T
     wide = groups.ordered[source[0]] != 0
@@ -111,25 +111,25 @@ def planned(groups: Groups, n_words: int) -> _Plan:
 
     exchanged = [[0] * 4 for _ in sources]
     satisfied = [[0] * 4 for _ in sources]
-    for (a, b), c in found.items():
+    for (a, b), c in comparison_of.items():
         for o, turned in enumerate(EXCHANGED if wide[c] else range(2)):
-            exchanged[c][o] = turned << int(shifts[found[b, a]])
+            exchanged[c][o] = turned << int(shifts[comparison_of[b, a]])
     for g, pair in enumerate(forward):
-        c = found[pair]
+        c = comparison_of[pair]
         for o, predicates in enumerate(ORDERED_OUTCOMES if wide[c] else UNORDERED_OUTCOMES):
             satisfied[c][o] = predicates << first[g]
-    columns = np.array([right for _, right in found], dtype=np.int64)
+    columns = np.array([right for _, right in comparison_of], dtype=np.int64)
     compared = Comparisons(columns, wide, shifts, n_bits)
     exchange = _by_byte(exchanged, compared, compared.n_words)
     masks = _by_byte(satisfied, compared, n_words)
-    return _Plan(compared, source, exchange, masks, len(found) == len(set(forward)))
+    return _Plan(compared, source, exchange, masks, len(comparison_of) == len(set(forward)))
 
 
-def _by_byte(told: list[list[int]], compared: Comparisons, n_words: int) -> U64:
+def _by_byte(meanings: list[list[int]], compared: Comparisons, n_words: int) -> U64:
     """uint64[n_bytes, 256, n_words]: what each value of each byte of a key says, from what outcomes say."""
     wide, shifts = compared.wide, compared.shifts
     tables = np.zeros((max(1, -(-compared.n_bits // 8)), 256, n_words), dtype=np.uint64)
-    for c, of_outcomes in enumerate(told):
+    for c, of_outcomes in enumerate(meanings):
         words = np.array(
             [[(o >> 64 * w) & (1 << 64) - 1 for w in range(n_words)] for o in of_outcomes], np.uint64
         )
@@ -151,7 +151,7 @@ def _read(keys, tables, out):  # type: ignore[no-untyped-def]
                 out[k, w] |= tables[b, v, w]
 
 
-def _said(keys: U64, tables: U64) -> U64:
+def _looked_up(keys: U64, tables: U64) -> U64:
     out = np.zeros((len(keys), tables.shape[2]), dtype=np.uint64)
     _read(keys, frozen(tables), out)
     return out
@@ -166,7 +166,7 @@ def evidence_counts(
     batch: I32,
     groups: Groups,
     n_words: int,
-    own: bool = False,
+    within: bool = False,
     first: int = 0,
     plan: _Plan | None = None,
 ) -> Evidence:
@@ -180,7 +180,7 @@ def evidence_counts(
     `plan` is `planned(groups, n_words)`, for many calls. The second side of a batch may be missing if every
     group comes with its mirrored one.
 
-    With `own` batch row j is row first + j of old, paired only with the live rows before it: parts of a
+    With `within` batch row j is row first + j of old, paired only with the live rows before it: parts of a
     table, one after the other, see each of its pairs once. Witnesses are then (batch row j, row), or the
     reverse, as always.
 
@@ -189,13 +189,13 @@ def evidence_counts(
     >>> one = np.zeros(1, dtype=np.int32)
     >>> groups = Groups(one, one, one + 1, one)
     >>> old = np.array([[1, 2, 0]], dtype=np.int32)
-    >>> found = evidence_counts(old, old[0] >= 0, np.array([[[4], [4]]], dtype=np.int32), groups, 1)
-    >>> [(f"{m:06b}", n) for m, n in zip(found.masks[:, 0].tolist(), found.counts.tolist())]
+    >>> evidence = evidence_counts(old, old[0] >= 0, np.array([[[4], [4]]], dtype=np.int32), groups, 1)
+    >>> [(f"{m:06b}", n) for m, n in zip(evidence.masks[:, 0].tolist(), evidence.counts.tolist())]
     [('001110', 1), ('101001', 2), ('110010', 1), ('000010', 2)]
     """
     plan = plan or planned(groups, n_words)
     values = batch[plan.sources[0], plan.sources[1]]
-    return _evidence(plan, all_pairs(old, live, values, plan.compared, own, first))
+    return _evidence(plan, all_pairs(old, live, values, plan.compared, within, first))
 
 
 class ListedPairs:
@@ -230,18 +230,18 @@ def pairs_evidence_of(
 
 
 @njit(cache=True, nogil=True)
-def _settle(order, new, counts, others, pairs, out_counts, out_pairs, batch_first):  # type: ignore[no-untyped-def]
+def _settle(order, new, counts, exchanged_counts, pairs, out_counts, out_pairs, batch_first):  # type: ignore[no-untyped-def]
     """OUT out_counts, out_pairs int64[k], batch_first bool[k]: those of keys, then of new ones, in order.
 
-    IN order int64[k]; IN counts, others, pairs int64[n]: of n keys, their exchanged ones, and a pair of each;
-    IN new int64[k - n]: the keys whose exchanged one is new.
+    IN order int64[k]; IN counts, exchanged_counts, pairs int64[n]: of n keys, their exchanged ones, and a
+    pair of each; IN new int64[k - n]: the keys whose exchanged one is new.
     """
     n = counts.shape[0]
     for i in range(order.shape[0]):
         k = order[i]
         batch_first[i] = k < n
         if k < n:
-            out_counts[i] = counts[k] + others[k]
+            out_counts[i] = counts[k] + exchanged_counts[k]
             out_pairs[i] = pairs[k]
         else:
             out_counts[i] = counts[new[k - n]]
@@ -262,15 +262,15 @@ def _both_ways(plan: _Plan, counted: CountedKeys) -> tuple[U64, I64, I64, Bool]:
     A key has its own pairs, and those of the exchanged key the other way round.
     """
     keys, counts, pairs = counted.entries()
-    exchanged = _said(keys, plan.exchange)
-    others = counted.counts_of(exchanged)
-    new = np.flatnonzero(others == 0)
+    exchanged = _looked_up(keys, plan.exchange)
+    exchanged_counts = counted.counts_of(exchanged)
+    new = np.flatnonzero(exchanged_counts == 0)
     keys = np.concatenate([keys, exchanged[new]])
     order = ascending(keys, plan.compared.n_bits)
     out_counts, out_pairs = np.empty(len(order), dtype=np.int64), np.empty(len(order), dtype=np.int64)
     batch_first = np.empty(len(order), dtype=np.bool_)
-    _settle(order, new, counts, others, pairs, out_counts, out_pairs, batch_first)
-    masks = _said(keys[order], plan.predicates)
+    _settle(order, new, counts, exchanged_counts, pairs, out_counts, out_pairs, batch_first)
+    masks = _looked_up(keys[order], plan.predicates)
     if plan.complete:
         return masks, out_counts, out_pairs, batch_first
     # Keys that differ in a comparison of no group have equal masks.
@@ -287,6 +287,6 @@ def warm_up() -> None:
         groups = Groups(columns, columns, np.ones(n_groups, np.int32), 6 * columns)
         codes = np.tile(np.arange(3, dtype=np.int32), (n_groups, 1))
         batch = np.repeat(2 * codes[:, None], 2, axis=1)
-        evidence_counts(codes, np.ones(3, dtype=np.bool_), batch, groups, 4, own=True)
+        evidence_counts(codes, np.ones(3, dtype=np.bool_), batch, groups, 4, within=True)
         rows = np.arange(2)
         pairs_evidence_of(codes, batch, groups, 4, rows, rows + 1)

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from holdfast.core.engine.kernels.compiling import njit
 from holdfast.core.evidence.kernels.compared_pairs import fold
 from holdfast.core.rows.kernels.encode import frozen
-
-EQ, NE, LT, LE, GT, GE = range(6)
+from holdfast.core.rows.kernels.order_index import EQ, GT, LE, LT, NE
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -54,13 +53,13 @@ def _holds(op, t, s):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _walk(codes, live, values, right, positions, starts, ends, wanted, groups, ops, own, first, out):  # type: ignore[no-untyped-def]
+def _walk(codes, live, values, right, positions, starts, ends, wanted, groups, ops, within, first, out):  # type: ignore[no-untyped-def]
     """The number of pairs written to OUT out int64[limit, 2]; -1 - number if they do not all fit."""
     n = 0
     for b in range(starts.shape[0]):
         for p in range(starts[b], ends[b]):
             r = positions[p]
-            if own and r >= first + b:
+            if within and r >= first + b:
                 break  # positions ascend: each pair of batch rows is seen once
             if not live[r]:
                 continue
@@ -95,7 +94,7 @@ def walked_pairs(
     wanted: I32,
     groups: I32,
     ops: I32,
-    own: bool,
+    within: bool,
     first: int,
 ) -> Pairs:
     """The pairs on the posting lists of one index that satisfy one of some sets of predicates, each once.
@@ -104,7 +103,7 @@ def walked_pairs(
     of the batch; IN right int32[n_groups]: the old column of each group; IN positions int32[n]: the posting
     lists, starts, ends int32[n_batch]: the list of each batch row; IN groups, ops int32[n_sets, *]: the
     predicates of each set, padded with -1, the most selective first; IN wanted int32[*]: the sets to compare.
-    `own`: batch row j is old row first + j, and is paired with the rows before it only.
+    `within`: batch row j is old row first + j, and is paired with the rows before it only.
 
     Cost: the sum of the list lengths; a random access or two for each entry.
     """
@@ -114,7 +113,7 @@ def walked_pairs(
         out = np.empty((size, 2), dtype=np.int64)
         n = _walk(
             frozen(codes), frozen(live), frozen(values), frozen(right), frozen(positions), frozen(starts),
-            frozen(ends), frozen(wanted), frozen(groups), frozen(ops), own, np.int64(first), out,
+            frozen(ends), frozen(wanted), frozen(groups), frozen(ops), within, np.int64(first), out,
         )  # fmt: skip
         if n >= 0:
             return Pairs(out[:n, 0].copy(), out[:n, 1].copy())
@@ -179,9 +178,9 @@ def _add_outcomes(value, column, shift, ordered, word):  # type: ignore[no-untyp
             word[j] |= equal if 2 * column[j] == value else nothing
         return
     for j in range(word.shape[0]):
-        other = 2 * column[j]
-        told = greater if value > other else (equal if value == other else nothing)
-        word[j] |= one_null if (value == 0) != (other == 0) else told
+        old_value = 2 * column[j]
+        outcome = greater if value > old_value else (equal if value == old_value else nothing)
+        word[j] |= one_null if (value == 0) != (old_value == 0) else outcome
 
 
 @njit(cache=True, nogil=True)
@@ -195,10 +194,10 @@ def _with_outcomes(values, codes, right, ordered, table, bits, start, stop, out)
     word = np.empty(n, dtype=np.uint64)
     last = (1 << bits) - 1
     shift = np.uint64(64 - bits)
-    found = 0
+    n_pairs = 0
     for b in range(start, stop):
-        if found + n > out.shape[0]:
-            return found, b
+        if n_pairs + n > out.shape[0]:
+            return n_pairs, b
         for j in range(n):
             hashes[j] = np.uint64(1)
         for first in range(0, n_groups, GROUPS_OF_A_WORD):
@@ -216,10 +215,10 @@ def _with_outcomes(values, codes, right, ordered, table, bits, start, stop, out)
             while table[s] != h and table[s] != 0:
                 s = (s + 1) & last
             if table[s] == h:
-                out[found, 0] = b
-                out[found, 1] = j
-                found += 1
-    return found, stop
+                out[n_pairs, 0] = b
+                out[n_pairs, 1] = j
+                n_pairs += 1
+    return n_pairs, stop
 
 
 def pairs_with_outcomes(

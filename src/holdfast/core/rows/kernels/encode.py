@@ -74,6 +74,7 @@ def word_at(data, i):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def xxh64(data, start, end, seed):  # type: ignore[no-untyped-def]
+    """xxHash64 of the bytes data[start:end]: IN data uint8[*], seed uint64. The result is a uint64."""
     n = end - start
     i = start
     if n >= 32:
@@ -138,11 +139,11 @@ def bytes_codes(offsets: I64, data: NDArray[np.uint8], seed: int = 0) -> U64:
 def _bytes_differ(offsets, data, at, other_offsets, other_data, other_at, out):  # type: ignore[no-untyped-def]
     for i in range(out.shape[0]):
         low, high = offsets[at[i]], offsets[at[i] + 1]
-        other = other_offsets[other_at[i]]
-        out[i] = high - low != other_offsets[other_at[i] + 1] - other
+        other_low = other_offsets[other_at[i]]
+        out[i] = high - low != other_offsets[other_at[i] + 1] - other_low
         if not out[i]:
             for k in range(high - low):
-                if data[low + k] != other_data[other + k]:
+                if data[low + k] != other_data[other_low + k]:
                     out[i] = True
                     break
 
@@ -161,14 +162,9 @@ def bytes_differ(
     """
     out = np.empty(len(at), dtype=np.bool_)
     _bytes_differ(
-        frozen(offsets),
-        frozen(data),
-        frozen(at),
-        frozen(other_offsets),
-        frozen(other_data),
-        frozen(other_at),
-        out,
-    )
+        frozen(offsets), frozen(data), frozen(at), frozen(other_offsets), frozen(other_data),
+        frozen(other_at), out,
+    )  # fmt: skip
     return out
 
 
@@ -192,6 +188,11 @@ def mix(x):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _factorize(values, valid, has_nulls, seed, codes):  # type: ignore[no-untyped-def]
+    """The distinct values, uint64[*], in the order of their first occurrence: a hash table that grows.
+
+    IN values uint64[n]; IN valid bool[n], read if there are NULLs; OUT codes int32[n]: 1 + the place of each
+    value among the distinct ones, 0 for NULL.
+    """
     capacity = 1024
     slots = np.full(capacity, -1, dtype=np.int32)
     uniques = np.empty(512, dtype=np.uint64)

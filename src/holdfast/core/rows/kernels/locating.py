@@ -16,8 +16,9 @@ Bool = NDArray[np.bool_]
 
 @njit(cache=True, nogil=True)
 def _locate(hashes, order, wanted, codes, live, translated, columns):  # type: ignore[no-untyped-def]
-    found_query = np.empty(64, dtype=np.int64)
-    found_row = np.empty(64, dtype=np.int64)
+    """(queries, rows), int64[*] each, in the order of the queries; see `locate`."""
+    queries = np.empty(64, dtype=np.int64)
+    rows = np.empty(64, dtype=np.int64)
     n = 0
     for q in range(wanted.shape[0]):
         h = wanted[q]
@@ -42,17 +43,17 @@ def _locate(hashes, order, wanted, codes, live, translated, columns):  # type: i
                     break
             if not same:
                 continue
-            if n == found_row.shape[0]:
-                bigger_query = np.empty(2 * n, dtype=np.int64)
-                bigger_query[:n] = found_query
-                found_query = bigger_query
-                bigger_row = np.empty(2 * n, dtype=np.int64)
-                bigger_row[:n] = found_row
-                found_row = bigger_row
-            found_query[n] = q
-            found_row[n] = r
+            if n == rows.shape[0]:
+                more_queries = np.empty(2 * n, dtype=np.int64)
+                more_queries[:n] = queries
+                queries = more_queries
+                more_rows = np.empty(2 * n, dtype=np.int64)
+                more_rows[:n] = rows
+                rows = more_rows
+            queries[n] = q
+            rows[n] = r
             n += 1
-    return found_query[:n].copy(), found_row[:n].copy()
+    return queries[:n].copy(), rows[:n].copy()
 
 
 def locate(
@@ -66,14 +67,9 @@ def locate(
     Cost: a binary search a query, and a comparison for each equal hash.
     """
     return _locate(  # type: ignore[no-any-return]
-        frozen(hashes),
-        frozen(order),
-        frozen(wanted),
-        frozen(codes),
-        frozen(live),
-        frozen(translated),
+        frozen(hashes), frozen(order), frozen(wanted), frozen(codes), frozen(live), frozen(translated),
         frozen(columns),
-    )
+    )  # fmt: skip
 
 
 def warm_up() -> None:

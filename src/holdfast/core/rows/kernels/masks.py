@@ -207,8 +207,8 @@ def without(left: Masks, right: Masks) -> Flags:
     if not len(left) or not len(right):
         return np.ones(len(left), dtype=np.bool_)
     first, inverse = unique_masks(np.concatenate([right, left]))
-    found: Flags = first[inverse[len(right) :]] >= len(right)
-    return found
+    absent: Flags = first[inverse[len(right) :]] >= len(right)
+    return absent
 
 
 @njit(cache=True)
@@ -269,9 +269,9 @@ def maximal_masks(masks: Masks) -> Indices:
     sizes = popcounts(family)[distinct]
     by_size = np.argsort(-sizes, kind="stable")
     order = distinct[by_size]
-    kept = np.empty(len(order), dtype=np.int64)
-    n_kept = _maximal(family[order], sizes[by_size], kept)
-    return np.sort(order[kept[:n_kept]])
+    maximal = np.empty(len(order), dtype=np.int64)
+    n_maximal = _maximal(family[order], sizes[by_size], maximal)
+    return np.sort(order[maximal[:n_maximal]])
 
 
 def minimal_masks(masks: Masks) -> Indices:
@@ -295,10 +295,10 @@ def first_container(masks: Masks, wholes: Masks) -> Indices:
     >>> first_container(np.array([[0b001], [0b100], [0b1000]], dtype=np.uint64), wholes)
     array([ 0,  1, -1])
     """
-    asked = as_masks(masks)
-    found = np.empty(len(asked), dtype=np.int64)
-    _first_containers(asked, as_masks(np.asarray(wholes).T), found)
-    return found
+    family = as_masks(masks)
+    indices = np.empty(len(family), dtype=np.int64)
+    _first_containers(family, as_masks(np.asarray(wholes).T), indices)
+    return indices
 
 
 def first_contained(masks: Masks, parts: Masks) -> Indices:
@@ -355,25 +355,25 @@ def _first_container(mask: Masks, wholes: Masks, n_wholes: int, every: Masks) ->
 
 
 @njit(cache=True)
-def _first_containers(masks: Masks, wholes: Masks, found: Indices) -> None:
-    """masks IN uint64[n, n_words]; wholes IN uint64[n_words, m], one per column; found OUT int64[n]."""
+def _first_containers(masks: Masks, wholes: Masks, indices: Indices) -> None:
+    """masks IN uint64[n, n_words]; wholes IN uint64[n_words, m], one per column; indices OUT int64[n]."""
     every = np.empty(masks.shape[1], dtype=np.uint64)
     for w in range(wholes.shape[0]):
         every[w] = _ALL
         for j in range(wholes.shape[1]):
             every[w] &= wholes[w, j]
     for i in range(masks.shape[0]):
-        found[i] = _first_container(masks[i], wholes, wholes.shape[1], every)
+        indices[i] = _first_container(masks[i], wholes, wholes.shape[1], every)
 
 
 @njit(cache=True)
-def _maximal(masks: Masks, sizes: Indices, kept: Indices) -> int:
+def _maximal(masks: Masks, sizes: Indices, maximal: Indices) -> int:
     """The number of maximal masks among distinct ones that are sorted by size, descending.
 
-    masks IN uint64[n, n_words]; sizes IN int64[n], their popcounts; kept OUT int64[n], of which the result
-    says how many are valid: the maximal masks, in order.
+    masks IN uint64[n, n_words]; sizes IN int64[n], their popcounts; maximal OUT int64[n], of which the
+    result says how many are valid: the maximal masks, in order.
 
-    A mask is maximal iff no larger one that was kept contains it; those of its own size cannot.
+    A mask is maximal iff no larger one that is maximal contains it; those of its own size cannot.
     """
     n_masks, n_words = masks.shape
     wholes = np.empty((n_words, n_masks), dtype=np.uint64)
@@ -382,17 +382,17 @@ def _maximal(masks: Masks, sizes: Indices, kept: Indices) -> int:
         every[w] = _ALL
         for i in range(n_masks):
             every[w] &= masks[i, w]
-    n_kept = 0
+    n_maximal = 0
     n_larger = 0
     for i in range(n_masks):
         if i > 0 and sizes[i] < sizes[i - 1]:
-            n_larger = n_kept
+            n_larger = n_maximal
         if _first_container(masks[i], wholes, n_larger, every) < 0:
             for w in range(n_words):
-                wholes[w, n_kept] = masks[i, w]
-            kept[n_kept] = i
-            n_kept += 1
-    return n_kept
+                wholes[w, n_maximal] = masks[i, w]
+            maximal[n_maximal] = i
+            n_maximal += 1
+    return n_maximal
 
 
 def warm_up() -> None:

@@ -92,13 +92,6 @@ class Hits(NamedTuple):
     rows: I32  # int32[h]
 
 
-class BothWays(NamedTuple):
-    """What pairs with the probe s as the left side, and as the right side, of two predicates."""
-
-    probe_left: Hits  # T^s: rows t such that (s, t) satisfies both
-    probe_right: Hits  # T-bar^s: rows t such that (t, s) does
-
-
 # --- Building --------------------------------------------------------------------------------------------
 
 
@@ -470,21 +463,22 @@ def blocks(counts: I64, limit: int) -> list[tuple[int, int]]:
     [(0, 2), (2, 3), (3, 5)]
     """
     ends = np.cumsum(counts)
-    found = []
+    ranges = []
     start = 0
     while start < len(counts):
         before = int(ends[start - 1]) if start else 0
         stop = max(start + 1, int(np.searchsorted(ends, before + limit, side="right")))
-        found.append((start, stop))
+        ranges.append((start, stop))
         start = stop
-    return found
+    return ranges
 
 
 def fetch(index: OrderIndex, a: I32 | I64, b: I32 | I64, op_a: int, op_b: int) -> Hits:
     """The rows r with `r.a op_a probe.a` and `r.b op_b probe.b`, for any two of the six operators.
 
     IN a, b int[p]: half ranks of the probes in the codes of the first and of the second column. That is
-    T-bar^s of algorithm 1; with symmetric operators it is T^s. Probes that are rows of the index meet
+    T-bar^s of algorithm 1; with symmetric operators it is T^s. The probes' values may be those of other
+    columns than the index has: that is algorithm 2, Fetch+. Probes that are rows of the index meet
     themselves where both operators allow it. Hits may be a share of all pairs: count first, and fetch in
     `blocks` of probes.
 
@@ -505,31 +499,6 @@ def fetch(index: OrderIndex, a: I32 | I64, b: I32 | I64, op_a: int, op_b: int) -
         frozen(index.rows), *question, cursor, *hits,
     )  # fmt: skip
     return hits
-
-
-def fetch_both(index: OrderIndex, a: I32 | I64, b: I32 | I64, op_a: int, op_b: int) -> BothWays:
-    """Fetch (algorithm 1): the rows t such that (s, t), and such that (t, s), satisfies
-    `t.A op_a s.A` and `t.B op_b s.B`, for an index of (A, B). Shapes as in `fetch`."""
-    return fetch_plus(index, index, (a, b), (a, b), op_a, op_b)
-
-
-def fetch_plus(
-    index_ac: OrderIndex,
-    index_bd: OrderIndex,
-    probes_bd: tuple[I32 | I64, I32 | I64],
-    probes_ac: tuple[I32 | I64, I32 | I64],
-    op_1: int,
-    op_2: int,
-) -> BothWays:
-    """Fetch+ (algorithm 2): the rows t such that (s, t), and such that (t, s), satisfies
-    `t.A op_1 s.B` and `t.C op_2 s.D`.
-
-    index_ac: of the columns (A, C); index_bd: of (B, D). IN probes_bd: s.B as half ranks of A and s.D as half
-    ranks of C, int[p] each, for index_ac; probes_ac: s.A as half ranks of B and s.C of D, for index_bd.
-    """
-    return BothWays(
-        fetch(index_bd, *probes_ac, SYMMETRIC[op_1], SYMMETRIC[op_2]), fetch(index_ac, *probes_bd, op_1, op_2)
-    )
 
 
 # --- One column ------------------------------------------------------------------------------------------
@@ -578,16 +547,6 @@ def fetch_column(index: ColumnIndex, probes: I32 | I64, op: int) -> Hits:
     return hits
 
 
-def fetch_column_plus(
-    index_a: ColumnIndex, index_b: ColumnIndex, probes_b: I32 | I64, probes_a: I32 | I64, op: int
-) -> BothWays:
-    """The rows t such that (s, t), and such that (t, s), satisfies `t.A op s.B`; A and B may be one column.
-
-    IN probes_b int[p]: s.B as half ranks of A; probes_a: s.A as half ranks of B.
-    """
-    return BothWays(fetch_column(index_b, probes_a, SYMMETRIC[op]), fetch_column(index_a, probes_b, op))
-
-
 # --- Correlation -----------------------------------------------------------------------------------------
 
 
@@ -613,5 +572,5 @@ def correlation(a: I32, b: I32, n_sample: int = SAMPLE, seed: int = 0) -> float:
 def warm_up() -> None:
     """Compile all kernels: call each once."""
     codes = np.array([1, 2, 0], dtype=np.int32)
-    fetch_both(build(codes, codes), codes, codes, NE, GT)
+    fetch(build(codes, codes), codes, codes, NE, GT)
     fetch_column(build_column(codes, 2), codes, NE)
