@@ -53,19 +53,19 @@ def test_a_file_is_published_once_others_may_be_told_of_it(bucket: Bucket) -> No
     assert bucket.entries("") == []
     with pytest.raises(DamagedFileError, match="is missing"):
         read_file(another(bucket), ref)
-    bucket.publish()
+    bucket.publish(temporary=True)
     assert [entry.name for entry in bucket.entries("tables")] == [ref.name]
     assert read_file(another(bucket), ref) == read_file(bucket, ref) == b"abcdef"
-    bucket.publish()  # nothing is left to do
+    bucket.publish(temporary=True)  # nothing is left to do
 
 
 def test_files_are_never_overwritten(bucket: Bucket) -> None:
     write_file(bucket, "tables/t/a.arrow", [b"first"])
-    bucket.publish()
+    bucket.publish(temporary=True)
     other = another(bucket)
     write_file(other, "tables/t/a.arrow", [b"second"])
     with pytest.raises(WorkspaceError, match="exists already"):
-        other.publish()
+        other.publish(temporary=True)
     assert bucket.content("tables/t/a.arrow") == b"first"
 
 
@@ -75,7 +75,7 @@ def test_a_put_whose_answer_is_lost_finds_its_own_object(store: Store, bucket: B
     with through(store, faults) as address:
         unlucky = another(bucket, options_for(address))
         ref = write_file(unlucky, "tables/t/a.arrow", [b"content"])
-        unlucky.publish()
+        unlucky.publish(temporary=True)
         assert faults.counted("PUT") == 2
     assert read_file(another(bucket), ref) == b"content"
 
@@ -91,7 +91,7 @@ def test_names_lead_nowhere_else(bucket: Bucket) -> None:
 def test_an_object_is_fetched_once_for_all_processes(store: Store, bucket: Bucket, cache: Path) -> None:
     content = os.urandom(20_000_000)
     ref = write_file(bucket, "tables/t/large.arrow", [content])
-    bucket.publish()
+    bucket.publish(temporary=True)
     [copy] = copies(cache)
     copy.unlink()
     faults = Faults()
@@ -110,7 +110,7 @@ def test_an_object_is_fetched_once_for_all_processes(store: Store, bucket: Bucke
 
 def test_what_arrives_is_what_was_written(bucket: Bucket) -> None:
     ref = write_file(bucket, "tables/t/a.arrow", [b"abc"])
-    bucket.publish()
+    bucket.publish(temporary=True)
     fresh = another(bucket)
     with pytest.raises(DamagedFileError, match=r"altered: its checksum is \w{16}; 0{16} was written"):
         read_file(fresh, FileRef(ref.name, ref.length, "0" * 16))
@@ -128,7 +128,7 @@ def test_what_arrives_is_what_was_written(bucket: Bucket) -> None:
 
 def test_copies_may_vanish_at_any_time(bucket: Bucket, cache: Path) -> None:
     ref = write_file(bucket, "tables/t/a.arrow", [b"abc"])
-    bucket.publish()
+    bucket.publish(temporary=True)
     vanishing = iter([True, True])
 
     def read(path: Path) -> bytes:
@@ -149,7 +149,7 @@ def test_a_flaky_store_is_asked_again(store: Store, bucket: Bucket, fault: str) 
     with through(store, faults) as address:
         flaky = another(bucket, options_for(address))
         refs = [write_file(flaky, f"tables/t/{i}.arrow", [bytes([i]) * 300_000]) for i in range(8)]
-        flaky.publish()
+        flaky.publish(temporary=True)
         reader = another(bucket, options_for(address))
         reader._cache = NodeCache(flaky.cache.folder / "another", 1 << 30)
         assert [read_file(reader, ref)[:1] for ref in refs] == [bytes([i]) for i in range(8)]
@@ -192,11 +192,11 @@ def test_an_object_as_a_file(bucket: Bucket) -> None:
 
 def test_folders_are_removed_with_what_was_to_be_published_there(bucket: Bucket) -> None:
     write_file(bucket, "staging/a/x", [b"1"])
-    bucket.publish()
+    bucket.publish(temporary=True)
     write_file(bucket, "staging/a/y", [b"2"])
     ref = write_file(bucket, "staging/b/z", [b"3"])
     bucket.remove_folder("staging/a")
-    bucket.publish()
+    bucket.publish(temporary=True)
     assert [entry.name for entry in bucket.entries("staging")] == ["staging/b/z"]
     assert read_file(bucket, ref) == b"3"
     bucket.remove(["staging/b/z", "staging/b/gone"])

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.core.rows.writer import Writer
 from holdfast.core.store.ledger_rows import LAKE, CommitRow
-from holdfast.core.store.root import Root, local_path
-from holdfast.errors import NOTHING_APPLIED, ConflictError, SourceError, UsageError, WorkspaceError, shorten
+from holdfast.core.store.root import Root, source_path
+from holdfast.errors import NOTHING_APPLIED, ConflictError, UsageError, WorkspaceError, shorten
 from holdfast.lakes.answers import LakeChange
 from holdfast.lakes.state import FILTERS, NORMALISATIONS, LakeOptions, LakeState
 
@@ -95,7 +95,7 @@ class LakeKeeper:
         except TypeError as error:
             raise UsageError(f"how are the files to be read? {error}.") from None
         matching = Matching(None if proposer == "auto" else proposer, strategy)  # type: ignore[arg-type]
-        names = [local_path(s, "source", SourceError) for s in sources]
+        names = [source_path(s, "source") for s in sources]
         action = "replace" if replace else "add" if add else "link"
 
         def step(work: LakeWork) -> LakeStep:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.store.files import FileRef
-from holdfast.core.store.root import Root
+from holdfast.core.store.root import Root, root_of
 from holdfast.lakes.kernels.value_index import bitmaps
 from holdfast.lakes.read_task import matched_columns
 from holdfast.lakes.state import UNIQUE_COLUMN, LakeOptions, Part, PartRef, open_array
@@ -126,7 +125,7 @@ def let_go() -> None:
 def _opened(root: str, part: str, options: str, dropped: str) -> Side:
     gone = json.loads(dropped)
     return Side(
-        Path(root),
+        root_of(root),
         PartRef.from_dict(json.loads(part)),
         LakeOptions.from_dict(json.loads(options)),
         FileRef.from_dict(gone) if gone else None,

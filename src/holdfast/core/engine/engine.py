@@ -42,8 +42,8 @@ from holdfast.core.engine.worker import (
     run_partition,
     task_name,
 )
-from holdfast.core.store.bucket import accesses, publish_all
-from holdfast.core.store.files import SHARED_STORAGE, STAGING, FileRef, read_file, write_file
+from holdfast.core.store.bucket import STAGING, accesses, publish_all
+from holdfast.core.store.files import SHARED_STORAGE, FileRef, read_file, write_file
 from holdfast.core.store.root import Root, remove_folder, root_of
 from holdfast.errors import (
     NOTHING_APPLIED,

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from holdfast.core.rows.table_state import TableState
-from holdfast.core.store.files import STAGING
+from holdfast.core.store.bucket import STAGING
 from holdfast.core.store.ledger import Ledger
 from holdfast.core.store.ledger_rows import NO_TABLES
 from holdfast.core.store.root import Root, remove_folder

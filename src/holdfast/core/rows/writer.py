@@ -21,8 +21,8 @@ from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.tables import Tables
 from holdfast.core.store import format as marker
 from holdfast.core.store import leases, litter
+from holdfast.core.store.bucket import STAGING
 from holdfast.core.store.files import (
-    STAGING,
     STAMPS,
     FileRef,
     check_file,

@@ -292,8 +292,8 @@ def _add_partitions(
     if both:
         raise SchemaError(
             f"{shorten_path(location)} for table {table!r} has the column {shorten(both[0])} in its files "
-            f"and in the names of its folders. {NOTHING_APPLIED} Next step: give files without it, or a folder "
-            "further inside."
+            f"and in the names of its folders. {NOTHING_APPLIED} Next step: give files without it, or a "
+            "folder further inside."
         )
     by_path = dict(zip(dict.fromkeys(split.path for split in source.splits), partitions, strict=True))
     source.splits = [dataclasses.replace(s, partition=by_path[s.path]) for s in source.splits]

@@ -20,10 +20,12 @@ import contextlib
 import io
 import mmap
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -41,6 +43,12 @@ Result = TypeVar("Result")
 AT_ONCE = 16
 # Pieces of one file that are read ahead.
 AHEAD = 4
+# A store that is busy is asked again; one that is not there must not keep anybody waiting for minutes.
+_RETRIES = {
+    "max_retries": 8,
+    "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=4), "base": 2},
+    "retry_timeout": timedelta(seconds=60),
+}
 # What belongs to the HTTP client; all other options belong to the store.
 _CLIENT = (
     "allow_http",
@@ -53,6 +61,8 @@ _CLIENT = (
     "user_agent",
 )
 _PROBE = "conditional-put"
+# Files of one job lie here, and its lease. No commit names them.
+STAGING, LEASE = "staging", "lease"
 _PIECE = 8 << 20
 
 
@@ -65,6 +75,10 @@ class Entry:
     written: float  # by the store's clock
 
 
+def is_temporary(name: str) -> bool:
+    return name.startswith(f"{STAGING}/")
+
+
 class Bucket:
     """The objects under a URL. One for each URL in a process (`bucket_of`)."""
 
@@ -74,6 +88,7 @@ class Bucket:
         self._drafts: dict[str, tuple[FileRef, Path]] = {}  # by name: what is not published yet
         self._lock = threading.RLock()
         self._cache: NodeCache | None = None
+        self._is_staged = False  # whether temporary files have been published, here or perhaps by tasks
         self.marker: bytes | None = None
         """Which workspace this is, as it was read last (`format.py`)."""
 
@@ -99,10 +114,14 @@ class Bucket:
         with self._lock:
             self._drafts[ref.name] = ref, draft
 
-    def publish(self) -> None:
-        """Put all drafts under their names. They may be read here before, and by everybody after."""
+    def publish(self, *, temporary: bool) -> None:
+        """Put drafts under their names, all at once; temporary ones only if they are asked for.
+
+        They may be read here before, and by everybody after.
+        """
         with self._lock:
-            drafts = list(self._drafts.values())
+            drafts = [d for d in self._drafts.values() if temporary or not is_temporary(d[0].name)]
+            self._is_staged |= temporary
         self._side_by_side(self._publish, drafts)
 
     def _publish(self, drafted: tuple[FileRef, Path]) -> None:
@@ -162,8 +181,7 @@ class Bucket:
         """The content of a file, some at a time, several requests at once."""
         ranges = [(low, min(low + _PIECE, ref.length)) for low in range(0, ref.length, _PIECE)]
         if len(ranges) <= 1:
-            with self._reading(ref.name):
-                yield memoryview(self._content(ref.name))
+            yield memoryview(self.content(ref.name))
             return
         length = self.length(ref.name)
         if length != ref.length:
@@ -202,13 +220,17 @@ class Bucket:
 
     def content(self, name: str) -> bytes:
         """A small object; FileNotFoundError if there is none."""
-        with self._reading(name):
-            return bytes(self._content(name))
+        content = self.content_below(name, sys.maxsize)
+        assert content is not None
+        return content
 
-    def _content(self, name: str) -> Any:
+    def content_below(self, name: str, most: int) -> bytes | None:
+        """An object in one request; None if it has more bytes than that."""
         import obstore
 
-        return obstore.get(self._store, name).bytes()
+        with self._reading(name):
+            answer = obstore.get(self._store, name)
+            return bytes(answer.bytes()) if answer.meta["size"] <= most else None
 
     def length(self, name: str) -> int:
         """The length of an object; FileNotFoundError if there is none."""
@@ -223,6 +245,14 @@ class Bucket:
         except FileNotFoundError:
             return False
         return True
+
+    def written(self, name: str) -> float | None:
+        """When an object was put; None if there is none."""
+        import obstore
+
+        with self._reading(name), contextlib.suppress(FileNotFoundError):
+            return float(obstore.head(self._store, name)["last_modified"].timestamp())
+        return None
 
     def put(self, name: str, content: bytes) -> None:
         """Put an object, in place of one of its name."""
@@ -263,12 +293,17 @@ class Bucket:
                 obstore.delete(self._store, list(names))
 
     def remove_folder(self, folder: str) -> None:
-        """Remove what lies in a folder, and what was to be published there. What fails is litter."""
+        """Remove what lies in a staging folder, and what was to be published there. What fails is litter.
+
+        A folder that no task was told of has nothing in it but a lease.
+        """
         with self._lock:
             for name in [name for name in self._drafts if name.startswith(f"{folder}/")]:
                 self._drafts.pop(name)[1].unlink(missing_ok=True)
+            is_staged, self._is_staged = self._is_staged, False
         with contextlib.suppress(WorkspaceError):
-            self.remove([entry.name for entry in self.entries(folder)])
+            names = [entry.name for entry in self.entries(folder)] if is_staged else [f"{folder}/{LEASE}"]
+            self.remove(names)
 
     def probe(self) -> None:
         """Raise if the store puts an object although there is one of its name: no commit would be safe.
@@ -406,7 +441,7 @@ def grant(accesses: Sequence[Access]) -> None:
 def publish_all() -> None:
     """Publish what this process has drafted: others are about to be told of it."""
     for bucket in list(_buckets.values()):
-        bucket.publish()
+        bucket.publish(temporary=True)
 
 
 def _connect(url: str, options: Mapping[str, str]) -> Any:
@@ -422,7 +457,7 @@ def _connect(url: str, options: Mapping[str, str]) -> Any:
             store[name] = value
     try:
         connect: Any = from_url  # its overloads name the options of each store
-        return connect(url, config=store or None, client_options=client or None)
+        return connect(url, config=store or None, client_options=client or None, retry_config=_RETRIES)
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # for options that it does not know the client panics

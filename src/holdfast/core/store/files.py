@@ -35,13 +35,10 @@ from typing import Any, TypeVar
 
 import xxhash
 
-from holdfast.core.store.bucket import Bucket
+from holdfast.core.store.bucket import STAGING, Bucket, is_temporary
 from holdfast.core.store.root import Root
 from holdfast.core.words.codec import Coded
 from holdfast.errors import NOTHING_APPLIED, DamagedFileError, WorkspaceError, shorten
-
-# Files of one job lie here. No commit names them, so they need not outlive a power cut: they are not synced.
-STAGING = "staging"
 
 # Anything that speaks the buffer protocol: bytes, memoryview, numpy arrays, Arrow buffers.
 # `collections.abc.Buffer` exists from Python 3.12 on.
@@ -171,7 +168,7 @@ def new_file(root: Root, name: str) -> Iterator[NewFile]:
     try:
         if not isinstance(root, Bucket):
             new_entries = _make_folders(root, path.parent)
-        file = NewFile(path, name, new_entries, durable=not (isinstance(root, Bucket) or _temporary(name)))
+        file = NewFile(path, name, new_entries, durable=not (isinstance(root, Bucket) or is_temporary(name)))
     except FileExistsError:
         raise WorkspaceError(
             f"the file {name!r} exists already in the workspace {str(root)!r}; files are never overwritten. "
@@ -400,10 +397,6 @@ def sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(descriptor)
-
-
-def _temporary(name: str) -> bool:
-    return name.startswith(f"{STAGING}/")
 
 
 def _resolve(root: Path, name: str) -> Path:

@@ -21,12 +21,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.core.store.bucket import Bucket, Entry
-from holdfast.core.store.files import STAGING
+from holdfast.core.store.bucket import LEASE, STAGING, Bucket, Entry
 from holdfast.core.store.root import Root
 
 FOREIGN_S = 7 * 86_400.0
-_NAME = "lease"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +40,10 @@ class Lease:
 def held(root: Root, folder: str, base: int) -> Iterator[None]:
     """Hold a lease in a staging folder; on a store it goes with the folder."""
     if isinstance(root, Bucket):
-        root.put_new(f"{folder}/{_NAME}", json.dumps({"host": "", "base": base}).encode())
+        root.put_new(f"{folder}/{LEASE}", json.dumps({"host": "", "base": base}).encode())
         yield
         return
-    with open(root / folder / _NAME, "x", encoding="utf-8") as file:
+    with open(root / folder / LEASE, "x", encoding="utf-8") as file:
         host = socket.gethostname()
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -70,7 +68,7 @@ def under_way(root: Root) -> list[Lease]:
 def _put_lease(root: Bucket, entry: Entry) -> Lease | None:
     """The lease that an object is, if it is one that counts."""
     folder, _, name = entry.name.rpartition("/")
-    if name != _NAME or time.time() - entry.written >= FOREIGN_S:
+    if name != LEASE or time.time() - entry.written >= FOREIGN_S:
         return None
     with contextlib.suppress(FileNotFoundError):  # it ends at this moment
         return Lease(folder, entry.written, int(json.loads(root.content(entry.name))["base"]))
@@ -80,7 +78,7 @@ def _put_lease(root: Bucket, entry: Entry) -> Lease | None:
 def _read(folder: Path) -> Lease | None:
     """The lease in a staging folder; None if its job has ended, or if there is none."""
     try:
-        with open(folder / _NAME, encoding="utf-8") as file:
+        with open(folder / LEASE, encoding="utf-8") as file:
             since = os.fstat(file.fileno()).st_mtime
             locked = _locked(file.fileno())
             text = file.read()

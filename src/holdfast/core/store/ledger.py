@@ -83,7 +83,7 @@ class Ledger:
 
         `SHARED` is among them once the tables of the workspace share a state.
         """
-        snapshot = self._files.refresh()
+        snapshot = self._files.refresh(at_once=False)
         if version is None:
             version = snapshot.version
         if not version:
@@ -110,7 +110,7 @@ class Ledger:
         tip = self._tip
         if version and tip and tip[0]["version"] == version:
             return tip
-        snapshot = self._files.refresh()
+        snapshot = self._files.refresh(at_once=False)
         if not 1 <= version <= snapshot.version:
             known = f"it has 1 to {snapshot.version}" if snapshot.version else "it has none yet"
             raise WorkspaceError(
@@ -133,13 +133,13 @@ class Ledger:
 
         Within a version they keep the order in which they were appended; those of `SHARED` are among them.
         """
-        files = self._files.refresh().files
+        files = self._files.refresh(at_once=False).files
         rows = [row for file in files for row in self._slim_rows(file) if table in (None, row.table)]
         return sorted(rows, key=lambda row: row.version)
 
     def states(self) -> Iterator[CommitRow]:
         """All commit rows with their states, oldest first; in memory are those of one file at a time."""
-        for file in self._files.refresh().files:
+        for file in self._files.refresh(at_once=False).files:
             rows = self._files.rows(file, "commit", STATE_COLUMNS, file.first, file.last)
             yield from map(self._commit, sorted(rows, key=lambda row: row["version"]))
 
@@ -149,7 +149,7 @@ class Ledger:
         DamagedFileError if a version lacks a commit row, has one twice, or has lost that of a table, or if
         the newest log entry is gone.
         """
-        files = self._files.refresh().files
+        files = self._files.refresh(at_once=False).files
         check_newest(self.root)
         for file in files:
             lost = lost_version(self._files.block(file), file.first, file.last, deep=True)
@@ -166,7 +166,7 @@ class Ledger:
         An id belongs to one life of a table: what was applied before the table was dropped does not count.
         Cost: a look at the commits since then.
         """
-        for file in reversed(self._files.refresh().files):
+        for file in reversed(self._files.refresh(at_once=False).files):
             for row in reversed(self._slim_rows(file)):
                 if row.table != table:
                     continue
@@ -187,7 +187,7 @@ class Ledger:
 
         Within a version they keep the order in which they were appended.
         """
-        snapshot = self._files.refresh()
+        snapshot = self._files.refresh(at_once=False)
         first = 1 if since is None else since + 1
         last = snapshot.version if until is None else until
         changes: list[ChangeRow] = []

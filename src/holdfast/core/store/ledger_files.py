@@ -19,6 +19,7 @@ import json
 import os
 import re
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -76,6 +77,9 @@ _ACTIONS = frozenset(
 
 _CHECKSUM = re.compile(r"commits?-.*_([0-9a-f]{16})\.parquet")
 
+# How long a look at a store's log counts for those who only read.
+MOMENT_S = 0.1
+
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
@@ -108,6 +112,7 @@ class LedgerFiles:
         self.root = root
         self.lock = threading.RLock()
         self._table = table
+        self._looked = 0.0
         self.snapshot = self._take_snapshot()
         check_newest(root)
         if isinstance(root, Path) and newest_kept(root / FOLDER) < self.snapshot.delta_version:
@@ -168,10 +173,17 @@ class LedgerFiles:
 
     # -- reading ------------------------------------------------------------------------------
 
-    def refresh(self) -> Snapshot:
-        """The newest snapshot. One `stat`, or request, when nothing is new."""
+    def refresh(self, *, at_once: bool = True) -> Snapshot:
+        """The newest snapshot. One `stat`, or request, when nothing is new.
+
+        Who only reads need not look `at_once`: on a store what was seen a moment ago will do.
+        """
         refuse_forked(self.root)
         with self.lock:
+            if isinstance(self.root, Bucket):
+                if not at_once and time.monotonic() - self._looked < MOMENT_S:
+                    return self.snapshot
+                self._looked = time.monotonic()
             seen = self.snapshot.delta_version
             # The table may be ahead of the snapshot, where taking one failed half-way.
             if self._table.version() != seen or has_entry(self.root, seen + 1):
@@ -214,8 +226,10 @@ class LedgerFiles:
 
         A damaged entry before it shows as a gap in the versions. The newest one would only make the
         newest version disappear: delta-rs passes over actions that it does not know. An empty entry
-        is what a power cut leaves of a commit that nobody was told of.
+        is what a power cut leaves of a commit that nobody was told of. A store has an entry whole, or not.
         """
+        if isinstance(self.root, Bucket):
+            return
         entry = entry_name(delta_version)
         try:
             text = content_of(self.root, entry).decode("utf-8")
@@ -277,19 +291,19 @@ class LedgerFiles:
     def _checked(self, name: str, length: int, fresh: bool) -> Any:
         """What Arrow can read a live file from."""
         root = self.root
-        n_bytes = root.length(name) if isinstance(root, Bucket) else os.path.getsize(root / name)
-        if n_bytes != length:
+        named = _CHECKSUM.fullmatch(name.removeprefix(f"{FOLDER}/"))
+        if named is not None:
+            ref = FileRef(name, length, named[1])
+            if isinstance(root, Bucket) and not fresh:
+                return opened(root, ref, lambda path: pa.OSFile(str(path)))
+            return check_file(root, ref, deep=True, fresh=fresh)
+        content = content_of(root, name)
+        if len(content) != length:
             raise DamagedFileError(
-                f"the file {name!r} of the workspace {str(root)!r} has {n_bytes} bytes; "
+                f"the file {name!r} of the workspace {str(root)!r} has {len(content)} bytes; "
                 f"{length} were written. {REPAIR}"
             )
-        named = _CHECKSUM.fullmatch(name.removeprefix(f"{FOLDER}/"))
-        if named is None:
-            return pa.BufferReader(content_of(root, name))
-        ref = FileRef(name, length, named[1])
-        if isinstance(root, Bucket) and not fresh:
-            return opened(root, ref, lambda path: pa.OSFile(str(path)))
-        return check_file(root, ref, deep=True, fresh=fresh)
+        return pa.BufferReader(content)
 
     def block(self, file: LiveFile) -> pa.Table:
         """All rows of a file, read afresh."""
@@ -347,7 +361,7 @@ class LedgerFiles:
             return False
         path, next_entry = name.removeprefix(f"{FOLDER}/"), snapshot.delta_version + 1
         if isinstance(self.root, Bucket):
-            self.root.publish()
+            self.root.publish(temporary=False)
         try:
             self._table.create_write_transaction(
                 actions,

@@ -45,8 +45,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.core.store.bucket import Bucket
-from holdfast.core.store.files import STAGING, STAMPS, FileRef, forget_stamps
+from holdfast.core.store.bucket import STAGING, Bucket
+from holdfast.core.store.files import STAMPS, FileRef, forget_stamps
 from holdfast.core.store.format import MARKER
 from holdfast.core.store.leases import under_way
 from holdfast.core.store.ledger import Ledger
@@ -59,6 +59,8 @@ GRACE_S = 86_400.0
 TIDY_EVERY_S = 3_600.0
 # Its modification time is when litter was last looked for.
 _STAMP = f"{STAGING}/tidied"
+# When this process asked a store for it last.
+_looked: dict[Bucket, float] = {}
 _OWN = re.compile(r"[a-z]+-[0-9a-f]{12}\.[a-z]+")
 _COVER = re.compile(r"/(cover|fds|approximate|dcs|nearly)-[^/]+$")
 
@@ -129,10 +131,14 @@ def due(root: Root, every_s: float = TIDY_EVERY_S) -> bool:
 
 
 def _due_on_store(root: Bucket, every_s: float) -> bool:
-    ago = min((time.time() - entry.written for entry in root.entries(_STAMP)), default=None)
-    if ago is None or ago >= every_s:
+    now = time.time()
+    if now - _looked.get(root, 0.0) < every_s:
+        return False
+    _looked[root] = now
+    written = root.written(_STAMP)
+    if written is None or now - written >= every_s:
         root.put(_STAMP, b"")
-    return ago is not None and ago >= every_s
+    return written is not None and now - written >= every_s
 
 
 def is_cover(ref: FileRef) -> bool:

@@ -23,6 +23,8 @@ import zlib
 from collections.abc import Iterator
 from typing import IO, Any, BinaryIO
 
+from holdfast.core.sources.raw_files import opened_raw, size_of
+from holdfast.core.store.root import is_stored, object_of
 from holdfast.lakes.files.lake_options import UnreadableError
 
 RATIO = 100
@@ -44,7 +46,9 @@ def most_bytes(stored: int, limit: int) -> int:
 
 
 def open_regular(path: str, follow: bool, limit: int) -> tuple[BinaryIO, int]:
-    """A regular file and its size; `follow`: it may be a symbolic link."""
+    """A regular file, or an object of a store, and its size; `follow`: it may be a symbolic link."""
+    if is_stored(path):
+        return opened_raw(path), size_of(path)
     descriptor, size = _opened(path, follow, limit)
     if not size:
         os.close(descriptor)
@@ -53,7 +57,16 @@ def open_regular(path: str, follow: bool, limit: int) -> tuple[BinaryIO, int]:
 
 
 def read_regular(path: str, follow: bool, limit: int) -> bytes:
-    """All bytes of a regular file. Four calls of the system: a lake has very many small files."""
+    """All bytes of a regular file. Four calls of the system: a lake has very many small files.
+
+    Of an object of a store: one request.
+    """
+    if is_stored(path):
+        bucket, name = object_of(path)
+        raw = bucket.content_below(name, limit)
+        if raw is None:
+            raise too_large(limit)
+        return raw
     descriptor, size = _opened(path, follow, limit)
     try:
         if size > limit:

@@ -9,10 +9,14 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
-from itertools import chain
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from itertools import chain, islice
 from typing import IO
 
+from holdfast.core.store.root import is_stored
 from holdfast.lakes.files.archives import tar_members, zip_member
 from holdfast.lakes.files.cells import WIDE, decoded, reason_of
 from holdfast.lakes.files.delimited import allow_long_cells, delimited_table
@@ -29,6 +33,9 @@ from holdfast.lakes.files.opening import (
     unpacked,
 )
 from holdfast.lakes.files.parquet_tables import parquet_table
+
+# Files of a store that are read ahead.
+AHEAD = 16
 
 # What a damaged file can make the readers raise. MemoryError is not among them: it is about the machine.
 _ERRORS = (
@@ -70,7 +77,7 @@ def _not_read(unit: Unit) -> Iterator[BadFile]:
 
 def _read_files(unit: Unit, options: LakeReadOptions) -> Iterator[RawTable | BadFile]:
     limit = options.max_file_bytes
-    for path in unit.paths:
+    for path, read_whole in _openings(unit, limit):
         full = os.path.join(unit.root, path)
         name, source = shown(path), shown(full)
         kind, gzipped = kind_of(path)
@@ -79,10 +86,32 @@ def _read_files(unit: Unit, options: LakeReadOptions) -> Iterator[RawTable | Bad
                 with open_regular(full, unit.follow, limit)[0] as stream:
                     yield from _stream_tables(stream, gzipped, name, source, options)
                 continue
-            raw = read_regular(full, unit.follow, limit)
-            yield from _whole_tables(raw, kind, gzipped, name, source, options)
+            yield from _whole_tables(read_whole(), kind, gzipped, name, source, options)
         except _ERRORS as error:
             yield BadFile(source, reason_of(error))
+
+
+def _openings(unit: Unit, limit: int) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """The files of a unit, each with what reads it whole. On a store some are read ahead: a request takes as
+    long as reading some thousand small files from a disk."""
+
+    def reading(path: str) -> Callable[[], bytes]:
+        return partial(read_regular, os.path.join(unit.root, path), unit.follow, limit)
+
+    if not is_stored(unit.root):
+        yield from ((path, reading(path)) for path in unit.paths)
+        return
+    with ThreadPoolExecutor(AHEAD) as threads:
+        ahead: deque[tuple[str, Future[bytes] | None]] = deque()
+        paths = iter(unit.paths)
+        while True:
+            for path in islice(paths, AHEAD - len(ahead)):
+                lines = kind_of(path)[0] == "lines"
+                ahead.append((path, None if lines else threads.submit(reading(path))))
+            if not ahead:
+                return
+            path, future = ahead.popleft()
+            yield path, reading(path) if future is None else future.result
 
 
 def _read_lines(unit: Unit, options: LakeReadOptions) -> Iterator[RawTable | BadFile]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
 from holdfast.core.store.format import MARKER
+from holdfast.core.store.root import is_stored, object_of
 from holdfast.errors import NOTHING_APPLIED, SourceError, shorten_path
 from holdfast.lakes.files.archives import zip_members
 from holdfast.lakes.files.cells import WIDE, reason_of
@@ -40,6 +41,9 @@ def plan_lake(sources: Sequence[str], options: LakeReadOptions, unit_bytes: int)
     """
     units: list[Unit] = []
     for source in sources:
+        if is_stored(source):
+            units += _plan_stored(source, options, max(unit_bytes, 1))
+            continue
         root = os.path.abspath(os.path.expanduser(source))
         try:
             mode = os.stat(root).st_mode
@@ -55,10 +59,7 @@ def plan_lake(sources: Sequence[str], options: LakeReadOptions, unit_bytes: int)
             folder_units = _plan_files(root, walk, options, max(unit_bytes, 1), options.follow_symlinks, bad)
             folder_units += _bad_units(root, bad)
             if not folder_units:
-                raise SourceError(
-                    f"the folder {shorten_path(source)} has no file that can be read. Expected: {EXPECTED}; "
-                    f"names that begin with '.' or '_' are left out. {NOTHING_APPLIED}"
-                )
+                raise _no_files(source)
             units += folder_units
         elif kind_of(root)[0] is None or not stat.S_ISREG(mode):
             reason = "is not of a known kind" if stat.S_ISREG(mode) else SPECIAL
@@ -72,6 +73,42 @@ def plan_lake(sources: Sequence[str], options: LakeReadOptions, unit_bytes: int)
             units += _plan_files(folder, single, options, max(unit_bytes, 1), True, bad, alone=True)
             units += _bad_units(folder, bad)
     return units
+
+
+def _plan_stored(source: str, options: LakeReadOptions, unit_bytes: int) -> list[Unit]:
+    """The units of an object of a store, or of those whose names begin with a folder's."""
+    bucket, name = object_of(source)
+    bad: _Bad = []
+    entries = [entry for entry in bucket.entries(name) if entry.name != name]
+    if not entries:
+        folder, _, single = source.rstrip("/").rpartition("/")
+        if not name or not bucket.exists(name) or kind_of(name)[0] is None:
+            reason = "is not of a known kind" if name and bucket.exists(name) else "does not exist"
+            raise SourceError(
+                f"the source {shorten_path(source)} {reason}. Expected: {EXPECTED}. {NOTHING_APPLIED}"
+            )
+        files = [(single, bucket.length(name))]
+        return _plan_files(folder, files, options, unit_bytes, True, bad, alone=True) + _bad_units(
+            folder, bad
+        )
+    root = source.rstrip("/")
+    skipped = tuple(e.name.removesuffix(MARKER) for e in entries if e.name.rpartition("/")[2] == MARKER)
+    files = []
+    for entry in sorted(entries, key=lambda entry: entry.name.split("/")):
+        path = entry.name[len(name) :].lstrip("/")
+        visible = not any(part[:1] in (".", "_") for part in path.split("/"))
+        if visible and kind_of(path)[0] is not None and not entry.name.startswith(skipped or ("/",)):
+            files.append((path, entry.length))
+    if not files:
+        raise _no_files(source)
+    return _plan_files(root, files, options, unit_bytes, True, bad) + _bad_units(root, bad)
+
+
+def _no_files(source: str) -> SourceError:
+    return SourceError(
+        f"the folder {shorten_path(source)} has no file that can be read. Expected: {EXPECTED}; names that "
+        f"begin with '.' or '_' are left out. {NOTHING_APPLIED}"
+    )
 
 
 def _walk(root: str, follow: bool, bad: _Bad) -> Iterator[_File]:

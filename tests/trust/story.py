@@ -1,0 +1,145 @@
+"""A story that every place of a workspace, and every engine, must tell alike: all classes, all operations.
+
+    sources = write_sources(folder)              # files; `upload` puts them into an object store
+    tell("s3://box/ws", "s3://box/sources", ...) == tell(folder / "ws", sources)
+
+What it returns is plain data: it is compared across processes, too.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import holdfast
+from holdfast.workspace import Workspace
+
+KINDS = ("ucc", "fd", "ind", "dc", "row")
+N = 400
+
+
+def orders(n: int, seed: int) -> pa.Table:
+    """Rows with keys, dependencies, orders of numbers, NULLs, and texts."""
+    draw = random.Random(seed)
+    customers = [draw.randrange(40) for _ in range(n)]
+    net = [draw.randrange(1, 500) for _ in range(n)]
+    return pa.table(
+        {
+            "id": pa.array(range(seed * 100_000, seed * 100_000 + n), pa.int64()),
+            "customer": pa.array([c if c else None for c in customers], pa.int64()),
+            "city": pa.array([f"city {c % 7}" for c in customers]),
+            "net": pa.array(net, pa.int64()),
+            "gross": pa.array([v + draw.randrange(3) for v in net], pa.int64()),
+        }
+    )
+
+
+def customers() -> pa.Table:
+    return pa.table({"customer": list(range(41)), "city": [f"city {c % 7}" for c in range(41)]})
+
+
+def write_sources(folder: Path) -> Path:
+    """The files of the story: tables in several formats, batches, a folder of small tables."""
+    for name in ("lake", "more", "parts/year=2025", "parts/year=2026"):
+        (folder / name).mkdir(parents=True)
+    (folder / "orders.csv").write_text(_csv(orders(N, 1)))
+    pq.write_table(customers(), folder / "customers.parquet")
+    (folder / "inserts.csv").write_text(_csv(orders(30, 2)))
+    (folder / "deletes.csv").write_text(_csv(orders(N, 1).slice(10, 20)))
+    for year in (2025, 2026):
+        pq.write_table(orders(20, year), folder / f"parts/year={year}/rows.parquet")
+    for i in range(12):
+        words = [f"w{(i + j) % 9}" for j in range(6)]
+        (folder / "lake" / f"t{i}.csv").write_text("a,b\n" + "".join(f"{w},{i}\n" for w in words))
+    (folder / "more" / "all.csv").write_text("x\n" + "".join(f"w{j}\n" for j in range(9)))
+    return folder
+
+
+def upload(folder: Path, bucket: Any) -> None:
+    """Put all files below a folder under their names."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            bucket.put(path.relative_to(folder).as_posix(), path.read_bytes())
+
+
+def _csv(table: pa.Table) -> str:
+    lines = [",".join(table.column_names)]
+    for row in table.to_pylist():
+        lines.append(",".join("" if value is None else str(value) for value in row.values()))
+    return "\n".join(lines) + "\n"
+
+
+def tell(root: str | Path, sources: str | Path, frame: Any = None, **how: Any) -> list[Any]:
+    """What happened, in plain data; a workspace is opened anew in between. `frame` makes Spark DataFrames."""
+    with holdfast.open(root, **how) as ws:
+        facts = list(_first_part(ws, str(sources), frame))
+    with holdfast.open(root, **how) as ws:
+        facts += _second_part(ws, str(sources))
+    return facts
+
+
+def _first_part(ws: Workspace, sources: str, frame: Any) -> Iterator[Any]:
+    ws.track_all(
+        {"orders": f"{sources}/orders.csv", "customers": f"{sources}/customers.parquet"},
+        kinds=KINDS,
+        within_columns=True,
+        max_predicates=3,
+        max_arity=2,
+    )
+    yield holding(ws)
+    yield _summary(ws.check("orders", inserts=f"{sources}/inserts.csv"))
+    yield _summary(ws.apply("orders", inserts=f"{sources}/inserts.csv"))
+    yield holding(ws)
+    yield _summary(ws.apply("orders", deletes=f"{sources}/deletes.csv"))
+    yield holding(ws)
+    inserts = orders(25, 3)
+    yield _summary(ws.apply("orders", inserts=inserts if frame is None else frame(inserts)))
+    before = orders(N, 1).slice(0, 3)
+    after = before.set_column(3, "net", pa.array([1, 2, 3], pa.int64()))
+    yield _summary(ws.apply("orders", before=before, after=after))
+    yield holding(ws)
+
+
+def _second_part(ws: Workspace, sources: str) -> Iterator[Any]:
+    yield holding(ws)
+    ws.track("parts", f"{sources}/parts", kinds=("ucc", "fd"), row_key=("id",), max_lhs=2)
+    updates = pa.table({"id": [202_500_000, 202_600_001], "city": ["new", None]})
+    yield _summary(ws.apply("parts", updates=updates))
+    yield _summary(ws.apply("parts", deletes=pa.table({"id": [202_500_003]})))
+    yield holding(ws)
+    yield _lake(ws, ws.link(f"{sources}/lake"))
+    yield _lake(ws, ws.link(f"{sources}/more", add=True))
+    yield _lake(ws, ws.unlink("t3.csv"))
+    ws.drop("customers")
+    yield holding(ws)
+    yield [(entry.version, entry.action) for entry in ws.log()]
+    yield holding(ws, at=3)
+    ws.merge("orders")
+    yield holding(ws)
+    ws.verify()
+    ws.tidy(grace_s=0)
+    ws.verify()
+    yield holding(ws)
+
+
+def holding(ws: Workspace, at: int | None = None) -> dict[str, Any]:
+    """What holds, of every class; how many rows there are."""
+    facts: dict[str, Any] = {kind: sorted(str(d) for d in ws.dependencies(kind, at=at)) for kind in KINDS}
+    return {**facts, "rows": {table: ws.n_rows(table, at) for table in ws.tables(at)}}
+
+
+def _summary(change: Any) -> Any:
+    """What is new by a batch, and the counts after it."""
+    news = sorted(f"{new.event} {new.dependency}" for new in change.changes)
+    return [news, [table.to_dict() for table in change.tables]]
+
+
+def _lake(ws: Workspace, change: Any) -> Any:
+    lake = ws.lake()
+    assert lake is not None
+    return [change.n_tables, change.n_components, sorted(map(list, lake.ind_names()))]
