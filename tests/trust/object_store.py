@@ -109,6 +109,7 @@ class Faults:
 
     choose: Callable[[Request], str | None] = lambda request: None
     on_request: Callable[[Request], None] = lambda request: None
+    on_answer: Callable[[Request], None] = lambda request: None
     seen: list[Request] = field(default_factory=list)
 
     def counted(self, method: str = "", pattern: str = "") -> int:
@@ -161,6 +162,7 @@ def through(store: Store, faults: Faults) -> Iterator[str]:
                 connection.request(self.command, self.path, body, headers)
                 response = connection.getresponse()
                 content = response.read()
+            faults.on_answer(request)
             if action == "lost":
                 self.close_connection = True
                 return

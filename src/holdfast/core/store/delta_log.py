@@ -17,14 +17,15 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
 
 from holdfast.core.store.bucket import Bucket
 from holdfast.core.store.root import Root, content_of
@@ -37,6 +38,10 @@ FOLDER = "ledger"
 INTERRUPTS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 REPAIR = "Restore the workspace from a backup, or rebuild it with 'holdfast track'."
+
+Answer = TypeVar("Answer")
+# How often a store is asked by way of delta-rs.
+ASKS = 4
 
 _LOG, _NEWEST = "_delta_log", "_newest"
 _ENTRY = re.compile(r"\d{20}\.json")
@@ -62,7 +67,19 @@ def refuse_forked(root: Root) -> None:
 
 def opened_table(root: Root) -> DeltaTable:
     """The Delta table of a workspace's ledger."""
-    return DeltaTable(location(root), storage_options=options_of(root))
+    return patiently(root, lambda: DeltaTable(location(root), storage_options=options_of(root)))
+
+
+def patiently(root: Root, ask: Callable[[], Answer]) -> Answer:
+    """What delta-rs answers. A store is asked again if it fails: delta-rs gives up at an answer that is cut."""
+    for _ in range(ASKS - 1 if isinstance(root, Bucket) else 0):
+        try:
+            return ask()
+        except CommitFailedError:
+            raise
+        except BaseException as error:
+            pass_on(error)
+    return ask()
 
 
 def location(root: Root) -> str:

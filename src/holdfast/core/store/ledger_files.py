@@ -54,6 +54,7 @@ from holdfast.core.store.delta_log import (
     opened_table,
     options_of,
     pass_on,
+    patiently,
     reading,
     refuse_forked,
     refuse_odd_path,
@@ -132,16 +133,7 @@ class LedgerFiles:
             try:
                 if isinstance(root, Path):
                     (root / FOLDER).mkdir(parents=True, exist_ok=True)
-                DeltaTable.create(
-                    location(root),
-                    schema=DeltaSchema.from_arrow(SCHEMA),
-                    mode="error",
-                    name="holdfast ledger",
-                    configuration=_CONFIGURATION,
-                    commit_properties=CommitProperties(max_commit_retries=0),
-                    post_commithook_properties=_NO_HOOKS,
-                    storage_options=options_of(root),
-                )
+                patiently(root, lambda: _create_table(root))
                 if isinstance(root, Path):
                     entry = entry_path(root / FOLDER, 0)
                     sync_file(entry)
@@ -188,7 +180,7 @@ class LedgerFiles:
             # The table may be ahead of the snapshot, where taking one failed half-way.
             if self._table.version() != seen or has_entry(self.root, seen + 1):
                 with reading(self.root):
-                    self._table.update_incremental()
+                    patiently(self.root, self._table.update_incremental)
                 self.snapshot = self._take_snapshot()
             elif isinstance(self.root, Path) and not os.path.exists(self.root / FOLDER):
                 raise DamagedFileError(
@@ -362,7 +354,8 @@ class LedgerFiles:
         path, next_entry = name.removeprefix(f"{FOLDER}/"), snapshot.delta_version + 1
         if isinstance(self.root, Bucket):
             self.root.publish(temporary=False)
-        try:
+
+        def commit() -> None:
             self._table.create_write_transaction(
                 actions,
                 mode="append",
@@ -374,6 +367,9 @@ class LedgerFiles:
                 # A checkpoint that fails here would look like a commit that failed.
                 post_commithook_properties=_NO_HOOKS,
             )
+
+        try:
+            patiently(self.root, commit)
         except BaseException as error:
             # Ask the log, not the error: a failure after the link is no failed commit, and taking
             # it for one would delete a live file.
@@ -415,6 +411,22 @@ class LedgerFiles:
     def checkpoint(self) -> None:
         """Write a Delta checkpoint, so that an open reads fewer log entries."""
         self._table.create_checkpoint()
+
+
+def _create_table(root: Root) -> None:
+    """Make the Delta table, unless there is one: an answer that was cut has made it, too."""
+    if isinstance(root, Bucket) and has_log(root):
+        return
+    DeltaTable.create(
+        location(root),
+        schema=DeltaSchema.from_arrow(SCHEMA),
+        mode="error",
+        name="holdfast ledger",
+        configuration=_CONFIGURATION,
+        commit_properties=CommitProperties(max_commit_retries=0),
+        post_commithook_properties=_NO_HOOKS,
+        storage_options=options_of(root),
+    )
 
 
 def _has_files(root: Root) -> bool:

@@ -1,0 +1,248 @@
+"""A workspace on an object store is like one in a folder: by the same story, raced for, killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import holdfast
+from holdfast.core.store import bucket as buckets
+from holdfast.core.store.bucket import Bucket, bucket_of
+from holdfast.errors import DamagedFileError, HoldfastError, WorkspaceError
+from trust import story
+from trust.object_store import Faults, Request, Store, environment_for, options_for, served, through
+
+pytestmark = pytest.mark.xdist_group("store")
+TESTS = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Store]:
+    with served() as store:
+        store.new_bucket("box")
+        yield store
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return story.write_sources(tmp_path_factory.mktemp("sources"))
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory, sources: Path) -> list[Any]:
+    """The story of a folder."""
+    return story.tell(tmp_path_factory.mktemp("told") / "ws", sources, engine="inline")
+
+
+@pytest.fixture
+def url(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A place for a workspace, and an empty cache; what is known of stores is forgotten after."""
+    monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path / "cache"))
+    yield f"s3://box/{uuid.uuid4().hex}"
+    buckets.forget()
+
+
+def test_the_same_story(url: str, store: Store, sources: Path, told: list[Any]) -> None:
+    story.upload(sources, Bucket(f"{url}/sources", store.options))
+    facts = story.tell(f"{url}/ws", f"{url}/sources", engine="inline", storage_options=store.options)
+    assert facts == told
+    written = bucket_of(f"{url}/ws")
+    staged = [entry.name for entry in written.entries("staging")]
+    assert staged == ["staging/tidied"]
+    assert not any(b"secret" in written.content(entry.name) for entry in written.entries(""))
+
+
+def test_the_same_story_on_spark(
+    url: str, store: Store, sources: Path, told: list[Any], spark: SparkSession
+) -> None:
+    story.upload(sources, Bucket(f"{url}/sources", store.options))
+    facts = story.tell(
+        f"{url}/ws",
+        f"{url}/sources",
+        frame=spark.createDataFrame,
+        engine="spark",
+        spark=spark,
+        storage_options=store.options,
+    )
+    assert facts == told
+    assert [e.name for e in bucket_of(f"{url}/ws").entries("staging")] == ["staging/tidied"]
+
+
+def test_a_flaky_store_changes_nothing(url: str, store: Store, sources: Path, told: list[Any]) -> None:
+    """Every seventh request is answered late, with a 503, with half of a body, or not at all."""
+    kinds = ("busy", "cut", "lost", "delay")
+
+    def choose(request: Request) -> str | None:
+        return kinds[request.number // 7 % len(kinds)] if request.number % 7 == 3 else None
+
+    story.upload(sources, Bucket(f"{url}/sources", store.options))
+    with through(store, Faults(choose)) as address:
+        how = {"engine": "inline", "storage_options": options_for(address)}
+        assert story.tell(f"{url}/ws", f"{url}/sources", **how) == told
+
+
+def rows(start: int, n: int) -> pa.Table:
+    return pa.table({"id": list(range(start, start + n)), "n": [i % 3 for i in range(start, start + n)]})
+
+
+def test_a_store_that_goes_away_is_one_clear_error(url: str, store: Store) -> None:
+    broken = threading.Event()
+    faults = Faults(lambda request: "busy" if broken.is_set() else None)
+    with through(store, faults) as address:
+        options = {**options_for(address), "timeout": "2s"}
+        with holdfast.open(url, engine="inline", storage_options=options) as ws:
+            ws.track("t", rows(0, 10))
+            broken.set()
+            with pytest.raises(HoldfastError) as caught:
+                ws.apply("t", inserts=rows(10, 5))
+            assert "s3://box/" in str(caught.value)
+            broken.clear()
+            assert (ws.version, ws.n_rows("t")) == (1, 10)
+            ws.apply("t", inserts=rows(10, 5))
+            assert (ws.version, ws.n_rows("t"), ws.verify() > 0) == (2, 15, True)
+
+
+def test_a_store_that_ignores_conditions_is_refused(url: str, store: Store) -> None:
+    ignored = pytest.raises(WorkspaceError, match="ignores the condition of a put")
+    with through(store, Faults(lambda request: "blind")) as address, ignored:
+        holdfast.open(url, engine="inline", storage_options=options_for(address))
+    assert [entry.name for entry in Bucket(url, store.options).entries("")] == ["conditional-put"]
+
+
+def test_a_place_with_other_things_in_it_is_refused(url: str, store: Store) -> None:
+    Bucket(url, store.options).put("notes.txt", b"")
+    with pytest.raises(WorkspaceError, match=r"is not empty: it holds notes.txt"):
+        holdfast.open(url, engine="inline", storage_options=store.options)
+    with pytest.raises(WorkspaceError, match="there is no workspace"):
+        holdfast.open(f"{url}/x", create=False, storage_options=store.options)
+    with pytest.raises(WorkspaceError, match="names a whole store"):
+        holdfast.open("s3://box/", storage_options=store.options)
+
+
+def test_damage_is_found(url: str, store: Store) -> None:
+    with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
+        ws.track("t", rows(0, 10))
+        files = [e.name for e in bucket_of(url).entries("tables")]
+        for name in files:
+            content = bucket_of(url).content(name)
+            bucket_of(url).put(name, content[:-1] + bytes([content[-1] ^ 1]))
+            with pytest.raises(DamagedFileError, match="has been altered"):
+                ws.verify()
+            bucket_of(url).remove([name])
+            with pytest.raises(DamagedFileError, match="is missing"):
+                ws.verify()
+            bucket_of(url).put(name, content)
+        assert ws.verify() > len(files)
+
+
+RACER = """
+import sys
+import pyarrow as pa
+import holdfast
+from holdfast.errors import ConflictError
+
+url, name, n = sys.argv[1], sys.argv[2], int(sys.argv[3])
+won = 0
+with holdfast.open(url, engine="inline") as ws:
+    while won < n:
+        start = int(name) * 1000 + won * 10
+        try:
+            ws.apply("t", inserts=pa.table({"id": list(range(start, start + 10)), "n": [0] * 10}))
+            won += 1
+        except ConflictError:
+            pass
+"""
+
+
+def launched(script: str, *arguments: str, address: str, cache: Path) -> subprocess.Popen[str]:
+    environment = {
+        **os.environ,
+        **environment_for(address),
+        "HOLDFAST_CACHE": str(cache),
+        "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path]),
+    }
+    command = [sys.executable, "-c", script, *arguments]
+    return subprocess.Popen(
+        command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def test_two_drivers_race_for_one_table(url: str, store: Store, tmp_path: Path) -> None:
+    with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
+        ws.track("t", rows(0, 10), kinds=("ucc", "fd"))
+        racers = [
+            launched(RACER, url, name, "6", address=store.address, cache=tmp_path / name)
+            for name in ("1", "2")
+        ]
+        for racer in racers:
+            _, errors = racer.communicate(timeout=300)
+            assert racer.returncode == 0, errors
+        assert (ws.version, ws.n_rows("t")) == (13, 130)
+        assert [str(d) for d in ws.dependencies("ucc")] == ["t[id]"]
+        assert ws.verify() > 0
+
+
+BATCH = """
+import sys
+import holdfast
+from trust.test_on_store import rows
+
+with holdfast.open(sys.argv[1], engine="inline") as ws:
+    ws.apply("t", inserts=rows(100, 7), batch_id=sys.argv[2])
+"""
+
+
+def killed_at(n: int, after: bool, url: str, store: Store, cache: Path) -> bool:
+    """Apply a batch in a process that dies at its n-th request, before or after the store sees it.
+
+    All of the batch is there then, or nothing; and running it again does what is left to do. Whether the
+    process lived long enough to be killed.
+    """
+    writers: list[subprocess.Popen[str]] = []
+
+    def strike(request: Request) -> None:
+        if request.number == n:
+            writers[0].send_signal(signal.SIGKILL)
+            writers[0].wait()
+
+    faults = Faults(on_answer=strike) if after else Faults(on_request=strike)
+    batch = f"{n}-{after}"
+    with through(store, faults) as address:
+        writers.append(launched(BATCH, url, batch, address=address, cache=cache))
+        _, errors = writers[0].communicate(timeout=300)
+    killed = writers[0].returncode == -signal.SIGKILL
+    assert killed or writers[0].returncode == 0, errors
+    with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
+        assert ws.n_rows("t") in (10, 17)
+        ws.verify()
+        ws.apply("t", inserts=rows(100, 7), batch_id=batch)
+        assert ws.n_rows("t") == 17
+        assert {str(d) for d in ws.dependencies("ucc")} == {"t[id]"}
+        ws.apply("t", deletes=rows(100, 7))
+        ws.verify()
+    return killed
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "every"])
+def test_killed_at_requests(url: str, store: Store, tmp_path: Path, after: bool, step: int) -> None:
+    with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
+        ws.track("t", rows(0, 10), kinds=("ucc", "fd", "ind"))
+    n = 3
+    while killed_at(n, after, url, store, tmp_path / "writer"):
+        n += step
+    assert n > 10
+    with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
+        assert ws.tidy(grace_s=0) > 0 or step > 1  # what the dead have left
+        ws.verify()
