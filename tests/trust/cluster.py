@@ -16,10 +16,11 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from holdfast.core.engine.java import find_java
 
 WORKERS = ("127.0.0.2", "127.0.0.3")  # two hosts: Spark never tries a straggling task again on the same one
 SPARK_HOME = Path(pyspark.__file__).parent
+PYTHON_PATH = os.pathsep.join(path for path in sys.path if path)
 START_S = 120
 
 # The driver's half: a session on the cluster, with the settings of its caller, as a notebook would make it.
@@ -51,12 +53,10 @@ class Cluster:
     workers: tuple[int, ...]
     """Process numbers: `/proc/<pid>/root` is what a worker sees."""
 
-    def run(
-        self, script: str, *arguments: str, cwd: Path, apart: Sequence[str] = (), **settings: str
-    ) -> subprocess.CompletedProcess[str]:
-        """Run a driver: a script that finds the session in `spark`, and its arguments in `sys.argv`."""
-        python_path = os.pathsep.join(path for path in sys.path if path)
-        conf = {
+    @property
+    def settings(self) -> dict[str, str]:
+        """Of a driver on this machine."""
+        return {
             "spark.master": self.master,
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
@@ -64,28 +64,46 @@ class Cluster:
             "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -Djava.io.tmpdir={self.folder}",
             "spark.executor.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -Djava.io.tmpdir={self.folder}",
             "spark.executor.memory": "512m",
-            "spark.executorEnv.PYTHONPATH": python_path,
             "spark.ui.enabled": "false",
-            **settings,
         }
-        variables = {
-            "PYTHONPATH": python_path,
-            "PYSPARK_PYTHON": sys.executable,
-            "CLUSTER_SETTINGS": json.dumps(conf),
-        }
-        return subprocess.run(
-            [*apart, sys.executable, "-c", DRIVER + script, *arguments],
-            cwd=cwd,
-            env=_environment("127.0.0.1") | variables,
-            capture_output=True,
-            text=True,
-            timeout=900,
-        )
+
+    def run(
+        self,
+        script: str,
+        *arguments: str,
+        cwd: Path,
+        apart: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
+        **settings: str,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a driver: a script that finds the session in `spark`, and its arguments in `sys.argv`."""
+        conf = {**self.settings, "spark.executorEnv.PYTHONPATH": PYTHON_PATH, **settings}
+        variables = {"CLUSTER_SETTINGS": json.dumps(conf), **(variables or {})}
+        return run_driver(DRIVER + script, *arguments, cwd=cwd, apart=apart, variables=variables)
+
+
+def run_driver(
+    script: str, *arguments: str, cwd: Path, apart: Sequence[str], variables: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Run a script, perhaps where files look otherwise."""
+    return subprocess.run(
+        [*apart, sys.executable, "-c", script, *arguments],
+        cwd=cwd,
+        env=_environment("127.0.0.1")
+        | {"PYTHONPATH": PYTHON_PATH, "PYSPARK_PYTHON": sys.executable}
+        | dict(variables),
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
 
 
 @contextlib.contextmanager
-def started(folder: Path, *, apart: Sequence[str] = ()) -> Iterator[Cluster]:
-    """A running cluster of two workers with one core each; its files lie in the folder."""
+def started(folder: Path, *, apart: Sequence[str] = (), disk: Path | None = None) -> Iterator[Cluster]:
+    """A running cluster of two workers with one core each; its files lie in the folder.
+
+    `disk`: where workers keep temporary files; a place that `apart` makes each worker's own.
+    """
     with contextlib.ExitStack() as stack:
         master = ("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0")
         _, url = _launch(stack, folder, "127.0.0.1", master, r"Starting Spark master at (spark://\S+)", ())
@@ -93,9 +111,50 @@ def started(folder: Path, *, apart: Sequence[str] = ()) -> Iterator[Cluster]:
         for host in WORKERS:
             work = ("--host", host, "--cores", "1", "--memory", "1g", "--work-dir", str(folder / host))
             worker = ("org.apache.spark.deploy.worker.Worker", *work, url)
-            pid, _ = _launch(stack, folder, host, worker, r"(Successfully registered) with master", apart)
+            sign = r"(Successfully registered) with master"
+            pid, _ = _launch(stack, folder, host, worker, sign, apart, disk)
             workers.append(pid)
         yield Cluster(url, folder, tuple(workers))
+
+
+@contextlib.contextmanager
+def connect_server(cluster: Cluster, *, apart: Sequence[str] = ()) -> Iterator[str]:
+    """A Spark Connect server whose executors are those of the cluster; its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = {
+        **cluster.settings,
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.executorEnv.PYTHONPATH": PYTHON_PATH,
+        "spark.pyspark.python": sys.executable,
+    }
+    command = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    for key, value in settings.items():
+        command += ["--conf", f"{key}={value}"]
+    full = [*apart, str(SPARK_HOME / "bin" / "spark-submit"), *command, "spark-internal"]
+    with contextlib.ExitStack() as stack:
+        path = cluster.folder / "connect.log"
+        with open(path, "wb") as log:
+            process = subprocess.Popen(
+                full,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=_environment("127.0.0.1")
+                | {"PYSPARK_PYTHON": sys.executable, "SPARK_DAEMON_MEMORY": "1g"},
+                start_new_session=True,
+            )
+        stack.callback(_end, process)
+        deadline = time.monotonic() + START_S
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(f"no Connect server:\n{path.read_text(errors='replace')[-4000:]}")
+            time.sleep(0.1)
+        yield f"sc://127.0.0.1:{port}"
 
 
 def can_hide() -> bool:
@@ -105,9 +164,9 @@ def can_hide() -> bool:
     return subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0
 
 
-def hiding(folder: Path) -> list[str]:
-    """Where a folder is empty."""
-    return ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=16m none "$0" && exec "$@"', str(folder)]
+def hiding(folder: Path, size: str = "16m") -> list[str]:
+    """Where a folder is empty, and a disk of its own."""
+    return ["unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size={size} none "$0" && exec "$@"', str(folder)]
 
 
 def can_mount() -> bool:
@@ -132,11 +191,12 @@ def _launch(
     command: Sequence[str],
     sign: str,
     apart: Sequence[str],
+    disk: Path | None = None,
 ) -> tuple[int, str]:
     """Start a process of Spark's; answers when its log shows the sign. It ends with the stack."""
     full = [*apart, str(SPARK_HOME / "bin" / "spark-class"), *command, "--webui-port", "0"]
     path = folder / f"{host}.log"
-    environment = _environment(host) | {"SPARK_LOCAL_DIRS": str(folder / f"local-{host}")}
+    environment = _environment(host) | {"SPARK_LOCAL_DIRS": str(disk or folder / f"local-{host}")}
     with open(path, "wb") as log:
         process = subprocess.Popen(
             full, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True

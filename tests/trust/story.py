@@ -74,10 +74,17 @@ def _csv(table: pa.Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def tell(root: str | Path, sources: str | Path, frame: Any = None, **how: Any) -> list[Any]:
-    """What happened, in plain data; a workspace is opened anew in between. `frame` makes Spark DataFrames."""
+def tell(
+    root: str | Path, sources: str | Path, frame: Any = None, *, short: bool = False, **how: Any
+) -> list[Any]:
+    """What happened, in plain data; a workspace is opened anew in between. `frame` makes Spark DataFrames.
+
+    A `short` story is the first half of it.
+    """
     with holdfast.open(root, **how) as ws:
         facts = list(_first_part(ws, str(sources), frame))
+    if short:
+        return facts
     with holdfast.open(root, **how) as ws:
         facts += _second_part(ws, str(sources))
     return facts

@@ -71,7 +71,7 @@ def opened_table(root: Root) -> DeltaTable:
 
 
 def patiently(root: Root, ask: Callable[[], Answer]) -> Answer:
-    """What delta-rs answers. A store is asked again if it fails: delta-rs gives up at an answer that is cut."""
+    """What delta-rs answers. A store is asked again if it fails: delta-rs gives up at a cut answer."""
     for _ in range(ASKS - 1 if isinstance(root, Bucket) else 0):
         try:
             return ask()

@@ -1,0 +1,171 @@
+"""A cluster that shares nothing but an object store: all classes, all operations, as on one machine.
+
+Two workers and the driver run where the folder of their temporary files is a disk of their own: none sees
+what another has written. The workspace and the sources are on S3; what reaches it is told to the driver only.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.core.store.bucket import Bucket
+from trust import cluster, story
+from trust.cluster import Cluster
+from trust.object_store import Store, served
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="needs the addresses 127.0.0.2 and 127.0.0.3"),
+    pytest.mark.skipif(not cluster.can_hide(), reason="needs the right to make mount namespaces (root)"),
+    pytest.mark.xdist_group("cluster"),
+]
+
+STORY = """
+import json, sys
+from trust import story
+
+url, options = sys.argv[1], json.loads(sys.argv[2])
+how = {"engine": "spark", "spark": spark, "storage_options": options, "short": sys.argv[3] == "short"}
+print(json.dumps(story.tell(f"{url}/ws", f"{url}/sources", frame=spark.createDataFrame, **how)))
+"""
+# What a client of Spark Connect does, and nothing else of Spark's.
+CLIENT = """
+import os
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.remote(os.environ["SERVER"]).getOrCreate()
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cluster")
+    for name in ("spark", "disk", "sources"):
+        (folder / name).mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def apart(place: Path) -> list[str]:
+    return cluster.hiding(place / "disk", size="1g")
+
+
+@pytest.fixture(scope="module")
+def machines(place: Path, apart: list[str]) -> Iterator[Cluster]:
+    with cluster.started(place / "spark", apart=apart, disk=place / "disk") as machines:
+        yield machines
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Store]:
+    with served() as store:
+        store.new_bucket("box")
+        yield store
+
+
+@pytest.fixture(scope="module")
+def sources(place: Path) -> Path:
+    return story.write_sources(place / "sources" / "files")
+
+
+@pytest.fixture(scope="module")
+def told(place: Path, sources: Path) -> Any:
+    return json.loads(json.dumps(story.tell(place / "ws", sources, engine="inline")))
+
+
+def place_on(store: Store, sources: Path, name: str) -> str:
+    """A place for a workspace, with the sources of the story beside it."""
+    story.upload(sources, Bucket(f"s3://box/{name}/sources", store.options))
+    return f"s3://box/{name}"
+
+
+def on_disk(place: Path) -> dict[str, str]:
+    return {"HOLDFAST_CACHE": str(place / "disk" / "cache"), "TMPDIR": str(place / "disk")}
+
+
+def test_nothing_is_shared_but_a_store(
+    machines: Cluster, place: Path, apart: list[str], store: Store, sources: Path, told: Any
+) -> None:
+    url = place_on(store, sources, "plain")
+    arguments = (url, json.dumps(store.options), "all of it")
+    cache = {"spark.executorEnv.HOLDFAST_CACHE": on_disk(place)["HOLDFAST_CACHE"]}
+    done = machines.run(STORY, *arguments, cwd=place, apart=apart, variables=on_disk(place), **cache)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == told
+    assert list((place / "disk").iterdir()) == []  # of this process: nothing went where everybody looks
+    for pid in machines.workers:
+        disk = Path(f"/proc/{pid}/root") / (place / "disk").relative_to("/")
+        copies = [path for path in disk.glob("cache/??/*") if path.is_file()]
+        assert copies, "tasks ran without a copy of anything"
+
+
+def test_through_spark_connect(
+    machines: Cluster, place: Path, apart: list[str], store: Store, sources: Path, told: Any
+) -> None:
+    pytest.importorskip("grpc", reason="needs holdfast[connect]")
+    url = place_on(store, sources, "connect")
+    with cluster.connect_server(machines, apart=apart) as server:
+        done = cluster.run_driver(
+            CLIENT + STORY,
+            url,
+            json.dumps(store.options),
+            "short",
+            cwd=place,
+            apart=apart,
+            variables={**on_disk(place), "SERVER": server},
+        )
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert facts and facts == told[: len(facts)]
+
+
+KILLER = """
+import os, signal, threading, time, random
+
+def kill_executors():
+    draw = random.Random(7)
+    while True:
+        time.sleep(draw.uniform(2, 5))
+        for name in os.listdir("/proc"):
+            try:
+                command = open(f"/proc/{name}/cmdline").read() if name.isdecimal() else ""
+            except OSError:
+                continue
+            if "CoarseGrainedExecutorBackend" in command and sys.argv[4] in command and draw.random() < 0.5:
+                os.kill(int(name), signal.SIGKILL)
+
+threading.Thread(target=kill_executors, daemon=True).start()
+"""
+
+
+@pytest.mark.slow
+def test_executors_die_and_tasks_are_speculated(
+    machines: Cluster, place: Path, apart: list[str], store: Store, sources: Path, told: Any
+) -> None:
+    url = place_on(store, sources, "killed")
+    done = machines.run(
+        KILLER + STORY,
+        url,
+        json.dumps(store.options),
+        "all of it",
+        machines.master.rpartition(":")[2],
+        cwd=place,
+        apart=apart,
+        variables=on_disk(place),
+        **{
+            "spark.speculation": "true",
+            "spark.speculation.interval": "100ms",
+            "spark.speculation.multiplier": "1.1",
+            "spark.speculation.quantile": "0.5",
+            "spark.task.maxFailures": "100",
+            "spark.deploy.maxExecutorRetries": "-1",
+            "spark.excludeOnFailure.enabled": "false",
+        },
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == told
