@@ -144,3 +144,18 @@ def refuse_rows(rows: Iterator[pa.RecordBatch], payload: Payload) -> Iterator[by
     for batch in rows:
         yield str(batch.num_rows // payload["n"]).encode()
         raise AbsentRowError(f"no such row: {payload['n']}. Nothing was applied.")
+
+
+def label(payload: Payload) -> bytes:
+    """What Spark shows of the job that this task belongs to."""
+    from pyspark import TaskContext
+
+    context: Any = TaskContext.get()
+    names = ("spark.job.description", "spark.jobGroup.id")
+    return json.dumps([context.getLocalProperty(name) for name in names]).encode()
+
+
+def wait_long(payload: Payload) -> bytes:
+    Path(payload["marker"]).touch()
+    time.sleep(120)
+    return b""

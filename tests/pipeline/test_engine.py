@@ -7,6 +7,8 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from pyspark.sql import functions as F
 from holdfast.core.engine import session
 from holdfast.core.engine.cost import available_cores
 from holdfast.core.engine.engine import Engine, Where, count_rows, echo
+from holdfast.core.engine.job_progress import labelled
 from holdfast.core.engine.worker import run_over_rows, task_name
 from holdfast.core.store.files import FileRef
 from holdfast.errors import AbsentRowError, EngineError, SourceError, UsageError, WorkspaceError
@@ -107,7 +110,8 @@ def test_one_run_is_one_spark_job(engine_spark: Engine, spark: SparkSession, tmp
         engine_spark.run(tasks.double, numbers(3), where="inline")
         assert context.getLocalProperty("spark.jobGroup.id") == group  # the caller's group is left alone
     finally:
-        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+        for name in ("spark.jobGroup.id", "spark.job.description"):
+            context.setLocalProperty(name, None)  # type: ignore[arg-type]
     assert engine_spark.jobs == 3
     assert len(context.statusTracker().getJobIdsForGroup(group)) == 3
 
@@ -264,11 +268,11 @@ def test_what_fails_while_rows_are_read_is_raised_as_it_is() -> None:
         list(run_over_rows(rows(), (task_name(count_rows), "{}"), ()))
 
 
-def test_an_interrupt_behind_a_failed_job_is_an_interrupt(engine_inline: Engine) -> None:
+def test_an_interrupt_behind_a_failed_job_is_an_interrupt(engine_spark: Engine, spark: SparkSession) -> None:
     """PySpark's handler cancels the job; collecting it then fails, which hides the interrupt."""
 
     class Frame:
-        sparkSession = None
+        sparkSession = spark
 
         def toArrow(self) -> None:
             try:
@@ -277,4 +281,45 @@ def test_an_interrupt_behind_a_failed_job_is_an_interrupt(engine_inline: Engine)
                 raise RuntimeError("an error occurred while calling getResult")
 
     with pytest.raises(KeyboardInterrupt):
-        engine_inline._collect(Frame(), "a job", EngineError)  # type: ignore[arg-type]
+        engine_spark._collect(Frame(), "a job", EngineError)  # type: ignore[arg-type]
+
+
+def test_a_job_says_what_it_is(engine_spark: Engine, spark: SparkSession) -> None:
+    [seen] = engine_spark.run(tasks.label, [{}], where="spark")
+    description, group = json.loads(seen)
+    assert description == "holdfast: task pipeline.task_functions:label"
+    assert group.startswith("holdfast-")
+    context = spark.sparkContext
+    context.setJobGroup("mine", "my own words")
+    try:
+        [seen] = engine_spark.run(tasks.label, [{}], where="spark")
+        assert json.loads(seen) == ["my own words", "mine"]
+    finally:
+        for name in ("spark.jobGroup.id", "spark.job.description"):
+            context.setLocalProperty(name, None)  # type: ignore[arg-type]
+
+
+def test_an_interrupted_job_is_cancelled(spark: SparkSession, tmp_path: Path) -> None:
+    raised: list[BaseException] = []
+
+    def work(group: str) -> None:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", group)
+        try:
+            Engine(spark).run(tasks.wait_long, [{"marker": str(tmp_path / "runs")}], where="spark")
+        except EngineError as error:
+            raised.append(error)
+
+    def interrupted() -> None:
+        with labelled(spark, "to be interrupted") as group:
+            threads.append(threading.Thread(target=work, args=(group,)))
+            threads[0].start()
+            while not (tmp_path / "runs").exists():
+                time.sleep(0.02)
+            raise KeyboardInterrupt
+
+    threads: list[threading.Thread] = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    threads[0].join(timeout=100)
+    assert not threads[0].is_alive()
+    assert raised

@@ -121,7 +121,8 @@ def test_through_spark_connect(
         )
     assert done.returncode == 0, done.stderr
     facts = json.loads(done.stdout)
-    assert facts and facts == told[: len(facts)]
+    assert facts
+    assert facts == told[: len(facts)]
 
 
 KILLER = """

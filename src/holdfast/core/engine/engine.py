@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from holdfast.core.engine import session
 from holdfast.core.engine.cost import available_cores, sooner_on_spark
 from holdfast.core.engine.failures import describe, revive, spark_failure
-from holdfast.core.engine.job_progress import Poller, Progress
+from holdfast.core.engine.job_progress import Poller, Progress, labelled
 from holdfast.core.engine.worker import (
     Call,
     RowTask,
@@ -257,11 +257,13 @@ class Engine:
     ) -> pa.Table:
         """Run the one job that computes the frame."""
         self.jobs += 1
-        polled = progress is not None and not session.is_connect(frame.sparkSession)
-        poller = Poller(frame.sparkSession, n_tasks, progress) if polled and progress else None
+        spark, poller = frame.sparkSession, None
         try:
-            with _no_context_log(), poller or contextlib.nullcontext():
-                table = frame.toArrow()
+            with _no_context_log(), labelled(spark, f"holdfast: {doing}") as group:
+                if progress is not None and not session.is_connect(spark):
+                    poller = Poller(spark, group, n_tasks, progress)
+                with poller or contextlib.nullcontext():
+                    table = frame.toArrow()
         except Exception as error:
             if hides_interrupt(error):
                 raise KeyboardInterrupt from None

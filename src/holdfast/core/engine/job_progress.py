@@ -1,12 +1,14 @@
-"""How far a Spark job has come: asked from a thread while it runs."""
+"""What Spark shows of a job, how far it has come, and its end if its caller is interrupted."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
+
+from holdfast.core.engine import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -15,41 +17,73 @@ Progress = Callable[[int, int], None]
 """Called with (tasks done, all tasks)."""
 
 POLL_S = 0.1
-_JOB_GROUP = "spark.jobGroup.id"
+_JOB_GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
+
+
+@contextlib.contextmanager
+def labelled(spark: SparkSession, description: str) -> Iterator[str]:
+    """The one job of the `with` body: described in Spark's pages, in a group by which it is known.
+
+    If the body is interrupted, the job is cancelled. If the caller has set a group (notebooks do, to cancel
+    by it), that one stays.
+    """
+    if session.is_connect(spark):
+        tag = f"holdfast-{uuid.uuid4().hex}"
+        spark.addTag(tag)
+        try:
+            yield tag
+        except Exception:
+            raise
+        except BaseException:
+            with contextlib.suppress(Exception):
+                spark.interruptTag(tag)
+            raise
+        finally:
+            spark.removeTag(tag)
+        return
+    context = spark.sparkContext
+    callers = {name: context.getLocalProperty(name) for name in (_JOB_GROUP, _DESCRIPTION)}
+    group = callers[_JOB_GROUP] or f"holdfast-{uuid.uuid4().hex}"
+    context.setLocalProperty(_JOB_GROUP, group)
+    if callers[_DESCRIPTION] is None:
+        context.setLocalProperty(_DESCRIPTION, description)
+    try:
+        yield group
+    except Exception:
+        raise
+    except BaseException:
+        with contextlib.suppress(Exception):
+            context.cancelJobGroup(group)
+        raise
+    finally:
+        with contextlib.suppress(Exception):  # the JVM may be gone, and that is reported elsewhere
+            for name, value in callers.items():
+                context.setLocalProperty(name, value)  # type: ignore[arg-type]
 
 
 class Poller:
     """Calls `progress` from a thread while the one job of the `with` body runs.
 
-    The job is known by its group. If the caller has set one (notebooks do, to cancel by it), that one
-    stays, and only jobs that come after now are counted. What `progress` raises ends the polling, not
-    the job, and is kept in `raised`.
+    The job is one of a group; only those that come after now are counted. What `progress` raises ends the
+    polling, not the job, and is kept in `raised`.
     """
 
-    def __init__(self, spark: SparkSession, n_tasks: int, progress: Progress) -> None:
+    def __init__(self, spark: SparkSession, group: str, n_tasks: int, progress: Progress) -> None:
         self.raised: Exception | None = None
-        self._context = spark.sparkContext
+        self._tracker = spark.sparkContext.statusTracker()
+        self._group = group
+        self._before = frozenset(self._tracker.getJobIdsForGroup(group))
         self._n_tasks = n_tasks
         self._progress = progress
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._poll, name="holdfast-progress", daemon=True)
 
     def __enter__(self) -> None:
-        self._tracker = self._context.statusTracker()
-        callers_group = self._context.getLocalProperty(_JOB_GROUP)
-        self._own_group = callers_group is None
-        self._group = callers_group or f"holdfast-{uuid.uuid4().hex}"
-        if self._own_group:
-            self._context.setLocalProperty(_JOB_GROUP, self._group)
-        self._before = frozenset(self._tracker.getJobIdsForGroup(self._group))
         self._thread.start()
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
-        if self._own_group:
-            with contextlib.suppress(Exception):  # the JVM may be gone, and that is reported elsewhere
-                self._context.setLocalProperty(_JOB_GROUP, None)  # type: ignore[arg-type]
 
     def _poll(self) -> None:
         last = -1
