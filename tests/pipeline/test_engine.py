@@ -265,7 +265,7 @@ def test_what_fails_while_rows_are_read_is_raised_as_it_is() -> None:
         raise ConnectionError
 
     with pytest.raises(ConnectionError):
-        list(run_over_rows(rows(), (task_name(count_rows), "{}"), ()))
+        list(run_over_rows(rows(), (task_name(count_rows), {}), ()))
 
 
 def test_an_interrupt_behind_a_failed_job_is_an_interrupt(engine_spark: Engine, spark: SparkSession) -> None:

@@ -30,11 +30,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.core.engine import session
+from holdfast.core.engine.calls import STAGED_BYTES, Call, Calls
 from holdfast.core.engine.cost import available_cores, sooner_on_spark
 from holdfast.core.engine.failures import describe, revive, spark_failure
 from holdfast.core.engine.job_progress import Poller, Progress, labelled
 from holdfast.core.engine.worker import (
-    Call,
     RowTask,
     Task,
     checked,
@@ -89,7 +89,8 @@ class Engine:
         """Spark jobs launched so far by this engine."""
         self._spark = spark
         self._on_start = on_start  # called before Spark is started, which takes seconds
-        self._unseen_root = root  # the workspace, until executors are known to see it
+        self.root = root  # the workspace
+        self._is_seen = False  # whether executors are known to see it
 
     @property
     def spark(self) -> SparkSession:
@@ -157,13 +158,14 @@ class Engine:
         `progress(done, total)` is called from time to time, perhaps from another thread.
         """
         name = task_name(function)
-        texts = [json.dumps(payload) for payload in payloads]
-        if not texts:
+        if not payloads:
             return []
         if where == "inline":
+            texts = [json.dumps(payload) for payload in payloads]
             return _run_inline(function, name, texts, progress, self.cores if parallel else 1)
         self.check_root()
-        return [answered(outcome) for outcome in self.run_job([(name, text) for text in texts], progress)]
+        calls = [(name, payload) for payload in payloads]
+        return [answered(outcome) for outcome in self.run_job(calls, progress)]
 
     def run_job(self, calls: list[Call], progress: Progress | None) -> list[Outcome]:
         """One Spark job of tasks, perhaps of several functions; what came of each, in their order."""
@@ -173,18 +175,35 @@ class Engine:
         local = session.is_local(self.spark)
         n_partitions = min(n_tasks, PARTITIONS_PER_CORE * self.cores if local else MOST_PARTITIONS)
         tasks = self.spark.range(0, n_tasks, 1, n_partitions)  # a row's id is the payload's index
-        publish_all()  # what the tasks are told of
-        reach = accesses()
-        outcomes = tasks.mapInArrow(
-            lambda batches: run_partition(batches, calls, reach), "task long, refusal string, result binary"
-        )
-        names = listing(list(dict.fromkeys(name for name, _ in calls)))
-        table = self._collect(outcomes, f"task {names}", EngineError, n_partitions, progress)
+        listed = Calls.of(calls)
+        with self._carried(listed) as carried:
+            publish_all()  # what the tasks are told of
+            reach = accesses()
+            outcomes = tasks.mapInArrow(
+                lambda batches: run_partition(batches, carried, reach),
+                "task long, refusal string, result binary",
+            )
+            names = listing(list(listed.functions()))
+            table = self._collect(outcomes, f"task {names}", EngineError, n_partitions, progress)
         by_task = {
             task: (refusal, result)
             for task, refusal, result in zip(*(column.to_pylist() for column in table.columns), strict=True)
         }
         return [by_task[task] for task in range(n_tasks)]
+
+    @contextlib.contextmanager
+    def _carried(self, calls: Calls) -> Iterator[Calls | tuple[str, FileRef]]:
+        """What a job carries of its calls: themselves, or the name of the file that they are in if they are
+        many; it is removed after the job."""
+        root = self.root
+        if root is None or calls.n_bytes <= STAGED_BYTES:
+            yield calls
+            return
+        folder = f"{STAGING}/{secrets.token_hex(6)}"
+        try:
+            yield str(root), calls.staged(root, f"{folder}/calls.arrow")
+        finally:
+            remove_folder(root, folder)
 
     def check_root(self) -> None:
         """Raise WorkspaceError unless the executors see the workspace at the driver's path.
@@ -193,14 +212,14 @@ class Engine:
         many tasks as can run at once look for a file that the driver has just written: Spark spreads them,
         so every executor that is there by now is likely to have one. Costs one job; none in a local session.
         """
-        root = self._unseen_root
-        if not isinstance(root, Path) or session.is_local(self.spark):
+        root = self.root
+        if self._is_seen or not isinstance(root, Path) or session.is_local(self.spark):
             return
         folder = f"{STAGING}/{secrets.token_hex(6)}"
         try:
             nonce = write_file(root, f"{folder}/nonce", [secrets.token_bytes(32)])
-            text = json.dumps({"root": str(root), "file": nonce.to_dict()})
-            looks = self.run_job([(task_name(look_for), text)] * max(self.cores, LOOKS), None)
+            look = task_name(look_for), {"root": str(root), "file": nonce.to_dict()}
+            looks = self.run_job([look] * max(self.cores, LOOKS), None)
             answers = list(map(answered, looks))
         finally:
             remove_folder(root, folder)
@@ -211,7 +230,7 @@ class Engine:
                 f"driver sees. {NOTHING_APPLIED} {SHARED_STORAGE} Next step: move it there, or work without "
                 "the cluster (engine 'inline', or a session on this machine)."
             )
-        self._unseen_root = None
+        self._is_seen = True
 
     @staticmethod
     def schema_of(df: DataFrame) -> pa.Schema:
@@ -231,7 +250,7 @@ class Engine:
         Raises SourceError if the DataFrame itself cannot be computed.
         """
         self.check_root()
-        call = task_name(function), json.dumps(payload)
+        call = task_name(function), payload
         publish_all()
         reach = accesses()
         answers = df.mapInArrow(

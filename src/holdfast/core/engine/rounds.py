@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from holdfast.core.engine.calls import Call
 from holdfast.core.engine.engine import Engine, Outcome
 from holdfast.core.engine.job_progress import Progress
-from holdfast.core.engine.worker import Call
 
 Result = TypeVar("Result")
 
@@ -47,7 +47,8 @@ class _Asking(Engine):
     """An engine whose jobs wait for those of others."""
 
     def __init__(self, engine: Engine, gathering: _Gathering) -> None:
-        super().__init__(engine.spark, engine.mode)
+        super().__init__(engine.spark, engine.mode, root=engine.root)
+        self._is_seen = True  # as was asked before
         self._gathering = gathering
 
     def run_job(self, calls: list[Call], progress: Progress | None) -> list[Outcome]:

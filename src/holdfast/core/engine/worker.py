@@ -5,12 +5,13 @@ of its partition of a DataFrame.
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from holdfast.core.engine.calls import Call, Calls, calls_of
 from holdfast.core.engine.failures import TaskFailure, describe, import_name, is_outcome
 from holdfast.core.store.bucket import Access, grant, publish_all
+from holdfast.core.store.files import FileRef
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 Task = Callable[[dict[str, Any]], bytes]
 RowTask = Callable[[Iterator[Any], dict[str, Any]], Iterator[bytes]]
-Call = tuple[str, str]  # the name of a task function, its payload as JSON
 
 
 def task_name(function: Callable[..., Any]) -> str:
@@ -51,7 +51,7 @@ def checked(result: object, name: str) -> bytes:
 
 
 def run_partition(
-    batches: Iterator[pa.RecordBatch], calls: list[Call], accesses: Sequence[Access]
+    batches: Iterator[pa.RecordBatch], carried: Calls | tuple[str, FileRef], accesses: Sequence[Access]
 ) -> Iterator[pa.RecordBatch]:
     """Run the tasks whose indexes come in. What a task refuses is an outcome; what else fails, Spark sees.
 
@@ -60,14 +60,18 @@ def run_partition(
     import pyarrow as pa
 
     grant(accesses)
+    try:
+        calls = calls_of(carried)
+    except Exception as error:
+        raise TaskFailure(describe(error, "reading the calls of a job")) from None
     for batch in batches:
         tasks: Any = batch.column(0).to_pylist()
         for task in tasks:
             refusal: str | None = None
             result: bytes | None = None
-            name, text = calls[task]
+            name, payload = calls[task]
             try:
-                result = checked(import_task(name)(json.loads(text)), name)
+                result = checked(import_task(name)(payload), name)
                 publish_all()
             except Exception as error:
                 described = describe(error, f"task {name}")
@@ -98,9 +102,9 @@ def run_over_rows(
     grant(accesses)
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
-    name, text = call
+    name, payload = call
     reading = _Reading(rows)
-    results = import_name(name)(reading, json.loads(text))
+    results = import_name(name)(reading, payload)
     for part in itertools.count():
         refusal: str | None = None
         result: bytes | None = None

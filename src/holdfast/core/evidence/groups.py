@@ -266,8 +266,7 @@ def _n_parts(relation: Relation, n_pivots: int, n_dependencies: int) -> int:
 
 
 def _payload(relation: Relation, pivot: int, part: int, n_parts: int, **fields: Any) -> Payload:
-    live = [s.to_dict() for s in relation.segments if s.n_live]
-    return relation.payload(segments=live, pivot=pivot, part=part, n_parts=n_parts, **fields)
+    return relation.payload(segments=relation.live, pivot=pivot, part=part, n_parts=n_parts, **fields)
 
 
 def _run(relation: Relation, task: Task, payloads: list[Payload], work: float) -> list[Bundle]:

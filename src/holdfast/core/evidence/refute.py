@@ -86,10 +86,9 @@ def validate_fds(relation: Relation, lhs: U64, rhs: U64) -> Refutation[U64]:
         if relation.engine.choose(work, INLINE_VALIDATE) == "spark":
             n_parts = max(n_parts, -(-2 * relation.engine.cores // len(chosen)))
         staged = relation.stage("candidates", lhs=lhs[candidates], rhs=rhs[candidates], pivots=pivots)
-        live = [s.to_dict() for s in relation.segments if s.n_live]
         payloads = [
             relation.payload(
-                segments=live, candidates=staged, ranking=ranking, pivot=int(p), part=i, n_parts=n
+                segments=relation.live, candidates=staged, ranking=ranking, pivot=int(p), part=i, n_parts=n
             )
             for p in chosen
             for n in [1 if p == NO_PIVOT else n_parts]
@@ -116,7 +115,7 @@ def few_pairs(relation: Relation, n_pivots: int) -> bool:
 
 def _all_pairs(relation: Relation) -> tuple[U64, I64]:
     """The evidence of all pairs of live rows; one task."""
-    payload = relation.payload(segments=[s.to_dict() for s in relation.segments if s.n_live])
+    payload = relation.payload(segments=relation.live)
     work = float(relation.n_rows * relation.n_rows)
     results = relation.run(compare_rows, [payload], work, INLINE_VALIDATE)
     return evidence_in(results, relation.n_words, WITNESSES, 2)

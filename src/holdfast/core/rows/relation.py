@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -84,11 +85,20 @@ class Relation:
         """The same, looked at by another engine."""
         return replace(self, engine=engine)
 
+    @cached_property
+    def live(self) -> list[Payload]:
+        """The segments with live rows, for payloads: the very same list for all of them."""
+        return [s.to_dict() for s in self.segments if s.n_live]
+
+    @cached_property
+    def _schema_text(self) -> str:
+        return json.dumps(self.schema.to_dict())
+
     def payload(self, **fields: Any) -> Payload:
         return {
             "root": str(self.root),
             "folder": self.folder,
-            "schema": json.dumps(self.schema.to_dict()),
+            "schema": self._schema_text,
             "nulls": self.nulls,
             "locator": list(self.locator),
             "compress": self.compress,

@@ -313,10 +313,9 @@ class Bucket:
         with self._lock:
             for name in [name for name in self._drafts if name.startswith(f"{folder}/")]:
                 self._drafts.pop(name)[1].unlink(missing_ok=True)
-            is_staged, self._is_staged = self._is_staged, False
         with contextlib.suppress(WorkspaceError):
-            names = [entry.name for entry in self.entries(folder)] if is_staged else [f"{folder}/{LEASE}"]
-            self.remove(names)
+            lease = [f"{folder}/{LEASE}"]
+            self.remove([entry.name for entry in self.entries(folder)] if self._is_staged else lease)
 
     def probe(self) -> None:
         """Raise if the store puts an object although there is one of its name: no commit would be safe.

@@ -1,0 +1,102 @@
+"""The calls of a job: what comes out is what went in, by way of JSON; and what is shared is written once."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from holdfast.core.engine.calls import STAGED_BYTES, Calls, calls_of
+from holdfast.core.engine.engine import Engine, echo
+from holdfast.core.evidence.refute import validate
+from holdfast.core.rows.kernels.masks import mask_of
+from holdfast.core.rows.relation import Relation
+from holdfast.core.rows.table_state import SegmentRef
+from holdfast.core.store.files import FileRef
+from holdfast.core.words.schema import Column, Schema, Type
+
+leaves = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5), st.floats(allow_nan=False))
+values = st.recursive(
+    leaves, lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(max_size=3), v, max_size=3)
+)
+payloads = st.dictionaries(st.text(max_size=4), values, max_size=4)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["m:f", "m:g"]), payloads), max_size=6))
+def test_what_comes_out_is_what_went_in(calls: list[tuple[str, dict[str, Any]]]) -> None:
+    listed = Calls.of(calls)
+    assert len(listed) == len(calls)
+    plain = [(function, json.loads(json.dumps(payload))) for function, payload in calls]
+    assert [listed[i] for i in range(len(listed))] == plain
+    carried = pickle.loads(pickle.dumps(listed))
+    assert [carried[i] for i in range(len(listed))] == plain
+    assert list(listed.functions()) == list(dict.fromkeys(function for function, _ in calls))
+
+
+def test_in_a_file(tmp_path: Path) -> None:
+    shared = {"segments": [{"name": f"segment {i}"} for i in range(1_000)]}
+    calls = [("m:f", {"shared": shared, "n": i, "text": "x" * (i % 3)}) for i in range(500)]
+    listed = Calls.of(calls)
+    ref = listed.staged(tmp_path, "staging/a/calls.arrow")
+    again = calls_of((str(tmp_path), ref))
+    assert [again[i] for i in (0, 17, 499)] == [calls[i] for i in (0, 17, 499)]
+    assert again[3][1]["shared"] is again[4][1]["shared"]  # parsed once
+    assert ref.length < listed.n_bytes < 60_000
+
+
+def test_many_calls_travel_as_a_file(spark: SparkSession, tmp_path: Path) -> None:
+    engine = Engine(spark, "spark", root=tmp_path)
+    payloads = [{"n": i, "text": f"{i:0200}"} for i in range(2_000)]
+    assert Calls.of([("f", p) for p in payloads]).n_bytes > STAGED_BYTES
+    results = engine.run(echo, payloads, where="spark")
+    assert [json.loads(r) for r in results] == payloads
+    assert engine.jobs == 1
+    assert not list(tmp_path.rglob("*.arrow"))
+
+
+class Counting(Engine):
+    """Does not run anything: counts what a job would carry."""
+
+    def run_job(self, calls: Any, progress: Any) -> Any:
+        listed = Calls.of(calls)
+        self.n_calls, self.n_bytes = len(listed), listed.n_bytes
+        raise StopIteration
+
+    def check_root(self) -> None:
+        pass
+
+    @property
+    def cores(self) -> int:
+        return 400
+
+
+def test_a_round_over_a_billion_rows(tmp_path: Path) -> None:
+    """The real builder, on references of a table that there is not: 1,050 segments of 50 columns."""
+    n_columns, n_rows = 50, 952_381
+    schema = Schema(tuple(Column(f"column_{c:02d}", Type.parse("int")) for c in range(n_columns)))
+    segments = tuple(
+        SegmentRef(
+            number=i,
+            n_rows=n_rows,
+            file=FileRef(f"tables/big-0a1b2c/segment-{i:012x}.arrow", 365_000_000, f"{i:016x}"),
+            distinct=tuple(range(100_000 + i, 100_000 + i + n_columns)),
+            indexes=(
+                ((1, 2, 3), FileRef(f"tables/big-0a1b2c/index-{i:012x}.arrow", 9_000_000, f"{i:016x}")),
+            ),
+        )
+        for i in range(1_050)
+    )
+    engine = Counting(mode="spark")
+    relation = Relation(tmp_path, "tables/big", "staging/x", schema, "equal", (), segments, engine)
+    candidates = np.stack([mask_of([c, (c + 1) % n_columns], 1) for c in range(36)])
+    with pytest.raises(StopIteration):
+        validate(relation, candidates)
+    assert engine.n_calls > 10_000
+    assert engine.n_bytes < 5_000_000
