@@ -17,7 +17,7 @@ import pytest
 from holdfast.core.store.bucket import Bucket
 from trust import cluster, story
 from trust.cluster import Cluster
-from trust.object_store import Store, served
+from trust.object_store import Store, environment_for, served
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="needs the addresses 127.0.0.2 and 127.0.0.3"),
@@ -123,6 +123,41 @@ def test_through_spark_connect(
     facts = json.loads(done.stdout)
     assert facts
     assert facts == told[: len(facts)]
+
+
+def test_the_command_line_reaches_a_cluster(
+    machines: Cluster, place: Path, apart: list[str], store: Store, sources: Path
+) -> None:
+    """By `--master`, HOLDFAST_MASTER and spark-defaults.conf; credentials of the environment go along."""
+    url = place_on(store, sources, "command")
+    before = {app.name for host in cluster.WORKERS for app in (place / "spark" / host).glob("app-*")}
+    defaults = place / "conf" / "spark-defaults.conf"
+    defaults.parent.mkdir()
+    lines = [f"{key} {value}" for key, value in machines.settings.items() if key != "spark.master"]
+    plain = "\n".join([*lines, f"spark.executorEnv.PYTHONPATH {cluster.PYTHON_PATH}"])
+    defaults.write_text(plain)
+    variables = {**on_disk(place), **environment_for(store.address), "SPARK_CONF_DIR": str(defaults.parent)}
+
+    def run(*arguments: str, **more: str) -> str:
+        done = cluster.run_driver(
+            "from holdfast.app.cli import main; main()",
+            *("-w", f"{url}/ws", "--engine", "spark", *arguments),
+            cwd=place,
+            apart=apart,
+            variables={**variables, **more},
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    tracked = run("--master", machines.master, "track", "orders", f"{url}/sources/orders.csv")
+    assert tracked.startswith("orders: 400 rows, ")
+    inserts = ("apply", "orders", "--inserts", f"{url}/sources/inserts.csv")
+    assert run(*inserts, HOLDFAST_MASTER=machines.master).startswith("orders: +30 -0 rows, now 430 rows")
+    defaults.write_text(f"{plain}\nspark.master {machines.master}\n")
+    deletes = ("--spark-conf", "spark.cores.max=1", "apply", "orders", "--deletes")
+    assert run(*deletes, f"{url}/sources/deletes.csv").startswith("orders: +0 -20 rows, now 410 rows")
+    apps = {app.name for host in cluster.WORKERS for app in (place / "spark" / host).glob("app-*")}
+    assert len(apps - before) == 3  # every one of them ran on the cluster
 
 
 KILLER = """

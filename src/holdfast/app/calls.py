@@ -39,6 +39,17 @@ class Globals:
     debug: bool
 
 
+def use_cluster(master: str | None, remote: str | None, settings: Sequence[str]) -> None:
+    """Let Spark run where the user says, once it is needed."""
+    from holdfast.core.engine import session
+
+    pairs = [setting.partition("=") for setting in settings]
+    for setting, (key, equals, _) in zip(settings, pairs, strict=True):
+        if not key or not equals:
+            raise UsageError(f"--spark-conf takes KEY=VALUE, not {shorten(setting)}.")
+    session.use(master, remote, {key: value for key, _, value in pairs})
+
+
 def open_workspace(ctx: typer.Context, *, create: bool = False, progress: Any = None) -> holdfast.Workspace:
     settings: Globals = ctx.obj
     if settings.workspace is None:

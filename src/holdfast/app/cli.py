@@ -17,8 +17,8 @@ from typing import Annotated
 import typer
 
 import holdfast
-from holdfast.app.calls import INTERRUPTED, Globals, as_command
-from holdfast.app.commands import changing, exploring, lakes, linking, normalising, reading, showing
+from holdfast.app.calls import INTERRUPTED, Globals, as_command, reported, use_cluster
+from holdfast.app.commands import changing, exploring, lakes, linking, normalising, packing, reading, showing
 from holdfast.app.options import EngineName
 from holdfast.errors import hides_interrupt
 
@@ -45,7 +45,11 @@ def options(
     workspace: Annotated[
         str | None,  # not a path: one would fold the slashes of a URL
         typer.Option(
-            "-w", "--workspace", metavar="PATH", envvar="HOLDFAST_WORKSPACE", help="The workspace's folder."
+            "-w",
+            "--workspace",
+            metavar="PATH",
+            envvar="HOLDFAST_WORKSPACE",
+            help="The workspace: a folder, or a URL such as s3://bucket/folder.",
         ),
     ] = None,
     engine: Annotated[
@@ -54,6 +58,23 @@ def options(
             "--engine", help="Where work runs: auto runs small work in this process and the rest on Spark."
         ),
     ] = EngineName.auto,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            "--master",
+            metavar="URL",
+            help="The cluster that Spark runs on: spark://host:7077, yarn, k8s://... "
+            "(or HOLDFAST_MASTER, or spark-defaults.conf).",
+        ),
+    ] = None,
+    remote: Annotated[
+        str | None,
+        typer.Option("--remote", metavar="URL", help="A Spark Connect server: sc://host:15002."),
+    ] = None,
+    spark_conf: Annotated[
+        list[str] | None,
+        typer.Option("--spark-conf", metavar="KEY=VALUE", help="A setting of Spark's; may be repeated."),
+    ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     version: Annotated[
         bool,
@@ -61,6 +82,9 @@ def options(
     ] = False,
 ) -> None:
     ctx.obj = Globals(workspace, engine, debug)
+    if master or remote or spark_conf:
+        with reported(ctx):
+            use_cluster(master, remote, spark_conf or [])
 
 
 # In the order of `holdfast --help`.
@@ -85,6 +109,7 @@ for command in (
     changing.drop,
     changing.merge,
     reading.verify,
+    packing.pack,
 ):
     app.command()(as_command(command))
 

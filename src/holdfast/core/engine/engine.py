@@ -108,7 +108,7 @@ class Engine:
         On a cluster it is what it can grow to, not what it has at this moment.
         """
         if self._spark is None:
-            return available_cores()
+            return session.expected_cores()
         if session.is_local(self._spark):
             return self._spark.sparkContext.defaultParallelism
         return session.cluster_cores(self._spark)

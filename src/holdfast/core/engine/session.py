@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
 from holdfast.core.engine.class_archive import archive_options
+from holdfast.core.engine.cost import available_cores
 from holdfast.core.engine.java import find_java
 from holdfast.core.engine.kernels import activity
 from holdfast.core.engine.launch import (
@@ -150,6 +151,14 @@ def is_connect(spark: SparkSession) -> bool:
 def is_local(spark: SparkSession) -> bool:
     """Whether tasks run on this machine: a Spark Connect server may be anywhere, whatever its master."""
     return not is_connect(spark) and is_local_master(spark.sparkContext.master)
+
+
+def expected_cores() -> int:
+    """How many tasks will run at once in a session that is not there yet."""
+    wished = _wishes.master or os.environ.get("HOLDFAST_MASTER") or defaults().get("spark.master")
+    if is_configured_elsewhere() or not is_local_master(wished):
+        return UNKNOWN_CORES
+    return available_cores()
 
 
 def cluster_cores(spark: SparkSession) -> int:

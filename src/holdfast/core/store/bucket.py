@@ -60,6 +60,20 @@ _CLIENT = (
     "timeout",
     "user_agent",
 )
+# Variables by which stores are reached, and which mean the same on every machine.
+_CREDENTIALS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_ALLOW_HTTP",
+    "AZURE_STORAGE_ACCOUNT_NAME",
+    "AZURE_STORAGE_ACCOUNT_KEY",
+    "AZURE_STORAGE_SAS_TOKEN",
+    "GOOGLE_SERVICE_ACCOUNT_KEY",
+)
 _PROBE = "conditional-put"
 # Files of one job lie here, and its lease. No commit names them.
 STAGING, LEASE = "staging", "lease"
@@ -439,21 +453,29 @@ def use_options(options: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a task needs to reach a workspace of the process that sends it."""
+    """What a task needs to reach a workspace of the process that sends it.
+
+    Credentials of the environment go along, as Spark itself does it; where a task has its own, these count.
+    """
 
     url: str
     options: dict[str, str]
     marker: bytes | None
+    environment: dict[str, str]
 
 
 def accesses() -> list[Access]:
     """To the buckets of this process."""
-    return [Access(bucket.url, bucket.options, bucket.marker) for bucket in _buckets.values()]
+    environment = {name: os.environ[name] for name in _CREDENTIALS if name in os.environ}
+    return [Access(bucket.url, bucket.options, bucket.marker, environment) for bucket in _buckets.values()]
 
 
 def grant(accesses: Sequence[Access]) -> None:
     """Use the accesses of another process in this one, which runs its tasks."""
     for access in accesses:
+        if access.url not in _buckets:
+            for name, value in access.environment.items():
+                os.environ.setdefault(name, value)
         bucket_of(access.url, access.options).marker = access.marker
 
 
