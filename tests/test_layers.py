@@ -29,6 +29,7 @@ RESERVED = {
     "pyspark": {"core.engine"},
     "py4j": {"core.engine"},
     "deltalake": {"core.store"},
+    "obstore": {"core.store"},
     "pyroaring": {"core.rows"},
     "typer": {"app"},
     "rich": {"app"},
