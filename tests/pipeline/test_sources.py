@@ -950,12 +950,50 @@ def test_folders_that_cannot_be_read_as_one_table(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"several formats \(csv, jsonl\)"):
         plan(tmp_path / "mixed", tmp_path)
     make("parts/year=2024/1.csv", "a\n1\n")
-    with pytest.raises(SchemaError, match="column 'year' stands in folder names"):
+    make("parts/2.csv", "a\n1\n")
+    with pytest.raises(SchemaError, match=r"do not name the same columns: .* names none, .*1.csv' year"):
         plan(tmp_path / "parts", tmp_path)
+    make("both/a=2024/1.csv", "a\n1\n")
+    with pytest.raises(SchemaError, match="has the column 'a' in its files and in the names of its folders"):
+        plan(tmp_path / "both", tmp_path)
     make("delta/_delta_log/0.json", "{}")
     make("delta/1.parquet", "")
     with pytest.raises(SourceError, match="is a Delta table"):
         plan(tmp_path / "delta", tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "arrow"])
+def test_columns_in_the_names_of_folders(tmp_path: Path, kind: str) -> None:
+    days = {"2024-01-05": "a%2Fb", "2024-02-05": "__HIVE_DEFAULT_PARTITION__"}
+    for day, shop in days.items():
+        folder = tmp_path / "parts" / f"day={day}" / "shop n" / f"shop={shop}"
+        folder.mkdir(parents=True)
+        written(folder, kind)
+    source = plan(tmp_path / "parts", tmp_path, 2_000)
+    assert source.names == ("a", "b", "day", "shop")
+    assert [str(t) for t in source.types] == ["int", "text", "date", "text"]
+    assert len(source.splits) > 4
+    rows = track(source)
+    assert rows.num_rows == 2_000
+    assert rows.column("a").to_pylist() == [*range(1_000), *range(1_000)]
+    first, second = (dt.date.fromisoformat(day) for day in days)
+    assert rows.column("day").to_pylist() == [first] * 1_000 + [second] * 1_000
+    assert rows.column("shop").to_pylist() == ["a/b"] * 1_000 + [None] * 1_000
+    schema = {"day": "date", "a": "int", "shop": "text", "b": "text"}
+    assert fit(source, schema, version=3).column_names == list(schema)
+    with pytest.raises(ColumnTypeError, match=r"column 'day' of .* \(version 3\) is int; the folders"):
+        fit(source, {**schema, "day": "int"}, version=3)
+
+
+def test_partitions_of_a_part_of_a_folder(tmp_path: Path) -> None:
+    for year in (2024, 2025):
+        write(tmp_path, f"parts/year={year}/month=1/rows.csv", "a\n1\n")
+    assert plan(tmp_path / "parts" / "year=2024", tmp_path).names == ("a", "month")
+    assert plan(str(tmp_path / "parts" / "*" / "*" / "*.csv"), tmp_path).names == ("a", "year", "month")
+    single = plan(tmp_path / "parts/year=2024/month=1/rows.csv", tmp_path)
+    assert single.names == ("a",)
+    declared = plan(tmp_path / "parts", tmp_path, types={"month": "text"})
+    assert [str(t) for t in declared.types] == ["int", "int", "text"]
 
 
 def test_things_that_are_no_source(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core.store.bucket import Bucket, ObjectFile
+from holdfast.core.store.bucket import Bucket
 from holdfast.core.store.files import FileRef, check_file, is_there, opened, read_file, write_file
 from holdfast.core.store.node_cache import NodeCache, node_cache
+from holdfast.core.store.objects import ObjectFile
 from holdfast.errors import DamagedFileError, StoreError, UsageError, WorkspaceError
 from trust.object_store import Faults, Store, options_for, served, through
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from holdfast.core.store.bucket import ObjectFile
+from holdfast.core.store.objects import ObjectFile
 from holdfast.core.store.root import is_stored, object_of
 from holdfast.errors import NOTHING_APPLIED, SourceError
 

@@ -17,49 +17,28 @@ was opened with. They travel to tasks in the job's closure, and are never writte
 from __future__ import annotations
 
 import contextlib
-import io
 import mmap
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import xxhash
 
 from holdfast.core.store.node_cache import NodeCache, node_cache
-from holdfast.errors import NOTHING_APPLIED, DamagedFileError, StoreError, WorkspaceError, shorten
+from holdfast.core.store.objects import Objects
+from holdfast.errors import NOTHING_APPLIED, DamagedFileError, WorkspaceError
 
 if TYPE_CHECKING:
     from holdfast.core.store.files import FileRef
-
-Result = TypeVar("Result")
 
 # Requests at once: a request takes 10 to 50 ms, whatever it moves.
 AT_ONCE = 16
 # Pieces of one file that are read ahead.
 AHEAD = 4
-# A store that is busy is asked again; one that is not there must not keep anybody waiting for minutes.
-_RETRIES = {
-    "max_retries": 8,
-    "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=4), "base": 2},
-    "retry_timeout": timedelta(seconds=60),
-}
-# What belongs to the HTTP client; all other options belong to the store.
-_CLIENT = (
-    "allow_http",
-    "allow_invalid_certificates",
-    "connect_timeout",
-    "pool_idle_timeout",
-    "pool_max_idle_per_host",
-    "proxy_url",
-    "timeout",
-    "user_agent",
-)
 # Variables by which stores are reached, and which mean the same on every machine.
 _CREDENTIALS = (
     "AWS_ACCESS_KEY_ID",
@@ -74,40 +53,26 @@ _CREDENTIALS = (
     "AZURE_STORAGE_SAS_TOKEN",
     "GOOGLE_SERVICE_ACCOUNT_KEY",
 )
-_PROBE = "conditional-put"
 # Files of one job lie here, and its lease. No commit names them.
 STAGING, LEASE = "staging", "lease"
 _PIECE = 8 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """An object of the store."""
-
-    name: str
-    length: int
-    written: float  # by the store's clock
 
 
 def is_temporary(name: str) -> bool:
     return name.startswith(f"{STAGING}/")
 
 
-class Bucket:
-    """The objects under a URL. One for each URL in a process (`bucket_of`)."""
+class Bucket(Objects):
+    """The files of a workspace on a store. One for each URL in a process (`bucket_of`)."""
 
     def __init__(self, url: str, options: Mapping[str, str]) -> None:
-        self.url, self.options = url, dict(options)
-        self._store = _connect(url, self.options)
+        super().__init__(url, options)
         self._drafts: dict[str, tuple[FileRef, Path]] = {}  # by name: what is not published yet
         self._lock = threading.RLock()
         self._cache: NodeCache | None = None
         self._is_staged = False  # whether temporary files have been published, here or perhaps by tasks
         self.marker: bytes | None = None
         """Which workspace this is, as it was read last (`format.py`)."""
-
-    def __str__(self) -> str:
-        return self.url
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Bucket) and other.url == self.url
@@ -120,8 +85,6 @@ class Bucket:
         if self._cache is None:
             self._cache = node_cache()
         return self._cache
-
-    # -- files that are written once ------------------------------------------------------------
 
     def add(self, ref: FileRef, draft: Path) -> None:
         """Take a file that was written to a draft; it is published with the next ones."""
@@ -214,13 +177,6 @@ class Bucket:
                 if i + AHEAD < len(ranges):
                     asked.append(threads.submit(self.range, ref.name, *ranges[i + AHEAD]))
 
-    def range(self, name: str, start: int, end: int) -> Any:
-        """Some bytes of an object; FileNotFoundError if there is none."""
-        import obstore
-
-        with self._reading(name):
-            return memoryview(obstore.get_range(self._store, name, start=start, end=end))
-
     def _compare(self, ref: FileRef, length: int, checksum: str) -> None:
         if length != ref.length:
             raise DamagedFileError(
@@ -237,88 +193,6 @@ class Bucket:
     def _key(self, ref: FileRef) -> str:
         return f"{self.url}\0{ref.name}\0{ref.length}\0{ref.checksum}"
 
-    # -- objects by name ------------------------------------------------------------------------
-
-    def content(self, name: str) -> bytes:
-        """A small object; FileNotFoundError if there is none."""
-        content = self.content_below(name, sys.maxsize)
-        assert content is not None
-        return content
-
-    def content_below(self, name: str, most: int) -> bytes | None:
-        """An object in one request; None if it has more bytes than that."""
-        import obstore
-
-        with self._reading(name):
-            answer = obstore.get(self._store, name)
-            return bytes(answer.bytes()) if answer.meta["size"] <= most else None
-
-    def length(self, name: str) -> int:
-        """The length of an object; FileNotFoundError if there is none."""
-        import obstore
-
-        with self._reading(name):
-            return int(obstore.head(self._store, name)["size"])
-
-    def exists(self, name: str) -> bool:
-        try:
-            self.length(name)
-        except FileNotFoundError:
-            return False
-        return True
-
-    def written(self, name: str) -> float | None:
-        """When an object was put; None if there is none."""
-        import obstore
-
-        with self._reading(name), contextlib.suppress(FileNotFoundError):
-            return float(obstore.head(self._store, name)["last_modified"].timestamp())
-        return None
-
-    def put(self, name: str, content: bytes) -> None:
-        """Put an object, in place of one of its name."""
-        import obstore
-
-        with self._writing(name):
-            obstore.put(self._store, name, content)
-
-    def put_new(self, name: str, content: Any) -> bool:
-        """Put an object if there is none of the name; whether it was this call that did it."""
-        import obstore
-        from obstore.exceptions import AlreadyExistsError
-
-        with self._writing(name):
-            try:
-                obstore.put(self._store, name, content, mode="create", use_multipart=False)
-            except AlreadyExistsError:
-                return False
-        return True
-
-    def entries(self, folder: str) -> list[Entry]:
-        """The objects of a folder and of those below it. For housekeeping: nothing is found by a listing."""
-        import obstore
-
-        def listed() -> list[Entry]:
-            return [
-                Entry(str(one["path"]), int(one["size"]), one["last_modified"].timestamp())
-                for some in obstore.list(self._store, folder or None)
-                for one in some
-            ]
-
-        for _ in range(3):  # an answer that is cut is not asked for again by the client
-            with contextlib.suppress(StoreError), self._reading(folder):
-                return listed()
-        with self._reading(folder):
-            return listed()
-
-    def remove(self, names: Sequence[str]) -> None:
-        """Remove objects; those that are gone already do not matter."""
-        import obstore
-
-        if names:
-            with self._writing(names[0]), contextlib.suppress(FileNotFoundError):
-                obstore.delete(self._store, list(names))
-
     def remove_folder(self, folder: str) -> None:
         """Remove what lies in a staging folder, and what was to be published there. What fails is litter.
 
@@ -331,55 +205,6 @@ class Bucket:
             lease = [f"{folder}/{LEASE}"]
             self.remove([entry.name for entry in self.entries(folder)] if self._is_staged else lease)
 
-    def probe(self) -> None:
-        """Raise if the store puts an object although there is one of its name: no commit would be safe.
-
-        Costs one request once a workspace has been probed. Who may only read is not asked.
-        """
-        try:
-            if self.put_new(_PROBE, b"") and self.put_new(_PROBE, b""):
-                raise WorkspaceError(
-                    f"the store of {self.url!r} ignores the condition of a put (If-None-Match), so two "
-                    f"writers could both commit. {NOTHING_APPLIED} Use a store that supports conditional "
-                    "puts, or an option of yours that turns them on (aws_conditional_put=etag)."
-                )
-        except StoreError as error:
-            if not error.denied:
-                raise
-
-    # -- what goes wrong ------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def _reading(self, name: str) -> Iterator[None]:
-        with self._reaching(f"read {name!r} in"):
-            yield
-
-    @contextlib.contextmanager
-    def _writing(self, name: str) -> Iterator[None]:
-        with self._reaching(f"write {name!r} to"):
-            yield
-
-    @contextlib.contextmanager
-    def _reaching(self, doing: str) -> Iterator[None]:
-        """Turn what the client raises into an error that names the workspace and the next step."""
-        from obstore import exceptions
-
-        try:
-            yield
-        except (FileNotFoundError, WorkspaceError, exceptions.AlreadyExistsError):
-            raise
-        except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError, PermissionError) as error:
-            raise StoreError(
-                f"cannot {doing} {self.url!r}: the store refuses it ({_reason(error)}). {NOTHING_APPLIED} "
-                "Check the credentials and what they may do.",
-                denied=True,
-            ) from None
-        except (exceptions.BaseError, OSError, ValueError) as error:
-            raise StoreError(
-                f"cannot {doing} {self.url!r}: {_reason(error)}. {NOTHING_APPLIED} Check the address and the "
-                "network, then run it again."
-            ) from None
-
     def _side_by_side(self, do: Callable[[Any], None], items: Sequence[Any]) -> None:
         if len(items) == 1:
             do(items[0])
@@ -387,37 +212,6 @@ class Bucket:
             with ThreadPoolExecutor(min(AT_ONCE, len(items))) as threads:
                 for future in [threads.submit(do, item) for item in items]:
                     future.result()
-
-
-class ObjectFile(io.RawIOBase):
-    """An object as a file that is read. Every read is a request: whoever reads little at a time buffers."""
-
-    def __init__(self, bucket: Bucket, name: str) -> None:
-        self._bucket, self._object = bucket, name
-        self._length, self._at = bucket.length(name), 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._length}[whence]
-        self._at = max(0, base + offset)
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer).cast("B")
-        n = min(len(view), self._length - self._at)
-        if n <= 0:
-            return 0
-        view[:n] = self._bucket.range(self._object, self._at, self._at + n)
-        self._at += n
-        return n
 
 
 _buckets: dict[str, Bucket] = {}
@@ -483,31 +277,3 @@ def publish_all() -> None:
     """Publish what this process has drafted: others are about to be told of it."""
     for bucket in list(_buckets.values()):
         bucket.publish(temporary=True)
-
-
-def _connect(url: str, options: Mapping[str, str]) -> Any:
-    from obstore.store import from_url
-
-    client: dict[str, Any] = {}
-    store: dict[str, Any] = {}
-    for name, value in options.items():
-        bare = name.lower().removeprefix("aws_").removeprefix("azure_").removeprefix("google_")
-        if bare in _CLIENT:
-            client[bare] = value if value.lower() not in ("true", "false") else value.lower() == "true"
-        else:
-            store[name] = value
-    try:
-        connect: Any = from_url  # its overloads name the options of each store
-        return connect(url, config=store or None, client_options=client or None, retry_config=_RETRIES)
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
-        raise
-    except BaseException as error:  # for options that it does not know the client panics
-        raise StoreError(
-            f"cannot open the store of {shorten(url)}: {_reason(error)}. Check the address and the options."
-        ) from None
-
-
-def _reason(error: BaseException) -> str:
-    """The first line of what a client says, without its debugging notes."""
-    line = str(error).strip().split("\n")[0]
-    return line[:200].rstrip(". ") or type(error).__name__

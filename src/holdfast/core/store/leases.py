@@ -21,7 +21,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.core.store.bucket import LEASE, STAGING, Bucket, Entry
+from holdfast.core.store.bucket import LEASE, STAGING, Bucket
+from holdfast.core.store.objects import Entry
 from holdfast.core.store.root import Root
 
 FOREIGN_S = 7 * 86_400.0
