@@ -17,6 +17,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule, run_s
 
 import holdfast
 from holdfast.core.evidence import refute
+from holdfast.core.rows import relation
 from holdfast.core.words.change import Change, Pin
 from holdfast.denial import pair_rule, violation_changes, violations
 from holdfast.denial.kernels import rule_violations
@@ -30,7 +31,7 @@ from strategies import Shape
 # Limits of production that small tables never reach: with these, they take the other paths.
 OTHER_LIMITS: list[tuple[Any, str, Any]] = [
     (violation_changes, "TASK_NS", 1.0),
-    (violations, "WORTH_THREADS_NS", 0.0),
+    (relation, "WORTH_THREADS", 0.0),
     (violation_changes, "TASK_ROWS", 1),
     (violations, "PART_ROWS", 3),
     (violations, "DIVIDE_ROWS", 2),

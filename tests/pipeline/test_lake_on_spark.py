@@ -258,10 +258,10 @@ def test_the_start_of_a_session_counts(
     """`shared`: threads would share the same two cores, so processes are worth it for more work only."""
     monkeypatch.setattr(session, "is_there", lambda: started)
     monkeypatch.setattr("holdfast.core.engine.engine.available_cores", lambda: 2)
-    assert Engine().choose_sooner(seconds) == where
-    assert Engine().choose_sooner(seconds, parallel=True) == shared
-    assert Engine(mode="inline").choose_sooner(seconds) == "inline"
-    assert Engine(mode="spark").choose_sooner(seconds) == "spark"
+    assert Engine().choose(1e9 * seconds) == where
+    assert Engine().choose(1e9 * seconds, parallel=True) == shared
+    assert Engine(mode="inline").choose(1e9 * seconds) == "inline"
+    assert Engine(mode="spark").choose(1e9 * seconds) == "spark"
 
 
 def test_a_running_session_is_seen(spark: SparkSession) -> None:

@@ -34,8 +34,8 @@ I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 Payload = dict[str, Any]
 
-# Rows x pairs that are counted inline at most: 0.1 to 0.3 ns each on one core.
-INLINE_COUNT = 4e9
+# What it takes on one core to count a pair of columns in a row, in ns: 0.1 to 0.3.
+NS_COUNT = 0.2
 # Rows of one task: enough to keep all cores busy on one segment.
 PART_ROWS = 1 << 17
 
@@ -90,7 +90,7 @@ def _counted(relation: Relation, pairs: I32, sets: Sequence[Sequence[Payload]]) 
     columns = relation.stage("row-pairs", pairs=pairs.astype(np.int32))
     tasks = [(i, part) for i, parts in enumerate(sets) for part in _divided(parts)]
     payloads = [relation.payload(**part, pairs=columns) for _, part in tasks]
-    results = relation.run(count_part, payloads, float(n_rows) * len(pairs), INLINE_COUNT)
+    results = relation.run(count_part, payloads, NS_COUNT * n_rows * len(pairs))
     for (i, _), result in zip(tasks, results, strict=True):
         totals[i] += result.array("counts").reshape(-1, 4)
     return totals
@@ -163,7 +163,7 @@ def exceptions_of(
     payloads = [relation.payload(**part, rules=questions, limit=limit) for part in _divided(parts)]
     work = float(sum(part["n_rows"] for part in parts)) * len(rules) * 10  # whole arrays, several times
     violating: list[list[I64]] = [[] for _ in rules]
-    for result in relation.run(except_part, payloads if rules else [], work, INLINE_COUNT):
+    for result in relation.run(except_part, payloads if rules else [], NS_COUNT * work):
         ids, bounds = result.array("row_ids"), result.array("bounds")
         for i in range(len(rules)):
             violating[i].append(ids[bounds[i] : bounds[i + 1]])

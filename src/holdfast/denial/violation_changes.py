@@ -35,7 +35,7 @@ from holdfast.denial.kernels.rule_violations import (
     list_cost,
 )
 from holdfast.denial.pair_rule import NOTHING, Rule, Violations
-from holdfast.denial.violations import run_counting, verify
+from holdfast.denial.violations import verify
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -89,7 +89,7 @@ def changed(
             payloads += [{**payload, "part": p} for p in range(n_parts)]
             signs += [each.sign] * n_parts
             total += cost
-    for sign, result in zip(signs, run_counting(after, compare_part, payloads, total), strict=True):
+    for sign, result in zip(signs, after.run(compare_part, payloads, total), strict=True):
         counts[result.array("rule")] += sign * result.array("counts")
         pairs = result.array("pairs").reshape(-1, 3)
         for i in np.unique(pairs[:, 0]).tolist() if sign > 0 else ():

@@ -8,7 +8,6 @@ for all rules. What a batch changes of these counts: `violation_changes.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,16 +19,13 @@ from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import Segment
 from holdfast.core.rows.table_state import SegmentRef
 from holdfast.core.rows.tasks import Payload, all_opened, parsed_schema
-from holdfast.core.store.bundle import Bundle, pack, unpack
+from holdfast.core.store.bundle import pack
 from holdfast.denial.kernels.rule_violations import Compared, chosen, count_matches, expected_cost
 from holdfast.denial.pair_rule import NOTHING, Rule, Violations
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 
-# Expected nanoseconds of one core that are spent inline at most; from what on on all cores.
-INLINE_NS = 1e10
-WORTH_THREADS_NS = 2e7
 # Rows of one part of a verification at most, and at least where it is divided among the cores.
 PART_ROWS = 1 << 22
 DIVIDE_ROWS = 1 << 17
@@ -72,7 +68,7 @@ def verify(relation: Relation, rules: Sequence[Rule], sample: int = 0) -> list[V
         payloads += [relation.payload(**f, rule=reduced.predicates) for f in fields]
         of_rule += [i] * len(fields)
     totals, pairs = [0] * len(rules), [NOTHING.pairs for _ in rules]
-    for i, result in zip(of_rule, run_counting(relation, count_part, payloads, work), strict=True):
+    for i, result in zip(of_rule, relation.run(count_part, payloads, work), strict=True):
         totals[i] += int(result.array("counts")[0])
         pairs[i] = np.concatenate([pairs[i], result.array("pairs").reshape(-1, 3)[:, 1:]])
     return [Violations(n, chosen(p)) for n, p in zip(totals, pairs, strict=True)]
@@ -89,18 +85,6 @@ def _bins(segments: Sequence[SegmentRef]) -> list[list[SegmentRef]]:
         bins[-1].append(ref)
         room -= ref.n_rows
     return bins
-
-
-def run_counting(relation: Relation, task: Any, payloads: list[Payload], work: float) -> list[Bundle]:
-    """The results of counting tasks that take so many nanoseconds of one core together; one job."""
-    results = relation.engine.run(
-        task,
-        payloads,
-        where=relation.engine.choose(work, INLINE_NS),
-        progress=relation.progress,
-        parallel=work > WORTH_THREADS_NS,
-    )
-    return [unpack(r) for r in results]
 
 
 def count_part(payload: Payload) -> bytes:

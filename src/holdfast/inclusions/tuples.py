@@ -24,8 +24,8 @@ I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 Payload = dict[str, Any]
 
-# What is done inline at most, in rows x inclusions (a Spark job costs 0.2 s, its first one many times that).
-INLINE_TUPLES = 40_000_000
+# What it takes on one core to look up the tuple of a row for an inclusion, in ns.
+NS_TUPLE = 55
 # Of inclusions about which nothing is known few hold, and the others are refuted by a few rows.
 HOLDING_SHARE = 0.05
 # Rows that show that an inclusion which held does so no more.
@@ -109,7 +109,7 @@ def refuting_rows(tables: Mapping[str, TableRows], looks: Sequence[Look]) -> lis
     if not payloads:
         return row_ids
     relation = tables[looks[0].dependent].relation
-    results = relation.run(tuple_tasks.check_tuples, payloads, work, INLINE_TUPLES)
+    results = relation.run(tuple_tasks.check_tuples, payloads, NS_TUPLE * work)
     for numbers, result in zip(members, results, strict=True):
         for node, row_id in zip(result.array("node").tolist(), result.array("row_id").tolist(), strict=True):
             row_ids[numbers[node]].append(row_id)

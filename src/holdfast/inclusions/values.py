@@ -37,9 +37,8 @@ U64 = NDArray[np.uint64]
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
 
-# What is done inline at most (a Spark job costs 0.2 s, its first one many times that):
-INLINE_CELLS = 4_000_000
-INLINE_MERGE = 4_000_000  # entries
+# What work takes on one core, in ns: to take in a cell, to merge an entry.
+NS_CELL, NS_ENTRY = 250, 100
 # So few cells are looked at by every task of an exchange: less work than a job that divides them.
 FEW_CELLS = 400_000
 # Entries of one part of a run, and so of one task.
@@ -95,7 +94,7 @@ class Values:
     def absorb(self, cells: Sequence[Cells], hold_offsets: I64, hold_columns: U32) -> Absorption:
         """Take the cells of a batch in. `hold_*` are the inclusions that held before, by column."""
         setting = Setting(self.state.live(), self.state.append_only(), hold_offsets, hold_columns)
-        if self.engine.choose(sum(c.n_cells for c in cells), INLINE_CELLS) == "inline":
+        if self.engine.choose(NS_CELL * sum(c.n_cells for c in cells)) == "inline":
             return self._absorb_inline(cells, setting)
         return self._absorb_on_spark(cells, setting)
 
@@ -226,7 +225,7 @@ class Values:
         for ref in (ref for run in chosen for ref in run.files()):
             check_file(self.root, ref, deep=True, fresh=True)  # what is wrong would be right in the new run
         n_entries, append_only = sum(r.n_entries for r in chosen), chosen[0].append_only
-        if self.engine.choose(n_entries, INLINE_MERGE) == "inline":
+        if self.engine.choose(NS_ENTRY * n_entries) == "inline":
             whole = value_tasks.merged_range(
                 self.root, chosen, setting.live, setting.append_only, 0, (1 << 64) - 1
             )

@@ -120,7 +120,7 @@ def put_together(
         {**shared, "do": "concatenate", "array": name, **_shape(name, shapes)} for name in concatenated
     ]
     payloads += [{**shared, "do": "index", "folder": piece_folder(regions, staging), **r} for r in regions]
-    where = engine.choose_sooner(n_entries * NS_ENTRY / 1e9, parallel=True)
+    where = engine.choose(n_entries * NS_ENTRY, parallel=True)
     results = engine.run(put_piece, payloads, where=where, progress=progress, parallel=True)
     pieces: dict[str, list[FileRef]] = {name: [] for name in shapes}
     runs: list[list[int]] = []
@@ -270,7 +270,7 @@ def join_pieces(
         for name in names
     ]
     n_bytes = sum(ref.length for name in names for ref in pieces[name])
-    where = engine.choose_sooner(n_bytes * NS_BYTE / 1e9, parallel=True)
+    where = engine.choose(n_bytes * NS_BYTE, parallel=True)
     results = engine.run(join_array, payloads, where=where, progress=progress, parallel=True)
     arrays |= {name: FileRef.from_dict(json.loads(r)) for name, r in zip(names, results, strict=True)}
     return arrays

@@ -63,7 +63,7 @@ def read_sources(
         "options": options.to_dict(),
         "taken": names.to_dict() if names else None,
     }
-    where = engine.choose_sooner(sum(u.n_bytes for u in units) * NS_READ / 1e9)
+    where = engine.choose(sum(u.n_bytes for u in units) * NS_READ)
     # In files: a unit may name 2,000 files, and Spark sends every payload to every worker.
     payloads = [{**shared, "unit": _staged(root, staging, u.to_dict()).to_dict()} for u in units]
     results = engine.run(read_lake_unit, payloads, where=where, progress=progress)

@@ -268,7 +268,7 @@ class LakeWork:
             return state
         with self._phase("gathering files") as progress:
             n_bytes = sum(f["length"] for payload in wanted for f in payload["files"])
-            where = self.engine.choose_sooner(n_bytes * NS_LINK / 1e9)
+            where = self.engine.choose(n_bytes * NS_LINK)
             results = self.engine.run(gather_pairs, wanted, where=where, progress=progress)
         for payload, result in zip(wanted, results, strict=True):
             what = payload["what"]
@@ -318,7 +318,7 @@ class LakeWork:
         results: list[MatchResult] = []
         if inverse:
             alone = [{**first, "do": ["describe", "count"], **r} for r in ranges]
-            results = self._run(alone, part.n_entries * NS_MATCH / 1e9, progress)
+            results = self._run(alone, part.n_entries * NS_MATCH, progress)
             part = self._described(part, results, progress)
             new = part.for_tasks()
             first |= {"do": ["match"], "probe": new, "against": old}
@@ -337,15 +337,15 @@ class LakeWork:
                 payloads += [{**query, **r} for r in ranges]
             else:
                 payloads += [{**both, "do": ["count", "match"], **r} for r in self._ranges(ref)]
-        seconds = part.n_entries * (1 + len(old)) * NS_MATCH / 1e9
+        ns = part.n_entries * (1 + len(old)) * NS_MATCH
         if "integer" not in options.filters:
-            seconds += part.n_active * sum(p.n_active for p in parts) * NS_PAIR / 1e9
-        results += self._run(payloads, seconds, progress)
+            ns += part.n_active * sum(p.n_active for p in parts) * NS_PAIR
+        results += self._run(payloads, ns, progress)
         part = part if inverse else self._described(part, results, progress)
         return proposer, (*earlier, part), results
 
-    def _run(self, payloads: list[Payload], seconds: float, progress: Progress | None) -> list[MatchResult]:
-        where = self.engine.choose_sooner(seconds, parallel=True)
+    def _run(self, payloads: list[Payload], ns: float, progress: Progress | None) -> list[MatchResult]:
+        where = self.engine.choose(ns, parallel=True)
         results = self.engine.run(match_columns, payloads, where=where, progress=progress, parallel=True)
         return [MatchResult.from_dict(json.loads(r)) for r in results]
 
@@ -367,7 +367,7 @@ class LakeWork:
             shared = {**self._shared(state), "gone": gone.tolist(), "against": against}
             payloads = [{**shared, "probe": p.for_tasks(), **r} for p in state.parts for r in self._ranges(p)]
             n_entries = sum(p.n_entries for p in state.parts)
-            where = self.engine.choose_sooner(n_entries * NS_MATCH / 1e9, parallel=True)
+            where = self.engine.choose(n_entries * NS_MATCH, parallel=True)
             results = self.engine.run(count_dropped, payloads, where=where, progress=progress, parallel=True)
             counts: NDArray[np.int64] = np.sum([json.loads(r)[1:] for r in results], axis=0, dtype=np.int64)
         return removed - counts
@@ -395,7 +395,7 @@ class LakeWork:
         shared = {**self._shared(state), "parts": [p.for_tasks() for p in state.parts]}
         payloads = [{**shared, "inds": f.to_dict()} for f in state.inds]
         n_bytes = sum(f.length for f in state.inds)
-        where = self.engine.choose_sooner(n_bytes * NS_LINK / 1e9, parallel=True)
+        where = self.engine.choose(n_bytes * NS_LINK, parallel=True)
         results = self.engine.run(link_tables, payloads, where=where, progress=progress, parallel=True)
         linked = [MatchResult.from_dict(json.loads(r)) for r in results]
         links = tuple(result.links for result in linked if result.links)

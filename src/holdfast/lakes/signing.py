@@ -65,8 +65,8 @@ def signed(
             "number": number,
         }
         payloads += [{**shared, "first": first * BLOCK} for first in firsts]
-    seconds = sum(p.n_entries for p in parts if not is_signed(p)) * NS_VALUE / 1e9
-    where = engine.choose_sooner(seconds, parallel=True)
+    ns = sum(p.n_entries for p in parts if not is_signed(p)) * NS_VALUE
+    where = engine.choose(ns, parallel=True)
     results = engine.run(sign_columns, payloads, where=where, progress=progress, parallel=True)
     pieces: dict[str, list[FileRef]] = {name: [] for name in shapes}
     for written in map(json.loads, results):

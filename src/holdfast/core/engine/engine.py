@@ -118,26 +118,20 @@ class Engine:
         """Whether tasks may go to Spark without its being started for them."""
         return self.mode == "spark" or (self.mode == "auto" and self._spark is not None)
 
-    def choose(self, work: float, limit: float) -> Where:
-        """Where to do `work` when up to `limit` of it is not worth scheduling; the mode may decide.
+    def choose(self, ns: float, *, parallel: bool = False) -> Where:
+        """Where work of so many nanoseconds of one core is done sooner, a session's start counted; the mode
+        may decide. `parallel`: inline tasks would share the machine's cores.
 
-        >>> Engine().choose(10, limit=1000), Engine().choose(5000, limit=1000)
+        >>> Engine().choose(1e6), Engine().choose(1e11)
         ('inline', 'spark')
-        >>> Engine(mode="spark").choose(10, limit=1000)
+        >>> Engine(mode="spark").choose(10)
         'spark'
         """
-        if self.mode == "auto":
-            return "inline" if work <= limit else "spark"
-        return self.mode
-
-    def choose_sooner(self, seconds: float, *, parallel: bool = False) -> Where:
-        """Where work of so many seconds of one core is done sooner, a session's start counted; the mode may
-        decide. `parallel`: inline tasks would share the machine's cores."""
         if self.mode != "auto":
             return self.mode
         started = self._spark is not None or session.is_there()
         local_cores = available_cores() if parallel else 1
-        sooner = sooner_on_spark(seconds, started=started, cores=self.cores, local_cores=local_cores)
+        sooner = sooner_on_spark(ns / 1e9, started=started, cores=self.cores, local_cores=local_cores)
         return "spark" if sooner else "inline"
 
     def run(

@@ -33,7 +33,8 @@ from holdfast.core.store.bundle import pack
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 
-INLINE_PROBE = 40_000_000  # pairs of rows, estimated from the lengths of posting lists
+# What it takes on one core to compare a pair of rows, in ns; pairs are estimated from posting lists.
+NS_PAIR = 100
 
 
 def probe(
@@ -71,7 +72,7 @@ def probe(
             walked = [p.columns for p in probes if not p.determines]
             shortest = [min(segment.n_rows / max(1, segment.distinct[c]) for c in p) for p in walked]
             work += part.n_rows * (sum(shortest) + len(relation.schema))
-    results = relation.run(probe_segment, payloads, work, INLINE_PROBE)
+    results = relation.run(probe_segment, payloads, NS_PAIR * work)
     return evidence_in(results, relation.n_words, WITNESSES, 2)
 
 

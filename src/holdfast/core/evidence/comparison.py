@@ -35,9 +35,9 @@ I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
-# Pairs x columns that are compared inline at most, and by one task: 0.02 to 0.2 ns each on one core. A task
-# is large, since the more rows are compared at once, the more of them share their work.
-INLINE_COMPARE = 6e10
+# What it takes on one core to compare a column of a pair, in ns: 0.02 to 0.2. A task compares many: the more
+# rows are compared at once, the more of them share their work.
+NS_COMPARE = 0.07
 TASK_COMPARE = 4e9
 MAX_PARTS = 64
 # Comparing two values by order, and counting what comes of it, is as much work as so many comparisons.
@@ -115,7 +115,7 @@ def _compared(
             n_parts = min(MAX_PARTS, 1 + int(n_pairs * n_columns / TASK_COMPARE))
             payloads += [relation.payload(**fields, **more, part=i, n_parts=n_parts) for i in range(n_parts)]
     total = float(sum(n for _, n in work)) * n_columns
-    results = relation.run(task, payloads, total, INLINE_COMPARE)
+    results = relation.run(task, payloads, NS_COMPARE * total)
     masks, witnesses = evidence_in(results, n_words, 2)
     counts = [r.array("counts") for r in results] or [np.empty(0, np.int64)]
     return Compared(masks, np.concatenate(counts), witnesses)

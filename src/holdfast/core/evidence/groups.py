@@ -24,7 +24,7 @@ from holdfast.core.evidence import group_tasks
 from holdfast.core.evidence.refute import PART_ROWS
 from holdfast.core.evidence.validation import NO_PIVOT
 from holdfast.core.rows.kernels.masks import positions_of
-from holdfast.core.rows.relation import WORTH_THREADS, Relation
+from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.tasks import Payload
 from holdfast.core.store.arrow_types import python_rows
 from holdfast.core.store.bundle import Bundle
@@ -36,8 +36,8 @@ I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 Plain = Callable[[pa.Table], list[dict[str, Any]]]
 
-# What is done inline at most, in rows x dependencies: about 20 ns each (starting Spark costs seconds).
-INLINE_GROUPS = 300_000_000
+# What it takes on one core to look at a row for a dependency, in ns.
+NS_GROUPS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,12 +257,7 @@ def _n_parts(relation: Relation, n_pivots: int, n_dependencies: int) -> int:
     if not n_pivots:
         return 1
     n_parts = -(-relation.n_rows // PART_ROWS)
-    work = relation.n_rows * n_dependencies
-    if relation.engine.choose(work, INLINE_GROUPS) == "spark":
-        n_parts = max(n_parts, -(-2 * relation.engine.cores // n_pivots))
-    elif work > INLINE_GROUPS * WORTH_THREADS:
-        n_parts = max(n_parts, -(-relation.engine.cores // n_pivots))
-    return max(1, n_parts)
+    return max(1, n_parts, -(-relation.shares(NS_GROUPS * relation.n_rows * n_dependencies) // n_pivots))
 
 
 def _payload(relation: Relation, pivot: int, part: int, n_parts: int, **fields: Any) -> Payload:
@@ -270,4 +265,4 @@ def _payload(relation: Relation, pivot: int, part: int, n_parts: int, **fields: 
 
 
 def _run(relation: Relation, task: Task, payloads: list[Payload], work: float) -> list[Bundle]:
-    return relation.run(task, payloads if relation.n_rows else [], work, INLINE_GROUPS)
+    return relation.run(task, payloads if relation.n_rows else [], NS_GROUPS * work)

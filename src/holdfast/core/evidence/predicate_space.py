@@ -23,8 +23,8 @@ from holdfast.core.words.schema import Schema, Type
 U64 = NDArray[np.uint64]
 
 SHARED_VALUES = 0.3
-# Values of two dictionaries merged inline.
-INLINE_SHARED = 4_000_000
+# What it takes on one core to merge a value of two dictionaries, in ns.
+NS_SHARED = 10
 
 
 def ordered(type_: Type) -> bool:
@@ -69,7 +69,7 @@ def _sharing(relation: Relation, columns: Sequence[int]) -> list[tuple[int, int]
     live = [s.to_dict() for s in segments]
     payloads = [relation.payload(segments=live, left=a, right=b) for a, b in pairs]
     work = float(sum(most[a] + most[b] for a, b in pairs))
-    results = relation.run(count_shared, payloads, work, INLINE_SHARED)
+    results = relation.run(count_shared, payloads, NS_SHARED * work)
     sharing = []
     for pair, result in zip(pairs, results, strict=True):
         n_left, n_right, n_both = result.array("counts").tolist()

@@ -46,9 +46,8 @@ from holdfast.core.words.predicate import PredicateSpace
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 
-# Estimated nanoseconds of work that are done inline at most, and in one task: a table of counts, and the
-# half ranks of the rows, are made anew in each.
-INLINE_NS = 4e9
+# Estimated nanoseconds of work of one task: a table of counts, and the half ranks of the rows, are made anew
+# in each.
 TASK_NS = 8e8
 MAX_PARTS = 64
 NS_LISTED = 40.0  # to compare a pair that an index found, in all groups
@@ -126,7 +125,7 @@ def probe(
                 work += ns
                 scanned = {**fields, "accesses": [scan], "n_parts": n_parts}
                 payloads += [relation.payload(**scanned, part=p) for p in range(n_parts)]
-    results = relation.run(probe_pairs, payloads, work, INLINE_NS)
+    results = relation.run(probe_pairs, payloads, work)
     masks, pairs = evidence_in(results, plan.dcs.shape[1], 2)
     first, group = unique_masks(masks)
     padded = np.full((len(masks), WITNESSES, 2), -1, dtype=np.int64)

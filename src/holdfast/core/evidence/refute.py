@@ -30,7 +30,8 @@ I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 Verdicts = TypeVar("Verdicts", Bool, U64)
 
-INLINE_VALIDATE = 4_000_000  # rows x pivots
+# What it takes on one core to look at a row for the candidates of a pivot, in ns.
+NS_VALIDATE = 100
 # Rows of one validation task.
 PART_ROWS = 1 << 21
 
@@ -81,10 +82,8 @@ def validate_fds(relation: Relation, lhs: U64, rhs: U64) -> Refutation[U64]:
             strike(lhs[candidates], pending, _widened(masks, rhs.shape[1]))
             refuted[candidates] = rhs[candidates] & ~pending
             return Refutation(refuted, *unite(masks, witnesses))
-        work = relation.n_rows * len(chosen)
-        n_parts = -(-relation.n_rows // PART_ROWS)
-        if relation.engine.choose(work, INLINE_VALIDATE) == "spark":
-            n_parts = max(n_parts, -(-2 * relation.engine.cores // len(chosen)))
+        ns = NS_VALIDATE * relation.n_rows * len(chosen)
+        n_parts = max(-(-relation.n_rows // PART_ROWS), -(-relation.shares(ns) // len(chosen)))
         staged = relation.stage("candidates", lhs=lhs[candidates], rhs=rhs[candidates], pivots=pivots)
         payloads = [
             relation.payload(
@@ -94,7 +93,7 @@ def validate_fds(relation: Relation, lhs: U64, rhs: U64) -> Refutation[U64]:
             for n in [1 if p == NO_PIVOT else n_parts]
             for i in range(n)
         ]
-        results = relation.run(validate_part, payloads, work, INLINE_VALIDATE)
+        results = relation.run(validate_part, payloads, ns)
         for result in results:
             numbers = candidates[result.array("candidate")]
             refuted[numbers] |= result.array("refuted").reshape(-1, rhs.shape[1])
@@ -116,8 +115,7 @@ def few_pairs(relation: Relation, n_pivots: int) -> bool:
 def _all_pairs(relation: Relation) -> tuple[U64, I64]:
     """The evidence of all pairs of live rows; one task."""
     payload = relation.payload(segments=relation.live)
-    work = float(relation.n_rows * relation.n_rows)
-    results = relation.run(compare_rows, [payload], work, INLINE_VALIDATE)
+    results = relation.run(compare_rows, [payload], NS_VALIDATE * relation.n_rows**2)
     return evidence_in(results, relation.n_words, WITNESSES, 2)
 
 

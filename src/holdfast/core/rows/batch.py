@@ -16,13 +16,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from holdfast.core.rows.encoding import (
-    INLINE_BYTES,
+    WHOLE_BYTES,
     Target,
     check_columns,
     encode_batch,
     encode_table,
     plan,
     read_rows,
+    reads_inline,
 )
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import SegmentRef
@@ -138,7 +139,7 @@ class Resolver:
         """Whether a source is encoded without a look at its rows here."""
         if source.frame is not None:
             return True
-        return self.target.engine.choose(source.n_bytes, INLINE_BYTES) == "spark"
+        return source.n_bytes > WHOLE_BYTES or not reads_inline(source.n_bytes, self.target.engine)
 
     def _deleted(self, source: Source, what: str, gone: Sequence[I64]) -> I64:
         """The ids of the rows that a source names: full rows, or values of the row key.

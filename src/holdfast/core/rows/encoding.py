@@ -21,7 +21,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from holdfast.core.engine.engine import Engine
+from holdfast.core.engine.cost import available_cores
+from holdfast.core.engine.engine import Engine, Where
 from holdfast.core.engine.job_progress import Progress
 from holdfast.core.engine.worker import task_name
 from holdfast.core.rows import tasks
@@ -55,10 +56,14 @@ from holdfast.errors import (
 # A function of a segment and the payload that looks at each new segment while it is hot: arrays by name.
 Look = Callable[[Segment, dict[str, Any]], dict[str, NDArray[Any]]]
 
-# Sources up to this size are read and encoded on the driver: less work than scheduling it.
-INLINE_BYTES = 16 << 20
+# What it takes on one core to read and encode a byte, in ns.
+NS_BYTE = 40
+# Sources up to this size are one segment, read by one task; splits of larger ones are between the other two.
+# In this process they are small: those that are read at once are in memory.
+WHOLE_BYTES = 16 << 20
 MIN_SPLIT_BYTES = 8 << 20
 MAX_SPLIT_BYTES = 384 << 20
+INLINE_SPLIT_BYTES = 64 << 20
 # A task over a DataFrame writes a segment whenever it has read so much; rows of a partition of less than
 # the smaller number are answered, and encoded together on the driver.
 FRAME_BYTES = 128 << 20
@@ -158,10 +163,16 @@ def _framed(frame: Any, target: Target) -> Source:
 
 def _split_bytes(size: int, engine: Engine) -> int:
     """How large the splits of a source of some bytes are to be."""
-    if engine.choose(size, INLINE_BYTES) == "inline":
-        return MAX_SPLIT_BYTES
+    if reads_inline(size, engine):
+        share = -(-size // available_cores())
+        return WHOLE_BYTES if size <= WHOLE_BYTES else max(MIN_SPLIT_BYTES, min(INLINE_SPLIT_BYTES, share))
     smallest = MIN_SPLIT_BYTES if engine.mode == "auto" else 1 << 16
     return max(smallest, min(MAX_SPLIT_BYTES, -(-size // (2 * engine.cores))))
+
+
+def reads_inline(size: int, engine: Engine) -> bool:
+    """Whether a source of some bytes is read in this process."""
+    return engine.choose(NS_BYTE * size, parallel=size > WHOLE_BYTES) == "inline"
 
 
 def _is_spark(source: Any) -> bool:
@@ -244,8 +255,8 @@ def _encode(
         return [unpack(tasks.write_rows(rows, schema, payload))]
     if source.frame is not None:
         return _encode_frame(source.frame, schema, target, locator, number, name)
-    where = target.engine.choose(source.n_bytes, INLINE_BYTES)
-    groups = [source.splits] if where == "inline" else [[s] for s in source.splits]
+    inline = reads_inline(source.n_bytes, target.engine)
+    groups = [source.splits] if inline and source.n_bytes <= WHOLE_BYTES else [[s] for s in source.splits]
     payloads = [
         target.payload(
             schema,
@@ -260,7 +271,10 @@ def _encode(
         )
         for i, group in enumerate(groups)
     ]
-    results = target.engine.run(tasks.encode_part, payloads, where=where, progress=target.progress)
+    where: Where = "inline" if inline else "spark"
+    results = target.engine.run(
+        tasks.encode_part, payloads, where=where, progress=target.progress, parallel=True
+    )
     return [unpack(r) for r in results]
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from holdfast.core.engine.cost import available_cores
 from holdfast.core.engine.engine import Engine
 from holdfast.core.engine.job_progress import Progress
 from holdfast.core.rows import tasks
@@ -32,13 +33,11 @@ from holdfast.core.words.schema import Nulls, Schema
 
 I64 = NDArray[np.int64]
 
-# What is done inline at most (a Spark job costs 0.2 s, its first one many times that):
-INLINE_INDEX = 4_000_000  # rows x columns
+# What work takes on one core, in ns: to index a row of a column, to look up a row, to merge a cell.
+NS_INDEX, NS_LOCATE, NS_MERGE = 15, 1_000, 30
 ORDER_WORK = 10  # an order index is as much work as indexes of so many columns
-INLINE_LOCATE = 2_000_000  # lookups
-INLINE_MERGE = 2_000_000  # rows
-# Inline work above this share of its limit runs on all cores.
-WORTH_THREADS = 0.05
+# Inline work of so many ns runs on all cores.
+WORTH_THREADS = 2e7
 # Segments of one size that are merged into one.
 MERGE_FANOUT = 8
 # Of wide tables it is these: each segment costs a few calls per column and batch, whatever its rows.
@@ -110,11 +109,17 @@ class Relation:
         name = unique_name(self.staging, what, ".arrow")
         return write_bundle(self.root, name, arrays, {"holdfast": what}).to_dict()
 
-    def run(self, task: Any, payloads: list[Payload], work: float, limit: float) -> list[Bundle]:
-        where = self.engine.choose(work, limit)
-        results = self.engine.run(
-            task, payloads, where=where, progress=self.progress, parallel=work > limit * WORTH_THREADS
-        )
+    def shares(self, ns: float) -> int:
+        """Into how many tasks work of so many nanoseconds of one core is divided, so that no core is idle."""
+        if self.engine.choose(ns, parallel=ns > WORTH_THREADS) == "spark":
+            return 2 * self.engine.cores
+        return available_cores() if ns > WORTH_THREADS else 1
+
+    def run(self, task: Any, payloads: list[Payload], ns: float) -> list[Bundle]:
+        """The results of tasks that take so many nanoseconds of one core together; one job."""
+        parallel = ns > WORTH_THREADS
+        where = self.engine.choose(ns, parallel=parallel)
+        results = self.engine.run(task, payloads, where=where, progress=self.progress, parallel=parallel)
         return [unpack(r) for r in results]
 
     # -- looking ------------------------------------------------------------------------------
@@ -129,8 +134,7 @@ class Relation:
         payloads = [
             self.payload(segment=s.to_dict(), queries=q.to_dict(), columns=list(columns)) for _, q, s in pairs
         ]
-        work = float(sum(q.n_rows for _, q, _ in pairs))
-        results = self.run(tasks.locate_rows, payloads, work, INLINE_LOCATE)
+        results = self.run(tasks.locate_rows, payloads, NS_LOCATE * sum(q.n_rows for _, q, _ in pairs))
         if not results:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         query = [starts[i] + r.array("query") for (i, _, _), r in zip(pairs, results, strict=True)]
@@ -182,7 +186,7 @@ class Relation:
         work = sum(s.n_rows * (len(m) + ORDER_WORK * len(o)) for _, s, m, o in lacking)
         segments = list(self.segments)
         for (i, *_), result in zip(
-            lacking, self.run(tasks.index_segment, payloads, work, INLINE_INDEX), strict=True
+            lacking, self.run(tasks.index_segment, payloads, NS_INDEX * work), strict=True
         ):
             segments[i] = SegmentRef.from_dict(json.loads(result.meta["segment"]))
         return replace(self, segments=tuple(segments))
@@ -222,7 +226,8 @@ class Relation:
                 columns=list(index_columns),
                 orders=[list(k) for k in orders],
             )
-            [result] = self.run(tasks.merge_run, [payload], sum(s.n_rows for s in run), INLINE_MERGE)
+            n_cells = len(self.schema) * sum(s.n_rows for s in run)
+            [result] = self.run(tasks.merge_run, [payload], NS_MERGE * n_cells)
             merged = json.loads(result.meta["segment"])
             if merged is None:  # texts share a code: these segments stay apart, the others try again
                 blocked |= set(json.loads(result.meta["apart"]))

@@ -57,7 +57,7 @@ def connect(
     in another one. Two Spark jobs at most. Cost: the links that are given, and a pass over the tables.
     """
     n_bytes = sum(ref.length for ref in links)
-    where = engine.choose_sooner((n_bytes * NS_BYTE + n_tables * NS_TABLE) / 1e9, parallel=True)
+    where = engine.choose(n_bytes * NS_BYTE + n_tables * NS_TABLE, parallel=True)
 
     def run(task: Task, payloads: Sequence[Payload]) -> list[dict[str, Any]]:
         full = [{"root": str(root), "folder": folder, "staging": staging, **p} for p in payloads]
