@@ -25,7 +25,7 @@ Bool = NDArray[np.bool_]
 Payload = dict[str, Any]
 
 # What it takes on one core to look up the tuple of a row for an inclusion, in ns.
-NS_TUPLE = 55
+NS_TUPLE = 80
 # Of inclusions about which nothing is known few hold, and the others are refuted by a few rows.
 HOLDING_SHARE = 0.05
 # Rows that show that an inclusion which held does so no more.

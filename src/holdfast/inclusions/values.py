@@ -38,7 +38,7 @@ U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
 
 # What work takes on one core, in ns: to take in a cell, to merge an entry.
-NS_CELL, NS_ENTRY = 250, 100
+NS_CELL, NS_ENTRY = 60, 50
 # So few cells are looked at by every task of an exchange: less work than a job that divides them.
 FEW_CELLS = 400_000
 # Entries of one part of a run, and so of one task.

@@ -34,7 +34,7 @@ U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 
 # What it takes on one core to compare a pair of rows, in ns; pairs are estimated from posting lists.
-NS_PAIR = 100
+NS_PAIR = 40
 
 
 def probe(

@@ -34,7 +34,7 @@ from holdfast.core.words.schema import Nulls, Schema
 I64 = NDArray[np.int64]
 
 # What work takes on one core, in ns: to index a row of a column, to look up a row, to merge a cell.
-NS_INDEX, NS_LOCATE, NS_MERGE = 15, 1_000, 30
+NS_INDEX, NS_LOCATE, NS_MERGE = 10, 5_000, 30
 ORDER_WORK = 10  # an order index is as much work as indexes of so many columns
 # Inline work of so many ns runs on all cores.
 WORTH_THREADS = 2e7
