@@ -1,4 +1,4 @@
-"""`python -m benchmarks [keys | inds | fds | dcs | lake] ...`: one benchmark, or without a name all in turn.
+"""`python -m benchmarks [keys | inds | fds | dcs | lake | stores] ...`: one benchmark, or all in turn.
 
 Arguments go to the benchmark, or to each of them; what all know are --quick, --no-peers, --timeout,
 --results and --render.
@@ -6,9 +6,16 @@ Arguments go to the benchmark, or to each of them; what all know are --quick, --
 
 import sys
 
-from benchmarks import dcs, fds, inds, keys, lake
+from benchmarks import dcs, fds, inds, keys, lake, stores
 
-BENCHMARKS = {"keys": keys.main, "inds": inds.main, "fds": fds.main, "dcs": dcs.main, "lake": lake.main}
+BENCHMARKS = {
+    "keys": keys.main,
+    "inds": inds.main,
+    "fds": fds.main,
+    "dcs": dcs.main,
+    "lake": lake.main,
+    "stores": stores.main,
+}
 
 if __name__ == "__main__":
     argv = sys.argv[1:]

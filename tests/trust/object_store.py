@@ -111,6 +111,7 @@ class Faults:
     on_request: Callable[[Request], None] = lambda request: None
     on_answer: Callable[[Request], None] = lambda request: None
     seen: list[Request] = field(default_factory=list)
+    n_bytes: int = 0  # that clients were sent
 
     def counted(self, method: str = "", pattern: str = "") -> int:
         """How many requests there were of a method, to paths with a pattern in them."""
@@ -162,6 +163,7 @@ def through(store: Store, faults: Faults) -> Iterator[str]:
                 connection.request(self.command, self.path, body, headers)
                 response = connection.getresponse()
                 content = response.read()
+            faults.n_bytes += len(content)
             faults.on_answer(request)
             if action == "lost":
                 self.close_connection = True

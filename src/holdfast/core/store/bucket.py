@@ -111,9 +111,10 @@ class Bucket(Objects):
                 self._put_file(ref, b"")
         # First a copy, then no draft: in between it is found twice, and never not at all.
         with self._lock:
-            copy = self.cache.draft()
-            os.link(draft, copy)
-            self.cache.adopted(self._key(ref), copy)
+            with contextlib.suppress(OSError):  # without a copy it will be fetched
+                copy = self.cache.draft()
+                os.link(draft, copy)
+                self.cache.adopted(self._key(ref), copy)
             self._drafts.pop(ref.name, None)
             draft.unlink(missing_ok=True)
 

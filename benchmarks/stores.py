@@ -1,0 +1,164 @@
+"""A workspace on an object store beside one in a folder: seconds, bytes and requests of batches.
+
+The store is S3 as moto speaks it, on the loopback address of this machine, behind a proxy that counts. A real
+one is slower by its latency: some 20 to 50 ms for each round of requests. Each measurement is a process of
+its own that opens the workspace anew: *warm*, the machine has copies of all files; *cold*, its cache is empty.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks import tables
+from benchmarks.report import busy, machine, say, versions
+
+TESTS = Path(__file__).resolve().parents[1] / "tests"
+RESULTS = Path(__file__).resolve().parent / "results"
+Json = dict[str, Any]
+
+# What each process does: it is timed from the opening of the workspace to the commit.
+CHILD = """
+import json, sys, time
+from benchmarks import tables
+import holdfast
+
+root, start, n, table_rows = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+rows = tables.lineitem(n, start=start, table_rows=table_rows)
+started = time.perf_counter()
+with holdfast.open(root, engine="inline") as ws:
+    opened = time.perf_counter()
+    change = ws.apply("lineitem", inserts=rows)
+    applied = time.perf_counter()
+    second = tables.lineitem(n, start=start + n, table_rows=table_rows)
+    again = time.perf_counter()
+    ws.apply("lineitem", inserts=second)
+    seconds = {"open": opened - started, "apply": applied - opened, "again": time.perf_counter() - again}
+    print(json.dumps(seconds))
+"""
+
+
+def child(root: str, start: int, n: int, table_rows: int, variables: dict[str, str]) -> Json:
+    folders = [str(TESTS.parent / "src"), str(TESTS.parent), os.environ.get("PYTHONPATH", "")]
+    path = os.pathsep.join(filter(None, folders))
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, root, str(start), str(n), str(table_rows)],
+        env={**os.environ, "PYTHONPATH": path, **variables},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    answer: Json = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def run(n_rows: int, scratch: Path) -> list[Json]:
+    sys.path.insert(0, str(TESTS))
+    import holdfast
+    from trust.object_store import Faults, environment_for, served, through
+
+    cases: list[Json] = []
+    whole = tables.lineitem(n_rows, table_rows=n_rows + 100_000)
+    table_rows = n_rows + 100_000
+    with served() as store:
+        store.new_bucket("box")
+        faults = Faults()
+        with through(store, faults) as address:
+            variables = environment_for(address)
+            roots = {"folder": (str(scratch / "ws"), {}), "store": ("s3://box/ws", variables)}
+            for name, (root, extra) in roots.items():
+                cache = {**extra, "HOLDFAST_CACHE": str(scratch / "cache")}
+                os.environ.update(cache)
+                started = time.perf_counter()
+                with holdfast.open(root, engine="inline") as ws:
+                    ws.track("lineitem", whole, kinds=("ucc", "ind"))
+                cases.append({"what": f"{name}: track", "seconds": time.perf_counter() - started})
+                say(f"{name}: track {cases[-1]['seconds']:.2f} s")
+                start = n_rows
+                for n, state in ((1_000, "warm"), (1, "warm"), (1_000, "cold"), (1, "cold")):
+                    if name == "folder" and state == "cold":
+                        continue
+                    if state == "cold":
+                        shutil.rmtree(scratch / "cache", ignore_errors=True)
+                    faults.seen.clear()
+                    faults.n_bytes = 0
+                    answer = child(root, start, n, table_rows, cache)
+                    start += 2 * n
+                    cases.append(
+                        {
+                            "what": f"{name}: {n:,} inserts, a new process, {state}",
+                            "seconds": answer["open"] + answer["apply"],
+                            "again": answer["again"],
+                            "requests": len(faults.seen),
+                            "bytes": faults.n_bytes,
+                        }
+                    )
+                    say(json.dumps(cases[-1]))
+    return cases
+
+
+def write_results(results: Json, folder: Path, stem: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{stem}.json").write_text(json.dumps(results, indent=1) + "\n")
+    lines = [
+        "# A workspace on an object store",
+        "",
+        f"{results['date']}, `{results['command']}`, {results['n_rows']:,} rows x 16 columns (lineitem), keys "
+        "and inclusions tracked, work in one process. S3 by moto on the loopback address: no latency.",
+        "",
+        "| what | seconds, opening included | the next batch | requests of both | MB fetched by both |",
+        "|---|---|---|---|---|",
+    ]
+    for case in results["cases"]:
+        again = f"{case['again']:.2f}" if "again" in case else ""
+        requests = case.get("requests", "")
+        n_bytes = f"{case['bytes'] / 1e6:.1f}" if "bytes" in case else ""
+        lines.append(f"| {case['what']} | {case['seconds']:.2f} | {again} | {requests} | {n_bytes} |")
+    (folder / f"{stem}.md").write_text("\n".join(lines) + "\n")
+
+
+def main(argv: list[str] | None = None) -> int:
+    argv = sys.argv[1:] if argv is None else argv
+    parser = argparse.ArgumentParser(prog="python -m benchmarks stores", description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--quick", action="store_true", help="100,000 rows")
+    parser.add_argument("--no-peers", action="store_true", help="there are none")
+    parser.add_argument("--timeout", type=float, help="of peers; there are none")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--render", action="store_true", help="write the report again from stores.json")
+    args = parser.parse_args(argv)
+    stem = "stores-quick" if args.quick else "stores"
+    if args.render:
+        write_results(json.loads((args.results / f"{stem}.json").read_text()), args.results, stem)
+        return 0
+    results: Json = {
+        "command": shlex.join(["python", "-m", "benchmarks", "stores", *argv]),
+        "date": datetime.datetime.now().astimezone().isoformat(timespec="minutes"),
+        "machine": machine(),
+        "versions": versions(),
+        "n_rows": 100_000 if args.quick else args.rows,
+    }
+    for line in busy(results):
+        say(line)
+    scratch = Path(tempfile.mkdtemp(prefix="holdfast-stores-"))
+    try:
+        results["cases"] = run(results["n_rows"], scratch)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    write_results(results, args.results, stem)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
