@@ -2,7 +2,7 @@
 
 The store is S3 as moto speaks it, on the loopback address of this machine, behind a proxy that counts. A real
 one is slower by its latency: some 20 to 50 ms for each round of requests. Each measurement is a process of
-its own that opens the workspace anew: *warm*, the machine has copies of all files; *cold*, its cache is empty.
+its own that opens the workspace anew: *warm*, the machine has copies of all files; *cold*, it has none.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ def write_results(results: Json, folder: Path, stem: str) -> None:
     lines = [
         "# A workspace on an object store",
         "",
-        f"{results['date']}, `{results['command']}`, {results['n_rows']:,} rows x 16 columns (lineitem), keys "
-        "and inclusions tracked, work in one process. S3 by moto on the loopback address: no latency.",
+        f"{results['date']}, `{results['command']}`, {results['n_rows']:,} rows x 16 columns (lineitem), "
+        "keys and inclusions tracked, work in one process. S3 by moto on the loopback address: no latency.",
         "",
         "| what | seconds, opening included | the next batch | requests of both | MB fetched by both |",
         "|---|---|---|---|---|",

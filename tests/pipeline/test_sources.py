@@ -88,7 +88,6 @@ def fit(source: Source, schema: dict[str, str], version: int | None = None) -> p
             list(schema),
             types,
             options=source.options,
-            textual=source.textual,
             table="orders",
             version=version,
         )
@@ -219,7 +218,6 @@ def test_csv_is_typed(tmp_path: Path) -> None:
         'id,price,day,code,note,seen\n1,10.50,2024-01-01,007,,2024-01-01T10:00:00\n2,0.25,2024-01-02,7,"",\n',
     )
     source = plan(path, tmp_path)
-    assert source.textual
     assert source.guessed
     assert source.description == "orders.csv"
     found = track(source)
@@ -620,7 +618,6 @@ def test_typed_sources(tmp_path: Path, kind: str, split_bytes: int) -> None:
     planned = plan(source, tmp_path, split_bytes)
     assert planned.names == ("a", "b")
     assert list(map(str, planned.types)) == ["int", "text"]
-    assert not planned.textual
     assert not planned.guessed
     assert (planned.local_table is None) == (kind in ("parquet", "arrow") or split_bytes < BIG)
     if split_bytes < BIG and kind in ("parquet", "arrow", "reader"):
@@ -633,7 +630,7 @@ def test_a_part_of_a_row_group_can_be_read(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": range(100)}), path, row_group_size=30)
     for low, high in [(0, 100), (10, 40), (30, 60), (95, 100), (0, 0)]:
         split = Split("parquet", str(path), low, high, 0)
-        found = read_split(split, ["a"], [Type("int")], options=ReadOptions(), textual=False, table="t")
+        found = read_split(split, ["a"], [Type("int")], options=ReadOptions(), table="t")
         assert found.column("a").to_pylist() == list(range(low, high))
 
 

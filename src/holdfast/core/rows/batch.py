@@ -16,19 +16,22 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from holdfast.core.rows.encoding import (
+    SPARE_NUMBERS,
     WHOLE_BYTES,
     Target,
     check_columns,
     encode_batch,
     encode_table,
+    encoded,
     plan,
     read_rows,
     reads_inline,
 )
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import SegmentRef
+from holdfast.core.rows.tasks import filled, rewrite_part
 from holdfast.core.sources import ReadOptions, Source
-from holdfast.core.store.arrow_types import arrow_schema, python_rows
+from holdfast.core.store.arrow_types import python_rows
 from holdfast.errors import (
     NOTHING_APPLIED,
     AbsentRowError,
@@ -39,6 +42,9 @@ from holdfast.errors import (
 )
 
 I64 = NDArray[np.int64]
+
+# What it takes on one core to fetch a cell of an old row and encode it anew, in ns.
+NS_CELL = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +119,13 @@ class Resolver:
                     f"{len(rows)} after; it needs as many. {NOTHING_APPLIED}"
                 )
             new_rows.append(rows)
-        if batch.updates is not None:
-            ids, rows = self._updated(self._plan(batch.updates), gone)
-            gone.append(ids)
-            new_rows.append(rows)
-        row_ids = _all(gone)
         segments: list[SegmentRef] = []
+        if batch.updates is not None:
+            ids, rewritten = self._updated(self._plan(batch.updates), gone, number)
+            gone.append(ids)
+            segments.extend(rewritten)
+            number = max((s.number + 1 for s in segments), default=number)
+        row_ids = _all(gone)
         if batch.inserts is not None:
             source = self._plan(batch.inserts)
             check_columns(source, schema, self.target, list(schema.names), "the inserts")
@@ -151,16 +158,20 @@ class Resolver:
         by_key = set(source.names) == set(self.row_key) != set(schema.names)
         if not by_key:
             check_columns(source, schema, self.target, list(schema.names), f"the {what}")
-            if self._large(source):
-                target = self.query_target
-                queries = encode_batch(source, schema, target, list(self.relation.locator), 0).segments
-                return self._matched(queries, range(len(schema)), gone, unique=False)
         columns = [schema.names.index(c) for c in self.row_key] if by_key else list(range(len(schema)))
-        rows = _with_nulls(read_rows(source, schema, self.target), self.relation)
-        return self._row_ids(rows, columns, gone, unique=by_key)
+        return self._matched(self._queries(source), columns, gone, unique=by_key)
 
-    def _updated(self, source: Source, gone: Sequence[I64]) -> tuple[I64, pa.Table]:
-        """(ids, new rows) of an update by row key."""
+    def _queries(self, source: Source) -> Sequence[SegmentRef]:
+        """The rows of a source as query segments; of a small one in their order."""
+        schema, locator = self.relation.schema, list(self.relation.locator)
+        if self._large(source):
+            return encode_batch(source, schema, self.query_target, locator, 0).segments
+        return self._in_order(filled(read_rows(source, schema, self.target), schema), 0)
+
+    def _updated(
+        self, source: Source, gone: Sequence[I64], number: int
+    ) -> tuple[I64, tuple[SegmentRef, ...]]:
+        """(ids, segments of the new rows) of an update by row key."""
         schema, table = self.relation.schema, self.target.table
         if not self.row_key:
             raise UsageError(
@@ -168,29 +179,47 @@ class Resolver:
                 "Give rows before and after, or track the table with --row-key."
             )
         check_columns(source, schema, self.target, list(self.row_key), "the updates")
-        updates = read_rows(source, schema, self.target)
-        key = [schema.names.index(c) for c in self.row_key]
-        ids = self._row_ids(_with_nulls(updates, self.relation), key, gone, unique=True)
-        old = self.relation.fetch(ids)
-        columns = [updates.column(n) if n in source.names else old.column(n) for n in schema.names]
-        return ids, pa.table(columns, schema=arrow_schema(schema))
+        queries = self._queries(source)
+        ids = self._matched(queries, [schema.names.index(c) for c in self.row_key], gone, unique=True)
+        return ids, self._rewritten(queries, ids, source.names, number)
 
-    def _row_ids(self, rows: pa.Table, columns: Sequence[int], gone: Sequence[I64], *, unique: bool) -> I64:
-        """One row id per row, of those that equal it on some columns."""
-        if not len(rows):
-            return np.empty(0, np.int64)
-        return self._matched(self._queries(rows, 0), columns, gone, unique=unique)
+    def _rewritten(
+        self, queries: Sequence[SegmentRef], ids: I64, names: Sequence[str], number: int
+    ) -> tuple[SegmentRef, ...]:
+        """The rows of these ids, encoded anew by tasks: columns of these names as the queries say."""
+        relation, schema = self.relation, self.relation.schema
+        staged = relation.stage("row_ids", row_ids=ids)
+        starts = np.cumsum([0, *(q.n_rows for q in queries)]).tolist()
+        payloads = [
+            self.target.payload(
+                schema,
+                list(relation.locator),
+                number + i,
+                number + len(queries) + SPARE_NUMBERS * i,
+                queries=q.to_dict(),
+                row_ids=staged,
+                span=starts[i : i + 2],
+                segments=relation.live,
+                present=list(names),
+                look=None,
+            )
+            for i, q in enumerate(queries)
+        ]
+        results = relation.run(rewrite_part, payloads, NS_CELL * len(schema) * len(ids))
+        return encoded(schema, self.options, results).segments
 
-    def _queries(self, rows: pa.Table, number: int) -> list[SegmentRef]:
+    def _in_order(self, rows: pa.Table, number: int) -> list[SegmentRef]:
         """The rows as query segments, in their order."""
+        if not len(rows):
+            return []
         locator = list(self.relation.locator)
         segments = encode_table(rows, self.relation.schema, self.query_target, locator, number).segments
         if len(segments) == 1:
             return list(segments)
         # Texts collide, so rows changed places: cut until each part is one segment.
         half = len(rows) // 2
-        first = self._queries(rows.slice(0, half), number)
-        return [*first, *self._queries(rows.slice(half), first[-1].number + 1)]
+        first = self._in_order(rows.slice(0, half), number)
+        return [*first, *self._in_order(rows.slice(half), first[-1].number + 1)]
 
     def _matched(
         self, queries: Sequence[SegmentRef], columns: Sequence[int], gone: Sequence[I64], *, unique: bool
@@ -253,11 +282,3 @@ class Resolver:
 
 def _all(ids: Sequence[I64]) -> I64:
     return np.concatenate(ids) if ids else np.empty(0, np.int64)
-
-
-def _with_nulls(rows: pa.Table, relation: Relation) -> pa.Table:
-    """The rows with all columns of the table, those that the source lacks NULL."""
-    schema = arrow_schema(relation.schema)
-    by_name = dict(zip(rows.column_names, rows.columns, strict=True))
-    columns = [by_name[f.name] if f.name in by_name else pa.nulls(len(rows), f.type) for f in schema]
-    return pa.table(columns, schema=schema)

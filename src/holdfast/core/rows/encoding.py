@@ -158,7 +158,7 @@ def _framed(frame: Any, target: Target) -> Source:
     names = column_names(schema, f"the {what}", table=target.table)
     check_names(names, f"the {what}", table=target.table)
     types = declared_types(schema, table=target.table)
-    return Source(what, [], tuple(names), types, False, ReadOptions(), 0, frame=frame)
+    return Source(what, [], tuple(names), types, ReadOptions(), 0, frame=frame)
 
 
 def _split_bytes(size: int, engine: Engine) -> int:
@@ -219,7 +219,7 @@ def encode_new(
         results = _encode(source, schema, target, locator, numbers, guessed=source.guessed, look=look)
         failed = [json.loads(result.meta["failed"]) for result in results]
         if not any(failed):
-            return _encoded(schema, source.options, results)
+            return encoded(schema, source.options, results)
         for name, survived in (item for lists in failed for item in lists.items()):
             survivors.setdefault(name, []).append(survived)
         for name, lists in survivors.items():
@@ -227,15 +227,15 @@ def encode_new(
 
 
 def encode_batch(source: Source, schema: Schema, target: Target, locator: list[int], number: int) -> Encoded:
-    """Encode rows that must fit an existing table."""
+    """Encode rows that must fit an existing table; columns that the source lacks are NULL."""
     results = _encode(source, schema, target, locator, number, guessed=False, look=None)
-    return _encoded(schema, source.options, results)
+    return encoded(schema, source.options, results)
 
 
 def encode_table(rows: pa.Table, schema: Schema, target: Target, locator: list[int], number: int) -> Encoded:
     """Encode typed rows that are in memory, inline."""
     payload = target.payload(schema, locator, number, number + 1, look=None)
-    return _encoded(schema, ReadOptions(), [unpack(tasks.write_rows(rows, schema, payload))])
+    return encoded(schema, ReadOptions(), [unpack(tasks.write_rows(rows, schema, payload))])
 
 
 def _encode(
@@ -250,11 +250,11 @@ def _encode(
 ) -> list[Bundle]:
     name = None if look is None else task_name(look)
     if source.local_table is not None:
-        rows = read_local(source, schema.names, schema.types, table=target.table, version=target.version)
+        rows = read_rows(source, schema, target)
         payload = target.payload(schema, locator, number, number + 1, look=name)
-        return [unpack(tasks.write_rows(rows, schema, payload))]
+        return [unpack(tasks.write_rows(tasks.filled(rows, schema), schema, payload))]
     if source.frame is not None:
-        return _encode_frame(source.frame, schema, target, locator, number, name)
+        return _encode_frame(source, schema, target, locator, number, name)
     inline = reads_inline(source.n_bytes, target.engine)
     groups = [source.splits] if inline and source.n_bytes <= WHOLE_BYTES else [[s] for s in source.splits]
     payloads = [
@@ -265,7 +265,7 @@ def _encode(
             number + len(groups) + SPARE_NUMBERS * i,
             splits=[s.to_dict() for s in group],
             options=source.options.to_dict(),
-            textual=source.textual,
+            present=list(source.names),
             guessed=guessed,
             look=name,
         )
@@ -279,20 +279,23 @@ def _encode(
 
 
 def _encode_frame(
-    frame: Any, schema: Schema, target: Target, locator: list[int], number: int, look: str | None
+    source: Source, schema: Schema, target: Target, locator: list[int], number: int, look: str | None
 ) -> list[Bundle]:
     """Encode the rows of a Spark DataFrame where they come to be; those of small partitions here, together.
 
     A task does not know how many segments those before it write, so segments get their numbers here.
     """
+    present = list(source.names)
     payload = target.payload(
-        schema, locator, 0, 1, look=look, names=schema.names, most=FRAME_BYTES, small=SMALL_BYTES
+        schema, locator, 0, 1, look=look, present=present, most=FRAME_BYTES, small=SMALL_BYTES
     )
-    results = [unpack(r) for r in target.engine.run_over(frame, tasks.encode_frame, payload)]
-    small = [tasks.answered_rows(r, schema) for r in results if "rows" in r.meta]
+    results = [unpack(r) for r in target.engine.run_over(source.frame, tasks.encode_frame, payload)]
+    read = schema.restricted(present)
+    small = [tasks.answered_rows(r, read) for r in results if "rows" in r.meta]
     bundles = [r for r in results if "rows" not in r.meta]
     if small:
-        bundles.append(unpack(tasks.write_rows(pa.concat_tables(small), schema, payload)))
+        rows = tasks.filled(pa.concat_tables(small), schema)
+        bundles.append(unpack(tasks.write_rows(rows, schema, payload)))
     for bundle in bundles:
         refs = json.loads(bundle.meta["segments"])
         bundle.meta["segments"] = json.dumps([{**ref, "number": number + i} for i, ref in enumerate(refs)])
@@ -300,7 +303,7 @@ def _encode_frame(
     return bundles
 
 
-def _encoded(schema: Schema, options: ReadOptions, results: list[Bundle]) -> Encoded:
+def encoded(schema: Schema, options: ReadOptions, results: list[Bundle]) -> Encoded:
     segments = [SegmentRef.from_dict(s) for r in results for s in json.loads(r.meta["segments"])]
     names = list(dict.fromkeys(name for r in results for name in r.names))
     seen = {name: np.concatenate([r.array(name) for r in results if name in r]) for name in names}
@@ -309,24 +312,21 @@ def _encoded(schema: Schema, options: ReadOptions, results: list[Bundle]) -> Enc
 
 def read_rows(source: Source, schema: Schema, target: Target) -> pa.Table:
     """The rows of a batch's source on the driver, with the columns it has, typed as the table's."""
-    there = set(source.names)
-    names = [c for c in schema.names if c in there]
-    types = [t for c, t in zip(schema.names, schema.types, strict=True) if c in there]
+    present = schema.restricted(source.names)
+    names, types = present.names, present.types
     if source.local_table is not None:
         return read_local(source, names, types, table=target.table, version=target.version)
     if source.frame is not None:
-        wanted = Schema(tuple(Column(n, t) for n, t in zip(names, types, strict=True)))
-        payload = target.payload(wanted, [], 0, 1, look=None, names=names, most=ALL, small=ALL)
+        payload = target.payload(present, [], 0, 1, look=None, present=list(names), most=ALL, small=ALL)
         answers = target.engine.run_over(source.frame, tasks.encode_frame, payload)
-        rows = [tasks.answered_rows(unpack(answer), wanted) for answer in answers]
-        return pa.concat_tables([arrow_schema(wanted).empty_table(), *rows])
+        rows = [tasks.answered_rows(unpack(answer), present) for answer in answers]
+        return pa.concat_tables([arrow_schema(present).empty_table(), *rows])
     parts = [
         read_split(
             split.located(target.root),
             names,
             types,
             options=source.options,
-            textual=source.textual,
             table=target.table,
             version=target.version,
         )

@@ -25,7 +25,6 @@ from holdfast.core.rows.kernels.masks import n_words_for
 from holdfast.core.rows.segments import MAX_ROWS, open_segment, write_deletes
 from holdfast.core.rows.table_state import OrderKey, SegmentRef
 from holdfast.core.rows.tasks import Payload
-from holdfast.core.store.arrow_types import arrow_schema
 from holdfast.core.store.bundle import Bundle, unpack, write_bundle
 from holdfast.core.store.files import unique_name
 from holdfast.core.store.root import Root
@@ -142,19 +141,7 @@ class Relation:
 
     def fetch(self, row_ids: Sequence[int] | I64) -> pa.Table:
         """The values of rows by id, in that order; deleted rows too while their segment lives."""
-        wanted = np.asarray(row_ids, dtype=np.int64)
-        tables, order = [], []
-        for ref in self.segments:
-            segment = open_segment(self.root, ref, self.schema)
-            positions = segment.positions(wanted)
-            here = np.flatnonzero(positions >= 0)
-            if len(here):
-                tables.append(segment.rows(positions[here]))
-                order.append(here)
-        if not tables:
-            return arrow_schema(self.schema).empty_table()
-        back = np.argsort(np.concatenate(order))
-        return pa.concat_tables(tables).take(pa.array(back))
+        return tasks.fetch_rows(self.root, self.schema, self.segments, np.asarray(row_ids, dtype=np.int64))
 
     def positioned(self, row_ids: I64) -> tuple[tuple[SegmentRef, I64], ...]:
         """Rows by id as positions in the segments that have them."""

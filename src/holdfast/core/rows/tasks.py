@@ -45,6 +45,7 @@ from holdfast.core.words.schema import Schema
 from holdfast.errors import EngineError
 
 Payload = dict[str, Any]
+I64 = NDArray[np.int64]
 
 
 def opened(payload: Payload, what: str, schema: Schema) -> Segment:
@@ -86,23 +87,25 @@ def encode_part(payload: Payload) -> bytes:
     """
     options = ReadOptions.from_dict(payload["options"])
     schema = parsed_schema(payload["schema"])
+    present = schema.restricted(payload["present"])  # what the source has
     root = root_of(payload["root"])
     splits = [Split.from_dict(s).located(root) for s in payload["splits"]]
     failed: dict[str, list[str]] = {}
     tables = []
     for split in splits:
         if payload["guessed"]:
-            table, verdicts = read_split_guessed(split, schema.names, schema.types, options, payload["table"])
+            table, verdicts = read_split_guessed(
+                split, present.names, present.types, options, payload["table"]
+            )
             for name, survived in verdicts.items():
                 survivors = failed.get(name)
                 failed[name] = survived if survivors is None else [t for t in survivors if t in survived]
         else:
             table = read_split(
                 split,
-                schema.names,
-                schema.types,
+                present.names,
+                present.types,
                 options=options,
-                textual=payload["textual"],
                 table=payload["table"],
                 version=payload["version"],
             )
@@ -111,13 +114,21 @@ def encode_part(payload: Payload) -> bytes:
         return pack({}, {"failed": json.dumps(failed), "segments": "[]"})
     rows = pa.concat_tables(tables)
     del tables
-    return write_rows(rows, schema, payload)
+    return write_rows(rows if present is schema else filled(rows, schema), schema, payload)
+
+
+def filled(rows: pa.Table, schema: Schema) -> pa.Table:
+    """The rows with all columns of a table, those that they lack NULL."""
+    there = dict(zip(rows.column_names, rows.columns, strict=True))
+    columns = [there.get(f.name, pa.nulls(len(rows), f.type)) for f in arrow_schema(schema)]
+    return pa.table(columns, schema=arrow_schema(schema))
 
 
 def encode_frame(batches: Iterator[pa.RecordBatch], payload: Payload) -> Iterator[bytes]:
     """Encode the rows of a partition of a DataFrame as segments of some size; the rows of a small one are
     answered themselves."""
     schema = parsed_schema(payload["schema"])
+    present = schema.restricted(payload["present"])
     read: list[pa.RecordBatch] = []
     n_bytes, n_before = 0, 0
 
@@ -125,8 +136,8 @@ def encode_frame(batches: Iterator[pa.RecordBatch], payload: Payload) -> Iterato
         rows = pa.Table.from_batches(read)
         return fit_table(
             rows,
-            payload["names"],
-            schema.types,
+            present.names,
+            present.types,
             table=payload["table"],
             where="the Spark DataFrame",
             version=payload["version"],
@@ -140,21 +151,21 @@ def encode_frame(batches: Iterator[pa.RecordBatch], payload: Payload) -> Iterato
         n_bytes += batch.nbytes
         if n_bytes >= payload["most"]:
             rows = fitted()
-            yield write_rows(rows, schema, payload)
+            yield write_rows(filled(rows, schema), schema, payload)
             n_before += len(rows)
             read, n_bytes = [], 0
     if not read:
         return
     rows = fitted()
     if n_before or n_bytes >= payload["small"]:
-        yield write_rows(rows, schema, payload)
+        yield write_rows(filled(rows, schema), schema, payload)
     else:
         columns = {str(i): column.combine_chunks() for i, column in enumerate(rows.columns)}
         yield pack(columns, {"rows": str(len(rows))})
 
 
 def answered_rows(answer: Bundle, schema: Schema) -> pa.Table:
-    """The rows that `encode_frame` has answered."""
+    """The rows that `encode_frame` has answered, with the columns that there are of the schema."""
     return pa.table([answer.arrow(str(i)) for i in range(len(schema))], schema=arrow_schema(schema))
 
 
@@ -226,6 +237,36 @@ def locate_rows(payload: Payload) -> bytes:
         np.array(columns, dtype=np.int32),
     )
     return pack({"query": queries.row_order[query].astype(np.int64), "row_id": segment.row_ids(position)}, {})
+
+
+def rewrite_part(payload: Payload) -> bytes:
+    """Encode rows anew: what an update says of each, and what the old row says where it says nothing."""
+    schema = parsed_schema(payload["schema"])
+    root = root_of(payload["root"])
+    updates = opened(payload, "queries", schema)
+    segments = [SegmentRef.from_dict(s) for s in payload["segments"]]
+    start, end = payload["span"]
+    old = fetch_rows(root, schema, segments, staged(payload, "row_ids").array("row_ids")[start:end])
+    new = updates.rows(np.arange(updates.ref.n_rows))
+    given = set(payload["present"])
+    columns = [(new if name in given else old).column(name) for name in schema.names]
+    return write_rows(pa.table(columns, schema=arrow_schema(schema)), schema, payload)
+
+
+def fetch_rows(root: Root, schema: Schema, refs: Sequence[SegmentRef], row_ids: I64) -> pa.Table:
+    """The values of rows by id, in that order; deleted rows too while their segment lives."""
+    tables, order = [], []
+    for ref in refs:
+        segment = open_segment(root, ref, schema)
+        positions = segment.positions(row_ids)
+        here = np.flatnonzero(positions >= 0)
+        if len(here):
+            tables.append(segment.rows(positions[here]))
+            order.append(here)
+    if not tables:
+        return arrow_schema(schema).empty_table()
+    rows = pa.concat_tables(tables)
+    return rows.take(pa.array(np.argsort(np.concatenate(order))))
 
 
 # -- merge -------------------------------------------------------------------------------------

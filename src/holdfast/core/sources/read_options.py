@@ -120,7 +120,7 @@ class Source:
     """A planned source.
 
     `types` are facts for Parquet, Arrow and declared columns and guesses for the rest of a CSV or JSON
-    lines file. `textual` says that values are texts (CSV). `options` are those to read the splits with.
+    lines file. `options` are those to read the splits with.
     A small in-memory table has no splits: it is `local_table`. Nor has a Spark DataFrame: it is `frame`, and
     its size is not known.
     """
@@ -129,7 +129,6 @@ class Source:
     splits: list[Split]
     names: tuple[str, ...]
     types: tuple[Type, ...]
-    textual: bool
     options: ReadOptions
     n_bytes: int
     local_table: pa.Table | None = None

@@ -102,7 +102,7 @@ def _plan_batches(
     """A table in memory: kept as it is if small, written to an Arrow file as it comes if not."""
     csv_files.check_names(schema.names, f"the {description}", table=table)
     types = columnar.declared_types(schema, table=table)
-    source = Source(description, [], tuple(schema.names), types, False, options, 0)
+    source = Source(description, [], tuple(schema.names), types, options, 0)
     stream, first = iter(batches), []
     for batch in stream:
         first.append(batch)
@@ -371,7 +371,7 @@ def _plan_csv(
             types.append(next(candidates(sample[name], spelling)))
     options = dataclasses.replace(options, spellings=spellings)
     n_bytes = sum(split.n_bytes for split in splits)
-    return Source(description, splits, names, tuple(types), True, options, n_bytes)
+    return Source(description, splits, names, tuple(types), options, n_bytes)
 
 
 def _plan_jsonl(
@@ -392,7 +392,7 @@ def _plan_jsonl(
         splits += file_splits
     csv_files.check_names(list(names), os.path.basename(files[0]), table=table)
     n_bytes = sum(split.n_bytes for split in splits)
-    return Source(description, splits, tuple(names), tuple(names.values()), False, options, n_bytes)
+    return Source(description, splits, tuple(names), tuple(names.values()), options, n_bytes)
 
 
 def _plan_columnar(
@@ -416,7 +416,7 @@ def _plan_columnar(
         splits += _row_splits(kind, path, groups, split_bytes)
     types = columnar.declared_types(pa.schema([(n, fields[n]) for n in names]), table=table)
     n_bytes = sum(split.n_bytes for split in splits)
-    return Source(description, splits, names, types, False, options, n_bytes)
+    return Source(description, splits, names, types, options, n_bytes)
 
 
 def _row_splits(kind: Kind, path: str, groups: list[tuple[int, int]], split_bytes: int) -> list[Split]:

@@ -22,7 +22,6 @@ def read_split(
     types: Sequence[Type],
     *,
     options: ReadOptions,
-    textual: bool,
     table: str,
     version: int | None = None,
 ) -> pa.Table:
@@ -34,7 +33,7 @@ def read_split(
     """
     if split.partition:
         bare, inner = _without_partition(split, names, types)
-        rows = read_split(bare, *inner, options=options, textual=textual, table=table, version=version)
+        rows = read_split(bare, *inner, options=options, table=table, version=version)
         return _with_partition(rows, split, names, types, table, version)
     if split.kind == "csv":
         text = csv_files.open_text(split, options, table=table)
@@ -80,7 +79,7 @@ def read_split_guessed(
     if split.kind == "jsonl":
         return json_lines.read_objects(split, names, types, options, table=table, guessed=True)
     if split.kind != "csv":
-        return read_split(split, names, types, options=options, textual=False, table=table), {}
+        return read_split(split, names, types, options=options, table=table), {}
     text = csv_files.open_text(split, options, table=table)
     rows = csv_files.read_texts(text, names, options, table=table)
     columns, failed = [], {}

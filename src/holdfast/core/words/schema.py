@@ -8,7 +8,7 @@ are called *hashed*. Types are fixed when a table is tracked; a batch must fit t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Literal
@@ -106,6 +106,11 @@ class Schema:
     def position(self, name: str) -> int | None:
         """The position of a column, or None."""
         return self._positions.get(name)
+
+    def restricted(self, names: Collection[str]) -> Schema:
+        """The schema of the columns of these names, in its own order; itself if they are all."""
+        columns = tuple(c for c in self.columns if c.name in names)
+        return self if len(columns) == len(self) else Schema(columns)
 
     def chosen(self, columns: Sequence[str] | None, exclude: Sequence[str]) -> list[str]:
         """The names that match a pattern of `columns`, all if there is none, and none of `exclude`."""
