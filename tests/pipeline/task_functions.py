@@ -159,3 +159,17 @@ def wait_long(payload: Payload) -> bytes:
     Path(payload["marker"]).touch()
     time.sleep(120)
     return b""
+
+
+def by_remainder(payload: Payload) -> Iterator[tuple[int, bytes]]:
+    """Numbers, in a block for each remainder."""
+    1 // payload["n"]
+    for part in range(7):
+        numbers = range(payload["start"], payload["start"] + payload["n"])
+        yield part, json.dumps([n for n in numbers if n % 7 == part]).encode()
+
+
+def sum_of_blocks(blocks: Iterator[bytes], payload: Payload) -> bytes:
+    if payload.get("absent") == payload["part"]:
+        raise AbsentRowError(f"no such part: {payload['part']}")
+    return json.dumps([payload["part"], sum(sum(json.loads(block)) for block in blocks)]).encode()

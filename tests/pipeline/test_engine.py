@@ -321,3 +321,31 @@ def test_an_interrupted_job_is_cancelled(spark: SparkSession, tmp_path: Path) ->
     threads[0].join(timeout=100)
     assert not threads[0].is_alive()
     assert raised
+
+
+# --- the exchange -----------------------------------------------------------------------------------------
+
+
+def test_blocks_of_a_part_meet(engine_spark: Engine) -> None:
+    payloads = [{"start": 100 * i, "n": 40} for i in range(5)]
+    consumers = [{"part": part} for part in range(9)]
+    results = engine_spark.exchange(tasks.by_remainder, payloads, tasks.sum_of_blocks, consumers)
+    numbers = [100 * i + j for i in range(5) for j in range(40)]
+    expected = [
+        [part, sum(n for n in numbers if n % 7 == part)] for part in range(9)
+    ]  # 7 and 8 have no block
+    assert [json.loads(result) for result in results] == expected
+    assert engine_spark.jobs == 1
+
+
+def test_errors_of_an_exchange(engine_spark: Engine) -> None:
+    consumers = [{"part": part} for part in range(7)]
+    with pytest.raises(EngineError, match="producing blocks failed: ZeroDivisionError"):
+        engine_spark.exchange(tasks.by_remainder, [{"start": 0, "n": 0}], tasks.sum_of_blocks, consumers)
+    with pytest.raises(AbsentRowError, match="no such part: 3"):
+        engine_spark.exchange(
+            tasks.by_remainder,
+            [{"start": 0, "n": 40}],
+            tasks.sum_of_blocks,
+            [{**consumer, "absent": 3} for consumer in consumers],
+        )

@@ -13,6 +13,7 @@ import pytest
 
 import holdfast
 from holdfast import Change, Workspace
+from holdfast.core.engine.engine import Engine
 from holdfast.core.words.dependency import Ind
 from holdfast.inclusions import values
 from pipeline.test_engines_agree import written
@@ -146,6 +147,25 @@ def test_the_same_script(opened: Opener, tmp_path: Path, kinds: tuple[str, ...])
     assert not all(held)
     assert inline.writer.engine.jobs == 0
     assert on_spark.writer.engine.jobs > 10
+
+
+def test_the_same_script_by_shuffle(opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where tasks share no disk, values meet by Spark's shuffle: nothing else is different."""
+    monkeypatch.setattr(values, "FEW_CELLS", 0)
+    expected = script(opened("spark"), tmp_path / "a", ("ucc", "ind"))
+    exchanges: list[int] = []
+    exchange = Engine.exchange
+
+    def counted(self: Engine, *arguments: Any) -> list[bytes]:
+        results = exchange(self, *arguments)
+        exchanges.append(len(results))
+        return results
+
+    monkeypatch.setattr(Engine, "shuffles", True)
+    monkeypatch.setattr(Engine, "exchange", counted)
+    assert script(opened("spark"), tmp_path / "b", ("ucc", "ind")) == expected
+    assert len(exchanges) > 5
+    assert max(exchanges) > 1
 
 
 # -- jobs per batch ----------------------------------------------------------------------------------------

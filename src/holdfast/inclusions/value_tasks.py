@@ -6,12 +6,13 @@
 - `merge_part`: one range of values of several runs as one.
 
 `collect_part` and `absorb_part` are the two sides of the exchange by value: the first writes entries
-sorted by key, and each of the second reads its range of all those files.
+sorted by key, and each of the second reads its range of all those files. Where tasks share no disk the
+exchange is Spark's: `collect_blocks` and `absorb_blocks` are the same two sides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.rows.segments import Segment
 from holdfast.core.rows.tasks import Payload, opened, parsed_schema, staged
-from holdfast.core.store.bundle import Bundle, pack
+from holdfast.core.store.bundle import Bundle, pack, unpack
 from holdfast.core.store.files import FileRef
 from holdfast.core.store.root import Root, root_of
 from holdfast.errors import DamagedFileError
@@ -38,6 +39,8 @@ U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
+# The arrays of entries, as blocks have them.
+FIELDS = ("keys", "checks", "columns", "counts")
 # What an outcome counts, as `absorb_part` packs it.
 COUNTS = ("n_values", "n_reads", "n_entries")
 
@@ -87,6 +90,21 @@ def collect_part(payload: Payload) -> bytes:
     entries = cells_entries(payload)
     ref = write_part(root_of(payload["root"]), payload["staging"], entries)
     return pack({}, _file_meta(ref, entries))
+
+
+def collect_blocks(payload: Payload) -> Iterator[tuple[int, bytes]]:
+    """Entries of one segment, consolidated, as a block for each range of values that has any."""
+    entries = cells_entries(payload)
+    parts = (entries.keys >> np.uint64(64 - payload["bits"])) if payload["bits"] else np.zeros(len(entries))
+    numbers, starts = np.unique(parts.astype(np.int64), return_index=True)
+    for part, start, end in zip(numbers.tolist(), starts, [*starts[1:], len(entries)], strict=True):
+        yield part, pack(dict(zip(FIELDS, entries.slice(int(start), int(end)).arrays(), strict=True)), {})
+
+
+def absorb_blocks(blocks: Iterator[bytes], payload: Payload) -> bytes:
+    """One range of values of a delta that comes in blocks."""
+    parts = [Entries(*(block.array(name) for name in FIELDS)) for block in map(unpack, blocks)]
+    return _absorbed(parts, payload)
 
 
 def _file_meta(ref: FileRef | None, entries: Entries, prefix: str = "") -> dict[str, str]:
@@ -257,7 +275,6 @@ def divided(entries: Entries, append_only: Bool) -> tuple[Entries, Entries]:
 def absorb_part(payload: Payload) -> bytes:
     """One range of values of a delta that lies in staged files, or in few cells."""
     root = root_of(payload["root"])
-    setting = _setting(root, payload)
     first, last = key_range(payload["bits"], payload["part"])
     parts = []
     for fields in payload["entries"]:
@@ -268,6 +285,13 @@ def absorb_part(payload: Payload) -> bytes:
         start = int(np.searchsorted(entries.keys, np.uint64(first)))
         end = int(np.searchsorted(entries.keys, np.uint64(last), side="right"))
         parts.append(entries.slice(start, end))
+    return _absorbed(parts, payload)
+
+
+def _absorbed(parts: Sequence[Entries], payload: Payload) -> bytes:
+    """What one range of values makes of a delta, in parts that are sorted each."""
+    root = root_of(payload["root"])
+    setting = _setting(root, payload)
     delta = sorted_runs.merge([p for p in parts if len(p)])
     delta = counted_once(delta, setting.append_only)
     outcome = absorb_entries(root, delta, [RunRef.from_dict(r) for r in payload["runs"]], setting)

@@ -63,6 +63,13 @@ class Cells:
         n_rows = self.segment.n_live if self.positions is None else len(self.positions)
         return n_rows * len(self.table.columns)
 
+    @property
+    def n_values(self) -> int:
+        """How many entries they are at most: a value of a column counts once."""
+        n_rows = self.segment.n_live if self.positions is None else len(self.positions)
+        columns = (self.schema.names.index(name) for name in self.table.columns)
+        return sum(min(n_rows, self.segment.distinct[c]) for c in columns)
+
 
 @dataclass(frozen=True, slots=True)
 class Absorption:
@@ -129,13 +136,32 @@ class Values:
     def _absorb_on_spark(self, cells: Sequence[Cells], setting: Setting) -> Absorption:
         collecting, files = [self._collecting(c) for c in cells], []
         n_entries = sum(c.n_cells for c in cells)
+        if n_entries > FEW_CELLS and self.engine.shuffles:
+            return self._absorb_by_shuffle(collecting, cells, setting)
         if n_entries > FEW_CELLS:
             collected = self._run(value_tasks.collect_part, collecting)
             files = [ref.to_dict() for r in collected if (ref := part_ref(r.meta)) is not None]
             collecting, n_entries = [], sum(int(r.meta["n"]) for r in collected)
         bits = _bits(n_entries, at_least=2 * self.engine.cores)
         payloads = self._by_range(setting, self.state.runs, bits, entries=files, cells=collecting)
-        results = self._run(value_tasks.absorb_part, payloads)
+        return self._absorbed(self._run(value_tasks.absorb_part, payloads), bits, setting)
+
+    def _absorb_by_shuffle(
+        self, collecting: list[dict[str, Any]], cells: Sequence[Cells], setting: Setting
+    ) -> Absorption:
+        """The same in one job, by Spark's shuffle: where what a task writes is not on the next one's disk."""
+        bits = _bits(sum(c.n_values for c in cells), at_least=2 * self.engine.cores)
+        results = self.engine.exchange(
+            value_tasks.collect_blocks,
+            [{**payload, "bits": bits} for payload in collecting],
+            value_tasks.absorb_blocks,
+            self._by_range(setting, self.state.runs, bits),
+            self.progress,
+        )
+        return self._absorbed([unpack(result) for result in results], bits, setting)
+
+    def _absorbed(self, results: Sequence[Bundle], bits: int, setting: Setting) -> Absorption:
+        """What the tasks of all ranges say together."""
         written = []
         for append_only, prefix in enumerate(("counted.", "appended.")):
             n_entries = sum(int(r.meta[f"{prefix}n"]) for r in results)

@@ -35,9 +35,13 @@ from holdfast.core.engine.cost import available_cores, sooner_on_spark
 from holdfast.core.engine.failures import describe, revive, spark_failure
 from holdfast.core.engine.job_progress import Poller, Progress, labelled
 from holdfast.core.engine.worker import (
+    Consume,
+    Produce,
     RowTask,
     Task,
     checked,
+    consume_blocks,
+    produce_blocks,
     run_over_rows,
     run_partition,
     task_name,
@@ -66,6 +70,7 @@ Where = Literal["inline", "spark"]
 Mode = Literal["auto", "inline", "spark"]
 Outcome = tuple[str | None, bytes | None]  # why a task refuses, or its result
 
+OUTCOMES = "task long, refusal string, result binary"
 PARTITIONS_PER_CORE = 4
 MOST_PARTITIONS = 10_000
 # At least so many tasks look for the workspace: executors may be more than the cores that Spark tells of.
@@ -173,10 +178,7 @@ class Engine:
         with self._carried(listed) as carried:
             publish_all()  # what the tasks are told of
             reach = accesses()
-            outcomes = tasks.mapInArrow(
-                lambda batches: run_partition(batches, carried, reach),
-                "task long, refusal string, result binary",
-            )
+            outcomes = tasks.mapInArrow(lambda batches: run_partition(batches, carried, reach), OUTCOMES)
             names = listing(list(listed.functions()))
             table = self._collect(outcomes, f"task {names}", EngineError, n_partitions, progress)
         by_task = {
@@ -233,6 +235,49 @@ class Engine:
 
         schema: pa.Schema = to_arrow_schema(df.schema)
         return schema
+
+    @property
+    def shuffles(self) -> bool:
+        """Whether tasks hand data to each other by Spark's shuffle: where they share no disk."""
+        return self.uses_spark and not session.is_local(self.spark)
+
+    def exchange(
+        self,
+        produce: Produce,
+        payloads: list[dict[str, Any]],
+        consume: Consume,
+        consumers: list[dict[str, Any]],
+        progress: Progress | None = None,
+    ) -> list[bytes]:
+        """What a function makes of the blocks of each part; one job, by Spark's shuffle.
+
+        `produce` yields (part, block) for each of its payloads; `consume` is given the blocks of one part, in
+        any order, and the payload of that part. Blocks are bytes: the JVM moves and spills them as they are,
+        and has them made again where an executor is lost. Errors are as in `run`.
+        """
+        self.check_root()
+        name = task_name(consume)
+        making = Calls.of([(task_name(produce), payload) for payload in payloads])
+        meeting = Calls.of([(name, payload) for payload in consumers])
+        with self._carried(making) as made, self._carried(meeting) as met:
+            publish_all()
+            reach = accesses()
+            n_tasks = min(len(payloads), MOST_PARTITIONS)
+            tasks = self.spark.range(0, len(payloads), 1, n_tasks)
+            blocks = tasks.mapInArrow(
+                lambda batches: produce_blocks(batches, made, reach), "part int, block binary"
+            )
+            outcomes = blocks.repartition(len(consumers), "part").mapInArrow(
+                lambda batches: consume_blocks(batches, met, reach),
+                "task long, refusal string, result binary",
+            )
+            doing = f"task {listing([*making.functions(), name])}"
+            table = self._collect(outcomes, doing, EngineError, n_tasks + len(consumers), progress)
+        results = {row["task"]: answered((row["refusal"], row["result"])) for row in table.to_pylist()}
+        missing = [part for part in range(len(consumers)) if part not in results]
+        for part in missing:  # parts without a block have no row to come by
+            results[part] = checked(consume(iter(()), json.loads(json.dumps(consumers[part]))), name)
+        return [results[part] for part in range(len(consumers))]
 
     def run_over(self, df: DataFrame, function: RowTask, payload: dict[str, Any]) -> list[bytes]:
         """What a function makes of the rows of each partition of a DataFrame, in the order of partitions.

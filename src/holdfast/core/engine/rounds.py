@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from holdfast.core.engine.calls import Call
 from holdfast.core.engine.engine import Engine, Outcome
@@ -54,6 +54,10 @@ class _Asking(Engine):
     def run_job(self, calls: list[Call], progress: Progress | None) -> list[Outcome]:
         return self._gathering.ask(calls, progress)
 
+    def exchange(self, *arguments: Any, **options: Any) -> list[bytes]:
+        """A job of its own: nobody else's tasks can be part of it."""
+        return self._gathering.engine.exchange(*arguments, **options)
+
 
 class _Request:
     """The calls of one function in a round, and what came of them."""
@@ -68,7 +72,7 @@ class _Gathering:
     """The requests of a round. Whoever completes it runs it; the others wait meanwhile."""
 
     def __init__(self, engine: Engine, n_running: int) -> None:
-        self._engine, self._n_running = engine, n_running
+        self.engine, self._n_running = engine, n_running
         self._waiting: list[_Request] = []
         self._changed = threading.Condition()
 
@@ -97,7 +101,7 @@ class _Gathering:
         try:
             calls = [call for request in requests for call in request.calls]
             progress = next((request.progress for request in requests if request.progress), None)
-            outcomes = iter(self._engine.run_job(calls, progress))
+            outcomes = iter(self.engine.run_job(calls, progress))
             for request in requests:
                 request.outcomes = [next(outcomes) for _ in request.calls]
         except BaseException as failure:

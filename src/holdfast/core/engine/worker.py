@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Task = Callable[[dict[str, Any]], bytes]
+Produce = Callable[[dict[str, Any]], Iterator[tuple[int, bytes]]]
+Consume = Callable[[Iterator[bytes], dict[str, Any]], bytes]
 RowTask = Callable[[Iterator[Any], dict[str, Any]], Iterator[bytes]]
 
 
@@ -37,9 +39,9 @@ def task_name(function: Callable[..., Any]) -> str:
     return f"{module}:{qualname}"
 
 
-def import_task(name: str) -> Task:
+def import_task(name: str) -> Callable[..., Any]:
     """The function of a task name."""
-    task: Task = import_name(name)
+    task: Callable[..., Any] = import_name(name)
     return task
 
 
@@ -57,35 +59,68 @@ def run_partition(
 
     What a task has written is published before its answer names it.
     """
-    import pyarrow as pa
-
     grant(accesses)
-    try:
-        calls = calls_of(carried)
-    except Exception as error:
-        raise TaskFailure(describe(error, "reading the calls of a job")) from None
     for batch in batches:
         tasks: Any = batch.column(0).to_pylist()
         for task in tasks:
-            refusal: str | None = None
-            result: bytes | None = None
-            name, payload = calls[task]
+            yield _outcome(task, carried)
+
+
+def _outcome(task: int, carried: Calls | tuple[str, FileRef], *arguments: Any) -> pa.RecordBatch:
+    """What came of a call, by its number: its result, or why it refuses. What else fails is raised."""
+    import pyarrow as pa
+
+    refusal: str | None = None
+    result: bytes | None = None
+    name = "a job"
+    try:
+        name, payload = calls_of(carried)[task]
+        result = checked(import_task(name)(*arguments, payload), name)
+        publish_all()
+    except Exception as error:
+        described = describe(error, f"task {name}")
+        if not is_outcome(error):
+            raise TaskFailure(described) from None
+        refusal = described
+    return pa.record_batch(
+        [pa.array([task], pa.int64()), pa.array([refusal], pa.string()), pa.array([result], pa.binary())],
+        names=["task", "refusal", "result"],
+    )
+
+
+def produce_blocks(
+    batches: Iterator[pa.RecordBatch], carried: Calls | tuple[str, FileRef], accesses: Sequence[Access]
+) -> Iterator[pa.RecordBatch]:
+    """Run the producers of an exchange whose indexes come in. Whatever fails, Spark sees: it is one job."""
+    import pyarrow as pa
+
+    grant(accesses)
+    for batch in batches:
+        numbers: Any = batch.column(0).to_pylist()
+        for number in numbers:
             try:
-                result = checked(import_task(name)(payload), name)
-                publish_all()
+                name, payload = calls_of(carried)[number]
+                for part, block in import_name(name)(payload):
+                    yield pa.record_batch(
+                        [pa.array([part], pa.int32()), pa.array([checked(block, name)], pa.binary())],
+                        names=["part", "block"],
+                    )
             except Exception as error:
-                described = describe(error, f"task {name}")
-                if not is_outcome(error):
-                    raise TaskFailure(described) from None
-                refusal = described
-            yield pa.record_batch(
-                [
-                    pa.array([task], pa.int64()),
-                    pa.array([refusal], pa.string()),
-                    pa.array([result], pa.binary()),
-                ],
-                names=["task", "refusal", "result"],
-            )
+                raise TaskFailure(describe(error, "producing blocks")) from None
+
+
+def consume_blocks(
+    batches: Iterator[pa.RecordBatch], carried: Calls | tuple[str, FileRef], accesses: Sequence[Access]
+) -> Iterator[pa.RecordBatch]:
+    """Run the consumers of the parts whose blocks come in; a partition has the blocks of few parts."""
+    grant(accesses)
+    blocks: dict[int, list[bytes]] = {}
+    for batch in batches:
+        parts: Any = batch.column(0).to_pylist()
+        for part, block in zip(parts, batch.column(1), strict=True):
+            blocks.setdefault(part, []).append(block.as_py())
+    for part in sorted(blocks):
+        yield _outcome(part, carried, iter(blocks.pop(part)))
 
 
 def run_over_rows(
