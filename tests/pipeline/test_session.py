@@ -11,18 +11,21 @@ import struct
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from holdfast.core.engine import launch, private_folders, session
 from holdfast.core.engine.class_archive import archive_path
+from holdfast.core.engine.cost import available_cores
 from holdfast.core.engine.java import VECTOR_MODULE, JavaHome, find_java
 from holdfast.core.engine.launch import is_local_master, python_path
 from holdfast.core.engine.private_folders import cache_folder
 from holdfast.core.engine.session import start_session, stop_session
-from holdfast.errors import EngineError
+from holdfast.errors import EngineError, UsageError
 
 FULL = f"java.base java.sql {VECTOR_MODULE}"
 
@@ -407,6 +410,64 @@ for attempt in range(2):
     assert done.returncode == 0
     assert done.stdout.count("Spark could not be started with Java 17.0.2 (JAVA_HOME") == 2
     assert done.stdout.count("    Could not reserve enough space") >= 2
+
+
+@pytest.fixture
+def no_wishes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in ("SPARK_CONF_DIR", "SPARK_HOME", "HOLDFAST_MASTER", "SPARK_REMOTE"):
+        monkeypatch.delenv(name, raising=False)
+    yield
+    session.use()
+
+
+@pytest.mark.usefixtures("no_wishes")
+def test_what_spark_defaults_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert launch.defaults() == {}
+    lines = ["# spark.a 1", "spark.b   2 3", "", "spark.c=4", "  spark.d: 5", "spark.master spark://a:7077"]
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "spark-defaults.conf").write_text("\n".join(lines))
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    told = {"spark.b": "2 3", "spark.c": "4", "spark.d": "5", "spark.master": "spark://a:7077"}
+    assert launch.defaults() == told
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "elsewhere"))
+    assert launch.defaults() == {}
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "conf"))
+    settings = launch.spark_settings("yarn", "holdfast", [], {"spark.c": "mine", "spark.app.name": "x"})
+    assert {key: settings[key] for key in ("spark.b", "spark.c", "spark.master", "spark.app.name")} == {
+        "spark.b": "2 3",
+        "spark.c": "mine",
+        "spark.master": "yarn",
+        "spark.app.name": "x",
+    }
+    assert "spark.driver.memory" not in settings  # the cluster's own affair
+    local = launch.spark_settings("local[3]", "holdfast", [], {"spark.driver.memory": "7g"})
+    assert (local["spark.master"], local["spark.driver.memory"]) == ("local[3]", "7g")
+    assert "spark.b" not in local
+
+
+@pytest.mark.usefixtures("no_wishes")
+def test_the_master_that_is_wished_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    masters: list[str | None] = []
+
+    def start(*, master: str | None, app_name: str) -> Any:
+        masters.append(master)
+
+    monkeypatch.setattr(session, "start_own", start)
+    monkeypatch.setattr(session, "_own_session", None)
+    monkeypatch.setattr(session, "_existing_session", lambda: None)
+    assert session.expected_cores() == available_cores()
+    start_session()
+    (tmp_path / "spark-defaults.conf").write_text("spark.master yarn\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    start_session()
+    monkeypatch.setenv("HOLDFAST_MASTER", "spark://b:7077")
+    start_session()
+    session.use(master="spark://c:7077")
+    start_session()
+    assert masters == [None, "yarn", "spark://b:7077", "spark://c:7077"]
+    assert session.expected_cores() == session.UNKNOWN_CORES
+    with pytest.raises(UsageError, match="a master and a Spark Connect server"):
+        session.use(master="yarn", remote="sc://a")
 
 
 def test_spark_remote_is_honoured(tmp_path: Path) -> None:

@@ -459,12 +459,13 @@ def test_a_rival_between_any_two_steps_is_noticed(
             rival: Ledger = rival,
             real: Callable[..., object] = real,
             when: int = when,
+            **options: object,
         ) -> object:
             calls.append(1)
             if len(calls) == when:
                 with contextlib.suppress(ConflictError):
                     rival.append(3, [CommitRow("rival", "apply", {}, {"n_changes": 0})], [])
-            return real(*args)
+            return real(*args, **options)
 
         with monkeypatch.context() as patch:
             patch.setattr(owner, step, rival_before_the_call)

@@ -129,6 +129,7 @@ def connect_server(cluster: Cluster, *, apart: Sequence[str] = ()) -> Iterator[s
         "spark.connect.grpc.binding.port": str(port),
         "spark.executorEnv.PYTHONPATH": PYTHON_PATH,
         "spark.pyspark.python": sys.executable,
+        "spark.default.parallelism": "2",  # otherwise a client does not know how much runs at once
     }
     command = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
     for key, value in settings.items():

@@ -182,9 +182,9 @@ def test_a_check_needs_no_right_to_write(
 
     real = leases.held
 
-    def held(folder: Path, base: int) -> Any:
-        staged.append(folder)
-        return real(folder, base)
+    def held(root: Path, folder: str, base: int) -> Any:
+        staged.append(root / folder)
+        return real(root, folder, base)
 
     monkeypatch.setattr(os, "access", read_only)
     monkeypatch.setattr(leases, "held", held)

@@ -80,11 +80,11 @@ def test_the_same_story_on_spark(
 
 
 def test_a_flaky_store_changes_nothing(url: str, store: Store, sources: Path, told: list[Any]) -> None:
-    """Every seventh request is answered late, with a 503, with half of a body, or not at all."""
+    """Every eleventh request is answered late, with a 503, with half of a body, or not at all."""
     kinds = ("busy", "cut", "lost", "delay")
 
     def choose(request: Request) -> str | None:
-        return kinds[request.number // 7 % len(kinds)] if request.number % 7 == 3 else None
+        return kinds[request.number // 11 % len(kinds)] if request.number % 11 == 3 else None
 
     story.upload(sources, Bucket(f"{url}/sources", store.options))
     with through(store, Faults(choose)) as address:
@@ -235,7 +235,7 @@ def killed_at(n: int, after: bool, url: str, store: Store, cache: Path) -> bool:
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "every"])
+@pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "every"])
 def test_killed_at_requests(url: str, store: Store, tmp_path: Path, after: bool, step: int) -> None:
     with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
         ws.track("t", rows(0, 10), kinds=("ucc", "fd", "ind"))

@@ -18,7 +18,10 @@ def pack(
     ),
     as_json: Json = False,
 ) -> None:
-    """Pack holdfast, what it needs and its compiled kernels for the executors of a cluster."""
+    """Pack holdfast for the executors of a cluster.
+
+    The archive has the package, what it needs, and the kernels that are compiled here.
+    """
     from holdfast.core.engine.packing import pack as write_archive
     from holdfast.core.engine.packing import settings_for
 

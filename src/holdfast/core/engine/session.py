@@ -19,6 +19,8 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import re
+import socket
 import sys
 import tempfile
 import threading
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
 
 # The cores of a cluster that does not tell, and the most that work is divided for.
 UNKNOWN_CORES, MOST_CORES = 64, 1_000
+# Where a Spark Connect server listens if its address does not say, and how long it may take to answer.
+CONNECT_PORT, ANSWER_S = 15_002, 10.0
 
 
 @dataclass
@@ -218,6 +222,7 @@ def _existing_session() -> SparkSession | None:
 def _join_session(app_name: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
+    _check_remote(os.environ.get("SPARK_REMOTE", ""))
     try:
         builder = SparkSession.builder.appName(app_name)
         for key, value in _wishes.settings.items():
@@ -233,6 +238,22 @@ def _join_session(app_name: str) -> SparkSession:
         raise EngineError(
             f"cannot connect to Spark ({where}): {first_line(error)}. "
             "Is the server running? Unset SPARK_REMOTE to let holdfast start Spark here."
+        ) from None
+
+
+def _check_remote(address: str) -> None:
+    """Raise if nobody listens where a Spark Connect server should be: its client would ask for minutes."""
+    server = re.match(r"sc://(\[[^\]]+\]|[^:/;]+)(?::(\d+))?", address)
+    if server is None:
+        return
+    host, port = server[1].strip("[]"), int(server[2] or CONNECT_PORT)
+    try:
+        with socket.create_connection((host, port), timeout=ANSWER_S):
+            return
+    except OSError as error:
+        raise EngineError(
+            f"cannot connect to Spark ({address}): {error.strerror or error}. Is the server running? Unset "
+            "SPARK_REMOTE, or leave --remote out, to let holdfast start Spark here."
         ) from None
 
 
