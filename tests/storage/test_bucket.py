@@ -60,6 +60,22 @@ def test_a_file_is_published_once_others_may_be_told_of_it(bucket: Bucket) -> No
     bucket.publish(temporary=True)  # nothing is left to do
 
 
+def test_a_draft_that_is_gone(bucket: Bucket, cache: Path) -> None:
+    write_file(bucket, "tables/t/a.arrow", [b"abc"])
+    for draft in (cache / "under-way").iterdir():
+        draft.unlink()
+    with pytest.raises(WorkspaceError, match=r"the draft of the file 'tables/t/a.arrow' is gone"):
+        bucket.publish(temporary=True)
+
+
+def test_drafts_go_with_their_process(bucket: Bucket, cache: Path) -> None:
+    write_file(bucket, "tables/t/a.arrow", [b"abc"])
+    bucket._remove_drafts(os.getpid() + 1)
+    assert len(list((cache / "under-way").iterdir())) == 1
+    bucket._remove_drafts(os.getpid())
+    assert list((cache / "under-way").iterdir()) == []
+
+
 def test_files_are_never_overwritten(bucket: Bucket) -> None:
     write_file(bucket, "tables/t/a.arrow", [b"first"])
     bucket.publish(temporary=True)

@@ -16,6 +16,7 @@ was opened with. They travel to tasks in the job's closure, and are never writte
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import mmap
 import os
@@ -70,6 +71,7 @@ class Bucket(Objects):
         self._drafts: dict[str, tuple[FileRef, Path]] = {}  # by name: what is not published yet
         self._lock = threading.RLock()
         self._cache: NodeCache | None = None
+        self._removes_drafts = False  # when the process ends: those of a batch that was refused
         self._is_staged = False  # whether temporary files have been published, here or perhaps by tasks
         self.marker: bytes | None = None
         """Which workspace this is, as it was read last (`format.py`)."""
@@ -89,6 +91,9 @@ class Bucket(Objects):
     def add(self, ref: FileRef, draft: Path) -> None:
         """Take a file that was written to a draft; it is published with the next ones."""
         with self._lock:
+            if not self._removes_drafts:
+                self._removes_drafts = True
+                atexit.register(self._remove_drafts, os.getpid())
             self._drafts[ref.name] = ref, draft
 
     def publish(self, *, temporary: bool) -> None:
@@ -103,12 +108,20 @@ class Bucket(Objects):
 
     def _publish(self, drafted: tuple[FileRef, Path]) -> None:
         ref, draft = drafted
-        with open(draft, "rb") as file:
-            if ref.length:
-                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                    self._put_file(ref, content)
-            else:
-                self._put_file(ref, b"")
+        try:
+            with open(draft, "rb") as file:
+                if ref.length:
+                    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                        self._put_file(ref, content)
+                else:
+                    self._put_file(ref, b"")
+        except FileNotFoundError:
+            if ref.name in self._drafts:
+                raise WorkspaceError(
+                    f"the draft of the file {ref.name!r} is gone from {str(draft.parent)!r}. "
+                    f"{NOTHING_APPLIED} Run it again, and let nobody remove new files there."
+                ) from None
+            return  # another thread has published it
         # First a copy, then no draft: in between it is found twice, and never not at all.
         with self._lock:
             with contextlib.suppress(OSError):  # without a copy it will be fetched
@@ -126,6 +139,12 @@ class Bucket(Objects):
                 f"the file {ref.name!r} exists already in the workspace {self.url!r}; files are never "
                 f"overwritten. {NOTHING_APPLIED} Run it again."
             )
+
+    def _remove_drafts(self, process: int) -> None:
+        if os.getpid() == process:  # a forked child has the handler, too
+            for _, draft in self._drafts.values():
+                with contextlib.suppress(OSError):
+                    draft.unlink(missing_ok=True)
 
     def local(self, ref: FileRef) -> Path:
         """The path of a copy, as it was written; it may vanish before it is opened (`files.opened`)."""

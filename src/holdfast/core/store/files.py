@@ -160,15 +160,14 @@ def new_file(root: Root, name: str) -> Iterator[NewFile]:
     The name must be new: an existing file is never overwritten. On any failure nothing is left
     under the name. On a store it is a draft of this process until it is published.
     """
-    if isinstance(root, Bucket):
-        _check_name(root, name)
-        path, new_entries = root.cache.draft(), []
-    else:
-        path = _resolve(root, name)
+    _check_name(root, name)
     try:
-        if not isinstance(root, Bucket):
-            new_entries = _make_folders(root, path.parent)
-        file = NewFile(path, name, new_entries, durable=not (isinstance(root, Bucket) or is_temporary(name)))
+        if isinstance(root, Bucket):
+            path = root.cache.draft()
+            file = NewFile(path, name, (), durable=False)
+        else:
+            path = _resolve(root, name)
+            file = NewFile(path, name, _make_folders(root, path.parent), durable=not is_temporary(name))
     except FileExistsError:
         raise WorkspaceError(
             f"the file {name!r} exists already in the workspace {str(root)!r}; files are never overwritten. "
