@@ -142,7 +142,7 @@ class Values:
             collected = self._run(value_tasks.collect_part, collecting)
             files = [ref.to_dict() for r in collected if (ref := part_ref(r.meta)) is not None]
             collecting, n_entries = [], sum(int(r.meta["n"]) for r in collected)
-        bits = _bits(n_entries, at_least=2 * self.engine.cores)
+        bits = _bits(n_entries, at_least=self.engine.shares(NS_CELL * n_entries))
         payloads = self._by_range(setting, self.state.runs, bits, entries=files, cells=collecting)
         return self._absorbed(self._run(value_tasks.absorb_part, payloads), bits, setting)
 
@@ -150,7 +150,8 @@ class Values:
         self, collecting: list[dict[str, Any]], cells: Sequence[Cells], setting: Setting
     ) -> Absorption:
         """The same in one job, by Spark's shuffle: where what a task writes is not on the next one's disk."""
-        bits = _bits(sum(c.n_values for c in cells), at_least=2 * self.engine.cores)
+        n_entries = sum(c.n_values for c in cells)
+        bits = _bits(n_entries, at_least=self.engine.shares(NS_CELL * n_entries))
         results = self.engine.exchange(
             value_tasks.collect_blocks,
             [{**payload, "bits": bits} for payload in collecting],
@@ -256,7 +257,7 @@ class Values:
                 self.root, chosen, setting.live, setting.append_only, 0, (1 << 64) - 1
             )
             return [self._written(whole, append_only=append_only)] if len(whole) else []
-        bits = _bits(n_entries, at_least=2 * self.engine.cores)
+        bits = _bits(n_entries, at_least=self.engine.shares(NS_ENTRY * n_entries))
         results = self._run(value_tasks.merge_part, self._by_range(setting, chosen, bits))
         total = sum(int(r.meta["n"]) for r in results)
         parts: tuple[FileRef | None, ...] = tuple(part_ref(r.meta) for r in results)

@@ -72,6 +72,8 @@ Outcome = tuple[str | None, bytes | None]  # why a task refuses, or its result
 
 OUTCOMES = "task long, refusal string, result binary"
 PARTITIONS_PER_CORE = 4
+# Work is divided into so many tasks whatever it is, and into more if each of them has so many ns to do.
+FEW_TASKS, TASK_NS = 8, 2e8
 MOST_PARTITIONS = 10_000
 # At least so many tasks look for the workspace: executors may be more than the cores that Spark tells of.
 LOOKS = 8
@@ -139,6 +141,14 @@ class Engine:
         sooner = sooner_on_spark(ns / 1e9, started=started, cores=self.cores, local_cores=local_cores)
         return "spark" if sooner else "inline"
 
+    def shares(self, ns: float) -> int:
+        """Into how many tasks work of so many nanoseconds of one core is divided on Spark.
+
+        As many as keep its cores busy, but on a large cluster none that is hardly worth it.
+        """
+        most = 2 * self.cores
+        return max(min(most, FEW_TASKS), min(most, int(ns / TASK_NS)))
+
     def run(
         self,
         function: Task,
@@ -161,7 +171,7 @@ class Engine:
             return []
         if where == "inline":
             texts = [json.dumps(payload) for payload in payloads]
-            return _run_inline(function, name, texts, progress, self.cores if parallel else 1)
+            return _run_inline(function, name, texts, progress, available_cores() if parallel else 1)
         self.check_root()
         calls = [(name, payload) for payload in payloads]
         return [answered(outcome) for outcome in self.run_job(calls, progress)]

@@ -111,7 +111,7 @@ class Relation:
     def shares(self, ns: float) -> int:
         """Into how many tasks work of so many nanoseconds of one core is divided, so that no core is idle."""
         if self.engine.choose(ns, parallel=ns > WORTH_THREADS) == "spark":
-            return 2 * self.engine.cores
+            return self.engine.shares(ns)
         return available_cores() if ns > WORTH_THREADS else 1
 
     def run(self, task: Any, payloads: list[Payload], ns: float) -> list[Bundle]:
