@@ -112,7 +112,20 @@ def check(found: Matches, pairs: set[tuple[int, int]]) -> None:
     assert found.pairs.dtype == np.int64
 
 
+# A scan of one half notes a pair twice, and the other half has more.
+NOTED_TWICE: dict[str, Any] = {
+    "half_ranks": [[0, 0, 0, 0, 0, 0, 5, 0, 0], [0] * 9, [0, 0, 0, 0, 0, 0, 1, 0, 0]],
+    "ops": [4, 3, 2],
+    "codes": [[0] * 12, [0, 1, 1, 0, 2, 2, 2, 2, 0, 0, 0, 0]],
+    "columns": [1, 0, 1],
+    "rows": [1, 2, 4, 5, 6, 7],
+    "twins": [-1] * 9,
+    "n_codes": [3, 2, 3],
+}
+
+
 @settings(max_examples=300)
+@example(NOTED_TWICE, "small scans")
 @given(comparisons(), st.sampled_from(sorted(COSTS)))
 def test_all_ways_to_count(drawn: dict[str, Any], way: str) -> None:
     pairs = expected(drawn)

@@ -72,6 +72,9 @@ def watched(payload: Payload) -> bytes:
 # -- repeated ----------------------------------------------------------------------------------------------
 
 
+_KILLING = threading.Lock()
+
+
 class KilledError(BaseException):
     """Stands for SIGKILL: nobody handles it, and nothing is cleared away."""
 
@@ -102,16 +105,17 @@ def killed_at(number: int) -> Iterator[None]:
 
 def repeated(payload: Payload) -> bytes:
     """A task whose first answer is lost, and whose next attempts are killed at their first and last file."""
-    _run(payload)
-    n_files = 0
-    while True:
-        try:
-            with killed_at(n_files):
-                _run(payload)
-            break
-        except KilledError:
-            n_files += 1
-    return _run(payload)
+    with _KILLING:  # one thread at a time: all of them write their files in the way that is patched
+        _run(payload)
+        n_files = 0
+        while True:
+            try:
+                with killed_at(n_files):
+                    _run(payload)
+                break
+            except KilledError:
+                n_files += 1
+        return _run(payload)
 
 
 def answer_lost(payload: Payload) -> bytes:

@@ -694,8 +694,8 @@ def _sweep_sides(job: _Job, sides: _Sides, predicates: Sequence[int]) -> None:
     counts = _swept(job, sides, predicates) - job.itself(sides)
     total = int(counts.sum())
     pairs = [np.empty((0, 2), np.int64)]
-    n_told = sum(len(one.pairs) for one in job.matches)
-    some = np.flatnonzero(counts) if n_told < SAMPLES else np.empty(0, np.int64)
+    different = {tuple(pair) for one in job.matches for pair in one.pairs.tolist()}  # a scan notes some twice
+    some = np.flatnonzero(counts) if len(different) < SAMPLES else np.empty(0, np.int64)
     some = some[np.linspace(0, len(some) - 1, min(2 * SAMPLES, len(some))).astype(np.int64)]
     for i in sides.left[some].tolist():
         twin = int(job.twins[i])
