@@ -22,6 +22,8 @@ from holdfast.core.store import format
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from trust.object_store import Store
+
 TESTS = str(Path(__file__).resolve().parent)
 
 # Spark's workers import task functions of the tests by name (`pipeline.task_functions`).
@@ -50,6 +52,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session")
+def store() -> Iterator[Store]:
+    """An object store with a bucket `box`, for all tests of a process."""
+    from trust.object_store import served
+
+    with served() as store:
+        store.new_bucket("box")
+        yield store
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,16 +14,9 @@ from holdfast.core.store.files import FileRef, check_file, is_there, opened, rea
 from holdfast.core.store.node_cache import NodeCache, node_cache
 from holdfast.core.store.objects import ObjectFile
 from holdfast.errors import DamagedFileError, StoreError, UsageError, WorkspaceError
-from trust.object_store import Faults, Store, options_for, served, through
+from trust.object_store import Faults, Store, options_for, through
 
 pytestmark = pytest.mark.xdist_group("store")
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[Store]:
-    with served() as store:
-        store.new_bucket("box")
-        yield store
 
 
 @pytest.fixture

@@ -148,6 +148,7 @@ def through(store: Store, faults: Faults) -> Iterator[str]:
                 faults.seen.append(request)
             faults.on_request(request)
             action = faults.choose(request)
+            assert action in (None, *ACTIONS)
             if action == "delay":
                 time.sleep(0.5)
             if action == "busy":

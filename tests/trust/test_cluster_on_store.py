@@ -17,7 +17,7 @@ import pytest
 from holdfast.core.store.bucket import Bucket
 from trust import cluster, story
 from trust.cluster import Cluster
-from trust.object_store import Store, environment_for, served
+from trust.object_store import Store, environment_for
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="needs the addresses 127.0.0.2 and 127.0.0.3"),
@@ -61,13 +61,6 @@ def apart(place: Path) -> list[str]:
 def machines(place: Path, apart: list[str]) -> Iterator[Cluster]:
     with cluster.started(place / "spark", apart=apart, disk=place / "disk") as machines:
         yield machines
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[Store]:
-    with served() as store:
-        store.new_bucket("box")
-        yield store
 
 
 @pytest.fixture(scope="module")

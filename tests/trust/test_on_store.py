@@ -21,17 +21,10 @@ from holdfast.core.store import bucket as buckets
 from holdfast.core.store.bucket import Bucket, bucket_of
 from holdfast.errors import DamagedFileError, HoldfastError, WorkspaceError
 from trust import story
-from trust.object_store import Faults, Request, Store, environment_for, options_for, served, through
+from trust.object_store import Faults, Request, Store, environment_for, options_for, through
 
 pytestmark = pytest.mark.xdist_group("store")
 TESTS = Path(__file__).resolve().parents[1]
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[Store]:
-    with served() as store:
-        store.new_bucket("box")
-        yield store
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +111,14 @@ def test_a_store_that_ignores_conditions_is_refused(url: str, store: Store) -> N
     with through(store, Faults(lambda request: "blind")) as address, ignored:
         holdfast.open(url, engine="inline", storage_options=options_for(address))
     assert [entry.name for entry in Bucket(url, store.options).entries("")] == ["conditional-put"]
+
+
+def test_a_workspace_that_comes_to_such_a_store_is_refused(url: str, store: Store) -> None:
+    with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
+        ws.track("t", rows(0, 10))
+    ignored = pytest.raises(WorkspaceError, match="ignores the condition of a put")
+    with through(store, Faults(lambda request: "blind")) as address, ignored:
+        holdfast.open(url, engine="inline", storage_options=options_for(address))
 
 
 def test_a_place_with_other_things_in_it_is_refused(url: str, store: Store) -> None:

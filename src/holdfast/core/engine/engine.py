@@ -46,7 +46,7 @@ from holdfast.core.engine.worker import (
     run_partition,
     task_name,
 )
-from holdfast.core.store.bucket import STAGING, accesses, publish_all
+from holdfast.core.store.bucket import STAGING, publish_all, reaches
 from holdfast.core.store.files import SHARED_STORAGE, FileRef, read_file, write_file
 from holdfast.core.store.root import Root, remove_folder, root_of
 from holdfast.errors import (
@@ -187,7 +187,7 @@ class Engine:
         listed = Calls.of(calls)
         with self._carried(listed) as carried:
             publish_all()  # what the tasks are told of
-            reach = accesses()
+            reach = reaches()
             outcomes = tasks.mapInArrow(lambda batches: run_partition(batches, carried, reach), OUTCOMES)
             names = listing(list(listed.functions()))
             table = self._collect(outcomes, f"task {names}", EngineError, n_partitions, progress)
@@ -271,7 +271,7 @@ class Engine:
         meeting = Calls.of([(name, payload) for payload in consumers])
         with self._carried(making) as made, self._carried(meeting) as met:
             publish_all()
-            reach = accesses()
+            reach = reaches()
             n_tasks = min(len(payloads), MOST_PARTITIONS)
             tasks = self.spark.range(0, len(payloads), 1, n_tasks)
             blocks = tasks.mapInArrow(
@@ -301,7 +301,7 @@ class Engine:
         self.check_root()
         call = task_name(function), payload
         publish_all()
-        reach = accesses()
+        reach = reaches()
         answers = df.mapInArrow(
             lambda rows: run_over_rows(rows, call, reach),
             "partition int, part int, refusal string, result binary",

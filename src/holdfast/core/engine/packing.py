@@ -7,6 +7,7 @@ seconds, not after minutes of compiling.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import platform
 import re
@@ -35,13 +36,14 @@ def settings_for(archive: str) -> dict[str, str]:
 def pack(archive: Path) -> tuple[int, int]:
     """Write the archive; how many files it has, and how many of them are kernels.
 
-    Raises EngineError if a package that holdfast needs is not there, or not as files.
+    Raises EngineError if a package that holdfast needs is not there, or not as files, or if the archive
+    cannot be written.
     """
     n_files = n_kernels = 0
     draft = archive.with_name(f"{archive.name}.part")
     try:
         with tarfile.open(draft, "w:gz", compresslevel=1) as tar:
-            for name, path in (*_package(), *_kernels(), *_needed()):
+            for name, path in (*_package(), *_kernels(), *needed_files()):
                 tar.add(path, name, recursive=False)
                 n_files += 1
                 n_kernels += path.suffix == SUFFIX
@@ -50,8 +52,14 @@ def pack(archive: Path) -> tuple[int, int]:
             about.size = len(note)
             tar.addfile(about, io.BytesIO(note))
         draft.replace(archive)
+    except OSError as error:
+        raise EngineError(
+            f"the archive {str(archive)!r} cannot be written: {error.strerror or error}. Name a file in a "
+            "folder that is there, with room for 300 MB."
+        ) from error
     finally:
-        draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
     return n_files, n_kernels
 
 
@@ -72,7 +80,7 @@ def _kernels() -> Iterator[tuple[str, Path]]:
                 yield f"{folder}/{path.name}", path
 
 
-def _needed() -> Iterator[tuple[str, Path]]:
+def needed_files() -> Iterator[tuple[str, Path]]:
     """The files of all packages that holdfast needs to run tasks, and of those that they need."""
     waiting, seen = ["holdfast"], set(LEFT_OUT)
     while waiting:
@@ -84,7 +92,7 @@ def _needed() -> Iterator[tuple[str, Path]]:
         for requirement in distribution.requires or ():
             needed, _, condition = requirement.partition(";")
             match = _NAME.match(needed.strip())
-            if match is None or "extra" in condition or not _applies(condition):
+            if match is None or "extra" in condition or not applies(condition):
                 continue
             key = re.sub(r"[-_.]+", "-", match[0]).lower()
             if key not in seen:
@@ -102,7 +110,7 @@ def _needed() -> Iterator[tuple[str, Path]]:
                 yield file.as_posix(), path
 
 
-def _applies(condition: str) -> bool:
+def applies(condition: str) -> bool:
     """Whether a requirement is one of this platform: the few conditions that packages of ours have."""
     if not condition.strip():
         return True

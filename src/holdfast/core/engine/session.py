@@ -26,6 +26,7 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any
 
 from holdfast.core.engine.class_archive import archive_options
@@ -51,8 +52,8 @@ if TYPE_CHECKING:
 
 # The cores of a cluster that does not tell, and the most that work is divided for.
 UNKNOWN_CORES, MOST_CORES = 64, 1_000
-# Where a Spark Connect server listens if its address does not say, and how long it may take to answer.
-CONNECT_PORT, ANSWER_S = 15_002, 10.0
+# Where servers listen if their addresses do not say, and how long they may take to answer.
+PORTS, ANSWER_S = {"sc": 15_002, "spark": 7_077}, 10.0
 
 
 @dataclass
@@ -171,22 +172,29 @@ def cluster_cores(spark: SparkSession) -> int:
     With dynamic allocation, and through Spark Connect, nobody knows; then `UNKNOWN_CORES` are assumed.
     """
 
+    told = _told_cores(spark)
+    if told is None or is_connect(spark):
+        return min(told or UNKNOWN_CORES, MOST_CORES)
+    return max(told, spark.sparkContext.defaultParallelism)
+
+
+@lru_cache(maxsize=4)
+def _told_cores(spark: SparkSession) -> int | None:
+    """The cores that the settings of a session tell of, 0 if they do not; None with dynamic allocation that
+    has no bound. Asked once: through Spark Connect each setting is a call of the server."""
+
     def number(key: str) -> int:
         value = spark.conf.get(key, None)
         return int(value) if value is not None and value.isdecimal() else 0
 
     each = number("spark.executor.cores") or 1
     if str(spark.conf.get("spark.dynamicAllocation.enabled", "false")).lower() == "true":
-        most = number("spark.dynamicAllocation.maxExecutors") * each
-        return min(most or UNKNOWN_CORES, MOST_CORES)
-    static = max(
+        return number("spark.dynamicAllocation.maxExecutors") * each or None
+    return max(
         number("spark.default.parallelism"),
         number("spark.executor.instances") * each,
         number("spark.cores.max"),
     )
-    if is_connect(spark):
-        return static or UNKNOWN_CORES
-    return max(static, spark.sparkContext.defaultParallelism)
 
 
 def is_configured_elsewhere() -> bool:
@@ -222,7 +230,7 @@ def _existing_session() -> SparkSession | None:
 def _join_session(app_name: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    _check_remote(os.environ.get("SPARK_REMOTE", ""))
+    _check_listening(os.environ.get("SPARK_REMOTE", ""))
     try:
         builder = SparkSession.builder.appName(app_name)
         for key, value in _wishes.settings.items():
@@ -241,20 +249,25 @@ def _join_session(app_name: str) -> SparkSession:
         ) from None
 
 
-def _check_remote(address: str) -> None:
-    """Raise if nobody listens where a Spark Connect server should be: its client would ask for minutes."""
-    server = re.match(r"sc://(\[[^\]]+\]|[^:/;]+)(?::(\d+))?", address)
-    if server is None:
+def _check_listening(address: str) -> None:
+    """Raise if nobody listens where a Spark Connect server, or a standalone master, should be: Spark itself
+    would ask for minutes. A master may have several addresses; one of them will do."""
+    servers = re.fullmatch(r"(sc|spark)://([^/;]+).*", address)
+    if servers is None:
         return
-    host, port = server[1].strip("[]"), int(server[2] or CONNECT_PORT)
-    try:
-        with socket.create_connection((host, port), timeout=ANSWER_S):
-            return
-    except OSError as error:
-        raise EngineError(
-            f"cannot connect to Spark ({address}): {error.strerror or error}. Is the server running? Unset "
-            "SPARK_REMOTE, or leave --remote out, to let holdfast start Spark here."
-        ) from None
+    failures = []
+    for server in servers[2].split(","):
+        host, _, port = server.rpartition(":") if re.search(r":\d+$", server) else (server, "", "")
+        try:
+            place = host.strip("[]"), int(port or PORTS[servers[1]])
+            with socket.create_connection(place, timeout=ANSWER_S):
+                return
+        except OSError as error:
+            failures.append(error.strerror or str(error))
+    raise EngineError(
+        f"cannot connect to Spark ({address}): {failures[0]}. Is it running? Without --master, --remote and "
+        "their variables (HOLDFAST_MASTER, SPARK_REMOTE) holdfast starts Spark on this machine."
+    )
 
 
 def start_own(*, master: str | None, app_name: str, options: list[str] | None = None) -> SparkSession:
@@ -263,6 +276,7 @@ def start_own(*, master: str | None, app_name: str, options: list[str] | None = 
     from pyspark import SparkConf, SparkContext, java_gateway
     from pyspark.sql import SparkSession
 
+    _check_listening(master or "")
     java = find_java()
     if options is None:
         options = archive_options(java)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.core.engine.calls import Call, Calls, calls_of
 from holdfast.core.engine.failures import TaskFailure, describe, import_name, is_outcome
-from holdfast.core.store.bucket import Access, grant, publish_all
+from holdfast.core.store.bucket import Reach, grant, publish_all
 from holdfast.core.store.files import FileRef
 from holdfast.errors import UsageError
 
@@ -53,13 +53,13 @@ def checked(result: object, name: str) -> bytes:
 
 
 def run_partition(
-    batches: Iterator[pa.RecordBatch], carried: Calls | tuple[str, FileRef], accesses: Sequence[Access]
+    batches: Iterator[pa.RecordBatch], carried: Calls | tuple[str, FileRef], reaches: Sequence[Reach]
 ) -> Iterator[pa.RecordBatch]:
     """Run the tasks whose indexes come in. What a task refuses is an outcome; what else fails, Spark sees.
 
     What a task has written is published before its answer names it.
     """
-    grant(accesses)
+    grant(reaches)
     for batch in batches:
         tasks: Any = batch.column(0).to_pylist()
         for task in tasks:
@@ -89,12 +89,12 @@ def _outcome(task: int, carried: Calls | tuple[str, FileRef], *arguments: Any) -
 
 
 def produce_blocks(
-    batches: Iterator[pa.RecordBatch], carried: Calls | tuple[str, FileRef], accesses: Sequence[Access]
+    batches: Iterator[pa.RecordBatch], carried: Calls | tuple[str, FileRef], reaches: Sequence[Reach]
 ) -> Iterator[pa.RecordBatch]:
     """Run the producers of an exchange whose indexes come in. Whatever fails, Spark sees: it is one job."""
     import pyarrow as pa
 
-    grant(accesses)
+    grant(reaches)
     for batch in batches:
         numbers: Any = batch.column(0).to_pylist()
         for number in numbers:
@@ -110,10 +110,10 @@ def produce_blocks(
 
 
 def consume_blocks(
-    batches: Iterator[pa.RecordBatch], carried: Calls | tuple[str, FileRef], accesses: Sequence[Access]
+    batches: Iterator[pa.RecordBatch], carried: Calls | tuple[str, FileRef], reaches: Sequence[Reach]
 ) -> Iterator[pa.RecordBatch]:
     """Run the consumers of the parts whose blocks come in; a partition has the blocks of few parts."""
-    grant(accesses)
+    grant(reaches)
     blocks: dict[int, list[bytes]] = {}
     for batch in batches:
         parts: Any = batch.column(0).to_pylist()
@@ -124,7 +124,7 @@ def consume_blocks(
 
 
 def run_over_rows(
-    rows: Iterator[pa.RecordBatch], call: Call, accesses: Sequence[Access]
+    rows: Iterator[pa.RecordBatch], call: Call, reaches: Sequence[Reach]
 ) -> Iterator[pa.RecordBatch]:
     """What a function makes of the rows of a partition, answer by answer.
 
@@ -134,7 +134,7 @@ def run_over_rows(
     import pyarrow as pa
     from pyspark import TaskContext
 
-    grant(accesses)
+    grant(reaches)
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
     name, payload = call

@@ -21,7 +21,7 @@ from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.tables import Tables
 from holdfast.core.store import format as marker
 from holdfast.core.store import leases, litter
-from holdfast.core.store.bucket import STAGING
+from holdfast.core.store.bucket import STAGING, Bucket
 from holdfast.core.store.files import (
     STAMPS,
     FileRef,
@@ -95,6 +95,8 @@ class Writer:
         self.root = root
         if create and not marker.has_marker(root):
             marker.create_marker(root)
+        elif isinstance(root, Bucket):
+            root.probe()  # as it was when the workspace was made, elsewhere perhaps
         marker.check_marker(root)
         # Not `open`: a creator that was killed behind the marker has left a workspace without a ledger.
         self.ledger = Ledger.create(root)

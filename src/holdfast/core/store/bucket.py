@@ -266,7 +266,7 @@ def use_options(options: Mapping[str, str]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class Reach:
     """What a task needs to reach a workspace of the process that sends it.
 
     Credentials of the environment go along, as Spark itself does it; where a task has its own, these count.
@@ -278,19 +278,19 @@ class Access:
     environment: dict[str, str]
 
 
-def accesses() -> list[Access]:
+def reaches() -> list[Reach]:
     """To the buckets of this process."""
     environment = {name: os.environ[name] for name in _CREDENTIALS if name in os.environ}
-    return [Access(bucket.url, bucket.options, bucket.marker, environment) for bucket in _buckets.values()]
+    return [Reach(bucket.url, bucket.options, bucket.marker, environment) for bucket in _buckets.values()]
 
 
-def grant(accesses: Sequence[Access]) -> None:
-    """Use the accesses of another process in this one, which runs its tasks."""
-    for access in accesses:
-        if access.url not in _buckets:
-            for name, value in access.environment.items():
+def grant(reaches: Sequence[Reach]) -> None:
+    """Use what another process reaches in this one, which runs its tasks."""
+    for reach in reaches:
+        if reach.url not in _buckets:
+            for name, value in reach.environment.items():
                 os.environ.setdefault(name, value)
-        bucket_of(access.url, access.options).marker = access.marker
+        bucket_of(reach.url, reach.options).marker = reach.marker
 
 
 def publish_all() -> None:

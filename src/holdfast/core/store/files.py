@@ -160,9 +160,9 @@ def new_file(root: Root, name: str) -> Iterator[NewFile]:
     The name must be new: an existing file is never overwritten. On any failure nothing is left
     under the name. On a store it is a draft of this process until it is published.
     """
-    _check_name(root, name)
     try:
         if isinstance(root, Bucket):
+            _check_name(root, name)
             path = root.cache.draft()
             file = NewFile(path, name, (), durable=False)
         else:

@@ -34,6 +34,8 @@ _CLIENT = (
     "user_agent",
 )
 _PROBE = "conditional-put"
+# Where machines of a cloud ask for the credentials of their role.
+_METADATA = "169.254.169.254"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +186,13 @@ class Objects:
                 denied=True,
             ) from None
         except (exceptions.BaseError, OSError, ValueError) as error:
+            if _METADATA in str(error):  # the last place where the client looks for credentials
+                raise StoreError(
+                    f"cannot {doing} {self.url!r}: there are no credentials for it. {NOTHING_APPLIED} Set "
+                    "the variables of the store (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AZURE_..., "
+                    "GOOGLE_...), or give storage_options.",
+                    denied=True,
+                ) from None
             raise StoreError(
                 f"cannot {doing} {self.url!r}: {_reason(error)}. {NOTHING_APPLIED} Check the address and the "
                 "network, then run it again."
