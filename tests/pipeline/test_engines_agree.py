@@ -14,6 +14,8 @@ import pytest
 
 import holdfast
 from holdfast import Change, Workspace
+from holdfast.core.rows import encoding
+from holdfast.errors import SourceError
 from reference import keys as oracle
 
 if TYPE_CHECKING:
@@ -213,3 +215,29 @@ def test_spark_dataframes(opened: Opener, spark: SparkSession, tmp_path: Path, m
     ws.apply("t", inserts=spark.createDataFrame([], schema))
     check()
     ws.close()
+
+
+def test_record_ends_are_found_by_tasks(
+    opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By one job for all files, where line ends stand in quotes; an unclosed quote is told as ever."""
+    rows = [(i, f"a\n{i}\n\n", f'"{i % 7}"\n', "", "x\r\ny") for i in range(9_000)]
+    for i in range(2):
+        written(tmp_path / "odd" / f"{i}.csv", rows[4_500 * i : 4_500 * i + 4_500])
+    ws, other = opened("spark"), opened("spark")
+    ws.track("t", tmp_path / "odd")
+    jobs = ws.writer.engine.jobs
+    monkeypatch.setattr(encoding, "WALK_BYTES", 0)
+    other.track("t", tmp_path / "odd")
+    assert other.writer.engine.jobs == jobs + 1
+    assert other.n_rows("t") == ws.n_rows("t") == 9_000
+    assert other.schema("t") == ws.schema("t")
+    keys = [d.columns for d in other.dependencies(table="t")]
+    assert ("id",) in keys
+    assert keys == [d.columns for d in ws.dependencies(table="t")]
+    with (tmp_path / "odd" / "0.csv").open("a") as file:
+        file.write('7,"never closed')
+    with pytest.raises(
+        SourceError, match=r"0\.csv for table 'u' has a quote that is never closed, in the rec"
+    ):
+        other.track("u", tmp_path / "odd")

@@ -13,6 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.ipc
@@ -26,12 +27,14 @@ from holdfast.core.sources import (
     Source,
     Split,
     best_type,
+    csv_walk,
     plan_source,
     raw_files,
     read_local,
     read_split,
     read_split_guessed,
 )
+from holdfast.core.sources.csv_walk import Region, walk_region
 from holdfast.core.sources.kernels import records
 from holdfast.core.store.arrow_types import arrow_type, type_of
 from holdfast.core.words.schema import Type
@@ -44,6 +47,7 @@ from holdfast.errors import (
     UnknownColumnError,
     UsageError,
 )
+from reference.records import record_ends
 
 records.warm_up()
 BIG = 1 << 30
@@ -350,7 +354,7 @@ def test_splits_have_the_wanted_size(tmp_path: Path) -> None:
     path = write(tmp_path, "a.csv", "a,b\n" + '1,"x\ny"\n' * 1000)
     source = plan(path, tmp_path, 500)
     assert source.n_bytes == path.stat().st_size == sum(s.n_bytes for s in source.splits)
-    assert all(500 <= s.n_bytes <= 508 for s in source.splits[:-1])
+    assert all(460 <= s.n_bytes <= 500 for s in source.splits)
     assert [s.first for s in source.splits] == [True] + [False] * (len(source.splits) - 1)
 
 
@@ -434,17 +438,57 @@ def test_what_pythons_csv_module_writes_reads_back(
         st.sampled_from(["a,b\n", '"x\ny",2\n', '5" p,"q"\r\n', "\n", '"""",""\n', "c,d\r"]), max_size=20
     ),
     block=st.integers(1, 12),
+    piece=st.integers(1, 12),
     split_bytes=st.integers(1, 20),
 )
-def test_cuts_do_not_depend_on_the_scans_blocks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: list[str], block: int, split_bytes: int
+def test_cuts_do_not_depend_on_the_walks_blocks(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    parts: list[str],
+    block: int,
+    piece: int,
+    split_bytes: int,
 ) -> None:
-    """Blocks without quotes are passed by another way than the others: both must see the same records."""
+    """Pieces without quotes are passed by another way than the others: both must see the same records."""
     path = write(tmp_path, "a.csv", "x,y\n" + "".join(parts))
     whole = fit(plan(path, tmp_path), {"x": "text", "y": "text"})
     monkeypatch.setattr(raw_files, "BLOCK", block)
+    monkeypatch.setattr(csv_walk, "PIECE", piece)
     source = plan(path, tmp_path, split_bytes)
     assert fit(source, {"x": "text", "y": "text"}).to_pylist() == whole.to_pylist()
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    before=st.sampled_from(["", "a", "a,", '"', '"a"', "a\r"]),
+    parts=st.lists(st.sampled_from(["a", ",", '"', "\n", "\r", '""', '\n"']), max_size=20),
+    block=st.integers(1, 12),
+    piece=st.integers(1, 12),
+)
+def test_a_region_is_walked_from_every_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str, parts: list[str], block: int, piece: int
+) -> None:
+    """Each text of `before` leaves another mode; from there it goes on as if all had been walked."""
+    monkeypatch.setattr(raw_files, "BLOCK", block)
+    monkeypatch.setattr(csv_walk, "PIECE", piece)
+    text = (before + "".join(parts)).encode()
+    path = tmp_path / "region.csv"
+    path.write_bytes(text)
+    modes = walk_region(Region(str(path), len(before), len(text), ",", '"', "orders"))
+    state = records.new_state()
+
+    def walk(part: bytes) -> int:
+        limits = records.NO_LIMIT, records.NO_LIMIT
+        records.walk_records(np.frombuffer(part, np.uint8), 44, 34, *limits, state)
+        return int(state[0])
+
+    mode, end = modes[walk(text[: len(before)])].tolist()
+    assert mode == walk(text[len(before) :])
+    ends = [0, *(position for position, *_ in record_ends(text, 44, 34))]
+    assert end == -1 or (end in ends and end >= len(before))
+    line_feeds = [e for e in ends if e > len(before) and text[e - 1] == 10]
+    if line_feeds:
+        assert 0 <= end <= line_feeds[0]
 
 
 # --- guesses ----------------------------------------------------------------------------------------

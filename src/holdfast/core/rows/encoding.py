@@ -10,6 +10,7 @@ is rare, and the result does not depend on the guess.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -38,6 +39,7 @@ from holdfast.core.sources import (
 )
 from holdfast.core.sources.columnar import column_names, declared_types
 from holdfast.core.sources.csv_files import check_names
+from holdfast.core.sources.csv_walk import Region, walk_task
 from holdfast.core.store.arrow_types import arrow_schema
 from holdfast.core.store.bundle import Bundle, unpack
 from holdfast.core.store.root import Root, is_stored, object_of, source_path
@@ -53,11 +55,15 @@ from holdfast.errors import (
     shorten_path,
 )
 
+I64 = NDArray[np.int64]
+
 # A function of a segment and the payload that looks at each new segment while it is hot: arrays by name.
 Look = Callable[[Segment, dict[str, Any]], dict[str, NDArray[Any]]]
 
 # What it takes on one core to read and encode a byte, in ns.
 NS_BYTE = 40
+# The same to find the record ends of CSV text; of so many bytes they are found here, whatever the engine.
+NS_WALK, WALK_BYTES = 2, 64 << 20
 # Sources up to this size are one segment, read by one task; splits of larger ones are between the other two.
 # In this process they are small: those that are read at once are in memory.
 WHOLE_BYTES = 16 << 20
@@ -137,6 +143,7 @@ def plan(source: Any, options: ReadOptions, target: Target, staging: str) -> Sou
                 root=target.root,
                 staging=staging,
                 split_bytes=split_bytes,
+                walk=functools.partial(_walk, target),
             )
         return _framed(source, target)
     except OSError as error:
@@ -150,6 +157,17 @@ def plan(source: Any, options: ReadOptions, target: Target, staging: str) -> Sou
             f"cannot read {shorten_path(str(source))} for table {target.table!r}: {reason}. "
             f"{NOTHING_APPLIED} Next step: check the path and your rights."
         ) from None
+
+
+def _walk(target: Target, regions: list[Region]) -> list[I64]:
+    """Where the records of regions end: by one job if they are many bytes."""
+    n_bytes = sum(region.end - region.start for region in regions)
+    where: Where = "inline"
+    if n_bytes > WALK_BYTES:
+        where = target.engine.choose(NS_WALK * n_bytes, parallel=True)
+    payloads = [region.to_dict() for region in regions]
+    walked = target.engine.run(walk_task, payloads, where=where, progress=target.progress, parallel=True)
+    return [np.frombuffer(modes, np.int64).reshape(-1, 2) for modes in walked]
 
 
 def _framed(frame: Any, target: Target) -> Source:

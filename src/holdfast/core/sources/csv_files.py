@@ -9,18 +9,18 @@ something is wrong. Blank lines are ignored.
 from __future__ import annotations
 
 import gzip
+import itertools
 import os
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
 from holdfast.core.sources.columnar import check_columns, first_line
-from holdfast.core.sources.csv_walk import codes_of, in_quotes, mode_after, walk_blocks, walk_to
+from holdfast.core.sources.csv_walk import Region, Walk, in_quotes, walk_blocks, walk_to
 from holdfast.core.sources.encodings import (
     BOM,
     bom_size,
@@ -276,51 +276,51 @@ def _parse_options(delimiter: str, options: ReadOptions, on_ragged: Any = None) 
     )
 
 
-def cuts(path: str, options: ReadOptions, split_bytes: int, *, table: str) -> list[int]:
-    """Positions behind record ends, each at least `split_bytes` behind the one before; the file's size last.
+def cuts(
+    paths: Sequence[str], options: ReadOptions, split_bytes: int, walk: Walk, *, table: str
+) -> list[list[int]]:
+    """Of each file: positions behind record ends, about `split_bytes` apart; 0 first, the file's size last.
 
-    Two neighbours are a split. Also tells an unclosed quote before anything is read.
+    Two neighbours are a split. One `walk` for all files that are larger than a split. Also tells an unclosed
+    quote before anything is read.
     """
+    regions = [_regions(path, options, split_bytes, table) for path in paths]
+    walked = iter(walk([region for of_file in regions for region in of_file]))
+    return [
+        _composed(path, of_file, walked, options, table) for path, of_file in zip(paths, regions, strict=True)
+    ]
+
+
+def _regions(path: str, options: ReadOptions, split_bytes: int, table: str) -> list[Region]:
+    """A file in parts of one length, `split_bytes` at most; none if it is to be one split."""
     size = size_of(path)
     if size <= split_bytes or not can_split(path, options):
-        return [0, size]
-    delimiter, quote = delimiter_of(path, options).encode(), options.quote.encode()
+        return []
     skip = bom_size(raw_bytes(path, 0, min(3, size), table))
-    positions, target = [0], max(split_bytes, _header_end(path, size, options, table))
-    state = None
-    quoted = False  # whether the walk stands inside quotes, in a block that has any
-    last = b"\n"
-    low = skip
-    for block in blocks_of(path, skip, size, table):
-        high = low + len(block)
-        if not quoted and (not quote or block.find(quote) < 0):
-            while (at := block.find(b"\n", max(target - 1 - low, 0))) >= 0:
-                positions.append(low + at + 1)
-                target = low + at + 1 + split_bytes
-        else:
-            from holdfast.core.sources.kernels import records
+    n_regions = max(1, -(-(size - skip) // split_bytes))
+    bounds = [skip + (size - skip) * i // n_regions for i in range(n_regions + 1)]
+    delimiter = delimiter_of(path, options)
+    return [Region(path, *pair, delimiter, options.quote, table) for pair in itertools.pairwise(bounds)]
 
-            if state is None or not quoted:
-                state = records.new_state()
-                state[0] = mode_after(last, delimiter)
-            codes = codes_of(block)
-            at = 0
-            while at < len(codes):
-                wanted = np.int64(max(target - low - at, 0))
-                at += int(
-                    records.walk_records(codes[at:], delimiter[0], quote[0], wanted, records.NO_LIMIT, state)
-                )
-                if state[0] == records.RECORD_START and low + at >= target:
-                    positions.append(low + at)
-                    target = low + at + split_bytes
-            quoted = state[0] in (records.QUOTED, records.QUOTE_SEEN)
-        last = bytes(block[-1:])
-        low = high
-    if state is not None and quoted and in_quotes(state):
+
+def _composed(
+    path: str, regions: list[Region], walked: Iterator[Any], options: ReadOptions, table: str
+) -> list[int]:
+    """The cuts of a file: each region's walk is that from the mode in which the one before it has ended."""
+    size = size_of(path)
+    if not regions:
+        return [0, size]
+    from holdfast.core.sources.kernels import records
+
+    header_end = _header_end(path, size, options, table)
+    positions, mode = [0], records.RECORD_START
+    for region, modes in zip(regions, walked, strict=False):
+        mode, position = modes[mode].tolist()
+        if region is not regions[0] and max(positions[-1] + 1, header_end) <= position < size:
+            positions.append(position)
+    if mode == records.QUOTED:
         raise unclosed_quote(path, options, table)
-    if positions[-1] < size:
-        positions.append(size)
-    return positions
+    return [*positions, size]
 
 
 def lines_until(split: Split) -> int:

@@ -1,14 +1,44 @@
 """Walking over the records of CSV text: the kernel `walk_records` on buffers, and on files block by block.
 
-The kernel is imported where it is used: a small file need not load Numba.
+What a byte means depends on all bytes before it. So that a large file need not be walked by one process, a
+region of it is walked from every mode that it might begin in (`walk_region`); which one it was, is told by
+the regions before it. The kernel is imported where it is used: a small file need not load Numba.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.core.sources.raw_files import blocks_of
+
+I64 = NDArray[np.int64]
+
+# Walks that began in different modes are compared after so many bytes: most have met by then.
+PIECE = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Bytes of a CSV file that belongs to a table."""
+
+    path: str
+    start: int
+    end: int
+    delimiter: str
+    quote: str  # empty: none
+    table: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+# Regions to what `walk_region` says of each.
+Walk = Callable[[list[Region]], list[I64]]
 
 
 def codes_of(block: Any) -> Any:
@@ -55,7 +85,7 @@ def in_quotes(state: Any) -> bool:
     return int(state[0]) == records.QUOTED
 
 
-def mode_after(last: bytes, delimiter: bytes) -> int:
+def mode_after(last: bytes | bytearray, delimiter: bytes) -> int:
     """The kernel's mode behind a byte that stands outside of quotes."""
     from holdfast.core.sources.kernels import records
 
@@ -64,3 +94,71 @@ def mode_after(last: bytes, delimiter: bytes) -> int:
     if last == b"\r":
         return records.AFTER_CR
     return records.FIELD_START if last == delimiter else records.IN_FIELD
+
+
+# -- regions -----------------------------------------------------------------------------------
+
+
+def walk_regions(regions: list[Region]) -> list[I64]:
+    """What `walk_region` says of each, in this process."""
+    return [walk_region(region) for region in regions]
+
+
+def walk_task(payload: dict[str, Any]) -> bytes:
+    """`walk_region` as a task."""
+    return walk_region(Region(**payload)).tobytes()
+
+
+def walk_region(region: Region) -> I64:
+    """int64[modes, 2]: (mode behind the region, position behind the first record end in it or at its start)
+    for each mode at its start; the position is -1 if no record ends there.
+
+    Walks that come to the same mode go on as one: a region costs little more than one walk. Memory: a block.
+    """
+    from holdfast.core.sources.kernels import records
+
+    modes = np.arange(records.N_MODES)
+    ends = np.full(records.N_MODES, -1)
+    ends[records.RECORD_START] = region.start
+    low = region.start
+    for block in blocks_of(region.path, region.start, region.end, region.table):
+        at = 0
+        while at < len(block):
+            distinct = np.unique(modes)
+            high = len(block) if len(distinct) == 1 else min(at + PIECE, len(block))
+            after = modes.copy()
+            for mode in distinct.tolist():
+                here = modes == mode
+                open_ = here & (ends < 0)
+                after[here], end = _walk_piece(block, at, high, mode, region, find=bool(open_.any()))
+                if end >= 0:
+                    ends[open_] = low + end
+            modes, at = after, high
+        low += len(block)
+    return np.stack([modes, ends], axis=1)
+
+
+def _walk_piece(
+    block: bytearray, at: int, high: int, mode: int, region: Region, *, find: bool
+) -> tuple[int, int]:
+    """(mode behind block[at:high], position behind its first record end, -1 if none or if it is not to be
+    found). Where there is no quote, nothing has to be walked."""
+    from holdfast.core.sources.kernels import records
+
+    delimiter, quote = region.delimiter.encode(), region.quote.encode()
+    if not quote or block.find(quote, at, high) < 0:
+        if mode == records.QUOTED:
+            return mode, -1
+        return mode_after(block[high - 1 : high], delimiter), block.find(b"\n", at, high) + 1 or -1
+    codes = codes_of(block)[at:high]
+    state = records.new_state()
+    state[0] = mode
+    end, done = -1, 0
+    if find:
+        done = int(records.walk_records(codes, delimiter[0], quote[0], np.int64(0), records.NO_LIMIT, state))
+        if state[0] == records.RECORD_START:
+            end = at + done
+    if done < len(codes):
+        limits = records.NO_LIMIT, records.NO_LIMIT
+        records.walk_records(codes[done:], delimiter[0], quote[0], *limits, state)
+    return int(state[0]), end

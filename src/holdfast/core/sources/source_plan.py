@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import glob
 import itertools
 import os
 import re
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from holdfast.core.sources import columnar, csv_files, frames, json_lines
+from holdfast.core.sources.csv_walk import Walk, walk_regions
 from holdfast.core.sources.raw_files import size_of
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
 from holdfast.core.sources.type_rule import TEXT, candidates, spelling_of
@@ -59,16 +61,23 @@ ENDINGS: dict[str, Kind] = {
 
 
 def plan_source(
-    source: Any, *, options: ReadOptions, table: str, root: Root, staging: str, split_bytes: int
+    source: Any,
+    *,
+    options: ReadOptions,
+    table: str,
+    root: Root,
+    staging: str,
+    split_bytes: int,
+    walk: Walk = walk_regions,
 ) -> Source:
     """The plan of a source: a path (file, folder or glob), a pandas DataFrame or a pyarrow table or reader.
 
     Reads headers, footers and samples; the only pass over whole files is the search for record ends in
-    CSV files larger than `split_bytes`. A table in memory larger than that is written to the folder `staging`
-    of the workspace.
+    CSV files larger than `split_bytes`, by `walk`. A table in memory larger than that is written to the
+    folder `staging` of the workspace.
     """
     if isinstance(source, str | os.PathLike):
-        return _plan_files(os.fspath(source), options, table, split_bytes)
+        return _plan_files(os.fspath(source), options, table, split_bytes, walk)
     if options.types:
         raise UsageError(
             f"types are declared for table {table!r}, but a table in memory has its own. Next step: cast its "
@@ -126,7 +135,7 @@ def _plan_batches(
     return source
 
 
-def _plan_files(location: str, options: ReadOptions, table: str, split_bytes: int) -> Source:
+def _plan_files(location: str, options: ReadOptions, table: str, split_bytes: int, walk: Walk) -> Source:
     found = (
         _stored_files(location, options, table) if is_stored(location) else _files(location, options, table)
     )
@@ -140,13 +149,18 @@ def _plan_files(location: str, options: ReadOptions, table: str, split_bytes: in
             f"{NOTHING_APPLIED} Next step: give one format, or a glob that picks its files."
         )
     kind = kinds.pop()
-    plan = {"csv": _plan_csv, "jsonl": _plan_jsonl, "parquet": _plan_columnar, "arrow": _plan_columnar}[kind]
+    plans: dict[Kind, Callable[..., Source]] = {
+        "csv": functools.partial(_plan_csv, walk=walk),
+        "jsonl": _plan_jsonl,
+        "parquet": _plan_columnar,
+        "arrow": _plan_columnar,
+    }
     if options.types and kind in ("parquet", "arrow"):
         raise UsageError(
             f"types are declared for table {table!r}, but {kind} files have their own. Next step: leave "
             "the types out."
         )
-    source = plan(files, description, kind, options, table, split_bytes)
+    source = plans[kind](files, description, kind, options, table, split_bytes)
     if partitions:
         _add_partitions(source, partitions, options, location, table)
     unknown = [name for name in options.types if name not in source.names]
@@ -332,14 +346,20 @@ def _same_columns(columns: Sequence[str], names: tuple[str, ...], path: str, fir
 
 
 def _plan_csv(
-    files: list[str], description: str, kind: Kind, options: ReadOptions, table: str, split_bytes: int
+    files: list[str],
+    description: str,
+    kind: Kind,
+    options: ReadOptions,
+    table: str,
+    split_bytes: int,
+    *,
+    walk: Walk,
 ) -> Source:
     names: tuple[str, ...] = ()
     splits: list[Split] = []
     samples: list[pa.Table] = []
     n_rows = max(SAMPLE_ROWS // min(len(files), 10), 1)
-    for path in files:
-        ends = csv_files.cuts(path, options, split_bytes, table=table)
+    for path, ends in zip(files, csv_files.cuts(files, options, split_bytes, walk, table=table), strict=True):
         file_splits = [
             Split("csv", path, low, high, high - low, low == 0) for low, high in itertools.pairwise(ends)
         ]

@@ -22,6 +22,7 @@ IN_FIELD = 2  # outside quotes
 QUOTED = 3  # inside quotes
 QUOTE_SEEN = 4  # a quote inside quotes: doubled, or the end of the quoted part
 AFTER_CR = 5  # a line feed here belongs to the line end before it
+N_MODES = 6
 
 NO_QUOTE = 256  # a quote character that no byte equals
 NO_LIMIT = np.int64(2**62)
