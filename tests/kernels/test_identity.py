@@ -88,7 +88,7 @@ def test_checks_tell_kinds_apart() -> None:
 
 
 @given(st.lists(st.binary(max_size=80), max_size=8), WORDS)
-@example([bytes(range(n)) for n in (0, 3, 4, 7, 8, 12, 31, 32, 33, 63, 64, 65, 200)], kernel.OTHER_SEED)
+@example([bytes(range(n)) for n in (0, 3, 4, 7, 8, 12, 31, 32, 33, 63, 64, 65, 200)], encode.OTHER_SEED)
 def test_bytes_codes_with_a_seed(texts: list[bytes], seed: int) -> None:
     offsets = np.cumsum([0, *map(len, texts)]).astype(np.int64)
     data = np.frombuffer(b"".join(texts), dtype=np.uint8)

@@ -12,6 +12,8 @@ import pytest
 
 import holdfast
 from holdfast import Change, Workspace
+from holdfast.core.engine.engine import Engine
+from holdfast.core.evidence import shuffled
 from holdfast.core.words.dependency import Fd
 from pipeline.test_engines_agree import generated, written
 from reference import fds as oracle
@@ -123,6 +125,25 @@ def test_the_same_script(opened: Opener, tmp_path: Path, options: dict[str, Any]
     held = ["t: shop -> city" in str(fds) for fds in expected[1::2]]
     assert any(held)
     assert not all(held)
+
+
+def test_the_same_script_by_shuffle(opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a table is more than a task should read, candidates are validated by Spark's shuffle."""
+    options: dict[str, Any] = {"evidence": "witnessed", "kinds": ("ucc", "fd"), "max_error": 0.0}
+    expected = script(opened("inline"), tmp_path / "a", **options)
+    relayed: list[int] = []
+    exchange = Engine.exchange
+
+    def counted(self: Engine, *arguments: Any, **how: Any) -> list[bytes]:
+        relayed.append(len(how["relays"]))
+        return exchange(self, *arguments, **how)
+
+    monkeypatch.setattr(shuffled, "SHUFFLED_ROWS", 0)
+    monkeypatch.setattr(Engine, "shuffles", True)
+    monkeypatch.setattr(Engine, "exchange", counted)
+    assert script(opened("spark"), tmp_path / "b", **options) == expected
+    assert len(relayed) > 3
+    assert set(relayed) == {2}
 
 
 # -- jobs per batch ----------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.engine.engine import Engine
-from holdfast.core.evidence import refute, validation
+from holdfast.core.evidence import refute, shuffled, validation
 from holdfast.core.evidence.identities import column_identities
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.rows import codes
@@ -24,6 +25,7 @@ from holdfast.core.rows.kernels.masks import mask_of, positions_of
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import encode_rows, open_segment, write_segment
 from holdfast.core.store.arrow_types import arrow_schema, type_of
+from holdfast.core.store.bundle import unpack
 from holdfast.core.store.format import create_marker, text_key
 from holdfast.core.words.schema import Column, Schema
 from reference import partitions as reference
@@ -124,6 +126,37 @@ def drawn_relation(data: st.DataObject, root: Path, shape: Shape, nulls: Nulls, 
     return found.without_rows(np.array(sorted(dead), dtype=np.int64))
 
 
+class ExchangeHere(Engine):
+    """Does in this process what Spark does for others: blocks of a part meet, in some order."""
+
+    shuffles = True
+
+    def run(self, function: Any, payloads: list[Any], **how: Any) -> list[bytes]:
+        return super().run(function, payloads, **{**how, "where": "inline"})
+
+    def exchange(
+        self, produce: Any, payloads: Any, consume: Any, consumers: Any, progress: Any = None, **how: Any
+    ) -> list[bytes]:
+        sent = [block for payload in self._copies(payloads) for block in produce(payload)]
+        for relay, of_parts in how["relays"]:
+            given = self._by_part(sent)
+            copies = self._copies(of_parts)
+            sent = [block for part in sorted(given) for block in relay(iter(given[part]), copies[part])]
+        given = self._by_part(sent)
+        return [consume(iter(given.get(i, ())), payload) for i, payload in enumerate(self._copies(consumers))]
+
+    @staticmethod
+    def _copies(payloads: Any) -> Any:
+        return json.loads(json.dumps(payloads))
+
+    @staticmethod
+    def _by_part(sent: list[tuple[int, bytes]]) -> dict[int, list[bytes]]:
+        given: dict[int, list[bytes]] = {}
+        for part, block in reversed(sent):
+            given.setdefault(part, []).append(block)
+        return given
+
+
 NULLS = st.sampled_from(["equal", "distinct"])
 SLOW = settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 
@@ -147,6 +180,51 @@ def test_exact_on_many_segments(data: st.DataObject, nulls: Nulls, collide: bool
         fds = data.draw(asked_fds(shape.n_columns))
         refuted = check(found, fds)
         event(f"{min(len(found.segments), 4)} segments, {'some' if any(refuted) else 'none'} refuted")
+
+
+@given(st.data(), NULLS, st.booleans())
+@SLOW
+def test_exact_by_shuffle(data: st.DataObject, nulls: Nulls, collide: bool) -> None:
+    """Where no task reads the whole table: the same verdicts, with evidence."""
+    shape = data.draw(shapes(types=HASHED if collide else MIXED, pool_size=5, max_columns=5))
+    with contextlib.ExitStack() as stack:
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-shuffled-")))
+        if collide:
+            stack.enter_context(two_bit_hashes())
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr(shuffled, "SHUFFLED_ROWS", 0)
+        patch.setattr(shuffled, "PART_ROWS", data.draw(st.sampled_from([1, 5, 1 << 20])))
+        patch.setattr(shuffled, "FOLDED_FROM", data.draw(st.sampled_from([0, 1, 64])))
+        found = drawn_relation(data, root, shape, nulls, ExchangeHere(mode="inline"))
+        refuted = check(found, data.draw(asked_fds(shape.n_columns)))
+        event(f"{min(len(found.segments), 4)} segments, {'some' if any(refuted) else 'none'} refuted")
+
+
+def test_rows_that_say_the_same_are_sent_twice_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A value that all rows have is no burden; what is sent follows the values, and is not lost."""
+    monkeypatch.setattr(shuffled, "SHUFFLED_ROWS", 0)
+    n = 6_000
+    columns = [range(n), [i % 3 for i in range(n)], [i % 3 // 2 for i in range(n)], [0] * (n - 1) + [1]]
+    whole = table(*columns)
+    rel = relation_of(tmp_path, [whole.slice(0, n // 2), whole.slice(n // 2)], "equal", ExchangeHere())
+    sent: list[int] = []
+    send = shuffled.send_rows
+
+    def counted(*arguments: Any) -> Iterator[tuple[int, bytes]]:
+        for part, block in send(*arguments):
+            sent.append(len(unpack(block).array("row_id")))
+            yield part, block
+
+    monkeypatch.setattr(shuffled, "send_rows", counted)
+    fds = [
+        (frozenset({1}), frozenset({2, 3})),
+        (frozenset({0}), frozenset({1})),
+        (frozenset({2}), frozenset({1})),
+    ]
+    assert check(rel, fds) == [frozenset({3}), frozenset(), frozenset({1})]
+    assert 0 < sum(sent) < 60
 
 
 def table(*columns: Sequence[Any]) -> pa.Table:

@@ -11,7 +11,7 @@ import pytest
 import holdfast
 from crafted import colliding_pair, colliding_texts
 from holdfast.core.rows import codes, relation
-from holdfast.inclusions.kernels.value_identities import OTHER_SEED
+from holdfast.core.rows.kernels.encode import OTHER_SEED
 
 
 def test_no_inclusion_between_texts_that_only_collide(tmp_path: Path) -> None:

@@ -36,7 +36,6 @@ from numpy.typing import NDArray
 
 from holdfast.core.rows import codes
 from holdfast.core.rows.kernels import encode
-from holdfast.core.rows.kernels.siphash import siphashes
 from holdfast.core.store.arrow_types import arrow_type
 from holdfast.core.store.format import Key
 from holdfast.core.words.schema import Type
@@ -147,13 +146,7 @@ def _scale(type_: Type) -> int:
 
 def _checks_of_bytes(texts: Any, tag: int, key: Key | None) -> U32:
     """Checks of a large_binary array without NULLs; ValueError if a text of a damaged one leads out of it."""
-    offsets, data = codes.text_buffers(texts)
-    if offsets[0] < 0 or offsets[-1] > len(data) or (offsets[1:] < offsets[:-1]).any():
-        raise ValueError("a text leads out of its array")
-    if key is None:
-        hashes = encode.bytes_codes(offsets, data, seed=value_identities.OTHER_SEED)
-    else:
-        hashes = siphashes(offsets, data, key)[1]
+    hashes = codes.hash_again(texts, key)
     return (hashes & np.uint64(value_identities.OTHER_HASH)).astype(np.uint32) | np.uint32(tag)
 
 

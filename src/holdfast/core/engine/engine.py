@@ -24,7 +24,7 @@ import logging
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -37,16 +37,18 @@ from holdfast.core.engine.job_progress import Poller, Progress, labelled
 from holdfast.core.engine.worker import (
     Consume,
     Produce,
+    Relay,
     RowTask,
     Task,
     checked,
     consume_blocks,
     produce_blocks,
+    relay_blocks,
     run_over_rows,
     run_partition,
     task_name,
 )
-from holdfast.core.store.bucket import STAGING, publish_all, reaches
+from holdfast.core.store.bucket import STAGING, Reach, publish_all, reaches
 from holdfast.core.store.files import SHARED_STORAGE, FileRef, read_file, write_file
 from holdfast.core.store.root import Root, remove_folder, root_of
 from holdfast.errors import (
@@ -258,31 +260,38 @@ class Engine:
         consume: Consume,
         consumers: list[dict[str, Any]],
         progress: Progress | None = None,
+        *,
+        relays: Sequence[tuple[Relay, list[dict[str, Any]]]] = (),
     ) -> list[bytes]:
         """What a function makes of the blocks of each part; one job, by Spark's shuffle.
 
         `produce` yields (part, block) for each of its payloads; `consume` is given the blocks of one part, in
-        any order, and the payload of that part. Blocks are bytes: the JVM moves and spills them as they are,
-        and has them made again where an executor is lost. Errors are as in `run`.
+        any order, and the payload of that part. Between them blocks may pass through `relays`, which are
+        given the blocks of a part and yield blocks for the next; a part that has none is passed over. Blocks
+        are bytes: the JVM moves and spills them as they are, and has them made again where an executor is
+        lost. Errors are as in `run`. Memory of a task: the blocks of one part.
         """
         self.check_root()
         name = task_name(consume)
-        making = Calls.of([(task_name(produce), payload) for payload in payloads])
-        meeting = Calls.of([(name, payload) for payload in consumers])
-        with self._carried(making) as made, self._carried(meeting) as met:
+        steps: list[tuple[Any, list[dict[str, Any]]]] = [(produce, payloads), *relays, (consume, consumers)]
+        listed = [Calls.of([(task_name(f), payload) for payload in some]) for f, some in steps]
+        with contextlib.ExitStack() as stack:
+            making, *passing, meeting = [stack.enter_context(self._carried(calls)) for calls in listed]
             publish_all()
             reach = reaches()
-            n_tasks = min(len(payloads), MOST_PARTITIONS)
-            tasks = self.spark.range(0, len(payloads), 1, n_tasks)
+            n_tasks = [min(len(some), MOST_PARTITIONS) for _, some in steps]
+            tasks = self.spark.range(0, len(payloads), 1, n_tasks[0])
             blocks = tasks.mapInArrow(
-                lambda batches: produce_blocks(batches, made, reach), "part int, block binary"
+                lambda batches: produce_blocks(batches, making, reach), "part int, block binary"
             )
-            outcomes = blocks.repartition(len(consumers), "part").mapInArrow(
-                lambda batches: consume_blocks(batches, met, reach),
+            for n_parts, carried in zip(n_tasks[1:], passing, strict=False):
+                blocks = _met(blocks, n_parts).mapInArrow(_relaying(carried, reach), "part int, block binary")
+            outcomes = _met(blocks, n_tasks[-1]).mapInArrow(
+                lambda batches: consume_blocks(batches, meeting, reach),
                 "task long, refusal string, result binary",
             )
-            doing = f"task {listing([*making.functions(), name])}"
-            table = self._collect(outcomes, doing, EngineError, n_tasks + len(consumers), progress)
+            doing = f"task {listing([name for calls in listed for name in calls.functions()])}"
+            table = self._collect(outcomes, doing, EngineError, sum(n_tasks), progress)
         results = {row["task"]: answered((row["refusal"], row["result"])) for row in table.to_pylist()}
         missing = [part for part in range(len(consumers)) if part not in results]
         for part in missing:  # parts without a block have no row to come by
@@ -372,6 +381,15 @@ def look_for(payload: dict[str, Any]) -> bytes:
 
 
 # --- Inline -----------------------------------------------------------------------------------------------
+
+
+def _relaying(carried: Calls | tuple[str, FileRef], reach: list[Reach]) -> Callable[[Any], Iterator[Any]]:
+    return lambda batches: relay_blocks(batches, carried, reach)
+
+
+def _met(blocks: DataFrame, n_parts: int) -> DataFrame:
+    """Blocks of one part in one partition, behind each other: a task has those of one part at a time."""
+    return blocks.repartition(n_parts, "part").sortWithinPartitions("part")
 
 
 def _run_inline(

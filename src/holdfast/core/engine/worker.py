@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Task = Callable[[dict[str, Any]], bytes]
 Produce = Callable[[dict[str, Any]], Iterator[tuple[int, bytes]]]
+# Given the blocks of a part and its payload, it yields (part, block) for the next step.
+Relay = Callable[[Iterator[bytes], dict[str, Any]], Iterator[tuple[int, bytes]]]
 Consume = Callable[[Iterator[bytes], dict[str, Any]], bytes]
 RowTask = Callable[[Iterator[Any], dict[str, Any]], Iterator[bytes]]
 
@@ -92,35 +94,55 @@ def produce_blocks(
     batches: Iterator[pa.RecordBatch], carried: Calls | tuple[str, FileRef], reaches: Sequence[Reach]
 ) -> Iterator[pa.RecordBatch]:
     """Run the producers of an exchange whose indexes come in. Whatever fails, Spark sees: it is one job."""
-    import pyarrow as pa
-
     grant(reaches)
     for batch in batches:
         numbers: Any = batch.column(0).to_pylist()
         for number in numbers:
-            try:
-                name, payload = calls_of(carried)[number]
-                for part, block in import_name(name)(payload):
-                    yield pa.record_batch(
-                        [pa.array([part], pa.int32()), pa.array([checked(block, name)], pa.binary())],
-                        names=["part", "block"],
-                    )
-            except Exception as error:
-                raise TaskFailure(describe(error, "producing blocks")) from None
+            yield from _blocks(number, carried)
+
+
+def relay_blocks(
+    batches: Iterator[pa.RecordBatch], carried: Calls | tuple[str, FileRef], reaches: Sequence[Reach]
+) -> Iterator[pa.RecordBatch]:
+    """Run the relays of the parts whose blocks come in, part by part."""
+    grant(reaches)
+    for part, blocks in _by_part(batches):
+        yield from _blocks(part, carried, blocks)
+
+
+def _blocks(number: int, carried: Calls | tuple[str, FileRef], *arguments: Any) -> Iterator[pa.RecordBatch]:
+    """The blocks that a call yields, each as a batch."""
+    import pyarrow as pa
+
+    try:
+        name, payload = calls_of(carried)[number]
+        for part, block in import_name(name)(*arguments, payload):
+            yield pa.record_batch(
+                [pa.array([part], pa.int32()), pa.array([checked(block, name)], pa.binary())],
+                names=["part", "block"],
+            )
+    except Exception as error:
+        raise TaskFailure(describe(error, "producing blocks")) from None
+
+
+def _by_part(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[bytes]]]:
+    """(part, its blocks) of rows that are sorted by part."""
+    rows = (
+        (part, block)
+        for batch in batches
+        for part, block in zip(batch.column(0).to_pylist(), batch.column(1), strict=True)
+    )
+    for part, some in itertools.groupby(rows, lambda row: row[0]):
+        yield part, (block.as_py() for _, block in some)
 
 
 def consume_blocks(
     batches: Iterator[pa.RecordBatch], carried: Calls | tuple[str, FileRef], reaches: Sequence[Reach]
 ) -> Iterator[pa.RecordBatch]:
-    """Run the consumers of the parts whose blocks come in; a partition has the blocks of few parts."""
+    """Run the consumers of the parts whose blocks come in, part by part."""
     grant(reaches)
-    blocks: dict[int, list[bytes]] = {}
-    for batch in batches:
-        parts: Any = batch.column(0).to_pylist()
-        for part, block in zip(parts, batch.column(1), strict=True):
-            blocks.setdefault(part, []).append(block.as_py())
-    for part in sorted(blocks):
-        yield _outcome(part, carried, iter(blocks.pop(part)))
+    for part, blocks in _by_part(batches):
+        yield _outcome(part, carried, blocks)
 
 
 def run_over_rows(

@@ -2,18 +2,19 @@
 
 One task per pivot column (the most selective column of a candidate) and part of its values; what no part
 refutes holds. One job at most, whatever the number of candidates. `validation.py` is what a task
-does with the segments.
+does with the segments. A table that is more than every task should read is looked at by `shuffled.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.evidence import shuffled
 from holdfast.core.evidence.agree_probe import all_pairs
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.kernels.partitions import strike, unite
@@ -23,12 +24,15 @@ from holdfast.core.rows.kernels.masks import mask_of, n_words_for, popcounts
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import by_row_id
 from holdfast.core.rows.tasks import Payload, all_opened, parsed_schema, staged
-from holdfast.core.store.bundle import Bundle, pack
+from holdfast.core.store.bundle import pack
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 Verdicts = TypeVar("Verdicts", Bool, U64)
+# (refuted, masks, witnesses) of some candidates, as in `Refutation`; masks may repeat.
+Evidence = tuple[U64, U64, I64]
+Look = Callable[[Relation, U64, U64, I64], Evidence]
 
 # What it takes on one core to look at a row for the candidates of a pivot, in ns.
 NS_VALIDATE = 100
@@ -70,34 +74,67 @@ def validate_fds(relation: Relation, lhs: U64, rhs: U64) -> Refutation[U64]:
     left-hand side is a task of its own.
     """
     refuted = np.zeros_like(rhs)
-    results: list[Bundle] = []
+    masks: list[U64] = [np.empty((0, relation.n_words), np.uint64)]
+    witnesses: list[I64] = [np.empty((0, WITNESSES, 2), np.int64)]
     candidates = np.flatnonzero(rhs.any(axis=1))
     if len(candidates) and relation.n_rows > 1:
-        ranking = relation.ranking()
-        pivots = _pivots(lhs[candidates], ranking)
-        chosen = np.unique(pivots)
-        if few_pairs(relation, len(chosen)):
-            masks, witnesses = _all_pairs(relation)
-            pending = rhs[candidates]
-            strike(lhs[candidates], pending, _widened(masks, rhs.shape[1]))
-            refuted[candidates] = rhs[candidates] & ~pending
-            return Refutation(refuted, *unite(masks, witnesses))
-        ns = NS_VALIDATE * relation.n_rows * len(chosen)
-        n_parts = max(-(-relation.n_rows // PART_ROWS), -(-relation.shares(ns) // len(chosen)))
-        staged = relation.stage("candidates", lhs=lhs[candidates], rhs=rhs[candidates], pivots=pivots)
-        payloads = [
-            relation.payload(
-                segments=relation.live, candidates=staged, ranking=ranking, pivot=int(p), part=i, n_parts=n
-            )
-            for p in chosen
-            for n in [1 if p == NO_PIVOT else n_parts]
-            for i in range(n)
-        ]
-        results = relation.run(validate_part, payloads, ns)
-        for result in results:
-            numbers = candidates[result.array("candidate")]
-            refuted[numbers] |= result.array("refuted").reshape(-1, rhs.shape[1])
-    return Refutation(refuted, *unite(*evidence_in(results, relation.n_words, WITNESSES, 2)))
+        pivots = _pivots(lhs[candidates], relation.ranking())
+        for look, some in _looks(relation, pivots):
+            at = candidates[some]
+            refuted[at], some_masks, some_witnesses = look(relation, lhs[at], rhs[at], pivots[some])
+            masks.append(some_masks)
+            witnesses.append(some_witnesses)
+    return Refutation(refuted, *unite(np.concatenate(masks), np.concatenate(witnesses)))
+
+
+def _looks(relation: Relation, pivots: I64) -> list[tuple[Look, NDArray[np.bool_]]]:
+    """How the rows are looked at, and for which candidates."""
+    everything = np.ones(len(pivots), np.bool_)
+    if few_pairs(relation, len(np.unique(pivots))):
+        return [(_by_pairs, everything)]
+    if relation.n_rows <= shuffled.SHUFFLED_ROWS or not relation.engine.shuffles:
+        return [(_by_parts, everything)]
+    # An empty left-hand side is refuted by two rows of each column; there is nothing that has to meet.
+    halves: list[tuple[Look, NDArray[np.bool_]]] = [
+        (_by_shuffle, pivots != NO_PIVOT),
+        (_by_parts, pivots == NO_PIVOT),
+    ]
+    return [(look, some) for look, some in halves if some.any()]
+
+
+def _by_pairs(relation: Relation, lhs: U64, rhs: U64, pivots: I64) -> Evidence:
+    masks, witnesses = _all_pairs(relation)
+    pending = rhs.copy()
+    strike(lhs, pending, _widened(masks, rhs.shape[1]))
+    return rhs & ~pending, masks, witnesses
+
+
+def _by_parts(relation: Relation, lhs: U64, rhs: U64, pivots: I64) -> Evidence:
+    """By tasks that read all segments: one for each pivot and part of its values."""
+    chosen, ranking = np.unique(pivots), relation.ranking()
+    ns = NS_VALIDATE * relation.n_rows * len(chosen)
+    n_parts = max(-(-relation.n_rows // PART_ROWS), -(-relation.shares(ns) // len(chosen)))
+    staged = relation.stage("candidates", lhs=lhs, rhs=rhs, pivots=pivots)
+    payloads = [
+        relation.payload(
+            segments=relation.live, candidates=staged, ranking=ranking, pivot=int(p), part=i, n_parts=n
+        )
+        for p in chosen
+        for n in [1 if p == NO_PIVOT else n_parts]
+        for i in range(n)
+    ]
+    results = relation.run(validate_part, payloads, ns)
+    refuted = np.zeros_like(rhs)
+    for result in results:
+        refuted[result.array("candidate")] |= result.array("refuted").reshape(-1, rhs.shape[1])
+    return refuted, *evidence_in(results, relation.n_words, WITNESSES, 2)
+
+
+def _by_shuffle(relation: Relation, lhs: U64, rhs: U64, pivots: I64) -> Evidence:
+    refuted, agree_sets = shuffled.validate_by_shuffle(relation, lhs, rhs, pivots)
+    witnesses = np.full((len(agree_sets), WITNESSES, 2), -1, dtype=np.int64)
+    witnesses[:, 0] = refuted.pairs
+    return refuted.rhs, agree_sets, witnesses
 
 
 def _widened(masks: U64, n_words: int) -> U64:

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,18 @@ class Place:
 
 
 # -- rows ----------------------------------------------------------------------------------------
+
+
+class Rows(Protocol):
+    """Numbered rows of a table, wherever they are."""
+
+    def partnered(self, rows: I32, offsets: I64, columns: I32, nulls_distinct: bool) -> tuple[I64, I64]:
+        """(places, offsets): rows that share a value of one of the columns with another of their cluster."""
+
+    def values(self, rows: I32) -> I32:
+        """int32[n_columns, n]: the identities of some rows' values."""
+
+    def row_ids(self, rows: I32) -> I64: ...
 
 
 class Layout:
@@ -204,15 +217,34 @@ def validate_candidates(
     n_columns = len(segments[0].schema)
     identities = identities_of(segments)
     if place.pivot == NO_PIVOT:
-        sequences, order = np.full((len(lhs), 1), -1, dtype=np.int32), np.arange(len(lhs))
+        sorted_ = np.full((len(lhs), 1), -1, dtype=np.int32), np.arange(len(lhs))
         wanted = np.unpackbits(np.bitwise_or.reduce(rhs, axis=0).view(np.uint8), bitorder="little")
         columns = np.flatnonzero(wanted[:n_columns]).tolist()
         layout, rows, offsets = telling_rows(identities, segments, columns)
     else:
-        sequences, order = trie(lhs, place.pivot, ranking)
+        sorted_ = trie(lhs, place.pivot, ranking)
         layout, rows, offsets = clustered_rows(identities, segments, place, nulls_distinct)
-    sorted_lhs, pending = np.ascontiguousarray(lhs[order]), np.ascontiguousarray(rhs[order])
     n_ids = np.array([identities.of(c)[1] for c in range(n_columns)], dtype=np.int64)
+    refuted, masks, witnesses = refuted_in(layout, rows, offsets, lhs, rhs, sorted_, n_ids, nulls_distinct)
+    agreed = masks[:, : n_words_for(n_columns)]  # no two rows agree on the row
+    return refuted, *partitions.unite(agreed, witnesses)
+
+
+def refuted_in(
+    layout: Rows,
+    rows: I32,
+    offsets: I64,
+    lhs: U64,
+    rhs: U64,
+    sorted_: tuple[I32, I64],
+    n_ids: I64,
+    nulls_distinct: bool,
+) -> tuple[U64, U64, I64]:
+    """(refuted, masks, witnesses): as `validate_candidates`, of rows in clusters that agree on what all
+    left-hand sides have in common; `sorted_` is their `trie`, n_ids int64[n_columns] as in the kernel. Masks
+    are as wide as the candidates, and may repeat."""
+    n_columns, (sequences, order) = len(n_ids), sorted_
+    sorted_lhs, pending = np.ascontiguousarray(lhs[order]), np.ascontiguousarray(rhs[order])
     masks = [np.empty((0, lhs.shape[1]), dtype=np.uint64)]
     witnesses = [np.empty((0, WITNESSES, 2), dtype=np.int64)]
     for at, bounds in looks(offsets, GATHER_VALUES // n_columns):
@@ -236,8 +268,7 @@ def validate_candidates(
             witnesses.append(pairs)
     unrefuted = np.empty_like(pending)
     unrefuted[order] = pending
-    agreed = np.concatenate(masks)[:, : n_words_for(n_columns)]  # no two rows agree on the row
-    return rhs & ~unrefuted, *partitions.unite(agreed, np.concatenate(witnesses))
+    return rhs & ~unrefuted, np.concatenate(masks), np.concatenate(witnesses)
 
 
 def looks(offsets: I64, n_rows: int) -> Iterator[tuple[I64 | slice, I64]]:

@@ -46,6 +46,19 @@ def hash_texts(texts: pa.Array, key: Key | None) -> U64:
     return encode.bytes_codes(offsets, data) if key is None else siphashes(offsets, data, key)[0]
 
 
+def hash_again(texts: pa.Array, key: Key | None) -> U64:
+    """Another hash of the same entries: two texts that have both hashes alike are one text (decision 0007).
+
+    Raises ValueError if an entry leads out of its array, as one of a damaged file may.
+    """
+    offsets, data = text_buffers(texts)
+    if offsets[0] < 0 or offsets[-1] > len(data) or (offsets[1:] < offsets[:-1]).any():
+        raise ValueError("a text leads out of its array")
+    if key is None:
+        return encode.bytes_codes(offsets, data, seed=encode.OTHER_SEED)
+    return siphashes(offsets, data, key)[1]
+
+
 def exact_codes(array: pa.Array, type_: Type) -> tuple[U64, Bool | None]:
     """(codes, valid) of a column of an exact type; valid is None when nothing is NULL."""
     valid = None

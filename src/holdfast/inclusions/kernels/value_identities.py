@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.engine.kernels.compiling import njit
-from holdfast.core.rows.kernels.encode import float_codes, floats_of_codes, frozen, mix, xxh64
+from holdfast.core.rows.kernels.encode import OTHER_SEED, float_codes, floats_of_codes, frozen, mix, xxh64
 from holdfast.core.rows.kernels.siphash import siphash
 
 U32 = NDArray[np.uint32]
@@ -42,8 +42,6 @@ SCALES = 0xFF
 OVERSIZE, TEXT, BINARY = 1 << 30, 2 << 30, 3 << 30
 HASHED = 3 << 30
 OTHER_HASH = (1 << 30) - 1
-# The seed of the hash behind a check; that behind a key has seed 0, as codes have.
-OTHER_SEED = 0x9E3779B97F4A7C15
 # Decimals have at most 76 digits. (Arrow lets the point stand farther left: such numbers equal no float.)
 MAX_SCALE = 76
 

@@ -125,6 +125,10 @@ def _bytes_codes(offsets, data, seed, out):  # type: ignore[no-untyped-def]
         out[i] = xxh64(data, offsets[i], offsets[i + 1], seed)
 
 
+# The seed of a hash beside that of codes, which have seed 0.
+OTHER_SEED = 0x9E3779B97F4A7C15
+
+
 def bytes_codes(offsets: I64, data: NDArray[np.uint8], seed: int = 0) -> U64:
     """xxHash64 of each byte string data[offsets[i]:offsets[i + 1]]; codes of values have seed 0.
 
