@@ -482,6 +482,7 @@ def test_compiling_is_told_whatever_the_stage(
     monkeypatch.setattr(activity, "PATIENCE_S", 0.0)
     monkeypatch.setattr(activity, "LINGER_S", 1e9)
     monkeypatch.setattr(activity, "_until", -1e9)
+    monkeypatch.setattr(paper, "LESS_OFTEN_S", 0.001)
     lines = _Lines()
 
     @compiling.njit()

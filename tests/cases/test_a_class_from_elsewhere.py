@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast
+from app.shell import Shell
 from cases import constant_columns
 from holdfast import kind
 from holdfast.errors import UsageError
@@ -114,26 +113,27 @@ def test_it_is_exact_after_every_batch(tmp_path_factory: pytest.TempPathFactory,
         assert {n for n, event in events.items() if event == "appeared"} == {*truth(rows)} - {*before}
 
 
-def test_the_command_line_knows_it(tmp_path: Path) -> None:
-    """From a process that was only told the name of the module."""
-    (tmp_path / "towns.csv").write_text("country,city,zip\nDE,Bonn,53111\nDE,Bonn,53113\n")
-    (tmp_path / "more.csv").write_text("country,city,zip\nDE,Köln,50667\n")
-    paths = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "PYTHONPATH": paths, kind.ELSEWHERE: "constant_columns"}
+def test_the_command_line_knows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that write and that read were only told the name of the module; the others are this one."""
+    shell = Shell(tmp_path)
+    towns = shell.file("towns.csv", "country,city,zip\nDE,Bonn,53111\nDE,Bonn,53113\n")
+    more = shell.file("more.csv", "country,city,zip\nDE,Köln,50667\n")
 
-    def run(*arguments: str) -> str:
-        command = [sys.executable, "-m", "holdfast", "-w", "w", "--engine", "inline", *arguments]
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+    def run(*arguments: str, told: bool = False) -> str:
+        with monkeypatch.context() as patch:
+            if told:
+                patch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]))
+                patch.setenv(kind.ELSEWHERE, "constant_columns")
+            done = shell.process(*arguments) if told else shell(*arguments)
+        assert done.code == 0, done.err
+        return done.out
 
-    tracked = run("track", "towns", "towns.csv", "--kinds", "ucc,constant")
+    tracked = run("track", "towns", towns, "--kinds", "ucc,constant", told=True)
     assert "new: 2 constant columns" in tracked
-    applied = run("apply", "towns", "--inserts", "more.csv")
+    applied = run("apply", "towns", "--inserts", more)
     assert "broke: 1 constant column\n    constant(city) has two values:" in applied
-    assert "towns: 1 constant column (version 2)\n  constant(country)\n" in run("show", "--kind", "constant")
+    expected = "towns: 1 constant column (version 2)\n  constant(country)\n"
+    assert expected in run("show", "--kind", "constant", told=True)
     assert "towns: 1 constant column" in run("show")
     shown = json.loads(run("show", "--json"))["dependencies"]
     assert {"kind": "constant", "table": "towns", "columns": ["country"]} in shown

@@ -640,7 +640,7 @@ def test_unicode(ws: Workspace) -> None:
     assert {c.values for c in change.broke} == {("\ud7ff\uffff",)}
 
 
-@pytest.mark.parametrize("n_columns", [63, 64, 65, 300])
+@pytest.mark.parametrize("n_columns", [63, 64, 65, 130, pytest.param(300, marks=pytest.mark.slow)])
 def test_wide_tables(ws: Workspace, n_columns: int) -> None:
     """Column c has the multiples of c + 1 below 24, so a in b iff its step is a multiple of b's.
 

@@ -108,8 +108,7 @@ class Faults:
     """What to do with each request: a function of it answers with one of `ACTIONS`, or None to pass it on."""
 
     choose: Callable[[Request], str | None] = lambda request: None
-    on_request: Callable[[Request], None] = lambda request: None
-    on_answer: Callable[[Request], None] = lambda request: None
+    on_answer: Callable[[Request], object] = lambda request: None
     seen: list[Request] = field(default_factory=list)
     n_bytes: int = 0  # that clients were sent
 
@@ -137,6 +136,7 @@ def through(store: Store, faults: Faults) -> Iterator[str]:
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # head and body are two packets: the second one does not wait
 
         def log_message(self, format: str, *arguments: Any) -> None:
             pass
@@ -146,7 +146,6 @@ def through(store: Store, faults: Faults) -> Iterator[str]:
             with lock:
                 request = Request(len(faults.seen), self.command, self.path)
                 faults.seen.append(request)
-            faults.on_request(request)
             action = faults.choose(request)
             assert action in (None, *ACTIONS)
             if action == "delay":

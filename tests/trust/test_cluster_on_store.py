@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import holdfast
 from holdfast.core.store.bucket import Bucket
 from trust import cluster, story
 from trust.cluster import Cluster
@@ -122,37 +123,58 @@ def test_through_spark_connect(
     assert facts == told[: len(facts)]
 
 
+def command_line(
+    machines: Cluster, place: Path, apart: list[str], store: Store, url: str, lines: list[str], *command: str
+) -> str:
+    """What a command says that has run on the cluster, with these lines more in spark-defaults.conf.
+
+    Credentials of the environment go along.
+    """
+    before = _apps(place)
+    conf = place / "conf"
+    conf.mkdir(exist_ok=True)
+    settings = [f"{key} {value}" for key, value in machines.settings.items() if key != "spark.master"]
+    settings += [f"spark.executorEnv.PYTHONPATH {cluster.PYTHON_PATH}", *lines]
+    (conf / "spark-defaults.conf").write_text("".join(f"{line}\n" for line in settings))
+    done = cluster.run_driver(
+        "from holdfast.app.cli import main; main()",
+        *("-w", f"{url}/ws", "--engine", "spark", *command),
+        cwd=place,
+        apart=apart,
+        variables={**on_disk(place), **environment_for(store.address), "SPARK_CONF_DIR": str(conf)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(_apps(place) - before) == 1  # it ran there, on the one core that the tests ask for
+    return done.stdout
+
+
+def _apps(place: Path) -> set[Path]:
+    """What ran on each worker, by its folder."""
+    return {app for host in cluster.WORKERS for app in (place / "spark" / host).glob("app-*")}
+
+
 def test_the_command_line_reaches_a_cluster(
     machines: Cluster, place: Path, apart: list[str], store: Store, sources: Path
 ) -> None:
-    """By `--master` and by spark-defaults.conf; credentials of the environment go along."""
     url = place_on(store, sources, "command")
-    before = {app.name for host in cluster.WORKERS for app in (place / "spark" / host).glob("app-*")}
-    defaults = place / "conf" / "spark-defaults.conf"
-    defaults.parent.mkdir()
-    lines = [f"{key} {value}" for key, value in machines.settings.items() if key != "spark.master"]
-    plain = "\n".join([*lines, f"spark.executorEnv.PYTHONPATH {cluster.PYTHON_PATH}"])
-    defaults.write_text(plain)
-    variables = {**on_disk(place), **environment_for(store.address), "SPARK_CONF_DIR": str(defaults.parent)}
+    options = ("--master", machines.master, "--spark-conf", "spark.cores.max=1")
+    track = ("track", "orders", f"{url}/sources/orders.csv")
+    told = command_line(machines, place, apart, store, url, [], *options, *track)
+    assert told.startswith("orders: 400 rows, ")
 
-    def run(*arguments: str) -> str:
-        done = cluster.run_driver(
-            "from holdfast.app.cli import main; main()",
-            *("-w", f"{url}/ws", "--engine", "spark", *arguments),
-            cwd=place,
-            apart=apart,
-            variables=variables,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
 
-    tracked = run("--master", machines.master, "track", "orders", f"{url}/sources/orders.csv")
-    assert tracked.startswith("orders: 400 rows, ")
-    defaults.write_text(f"{plain}\nspark.master {machines.master}\n")
-    deletes = ("--spark-conf", "spark.cores.max=1", "apply", "orders", "--deletes")
-    assert run(*deletes, f"{url}/sources/deletes.csv").startswith("orders: +0 -20 rows, now 380 rows")
-    apps = {app.name for host in cluster.WORKERS for app in (place / "spark" / host).glob("app-*")}
-    assert len(apps - before) == 2  # both ran on the cluster
+@pytest.mark.slow
+def test_the_command_line_reaches_the_cluster_of_spark_defaults(
+    machines: Cluster, place: Path, apart: list[str], store: Store, sources: Path
+) -> None:
+    url = place_on(store, sources, "defaults")
+    with holdfast.open(f"{url}/ws", engine="inline", storage_options=store.options) as ws:
+        ws.track("orders", f"{url}/sources/orders.csv")
+    apply = ("apply", "orders", "--deletes", f"{url}/sources/deletes.csv")
+    told = command_line(
+        machines, place, apart, store, url, [f"spark.master {machines.master}", "spark.cores.max 1"], *apply
+    )
+    assert told.startswith("orders: +0 -20 rows, now 380 rows")
 
 
 KILLER = """

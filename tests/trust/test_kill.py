@@ -25,7 +25,7 @@ import pytest
 SERVER = Path(__file__).parent / "kill_server.py"
 # Those that start from nothing; the others from the history of `kit`, of `shop` or of `twins`.
 FROM_NOTHING = ("track", "shop_track", "twins_track")
-FAST = ("track", "apply_merging", "merge", "shop_drop", "twins_apply_one")
+FAST = ("track", "apply_merging", "merge", "shop_drop")
 OF_THE_SHOP = (
     "shop_apply_all",
     "shop_track",
@@ -37,6 +37,7 @@ OF_THE_SHOP = (
     "shop_pin",
 )
 OF_THE_TWINS = (
+    "twins_apply_one",
     "twins_apply",
     "twins_track",
     "twins_apply_merging",
@@ -222,7 +223,7 @@ def _random_kills(server: Server, folder: Path, operation: str, n_kills: int, se
 
 
 def test_killed_at_random_moments(server: Server, tmp_path: Path) -> None:
-    for i, operation in enumerate((*FAST, "shop_apply_all")):
+    for i, operation in enumerate((*FAST, "twins_apply_one", "shop_apply_all")):
         _random_kills(server, tmp_path / operation, operation, 1, seed=i)
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,12 +72,15 @@ def test_the_same_story_on_spark(
     assert [e.name for e in bucket_of(f"{url}/ws").entries("staging")] == ["staging/tidied"]
 
 
-def test_a_flaky_store_changes_nothing(url: str, store: Store, sources: Path, told: list[Any]) -> None:
-    """Every eleventh request is answered late, with a 503, with half of a body, or not at all."""
+@pytest.mark.parametrize("every", [37, pytest.param(11, marks=pytest.mark.slow)])
+def test_a_flaky_store_changes_nothing(
+    url: str, store: Store, sources: Path, told: list[Any], every: int
+) -> None:
+    """Now and then a request is answered late, with a 503, with half of a body, or not at all."""
     kinds = ("busy", "cut", "lost", "delay")
 
     def choose(request: Request) -> str | None:
-        return kinds[request.number // 11 % len(kinds)] if request.number % 11 == 3 else None
+        return kinds[request.number // every % len(kinds)] if request.number % every == 3 else None
 
     story.upload(sources, Bucket(f"{url}/sources", store.options))
     with through(store, Faults(choose)) as address:
@@ -204,46 +207,76 @@ with holdfast.open(sys.argv[1], engine="inline") as ws:
 """
 
 
-def killed_at(n: int, after: bool, url: str, store: Store, cache: Path) -> bool:
-    """Apply a batch in a process that dies at its n-th request, before or after the store sees it.
+def killed_at(
+    due: Callable[[Request], bool], batch: str, after: bool, url: str, store: Store, cache: Path
+) -> int | None:
+    """Apply a batch in a process that dies at a request, before or after the store sees it.
 
-    All of the batch is there then, or nothing; and running it again does what is left to do. Whether the
-    process lived long enough to be killed.
+    All of the batch is there then, or nothing; and running it again does what is left to do. How many rows
+    there were; None if the process did not live to be killed.
     """
     writers: list[subprocess.Popen[str]] = []
 
-    def strike(request: Request) -> None:
-        if request.number == n:
-            writers[0].send_signal(signal.SIGKILL)
-            writers[0].wait()
+    def strike(request: Request) -> str | None:
+        if not due(request):
+            return None
+        writers[0].send_signal(signal.SIGKILL)
+        writers[0].wait()
+        return "busy"  # the store is not asked
 
-    faults = Faults(on_answer=strike) if after else Faults(on_request=strike)
-    batch = f"{n}-{after}"
+    faults = Faults(on_answer=strike) if after else Faults(choose=strike)
     with through(store, faults) as address:
         writers.append(launched(BATCH, url, batch, address=address, cache=cache))
         _, errors = writers[0].communicate(timeout=300)
     killed = writers[0].returncode == -signal.SIGKILL
     assert killed or writers[0].returncode == 0, errors
     with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
-        assert ws.n_rows("t") in (10, 17)
+        found = ws.n_rows("t")
+        assert found in (10, 17)
         ws.verify()
         ws.apply("t", inserts=rows(100, 7), batch_id=batch)
         assert ws.n_rows("t") == 17
         assert {str(d) for d in ws.dependencies("ucc")} == {"t[id]"}
         ws.apply("t", deletes=rows(100, 7))
         ws.verify()
-    return killed
+    return found if killed else None
+
+
+@pytest.fixture
+def tracked(url: str, store: Store) -> str:
+    """A workspace with ten rows of a table."""
+    with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
+        ws.track("t", rows(0, 10), kinds=("ucc", "fd", "ind"))
+    return url
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "every"])
-def test_killed_at_requests(url: str, store: Store, tmp_path: Path, after: bool, step: int) -> None:
-    with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
-        ws.track("t", rows(0, 10), kinds=("ucc", "fd", "ind"))
-    n = 3
-    while killed_at(n, after, url, store, tmp_path / "writer"):
-        n += step
-    assert n > 10
-    with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
-        assert ws.tidy(grace_s=0) > 0 or step > 1  # what the dead have left
+def test_killed_at_a_put(tracked: str, store: Store, tmp_path: Path, after: bool) -> None:
+    """Of a table's file, and of the log entry: that one alone turns before into after."""
+    found = []
+    for place in ("/tables/", "/_delta_log/"):
+
+        def due(request: Request, place: str = place) -> bool:
+            return request.method == "PUT" and place in request.path
+
+        found.append(killed_at(due, place, after, tracked, store, tmp_path / "writer"))
+    assert found == [10, 17 if after else 10]
+    with holdfast.open(tracked, engine="inline", storage_options=store.options) as ws:
+        ws.tidy(grace_s=0)
+        ws.verify()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_killed_at_every_request(tracked: str, store: Store, tmp_path: Path, after: bool) -> None:
+    for n in range(3, 1000):
+
+        def due(request: Request, n: int = n) -> bool:
+            return request.number == n
+
+        if killed_at(due, f"{n}-{after}", after, tracked, store, tmp_path / "writer") is None:
+            break
+    assert 10 < n < 999
+    with holdfast.open(tracked, engine="inline", storage_options=store.options) as ws:
+        assert ws.tidy(grace_s=0) > 0  # what the dead have left
         ws.verify()

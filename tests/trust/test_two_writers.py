@@ -1,13 +1,15 @@
 """Several processes on one workspace: one wins, the others can try again, and nothing is lost.
 
-Every writer is a process of its own (`writer.py`), so that nothing but the disk is shared. Tables that refer
-to each other share the generator: their writers get in each other's way, and none of them may lose.
+Every writer is a process of its own (a child of `writer.py`), so that nothing but the disk is shared. Tables
+that refer to each other share the generator: their writers get in each other's way, and none may lose.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -26,45 +28,58 @@ WRITER = Path(__file__).parent / "writer.py"
 Run = Callable[..., list[dict[str, Any]]]
 
 
-@pytest.fixture
-def run() -> Iterator[Run]:
-    """Runs writers (role, root, who, n) at once; their answers in that order. None outlives the test."""
-    started: list[subprocess.Popen[str]] = []
+class Server:
+    """The other end of `writer.py`: it and its children are one group of processes, which ends as one."""
 
-    def run(*parts: tuple[str, Path, int, int]) -> list[dict[str, Any]]:
-        processes = [
-            subprocess.Popen(
-                [sys.executable, str(WRITER), *map(str, part)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for part in parts
-        ]
-        started.extend(processes)
-        for process in processes:
-            assert process.stdout is not None
-            if process.stdout.readline() != "ready\n":
-                pytest.fail(process.communicate(timeout=300)[1])
-        for process in processes:
-            assert process.stdin is not None
-            process.stdin.write("go\n")
-            process.stdin.flush()
-        answers = []
-        for process in processes:
-            out, err = process.communicate(timeout=300)
-            assert process.returncode == 0, err
-            assert err == ""
-            answer = json.loads(out)
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(WRITER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            assert self._read() == "ready"
+        except BaseException:
+            self.close()  # left open, it would fail some other test
+            raise
+
+    def _read(self) -> Any:
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def run(self, *parts: tuple[str, Path, int, int]) -> list[dict[str, Any]]:
+        """Runs writers (role, root, who, n) at once; their answers in that order. None outlives the call."""
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(json.dumps([(role, str(root), *more) for role, root, *more in parts]))
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
+            answers: list[dict[str, Any]] = self._read()
+        except BaseException:
+            self.close()  # its children may be at it still
+            raise
+        for answer in answers:
             assert "failed" not in answer, answer["failed"]
-            answers.append(answer)
         return answers
 
-    yield run
-    for process in started:
-        process.kill()
-        process.communicate()
+    def close(self) -> None:
+        if self.process.returncode is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.communicate()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def run(server: Server) -> Run:
+    return server.run
 
 
 def test_no_update_is_lost(run: Run, tmp_path: Path) -> None:

@@ -1,28 +1,38 @@
-"""One process of `test_two_writers.py`: says "ready", waits for a line, works.
+"""The processes of `test_two_writers.py`: each says that it is ready, waits for the others, works.
 
-    python writer.py ROLE ROOT WHO N
+    python writer.py    one JSON list of [ROLE, ROOT, WHO, N] per line in, one of their answers per line out
 
-Prints one JSON document: what it did. Started as a new interpreter, so nothing is shared but the disk.
+The server imports everything and loads every kernel once, then forks one child per writer: real processes
+that share nothing but the disk, without two seconds of imports each. Like `kill_server.py` it never opens a
+ledger itself. It answers when all children of a request are gone.
 """
 
 from __future__ import annotations
 
+import gc
 import json
+import os
+import select
+import signal
 import sys
+import tempfile
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NoReturn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import holdfast
 from holdfast.errors import ConflictError, HoldfastError, TableExistsError
 from holdfast.workspace import Workspace
-from trust import kit, shop
+from trust import kill_server, kit, shop
 
 MAX_TRIES = 200
+CHILD_TIMEOUT_S = 300.0
+Part = tuple[str, str, int, int]
 
 
 def row(who: int, number: int) -> kit.Row:
@@ -198,25 +208,90 @@ ROLES: dict[str, Callable[[Path, int, int], dict[str, Any]]] = {
 }
 
 
+# --- The server -------------------------------------------------------------------------------------------
+
+
+def child(part: Part, report: int, go: int, said: int) -> NoReturn:
+    """In the forked child: says that it is ready, waits until all are, works, and never returns."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(said, 1)
+        os.dup2(said, 2)
+        role, root, who, n = part
+        os.write(report, b"\n")
+        os.read(go, 1)
+        try:
+            answer = ROLES[role](Path(root), who, n)
+        except HoldfastError as error:
+            answer = {"failed": f"{type(error).__name__}: {error}"}
+        gc.collect()  # what nobody has closed says so
+        data = json.dumps(answer).encode()
+        while data:
+            data = data[os.write(report, data) :]
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BaseException:
+        os.write(said, traceback.format_exc().encode())
+        os._exit(1)
+    os._exit(0)
+
+
+class Child:
+    """A writer, as the server sees it."""
+
+    def __init__(self, part: Part, go: tuple[int, int]) -> None:
+        self.said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - `answer` closes it
+        self.report, report = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(go[1])
+            child(part, report, go[0], self.said.fileno())
+        os.close(report)
+
+    def read(self, n: int, deadline: float) -> bytes:
+        """What it reports; nothing where it is gone or late. Where nobody waits for it, all of them end."""
+        ready = select.select([self.report, 0], [], [], max(0.0, deadline - time.monotonic()))[0]
+        if 0 in ready:  # the test is gone: it asks for nothing more before it has its answer
+            os.killpg(0, signal.SIGKILL)
+        return os.read(self.report, n) if ready else b""
+
+    def answer(self, deadline: float) -> dict[str, Any]:
+        parts = []
+        while part := self.read(1 << 16, deadline):
+            parts.append(part)
+        if time.monotonic() >= deadline:
+            os.kill(self.pid, signal.SIGKILL)
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self.report)
+        with self.said as said:
+            said.seek(0)
+            told = said.read().decode()
+        if status or told:
+            return {"failed": f"{told}\nended with {os.waitstatus_to_exitcode(status)}"}
+        answer: dict[str, Any] = json.loads(b"".join(parts))
+        return answer
+
+
+def serve(parts: Sequence[Part]) -> list[dict[str, Any]]:
+    """Writers that start at the same moment: the end of a pipe that all of them read is closed."""
+    deadline = time.monotonic() + CHILD_TIMEOUT_S
+    go = os.pipe()
+    children = [Child(part, go) for part in parts]
+    for process in children:
+        process.read(1, deadline)
+    for end in go:
+        os.close(end)
+    return [process.answer(deadline) for process in children]
+
+
 def main() -> None:
     warnings.simplefilter("error")
-    role, root, who, n = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
-    warm_up(root.parent / f"warm-{who}")
-    print("ready", flush=True)
-    sys.stdin.readline()
-    try:
-        answer = ROLES[role](root, who, n)
-    except HoldfastError as error:
-        answer = {"failed": f"{type(error).__name__}: {error}"}
-    print(json.dumps(answer), flush=True)
-
-
-def warm_up(root: Path) -> None:
-    """Load the kernels, so that the writers start at the same moment."""
-    kit.build(root)
-    with holdfast.open(root, engine="inline") as ws:
-        kit.apply(ws, kit.BATCH)
-    shop.build(root.with_name(f"{root.name}-shop"))
+    kill_server.warm_up()
+    gc.collect()
+    gc.freeze()  # children need not look through what they have from here
+    print(json.dumps("ready"), flush=True)
+    for line in sys.stdin:
+        print(json.dumps(serve(json.loads(line))), flush=True)
 
 
 if __name__ == "__main__":
