@@ -16,6 +16,7 @@ from holdfast import Change, Workspace
 from holdfast.core.engine.engine import Engine
 from holdfast.core.words.dependency import Ind
 from holdfast.inclusions import values
+from holdfast.inclusions.links import facts
 from pipeline.test_engines_agree import written
 from reference import inds as oracle
 
@@ -152,7 +153,9 @@ def test_the_same_script(opened: Opener, tmp_path: Path, kinds: tuple[str, ...])
 def test_the_same_script_by_shuffle(opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where tasks share no disk, values meet by Spark's shuffle: nothing else is different."""
     monkeypatch.setattr(values, "FEW_CELLS", 0)
-    expected = script(opened("spark"), tmp_path / "a", ("ucc", "ind"))
+    monkeypatch.setattr(facts, "PART_TUPLES", 20)
+    inline = opened("inline")
+    expected = script(inline, tmp_path / "a", ("ucc", "ind"))
     exchanges: list[int] = []
     exchange = Engine.exchange
 
@@ -163,8 +166,21 @@ def test_the_same_script_by_shuffle(opened: Opener, tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(Engine, "shuffles", True)
     monkeypatch.setattr(Engine, "exchange", counted)
-    assert script(opened("spark"), tmp_path / "b", ("ucc", "ind")) == expected
+    on_spark = opened("spark")
+    assert script(on_spark, tmp_path / "b", ("ucc", "ind")) == expected
     assert len(exchanges) > 5
+    exchanges.clear()
+    jobs = on_spark.writer.engine.jobs
+    wide = "orders[customer, ship_to] in customers[id, country]"
+    at = next(v for v in range(2, 20) if wide in map(str, inline.dependencies("ind", at=v)))
+    linked = on_spark.inds.links(max_error=0.5, at=at)
+    assert linked == inline.inds.links(max_error=0.5, at=at)
+    assert wide.replace(" in ", " -> ") in map(str, linked.links)
+    assert on_spark.writer.engine.jobs == jobs + 2  # one looks at the columns, one counts combinations
+    assert len(exchanges) == 1
+    for table in ("orders", "customers"):
+        assert on_spark.inds.not_null(table) == inline.inds.not_null(table)
+        assert on_spark.inds.longest(table) == inline.inds.longest(table)
     assert max(exchanges) > 1
 
 

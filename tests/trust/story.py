@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import holdfast
+from holdfast.core.words.dependency import Side
 from holdfast.workspace import Workspace
 
 KINDS = ("ucc", "fd", "ind", "dc", "row")
@@ -110,6 +111,7 @@ def _first_part(ws: Workspace, sources: str, frame: Any) -> Iterator[Any]:
     after = before.set_column(3, "net", pa.array([1, 2, 3], pa.int64()))
     yield _summary(ws.apply("orders", before=before, after=after))
     yield holding(ws)
+    yield _explained(ws)
 
 
 def _second_part(ws: Workspace, sources: str) -> Iterator[Any]:
@@ -138,6 +140,21 @@ def holding(ws: Workspace, at: int | None = None) -> dict[str, Any]:
     """What holds, of every class; how many rows there are."""
     facts: dict[str, Any] = {kind: sorted(str(d) for d in ws.dependencies(kind, at=at)) for kind in KINDS}
     return {**facts, "rows": {table: ws.n_rows(table, at) for table in ws.tables(at)}}
+
+
+def _explained(ws: Workspace) -> list[Any]:
+    """What is said of dependencies that hold and that do not, with values and rows; of references."""
+    sides = [Side(table, (column,)) for table in ("orders", "customers") for column in ("customer", "city")]
+    inds = [
+        ws.inds.explain(one, other).to_dict()
+        for one in sides
+        for other in sides
+        if one.table != other.table and one.columns == other.columns
+    ]
+    fds = [ws.fds.explain("orders", lhs, "net").to_dict() for lhs in (("id",), ("customer",))]
+    linkage = ws.inds.links(max_error=0.5)
+    filled = [sorted(ws.inds.not_null(table)) for table in ("orders", "customers")]
+    return [inds, fds, [link.to_dict() for link in linkage.links], filled]
 
 
 def _summary(change: Any) -> Any:

@@ -29,11 +29,13 @@ pytestmark = [
 STORY = """
 import json, sys
 from holdfast.core.evidence import shuffled
+from holdfast.core.rows import relation
 from holdfast.inclusions import values
 from trust import story
 
-# As of a table of some size: values meet by Spark's shuffle, and rows that validate candidates.
-values.FEW_CELLS = shuffled.SHUFFLED_ROWS = 0
+# As of a table of some size: values meet by Spark's shuffle, and rows that validate candidates; and the
+# driver lets tasks fetch rows.
+values.FEW_CELLS = shuffled.SHUFFLED_ROWS = relation.FAR_BYTES = 0
 url, options = sys.argv[1], json.loads(sys.argv[2])
 how = {"engine": "spark", "spark": spark, "storage_options": options, "short": sys.argv[3] == "short"}
 print(json.dumps(story.tell(f"{url}/ws", f"{url}/sources", frame=spark.createDataFrame, **how)))

@@ -143,18 +143,14 @@ class IndReader:
         pairs = self._pair_counts(generator)
         states = {t.table: self._tables.current(t.table, at)[1] for t in generator.tables}
         relations = {name: self._tables.rows(state) for name, state in states.items()}
-        facts = [f for t in generator.tables for f in column_facts(generator, pairs, t, relations[t.table])]
+        facts = column_facts(generator, pairs, relations)
         keys = {
             name: sorted(minimal, key=self._order(state))
             for name, state in states.items()
             if (minimal := self._keys_of(state)) is not None
         }
-        inds = self.listed(None, at, max_error)
-        text = {t.table: t.as_text for t in generator.tables}
-        for i, ind in enumerate(inds):
-            if len(ind.dependent.columns) > 1:
-                a, b = ind.dependent.table, ind.referenced.table
-                inds[i] = with_coverage(ind, relations[a], relations[b], (text[a], text[b]))
+        as_text = {t.table: t.as_text for t in generator.tables}
+        inds = with_coverage(self.listed(None, at, max_error), relations, as_text)
         linkage = rank_links(facts, keys, inds)
         if table is None:
             return linkage
@@ -169,7 +165,7 @@ class IndReader:
 
     def longest(self, table: str, at: int | None = None) -> Mapping[str, int]:
         """The most bytes that a value of each text or binary column has, now or, while its files are there,
-        at a version. Values of deleted rows count until segments are merged."""
+        at a version."""
         from holdfast.inclusions.links.facts import longest_values
 
         return longest_values(self._tables.rows(self._tables.current(table, at)[1]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from holdfast.core.cover.news import plain, plain_rows
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import open_segment
+from holdfast.core.rows.tasks import Payload, opened, parsed_schema
+from holdfast.core.store.bundle import Bundle, pack, unpack
 from holdfast.core.words.change import DependencyChange, WitnessRow
 from holdfast.core.words.dependency import Ind
-from holdfast.inclusions.generator import GeneratorState, ValueTable
+from holdfast.inclusions.generator import GeneratorState, RunRef, ValueTable
 from holdfast.inclusions.identity import identities
 from holdfast.inclusions.ind_list import inds_of
 from holdfast.inclusions.inds import IndStep
@@ -26,8 +28,8 @@ U32 = NDArray[np.uint32]
 
 # Broken inclusions beyond this many come without values and rows.
 MAX_SHOWN = 200
-# Values that are looked up at a time when all missing ones are searched for.
-LOOKUP_CHUNK = 1 << 16
+# Values that are looked up at a time when all missing ones are searched for; ns of one core for each.
+LOOKUP_CHUNK, NS_LOOKUP = 1 << 16, 300
 
 
 def rows_with(relation: Relation, table: ValueTable, column: str, keys: U64, checks: U32) -> list[int | None]:
@@ -113,35 +115,59 @@ def missing_now(
 ) -> tuple[tuple[Any, WitnessRow], ...]:
     """Some values of a column that another column (by id) lacks, each with a row that carries it.
 
-    Cost: a lookup of the column's values in the runs, until enough are found.
+    Cost: a lookup of the column's values in the runs, until enough are found; by one job if they are many.
     """
-    c = relation.schema.names.index(column)
-    only = np.zeros(state.next_id, dtype=np.bool_)
-    only[referenced] = True
-    missing: list[tuple[Any, WitnessRow]] = []
-    identities_seen: set[tuple[int, int]] = set()
-    for ref in relation.segments:
-        segment = open_segment(relation.root, ref, relation.schema)
-        used = np.unique(segment.codes[c][segment.live])
-        used = used[used > 0] - 1
-        for start in range(0, len(used), LOOKUP_CHUNK):
-            part = used[start : start + LOOKUP_CHUNK]
-            texts = segment.texts(c)
-            texts = None if texts is None else texts.take(pa.array(part))
-            keys, checks = identities(
-                segment.dictionary(c)[part], texts, segment.schema.types[c], table.as_text, segment.key
-            )
-            order = np.lexsort((checks, keys))
-            there = looked_up(relation.root, keys[order], checks[order], state.runs, only)[0]
-            lacking = order[np.setdiff1d(np.arange(len(order)), there)]
-            for i in lacking.tolist():
-                identity = (int(keys[i]), int(checks[i]))
-                if identity in identities_seen:
-                    continue
-                identities_seen.add(identity)
-                at = np.flatnonzero((segment.codes[c] == part[i] + 1) & segment.live)[:1]
-                [values] = plain_rows(segment.rows(at))
-                missing.append((values[column], WitnessRow(int(segment.row_ids(at)[0]), values)))
-                if len(missing) == limit:
-                    return tuple(missing)
-    return tuple(missing)
+    payloads = [
+        relation.payload(
+            segment=segment,
+            column=relation.schema.names.index(column),
+            as_text=table.as_text,
+            referenced=referenced,
+            n_columns=state.next_id,
+            runs=[run.to_dict() for run in state.runs],
+            limit=limit,
+        )
+        for segment in relation.live
+    ]
+    row_ids: dict[tuple[int, int], int] = {}  # by identity
+    results: Iterator[Bundle]
+    if relation.engine.choose(NS_LOOKUP * relation.n_rows) == "inline":
+        results = (unpack(missing_in_segment(payload)) for payload in payloads)
+    else:
+        results = iter(relation.run(missing_in_segment, payloads, NS_LOOKUP * relation.n_rows))
+    for result in results:
+        keys, checks, rows = (result.array(name).tolist() for name in ("keys", "checks", "row_ids"))
+        for key, check, row_id in zip(keys, checks, rows, strict=True):
+            row_ids.setdefault((key, check), row_id)
+        if len(row_ids) >= limit:
+            break
+    ids = list(row_ids.values())[:limit]
+    values = plain_rows(relation.fetch(ids))
+    return tuple((row[column], WitnessRow(i, row)) for i, row in zip(ids, values, strict=True))
+
+
+def missing_in_segment(payload: Payload) -> bytes:
+    """The first so many values of a segment's column that another column lacks, and a row of each."""
+    segment = opened(payload, "segment", parsed_schema(payload["schema"]))
+    c, runs = payload["column"], [RunRef.from_dict(run) for run in payload["runs"]]
+    only = np.zeros(payload["n_columns"], dtype=np.bool_)
+    only[payload["referenced"]] = True
+    used = np.unique(segment.codes[c][segment.live])
+    used = used[used > 0] - 1
+    lacking: list[tuple[int, int, int]] = []
+    for start in range(0, len(used), LOOKUP_CHUNK):
+        part = used[start : start + LOOKUP_CHUNK]
+        texts = segment.texts(c)
+        texts = None if texts is None else texts.take(pa.array(part))
+        keys, checks = identities(
+            segment.dictionary(c)[part], texts, segment.schema.types[c], payload["as_text"], segment.key
+        )
+        order = np.lexsort((checks, keys))
+        there = looked_up(segment.root, keys[order], checks[order], runs, only)[0]
+        for i in order[np.setdiff1d(np.arange(len(order)), there)][: payload["limit"]].tolist():
+            at = np.flatnonzero((segment.codes[c] == part[i] + 1) & segment.live)[:1]
+            lacking.append((int(keys[i]), int(checks[i]), int(segment.row_ids(at)[0])))
+        if len(lacking) >= payload["limit"]:
+            break
+    columns = np.array(lacking[: payload["limit"]], dtype=np.uint64).reshape(-1, 3).T
+    return pack(dict(zip(("keys", "checks", "row_ids"), columns, strict=True)), {})

@@ -22,9 +22,10 @@ from holdfast.core.engine.engine import Engine
 from holdfast.core.engine.job_progress import Progress
 from holdfast.core.rows import tasks
 from holdfast.core.rows.kernels.masks import n_words_for
-from holdfast.core.rows.segments import MAX_ROWS, open_segment, write_deletes
+from holdfast.core.rows.segments import MAX_ROWS, ROW_BITS, open_segment, write_deletes
 from holdfast.core.rows.table_state import OrderKey, SegmentRef
 from holdfast.core.rows.tasks import Payload
+from holdfast.core.store.bucket import Bucket
 from holdfast.core.store.bundle import Bundle, unpack, write_bundle
 from holdfast.core.store.files import unique_name
 from holdfast.core.store.root import Root
@@ -42,6 +43,8 @@ MERGE_FANOUT = 8
 # Of wide tables it is these: each segment costs a few calls per column and batch, whatever its rows.
 WIDE_COLUMNS, WIDE_FANOUT = 64, 4
 SMALLEST_TIER = 1024
+# Rows of segments that are so many bytes away are fetched by tasks.
+FAR_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
@@ -140,8 +143,26 @@ class Relation:
         return np.concatenate(query), np.concatenate([r.array("row_id") for r in results])
 
     def fetch(self, row_ids: Sequence[int] | I64) -> pa.Table:
-        """The values of rows by id, in that order; deleted rows too while their segment lives."""
-        return tasks.fetch_rows(self.root, self.schema, self.segments, np.asarray(row_ids, dtype=np.int64))
+        """The values of rows by id, in that order; deleted rows too while their segment lives.
+
+        By one job where segments would have to come from a store to this machine.
+        """
+        ids = np.asarray(row_ids, dtype=np.int64)
+        numbers = set((ids >> ROW_BITS).tolist())
+        concerned = [s for s in self.segments if s.merged or s.number in numbers]
+        if not len(ids) or not self.engine.shuffles or self._n_far(concerned) <= FAR_BYTES:
+            return tasks.fetch_rows(self.root, self.schema, concerned, ids)
+        wanted = ids.tolist()  # not staged: who reads may have no right to write
+        payloads = [self.payload(segment=s.to_dict(), row_ids=wanted) for s in concerned]
+        streams = self.engine.run(tasks.fetch_part, payloads, where="spark", progress=self.progress)
+        tables = [pa.ipc.open_stream(stream).read_all() for stream in streams]
+        parts = [(t.column(0).to_numpy(), t.remove_column(0)) for t in tables]
+        return tasks.in_order(parts, self.schema)
+
+    def _n_far(self, segments: Sequence[SegmentRef]) -> int:
+        """Bytes of segments that lie on a store and have no copy on this machine."""
+        root = self.root
+        return sum(s.file.length for s in segments if isinstance(root, Bucket) and not root.is_near(s.file))
 
     def positioned(self, row_ids: I64) -> tuple[tuple[SegmentRef, I64], ...]:
         """Rows by id as positions in the segments that have them."""

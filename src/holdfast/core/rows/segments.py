@@ -73,24 +73,32 @@ class CodeCollisionError(HoldfastError):
 
 
 class Segment:
-    """An open segment: memory maps of its arrays. A large one is opened unread."""
+    """A segment: memory maps of its arrays. A large one is opened unread."""
 
     def __init__(self, root: Root, ref: SegmentRef, schema: Schema) -> None:
         self.root, self.ref, self.schema = root, ref, schema
-        self._bundle = open_bundle(root, ref.file, "segment", partly=True)
-        codes = self._bundle.array("codes")
-        if len(codes) != len(schema) * ref.n_rows:
-            raise DamagedFileError(
-                f"the segment {ref.file.name!r} holds {len(codes)} codes, not {len(schema)} x {ref.n_rows}. "
-                "Restore it from a backup, or rebuild the table with 'holdfast track'."
-            )
-        self.codes: I32 = codes.reshape(len(schema), ref.n_rows)
         self._dictionaries: dict[int, U64] = {}
         self._texts: dict[int, pa.Array] = {}
         self._mapped: dict[int, tuple[FileRef, I32, I32]] = {}
         self._indexes: dict[int, tuple[I32, I32]] = {}  # those that lead nowhere out of the segment
         self._index_bundles: dict[FileRef, Bundle] = {}
         self._orders: dict[OrderKey, OrderIndex] = {}
+
+    @cached_property
+    def _bundle(self) -> Bundle:
+        """The file, opened when something of it is needed first: on a store it may be far away."""
+        return open_bundle(self.root, self.ref.file, "segment", partly=True)
+
+    @cached_property
+    def codes(self) -> I32:
+        """int32[n_columns, n_rows]"""
+        codes, n_columns = self._bundle.array("codes"), len(self.schema)
+        if len(codes) != n_columns * self.ref.n_rows:
+            raise DamagedFileError(
+                f"the segment {self.ref.file.name!r} holds {len(codes)} codes, not {n_columns} x "
+                f"{self.ref.n_rows}. Restore it from a backup, or rebuild the table with 'holdfast track'."
+            )
+        return codes.reshape(n_columns, self.ref.n_rows)
 
     def dictionary(self, column: int) -> U64:
         codes = self._dictionaries.get(column)

@@ -255,18 +255,35 @@ def rewrite_part(payload: Payload) -> bytes:
 
 def fetch_rows(root: Root, schema: Schema, refs: Sequence[SegmentRef], row_ids: I64) -> pa.Table:
     """The values of rows by id, in that order; deleted rows too while their segment lives."""
-    tables, order = [], []
-    for ref in refs:
-        segment = open_segment(root, ref, schema)
-        positions = segment.positions(row_ids)
-        here = np.flatnonzero(positions >= 0)
-        if len(here):
-            tables.append(segment.rows(positions[here]))
-            order.append(here)
-    if not tables:
+    return in_order([_rows_of(open_segment(root, ref, schema), row_ids) for ref in refs], schema)
+
+
+def in_order(parts: Sequence[tuple[I64, pa.Table]], schema: Schema) -> pa.Table:
+    """Rows that come with their places: all of them, in the order of these."""
+    if not any(len(places) for places, _ in parts):
         return arrow_schema(schema).empty_table()
-    rows = pa.concat_tables(tables)
-    return rows.take(pa.array(np.argsort(np.concatenate(order))))
+    rows = pa.concat_tables([rows for places, rows in parts if len(places)])
+    return rows.take(pa.array(np.argsort(np.concatenate([places for places, _ in parts]))))
+
+
+def _rows_of(segment: Segment, row_ids: I64) -> tuple[I64, pa.Table]:
+    """(which of the rows are in a segment, their values). Of one that has none nothing is read."""
+    positions = segment.positions(row_ids)
+    places = np.flatnonzero(positions >= 0)
+    if not len(places):
+        return places, arrow_schema(segment.schema).empty_table()
+    return places, segment.rows(positions[places])
+
+
+def fetch_part(payload: Payload) -> bytes:
+    """The rows of a segment among some, as a stream of Arrow; their places are its first column."""
+    segment = opened(payload, "segment", parsed_schema(payload["schema"]))
+    places, rows = _rows_of(segment, np.array(payload["row_ids"], dtype=np.int64))
+    table = rows.add_column(0, "", pa.array(places, pa.int64()))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
 
 
 # -- merge -------------------------------------------------------------------------------------

@@ -1,16 +1,23 @@
-"""Facts about columns by which foreign keys are judged: counts of the generator, ranges of dictionaries."""
+"""Facts about columns by which foreign keys are judged: counts of the generator, ranges of dictionaries.
+
+What has to be read is read by tasks, one for each segment, and one job for all tables: here if it is little.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.rows.kernels import encode
 from holdfast.core.rows.relation import Relation
-from holdfast.core.rows.segments import Segment, open_segment, row_hashes
+from holdfast.core.rows.segments import Segment, row_hashes
+from holdfast.core.rows.tasks import Payload, opened, parsed_schema
+from holdfast.core.store.bundle import pack, unpack
 from holdfast.core.words.dependency import Ind
 from holdfast.core.words.schema import Type
 from holdfast.inclusions.generator import GeneratorState, ValueTable
@@ -19,77 +26,136 @@ from holdfast.inclusions.links.link_evidence import ColumnFacts
 from holdfast.inclusions.pair_counts import PairCounts
 
 U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
 Bool = NDArray[np.bool_]
 _MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
+# What it takes on one core to look at a cell for its column's facts, or at one of a combination, in ns.
+NS_CELL, NS_TUPLE = 3, 60
+# Combinations that meet in one part.
+PART_TUPLES = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the live rows of a table have in each of its columns. All arrays are as long as the schema.
+
+    low and high are NaN where a column has no ordered value but NaN; `whole`: all its numbers are integers.
+    Of texts: how many different ones there are in each segment together, their bytes, and the longest's.
+    """
+
+    low: F64
+    high: F64
+    whole: Bool
+    null: Bool
+    n_texts: I64
+    n_bytes: I64
+    longest: I64
+
+
+def look(relations: Sequence[Relation]) -> list[Seen]:
+    """What the rows of some tables have. One job; cost: a pass over the codes and dictionaries."""
+    payloads = [r.payload(segment=segment) for r in relations for segment in r.live]
+    if not payloads:
+        return [_seen([], len(r.schema)) for r in relations]
+    ns = NS_CELL * sum(r.n_rows * len(r.schema) for r in relations)
+    results = iter(relations[0].run(look_at_segment, payloads, ns))
+    return [_seen([next(results) for _ in r.live], len(r.schema)) for r in relations]
+
+
+def _seen(results: Sequence[Any], n_columns: int) -> Seen:
+    """The segments of a table together."""
+
+    def joined(name: str, start: Any, unite: Any) -> Any:
+        return unite.reduce([np.full(n_columns, start), *(r.array(name) for r in results)])
+
+    return Seen(
+        low=joined("low", np.nan, np.fmin),
+        high=joined("high", np.nan, np.fmax),
+        whole=joined("whole", True, np.logical_and),
+        null=joined("null", False, np.logical_or),
+        n_texts=joined("n_texts", 0, np.add),
+        n_bytes=joined("n_bytes", 0, np.add),
+        longest=joined("longest", 0, np.maximum),
+    )
+
+
+def look_at_segment(payload: Payload) -> bytes:
+    """The same of one segment."""
+    segment = opened(payload, "segment", parsed_schema(payload["schema"]))
+    fields: dict[str, list[Any]] = {name: [] for name in Seen.__slots__}
+    for c, type_ in enumerate(segment.schema.types):
+        used = _used(segment, c)
+        low, high, whole = _range(segment.dictionary(c)[used[1:]], type_)
+        lengths = _text_lengths(segment, c)[used[1:]] if type_.hashed else np.zeros(0, np.int64)
+        values = (low, high, whole, used[0], len(lengths), lengths.sum(), lengths.max(initial=0))
+        for of_column, value in zip(fields.values(), values, strict=True):
+            of_column.append(value)
+    types = {"low": np.float64, "high": np.float64, "whole": np.uint8, "null": np.uint8}
+    return pack({name: np.array(v, types.get(name, np.int64)) for name, v in fields.items()}, {})
 
 
 def column_facts(
-    state: GeneratorState, pairs: PairCounts, table: ValueTable, relation: Relation
+    state: GeneratorState, pairs: PairCounts, relations: Mapping[str, Relation]
 ) -> list[ColumnFacts]:
-    """The facts of the columns of a table that take part in inclusions.
-
-    All of them are about live rows. Cost: a pass over the dictionaries, and one over the codes of segments
-    with deleted rows, whose dictionaries still have the values of these.
-    """
+    """The facts of the columns that take part in inclusions, all of them about live rows. One job."""
     distinct, rows = pairs.of_columns(state.next_id)
-    segments = [open_segment(relation.root, s, relation.schema) for s in relation.segments if s.n_live]
-    facts = []
-    for column_id, name in zip(table.ids, table.columns, strict=True):
-        c = relation.schema.names.index(name)
-        type_ = relation.schema.types[c]
-        used = [_used(s, c) for s in segments]
-        low, high, integers = _range([s.dictionary(c)[u] for s, u in zip(segments, used, strict=True)], type_)
-        as_text = table.as_text and type_.family != "text"
-        facts.append(
-            ColumnFacts(
-                table=table.table,
-                column=name,
-                position=c,
-                domain=domain(type_, table.as_text),
-                n_rows=relation.n_rows,
-                n_values=None if table.append_only else int(rows[column_id]),
-                n_distinct=int(distinct[column_id]),
-                low=low,
-                high=high,
-                integers=integers,
-                mean_length=None if as_text else _mean_length(segments, used, c),
-            )
-        )
-    return facts
+    seen = dict(zip(relations, look(list(relations.values())), strict=True))
+    return [
+        _facts(table, name, relations[table.table], seen[table.table], int(distinct[i]), int(rows[i]))
+        for table in state.tables
+        for i, name in zip(table.ids, table.columns, strict=True)
+    ]
 
 
-def _used(segment: Segment, c: int) -> Bool | slice:
-    """Which entries of a column's dictionary live rows have: a mask, or a slice if no row is deleted."""
-    if not segment.ref.n_deleted:
-        return slice(None)
+def _facts(
+    table: ValueTable, name: str, relation: Relation, seen: Seen, n_distinct: int, n_values: int
+) -> ColumnFacts:
+    c = relation.schema.names.index(name)
+    type_ = relation.schema.types[c]
+    ordered = not np.isnan(seen.low[c])
+    measured = seen.n_texts[c] > 0 and (type_.family == "text" or not table.as_text)
+    return ColumnFacts(
+        table=table.table,
+        column=name,
+        position=c,
+        domain=domain(type_, table.as_text),
+        n_rows=relation.n_rows,
+        n_values=None if table.append_only else n_values,
+        n_distinct=n_distinct,
+        low=float(seen.low[c]) if ordered else None,
+        high=float(seen.high[c]) if ordered else None,
+        integers=ordered and bool(seen.whole[c]),
+        mean_length=float(seen.n_bytes[c] / seen.n_texts[c]) if measured else None,
+    )
+
+
+def _used(segment: Segment, c: int) -> Bool:
+    """Which local codes of a column live rows have; the first is NULL's."""
     used = np.zeros(len(segment.dictionary(c)) + 1, dtype=np.bool_)
-    used[segment.codes[c][segment.live]] = True
-    entries: Bool = used[1:]
-    return entries
+    codes = segment.codes[c]
+    used[codes[segment.live] if segment.ref.n_deleted else codes] = True
+    return used
 
 
-def _range(dictionaries: Sequence[U64], type_: Type) -> tuple[float | None, float | None, bool]:
-    """(low, high, integers) of an ordered column; codes are in the order of the values."""
-    if type_.hashed:
-        return None, None, False
-    filled = [d for d in dictionaries if len(d)]
-    if not filled:
-        return None, None, False
-    low = min(_numbers(d[:1], type_)[0] for d in filled)
-    ends = [_numbers(d[-2:], type_) for d in filled]
-    high = max((float(v) for end in ends for v in end if not np.isnan(v)), default=low)
+def _range(codes: U64, type_: Type) -> tuple[float, float, bool]:
+    """(low, high, integers) of an ordered column; codes are in the order of the values, NaN is the last."""
+    if type_.hashed or not len(codes):
+        return np.nan, np.nan, True
+    low, high = _numbers(codes[:1], type_)[0], np.fmax.reduce(_numbers(codes[-2:], type_))
     if type_.family in ("int", "uint"):
         integers = True
     elif type_.family == "decimal":
-        integers = all((encode.ints_of_codes(d) % 10**type_.scale == 0).all() for d in filled)
+        integers = bool((encode.ints_of_codes(codes) % 10**type_.scale == 0).all())
     elif type_.family == "float":
-        integers = all((values == np.floor(values)).all() for values in (_numbers(d, type_) for d in filled))
+        values = _numbers(codes, type_)
+        integers = bool((values == np.floor(values)).all())
     else:
         integers = False
-    return (None if np.isnan(low) else float(low)), float(high), integers
+    return float(low), float(high), integers
 
 
-def _numbers(codes: U64, type_: Type) -> NDArray[np.float64]:
+def _numbers(codes: U64, type_: Type) -> F64:
     if type_.family == "float":
         return encode.floats_of_codes(codes)
     if type_.family in ("uint", "bool"):
@@ -99,61 +165,96 @@ def _numbers(codes: U64, type_: Type) -> NDArray[np.float64]:
     return encode.ints_of_codes(codes).astype(np.float64) / 10.0**type_.scale
 
 
-def _mean_length(segments: Sequence[Segment], used: Sequence[Bool | slice], c: int) -> float | None:
-    lengths = [
-        np.diff(ends)[of_live_rows]
-        for segment, of_live_rows in zip(segments, used, strict=True)
-        for ends in _text_ends([segment], c)
-    ]
-    total = sum(map(len, lengths))
-    return float(sum(part.sum() for part in lengths) / total) if total else None
-
-
-def _text_ends(segments: Sequence[Segment], c: int) -> list[NDArray[np.int64]]:
-    """Where the texts of a column's dictionaries begin and end, in bytes; n + 1 numbers for n texts."""
-    texts = [t for s in segments if (t := s.texts(c)) is not None and len(t)]
-    return [np.frombuffer(t.buffers()[1], np.int64)[t.offset : t.offset + len(t) + 1] for t in texts]
+def _text_lengths(segment: Segment, c: int) -> I64:
+    """The bytes of the texts of a column's dictionary."""
+    texts = segment.texts(c)
+    if texts is None or not len(texts):
+        return np.zeros(0, np.int64)
+    return np.diff(np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1])
 
 
 def longest_values(relation: Relation) -> dict[str, int]:
-    """The bytes of the longest value of each text or binary column. Cost: a pass over the dictionaries, which
-    still have the values of deleted rows until segments are merged."""
-    segments = [open_segment(relation.root, s, relation.schema) for s in relation.segments if s.n_live]
-    return {
-        name: max((int(np.diff(e).max()) for e in _text_ends(segments, c)), default=0)
-        for c, (name, type_) in enumerate(zip(relation.schema.names, relation.schema.types, strict=True))
-        if type_.family in ("text", "binary")
-    }
+    """The bytes of the longest value of each text or binary column."""
+    [seen] = look([relation])
+    columns = enumerate(zip(relation.schema.names, relation.schema.types, strict=True))
+    return {name: int(seen.longest[c]) for c, (name, t) in columns if t.family in ("text", "binary")}
 
 
 def not_null_columns(relation: Relation) -> frozenset[str]:
-    """The columns without a NULL in any live row. Cost: a pass over each column's codes."""
-    segments = [open_segment(relation.root, ref, relation.schema) for ref in relation.segments]
-    return frozenset(
-        name
-        for c, name in enumerate(relation.schema.names)
-        if not any(((s.codes[c] == 0) & s.live).any() for s in segments)
+    """The columns without a NULL in any live row."""
+    [seen] = look([relation])
+    return frozenset(name for name, null in zip(relation.schema.names, seen.null, strict=True) if not null)
+
+
+# -- combinations ------------------------------------------------------------------------------
+
+
+def with_coverage(
+    inds: Sequence[Ind], relations: Mapping[str, Relation], as_text: Mapping[str, bool]
+) -> list[Ind]:
+    """Inclusions with the coverage of composite ones counted: a pass over the rows of both sides. One job."""
+    wide = [len(ind.dependent.columns) > 1 for ind in inds]
+    sides = dict.fromkeys(
+        side for ind in itertools.compress(inds, wide) for side in (ind.dependent, ind.referenced)
     )
+    if not sides:
+        return list(inds)
+    payloads = [
+        relations[side.table].payload(
+            segment=segment, columns=list(side.columns), as_text=as_text[side.table], side=i
+        )
+        for i, side in enumerate(sides)
+        for segment in relations[side.table].live
+    ]
+    n_cells = sum(relations[side.table].n_rows * len(side.columns) for side in sides)
+    counts = dict(zip(sides, _counted(payloads, len(sides), n_cells, relations), strict=True))
+    return [
+        replace(ind, coverage=counts[ind.dependent] / max(1, counts[ind.referenced])) if is_wide else ind
+        for ind, is_wide in zip(inds, wide, strict=True)
+    ]
 
 
-def with_coverage(ind: Ind, dependent: Relation, referenced: Relation, as_text: tuple[bool, bool]) -> Ind:
-    """A composite inclusion with its coverage counted: a pass over the rows of both sides."""
-    n_left = _n_tuples(dependent, ind.dependent.columns, as_text[0])
-    n_right = _n_tuples(referenced, ind.referenced.columns, as_text[1])
-    return replace(ind, coverage=n_left / n_right if n_right else 0.0)
+def _counted(
+    payloads: list[Payload], n_sides: int, n_cells: int, relations: Mapping[str, Relation]
+) -> list[int]:
+    """How many different combinations each side has: by Spark's shuffle where they are many."""
+    any_one = next(iter(relations.values()))
+    engine = any_one.engine
+    if engine.shuffles and engine.choose(NS_TUPLE * n_cells) == "spark":
+        n_parts = 1 + n_cells // PART_TUPLES
+        payloads = [{**payload, "n_parts": n_parts} for payload in payloads]
+        consumers = [{"part": i} for i in range(n_sides * n_parts)]
+        answers = engine.exchange(send_tuples, payloads, count_tuples, consumers, any_one.progress)
+        return [sum(map(int, answers[i * n_parts : (i + 1) * n_parts])) for i in range(n_sides)]
+    blocks: list[list[bytes]] = [[] for _ in range(n_sides)]
+    for payload in payloads:
+        for side, block in send_tuples({**payload, "n_parts": 1}):
+            blocks[side].append(block)
+    return [int(count_tuples(iter(of_side), {})) for of_side in blocks]
 
 
-def _n_tuples(relation: Relation, columns: Sequence[str], as_text: bool) -> int:
-    """How many different combinations without NULL some columns have, by the hashes of their values."""
-    hashes = [np.empty(0, np.uint64)]
-    positions = [relation.schema.names.index(name) for name in columns]
-    for ref in relation.segments:
-        segment = open_segment(relation.root, ref, relation.schema)
-        values = []
-        for c in positions:
-            type_ = relation.schema.types[c]
-            keys, _ = identities(segment.dictionary(c), segment.texts(c), type_, as_text, segment.key)
-            values.append((keys, segment.codes[c]))
-        whole = segment.live & (segment.codes[positions] > 0).all(axis=0)
-        hashes.append(np.unique(row_hashes(values, ref.n_rows, segment.key)[whole]))
-    return len(np.unique(np.concatenate(hashes)))
+def send_tuples(payload: Payload) -> Iterator[tuple[int, bytes]]:
+    """The different combinations without NULL that live rows have in some columns, by hashes of their values;
+    each to its part of those of the side."""
+    schema = parsed_schema(payload["schema"])
+    segment = opened(payload, "segment", schema)
+    positions = [schema.names.index(name) for name in payload["columns"]]
+    values = []
+    for c in positions:
+        keys, _ = identities(
+            segment.dictionary(c), segment.texts(c), schema.types[c], payload["as_text"], segment.key
+        )
+        values.append((keys, segment.codes[c]))
+    whole = segment.live & (segment.codes[positions] > 0).all(axis=0)
+    hashes = np.unique(row_hashes(values, segment.ref.n_rows, segment.key)[whole])
+    n_parts = payload["n_parts"]
+    # Hashes are sorted, so the parts are ranges of them.
+    bounds = np.searchsorted(hashes, np.array([(i << 64) // n_parts for i in range(1, n_parts)], np.uint64))
+    for i, part in enumerate(np.split(hashes, bounds)):
+        yield payload["side"] * n_parts + i, pack({"hashes": part}, {})
+
+
+def count_tuples(blocks: Iterator[bytes], payload: Payload) -> bytes:
+    """How many different combinations a part has."""
+    hashes = [np.empty(0, np.uint64), *(unpack(block).array("hashes") for block in blocks)]
+    return str(len(np.unique(np.concatenate(hashes)))).encode()
