@@ -337,7 +337,8 @@ class Workspace(Readers):
             return self.writer.append(base, commits, gone)
 
     def merge(self, table: str) -> int:
-        """Merge all segments of a table into one, and what it shares; what holds stays as it is."""
+        """Merge the segments of a table into as few as suit its size, and what it shares; what holds stays as
+        it is."""
         base, state = self._tables.current(table)
         with self.writer.context(base) as context:
             rows = context.relation(state, state.folder, "merging")

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 import holdfast
-from holdfast.core.rows import codes
+from holdfast.core.rows import codes, relation
 from holdfast.core.rows.segments import (
     CodeCollisionError,
     Segment,
@@ -243,6 +243,24 @@ def test_collisions_never_look_like_equalities(
             event("merge refused")
         else:
             assert Counter(live_rows(merged).values()) == found
+
+
+def test_merged_segments_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one task writes does not grow with the table; merging again finds nothing to do."""
+    monkeypatch.setattr(relation, "MERGED_ROWS", 100)
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("t", pa.table({"a": range(60)}))
+        for start, n in ((60, 60), (120, 30), (150, 10), (160, 90), (250, 20)):
+            ws.apply("t", inserts=pa.table({"a": range(start, start + n)}))
+        ws.apply("t", deletes=pa.table({"a": range(5)}))
+        version = ws.merge("t")
+        sizes = [s.n_rows for s in ws.writer.tables.state("t").segments]
+        assert sizes == [55, 100, 90, 20]
+        assert ws.merge("t") == version
+        rows = ws.writer.tables.rows(ws.writer.tables.state("t"))
+        opened = [open_segment(rows.root, ref, rows.schema) for ref in rows.segments]
+        values = [v for s in opened for v in s.rows(np.arange(s.ref.n_rows))["a"].to_pylist()]
+        assert sorted(values) == list(range(5, 270))
 
 
 @given(filled(types=(*HASHED, "int"), pool_size=6, max_columns=4, max_rows=12), st.data())

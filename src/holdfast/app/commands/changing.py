@@ -217,7 +217,7 @@ def drop(ctx: typer.Context, table: TableName, as_json: Json = False) -> None:
 
 
 def merge(ctx: typer.Context, table: TableName, as_json: Json = False) -> None:
-    """Merge all segments of a table into one.
+    """Merge the segments of a table into few large ones.
 
     Its rows and what holds in them stay as they are; reading it gets faster.
     """
@@ -225,5 +225,5 @@ def merge(ctx: typer.Context, table: TableName, as_json: Json = False) -> None:
         before = ws.version
         version = ws.merge(table)
     document = {"table": table, "version": version, "merged": version > before}
-    done = "merged into one segment" if version > before else "nothing to merge"
+    done = "segments merged" if version > before else "nothing to merge"
     tell(as_json, lambda: document, Paper.line, f"{name_text(table)}: {done} (version {version})")

@@ -22,7 +22,7 @@ from holdfast.core.engine.engine import Engine
 from holdfast.core.engine.job_progress import Progress
 from holdfast.core.rows import tasks
 from holdfast.core.rows.kernels.masks import n_words_for
-from holdfast.core.rows.segments import MAX_ROWS, ROW_BITS, open_segment, write_deletes
+from holdfast.core.rows.segments import ROW_BITS, open_segment, write_deletes
 from holdfast.core.rows.table_state import OrderKey, SegmentRef
 from holdfast.core.rows.tasks import Payload
 from holdfast.core.store.bucket import Bucket
@@ -43,6 +43,8 @@ MERGE_FANOUT = 8
 # Of wide tables it is these: each segment costs a few calls per column and batch, whatever its rows.
 WIDE_COLUMNS, WIDE_FANOUT = 64, 4
 SMALLEST_TIER = 1024
+# Rows of the largest segment that a merge makes: what one task reads and writes, and what a machine fetches.
+MERGED_ROWS = 1 << 22
 # Rows of segments that are so many bytes away are fetched by tasks.
 FAR_BYTES = 32 << 20
 
@@ -218,55 +220,68 @@ class Relation:
         """(relation, next number): segments merged where one size has become too many.
 
         Size-tiered: MERGE_FANOUT segments of one size become one of the next. Segments that are
-        mostly deleted are rewritten, empty ones dropped. Row ids stay.
+        mostly deleted are rewritten, empty ones dropped. `everything`: all of them, as far as they go into
+        segments of MERGED_ROWS rows. Row ids stay.
         """
         segments = [s for s in self.segments if s.n_live]
         fanout = min(MERGE_FANOUT, WIDE_FANOUT) if len(self.schema) > WIDE_COLUMNS else MERGE_FANOUT
         blocked: set[int] = set()
         while True:
             mergeable = [s for s in segments if s.number not in blocked]
-            run = _run_to_merge(mergeable, fanout, everything=everything)
-            if not run:
+            runs = _all_runs(mergeable) if everything else _run_to_merge(mergeable, fanout)
+            if not runs:
                 return replace(self, segments=tuple(segments)), next_number
-            payload = self.payload(
-                segments=[s.to_dict() for s in run],
-                number=next_number,
-                columns=list(index_columns),
-                orders=[list(k) for k in orders],
-            )
-            n_cells = len(self.schema) * sum(s.n_rows for s in run)
-            [result] = self.run(tasks.merge_run, [payload], NS_MERGE * n_cells)
-            merged = json.loads(result.meta["segment"])
-            if merged is None:  # texts share a code: these segments stay apart, the others try again
-                blocked |= set(json.loads(result.meta["apart"]))
-                continue
-            numbers = {s.number for s in run}
-            at = next(i for i, s in enumerate(segments) if s.number in numbers)
-            segments = [s for s in segments if s.number not in numbers]
-            segments.insert(at, SegmentRef.from_dict(merged))
-            next_number += 1
-            if everything:
-                return replace(self, segments=tuple(segments)), next_number
+            payloads = [
+                self.payload(
+                    segments=[s.to_dict() for s in run],
+                    number=next_number + i,
+                    columns=list(index_columns),
+                    orders=[list(k) for k in orders],
+                )
+                for i, run in enumerate(runs)
+            ]
+            n_cells = len(self.schema) * sum(s.n_rows for run in runs for s in run)
+            for run, result in zip(
+                runs, self.run(tasks.merge_run, payloads, NS_MERGE * n_cells), strict=True
+            ):
+                merged = json.loads(result.meta["segment"])
+                if merged is None:  # texts share a code: these segments stay apart, the others try again
+                    blocked |= set(json.loads(result.meta["apart"]))
+                    continue
+                at = segments.index(run[0])
+                segments = [s for s in segments if s not in run]
+                segments.insert(at, SegmentRef.from_dict(merged))
+            next_number += len(runs)
 
 
 def _tier(n_rows: int) -> int:
     return int(np.log2(max(n_rows, SMALLEST_TIER) / SMALLEST_TIER) / np.log2(MERGE_FANOUT))
 
 
-def _run_to_merge(segments: Sequence[SegmentRef], fanout: int, *, everything: bool) -> list[SegmentRef]:
+def _all_runs(segments: Sequence[SegmentRef]) -> list[list[SegmentRef]]:
+    """All segments in runs of MERGED_ROWS rows at most; without those that are as good as merged.
+
+    A run and the next one's first segment are too many, so there is nothing to do twice.
+    """
+    runs: list[list[SegmentRef]] = []
+    for ref in segments:
+        if runs and sum(s.n_live for s in runs[-1]) + ref.n_live <= MERGED_ROWS:
+            runs[-1].append(ref)
+        else:
+            runs.append([ref])
+    return [run for run in runs if len(run) > 1 or run[0].n_deleted]
+
+
+def _run_to_merge(segments: Sequence[SegmentRef], fanout: int) -> list[list[SegmentRef]]:
     """The next segments to merge, or none."""
-    if everything:
-        fitting = [s for s in segments if s.n_live <= MAX_ROWS]
-        needed = len(fitting) > 1 or any(s.n_deleted for s in fitting)
-        return fitting if needed and sum(s.n_live for s in fitting) <= MAX_ROWS else []
     for ref in segments:
         if ref.n_deleted > ref.n_rows // 2:
-            return [ref]
+            return [[ref]]
     # Only what batches have added: the segments of `track` come in a size that suits the table.
     tiers: dict[int, list[SegmentRef]] = {}
     for ref in segments:
         tiers.setdefault(_tier(ref.n_live), []).append(ref)
     for _, members in sorted(tiers.items()):
-        if len(members) >= fanout and sum(s.n_live for s in members) <= MAX_ROWS // 4:
-            return members
+        if len(members) >= fanout and sum(s.n_live for s in members) <= MERGED_ROWS:
+            return [members]
     return []
