@@ -14,9 +14,9 @@ A second job reads the few rows that witness it, on all columns.
 Values meet by 128 bits: their code, which is the value itself or half of a SipHash of it under the key of the
 workspace, and the other half (see decision 0007).
 
-Bytes: 25 for each value of a pivot and segment; for each row with a repeated value 8, and 1 to 20 for each
-column of the candidates. Rows that are equal on all of these are sent twice at most, so a value that many
-rows have is no burden where few columns are concerned.
+Bytes: 21 for each value of a pivot and segment; for each row with a repeated value 8, and 1 to 16 for each
+column of the candidates; 2 KB for each block. Rows that are equal on all of these are sent twice at most, so
+a value that many rows have is no burden where few columns are concerned.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ Sent = Iterator[tuple[int, bytes]]
 
 # From so many rows on, where tasks share no disk.
 SHUFFLED_ROWS = 1 << 25
-# Rows of a pivot that meet in one part.
-PART_ROWS = 1 << 20
+# Rows of a pivot that meet in one part: some 400 MB with forty columns.
+PART_ROWS = 1 << 21
 # Where a pivot has so many rows for each of its values, rows that say the same are sent twice at most.
 FOLDED_FROM = 64
 # Equal hashes of values should not mean equal parts of a smaller number.
@@ -65,24 +65,22 @@ class Refuted:
 def validate_by_shuffle(relation: Relation, lhs: U64, rhs: U64, pivots: I64) -> tuple[Refuted, U64]:
     """(what is refuted, the agree set of each pair), of left-hand sides that are not empty; else as
     `validate_fds`. Two jobs."""
-    chosen = np.unique(pivots).tolist()
-    n_columns = len(relation.schema)
-    columns = {
-        str(p): np.flatnonzero(_bits(np.bitwise_or.reduce((lhs | rhs)[pivots == p]), n_columns)).tolist()
-        for p in chosen
-    }
-    n_rows = relation.n_rows
-    n_parts = max(1, -(-n_rows * len(chosen) // PART_ROWS))
+    n_columns, ranking = len(relation.schema), relation.ranking()
+    n_parts = -(-relation.n_rows // PART_ROWS)  # of each pivot
     candidates = relation.stage("candidates", lhs=lhs, rhs=rhs, pivots=pivots)
-    common = {"pivots": chosen, "columns": columns, "n_parts": n_parts}
+    chosen = [
+        {"pivot": p, "columns": positions_of_any((lhs | rhs)[pivots == p], n_columns)}
+        for p in np.unique(pivots).tolist()
+    ]
     by_segment = [
-        relation.payload(**common, segment=segment, number=i) for i, segment in enumerate(relation.live)
+        relation.payload(segment=segment, number=i, chosen=chosen, n_parts=n_parts)
+        for i, segment in enumerate(relation.live)
     ]
     by_part = [
         relation.payload(
-            **common, candidates=candidates, ranking=relation.ranking(), part=i, n_segments=len(by_segment)
+            **of_pivot, candidates=candidates, ranking=ranking, part=i, n_segments=len(by_segment)
         )
-        for i in range(n_parts)
+        for i, of_pivot in enumerate(of_pivot for of_pivot in chosen for _ in range(n_parts))
     ]
     results = relation.engine.exchange(
         send_values,
@@ -94,12 +92,16 @@ def validate_by_shuffle(relation: Relation, lhs: U64, rhs: U64, pivots: I64) -> 
     )
     refuted, pairs = np.zeros_like(rhs), [np.empty((0, 2), np.int64)]
     for result in map(unpack, results):
-        np.bitwise_or.at(
-            refuted, result.array("candidate"), result.array("refuted").reshape(-1, rhs.shape[1])
-        )
+        refuted[result.array("candidate")] |= result.array("refuted").reshape(-1, rhs.shape[1])
         pairs.append(result.array("pairs").reshape(-1, 2))
     different = np.unique(np.concatenate(pairs), axis=0)
     return Refuted(refuted, different), agree_sets(relation, different)
+
+
+def positions_of_any(masks: U64, n_columns: int) -> list[int]:
+    """The columns, of the first so many, that some mask has."""
+    columns: list[int] = np.flatnonzero(_bits(np.bitwise_or.reduce(masks), n_columns)).tolist()
+    return columns
 
 
 def agree_sets(relation: Relation, pairs: I64) -> U64:
@@ -109,7 +111,9 @@ def agree_sets(relation: Relation, pairs: I64) -> U64:
     keys, checks = (np.zeros((len(row_ids), n_columns), np.uint64) for _ in range(2))
     if len(row_ids):
         wanted = relation.stage("rows", row_ids=row_ids)
-        payloads = [relation.payload(segment=segment, rows=wanted) for segment in relation.live]
+        payloads = [
+            relation.payload(segment=s.to_dict(), rows=wanted) for s in relation.that_may_have(row_ids)
+        ]
         # In tasks, however few the rows: the driver is not to fetch every segment.
         for result in map(unpack, relation.engine.run(read_rows, payloads, where="spark")):
             at = result.array("at")
@@ -128,93 +132,68 @@ def agree_sets(relation: Relation, pairs: I64) -> U64:
 def send_values(payload: Payload) -> Sent:
     """Step 1: the values that live rows of a segment have in the pivots, and which of them more than once."""
     segment, nulls_distinct = _segment(payload)
-    fields: dict[str, list[NDArray[Any]]] = {"pivot": [], "code": [], "key": [], "check": [], "many": []}
-    for pivot in payload["pivots"]:
-        counts = _counts(segment, pivot, nulls_distinct)
-        used = np.flatnonzero(counts)
-        keys, checks = _identities(segment, pivot)
-        fields["pivot"].append(np.full(len(used), pivot, np.int32))
-        fields["code"].append(used.astype(np.int32))
-        fields["key"].append(keys[used])
-        fields["check"].append(checks[used])
-        fields["many"].append((counts[used] > 1).astype(np.uint8))
-    arrays = {name: np.concatenate(parts) for name, parts in fields.items()}
     meta = {"segment": str(payload["number"])}
-    for part, at in _by_part(arrays["key"], payload["n_parts"]):
-        yield part, pack({name: array[at] for name, array in arrays.items()}, meta)
-    yield 0, pack({name: array[:0] for name, array in arrays.items()}, meta)  # somebody has to be there
+    arrays: dict[str, NDArray[Any]] = {}
+    for slot, of_pivot in enumerate(payload["chosen"]):
+        counts = _counts(segment, of_pivot["pivot"], nulls_distinct)
+        used = np.flatnonzero(counts).astype(np.int32)
+        keys, checks = _identities(segment, of_pivot["pivot"], used)
+        arrays = {"code": used, "key": keys, "check": checks, "many": (counts[used] > 1).astype(np.uint8)}
+        for part, at in _by_part(keys, payload["n_parts"]):
+            yield slot * payload["n_parts"] + part, pack({n: a[at] for n, a in arrays.items()}, meta)
+    # Somebody has to be there, to give each segment its turn.
+    yield 0, pack({name: array[:0] for name, array in arrays.items()}, meta)
 
 
 def find_repeated(blocks: Blocks, payload: Payload) -> Sent:
     """Step 2: to each segment those of its values that it has once and another segment has, too."""
     bundles = [unpack(block) for block in blocks]
-    pivot, code, key, check, many = (
-        np.concatenate([b.array(name) for b in bundles]) for name in ("pivot", "code", "key", "check", "many")
+    code, key, check, many = (
+        np.concatenate([b.array(name) for b in bundles]) for name in ("code", "key", "check", "many")
     )
     segment = np.repeat([int(b.meta["segment"]) for b in bundles], [len(b.array("code")) for b in bundles])
-    order = np.lexsort((check, key, pivot))
-    fields = [array[order] for array in (pivot, key, check)]
+    order = np.lexsort((check, key))
     change = np.ones(len(order), np.bool_)
-    change[1:] = np.logical_or.reduce([f[1:] != f[:-1] for f in fields])
+    change[1:] = _differ(key[order], check[order])
     sizes = np.diff(np.append(np.flatnonzero(change), len(order)))
     repeated = order[np.repeat(sizes, sizes) > 1]
     repeated = repeated[many[repeated] == 0]
-    everybody = range(payload["n_segments"]) if payload["part"] == 0 else ()  # each has its turn in step 3
+    everybody = range(payload["n_segments"]) if payload["part"] == 0 else ()
     for number in sorted({*everybody, *segment[repeated].tolist()}):
         at = repeated[segment[repeated] == number]
-        yield number, pack({"pivot": pivot[at], "code": code[at]}, {})
+        yield number, pack({"code": code[at]}, {"pivot": str(payload["pivot"])})
 
 
 def send_rows(blocks: Blocks, payload: Payload) -> Sent:
     """Step 3: the rows of a segment whose value of a pivot is repeated."""
     segment, nulls_distinct = _segment(payload)
-    bundles = [unpack(block) for block in blocks]
-    pivots, codes = (np.concatenate([b.array(name) for b in bundles]) for name in ("pivot", "code"))
-    for pivot in payload["pivots"]:
+    elsewhere: dict[int, list[I32]] = {}
+    for bundle in map(unpack, blocks):
+        elsewhere.setdefault(int(bundle.meta["pivot"]), []).append(bundle.array("code"))
+    for slot, of_pivot in enumerate(payload["chosen"]):
+        pivot, columns = of_pivot["pivot"], of_pivot["columns"]
         repeated = _counts(segment, pivot, nulls_distinct) > 1
-        repeated[codes[pivots == pivot]] = True
+        repeated[np.concatenate([np.empty(0, np.int32), *elsewhere.get(pivot, ())])] = True
         rows = np.flatnonzero(repeated[segment.codes[pivot]] & segment.live)
-        columns = payload["columns"][str(pivot)]
         if len(rows) > FOLDED_FROM * int(repeated.sum()):
             rows = _twice_at_most(segment.codes[np.ix_(columns, rows)], rows)
-        identities = {c: _identities(segment, c) for c in columns}
-        local = segment.codes[pivot][rows]
-        for part, at in _by_part(identities[pivot][0][local], payload["n_parts"]):
-            arrays: dict[str, NDArray[Any]] = {"row_id": segment.row_ids(rows[at])}
-            for c in columns:
-                used, codes_here = np.unique(segment.codes[c][rows[at]], return_inverse=True)
-                keys, checks = identities[c]
-                width = np.min_scalar_type(len(used))  # most columns have few values
-                arrays |= {f"code.{c}": codes_here.astype(width), f"key.{c}": keys[used]}
-                if checks[used].any():
-                    arrays[f"check.{c}"] = checks[used]
-            yield part, pack(arrays, {"pivot": str(pivot)})
+        keys, _ = _identities(segment, pivot)
+        for part, at in _by_part(keys[segment.codes[pivot][rows]], payload["n_parts"]):
+            yield slot * payload["n_parts"] + part, _packed_rows(segment, rows[at], columns)
 
 
 def refute_part(blocks: Blocks, payload: Payload) -> bytes:
     """Step 4: what rows with equal values of a pivot refute of its candidates."""
-    by_pivot: dict[int, list[Bundle]] = {}
-    for bundle in map(unpack, blocks):
-        by_pivot.setdefault(int(bundle.meta["pivot"]), []).append(bundle)
+    bundles = [unpack(block) for block in blocks]
     candidates = staged(payload, "candidates")
     pivots = candidates.array("pivots")
-    lhs, rhs = (candidates.array(side).reshape(len(pivots), -1) for side in ("lhs", "rhs"))
-    numbers, refuted, pairs = [np.empty(0, np.int64)], [rhs[:0]], [np.empty((0, 2), np.int64)]
-    for pivot, bundles in sorted(by_pivot.items()):
-        at = np.flatnonzero(pivots == pivot)
-        found = _refuted(bundles, pivot, lhs[at], rhs[at], payload)
-        hit = found.rhs.any(axis=1)
-        numbers.append(at[hit])
-        refuted.append(found.rhs[hit])
-        pairs.append(found.pairs)
-    return pack(
-        {
-            "candidate": np.concatenate(numbers),
-            "refuted": np.concatenate(refuted),
-            "pairs": np.concatenate(pairs),
-        },
-        {},
-    )
+    numbers = np.flatnonzero(pivots == payload["pivot"])
+    lhs, rhs = (candidates.array(side).reshape(len(pivots), -1)[numbers] for side in ("lhs", "rhs"))
+    refuted = Refuted(np.zeros_like(rhs), np.empty((0, 2), np.int64))
+    if bundles:
+        refuted = _refuted(bundles, payload["pivot"], payload["columns"], lhs, rhs, payload)
+    hit = refuted.rhs.any(axis=1)
+    return pack({"candidate": numbers[hit], "refuted": refuted.rhs[hit], "pairs": refuted.pairs}, {})
 
 
 def read_rows(payload: Payload) -> bytes:
@@ -246,15 +225,12 @@ class _Received:
         return self._row_ids[rows]
 
 
-def _refuted(bundles: Sequence[Bundle], pivot: int, lhs: U64, rhs: U64, payload: Payload) -> Refuted:
+def _refuted(
+    bundles: Sequence[Bundle], pivot: int, columns: list[int], lhs: U64, rhs: U64, payload: Payload
+) -> Refuted:
     """What the rows in some blocks refute of the candidates of a pivot, on the columns that were sent."""
-    columns = payload["columns"][str(pivot)]
     n_columns = len(parsed_schema(payload["schema"]))
-    row_ids = np.concatenate([b.array("row_id") for b in bundles])
-    matrix = np.empty((len(row_ids), len(columns)), np.int32)
-    n_ids = np.empty(len(columns), np.int64)
-    for j, c in enumerate(columns):
-        matrix[:, j], n_ids[j] = _numbered(bundles, c)
+    matrix, n_ids = _numbered(bundles, len(columns))
     place = {c: j for j, c in enumerate(columns)}
     at = place[pivot]
     rows, offsets = partitions.cluster(np.ascontiguousarray(matrix[:, at]), int(n_ids[at]))
@@ -263,7 +239,7 @@ def _refuted(bundles: Sequence[Bundle], pivot: int, lhs: U64, rhs: U64, payload:
     narrow_lhs, narrow_rhs = (_packed(_bits(side, n_columns + 1)[:, kept], n_words) for side in (lhs, rhs))
     ranking = [place[c] for c in payload["ranking"] if c in place]
     refuted, _, witnesses = refuted_in(
-        _Received(matrix, row_ids),
+        _Received(matrix, np.concatenate([b.array("row_id") for b in bundles])),
         rows,
         offsets,
         narrow_lhs,
@@ -279,23 +255,72 @@ def _refuted(bundles: Sequence[Bundle], pivot: int, lhs: U64, rhs: U64, payload:
     return Refuted(_packed(wide, rhs.shape[1]), pairs[pairs[:, 0] >= 0])
 
 
-def _numbered(bundles: Sequence[Bundle], column: int) -> tuple[I32, int]:
-    """(numbers of values: equal ones share one, and no others do; one more than the largest). NULL is 0."""
-    keys, name = [b.array(f"key.{column}") for b in bundles], f"check.{column}"
-    checks = [
-        b.array(name) if name in b else np.zeros(len(k), np.uint64)
-        for b, k in zip(bundles, keys, strict=True)
-    ]
-    key, check = np.concatenate(keys), np.concatenate(checks)
-    order = np.lexsort((check, key))
-    change = np.zeros(len(order), np.bool_)
-    change[1:] = (key[order[1:]] != key[order[:-1]]) | (check[order[1:]] != check[order[:-1]])
-    numbers = np.empty(len(order), np.int32)
-    numbers[order] = np.cumsum(change, dtype=np.int32) + 1
-    numbers[(key == 0) & (check == _NULL_CHECK)] = 0
-    parts = np.split(numbers, np.cumsum([len(k) for k in keys])[:-1])
-    codes = (b.array(f"code.{column}") for b in bundles)
-    return np.concatenate([n[c] for n, c in zip(parts, codes, strict=True)]), int(numbers.max(initial=0)) + 1
+def _packed_rows(segment: Segment, rows: I64, columns: Sequence[int]) -> bytes:
+    """Rows on some columns, in few arrays, since blocks are many: of each column the different values, and
+    for each row which of them it has, in as few bytes as will do; the values of all rows if most differ."""
+    codes, keys, checks, counts = [], [], [], []
+    for c in columns:
+        local = segment.codes[c][rows]
+        used, which = np.unique(local, return_inverse=True)
+        width = np.min_scalar_type(len(used))
+        if len(used) * 8 + len(rows) * width.itemsize < len(rows) * 8:
+            codes.append(which.astype(width).view(np.uint8))
+        else:
+            used = local
+        key, check = _identities(segment, c, used)
+        keys.append(key)
+        checks.append(check if check.any() else check[:0])
+        counts.append((len(key), len(checks[-1])))
+    arrays = {
+        "code": np.concatenate([np.empty(0, np.uint8), *codes]),
+        "key": np.concatenate(keys),
+        "check": np.concatenate(checks),
+    }
+    return pack({"row_id": segment.row_ids(rows), "count": np.array(counts, np.int32), **arrays}, {})
+
+
+def _numbered(bundles: Sequence[Bundle], n_columns: int) -> tuple[I32, I64]:
+    """(matrix int32[n_rows, n_columns], n_ids int64[n_columns]): numbers that equal values of a column share
+    and no others do, 0 for NULL; all of column c are below n_ids[c]."""
+    received = [list(_unpacked_columns(b, n_columns)) for b in bundles]
+    starts = np.cumsum([0, *(len(b.array("row_id")) for b in bundles)])
+    matrix, n_ids = np.empty((starts[-1], n_columns), np.int32), np.ones(n_columns, np.int64)
+    for j in range(n_columns):
+        key, check = (np.concatenate([columns[j][i] for columns in received]) for i in (1, 2))
+        order = np.lexsort((check, key))
+        change = np.zeros(len(order), np.bool_)
+        change[1:] = _differ(key[order], check[order])
+        numbers = np.empty(len(order), np.int32)
+        numbers[order] = np.cumsum(change, dtype=np.int32) + 1
+        numbers[(key == 0) & (check == _NULL_CHECK)] = 0
+        n_ids[j] = int(numbers.max(initial=0)) + 1
+        first = 0
+        for columns, start, end in zip(received, starts, starts[1:], strict=False):
+            codes, keys, _ = columns[j]
+            matrix[start:end, j] = numbers[first : first + len(keys)][codes]
+            first += len(keys)
+    return matrix, n_ids
+
+
+def _unpacked_columns(bundle: Bundle, n_columns: int) -> Iterator[tuple[NDArray[Any], U64, U64]]:
+    """(codes, keys, checks) of each column of a block."""
+    n_rows = len(bundle.array("row_id"))
+    codes, keys, checks = (bundle.array(name) for name in ("code", "key", "check"))
+    at = np.zeros(3, np.int64)
+    for n_keys, n_checks in bundle.array("count").reshape(n_columns, 2).tolist():
+        width = np.dtype(np.min_scalar_type(n_keys))
+        each = n_keys == n_rows  # no codes: one value for each row
+        ends = np.add(at, (0 if each else n_rows * width.itemsize, n_keys, n_checks))
+        some = checks[at[2] : ends[2]] if n_checks else np.zeros(n_keys, np.uint64)
+        which = np.arange(n_rows) if each else codes[at[0] : ends[0]].view(width)
+        yield which, keys[at[1] : ends[1]], some
+        at = ends
+
+
+def _differ(*ordered: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where one of some arrays has another value than in the place before."""
+    differ: NDArray[np.bool_] = np.logical_or.reduce([array[1:] != array[:-1] for array in ordered])
+    return differ
 
 
 def _segment(payload: Payload) -> tuple[Segment, bool]:

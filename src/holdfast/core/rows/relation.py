@@ -150,8 +150,7 @@ class Relation:
         By one job where segments would have to come from a store to this machine.
         """
         ids = np.asarray(row_ids, dtype=np.int64)
-        numbers = set((ids >> ROW_BITS).tolist())
-        concerned = [s for s in self.segments if s.merged or s.number in numbers]
+        concerned = self.that_may_have(ids)
         if not len(ids) or not self.engine.shuffles or self._n_far(concerned) <= FAR_BYTES:
             return tasks.fetch_rows(self.root, self.schema, concerned, ids)
         wanted = ids.tolist()  # not staged: who reads may have no right to write
@@ -160,6 +159,11 @@ class Relation:
         tables = [pa.ipc.open_stream(stream).read_all() for stream in streams]
         parts = [(t.column(0).to_numpy(), t.remove_column(0)) for t in tables]
         return tasks.in_order(parts, self.schema)
+
+    def that_may_have(self, row_ids: I64) -> list[SegmentRef]:
+        """The segments that may have some of the rows; those that are not merged do."""
+        numbers = set((row_ids >> ROW_BITS).tolist())
+        return [s for s in self.segments if s.merged or s.number in numbers]
 
     def _n_far(self, segments: Sequence[SegmentRef]) -> int:
         """Bytes of segments that lie on a store and have no copy on this machine."""
