@@ -49,6 +49,8 @@ SHUFFLED_ROWS = 1 << 25
 PART_ROWS = 1 << 21
 # Where a pivot has so many rows for each of its values, rows that say the same are sent twice at most.
 FOLDED_FROM = 64
+# A column that has so many values for each row of a block has another one in most of them.
+FEW_VALUES = 4
 # Equal hashes of values should not mean equal parts of a smaller number.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _NULL_CHECK = np.uint64(1)  # a value of an exact type has 0
@@ -260,13 +262,17 @@ def _packed_rows(segment: Segment, rows: I64, columns: Sequence[int]) -> bytes:
     for each row which of them it has, in as few bytes as will do; the values of all rows if most differ."""
     codes, keys, checks, counts = [], [], [], []
     for c in columns:
-        local = segment.codes[c][rows]
-        used, which = np.unique(local, return_inverse=True)
-        width = np.min_scalar_type(len(used))
-        if len(used) * 8 + len(rows) * width.itemsize < len(rows) * 8:
-            codes.append(which.astype(width).view(np.uint8))
-        else:
-            used = local
+        used = local = segment.codes[c][rows]
+        n_values = len(segment.dictionary(c)) + 1
+        if n_values < FEW_VALUES * len(rows):
+            there = np.zeros(n_values, np.bool_)
+            there[local] = True
+            used = np.flatnonzero(there).astype(np.int32)
+            width = np.min_scalar_type(len(used))
+            if len(used) * 8 + len(rows) * width.itemsize < len(rows) * 8:
+                codes.append((np.cumsum(there) - 1)[local].astype(width).view(np.uint8))
+            else:
+                used = local
         key, check = _identities(segment, c, used)
         keys.append(key)
         checks.append(check if check.any() else check[:0])
