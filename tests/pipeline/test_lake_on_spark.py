@@ -177,6 +177,26 @@ def test_the_same_script(opened: Opener, tmp_path: Path, options: Options, how: 
     assert on_spark.writer.engine.jobs > 10
 
 
+def test_the_index_by_shuffle(opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where tasks share no disk, entries meet by Spark's shuffle: nothing else is different."""
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    expected = script(opened("inline"), tmp_path / "a", Options())
+    ranges: list[int] = []
+    exchange = Engine.exchange
+
+    def counted(self: Engine, *arguments: Any, **how: Any) -> list[bytes]:
+        ranges.append(len(arguments[3]))
+        return exchange(self, *arguments, **how)
+
+    monkeypatch.setattr(lake_index, "ENTRIES_PER_TASK", 30)
+    monkeypatch.setattr(Engine, "shuffles", True)
+    monkeypatch.setattr(Engine, "exchange", counted)
+    assert script(opened("spark"), tmp_path / "b", Options()) == expected
+    assert len(ranges) > 2
+    assert max(ranges) > 2
+
+
 # -- jobs --------------------------------------------------------------------------------------------------
 
 

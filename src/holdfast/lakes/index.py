@@ -5,7 +5,8 @@ of its own:
 
 - `concatenate`: one array of all blocks, behind each other;
 - `index`: gather the entries of a range of hashes from all blocks, sort them by value, and write that range
-  of the inverted index (the exchange by value goes through files, see docs/decisions/0008).
+  of the inverted index (the exchange by value goes through files where tasks share a disk, else by Spark's
+  shuffle, a job of its own; see docs/decisions/0008).
 
 Where there are several ranges, each is a *piece* in staging, and a second job joins the pieces of an array:
 one task for each array, which copies them into one file.
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.engine.engine import Engine
 from holdfast.core.engine.job_progress import Progress
+from holdfast.core.store.bundle import pack, unpack
 from holdfast.core.store.files import FileRef, read_file, unique_name, write_file
 from holdfast.core.store.root import Root, root_of
 from holdfast.core.words.codec import Coded
@@ -85,7 +87,7 @@ def put_together(
     files: tuple[tuple[FileRef, ...], tuple[FileRef, ...]],
     progress: Progress | None,
 ) -> PartRef:
-    """One part of all blocks, in their order. One Spark job, or two.
+    """One part of all blocks, in their order. One Spark job to three.
 
     Without `pivots` and `rarity`, which the matching job works out, unless all blocks have them.
     """
@@ -119,9 +121,16 @@ def put_together(
     payloads: list[Payload] = [
         {**shared, "do": "concatenate", "array": name, **_shape(name, shapes)} for name in concatenated
     ]
-    payloads += [{**shared, "do": "index", "folder": piece_folder(regions, staging), **r} for r in regions]
+    indexing = [{**shared, "do": "index", "folder": piece_folder(regions, staging), **r} for r in regions]
     where = engine.choose(n_entries * NS_ENTRY, parallel=True)
-    results = engine.run(put_piece, payloads, where=where, progress=progress, parallel=True)
+    indexed: list[bytes] = []
+    if where == "spark" and engine.shuffles:
+        bounds = [r["low"] for r in regions]
+        sending = [{**shared, "number": i, "bounds": bounds} for i in range(len(blocks))]
+        indexed = engine.exchange(send_entries, sending, index_entries, indexing, progress)
+    else:
+        payloads += indexing
+    results = engine.run(put_piece, payloads, where=where, progress=progress, parallel=True) + indexed
     pieces: dict[str, list[FileRef]] = {name: [] for name in shapes}
     runs: list[list[int]] = []
     for written in map(json.loads, results):
@@ -188,9 +197,7 @@ def put_piece(payload: Payload) -> bytes:
     """One task of the first job: its files by the names of the arrays, and the values with long postings."""
     root = root_of(payload["root"])
     blocks = _listed(root, FileRef.from_dict(payload["blocks"]))
-    pieces, runs = {"concatenate": _concatenate, "index": _index}[payload["do"]](root, blocks, payload)
-    written = {name: ref.to_dict() for name, ref in pieces.items()}
-    return json.dumps({"pieces": written, "runs": runs}).encode()
+    return _told({"concatenate": _concatenate, "index": _index}[payload["do"]](root, blocks, payload))
 
 
 @lru_cache(maxsize=2)
@@ -199,6 +206,13 @@ def _listed(root: Root, ref: FileRef) -> list[Block]:
 
 
 Pieces = tuple[dict[str, FileRef], list[list[int]]]
+Entries = tuple[U64, U64, NDArray[np.int32]]
+
+
+def _told(pieces: Pieces) -> bytes:
+    return json.dumps(
+        {"pieces": {name: ref.to_dict() for name, ref in pieces[0].items()}, "runs": pieces[1]}
+    ).encode()
 
 
 def _concatenate(root: Root, blocks: Sequence[Block], payload: Payload) -> Pieces:
@@ -220,18 +234,45 @@ def _concatenate(root: Root, blocks: Sequence[Block], payload: Payload) -> Piece
 
 
 def _index(root: Root, blocks: Sequence[Block], payload: Payload) -> Pieces:
-    """Sort the entries of a range of hashes; list the values with long postings."""
-    parts: list[tuple[U64, U64, NDArray[np.int32]]] = []
-    base = 0
+    """The entries of a range of hashes, of all blocks."""
     low, high = np.uint64(payload["low"]), np.uint64(payload["high"] - 1)
-    for block in blocks:
-        values = open_array(root, block.arrays["values"])
-        top = values >> np.uint64(56)
-        at = np.flatnonzero((top >= low) & (top <= high))
-        columns = np.searchsorted(open_array(root, block.arrays["offsets"]), at, side="right") - 1
-        checks = open_array(root, block.arrays["checks"])
-        parts.append((values[at], checks[at], (columns + base).astype(np.int32)))
-        base += block.n_columns
+    parts = []
+    for number in range(len(blocks)):
+        top = open_array(root, blocks[number].arrays["values"]) >> np.uint64(56)
+        parts.append(_entries(root, blocks, number, np.flatnonzero((top >= low) & (top <= high))))
+    return _sorted(root, parts, payload)
+
+
+def _entries(root: Root, blocks: Sequence[Block], number: int, at: NDArray[np.int64]) -> Entries:
+    """(values, checks, columns) of some entries of a block; columns count on from block to block."""
+    arrays, base = blocks[number].arrays, sum(b.n_columns for b in blocks[:number])
+    columns = np.searchsorted(open_array(root, arrays["offsets"]), at, side="right") - 1
+    values, checks = open_array(root, arrays["values"]), open_array(root, arrays["checks"])
+    return values[at], checks[at], (columns + base).astype(np.int32)
+
+
+def send_entries(payload: Payload) -> Iterator[tuple[int, bytes]]:
+    """The entries of one block, to the ranges of hashes that they fall into: `_index` by Spark's shuffle."""
+    root = root_of(payload["root"])
+    blocks, number = _listed(root, FileRef.from_dict(payload["blocks"])), payload["number"]
+    top = (open_array(root, blocks[number].arrays["values"]) >> np.uint64(56)).astype(np.int64)
+    ranges = np.searchsorted(np.array(payload["bounds"]), top, side="right") - 1
+    for i in np.unique(ranges).tolist():
+        values, checks, columns = _entries(root, blocks, number, np.flatnonzero(ranges == i))
+        yield i, pack({"values": values, "checks": checks, "columns": columns}, {"block": str(number)})
+
+
+def index_entries(sent: Iterator[bytes], payload: Payload) -> bytes:
+    """The range of hashes that has come together."""
+    bundles = sorted(map(unpack, sent), key=lambda bundle: int(bundle.meta["block"]))
+    parts = [(b.array("values"), b.array("checks"), b.array("columns")) for b in bundles]
+    return _told(_sorted(root_of(payload["root"]), parts, payload))
+
+
+def _sorted(root: Root, parts: Sequence[Entries], payload: Payload) -> Pieces:
+    """A range of the index, written; and the values with long postings."""
+    nothing = np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.int32)
+    parts = [nothing, *parts]
     keys, checks, postings = sort_entries(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
     sorted_arrays: tuple[NDArray[Any], ...] = (keys, checks, postings)
     pieces = {
