@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.core.engine.packing import FOLDER, pack, settings_for
 from holdfast.core.store.bucket import Bucket
 from trust import cluster, story
 from trust.cluster import Cluster
@@ -177,6 +178,44 @@ def test_the_command_line_reaches_the_cluster_of_spark_defaults(
         machines, place, apart, store, url, [f"spark.master {machines.master}", "spark.cores.max 1"], *apply
     )
     assert told.startswith("orders: +0 -20 rows, now 380 rows")
+
+
+ASK = """
+import pyarrow as pa
+
+def ask(batches):
+    import holdfast, numba
+    for batch in batches:
+        yield pa.RecordBatch.from_pydict({"path": [holdfast.__file__], "other": [numba.__file__]})
+
+paths = spark.range(2, numPartitions=2).mapInArrow(ask, "path string, other string").collect()
+print(json.dumps([path for row in paths for path in row]))
+"""
+
+
+@pytest.mark.slow
+def test_executors_need_nothing_but_the_archive(
+    machines: Cluster, place: Path, apart: list[str], store: Store, sources: Path, told: Any
+) -> None:
+    """`holdfast pack`, and two settings: what tasks import lies in the unpacked archive, kernels too."""
+    archive = str(place / "sources" / "holdfast.tar.gz")
+    pack(Path(archive))
+    url = place_on(store, sources, "packed")
+    done = machines.run(
+        STORY + ASK,
+        url,
+        json.dumps(store.options),
+        "short",
+        cwd=place,
+        apart=apart,
+        variables=on_disk(place),
+        **settings_for(archive),
+    )
+    assert done.returncode == 0, done.stderr
+    facts, paths = map(json.loads, done.stdout.splitlines())
+    assert facts == told[: len(facts)]
+    assert len(paths) == 4
+    assert all(f"/{FOLDER}/" in path for path in paths)
 
 
 KILLER = """
