@@ -12,13 +12,14 @@ BENCH_STAMP := $(VENV)/.holdfast-bench
 PYTHON ?= python3
 PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
-.PHONY: help setup demo test test-slow lint check bench clean
+.PHONY: help setup demo test test-slow test-oldest lint check bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo       a two-minute tour on generated data"
 	@echo "make test       all fast tests, and the examples in the docstrings"
 	@echo "make test-slow  long state machines, fault injection, other Javas: up to an hour on two cores"
+	@echo "make test-oldest  the tests of the engine on the oldest PySpark that is supported (downloads it)"
 	@echo "make lint       ruff and mypy"
 	@echo "make check      lint, then test"
 	@echo "make bench      the benchmarks (installs the peers first)"
@@ -34,6 +35,13 @@ test: $(STAMP)
 
 test-slow: $(STAMP)
 	$(PYTEST) -m slow tests
+
+# Old PySpark leaves sockets to the garbage collector, which is no fault of ours.
+test-oldest: $(STAMP)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --upgrade --target $(VENV)/oldest 'pyspark==4.0.*'
+	PYTHONPATH=$(CURDIR)/$(VENV)/oldest $(BIN)/python -m pytest -q -n 0 -m "not slow" -W ignore::ResourceWarning \
+	  -W ignore::pytest.PytestUnraisableExceptionWarning tests/pipeline/test_engine.py \
+	  tests/pipeline/test_engines_agree.py tests/pipeline/test_fds_on_spark.py tests/pipeline/test_inds_on_spark.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
