@@ -5,6 +5,9 @@ And collisions: with texts hashed to two bits, equalities and whole workspaces m
 
 from __future__ import annotations
 
+import re
+import shutil
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -261,6 +264,43 @@ def test_merged_segments_have_a_limit(tmp_path: Path, monkeypatch: pytest.Monkey
         opened = [open_segment(rows.root, ref, rows.schema) for ref in rows.segments]
         values = [v for s in opened for v in s.rows(np.arange(s.ref.n_rows))["a"].to_pylist()]
         assert sorted(values) == list(range(5, 270))
+
+
+def reads_ahead(path: Path) -> bool:
+    """Whether the system reads ahead where this process has mapped a file."""
+    maps = re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", Path("/proc/self/smaps").read_text(), flags=re.MULTILINE)
+    [of_file] = [text for text in maps if str(path) in text.partition("\n")[0]]
+    flags = re.search(r"^VmFlags:(.*)$", of_file, flags=re.MULTILINE)
+    assert flags is not None
+    return "rr" not in flags[1].split()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the advice on a map is read in /proc")
+def test_a_row_that_is_looked_up_reads_its_pages_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected: list[int] = []
+    expect = Segment.expect
+
+    def noted(segment: Segment, n: int) -> None:
+        expected.append(n)
+        expect(segment, n)
+
+    monkeypatch.setattr(Segment, "expect", noted)
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("t", pa.table({"a": range(50), "b": [i % 7 for i in range(50)]}))
+        for n in (1, 20):
+            expected.clear()
+            ws.check("t", inserts=pa.table({"a": range(40, 40 + n), "b": [1] * n}))
+            assert expected[-1] == n
+        state = ws.writer.tables.state("t")
+    shutil.copytree(tmp_path / "w", tmp_path / "copy")  # of a file of which there is one map
+    segment = open_segment(tmp_path / "copy", state.segments[0], state.schema)
+    assert segment.codes.shape == (2, 50)
+    path = tmp_path / "copy" / segment.ref.file.name
+    for n, ahead in ((50, True), (1, False), (20, True), (0, False)):
+        segment.expect(n)
+        assert reads_ahead(path) == ahead
 
 
 @given(filled(types=(*HASHED, "int"), pool_size=6, max_columns=4, max_rows=12), st.data())

@@ -28,13 +28,14 @@ U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
 
 ENTRY_BYTES = 18  # key, check, column and count of one entry
+VALUES_OF_A_ROW = 16  # that are looked up, as many pages as a row of a segment takes
 
 
 class RunPart:
     """An open part: memory maps of its arrays."""
 
     def __init__(self, root: Root, ref: FileRef) -> None:
-        bundle = open_bundle(root, ref, "run", partly=True)
+        self._bundle = bundle = open_bundle(root, ref, "run", partly=True)
         self.keys: U64 = bundle.array("keys")
         self.checks: U32 = bundle.array("checks")
         self._columns = bundle.array("columns")
@@ -47,6 +48,7 @@ class RunPart:
 
     def find(self, keys: U64, checks: U32) -> tuple[I64, I64, int]:
         """(starts, ends, reads) of values whose keys are in this part's range."""
+        self._bundle.expect(len(keys) // VALUES_OF_A_ROW, len(self))
         return find(self.keys, self.checks, self.directory, self.first, self.shift, keys, checks)
 
     def columns(self, at: I64) -> U32:
@@ -57,6 +59,7 @@ class RunPart:
 
     def between(self, start: int, end: int) -> Entries:
         """A range of entries, as the kernels take them."""
+        self._bundle.expect(end - start, len(self))
         n = end - start
         counts = np.ones(n, np.int64) if self._counts is None else self._counts[start:end].astype(np.int64)
         return Entries(

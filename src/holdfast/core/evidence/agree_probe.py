@@ -132,6 +132,7 @@ def probe_segment(payload: Payload) -> bytes:
     """
     schema = parsed_schema(payload["schema"])
     segment, batch = opened(payload, "segment", schema), opened(payload, "batch", schema)
+    segment.expect(batch.ref.n_rows)
     bundle, n_words = staged(payload, "keys"), n_words_for(len(schema))
     keys, rhs = bundle.array("masks").reshape(-1, n_words), bundle.array("rhs").reshape(-1, n_words)
     probes = [Probe(**p) for p in payload["probes"]]

@@ -83,11 +83,14 @@ class Segment:
         self._indexes: dict[int, tuple[I32, I32]] = {}  # those that lead nowhere out of the segment
         self._index_bundles: dict[FileRef, Bundle] = {}
         self._orders: dict[OrderKey, OrderIndex] = {}
+        self._expected = ref.n_rows
 
     @cached_property
     def _bundle(self) -> Bundle:
         """The file, opened when something of it is needed first: on a store it may be far away."""
-        return open_bundle(self.root, self.ref.file, "segment", partly=True)
+        bundle = open_bundle(self.root, self.ref.file, "segment", partly=True)
+        bundle.expect(self._expected, self.ref.n_rows)
+        return bundle
 
     @cached_property
     def codes(self) -> I32:
@@ -99,6 +102,13 @@ class Segment:
                 f"{self.ref.n_rows}. Restore it from a backup, or rebuild the table with 'holdfast track'."
             )
         return codes.reshape(n_columns, self.ref.n_rows)
+
+    def expect(self, n: int) -> None:
+        """So many rows will be looked up (`Bundle.expect`)."""
+        self._expected = n
+        opened = [self.__dict__["_bundle"]] if "_bundle" in self.__dict__ else []
+        for bundle in (*opened, *self._index_bundles.values()):
+            bundle.expect(n, self.ref.n_rows)
 
     def dictionary(self, column: int) -> U64:
         codes = self._dictionaries.get(column)
@@ -188,6 +198,7 @@ class Segment:
             file = self._index_files[column]
             if file not in self._index_bundles:  # opening costs a look at all of its columns
                 self._index_bundles[file] = open_bundle(self.root, file, "index", partly=True)
+                self._index_bundles[file].expect(self._expected, self.ref.n_rows)
             bundle = self._index_bundles[file]
             arrays = bundle.array(f"offsets.{column}"), bundle.array(f"positions.{column}")
             self._mapped[column] = (file, *arrays)
@@ -202,6 +213,7 @@ class Segment:
         if key not in self._orders:
             file = next(file for keys, file in self.ref.orders if key in keys)
             bundle = open_bundle(self.root, file, "order", partly=True)
+            bundle.expect(self._expected, self.ref.n_rows)
             name = _order_name(key)
             arrays = [bundle.array(f"{name}.{part}") for part in ORDER_ARRAYS]
             index = OrderIndex(GE, LE if key[2] else GE, *arrays)

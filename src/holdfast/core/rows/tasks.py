@@ -49,8 +49,10 @@ I64 = NDArray[np.int64]
 
 
 def opened(payload: Payload, what: str, schema: Schema) -> Segment:
-    """The segment that a payload names."""
-    return open_segment(root_of(payload["root"]), SegmentRef.from_dict(payload[what]), schema)
+    """The segment that a payload names, to be read whole unless the reader expects less."""
+    segment = open_segment(root_of(payload["root"]), SegmentRef.from_dict(payload[what]), schema)
+    segment.expect(segment.ref.n_rows)
+    return segment
 
 
 def all_opened(payload: Payload, schema: Schema) -> list[Segment]:
@@ -59,7 +61,10 @@ def all_opened(payload: Payload, schema: Schema) -> list[Segment]:
     refs = [SegmentRef.from_dict(s) for s in payload["segments"]]
     for ref in refs:
         check_file(root, ref.file, deep=True)
-    return [open_segment(root, ref, schema) for ref in refs]
+    segments = [open_segment(root, ref, schema) for ref in refs]
+    for segment in segments:
+        segment.expect(segment.ref.n_rows)
+    return segments
 
 
 def staged(payload: Payload, what: str) -> Bundle:
@@ -225,6 +230,7 @@ def locate_rows(payload: Payload) -> bytes:
     """(query, row id) of the live rows of a segment that equal a query row on some columns."""
     schema = parsed_schema(payload["schema"])
     segment, queries = opened(payload, "segment", schema), opened(payload, "queries", schema)
+    segment.expect(queries.ref.n_rows)
     columns = payload["columns"]
     translated = segment.translated(queries, columns, nulls_distinct=False)
     query, position = locate(

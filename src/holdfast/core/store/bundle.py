@@ -7,7 +7,9 @@ microseconds whatever the size. The same bytes carry the results of tasks.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,12 +22,16 @@ from holdfast.errors import DamagedFileError
 
 Arrays = Mapping[str, "NDArray[Any] | pa.Array"]
 
+# One row of so many is very few: the pages that a probe of it touches, one by one, take as long as the file.
+VERY_FEW = 1 << 18
+
 
 class Bundle:
     """The arrays and the metadata of a bundle; NumPy views where the type is a number."""
 
-    def __init__(self, batch: pa.RecordBatch, file: str = "") -> None:
-        self._batch, self._file = batch, file
+    def __init__(self, batch: pa.RecordBatch, file: str = "", mapping: mmap.mmap | None = None) -> None:
+        self._batch, self._file, self._mapping = batch, file, mapping
+        self._reads_ahead = False
         self.meta = {k.decode(): v.decode() for k, v in (batch.schema.metadata or {}).items()}
 
     @property
@@ -35,6 +41,16 @@ class Bundle:
 
     def __contains__(self, name: str) -> bool:
         return bool(self._batch.schema.get_field_index(name) >= 0)
+
+    def expect(self, n: int, of: int) -> None:
+        """So many of all rows will be looked at: of very few the system is to read nothing but their pages.
+
+        It reads up to megabytes around a page that it has not, which is a whole file soon.
+        """
+        reads_ahead = n == of or (n > 1 and n * VERY_FEW > of)
+        if self._mapping is not None and reads_ahead != self._reads_ahead:
+            self._mapping.madvise(mmap.MADV_NORMAL if reads_ahead else mmap.MADV_RANDOM)
+            self._reads_ahead = reads_ahead
 
     def array(self, name: str) -> NDArray[Any]:
         """A read-only view of a numeric array."""
@@ -107,17 +123,27 @@ def write_bundle(
     return file.ref
 
 
+def _map(path: Path) -> mmap.mmap:
+    """A file's map; what a look at its metadata touches, and no more, is read."""
+    with open(path, "rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    mapped.madvise(mmap.MADV_RANDOM)
+    return mapped
+
+
 def open_bundle(root: Root, ref: FileRef, what: str, *, partly: bool = False) -> Bundle:
     """Open a file written as bundle `what`; a damaged or foreign one is named in the error.
 
-    `partly`: the reader looks at some pages, so the stamp of a large file will do. What is read whole, and
-    written again as part of something new, is hashed.
+    `partly`: the reader looks at some pages, so the stamp of a large file will do, and says how many
+    (`expect`). What is read whole, and written again as part of something new, is hashed.
     """
     try:
-        mapped = opened(root, ref, lambda path: pa.memory_map(str(path)), by_stamp=partly)
-        bundle = Bundle(pa.ipc.open_file(mapped).get_batch(0), ref.name)
+        mapped = opened(root, ref, _map, by_stamp=partly)
+        bundle = Bundle(pa.ipc.open_file(pa.py_buffer(mapped)).get_batch(0), ref.name, mapped)
     except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: its metadata are no text
         raise DamagedFileError(f"the file {ref.name!r} of the workspace is no bundle: {error}") from error
+    if not partly:
+        bundle.expect(1, 1)
     if bundle.meta.get("holdfast") != what:
         raise DamagedFileError(
             f"the file {ref.name!r} of the workspace should be a {what}, "
