@@ -29,7 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.evidence.kernels import partitions
+from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.validation import refuted_in, trie
+from holdfast.core.evidence.witnessed_masks import evidence_in
 from holdfast.core.rows.codes import hash_again
 from holdfast.core.rows.kernels.masks import n_words_for
 from holdfast.core.rows.relation import Relation
@@ -93,11 +95,21 @@ def validate_by_shuffle(relation: Relation, lhs: U64, rhs: U64, pivots: I64) -> 
         relays=((find_repeated, by_part), (send_rows, by_segment)),
     )
     refuted, pairs = np.zeros_like(rhs), [np.empty((0, 2), np.int64)]
-    for result in map(unpack, results):
-        refuted[result.array("candidate")] |= result.array("refuted").reshape(-1, rhs.shape[1])
-        pairs.append(result.array("pairs").reshape(-1, 2))
+    for slot, of_pivot in enumerate(chosen):
+        bundles = [unpack(result) for result in results[slot * n_parts : (slot + 1) * n_parts]]
+        for bundle in bundles:
+            refuted[bundle.array("candidate")] |= bundle.array("refuted").reshape(-1, rhs.shape[1])
+        # Parts find the same again and again; a few pairs of each kind will do.
+        masks, witnesses = evidence_in(bundles, n_words_for(len(of_pivot["columns"]) + 1), WITNESSES, 2)
+        pairs.append(_real(partitions.unite(masks, witnesses)[1]))
     different = np.unique(np.concatenate(pairs), axis=0)
     return Refuted(refuted, different), agree_sets(relation, different)
+
+
+def _real(witnesses: I64) -> I64:
+    """The pairs among witnesses: int64[k, 2]."""
+    pairs = witnesses.reshape(-1, 2)
+    return pairs[pairs[:, 0] >= 0]
 
 
 def positions_of_any(masks: U64, n_columns: int) -> list[int]:
@@ -160,10 +172,11 @@ def find_repeated(blocks: Blocks, payload: Payload) -> Sent:
     sizes = np.diff(np.append(np.flatnonzero(change), len(order)))
     repeated = order[np.repeat(sizes, sizes) > 1]
     repeated = repeated[many[repeated] == 0]
-    everybody = range(payload["n_segments"]) if payload["part"] == 0 else ()
-    for number in sorted({*everybody, *segment[repeated].tolist()}):
-        at = repeated[segment[repeated] == number]
-        yield number, pack({"code": code[at]}, {"pivot": str(payload["pivot"])})
+    meta = {"pivot": str(payload["pivot"])}
+    for number, at in _groups(segment[repeated]):
+        yield number, pack({"code": code[repeated[at]]}, meta)
+    for number in range(payload["n_segments"]) if payload["part"] == 0 else ():
+        yield number, pack({"code": code[:0]}, meta)
 
 
 def send_rows(blocks: Blocks, payload: Payload) -> Sent:
@@ -191,11 +204,12 @@ def refute_part(blocks: Blocks, payload: Payload) -> bytes:
     pivots = candidates.array("pivots")
     numbers = np.flatnonzero(pivots == payload["pivot"])
     lhs, rhs = (candidates.array(side).reshape(len(pivots), -1)[numbers] for side in ("lhs", "rhs"))
-    refuted = Refuted(np.zeros_like(rhs), np.empty((0, 2), np.int64))
+    refuted, masks, witnesses = np.zeros_like(rhs), lhs[:0], np.empty((0, WITNESSES, 2), np.int64)
     if bundles:
-        refuted = _refuted(bundles, payload["pivot"], payload["columns"], lhs, rhs, payload)
-    hit = refuted.rhs.any(axis=1)
-    return pack({"candidate": numbers[hit], "refuted": refuted.rhs[hit], "pairs": refuted.pairs}, {})
+        refuted, masks, witnesses = _refuted(bundles, payload["pivot"], payload["columns"], lhs, rhs, payload)
+    hit = refuted.any(axis=1)
+    evidence = {"masks": masks, "witnesses": witnesses}
+    return pack({"candidate": numbers[hit], "refuted": refuted[hit], **evidence}, {})
 
 
 def read_rows(payload: Payload) -> bytes:
@@ -229,8 +243,9 @@ class _Received:
 
 def _refuted(
     bundles: Sequence[Bundle], pivot: int, columns: list[int], lhs: U64, rhs: U64, payload: Payload
-) -> Refuted:
-    """What the rows in some blocks refute of the candidates of a pivot, on the columns that were sent."""
+) -> tuple[U64, U64, I64]:
+    """(refuted, masks, witnesses): what the rows in some blocks refute of the candidates of a pivot; masks
+    are of the columns that were sent."""
     n_columns = len(parsed_schema(payload["schema"]))
     matrix, n_ids = _numbered(bundles, len(columns))
     place = {c: j for j, c in enumerate(columns)}
@@ -240,7 +255,7 @@ def _refuted(
     kept, n_words = [*columns, n_columns], n_words_for(len(columns) + 1)
     narrow_lhs, narrow_rhs = (_packed(_bits(side, n_columns + 1)[:, kept], n_words) for side in (lhs, rhs))
     ranking = [place[c] for c in payload["ranking"] if c in place]
-    refuted, _, witnesses = refuted_in(
+    refuted, masks, witnesses = refuted_in(
         _Received(matrix, np.concatenate([b.array("row_id") for b in bundles])),
         rows,
         offsets,
@@ -253,8 +268,7 @@ def _refuted(
     wide = np.zeros((len(rhs), 64 * rhs.shape[1]), np.bool_)
     there = [c for c in kept if c < wide.shape[1]]  # room for the row is where there are keys
     wide[:, there] = _bits(refuted, len(there))
-    pairs = witnesses.reshape(-1, 2)
-    return Refuted(_packed(wide, rhs.shape[1]), pairs[pairs[:, 0] >= 0])
+    return _packed(wide, rhs.shape[1]), *partitions.unite(masks, witnesses)
 
 
 def _packed_rows(segment: Segment, rows: I64, columns: Sequence[int]) -> bytes:
@@ -358,11 +372,15 @@ def _identities(segment: Segment, column: int, codes: I32 | None = None) -> tupl
 
 def _by_part(keys: U64, n_parts: int) -> Iterator[tuple[int, I64]]:
     """(part, which of the keys fall into it)."""
-    parts = ((keys * _SPREAD) >> np.uint64(32)) % np.uint64(n_parts)
-    order = np.argsort(parts, kind="stable")
-    bounds = np.flatnonzero(np.diff(parts[order])) + 1
+    return _groups(((keys * _SPREAD) >> np.uint64(32)) % np.uint64(n_parts))
+
+
+def _groups(numbers: NDArray[Any]) -> Iterator[tuple[int, I64]]:
+    """(number, where it stands) for each that occurs."""
+    order = np.argsort(numbers, kind="stable")
+    bounds = np.flatnonzero(np.diff(numbers[order])) + 1
     for at in np.split(order, bounds) if len(order) else ():
-        yield int(parts[at[0]]), at
+        yield int(numbers[at[0]]), at
 
 
 def _twice_at_most(codes: I32, rows: I64) -> I64:
