@@ -50,6 +50,14 @@ def shorten_row(row: Iterable[object], limit: int = 200) -> str:
     return f"({text})" if len(text) <= limit else f"({text[: limit - 3]}...)"
 
 
+def plural(n: int, noun: str) -> str:
+    """
+    >>> plural(1, "row"), plural(2500, "row")
+    ('1 row', '2,500 rows')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 def listing(names: Sequence[str], limit: int = 12) -> str:
     """The first names, and how many more there are.
 

@@ -20,11 +20,11 @@ import holdfast
 from holdfast.app.options import EngineName, columns_of
 from holdfast.app.report.changes import print_change, print_headlines
 from holdfast.app.report.paper import Paper, progress_on
-from holdfast.app.report.texts import columns_text, plural, safe, share, side_text
+from holdfast.app.report.texts import columns_text, safe, share, side_text
 from holdfast.core.words.change import Change
 from holdfast.core.words.dependency import Side
 from holdfast.denial.constraints import DcRef
-from holdfast.errors import HoldfastError, UnknownTableError, UsageError, shorten
+from holdfast.errors import HoldfastError, UnknownTableError, UsageError, plural, shorten
 from holdfast.functional.refs import FdRef
 
 BROKEN, BAD_INPUT, INTERNAL, INTERRUPTED, NO_READER = 1, 2, 70, 130, 141

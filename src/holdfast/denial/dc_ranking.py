@@ -53,6 +53,7 @@ from holdfast.core.words.predicate import Dc, PredicateSpace, as_fd, as_key
 from holdfast.core.words.sentences import sentence
 from holdfast.denial.forms import tautologies
 from holdfast.denial.kernels.support import most_expected, support
+from holdfast.errors import plural
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -411,12 +412,12 @@ def _reasons(dcs: _Dcs, i: int, dc: Dc, like: int, past: Stability) -> tuple[str
     if dcs.measured[i] and dcs.sizes[i] > 1:
         reasons += _of_chance(float(dcs.by_chance[i]), int(dcs.near[i]), dcs.pairs)
     size, n_columns = int(dcs.sizes[i]), int(dcs.n_columns[i])
-    reasons.append(f"{_plural(size, 'predicate')} on {_plural(n_columns, 'column')}")
+    reasons.append(f"{plural(size, 'predicate')} on {plural(n_columns, 'column')}")
     if like >= 0:
         reasons.append(f"on the same columns as number {like + 1}")
     versions, changed = int(past.versions[i]), int(past.changed_rows[i])
     if versions > 1:
-        reasons.append(f"held through {versions:,} versions and {_plural(changed, 'changed row')}")
+        reasons.append(f"held through {versions:,} versions and {plural(changed, 'changed row')}")
     if not dcs.measured[i]:
         reasons.append("not measured: the score is an upper bound")
     return tuple(reasons)
@@ -430,10 +431,6 @@ def _of_chance(by_chance: float, near: int, pairs: Pairs) -> list[str]:
         f"chance would break it {by_chance:,.0f} times",
         f"{near:,} {what} ({100 * near / pairs.total:.3g} %) are one predicate short of breaking it",
     ]
-
-
-def _plural(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 # -- masks -------------------------------------------------------------------------------------------------

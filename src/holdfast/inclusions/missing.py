@@ -16,6 +16,7 @@ from holdfast.core.rows.tasks import Payload, opened, parsed_schema
 from holdfast.core.store.bundle import Bundle, pack, unpack
 from holdfast.core.words.change import DependencyChange, WitnessRow
 from holdfast.core.words.dependency import Ind
+from holdfast.errors import plural
 from holdfast.inclusions.generator import GeneratorState, RunRef, ValueTable
 from holdfast.inclusions.identity import identities
 from holdfast.inclusions.ind_list import inds_of
@@ -88,8 +89,8 @@ def _broken(
     step: IndStep, pair: int, ind: Ind, relations: Mapping[str, Relation], *, shown: bool
 ) -> DependencyChange:
     n_missing = ind.missing_values
-    of_rows = "" if ind.missing_rows is None else f" in {_plural(ind.missing_rows, 'row')}"
-    what = f"misses {_plural(n_missing, 'value')}{of_rows}"
+    of_rows = "" if ind.missing_rows is None else f" in {plural(ind.missing_rows, 'row')}"
+    what = f"misses {plural(n_missing, 'value')}{of_rows}"
     relation = relations.get(ind.dependent.table)
     if not shown or relation is None:
         return DependencyChange("broke", ind, what)
@@ -104,10 +105,6 @@ def _broken(
     listed = ", ".join(map(repr, missing))
     more = f" and {n_missing - len(missing):,} more" if n_missing > len(missing) else ""
     return DependencyChange("broke", ind, f"{what}: {listed}{more}", witnesses, tuple(missing))
-
-
-def _plural(n: int, word: str) -> str:
-    return f"{n:,} {word}{'' if n == 1 else 's'}"
 
 
 def missing_now(

@@ -16,9 +16,8 @@ import typer
 
 from holdfast.app.calls import note, open_workspace
 from holdfast.app.options import Output, check_share
-from holdfast.app.report.texts import plural
 from holdfast.app.writing import print_written, shows_to_a_person, written_to
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, plural
 
 if TYPE_CHECKING:
     from holdfast.app.explorer import ExplorerServer

@@ -12,11 +12,10 @@ import holdfast
 from holdfast.app.calls import opened, tell
 from holdfast.app.options import All, Dialect, Json, MaxMissing, OneTable, Output, SqlDialect
 from holdfast.app.report.links import print_links
-from holdfast.app.report.texts import plural
 from holdfast.app.writing import print_written, written_to
 from holdfast.core.words.dependency import Ucc
 from holdfast.core.words.row_rule import RowRule
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, plural
 
 if TYPE_CHECKING:
     from holdfast.app.export import ExportTable, Model

@@ -27,13 +27,13 @@ from holdfast.app.report.rules import (
     print_predicates,
     print_row_explanation,
 )
-from holdfast.app.report.texts import not_kept_text, plural, safe
+from holdfast.app.report.texts import not_kept_text, safe
 from holdfast.core.store.change_log import LogEntry
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.notation import ARROW, parse_fd
 from holdfast.core.words.row_rule import are_times, is_row_rule
 from holdfast.denial.dc_explanation import DcExplanation, RowExplanation
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, plural
 from holdfast.functional.fd_explanation import FdExplanation
 from holdfast.functional.key_reading import KeyExplanation
 from holdfast.inclusions.ind_reading import IndExplanation

@@ -20,13 +20,13 @@ from holdfast.app.report.fds import print_fds
 from holdfast.app.report.lake import print_lake_summary
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.rankings import Ranking, print_ranking
-from holdfast.app.report.texts import name_text, not_kept_text, plural
+from holdfast.app.report.texts import name_text, not_kept_text
 from holdfast.core.words.dependency import Dependency, Fd, Ind
 from holdfast.core.words.predicate import Dc, as_fd, as_key
 from holdfast.core.words.row_rule import RowRule, are_times
 from holdfast.core.words.sentences import sentence
 from holdfast.denial.dc_explanation import DcList
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, plural
 from holdfast.kind import check_kind
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 
-from holdfast.app.report.texts import name_text, plural, side_text
+from holdfast.app.report.texts import name_text, side_text
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.schema import Schema
+from holdfast.errors import plural
 
 TELLING_ROWS = 100  # in fewer rows a column is easily without duplicates by chance
 

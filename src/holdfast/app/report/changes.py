@@ -9,11 +9,12 @@ from typing import Any
 from holdfast.app.report.events import ABOVE, FDS_IN_A_REPORT, Mentioned, complexity, print_events
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.pins import print_pin
-from holdfast.app.report.texts import columns_text, dependency_text, listed, meaning, name_text, plural, safe
+from holdfast.app.report.texts import columns_text, dependency_text, listed, meaning, name_text, safe
 from holdfast.core.words.change import Change, TableChange
 from holdfast.core.words.dependency import Dependency, Fd, Ind
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule
+from holdfast.errors import plural
 from holdfast.kind import entries
 
 # A report shows this many dependencies of each sort; fewer of those that have a sentence each.

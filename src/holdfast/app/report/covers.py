@@ -10,9 +10,10 @@ from rich.text import Text
 
 from holdfast.app.report.paper import ALL, Paper
 from holdfast.app.report.pins import print_pins
-from holdfast.app.report.texts import ind_text, name_text, plural, safe, share, side_text
+from holdfast.app.report.texts import ind_text, name_text, safe, share, side_text
 from holdfast.core.words.change import Pin
 from holdfast.core.words.dependency import Dependency, Ind, Ucc
+from holdfast.errors import plural
 from holdfast.kind import entries
 
 # A terminal shows this many keys of a table, and this many inclusions; pipes show all.

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from holdfast.app.report.covers import error_text, within_text
 from holdfast.app.report.paper import ALL, MOST_TELLING, Paper, Part
 from holdfast.app.report.pins import print_pins
-from holdfast.app.report.texts import meaning, name_text, plural, rule_text, safe, share
+from holdfast.app.report.texts import meaning, name_text, rule_text, safe, share
 from holdfast.core.words.change import Pin
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule, are_times
 from holdfast.core.words.schema import Schema
+from holdfast.errors import plural
 from holdfast.kind import entries
 
 # A terminal shows this many constraints, of two lines each, and this many row rules; a pipe shows all.

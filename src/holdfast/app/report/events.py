@@ -14,9 +14,10 @@ from typing import Any
 
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.rows import PAIR_LABELS, print_rows
-from holdfast.app.report.texts import dependency_text, meaning, plural, safe
+from holdfast.app.report.texts import dependency_text, meaning, safe
 from holdfast.core.words.change import WitnessRow, introducing
 from holdfast.core.words.predicate import Dc, as_fd, as_key
+from holdfast.errors import plural
 from holdfast.kind import entries, kinds
 
 # A report shows this many rows for changes that stand together.

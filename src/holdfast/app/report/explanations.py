@@ -9,9 +9,10 @@ from holdfast.app.report.covers import measures
 from holdfast.app.report.events import ROWS_IN_A_REPORT, print_events
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.rows import print_rows
-from holdfast.app.report.texts import cell, columns_text, fd_text, ind_text, name_text, plural, safe, share
+from holdfast.app.report.texts import cell, columns_text, fd_text, ind_text, name_text, safe, share
 from holdfast.core.store.ledger_rows import change_dict
 from holdfast.core.words.change import WitnessRow
+from holdfast.errors import plural
 from holdfast.functional.key_reading import KeyExplanation
 from holdfast.kind import Explanation
 

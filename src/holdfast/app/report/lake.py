@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.app.report.paper import ALL, Paper, Part
-from holdfast.app.report.texts import cell, name_text, plural, safe, share, side_text
+from holdfast.app.report.texts import cell, name_text, safe, share, side_text
 from holdfast.core.words.dependency import Side
+from holdfast.errors import plural
 from holdfast.lakes.answers import LakeChange, LakeInd, LakeSide, LakeSummary
 
 # A terminal shows so many inclusions and files that were left out; a pipe all that are known by name.

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.app.report.paper import Paper
-from holdfast.app.report.texts import plural, safe, share, side_text
+from holdfast.app.report.texts import safe, share, side_text
+from holdfast.errors import plural
 
 if TYPE_CHECKING:
     from holdfast.inclusions.links.scored import Link, Linkage

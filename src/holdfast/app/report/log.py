@@ -7,9 +7,10 @@ from typing import Any
 
 from holdfast.app.report.events import EVENTS, event_title
 from holdfast.app.report.paper import Paper
-from holdfast.app.report.texts import columns_text, dependency_text, name_text, plural, safe, side_text
+from holdfast.app.report.texts import columns_text, dependency_text, name_text, safe, side_text
 from holdfast.core.store.change_log import LogEntry
 from holdfast.core.words.dependency import Side
+from holdfast.errors import plural
 from holdfast.kind import entries, kinds
 
 IN_A_LOG = 5

@@ -6,7 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from holdfast.app.report.paper import Paper
-from holdfast.app.report.texts import columns_text, fd_text, name_text, plural, safe
+from holdfast.app.report.texts import columns_text, fd_text, name_text, safe
+from holdfast.errors import plural
 
 if TYPE_CHECKING:
     from holdfast.functional.normal_forms.proposal import Decomposition, Part, SetAside, Why

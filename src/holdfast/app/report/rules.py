@@ -11,8 +11,9 @@ from holdfast.app.report.explanations import print_verdict
 from holdfast.app.report.paper import Paper, Part
 from holdfast.app.report.pins import violations_text
 from holdfast.app.report.rows import print_pairs, print_rows
-from holdfast.app.report.texts import columns_text, meaning, name_text, plural, rule_text, safe, share
+from holdfast.app.report.texts import columns_text, meaning, name_text, rule_text, safe, share
 from holdfast.core.words.predicate import Group, PredicateSpace, is_trivial
+from holdfast.errors import plural
 
 if TYPE_CHECKING:
     from holdfast.denial.access.access import Access, Selection

@@ -136,14 +136,6 @@ def dependency_text(fields: Mapping[str, Any], *, with_table: bool = True) -> st
     return f"{name_text(fields['table'])}: {text}" if with_table else text
 
 
-def plural(n: int, noun: str) -> str:
-    """
-    >>> plural(1, "row"), plural(2500, "row")
-    ('1 row', '2,500 rows')
-    """
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
 def not_kept_text(kind: str, version: int) -> str:
     """What is said where no table is tracked for a kind.
 
