@@ -226,8 +226,9 @@ def kill_executors():
     while True:
         time.sleep(draw.uniform(2, 5))
         for name in os.listdir("/proc"):
-            try:
-                command = open(f"/proc/{name}/cmdline").read() if name.isdecimal() else ""
+            try:  # this text is part of the driver's own command
+                is_java = name.isdecimal() and os.readlink(f"/proc/{name}/exe").endswith("/java")
+                command = open(f"/proc/{name}/cmdline").read() if is_java else ""
             except OSError:
                 continue
             if "CoarseGrainedExecutorBackend" in command and sys.argv[4] in command and draw.random() < 0.5:
