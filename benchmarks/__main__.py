@@ -1,4 +1,4 @@
-"""`python -m benchmarks [keys | inds | fds | dcs | lake | stores] ...`: one benchmark, or all in turn.
+"""`python -m benchmarks [keys | inds | fds | dcs | lake | stores | scaling] ...`: one of them, or all.
 
 Arguments go to the benchmark, or to each of them; what all know are --quick, --no-peers, --timeout,
 --results and --render.
@@ -6,7 +6,7 @@ Arguments go to the benchmark, or to each of them; what all know are --quick, --
 
 import sys
 
-from benchmarks import dcs, fds, inds, keys, lake, stores
+from benchmarks import dcs, fds, inds, keys, lake, scaling, stores
 
 BENCHMARKS = {
     "keys": keys.main,
@@ -15,6 +15,7 @@ BENCHMARKS = {
     "dcs": dcs.main,
     "lake": lake.main,
     "stores": stores.main,
+    "scaling": scaling.main,
 }
 
 if __name__ == "__main__":

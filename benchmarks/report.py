@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
+import datetime
 import importlib.metadata
+import json
 import os
 import platform
+import shlex
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -160,3 +166,40 @@ def spread(heights: list[float], gap: float) -> list[float]:
         for rank, member in enumerate(members):
             placed[member] = round(middle + (rank - (len(members) - 1) / 2) * gap, 6)
     return placed
+
+
+def run_plainly(
+    name: str,
+    argv: list[str] | None,
+    sizes: tuple[int, int],
+    run: Callable[[int, Path], list[Json]],
+    write_results: Callable[[Json, Path, str], None],
+    description: str | None,
+) -> int:
+    """The command line of a benchmark without peers: a table of so many rows, or fewer to be quick."""
+    argv = sys.argv[1:] if argv is None else argv
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks {name}", description=description)
+    parser.add_argument("--rows", type=int, default=sizes[0])
+    parser.add_argument("--quick", action="store_true", help=f"{sizes[1]:,} rows")
+    parser.add_argument("--no-peers", action="store_true", help="there are none")
+    parser.add_argument("--timeout", type=float, help="of peers; there are none")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--render", action="store_true", help=f"write the report again from {name}.json")
+    args = parser.parse_args(argv)
+    stem = f"{name}-quick" if args.quick else name
+    if args.render:
+        write_results(json.loads((args.results / f"{stem}.json").read_text()), args.results, stem)
+        return 0
+    results: Json = {
+        "command": shlex.join(["python", "-m", "benchmarks", name, *argv]),
+        "date": datetime.datetime.now().astimezone().isoformat(timespec="minutes"),
+        "machine": machine(),
+        "versions": versions(),
+        "n_rows": sizes[1] if args.quick else args.rows,
+    }
+    for line in busy(results):
+        say(line)
+    with tempfile.TemporaryDirectory(prefix=f"holdfast-{name}-", ignore_cleanup_errors=True) as scratch:
+        results["cases"] = run(results["n_rows"], Path(scratch))
+    write_results(results, args.results, stem)
+    return 0

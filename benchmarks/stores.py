@@ -8,21 +8,17 @@ of a folder nothing in memory; then bytes are those that are read from the disk 
 
 from __future__ import annotations
 
-import argparse
-import datetime
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 from benchmarks import tables
-from benchmarks.report import busy, machine, say, versions
+from benchmarks.report import run_plainly, say
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -145,35 +141,7 @@ def write_results(results: Json, folder: Path, stem: str) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    argv = sys.argv[1:] if argv is None else argv
-    parser = argparse.ArgumentParser(prog="python -m benchmarks stores", description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--quick", action="store_true", help="100,000 rows")
-    parser.add_argument("--no-peers", action="store_true", help="there are none")
-    parser.add_argument("--timeout", type=float, help="of peers; there are none")
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--render", action="store_true", help="write the report again from stores.json")
-    args = parser.parse_args(argv)
-    stem = "stores-quick" if args.quick else "stores"
-    if args.render:
-        write_results(json.loads((args.results / f"{stem}.json").read_text()), args.results, stem)
-        return 0
-    results: Json = {
-        "command": shlex.join(["python", "-m", "benchmarks", "stores", *argv]),
-        "date": datetime.datetime.now().astimezone().isoformat(timespec="minutes"),
-        "machine": machine(),
-        "versions": versions(),
-        "n_rows": 100_000 if args.quick else args.rows,
-    }
-    for line in busy(results):
-        say(line)
-    scratch = Path(tempfile.mkdtemp(prefix="holdfast-stores-"))
-    try:
-        results["cases"] = run(results["n_rows"], scratch)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    write_results(results, args.results, stem)
-    return 0
+    return run_plainly("stores", argv, (1_000_000, 100_000), run, write_results, __doc__)
 
 
 if __name__ == "__main__":
