@@ -57,7 +57,8 @@ def probe(
     for i, part in enumerate(batch):
         earlier = [s for s in relation.segments if s.number not in new] + list(batch[: i + 1])
         for segment in earlier:
-            if not segment.n_live:
+            within = segment.number == part.number
+            if not segment.n_live or (within and part.n_rows == 1):
                 continue
             payloads.append(
                 relation.payload(
@@ -65,7 +66,7 @@ def probe(
                     batch=part.to_dict(),
                     keys=staged,
                     probes=[asdict(p) for p in probes],
-                    within=segment.number == part.number,
+                    within=within,
                     settled=segment.number not in new,
                 )
             )

@@ -41,6 +41,7 @@ from holdfast.core.rows.codes import (
 from holdfast.core.rows.kernels import encode
 from holdfast.core.rows.kernels.order_index import GE, LE, OrderIndex
 from holdfast.core.rows.kernels.order_index import build as build_order
+from holdfast.core.rows.kernels.postings import UNSOUND, listed
 from holdfast.core.rows.table_state import IndexRef, OrderKey, OrdersRef, SegmentRef
 from holdfast.core.store.arrow_types import arrow_schema
 from holdfast.core.store.bundle import Bundle, open_bundle, write_bundle
@@ -179,16 +180,11 @@ class Segment:
         """
         if column not in self._indexes:
             file, offsets, positions = self._mapped_index(column)
-            starts, ends = offsets[codes], offsets[codes + 1]
-            lengths = (ends - starts).astype(np.int64)
-            n_rows = int(lengths.sum())
-            if n_rows <= len(positions) // 4 and (lengths >= 0).all():
-                sound = _within(starts, len(positions) + 1) and _within(ends, len(positions) + 1)
-                if sound:
-                    at = np.repeat(ends - np.cumsum(lengths), lengths) + np.arange(n_rows)
-                    sound = _within(positions[at], self.ref.n_rows)
-                self._expect(sound, file, f"the index of column {column}")
-                return starts, ends, positions
+            few = len(positions) // 4
+            n_rows = listed(offsets, positions, codes, self.ref.n_rows, few)
+            self._expect(n_rows != UNSOUND, file, f"the index of column {column}")
+            if n_rows <= few:
+                return offsets[codes], offsets[codes + 1], positions
         offsets, positions = self.index(column)
         return offsets[codes], offsets[codes + 1], positions
 

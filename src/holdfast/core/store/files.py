@@ -30,7 +30,7 @@ import secrets
 import socket
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, TypeVar
 
 import xxhash
@@ -401,13 +401,12 @@ def sync_folder(folder: Path) -> None:
 def _resolve(root: Path, name: str) -> Path:
     """The path of a name."""
     _check_name(root, name)
-    return root.joinpath(*PurePosixPath(name).parts)
+    return root.joinpath(name)
 
 
 def _check_name(root: Root, name: str) -> None:
     """A name read from a damaged ledger must not lead out of the workspace."""
-    parts = PurePosixPath(name).parts
-    if not parts or name.startswith("/") or ".." in parts or "\0" in name:
+    if not name.strip("/.") or name.startswith("/") or ".." in name.split("/") or "\0" in name:
         raise DamagedFileError(
             f"{shorten(name)} is not a file name inside the workspace {str(root)!r}. "
             "Restore the workspace from a backup, or rebuild it with 'holdfast track'."

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -26,7 +27,13 @@ STORES = ("s3", "s3a", "gs", "abfs", "abfss")
 
 def root_of(address: str) -> Root:
     """The place of a payload's address: what `str` makes of a place."""
-    return bucket_of(address) if _SCHEME.match(address) else Path(address)
+    return bucket_of(address) if _SCHEME.match(address) else _folder(address)
+
+
+@lru_cache(maxsize=16)
+def _folder(address: str) -> Path:
+    """Tasks of a small batch ask for the same one many times."""
+    return Path(address)
 
 
 def workspace_root(given: str | os.PathLike[str], options: Mapping[str, str] | None) -> Root:
