@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.core.engine import session
 from holdfast.core.engine.calls import STAGED_BYTES, Call, Calls
-from holdfast.core.engine.cost import available_cores, sooner_on_spark
+from holdfast.core.engine.cost import JOB_S, available_cores, sooner_on_spark
 from holdfast.core.engine.failures import describe, revive, spark_failure
 from holdfast.core.engine.job_progress import Poller, Progress, labelled
 from holdfast.core.engine.worker import (
@@ -138,6 +138,8 @@ class Engine:
         """
         if self.mode != "auto":
             return self.mode
+        if ns <= JOB_S * 1e9:  # less than a job's start: nobody has to be asked how many cores there are
+            return "inline"
         started = self._spark is not None or session.is_there()
         local_cores = available_cores() if parallel else 1
         sooner = sooner_on_spark(ns / 1e9, started=started, cores=self.cores, local_cores=local_cores)

@@ -151,7 +151,7 @@ class Relation:
         """
         ids = np.asarray(row_ids, dtype=np.int64)
         concerned = self.that_may_have(ids)
-        if not len(ids) or not self.engine.shuffles or self._n_far(concerned) <= FAR_BYTES:
+        if self._n_far(concerned) <= FAR_BYTES or not self.engine.shuffles:
             return tasks.fetch_rows(self.root, self.schema, concerned, ids)
         wanted = ids.tolist()  # not staged: who reads may have no right to write
         payloads = [self.payload(segment=s.to_dict(), row_ids=wanted) for s in concerned]
