@@ -340,7 +340,7 @@ def timed_apply(ws: Any, table: str, kind: str, rows: pa.Table) -> Json:
     cpu_s = time.process_time() - cpu_before
     events = [c.event for c in change.changes]
     told = {event: events.count(event) for event in sorted(set(events))}
-    n_dcs = getattr(change.tables[0], "n_dcs", None)
+    n_dcs = change.tables[0].n("dc")
     say(
         f"  {kind} {rows.num_rows:,}: {meter.elapsed_s:.3f} s ({cpu_s:.3f} s of the driver's processor), "
         f"{n_dcs} constraints {told or ''}"

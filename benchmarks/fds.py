@@ -363,7 +363,7 @@ def timed_apply(ws: Any, table: str, kind: str, rows: pa.Table) -> Json:
         "n_rows": rows.num_rows,
         "elapsed_s": meter.elapsed_s,
         "cpu_s": cpu_s,
-        "n_fds": change.tables[0].n_fds,
+        "n_fds": change.tables[0].n("fd"),
         "events": told,
     }
 
