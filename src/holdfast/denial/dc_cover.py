@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from holdfast.core.cover.kernels import search
 from holdfast.core.cover.kernels.repair import add_evidences, remove_evidences
 from holdfast.core.cover.kernels.search import Watch, minimal_dcs
-from holdfast.core.cover.kernels.vertices import OUTCOMES, Space, bits_of, masks_of
+from holdfast.core.cover.kernels.vertices import OUTCOMES, Space
 from holdfast.core.rows.kernels.masks import popcounts, unique_masks, without
+from holdfast.core.words.column_sets import bits_of, masks_of
 
 U64 = NDArray[np.uint64]
 

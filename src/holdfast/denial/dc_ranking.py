@@ -42,12 +42,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.kernels.vertices import bits_of, masks_of
 from holdfast.core.cover.stability import STABILITY_SHARE, Stability, stability
 from holdfast.core.rows.kernels.masks import popcounts, positions_of, unique_masks
 from holdfast.core.store.tabular import Ranked
 from holdfast.core.words.codec import Coded
-from holdfast.core.words.column_sets import words_for
+from holdfast.core.words.column_sets import bits_of, masks_of, words_for
 from holdfast.core.words.dependency import Fd
 from holdfast.core.words.predicate import Dc, PredicateSpace, as_fd, as_key
 from holdfast.core.words.sentences import sentence

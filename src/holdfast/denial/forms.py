@@ -19,8 +19,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.kernels.vertices import bits_of
 from holdfast.core.rows.kernels.masks import mask_of, popcounts, unique_masks
+from holdfast.core.words.column_sets import bits_of
 from holdfast.core.words.predicate import OPERATORS, SYMMETRIC, Operator, PredicateSpace
 from holdfast.denial.kernels import rewriting as kernel
 from holdfast.denial.kernels.implication import contradictory, not_implied

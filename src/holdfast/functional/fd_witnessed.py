@@ -26,6 +26,7 @@ from holdfast.core.evidence.refute import validate_fds
 from holdfast.core.rows.kernels.masks import contains_any, without
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import SegmentRef
+from holdfast.core.words.column_sets import bits_of
 from holdfast.functional.fd_cover import FdCover, by_lhs, has_column, keyed
 from holdfast.functional.fd_evidence import FdEvidence
 from holdfast.functional.fd_state import FdState
@@ -126,7 +127,7 @@ def insert(
 def selective(relation: Relation, lhs: U64, index_columns: Sequence[int], n_batch: int) -> Bool:
     """Which left-hand sides an index makes cheap to probe: bool[n]. The empty one never is."""
     distinct = relation.distinct()
-    bits = np.unpackbits(np.ascontiguousarray(lhs).view(np.uint8), axis=1, bitorder="little").astype(np.bool_)
+    bits = bits_of(lhs, len(distinct))
     indexed = bits[:, list(index_columns)]
     lengths = np.array([relation.n_rows / max(1, distinct[c]) for c in index_columns])
     shortest = np.where(indexed, lengths, np.inf).min(axis=1, initial=np.inf)

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.rows.kernels.masks import mask_of, n_words_for, popcounts, positions_of
+from holdfast.core.words.column_sets import bits_of
 
 U64 = NDArray[np.uint64]
 
@@ -138,6 +139,5 @@ def selective_columns(keys: U64, indexed: Sequence[int], distinct: Sequence[int]
 
 def _membership(keys: U64, n_columns: int) -> NDArray[np.bool_]:
     """bool[n_keys, n_columns]; the empty key has no column to index and is left out."""
-    bits = np.unpackbits(np.ascontiguousarray(keys).view(np.uint8), axis=1, bitorder="little")
-    member = bits[:, :n_columns].astype(np.bool_)
+    member = bits_of(keys, n_columns)
     return member[member.any(axis=1)]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 U64 = NDArray[np.uint64]
+Bits = NDArray[np.bool_]
 
 
 def words_for(n_columns: int) -> int:
@@ -40,6 +41,25 @@ def columns_of(masks: U64) -> list[tuple[int, ...]]:
     columns = (64 * word[at] + bit).tolist()
     ends = np.cumsum(np.bincount(row[at], minlength=len(masks))).tolist()
     return [tuple(columns[a:b]) for a, b in zip([0, *ends], ends, strict=False)]
+
+
+def bits_of(masks: U64, n_bits: int) -> Bits:
+    """bool[n, n_bits], a new array; masks uint64[n, *] may be too narrow to have them all.
+
+    >>> bits_of(np.array([[5]], dtype=np.uint64), 4).tolist()
+    [[True, False, True, False]]
+    """
+    octets = np.ascontiguousarray(masks, dtype="<u8").view(np.uint8)
+    bits: Bits = np.unpackbits(octets, axis=1, count=n_bits, bitorder="little").astype(np.bool_)
+    return bits
+
+
+def masks_of(bits: Bits, n_words: int) -> U64:
+    """The inverse of `bits_of`: uint64[n, n_words]."""
+    octets = np.zeros((len(bits), 8 * n_words), dtype=np.uint8)
+    packed = np.packbits(bits, axis=1, bitorder="little")
+    octets[:, : packed.shape[1]] = packed
+    return octets.view("<u8").astype(np.uint64)
 
 
 def n_pairs(n_rows: int) -> int:

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.kernels.vertices import bits_of, masks_of
 from holdfast.core.rows.kernels import order_index
 from holdfast.core.rows.kernels.masks import n_words_for, transposed
 from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE
 from holdfast.core.rows.table_state import OrderKey
+from holdfast.core.words.column_sets import bits_of, masks_of
 from holdfast.core.words.predicate import IMPLIED, OPERATORS, PredicateSpace
 from holdfast.denial.access.access import (
     KINDS,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.kernels.vertices import Space, bits_of
+from holdfast.core.cover.kernels.vertices import Space
 from holdfast.core.evidence.half_ranks import space_columns
 from holdfast.core.evidence.kernels.predicate_evidence import evidence_counts
 from holdfast.core.evidence.probe import NS_JOINED, NS_LISTED, Plan
@@ -26,6 +26,7 @@ from holdfast.core.rows.kernels.masks import mask_of, positions_of
 from holdfast.core.rows.kernels.order_index import EQ
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.row_sample import RowSample, sample_rows
+from holdfast.core.words.column_sets import bits_of
 from holdfast.core.words.predicate import PredicateSpace
 from holdfast.denial.access.access import PairSample, Selection, Statistics, statistics
 from holdfast.denial.constraints import KeptAccess

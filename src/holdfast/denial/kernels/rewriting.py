@@ -27,7 +27,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.kernels.vertices import masks_of
 from holdfast.core.engine.kernels.compiling import njit
 from holdfast.core.rows.kernels.masks import (
     STRIDE,
@@ -38,6 +37,7 @@ from holdfast.core.rows.kernels.masks import (
     n_words_for,
     unique_masks,
 )
+from holdfast.core.words.column_sets import masks_of
 
 U8 = NDArray[np.uint8]
 Flags = NDArray[np.bool_]

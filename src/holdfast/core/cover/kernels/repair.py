@@ -25,9 +25,7 @@ from holdfast.core.cover.kernels.vertices import (
     Frame,
     Space,
     Vertices,
-    bits_of,
     in_order,
-    masks_of,
 )
 from holdfast.core.engine.kernels.compiling import njit
 from holdfast.core.rows.kernels.masks import (
@@ -44,6 +42,7 @@ from holdfast.core.rows.kernels.masks import (
     word_lowest,
     word_popcount,
 )
+from holdfast.core.words.column_sets import bits_of, masks_of
 
 # If more than one DC in this many broke, a fresh search is faster than one below each broken DC: of 132,229
 # (adult, both directions) 3,279 broken took 0.2 s, 26,032 took 0.67 s, 66,693 took 1.2 s; afresh, 0.8 s.

@@ -59,7 +59,6 @@ from holdfast.core.cover.kernels.vertices import (
     Space,
     Vertices,
     in_order,
-    masks_of,
     permuted,
 )
 from holdfast.core.engine.kernels.compiling import njit
@@ -76,6 +75,7 @@ from holdfast.core.rows.kernels.masks import (
     word_lowest,
     word_popcount,
 )
+from holdfast.core.words.column_sets import masks_of
 
 # No kernel assigns to slices: the text of the error that cannot occur takes seconds to compile.
 

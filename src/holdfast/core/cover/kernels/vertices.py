@@ -35,6 +35,7 @@ from holdfast.core.rows.kernels.masks import (
     word_lowest,
 )
 from holdfast.core.words import predicate
+from holdfast.core.words.column_sets import bits_of, masks_of
 
 EQ, NE, LT, LE, GT, GE = range(6)
 # The operators that hold under each outcome, one bit each: <, =, >, NULL on one side. An unordered group has
@@ -207,21 +208,6 @@ def permuted(masks: Masks, place: Indices, n_words: int) -> Masks:
 def in_order(sets: Masks) -> Masks:
     """By size, then by words, the first word first."""
     return sets[np.lexsort((*sets.T[::-1], popcounts(sets)))]
-
-
-def bits_of(masks: Masks, n_bits: int) -> Bits:
-    """`bool[n, n_bits]`, a new array."""
-    octets = np.ascontiguousarray(masks, dtype="<u8").view(np.uint8)
-    bits: Bits = np.unpackbits(octets, axis=1, count=n_bits, bitorder="little").astype(np.bool_)
-    return bits
-
-
-def masks_of(bits: Bits, n_words: int) -> Masks:
-    """The inverse of `bits_of`: `uint64[n, n_words]`."""
-    octets = np.zeros((len(bits), 8 * n_words), dtype=np.uint8)
-    packed = np.packbits(bits, axis=1, bitorder="little")
-    octets[:, : packed.shape[1]] = packed
-    return octets.view("<u8").astype(np.uint64)
 
 
 def _joins() -> Indices:

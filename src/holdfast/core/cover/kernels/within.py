@@ -53,8 +53,6 @@ from holdfast.core.cover.kernels.vertices import (
     UNBOUNDED,
     Frame,
     Space,
-    bits_of,
-    masks_of,
 )
 from holdfast.core.engine.kernels.compiling import njit
 from holdfast.core.rows.kernels.masks import (
@@ -66,6 +64,7 @@ from holdfast.core.rows.kernels.masks import (
     unique_masks,
     word_lowest,
 )
+from holdfast.core.words.column_sets import bits_of, masks_of
 
 # After so many entries of lists and words of bitsets the search returns: tenths of a second.
 LOOKS_PER_CALL = 1 << 26
