@@ -197,7 +197,7 @@ def put_piece(payload: Payload) -> bytes:
     """One task of the first job: its files by the names of the arrays, and the values with long postings."""
     root = root_of(payload["root"])
     blocks = _listed(root, FileRef.from_dict(payload["blocks"]))
-    return _told({"concatenate": _concatenate, "index": _index}[payload["do"]](root, blocks, payload))
+    return _answer({"concatenate": _concatenate, "index": _index}[payload["do"]](root, blocks, payload))
 
 
 @lru_cache(maxsize=2)
@@ -209,7 +209,7 @@ Pieces = tuple[dict[str, FileRef], list[list[int]]]
 Entries = tuple[U64, U64, NDArray[np.int32]]
 
 
-def _told(pieces: Pieces) -> bytes:
+def _answer(pieces: Pieces) -> bytes:
     return json.dumps(
         {"pieces": {name: ref.to_dict() for name, ref in pieces[0].items()}, "runs": pieces[1]}
     ).encode()
@@ -266,7 +266,7 @@ def index_entries(sent: Iterator[bytes], payload: Payload) -> bytes:
     """The range of hashes that has come together."""
     bundles = sorted(map(unpack, sent), key=lambda bundle: int(bundle.meta["block"]))
     parts = [(b.array("values"), b.array("checks"), b.array("columns")) for b in bundles]
-    return _told(_sorted(root_of(payload["root"]), parts, payload))
+    return _answer(_sorted(root_of(payload["root"]), parts, payload))
 
 
 def _sorted(root: Root, parts: Sequence[Entries], payload: Payload) -> Pieces:

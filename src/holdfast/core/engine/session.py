@@ -171,15 +171,14 @@ def cluster_cores(spark: SparkSession) -> int:
 
     With dynamic allocation, and through Spark Connect, nobody knows; then `UNKNOWN_CORES` are assumed.
     """
-
-    told = _told_cores(spark)
-    if told is None or is_connect(spark):
-        return min(told or UNKNOWN_CORES, MOST_CORES)
-    return max(told, spark.sparkContext.defaultParallelism)
+    configured = _configured_cores(spark)
+    if configured is None or is_connect(spark):
+        return min(configured or UNKNOWN_CORES, MOST_CORES)
+    return max(configured, spark.sparkContext.defaultParallelism)
 
 
 @lru_cache(maxsize=4)
-def _told_cores(spark: SparkSession) -> int | None:
+def _configured_cores(spark: SparkSession) -> int | None:
     """The cores that the settings of a session tell of, 0 if they do not; None with dynamic allocation that
     has no bound. Asked once: through Spark Connect each setting is a call of the server."""
 

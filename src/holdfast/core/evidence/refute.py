@@ -25,6 +25,7 @@ from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import by_row_id
 from holdfast.core.rows.tasks import Payload, all_opened, parsed_schema, staged
 from holdfast.core.store.bundle import pack
+from holdfast.core.store.format import text_key
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -92,11 +93,12 @@ def _looks(relation: Relation, pivots: I64) -> list[tuple[Look, NDArray[np.bool_
     everything = np.ones(len(pivots), np.bool_)
     if few_pairs(relation, len(np.unique(pivots))):
         return [(_by_pairs, everything)]
-    if relation.n_rows <= shuffled.SHUFFLED_ROWS or not relation.engine.shuffles:
+    small = relation.n_rows <= shuffled.SHUFFLED_ROWS
+    if small or not relation.engine.shuffles or text_key(relation.root) is None:
         return [(_by_parts, everything)]
     # An empty left-hand side is refuted by two rows of each column; there is nothing that has to meet.
     halves: list[tuple[Look, NDArray[np.bool_]]] = [
-        (_by_shuffle, pivots != NO_PIVOT),
+        (shuffled.validate_by_shuffle, pivots != NO_PIVOT),
         (_by_parts, pivots == NO_PIVOT),
     ]
     return [(look, some) for look, some in halves if some.any()]
@@ -128,13 +130,6 @@ def _by_parts(relation: Relation, lhs: U64, rhs: U64, pivots: I64) -> Evidence:
     for result in results:
         refuted[result.array("candidate")] |= result.array("refuted").reshape(-1, rhs.shape[1])
     return refuted, *evidence_in(results, relation.n_words, WITNESSES, 2)
-
-
-def _by_shuffle(relation: Relation, lhs: U64, rhs: U64, pivots: I64) -> Evidence:
-    refuted, agree_sets = shuffled.validate_by_shuffle(relation, lhs, rhs, pivots)
-    witnesses = np.full((len(agree_sets), WITNESSES, 2), -1, dtype=np.int64)
-    witnesses[:, 0] = refuted.pairs
-    return refuted.rhs, agree_sets, witnesses
 
 
 def _widened(masks: U64, n_words: int) -> U64:

@@ -22,7 +22,6 @@ a value that many rows have is no burden where few columns are concerned.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,14 +29,15 @@ from numpy.typing import NDArray
 
 from holdfast.core.evidence.kernels import partitions
 from holdfast.core.evidence.kernels.pairs import WITNESSES
-from holdfast.core.evidence.validation import refuted_in, trie
+from holdfast.core.evidence.validation import columns_of_any, refuted_in, trie
 from holdfast.core.evidence.witnessed_masks import evidence_in
 from holdfast.core.rows.codes import hash_again
 from holdfast.core.rows.kernels.masks import n_words_for
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import Segment
-from holdfast.core.rows.tasks import Payload, opened, parsed_schema, staged
+from holdfast.core.rows.tasks import Payload, all_opened, parsed_schema, staged
 from holdfast.core.store.bundle import Bundle, pack, unpack
+from holdfast.core.words.column_sets import bits_of, masks_of
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
@@ -58,22 +58,16 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _NULL_CHECK = np.uint64(1)  # a value of an exact type has 0
 
 
-@dataclass(frozen=True, slots=True)
-class Refuted:
-    """What rows refute of some candidates, uint64[n, n_words]; pairs of row ids that do, int64[k, 2]."""
+def validate_by_shuffle(relation: Relation, lhs: U64, rhs: U64, pivots: I64) -> tuple[U64, U64, I64]:
+    """(refuted, masks, witnesses): as `validate_fds` of left-hand sides that are not empty. Two jobs.
 
-    rhs: U64
-    pairs: I64
-
-
-def validate_by_shuffle(relation: Relation, lhs: U64, rhs: U64, pivots: I64) -> tuple[Refuted, U64]:
-    """(what is refuted, the agree set of each pair), of left-hand sides that are not empty; else as
-    `validate_fds`. Two jobs."""
+    The workspace has a key: without one, values could be made up that meet and are not equal.
+    """
     n_columns, ranking = len(relation.schema), relation.ranking()
     n_parts = -(-relation.n_rows // PART_ROWS)  # of each pivot
     candidates = relation.stage("candidates", lhs=lhs, rhs=rhs, pivots=pivots)
     chosen = [
-        {"pivot": p, "columns": positions_of_any((lhs | rhs)[pivots == p], n_columns)}
+        {"pivot": p, "columns": columns_of_any((lhs | rhs)[pivots == p], n_columns)}
         for p in np.unique(pivots).tolist()
     ]
     by_segment = [
@@ -100,22 +94,13 @@ def validate_by_shuffle(relation: Relation, lhs: U64, rhs: U64, pivots: I64) -> 
         for bundle in bundles:
             refuted[bundle.array("candidate")] |= bundle.array("refuted").reshape(-1, rhs.shape[1])
         # Parts find the same again and again; a few pairs of each kind will do.
-        masks, witnesses = evidence_in(bundles, n_words_for(len(of_pivot["columns"]) + 1), WITNESSES, 2)
-        pairs.append(_real(partitions.unite(masks, witnesses)[1]))
+        evidence = evidence_in(bundles, n_words_for(len(of_pivot["columns"]) + 1), WITNESSES, 2)
+        some = partitions.unite(*evidence)[1].reshape(-1, 2)
+        pairs.append(some[some[:, 0] >= 0])
     different = np.unique(np.concatenate(pairs), axis=0)
-    return Refuted(refuted, different), agree_sets(relation, different)
-
-
-def _real(witnesses: I64) -> I64:
-    """The pairs among witnesses: int64[k, 2]."""
-    pairs = witnesses.reshape(-1, 2)
-    return pairs[pairs[:, 0] >= 0]
-
-
-def positions_of_any(masks: U64, n_columns: int) -> list[int]:
-    """The columns, of the first so many, that some mask has."""
-    columns: list[int] = np.flatnonzero(_bits(np.bitwise_or.reduce(masks), n_columns)).tolist()
-    return columns
+    witnesses = np.full((len(different), WITNESSES, 2), -1, dtype=np.int64)
+    witnesses[:, 0] = different
+    return refuted, agree_sets(relation, different), witnesses
 
 
 def agree_sets(relation: Relation, pairs: I64) -> U64:
@@ -137,7 +122,7 @@ def agree_sets(relation: Relation, pairs: I64) -> U64:
     agree = (keys[a] == keys[b]) & (checks[a] == checks[b])
     if relation.nulls == "distinct":
         agree &= (keys[a] != 0) | (checks[a] != _NULL_CHECK)
-    return _packed(agree, relation.n_words)
+    return masks_of(agree, relation.n_words)
 
 
 # -- tasks -------------------------------------------------------------------------------------
@@ -253,7 +238,7 @@ def _refuted(
     rows, offsets = partitions.cluster(np.ascontiguousarray(matrix[:, at]), int(n_ids[at]))
     # The row itself, of keys, is the column behind the last one, here as there.
     kept, n_words = [*columns, n_columns], n_words_for(len(columns) + 1)
-    narrow_lhs, narrow_rhs = (_packed(_bits(side, n_columns + 1)[:, kept], n_words) for side in (lhs, rhs))
+    narrow_lhs, narrow_rhs = (masks_of(bits_of(side, n_columns + 1)[:, kept], n_words) for side in (lhs, rhs))
     ranking = [place[c] for c in payload["ranking"] if c in place]
     refuted, masks, witnesses = refuted_in(
         _Received(matrix, np.concatenate([b.array("row_id") for b in bundles])),
@@ -267,8 +252,8 @@ def _refuted(
     )
     wide = np.zeros((len(rhs), 64 * rhs.shape[1]), np.bool_)
     there = [c for c in kept if c < wide.shape[1]]  # room for the row is where there are keys
-    wide[:, there] = _bits(refuted, len(there))
-    return _packed(wide, rhs.shape[1]), *partitions.unite(masks, witnesses)
+    wide[:, there] = bits_of(refuted, len(there))
+    return masks_of(wide, rhs.shape[1]), *partitions.unite(masks, witnesses)
 
 
 def _packed_rows(segment: Segment, rows: I64, columns: Sequence[int]) -> bytes:
@@ -344,8 +329,10 @@ def _differ(*ordered: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _segment(payload: Payload) -> tuple[Segment, bool]:
+    """(segment, whether NULLs are distinct) of a task that reads a segment from end to end."""
     schema = parsed_schema(payload["schema"])
-    return opened(payload, "segment", schema), payload["nulls"] == "distinct"
+    [segment] = all_opened({**payload, "segments": [payload["segment"]]}, schema)
+    return segment, payload["nulls"] == "distinct"
 
 
 def _counts(segment: Segment, column: int, nulls_distinct: bool) -> I64:
@@ -391,18 +378,3 @@ def _twice_at_most(codes: I32, rows: I64) -> I64:
     third = np.zeros(len(order), np.bool_)
     third[2:] = same[1:] & same[:-1]
     return rows[np.sort(order[~third])]
-
-
-def _bits(masks: U64, n: int) -> NDArray[np.bool_]:
-    """The first n columns of masks, as bools; masks may be too narrow to have them all."""
-    bits = np.unpackbits(np.ascontiguousarray(masks).view(np.uint8), axis=-1, bitorder="little").astype(
-        np.bool_
-    )
-    lacking = max(0, n - bits.shape[-1])
-    return np.pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, lacking)])[..., :n]
-
-
-def _packed(bits: NDArray[np.bool_], n_words: int) -> U64:
-    """Masks uint64[n, n_words] of bools [n, *]."""
-    octets = np.packbits(np.pad(bits, [(0, 0), (0, 64 * n_words - bits.shape[1])]), axis=1, bitorder="little")
-    return np.ascontiguousarray(octets).view(np.uint64).reshape(len(bits), n_words)

@@ -25,6 +25,7 @@ from holdfast.core.evidence.kernels import partitions
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.rows.kernels.masks import n_words_for
 from holdfast.core.rows.segments import Segment
+from holdfast.core.words.column_sets import bits_of
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
@@ -184,9 +185,8 @@ def trie(candidates: U64, pivot: int, ranking: Sequence[int]) -> tuple[I32, I64]
 
     sequences[i] belongs to candidates[order[i]].
     """
-    bits = np.unpackbits(candidates.view(np.uint8), axis=1, bitorder="little").astype(np.bool_)
     further = [c for c in ranking if c != pivot]
-    member = bits[:, further]
+    member = bits_of(candidates, 64 * candidates.shape[1])[:, further]
     sizes = member.sum(axis=1)
     sequences = np.full((len(candidates), max(1, int(sizes.max(initial=0)))), -1, dtype=np.int32)
     row, rank = np.nonzero(member)
@@ -195,6 +195,12 @@ def trie(candidates: U64, pivot: int, ranking: Sequence[int]) -> tuple[I32, I64]
     order = np.lexsort(sequences.T[::-1])
     column = np.array([*further, -1], dtype=np.int32)  # the padding, -1, stays -1
     return column[sequences[order]], order
+
+
+def columns_of_any(masks: U64, n_columns: int) -> list[int]:
+    """The columns, of the first so many, that some mask has."""
+    columns: list[int] = np.flatnonzero(bits_of(masks, n_columns).any(axis=0)).tolist()
+    return columns
 
 
 def validate_candidates(
@@ -218,8 +224,7 @@ def validate_candidates(
     identities = identities_of(segments)
     if place.pivot == NO_PIVOT:
         sorted_ = np.full((len(lhs), 1), -1, dtype=np.int32), np.arange(len(lhs))
-        wanted = np.unpackbits(np.bitwise_or.reduce(rhs, axis=0).view(np.uint8), bitorder="little")
-        columns = np.flatnonzero(wanted[:n_columns]).tolist()
+        columns = columns_of_any(rhs, n_columns)
         layout, rows, offsets = telling_rows(identities, segments, columns)
     else:
         sorted_ = trie(lhs, place.pivot, ranking)

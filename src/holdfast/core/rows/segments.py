@@ -84,13 +84,18 @@ class Segment:
         self._indexes: dict[int, tuple[I32, I32]] = {}  # those that lead nowhere out of the segment
         self._index_bundles: dict[FileRef, Bundle] = {}
         self._orders: dict[OrderKey, OrderIndex] = {}
+        self._bundles: list[Bundle] = []  # that are open
         self._expected = ref.n_rows
 
     @cached_property
     def _bundle(self) -> Bundle:
         """The file, opened when something of it is needed first: on a store it may be far away."""
-        bundle = open_bundle(self.root, self.ref.file, "segment", partly=True)
+        return self._opened(self.ref.file, "segment")
+
+    def _opened(self, file: FileRef, what: str) -> Bundle:
+        bundle = open_bundle(self.root, file, what, partly=True)
         bundle.expect(self._expected, self.ref.n_rows)
+        self._bundles.append(bundle)
         return bundle
 
     @cached_property
@@ -107,8 +112,7 @@ class Segment:
     def expect(self, n: int) -> None:
         """So many rows will be looked up (`Bundle.expect`)."""
         self._expected = n
-        opened = [self.__dict__["_bundle"]] if "_bundle" in self.__dict__ else []
-        for bundle in (*opened, *self._index_bundles.values()):
+        for bundle in self._bundles:
             bundle.expect(n, self.ref.n_rows)
 
     def dictionary(self, column: int) -> U64:
@@ -193,8 +197,7 @@ class Segment:
         if column not in self._mapped:
             file = self._index_files[column]
             if file not in self._index_bundles:  # opening costs a look at all of its columns
-                self._index_bundles[file] = open_bundle(self.root, file, "index", partly=True)
-                self._index_bundles[file].expect(self._expected, self.ref.n_rows)
+                self._index_bundles[file] = self._opened(file, "index")
             bundle = self._index_bundles[file]
             arrays = bundle.array(f"offsets.{column}"), bundle.array(f"positions.{column}")
             self._mapped[column] = (file, *arrays)
@@ -208,8 +211,7 @@ class Segment:
         """An order index that the segment has (`ref.ordered`)."""
         if key not in self._orders:
             file = next(file for keys, file in self.ref.orders if key in keys)
-            bundle = open_bundle(self.root, file, "order", partly=True)
-            bundle.expect(self._expected, self.ref.n_rows)
+            bundle = self._opened(file, "order")
             name = _order_name(key)
             arrays = [bundle.array(f"{name}.{part}") for part in ORDER_ARRAYS]
             index = OrderIndex(GE, LE if key[2] else GE, *arrays)
