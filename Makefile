@@ -9,10 +9,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.holdfast-dev
 BENCH_STAMP := $(VENV)/.holdfast-bench
+SHIPPED := src/holdfast/core/engine/kernels/compiled
 PYTHON ?= python3
 PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
-.PHONY: help setup demo test test-slow test-oldest lint check bench clean
+.PHONY: help setup demo test test-slow test-oldest lint check bench wheel clean
 .DEFAULT_GOAL := help
 
 help:
@@ -23,6 +24,7 @@ help:
 	@echo "make lint       ruff and mypy"
 	@echo "make check      lint, then test"
 	@echo "make bench      the benchmarks (installs the peers first)"
+	@echo "make wheel      a wheel with compiled kernels, for this Python and this kind of processor, in dist"
 	@echo "make clean      remove the environment and everything that tools left behind"
 
 setup: $(STAMP)
@@ -53,8 +55,15 @@ check: lint test
 bench: $(BENCH_STAMP)
 	$(BIN)/python -m benchmarks
 
+# Where it is installed nothing is compiled. The folder goes again: in place, kernels are for this processor.
+wheel: $(STAMP)
+	@$(BIN)/python -m holdfast.kernels --ship
+	@$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps -w dist . ; \
+	  status=$$?; rm -rf $(SHIPPED); exit $$status
+	@ls dist/*.whl
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(SHIPPED) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the environment ---------------------------------------------------------------------------------

@@ -11,35 +11,41 @@
 >>> _ = ws.track_all({"calls": pa.table({"to": [345, 234]}), "book": people}, kinds=("ind",))
 >>> [str(d) for d in ws.dependencies(kind="ind")]
 ['calls[to] in book[phone]']
+
+A name is imported from its module when it is first used: commands that need none of it start fast.
 """
 
-from holdfast.core.store.change_log import LogEntry
-from holdfast.core.store.tabular import Dependencies, Log
-from holdfast.core.words.change import Change, DependencyChange, Pin, TableChange, WitnessRow
-from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
-from holdfast.core.words.predicate import Dc, Predicate
-from holdfast.core.words.row_rule import RowRule
-from holdfast.core.words.schema import Column, Schema, Type
-from holdfast.errors import (
-    AbsentRowError,
-    AmbiguousRowError,
-    ColumnTypeError,
-    ConflictError,
-    DamagedFileError,
-    DuplicateColumnError,
-    EngineError,
-    HoldfastError,
-    SchemaError,
-    SourceError,
-    StateFormatError,
-    StoreError,
-    TableExistsError,
-    UnknownColumnError,
-    UnknownTableError,
-    UsageError,
-    WorkspaceError,
-)
-from holdfast.workspace import Workspace, open
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.core.store.change_log import LogEntry
+    from holdfast.core.store.tabular import Dependencies, Log
+    from holdfast.core.words.change import Change, DependencyChange, Pin, TableChange, WitnessRow
+    from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
+    from holdfast.core.words.predicate import Dc, Predicate
+    from holdfast.core.words.row_rule import RowRule
+    from holdfast.core.words.schema import Column, Schema, Type
+    from holdfast.errors import (
+        AbsentRowError,
+        AmbiguousRowError,
+        ColumnTypeError,
+        ConflictError,
+        DamagedFileError,
+        DuplicateColumnError,
+        EngineError,
+        HoldfastError,
+        SchemaError,
+        SourceError,
+        StateFormatError,
+        StoreError,
+        TableExistsError,
+        UnknownColumnError,
+        UnknownTableError,
+        UsageError,
+        WorkspaceError,
+    )
+    from holdfast.workspace import Workspace, open
 
 __version__ = "0.1.0"
 __all__ = [
@@ -83,3 +89,27 @@ __all__ = [
     "__version__",
     "open",
 ]
+
+_MODULES = {
+    "core.store.change_log": ("LogEntry",),
+    "core.store.tabular": ("Dependencies", "Log"),
+    "core.words.change": ("Change", "DependencyChange", "Pin", "TableChange", "WitnessRow"),
+    "core.words.dependency": ("Dependency", "Fd", "Ind", "Side", "Ucc"),
+    "core.words.predicate": ("Dc", "Predicate"),
+    "core.words.row_rule": ("RowRule",),
+    "core.words.schema": ("Column", "Schema", "Type"),
+    "workspace": ("Workspace", "open"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    module = _MODULE_OF.get(name, "errors" if name.endswith("Error") else None)
+    if module is None or name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value = getattr(import_module(f"{__name__}.{module}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -24,16 +24,15 @@ from functools import cache, cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from holdfast.core.store.root import Root
 from holdfast.core.words.change import DependencyChange, Pin, Summary, WitnessRow
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Dependency
 from holdfast.errors import NOTHING_APPLIED, UsageError, listing, shorten
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from holdfast.core.cover.news import News
     from holdfast.core.engine.engine import Engine
     from holdfast.core.rows.encoding import Look
@@ -41,9 +40,11 @@ if TYPE_CHECKING:
     from holdfast.core.rows.table_state import OrderKey, SegmentRef, TableState
     from holdfast.core.rows.tables import Tables
     from holdfast.core.rows.writer import Context
+    from holdfast.core.store.root import Root
 
-U64 = NDArray[np.uint64]
-I64 = NDArray[np.int64]
+    U64 = NDArray[np.uint64]
+    I64 = NDArray[np.int64]
+
 Known = TypeVar("Known")
 # Modules that register further classes, by name, with commas between.
 ELSEWHERE = "HOLDFAST_CLASSES"

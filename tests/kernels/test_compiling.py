@@ -188,6 +188,33 @@ def test_the_folder_for_caches_of_the_user(copy: Copy) -> None:
     assert {path.parent.parent for path in copy.own_entries()} == {cache / "holdfast"}
 
 
+def test_what_came_along_serves_all(copy: Copy) -> None:
+    """What is compiled for the baseline is found where nothing can be written."""
+    if not compiling.baselines():
+        pytest.skip("this processor is less than the baseline")
+    baseline = {"NUMBA_CPU_NAME": compiling.baselines()[0], "NUMBA_CPU_FEATURES": ""}
+    done = copy.run("-m", "holdfast.kernels", "--ship")
+    assert "kernels: 2 entries for" in done.stdout
+    assert {path.suffix for path in (copy.kernels / "compiled").iterdir()} == {".nbc", ".txt"}
+    assert not list((copy.kernels / "__pycache__").glob("*.nbc"))
+    copy.close()
+    assert copy.run("-c", TWICE).stdout == "42\n0\n"
+    assert copy.own_entries() == []
+    lesser = "from holdfast.core.engine.kernels import compiling; compiling.baselines = lambda: ()\n"
+    assert copy.run("-c", lesser + TWICE).stdout == "42\n2\n"
+    assert copy.run("-c", TWICE, **baseline).stdout == "42\n0\n"
+
+
+def test_much_is_compiled_beside_each_other(copy: Copy) -> None:
+    names = [f"caller{i}" for i in range(compiling.MANY_MODULES)]
+    copy.write(**dict.fromkeys(names, CALLER))
+    imports = f"from holdfast.core.engine.kernels import {', '.join(names)}\n"
+    code = f"{imports}print([m.twice(40) for m in ({', '.join(names)})]){TOLD}"
+    assert copy.run("-c", code).stdout == f"{[42] * len(names)}\n0\n"
+    # Of what is there already, one more type of arguments is compiled here.
+    assert copy.run("-c", code.replace("40", "0.5")).stdout == f"{[2.5] * len(names)}\n{len(names) + 1}\n"
+
+
 def test_a_damaged_entry_is_none(copy: Copy) -> None:
     copy.run("-c", TWICE)
     cut, changed = (copy.kernels / "__pycache__").glob("*.nbc")

@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Annotated, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec
 
 import typer
 
@@ -23,11 +23,14 @@ from holdfast.app.report.paper import Paper, progress_on
 from holdfast.app.report.texts import columns_text, safe, share, side_text
 from holdfast.core.words.change import Change
 from holdfast.core.words.dependency import Side
-from holdfast.denial.constraints import DcRef
 from holdfast.errors import HoldfastError, UnknownTableError, UsageError, plural, shorten
-from holdfast.functional.refs import FdRef
+
+if TYPE_CHECKING:
+    from holdfast.denial.constraints import DcRef
+    from holdfast.functional.refs import FdRef
 
 BROKEN, BAD_INPUT, INTERNAL, INTERRUPTED, NO_READER = 1, 2, 70, 130, 141
+DEFAULT_WORKSPACE = ".holdfast"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +55,30 @@ def use_cluster(master: str | None, remote: str | None, settings: Sequence[str])
 
 def open_workspace(ctx: typer.Context, *, create: bool = False, progress: Any = None) -> holdfast.Workspace:
     settings: Globals = ctx.obj
-    if settings.workspace is None:
-        raise UsageError("no workspace is named: holdfast -w my.hold COMMAND, or set HOLDFAST_WORKSPACE.")
-    return holdfast.open(settings.workspace, engine=settings.engine.value, create=create, progress=progress)
+    place = settings.workspace
+    if place is None:
+        place = found_workspace() or (DEFAULT_WORKSPACE if create else None)
+        if place is None:
+            raise UsageError(
+                f"no workspace is named, and no folder {DEFAULT_WORKSPACE!r} is here or above: "
+                "holdfast -w my.hold COMMAND, or set HOLDFAST_WORKSPACE. 'holdfast track' makes one here."
+            )
+        note(f"workspace {place}")
+    from holdfast.core.store import pandas_later
+
+    pandas_later.postpone()
+    return holdfast.open(place, engine=settings.engine.value, create=create, progress=progress)
+
+
+def found_workspace() -> str | None:
+    """The default workspace: `.holdfast` in this folder or in the nearest one above that has it."""
+    from holdfast.core.store.format import MARKER
+
+    for up in range(len(os.getcwd().split(os.sep))):
+        place = os.path.join(*[os.pardir] * up, DEFAULT_WORKSPACE)
+        if os.path.exists(os.path.join(place, MARKER)):
+            return place
+    return None
 
 
 @contextlib.contextmanager
@@ -205,6 +229,7 @@ def dc_bounds(ref: DcRef | None) -> list[str]:
 def evidence_text(ref: FdRef | DcRef) -> str:
     """Which evidence is kept, and up to which error.
 
+    >>> from holdfast.functional.refs import FdRef
     >>> ref = FdRef("counted", 3, 0.01, *[None] * 3)
     >>> evidence_text(ref)
     'counted evidence, errors up to 0.01'

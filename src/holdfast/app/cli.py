@@ -11,25 +11,85 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import holdfast
 from holdfast.app.calls import INTERRUPTED, Globals, as_command, reported, use_cluster
-from holdfast.app.commands import changing, exploring, lakes, linking, normalising, packing, reading, showing
 from holdfast.app.options import EngineName
 from holdfast.errors import hides_interrupt
+
+# The module of each command, in the order of `holdfast --help`.
+COMMANDS = {
+    "track": "changing",
+    "track-all": "changing",
+    "apply": "changing",
+    "apply-all": "changing",
+    "check": "changing",
+    "check-all": "changing",
+    "show": "showing",
+    "link": "lakes",
+    "joins": "lakes",
+    "graph": "exploring",
+    "explore": "exploring",
+    "links": "linking",
+    "export": "linking",
+    "normalise": "normalising",
+    "log": "reading",
+    "explain": "reading",
+    "pin": "changing",
+    "drop": "changing",
+    "merge": "changing",
+    "verify": "reading",
+    "pack": "packing",
+    "doctor": "doctor",
+}
+STYLE: dict[str, Any] = {
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": None,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+
+
+class LazyCommands(Mapping[str, Any]):
+    """The commands by name; the module of one is imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        return _command(name, COMMANDS[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+@cache
+def _command(name: str, module: str) -> Any:
+    """A command as Typer runs it: an app that has no other is that command."""
+    function = getattr(import_module(f"holdfast.app.commands.{module}"), name.replace("-", "_"))
+    alone = typer.Typer(add_completion=False, **STYLE)
+    alone.command(name)(as_command(function))
+    return typer.main.get_command(alone)
+
+
+class Group(TyperGroup):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = LazyCommands()  # type: ignore[assignment]
+
 
 app = typer.Typer(
     name="holdfast",
     help="What holds in your data, kept true while the data changes.",
+    cls=Group,
     no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    **STYLE,
 )
 
 
@@ -49,7 +109,8 @@ def options(
             "--workspace",
             metavar="PATH",
             envvar="HOLDFAST_WORKSPACE",
-            help="The workspace: a folder, or a URL such as s3://bucket/folder.",
+            help="The workspace: a folder, or a URL such as s3://bucket/folder. If none is named: .holdfast, "
+            "here or in a folder above.",
         ),
     ] = None,
     engine: Annotated[
@@ -85,33 +146,6 @@ def options(
     if master or remote or spark_conf:
         with reported(ctx):
             use_cluster(master, remote, spark_conf or [])
-
-
-# In the order of `holdfast --help`.
-for command in (
-    changing.track,
-    changing.track_all,
-    changing.apply,
-    changing.apply_all,
-    changing.check,
-    changing.check_all,
-    showing.show,
-    lakes.link,
-    lakes.joins,
-    exploring.graph,
-    exploring.explore,
-    linking.links,
-    linking.export,
-    normalising.normalise,
-    reading.log,
-    reading.explain,
-    changing.pin,
-    changing.drop,
-    changing.merge,
-    reading.verify,
-    packing.pack,
-):
-    app.command()(as_command(command))
 
 
 def _is_news(record: logging.LogRecord) -> bool:

@@ -4,3 +4,6 @@
 a lake), then `intake.py`, `index.py`, `propose.py` and `match.py`. `files/` reads what is linked, `kernels/`
 match it, `reader/` answers questions without them, `graph/` says what hangs together, and draws it.
 """
+
+# Here, since whoever only offers them imports nothing else.
+FILTERS = ("null", "integer", "non-unique", "coverage")

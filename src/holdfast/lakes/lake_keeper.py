@@ -16,8 +16,9 @@ from holdfast.core.rows.writer import Writer
 from holdfast.core.store.ledger_rows import LAKE, CommitRow
 from holdfast.core.store.root import Root, source_path
 from holdfast.errors import NOTHING_APPLIED, ConflictError, UsageError, WorkspaceError, shorten
+from holdfast.lakes import FILTERS
 from holdfast.lakes.answers import LakeChange
-from holdfast.lakes.state import FILTERS, NORMALISATIONS, LakeOptions, LakeState
+from holdfast.lakes.state import NORMALISATIONS, LakeOptions, LakeState
 
 if TYPE_CHECKING:
     from holdfast.lakes.linker import LakeStep, LakeWork
@@ -124,11 +125,13 @@ class LakeKeeper:
 
     def reader(self) -> LakeReader | None:
         """The lake, to read; None if there is none. Needs neither Spark nor kernels."""
-        from holdfast.lakes.reader.lake_reader import LakeReader
-
         version = self._writer.ledger.version
         state = self.state(version)
-        return None if state is None else LakeReader(self._writer.root, state, version)
+        if state is None:
+            return None
+        from holdfast.lakes.reader.lake_reader import LakeReader
+
+        return LakeReader(self._writer.root, state, version)
 
     def state(self, at: int | None = None) -> LakeState | None:
         """The lake as a commit has left it; None if there is none."""

@@ -30,6 +30,7 @@ from holdfast.core.engine.job_progress import Progress
 from holdfast.core.store.files import FileRef, check_file
 from holdfast.core.store.root import Root
 from holdfast.errors import NOTHING_APPLIED, SourceError
+from holdfast.lakes import FILTERS
 from holdfast.lakes.answers import BAD_LISTED
 from holdfast.lakes.files import LakeReadOptions
 from holdfast.lakes.graph.components import connect
@@ -40,7 +41,6 @@ from holdfast.lakes.propose import Proposer, Strategy
 from holdfast.lakes.sides import Payload, let_go
 from holdfast.lakes.signing import chosen_proposer, signed
 from holdfast.lakes.state import (
-    FILTERS,
     FOLDER,
     TABLES_SCHEMA,
     LakeOptions,

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from holdfast.core.store.files import FileRef, NewFile, new_file, unique_name
 from holdfast.core.store.root import Root, root_of
 from holdfast.core.words.codec import Coded
+from holdfast.lakes import FILTERS
 from holdfast.lakes.kernels.rarest_value import rarity
 from holdfast.lakes.kernels.removed_inds import removed
 from holdfast.lakes.kernels.table_links import LinkCollector
 from holdfast.lakes.propose import Lookups, Pairs, matched, max_missing
 from holdfast.lakes.sides import I64, U64, Bool, Payload, Side, bit_words, opened
 from holdfast.lakes.state import (
-    FILTERS,
     FOLDER,
     INDS_SCHEMA,
     LINKS_SCHEMA,

@@ -29,13 +29,13 @@ from holdfast.core.store.files import FileRef, new_file, opened, unique_name
 from holdfast.core.store.root import Root
 from holdfast.core.words.codec import Coded
 from holdfast.errors import DamagedFileError
+from holdfast.lakes import FILTERS
 
 FOLDER = "lake"
 _HEADERS = threading.Lock()
 _HEADER_BYTES = 1024  # what NumPy writes before the items takes 128
 _REPAIR = "Restore it from a backup, or link the lake anew."
 
-FILTERS = ("null", "integer", "non-unique", "coverage")
 NORMALISATIONS = ("unicode", "trim", "fold")
 # Cells that say nothing, whatever column they stand in; users add their own.
 NULL_LIKE = ("", "—", "-", "\u2013", "N/A", "?", "Unknown", "- -", "n/a", "•", "- - -", ".", "??", "(n/a)")

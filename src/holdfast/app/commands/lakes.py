@@ -16,7 +16,7 @@ from holdfast.app.options import Json
 from holdfast.app.report.lake import print_joins, print_lake_change, print_lake_inds
 from holdfast.app.report.paper import Paper
 from holdfast.errors import UsageError
-from holdfast.lakes.state import FILTERS
+from holdfast.lakes import FILTERS
 
 if TYPE_CHECKING:
     from holdfast.lakes.answers import LakeInd

@@ -28,15 +28,10 @@ from holdfast.app.report.rules import (
     print_row_explanation,
 )
 from holdfast.app.report.texts import not_kept_text, safe
-from holdfast.core.store.change_log import LogEntry
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.notation import ARROW, parse_fd
 from holdfast.core.words.row_rule import are_times, is_row_rule
-from holdfast.denial.dc_explanation import DcExplanation, RowExplanation
 from holdfast.errors import UsageError, plural
-from holdfast.functional.fd_explanation import FdExplanation
-from holdfast.functional.key_reading import KeyExplanation
-from holdfast.inclusions.ind_reading import IndExplanation
 from holdfast.kind import Explained, Explanation, check_kind
 
 
@@ -63,7 +58,7 @@ def log(
     if kind == "fd":
         _log_fds(ws, table, everything, as_json)
         return
-    entries: list[LogEntry] = ws.log(table)
+    entries: list[holdfast.LogEntry] = ws.log(table)
     if kind is not None:
         entries = [replace(e, changes=tuple(c for c in e.changes if c.kind == kind)) for e in entries]
     tell(
@@ -136,6 +131,11 @@ def explain(
         schema, n_rows = ws.schema(table), ws.n_rows(table)
 
     def report(paper: Paper) -> None:
+        from holdfast.denial.dc_explanation import DcExplanation, RowExplanation
+        from holdfast.functional.fd_explanation import FdExplanation
+        from holdfast.functional.key_reading import KeyExplanation
+        from holdfast.inclusions.ind_reading import IndExplanation
+
         match explanation:
             case FdExplanation():
                 print_fd_explanation(paper, explanation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from holdfast.app.report.changes import print_dependencies
@@ -10,16 +11,15 @@ from holdfast.app.report.events import ROWS_IN_A_REPORT, print_events
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.rows import print_rows
 from holdfast.app.report.texts import cell, columns_text, fd_text, ind_text, name_text, safe, share
-from holdfast.core.store.ledger_rows import change_dict
 from holdfast.core.words.change import WitnessRow
 from holdfast.errors import plural
-from holdfast.functional.key_reading import KeyExplanation
 from holdfast.kind import Explanation
 
 if TYPE_CHECKING:
     from holdfast.core.evidence.groups import ViolatingGroup
-    from holdfast.core.store.ledger_rows import CommitRow
+    from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
     from holdfast.functional.fd_explanation import FdExplanation
+    from holdfast.functional.key_reading import KeyExplanation
     from holdfast.inclusions.ind_reading import IndExplanation
 
 TURNS_SHOWN = 5
@@ -58,7 +58,7 @@ def print_explanation(paper: Paper, answer: KeyExplanation) -> None:
         print_dependencies(paper, answer.keys)
     elif answer.unique:
         paper.line("found by a look at the rows: it is wider than --max-columns allows keys to be", indent=2)
-    print_events(paper, [change_dict(c) for c in answer.turned_by], limit=TURNS_SHOWN)
+    _print_turns(paper, answer.turned_by)
     shown = {
         tuple(WitnessRow.from_dict(r).row_id for r in p) for c in answer.turned_by for p in c.witnesses or ()
     }
@@ -110,7 +110,7 @@ def print_fd_explanation(paper: Paper, answer: FdExplanation) -> None:
         rows = f"{plural(answer.violating_rows, 'row')} contradict one another"
         least = f"without {plural(answer.rows_to_remove, 'row')} it would hold (g3 {share(answer.g3)})"
         paper.line(f"{rows}; {least}", indent=2)
-    print_events(paper, [change_dict(c) for c in answer.turned_by], limit=TURNS_SHOWN)
+    _print_turns(paper, answer.turned_by)
     _print_groups(paper, answer)
 
 
@@ -168,6 +168,12 @@ def _group_text(group: ViolatingGroup, rhs: str) -> str:
     more = ", ..." if len(group.values) > len(shown) else ""
     values = f"{plural(group.n_values, 'value')} of {name_text(rhs)}: {', '.join(shown)}{more}"
     return f"{value or 'all rows'}: {plural(group.n_rows, 'row')}, {values}"
+
+
+def _print_turns(paper: Paper, changes: Iterable[ChangeRow]) -> None:
+    from holdfast.core.store.ledger_rows import change_dict
+
+    print_events(paper, [change_dict(change) for change in changes], limit=TURNS_SHOWN)
 
 
 def _turn(turned: CommitRow | None, tracked: str) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.app.report.events import EVENTS, event_title
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.texts import columns_text, dependency_text, name_text, safe, side_text
-from holdfast.core.store.change_log import LogEntry
 from holdfast.core.words.dependency import Side
 from holdfast.errors import plural
 from holdfast.kind import entries, kinds
+
+if TYPE_CHECKING:
+    from holdfast.core.store.change_log import LogEntry
 
 IN_A_LOG = 5
 

@@ -127,6 +127,9 @@ def _words(stage: str, count: str) -> tuple[str, str]:
     if n_compiled is None:
         return stage, count
     what = "compiling kernels, once" if places().writable else "compiling kernels"
+    total = activity.expected()
+    if total is not None:
+        return f"{what}:", f"{n_compiled} of {total}"
     return what, f"({n_compiled} so far)" if n_compiled else ""
 
 

@@ -15,11 +15,13 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from holdfast.core.sources.csv_files import check_names
+from holdfast.core.store import pandas_later
 from holdfast.errors import NOTHING_APPLIED, ColumnTypeError, SchemaError, shorten
 
 
 def arrow_table(frame: Any, table: str) -> pa.Table:
     """The frame's columns, in order, under the texts of their labels."""
+    pandas_later.needed()
     if frame.columns.nlevels > 1:
         raise SchemaError(
             f"the pandas DataFrame for table {table!r} has columns of {frame.columns.nlevels} levels, for "

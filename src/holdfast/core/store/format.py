@@ -21,7 +21,6 @@ import json
 import os
 import secrets
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +223,8 @@ def _parsed(root: Root, content: bytes) -> dict[str, Any]:
 
 
 def _release() -> str:
+    from importlib import metadata
+
     try:
         return metadata.version("holdfast")
     except metadata.PackageNotFoundError:  # run from a source tree that is not installed

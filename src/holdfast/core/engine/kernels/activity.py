@@ -9,8 +9,11 @@ Nothing here imports Numba, so that asking costs nothing where no kernel is used
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 import time
+from collections.abc import Iterator
 
 from holdfast.core.engine.kernels.cache_folders import SUFFIX, places
 
@@ -27,6 +30,8 @@ _n_compiled = 0
 _seconds = 0.0
 _since: float | None = None
 _until = -LINGER_S
+
+_expected: int | None = None
 
 _entries_here: set[str] = set()
 _entries_before: set[str] | None = None
@@ -65,6 +70,24 @@ def watch_workers() -> None:
     _entries_before = _entries()
 
 
+@contextlib.contextmanager
+def expecting(n_kernels: int) -> Iterator[None]:
+    """Other processes compile so many kernels while this one waits."""
+    global _expected, _since
+    watch_workers()
+    _expected, since = n_kernels, _since
+    _since = _since or time.monotonic()
+    try:
+        yield
+    finally:
+        _expected, _since = None, since
+
+
+def expected() -> int | None:
+    """How many kernels are compiled in all, if that is known."""
+    return _expected
+
+
 def compiling() -> int | None:
     """How many kernels have been compiled so far, if that is what is going on; else None."""
     now = time.monotonic()
@@ -81,11 +104,17 @@ def _by_workers(now: float) -> int:
     global _n_by_workers, _workers_until, _looked
     if _entries_before is not None and now - _looked >= LOOK_AGAIN_S:
         _looked = now
-        n_entries = len(_entries() - _entries_before - _entries_here)
+        names = _entries() - _entries_before - _entries_here
+        n_entries = len(names) if _expected is None else min(_expected, len({_kernel(n) for n in names}))
         if n_entries > _n_by_workers:
             _workers_until = now
         _n_by_workers = n_entries
     return _n_by_workers
+
+
+def _kernel(entry: str) -> str:
+    """Of which kernel an entry is: one may have several, for other types of arguments."""
+    return entry.partition(f".{sys.implementation.cache_tag}.")[0]
 
 
 def _entries() -> set[str]:

@@ -8,8 +8,9 @@ In this order, the first that can be written gets what is compiled:
 4. `holdfast-UID` in the temporary folder.
 
 Beside the sources is read from even where only an administrator writes: what was compiled there with
-`python -m holdfast.kernels` serves all users of an installation. If none can be written, kernels are
-compiled in every process, and a line says so, once.
+`python -m holdfast.kernels` serves all users of an installation. Last, `compiled` beside the sources is what
+a wheel brought along; nothing is ever written there. If none can be written, kernels that did not come along
+are compiled in every process, and a line says so, once.
 
 Machine code is run as it is found, so 3. and 4. must be folders that nobody else can have filled: ours, no
 link, closed to others, in folders that only we and the administrator can rename. Nothing here imports
@@ -29,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 KERNELS = Path(os.path.realpath(__file__)).parent
+SHIPPED = KERNELS / "compiled"
 SUFFIX = ".nbc"
 
 
@@ -51,9 +53,9 @@ def places() -> Places:
         if private and not _made_private(folder):
             continue
         if _can_be_written(folder):
-            return Places((folder, *readable), folder)
+            return Places((folder, *readable, SHIPPED), folder)
         readable.append(folder)
-    return Places(tuple(readable), None)
+    return Places((*readable, SHIPPED), None)
 
 
 def _candidates() -> Iterator[tuple[Path, bool]]:

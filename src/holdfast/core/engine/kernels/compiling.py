@@ -12,7 +12,8 @@ Here an entry is one file, named by everything that its machine code depends on:
 module and of the kernel modules that it imports, Python, Numba, the processor, the types of the arguments.
 It appears whole, under its final name, and does not change afterwards, so there is nothing to lock. Its
 content begins with a checksum; one that does not fit is an entry that is not there. Times of files do not
-matter: what an administrator compiled, or what came with an image, is valid for all (`cache_folders.py`).
+matter: what an administrator compiled, or what came with a wheel or an image, is valid for all
+(`cache_folders.py`).
 """
 
 from __future__ import annotations
@@ -23,22 +24,28 @@ import hashlib
 import os
 import pickle
 import pkgutil
+import platform
 import re
+import subprocess
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm
 import numba
 from numba.core import config, event
 from numba.core.compiler import CompileResult
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from holdfast.core.engine.kernels import activity
 from holdfast.core.engine.kernels.cache_folders import SUFFIX, places, say_uncached
 
 DIGEST_BYTES = hashlib.sha256().digest_size
+MANY_MODULES = 3
+"""So many modules without any machine code are compiled beside each other: starting that takes seconds."""
 
 _dispatchers: list[Any] = []
 
@@ -78,28 +85,28 @@ class KernelCache:
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """The compiled kernel for these types of arguments; None if it has to be compiled."""
-        target.refresh()
-        name = self.entry(signature, target.codegen())
-        for folder in places().readable if name else ():
-            content = _read(folder / name)
-            if content is not None and content[0] == signature:
-                return CompileResult._rebuild(target, *content[1])
-        return None
+        # What machine code calls; not `target.refresh()`, which loads all that the compiler needs: 0.2 s.
+        rtsys.initialize(target)
+        names = self.entries(signature, target.codegen())
+        content = _content(names, signature)
+        if content is None and compiled_beside():
+            content = _content(names, signature)
+        return None if content is None else CompileResult._rebuild(target, *content[1])
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Keep a compiled kernel, and forget what was compiled of it from other sources."""
-        name = self.entry(signature, result.codegen)
+        names = self.entries(signature, result.codegen)
         folder = places().writable
         if folder is None:
             say_uncached("no folder can be written")
-        elif not name:
+        elif not names:
             say_uncached("the sources cannot be read")
         elif result.library.has_dynamic_globals or not all(lifted.can_cache for lifted in result.lifted):
             say_uncached(f"{self._kernel} uses addresses of this process")
         else:
             try:
-                _write(folder / name, (signature, result._reduce()))
-                activity.entry_written(name)
+                _write(folder / names[0], (signature, result._reduce()))
+                activity.entry_written(names[0])
                 for other in os.listdir(folder):
                     if other.startswith(self._kernel) and not other.startswith(self.begin):
                         (folder / other).unlink(missing_ok=True)
@@ -111,14 +118,16 @@ class KernelCache:
 
     disable = flush = enable
 
-    def entry(self, signature: Any, codegen: Any) -> str:
-        """The name of an entry; empty if the sources are unknown."""
+    def entries(self, signature: Any, codegen: Any) -> list[str]:
+        """The names that an entry may have: for this very processor, which is the name of what is compiled
+        here, and for the baseline that it surpasses. None if the sources are unknown."""
         if not self._stamp:
-            return ""
-        depends = (numba.__version__, str(config.OPT), config.BOUNDSCHECK, signature, codegen.magic_tuple())
-        return (
-            f"{self._kernel}{self._stamp}.{hashlib.sha256(repr(depends).encode()).hexdigest()[:24]}{SUFFIX}"
-        )
+            return []
+        triple, *_ = here = codegen.magic_tuple()
+        targets = [here, *((triple, name, "") for name in baselines())]
+        options = (numba.__version__, str(config.OPT), config.BOUNDSCHECK, signature)
+        digests = [hashlib.sha256(repr((*options, target)).encode()).hexdigest() for target in targets]
+        return [f"{self.begin}.{digest[:24]}{SUFFIX}" for digest in digests]
 
     @property
     def begin(self) -> str:
@@ -128,24 +137,75 @@ class KernelCache:
 
 def load_entries() -> int:
     """Load all machine code that the cache has of the modules imported so far, and compile none; how much."""
+    n_loaded = 0
+    for dispatcher, signature in _entries():
+        dispatcher.compile(signature)
+        n_loaded += 1
+    return n_loaded
+
+
+@functools.cache
+def compiled_beside() -> bool:
+    """Compile what was never compiled before of the modules imported so far, on all cores; whether it was
+    done. Once in a process, if it is much: after an installation, or a change of a module that many import.
+
+    In processes of their own: it is safe whatever this one's main module does. If one fails, the kernel that
+    is needed now is compiled here, which says why.
+    """
+    modules: dict[str, bool] = {}
+    names = [name for folder in places().readable for name in _names(folder)]
+    for dispatcher in _dispatchers:
+        module = dispatcher.py_func.__module__
+        there = any(name.startswith(dispatcher._cache.begin) for name in names)
+        modules[module] = modules.get(module, False) or there
+    new = [module for module, there in modules.items() if not there]
+    in_task = "pyspark.worker" in sys.modules  # whose cores are not ours
+    if len(new) < MANY_MODULES or places().writable is None or in_task or (os.cpu_count() or 1) < 2:
+        return False
+    n_kernels = sum(dispatcher.py_func.__module__ in new for dispatcher in _dispatchers)
+    with activity.expecting(n_kernels):
+        command = [sys.executable, "-m", "holdfast.kernels", *new]
+        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return True
+
+
+def modules_ready() -> set[str]:
+    """The modules, of those imported so far, of which the cache has machine code for this processor."""
+    return {dispatcher.py_func.__module__ for dispatcher, _ in _entries()}
+
+
+def _entries() -> Iterator[tuple[Any, Any]]:
+    """(kernel, signature) of all machine code for this processor in the cache."""
     names = {name: folder for folder in reversed(places().readable) for name in _names(folder)}
     by_kernel: dict[str, list[str]] = {}
     for name in names:
         by_kernel.setdefault(name.rpartition(SUFFIX)[0].rpartition(".")[0], []).append(name)
-    n_loaded = 0
     for dispatcher in _dispatchers:
         for name in by_kernel.get(dispatcher._cache.begin, ()):
             content = _read(names[name] / name)
             # Those of another processor, on a home that several machines share, have other names here.
-            if content is not None and name == dispatcher._cache.entry(
+            if content is not None and name in dispatcher._cache.entries(
                 content[0], dispatcher.targetctx.codegen()
             ):
-                dispatcher.compile(content[0])
-                n_loaded += 1
-    return n_loaded
+                yield dispatcher, content[0]
 
 
 # --- What an entry depends on -----------------------------------------------------------------------------
+
+# The processors that kernels are compiled for when they are shipped, and what they have. By LLVM's names.
+BASELINES = {
+    "x86_64": ("x86-64-v3", ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "xsave")),
+    "aarch64": ("generic", ()),
+    "arm64": ("apple-m1", ()),
+}
+
+
+@functools.cache
+def baselines() -> tuple[str, ...]:
+    """The baseline that this processor surpasses, if there is one."""
+    name, needed = BASELINES.get(platform.machine(), ("", ("there is none",)))
+    features = llvm.get_host_cpu_features()
+    return (name,) if all(features.get(feature) for feature in needed) else ()
 
 
 @functools.cache
@@ -212,6 +272,16 @@ def _names(folder: Path) -> list[str]:
         return [name for name in os.listdir(folder) if name.endswith(SUFFIX)]
     except OSError:
         return []
+
+
+def _content(names: list[str], signature: Any) -> Any:
+    """The first entry that has one of the names and was compiled for the signature; None if there is none."""
+    for name in names:
+        for folder in places().readable:
+            content = _read(folder / name)
+            if content is not None and content[0] == signature:
+                return content
+    return None
 
 
 def _read(path: Path) -> Any:
