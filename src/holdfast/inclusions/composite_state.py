@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from holdfast.core.store.files import FileRef, read_file, unique_name, write_file
@@ -56,6 +57,17 @@ class Composites:
     # (dependent, referenced) -> columns up to which it is complete: combinations of one more are too many.
     stopped: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
+    @cached_property
+    def by_tables(self) -> dict[tuple[str, str], list[tuple[Composite, int | None]]]:
+        """Of each pair of tables its nodes in order, each with the row that refutes it or None."""
+        pairs: dict[tuple[str, str], list[tuple[Composite, int | None]]] = {}
+        for node in (*self.valid, *self.refuted):
+            tables = node.dependent.table, node.referenced.table
+            pairs.setdefault(tables, []).append((node, self.refuted.get(node)))
+        for nodes in pairs.values():
+            nodes.sort(key=lambda n: (n[0].dependent.columns, n[0].referenced.columns))
+        return dict(sorted(pairs.items()))
+
     @classmethod
     def empty(cls) -> Composites:
         return cls(frozenset(), {}, frozenset(), 0)
@@ -81,21 +93,25 @@ class Composites:
 
     def to_dict(self) -> dict[str, Any]:
         """By pair of tables, columns by number: nodes are many, and their names are long."""
-        pairs: dict[tuple[str, str], dict[str, Any]] = {}
-        for node in sorted([*self.valid, *self.refuted]):
-            key = node.dependent.table, node.referenced.table
-            part = pairs.get(key)
-            if part is None:
-                part = {"dependent": key[0], "referenced": key[1], "columns": [[], []], "nodes": []}
-                pairs[key] = part
-            numbers = []
-            for names, side in zip(part["columns"], (node.dependent, node.referenced), strict=True):
-                names += [c for c in side.columns if c not in names]
-                numbers.append([names.index(c) for c in side.columns])
-            row_id = self.refuted.get(node)
-            part["nodes"].append([*numbers, int(node in self.listed) if row_id is None else None, row_id])
+        pairs = []
+        for (dependent, referenced), composites in self.by_tables.items():
+            left: dict[str, int] = {}
+            right: dict[str, int] = {}
+            nodes = [
+                [
+                    [left.setdefault(c, len(left)) for c in node.dependent.columns],
+                    [right.setdefault(c, len(right)) for c in node.referenced.columns],
+                    int(node in self.listed) if row_id is None else None,
+                    row_id,
+                ]
+                for node, row_id in composites
+            ]
+            columns = [list(left), list(right)]
+            pairs.append(
+                {"dependent": dependent, "referenced": referenced, "columns": columns, "nodes": nodes}
+            )
         stopped = [[*tables, arity] for tables, arity in sorted(self.stopped.items())]
-        return {"max_arity": self.max_arity, "pairs": list(pairs.values()), "stopped": stopped}
+        return {"max_arity": self.max_arity, "pairs": pairs, "stopped": stopped}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Composites:

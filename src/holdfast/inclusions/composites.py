@@ -15,6 +15,9 @@ Where the sets of one size are too many, those of two tables are complete up to 
 `Composites.stopped` says so. Whether that is so follows from the rows alone: a batch on which sets become few
 again brings them back.
 
+Which sets are looked at follows from the inclusions of single columns, the keys, and which smaller sets hold.
+So if a batch changes none of the three, no other set has to be looked at: the usual case, and one job.
+
 Cost: one job a level at most, whatever the number of tables and sets. Pairs of tables neither of which a
 batch changes are not looked at.
 """
@@ -22,9 +25,11 @@ batch changes are not looked at.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
+
+import numpy as np
 
 from holdfast.core.words.dependency import Side
 from holdfast.inclusions import composite_state as stored
@@ -57,18 +62,23 @@ def maintain(
     tables: Tables,
     max_arity: int = MAX_ARITY,
     pinned: Collection[Composite] = (),
+    *,
+    same_basis: bool = False,
 ) -> CompositeStep:
     """The composite inclusions after a batch, from those before it.
 
     `unary` are the inclusions of single columns that hold after it, as ((table, column), (table, column)).
     `tables` are all tables that take part in any; those of which nothing was added or deleted are as they
     were. With `Composites.empty()` everything is found from scratch. `pinned` are looked at one by one where
-    they have more columns than are listed.
+    they have more columns than are listed. `same_basis`: the inclusions of single columns and the keys are
+    those before the batch.
     """
     whole = known.max_arity != max_arity
-    before: dict[tuple[str, str], dict[Composite, int | None]] = {}
-    for name, row_id in {**dict.fromkeys(known.valid), **known.refuted}.items():
-        before.setdefault((name.dependent.table, name.referenced.table), {})[name] = row_id
+    if same_basis and not whole and all(map(known.decides, pinned)):
+        same, n_checked = _as_before(known, tables)
+        if same is not None:
+            return CompositeStep(same, [], [], [], {}, n_checked)
+    before = {pair: dict(nodes) for pair, nodes in known.by_tables.items()}
     pairs: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for (t, a), (u, b) in unary:
         if t in tables and u in tables and tables[u].keys is not None:
@@ -117,6 +127,43 @@ def maintain(
         ),
         n_checked,
     )
+
+
+def _as_before(known: Composites, tables: Tables) -> tuple[Composites | None, int]:
+    """(what is known, if each set that held holds and each that was refuted is, maybe by another row; for how
+    many sets rows were looked at). One job.
+    """
+    looks: list[Look] = []
+    doubtful: list[Composite] = []
+    for (t, u), nodes in known.by_tables.items():
+        left, right = tables[t], tables[u]
+        places = left.relation.schema.places, right.relation.schema.places
+        refuted = [(node, row_id) for node, row_id in nodes if row_id is not None]
+        if refuted and (left.deleted or right.added):
+            questions = [_look(node, *places, everything=True) for node, _ in refuted]
+            still = still_missing(tables, questions, [row_id for _, row_id in refuted])
+            open_ones = np.flatnonzero(~still).tolist()
+            looks += [questions[i] for i in open_ones]
+            doubtful += [refuted[i][0] for i in open_ones]
+    n_doubtful = len(looks)
+    for (t, u), nodes in known.by_tables.items():
+        left, right = tables[t], tables[u]
+        if left.added or right.deleted:
+            places = left.relation.schema.places, right.relation.schema.places
+            looks += [_look(node, *places, everything=False) for node, row_id in nodes if row_id is None]
+    rows = refuting_rows(tables, looks)
+    if not all(rows[:n_doubtful]) or any(rows[n_doubtful:]):
+        return None, len(looks)
+    if doubtful:
+        now = {node: ids[0] for node, ids in zip(doubtful, rows[:n_doubtful], strict=True)}
+        known = replace(known, refuted={**known.refuted, **now})
+    return known, len(looks)
+
+
+def _look(node: Composite, left: Mapping[str, int], right: Mapping[str, int], *, everything: bool) -> Look:
+    columns = tuple(left[c] for c in node.dependent.columns)
+    partners = tuple(right[c] for c in node.referenced.columns)
+    return Look(node.dependent.table, node.referenced.table, columns, partners, everything)
 
 
 @dataclass

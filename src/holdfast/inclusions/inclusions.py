@@ -95,10 +95,10 @@ def take_in(
         relation(names[pair >> 32][0])
     tracked = all(step.before is None for step in done)
     changes = ind_changes(unary, relations, tracked=tracked)
-    wide = _composite_step(values, unary, known.composites, done, others, relation)
+    wide = _composite_step(values, unary, known, done, others, relation)
     changes += _composite_changes(wide, relation, tracked=tracked)
     state = unary.after.state
-    if wide.after != known.composites:
+    if wide.after is not known.composites and wide.after != known.composites:
         state = replace(state, composites=write_composites(values.root, values.folder, wide.after))
     after = Known(unary.after.with_state(state), wide.after)
     pins = tuple(replace(p, holds=_pin_holds(after, wide, p)) for p in state.pins)
@@ -124,12 +124,15 @@ def without_table(values: Values, known: Known, table: str) -> Known:
 def _composite_step(
     values: Values,
     unary: IndStep,
-    known: Composites,
+    known: Known,
     done: Sequence[Step],
     others: OtherTables,
     relation: Callable[[str], Relation],
 ) -> CompositeStep:
     state = unary.after.state
+    same = np.array_equal(known.unary.holding, unary.after.holding) and all(
+        step.before is not None and step.keys_before == step.keys for step in done
+    )
     steps = {step.table: step for step in done}
     tables: dict[str, TableRows] = {}
     for table in state.tables:
@@ -145,7 +148,8 @@ def _composite_step(
     held = ((names[p >> 32], names[p & 0xFFFFFFFF]) for p in pairs.tolist())
     pinned = [Composite(p.dependent, p.referenced) for p in state.pins if len(p.dependent.columns) > 1]
     included = [p for p in held if p[1][0] in with_keys]
-    return composites.maintain(known, included, tables, state.max_arity, pinned)
+    before = known.composites
+    return composites.maintain(before, included, tables, state.max_arity, pinned, same_basis=same)
 
 
 def _pin_holds(after: Known, wide: CompositeStep, pin: PinnedInd) -> bool:

@@ -6,7 +6,7 @@ A *look* asks about one inclusion: in all rows of the dependent table, or only i
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +62,10 @@ class Look:
     columns: tuple[int, ...]
     partners: tuple[int, ...]  # of the referenced table, in the order of `columns`
     everything: bool
+
+    @property
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        return zip(self.columns, self.partners, strict=True)
 
 
 def refuting_rows(tables: Mapping[str, TableRows], looks: Sequence[Look]) -> list[list[int]]:
@@ -145,20 +149,22 @@ def still_missing(tables: Mapping[str, TableRows], looks: Sequence[Look], row_id
         if not len(numbers):
             continue
         missing[numbers] = True
-        if added:
-            rows = Rows(here, at[numbers].astype(np.int64))
+        rows = Rows(here, at[numbers].astype(np.int64))
+        for there in added:
+            # A few pairs of columns are in many inclusions.
+            pairs = {pair for n in numbers.tolist() for pair in looks[n].pairs}
+            everywhere = slice(0, len(numbers))
+            codes = {(c, d): rows.wanted((c,), there, (d,), everywhere)[0].tolist() for c, d in pairs}
             for i, n in enumerate(numbers.tolist()):
-                missing[n] = not any(_has(rows, i, looks[n], there) for there in added)
+                if all(codes[pair][i] > 0 for pair in looks[n].pairs):
+                    missing[n] &= not _has(rows, i, looks[n], there)
     return missing
 
 
 def _has(rows: Rows, i: int, look: Look, there: Opened) -> bool:
-    """Whether a segment has the tuple of one row."""
-    at = np.array([i])
-    if (rows.wanted(look.columns, there, look.partners, at) <= 0).any():
-        return False
+    """Whether a segment, which has each value of the tuple of one row, has the tuple."""
     row_of = np.full(1, OPEN, dtype=np.int64)
-    Finder(there, look.partners, 1, rows_wanted=True).find(rows, look.columns, at, row_of, 0)
+    Finder(there, look.partners, 1, rows_wanted=True).find(rows, look.columns, np.array([i]), row_of, 0)
     return bool(row_of[0] >= 0)
 
 

@@ -92,20 +92,20 @@ class Schema:
     columns: tuple[Column, ...]
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     types: tuple[Type, ...] = field(init=False, repr=False, compare=False)
-    _positions: dict[str, int] = field(init=False, repr=False, compare=False)
+    places: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Frozen, and asked for all the time: worked out once.
         object.__setattr__(self, "names", tuple(c.name for c in self.columns))
         object.__setattr__(self, "types", tuple(c.type for c in self.columns))
-        object.__setattr__(self, "_positions", {name: i for i, name in enumerate(self.names)})
+        object.__setattr__(self, "places", {name: i for i, name in enumerate(self.names)})
 
     def __len__(self) -> int:
         return len(self.columns)
 
     def position(self, name: str) -> int | None:
         """The position of a column, or None."""
-        return self._positions.get(name)
+        return self.places.get(name)
 
     def restricted(self, names: Collection[str]) -> Schema:
         """The schema of the columns of these names, in its own order; itself if they are all."""
