@@ -104,10 +104,12 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 
 def __getattr__(name: str) -> object:
-    module = _MODULE_OF.get(name, "errors" if name.endswith("Error") else None)
-    if module is None or name not in __all__:
+    if name in ("errors", "kind", "workspace"):
+        return import_module(f"{__name__}.{name}")
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value = getattr(import_module(f"{__name__}.{module}"), name)
+    module = import_module(f"{__name__}.{_MODULE_OF.get(name, 'errors')}")
+    globals()[name] = value = getattr(module, name)
     return value
 
 
