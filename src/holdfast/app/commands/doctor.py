@@ -29,9 +29,9 @@ class Finding:
 
 
 def doctor(ctx: typer.Context, as_json: Json = False) -> None:
-    """Look at the installation: versions, Java, Spark, compiled kernels, caches, the workspace.
+    """Look at the installation, and say what is missing.
 
-    Exit code 1 if something of it would stop work.
+    Versions, compiled kernels, Java, Spark, caches, the workspace. Exit code 1 if something would stop work.
     """
     findings = list(_findings(ctx))
     tell(as_json, lambda: {"findings": [asdict(finding) for finding in findings]}, _print, findings)
