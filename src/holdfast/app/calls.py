@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 BROKEN, BAD_INPUT, INTERNAL, INTERRUPTED, NO_READER = 1, 2, 70, 130, 141
 DEFAULT_WORKSPACE = ".holdfast"
+JSON_FORMAT = 1
+"""Of what `--json` prints; raised when a field goes or changes its meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +185,9 @@ def note(text: str) -> None:
 
 
 def print_json(document: dict[str, Any]) -> None:
+    """A document as `docs/json-schema.json` describes it."""
     # ASCII: right in every encoding, and no cell can send a terminal an escape sequence.
-    print(json.dumps(document, indent=2, allow_nan=False))
+    print(json.dumps({"format": JSON_FORMAT, **document}, indent=2, allow_nan=False))
 
 
 Arguments = ParamSpec("Arguments")

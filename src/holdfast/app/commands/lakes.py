@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import holdfast
-from holdfast.app.calls import open_workspace, opened, tell
+from holdfast.app.calls import JSON_FORMAT, open_workspace, opened, tell
 from holdfast.app.options import Json
 from holdfast.app.report.lake import print_joins, print_lake_change, print_lake_inds
 from holdfast.app.report.paper import Paper
@@ -280,7 +280,8 @@ class LakeView:
     def _print_json(self) -> None:
         """One document, written as it is read."""
         inds = self.lake.each_ind(self.table)
-        print(f'{{\n  "version": {self.lake.version},\n  "dependencies": [', end="")
+        print(f'{{\n  "format": {JSON_FORMAT},\n  "version": {self.lake.version},', end="")
+        print('\n  "dependencies": [', end="")
         for i, ind in enumerate(inds):
             print("," if i else "", json.dumps(ind_dict(ind), allow_nan=False), sep="\n    ", end="")
         print("\n  ]\n}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from holdfast.app.calls import print_json
 from holdfast.app.options import Json
 
 
@@ -28,11 +28,8 @@ def pack(
     n_files, n_kernels = write_archive(archive)
     settings = settings_for(str(archive))
     if as_json:
-        print(
-            json.dumps(
-                {"archive": str(archive), "n_files": n_files, "n_kernels": n_kernels, "settings": settings}
-            )
-        )
+        counts = {"n_files": n_files, "n_kernels": n_kernels}
+        print_json({"archive": str(archive), **counts, "settings": settings})
         return
     size = archive.stat().st_size / 1e6
     print(f"{archive}: {n_files:,} files, {n_kernels:,} compiled kernels ({size:,.0f} MB)")
