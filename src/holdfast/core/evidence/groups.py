@@ -214,13 +214,8 @@ def violating_groups(
     if relation.n_rows < 2 or limit < 1:
         return []
     columns = positions_of(lhs)
-    place = {c: i for i, c in enumerate(relation.ranking())}
-    sequence = sorted(columns, key=place.__getitem__)
-    pivot = sequence[0] if sequence else NO_PIVOT
-    n_parts = _n_parts(relation, 1, 1) if sequence else 1
-    fields = {"sequence": sequence, "rhs": rhs, "limit": limit, "rows_per_group": max(1, rows_per_group)}
-    payloads = [_payload(relation, pivot, p, n_parts, **fields) for p in range(n_parts)]
-    results = _run(relation, group_tasks.violating_part, payloads, relation.n_rows)
+    fields = {"rhs": rhs, "limit": limit, "rows_per_group": max(1, rows_per_group)}
+    results = run_parts(relation, group_tasks.violating_part, lhs, **fields)
     ranked = [
         (-n_rows, place_, i, j)
         for i, r in enumerate(results)
@@ -250,6 +245,17 @@ def violating_groups(
             )
         )
     return groups
+
+
+def run_parts(relation: Relation, task: Task, lhs: U64, **fields: Any) -> list[Bundle]:
+    """The results of a task on the groups of one left-hand side, a mask: the most selective column divides
+    the rows; without one they are one part."""
+    place = {c: i for i, c in enumerate(relation.ranking())}
+    sequence = sorted(positions_of(lhs), key=place.__getitem__)
+    pivot = sequence[0] if sequence else NO_PIVOT
+    n_parts = _n_parts(relation, 1, 1) if sequence else 1
+    payloads = [_payload(relation, pivot, p, n_parts, sequence=sequence, **fields) for p in range(n_parts)]
+    return _run(relation, task, payloads, relation.n_rows)
 
 
 def _n_parts(relation: Relation, n_pivots: int, n_dependencies: int) -> int:
