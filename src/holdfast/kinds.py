@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.denial.row_reading import RowRuleReader
     from holdfast.functional.fd_reading import FdReader
     from holdfast.functional.key_reading import KeyReader
+    from holdfast.functional.repairs import Repairs
     from holdfast.inclusions.ind_reading import IndReader
     from holdfast.lakes.answers import LakeChange
     from holdfast.lakes.lake_keeper import LakeKeeper
@@ -237,6 +238,18 @@ class Readers:
         pairs = {"as_pairs": True} if as_pairs else {}
         rows: ViolatingRows = reader.violations(*asked, limit=limit, **pairs)
         return rows
+
+    def repairs(self, table: str, dependencies: Sequence[str] = ()) -> Repairs:
+        """Cells of which dependencies such as `zip -> city` say that another value should stand there.
+
+        Each dependency votes for the value that most rows of a group have; without any, those that almost
+        hold with one column on the left do. It is a list to look at: nothing is ever applied.
+        """
+        version, state = self._tables.current(table)
+        names = state.schema.names
+        return self.fds.repairs(
+            table, [parse_fd(text, names, table=table, version=version) for text in dependencies]
+        )
 
     def reader_of(self, table: str, question: str) -> ClassReader | None:
         """The class from elsewhere that a question is for."""

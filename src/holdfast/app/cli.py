@@ -18,7 +18,17 @@ import typer
 
 import holdfast
 from holdfast.app.calls import INTERRUPTED, Globals, as_command, reported, use_cluster
-from holdfast.app.commands import changing, exploring, lakes, linking, normalising, packing, reading, showing
+from holdfast.app.commands import (
+    changing,
+    cleaning,
+    exploring,
+    lakes,
+    linking,
+    normalising,
+    packing,
+    reading,
+    showing,
+)
 from holdfast.app.options import EngineName
 from holdfast.errors import hides_interrupt
 
@@ -105,6 +115,8 @@ for command in (
     normalising.normalise,
     reading.log,
     reading.explain,
+    cleaning.violations,
+    cleaning.repairs,
     changing.pin,
     changing.drop,
     changing.merge,

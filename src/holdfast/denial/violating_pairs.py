@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.cover.violating_rows import Removal, ViolatingRows
-from holdfast.core.evidence.group_rows import group_rows
+from holdfast.core.evidence.group_rows import GroupRows, group_rows
 from holdfast.core.rows.kernels.masks import mask_of
 from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE, SYMMETRIC
 from holdfast.core.rows.relation import Relation
@@ -53,17 +53,8 @@ def dc_violations(
     [counted] = verify(rows, [rule])
     n_violations, n_rows = counted.n_violations, rows.n_rows
     dc = replace(dc, error=n_violations / max(1, ordered_pairs(n_rows)))
-    key, fd = as_key(dc), as_fd(dc)
-    at = {name: c for c, name in enumerate(rows.schema.names)}
-    if n_violations and not as_pairs and (key is not None or fd is not None):
-        lhs, rhs = (key or (), None) if fd is None else fd
-        # Of rules NULL is a value like any other.
-        groups = group_rows(
-            replace(rows, nulls="equal"),
-            mask_of([at[c] for c in lhs], rows.n_words),
-            -1 if rhs is None else at[rhs],
-            limit,
-        )
+    groups = _as_groups(rows, dc, None if as_pairs else limit) if n_violations else None
+    if groups is not None and not as_pairs:
         said = {"pairs": 2 * (groups.group_rows - groups.class_rows), "remove": groups.remove}
         removal = Removal(groups.n_removed, groups.n_removed)
         return ViolatingRows(
@@ -77,7 +68,10 @@ def dc_violations(
         )
     pairs = all_pairs(rows, dc) if n_violations else counted.pairs
     ids, degrees = np.unique(pairs, return_counts=True)
-    marked, at_least = fewest_rows(np.searchsorted(ids, pairs), len(ids))
+    if groups is None:
+        marked, at_least = fewest_rows(np.searchsorted(ids, pairs), len(ids))
+    else:
+        marked, at_least = np.isin(ids, groups.row_ids[groups.remove]), groups.n_removed
     removal = Removal(at_least, int(marked.sum()))
     if as_pairs:
         order = np.lexsort((pairs[:, 1], pairs[:, 0]))[:limit]
@@ -96,6 +90,17 @@ def dc_violations(
     return ViolatingRows(
         dc, version, n_rows, len(ids), removal, rows, ids[order], said, n_violations=n_violations
     )
+
+
+def _as_groups(rows: Relation, dc: Dc, limit: int | None) -> GroupRows | None:
+    """The rows that violate a rule that is a key or a functional dependency; None if it is neither."""
+    key, fd = as_key(dc), as_fd(dc)
+    if key is None and fd is None:
+        return None
+    at = {name: c for c, name in enumerate(rows.schema.names)}
+    lhs = mask_of([at[c] for c in (fd[0] if fd is not None else key or ())], rows.n_words)
+    # Of rules NULL is a value like any other.
+    return group_rows(replace(rows, nulls="equal"), lhs, -1 if fd is None else at[fd[1]], limit)
 
 
 def all_pairs(relation: Relation, dc: Dc) -> I64:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from holdfast.core.evidence.counted import CountedEvidence
     from holdfast.functional.fd_ranking import Ranking
     from holdfast.functional.normal_forms.proposal import Decomposition, Form
+    from holdfast.functional.repairs import Repairs
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
@@ -174,6 +175,20 @@ class FdReader:
         positions = self._tables.positions(state, base, lhs)
         [column] = self._tables.positions(state, base, [rhs])
         return fd_violations(self._tables.rows(state), table, base, positions, column, limit)
+
+    def repairs(self, table: str, fds: Sequence[tuple[Sequence[str], str]] = ()) -> Repairs:
+        """Cells for which dependencies (left-hand side, right-hand side) vote for another value than theirs.
+
+        Without any, the best of the table vote (`functional/repairs.py` says which). Nothing is applied.
+        """
+        from holdfast.functional.repairs import proposed
+
+        base, state = self._tables.current(table)
+        positions = [
+            (self._tables.positions(state, base, lhs), self._tables.positions(state, base, [rhs])[0])
+            for lhs, rhs in fds
+        ]
+        return proposed(self._tables.rows(state), table, base, positions)
 
     def log(self, table: str | None = None) -> list[FdHistory]:
         """For each dependency that was ever in the cover: when it held, and what it outlived.

@@ -193,7 +193,7 @@ class IndReader:
         )
 
     def violations(self, dependent: Side, referenced: Side, *, limit: int | None = None) -> ViolatingRows:
-        """The rows whose value in one column the other one lacks, oldest first; each missing value is a group.
+        """The rows whose value in one column the other one lacks, oldest first; a missing value is a group.
 
         All of them go if the inclusion is to hold. One job; `limit`: of the first rows only.
         """

@@ -101,7 +101,7 @@ class ViolatingRows:
     def totals(self) -> dict[str, Any]:
         """What is known of all rows, for programs."""
         return {
-            "dependency": {"kind": self.dependency.kind, **self.dependency.to_dict()},
+            "dependency": self.dependency.to_dict(),
             "version": self.version,
             "holds": self.holds,
             "n_rows": self.n_rows,

@@ -36,7 +36,7 @@ class Classes:
 
     own: I64  # rows of the group that have the value of this one
     votes: I64  # rows that have the most frequent value
-    leader: I64  # the lowest id of a row with that value
+    leader: I64  # where the row of the lowest id with that value is, among those given
     tied: Bool  # another value is as frequent
     stays: Bool  # it has that value
 
@@ -125,7 +125,7 @@ def rows_part(payload: Payload) -> bytes:
         "first": first[group],
         "group_rows": sizes[group],
         "class_rows": classes.own,
-        "majority": np.where(classes.tied, -1, classes.leader),
+        "majority": np.where(classes.tied, -1, ids[classes.leader]),
         "votes": np.where(classes.tied, 0, classes.votes),
         "remove": (~classes.stays).astype(np.int8),
     }
@@ -151,8 +151,8 @@ def classes_of(
     begins[1:] = (g[1:] != g[:-1]) | (v[1:] != v[:-1])
     starts = np.flatnonzero(begins)
     sizes = np.diff([*starts, n])
-    lowest, of_group = ids[order][starts], g[starts]
-    ranked = np.lexsort((lowest, -sizes, of_group))
+    lowest, of_group = order[starts], g[starts]
+    ranked = np.lexsort((ids[lowest], -sizes, of_group))
     heads = np.ones(len(ranked), dtype=np.bool_)
     heads[1:] = of_group[ranked][1:] != of_group[ranked][:-1]
     first = np.flatnonzero(heads)

@@ -101,25 +101,7 @@ def measure_fds(relation: Relation, lhs: U64, rhs: I64) -> FdMeasures:
     selective column first) is split once for each pivot, over rows that still share their group, then one
     pass for each right-hand side: about 20 ns a row at worst.
     """
-    ranking = relation.ranking()
-    place = {c: i for i, c in enumerate(ranking)}
-    sequences = [sorted(positions_of(mask), key=place.__getitem__) for mask in lhs]
-    by_pivot: dict[int, list[int]] = {}
-    empty: list[int] = []
-    for i, sequence in enumerate(sequences):
-        if sequence:
-            by_pivot.setdefault(sequence[0], []).append(i)
-        else:
-            empty.append(i)
-    members: list[list[int]] = []
-    payloads: list[Payload] = []
-    n_parts = _n_parts(relation, len(by_pivot), len(rhs))
-    for pivot, numbers in sorted(by_pivot.items()):
-        numbers.sort(key=lambda i: (sequences[i], rhs[i]))
-        fields = {"sequences": [sequences[i] for i in numbers], "rhs": [int(rhs[i]) for i in numbers]}
-        for p in range(n_parts):
-            payloads.append(_payload(relation, pivot, p, n_parts, **fields))
-            members.append(numbers)
+    members, payloads, empty = by_pivot(relation, lhs, rhs)
     # Without a left-hand side the table is one group, and the counts of A's values say it all.
     n_empty_parts = _n_parts(relation, len(empty), len(rhs))
     constants = sorted({int(rhs[i]) for i in empty if rhs[i] >= 0})
@@ -147,6 +129,35 @@ def measure_fds(relation: Relation, lhs: U64, rhs: I64) -> FdMeasures:
         dependence=dependence,
         violating_rows=sums[:, 3],
     )
+
+
+def by_pivot(
+    relation: Relation, lhs: U64, rhs: I64, **fields: Any
+) -> tuple[list[list[int]], list[Payload], list[int]]:
+    """(members, payloads, empty): dependencies by the most selective column of their left-hand sides, which
+    divides the rows; of each payload the numbers of its dependencies; those that have no left-hand side.
+
+    Left-hand sides with the most selective column first, sorted: each prefix is split once.
+    """
+    place = {c: i for i, c in enumerate(relation.ranking())}
+    sequences = [sorted(positions_of(mask), key=place.__getitem__) for mask in lhs]
+    pivots: dict[int, list[int]] = {}
+    empty: list[int] = []
+    for i, sequence in enumerate(sequences):
+        if sequence:
+            pivots.setdefault(sequence[0], []).append(i)
+        else:
+            empty.append(i)
+    members: list[list[int]] = []
+    payloads: list[Payload] = []
+    n_parts = _n_parts(relation, len(pivots), len(rhs))
+    for pivot, numbers in sorted(pivots.items()):
+        numbers.sort(key=lambda i: (sequences[i], rhs[i]))
+        told = {"sequences": [sequences[i] for i in numbers], "rhs": [int(rhs[i]) for i in numbers]}
+        for p in range(n_parts):
+            payloads.append(_payload(relation, pivot, p, n_parts, **told, **fields))
+            members.append(numbers)
+    return members, payloads, empty
 
 
 def _of_one_group(n: int, columns: ColumnStatistics, at: int) -> tuple[tuple[int, ...], float]:
@@ -245,6 +256,19 @@ def violating_groups(
             )
         )
     return groups
+
+
+def run_many(
+    relation: Relation, task: Task, lhs: U64, rhs: I64, **fields: Any
+) -> list[tuple[list[int], Bundle]]:
+    """The results of a task on the groups of several dependencies, each with the numbers of these."""
+    members, payloads, empty = by_pivot(relation, lhs, rhs, **fields)
+    if empty:
+        told = {"sequences": [[] for _ in empty], "rhs": [int(rhs[i]) for i in empty]}
+        payloads.append(_payload(relation, NO_PIVOT, 0, 1, **told, **fields))
+        members.append(empty)
+    results = _run(relation, task, payloads, relation.n_rows * len(rhs))
+    return list(zip(members, results, strict=False))
 
 
 def run_parts(relation: Relation, task: Task, lhs: U64, **fields: Any) -> list[Bundle]:

@@ -1,0 +1,92 @@
+"""Rows that violate something, and values that look wrong: `violations`, `repairs`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.app.report.explanations import print_verdict
+from holdfast.app.report.paper import Paper, Part
+from holdfast.app.report.rows import print_rows
+from holdfast.app.report.texts import cell, dependency_text, name_text, share
+from holdfast.core.cover.news import plain, plain_rows
+from holdfast.core.words.change import WitnessRow, row_name
+from holdfast.errors import plural
+
+if TYPE_CHECKING:
+    from holdfast.core.cover.violating_rows import ViolatingRows
+    from holdfast.functional.repairs import Repairs
+
+REPAIRS_SHOWN = 20
+
+
+def print_violations(paper: Paper, answer: ViolatingRows, *, everything: bool = False) -> None:
+    """How many rows violate it, the fewest to remove, and the rows that are listed."""
+    text = dependency_text(answer.dependency.to_dict())
+    print_verdict(paper, text, "", answer.holds, answer.version)
+    if answer.holds:
+        return
+    pairs = ""
+    if answer.n_violations is not None:
+        ordered = "ordered " if answer.dependency.kind == "dc" else ""
+        pairs = f", in {plural(answer.n_violations, f'{ordered}pair')}"
+    groups = "" if answer.n_groups is None else f"; {plural(answer.n_groups, answer.noun)}"
+    paper.line(
+        f"{answer.n_violating:,} of {plural(answer.n_rows, 'row')} violate it{pairs}{groups}", indent=2
+    )
+    exact = "" if answer.removal.exact else " (as few as were found)"
+    paper.line(f"without {answer.removal} it holds{exact}", indent=2)
+    records = [r for batch in answer.batches() for r in plain_rows(batch)]
+    names, table = list(records[0]), set(answer.relation.schema.names)
+    told = [name for name in names if name not in table]
+    hidden = {told[0], *(name for name in told if name.endswith(("_group_rows", "_votes", "_majority")))}
+    flag = next(name for name in told if name.endswith("_remove"))
+    rows = [
+        WitnessRow(int(i), {n: v for n, v in r.items() if n not in hidden})
+        for i, r in zip(answer.row_ids, records, strict=True)
+    ]
+    concerned = set(answer.dependency.columns)
+    print_rows(
+        paper,
+        rows,
+        {*told, *concerned},
+        "red",
+        indent=4,
+        marked=lambda row, column: bool(row.values[flag]) and column in concerned,
+    )
+    if not answer.complete and not everything:
+        paper.line(("... and more; all with --all, or in a file with --all -o rows.parquet", "dim"), indent=4)
+
+
+def print_repairs(paper: Paper, answer: Repairs, *, everything: bool = False) -> None:
+    """The cells that look wrong, those of which the dependencies are surest first."""
+    n = len(answer.fds)
+    by = f": {plural(len(answer), 'repair')} proposed by {n:,} functional dependenc{'y' if n == 1 else 'ies'}"
+    paper.heading(name_text(answer.table), by, answer.version)
+    if not n:
+        paper.line(
+            "no column almost determines another one. Name dependencies that should hold, such as "
+            "'zip, street -> city'; 'holdfast show --kind fd --max-error 0.01' lists those that almost do "
+            "where they are tracked.",
+            indent=2,
+        )
+    shown = len(answer) if everything else min(REPAIRS_SHOWN, len(answer))
+    if not shown:
+        return
+    names = answer.relation.schema.names
+    old, suggested = answer.values(slice(shown))
+    lines: list[list[Part]] = [
+        [(h, "bold") for h in ("confidence", "row", "column", "is", "should be", "votes")]
+    ]
+    for i in range(shown):
+        lines.append(
+            [
+                share(float(answer.confidence[i])),
+                (row_name(int(answer.row_ids[i])), "dim"),
+                name_text(names[answer.columns[i]]),
+                (cell(plain(old[i])), "red"),
+                (cell(plain(suggested[i])), "green"),
+                f"{answer.votes[i]} of {answer.voters[i]}",
+            ]
+        )
+    paper.grid(lines, indent=2)
+    paper.more(len(answer) - shown, "; all with --all, or as SQL with -o repairs.sql", indent=2)
