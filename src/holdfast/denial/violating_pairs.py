@@ -3,7 +3,8 @@
 `violations.py` counts pairs by sorting; here they are listed, if they are not too many. Left and right rows
 that can be in no pair are left out first: of two rows in one group of the equalities, the first of which asks
 for values above (or below) its own in one column, the extreme value of another column among those tells
-whether any row is there, n log n for all. Then each left row's range of right rows is looked at.
+whether any row is there, n log n for all. Then each left row's range of right rows is looked at: what is left
+of a rule with at most two inequalities is little more than the pairs, of more of them it may be much more.
 
 A rule that is a key or a functional dependency knows its fewest rows by groups (`group_rows.py`); of others
 it is a vertex cover of the pairs (`row_removal.py`).
@@ -141,7 +142,7 @@ class Sides:
     def of(cls, part: Part) -> Sides:
         left, right = part.left_rows, np.flatnonzero(part.right)
         groups = np.zeros(len(left) + len(right), dtype=np.int64)
-        others = []
+        others: list[tuple[int, I64, I64]] = []
         for a, op, b in part.rule.predicates:
             x = part.codes[part.place[a]][left].astype(np.int64)
             y = part.codes[part.place[b]][right].astype(np.int64)
@@ -152,8 +153,8 @@ class Sides:
             else:
                 others.append((op, x, y))
         others.sort(key=lambda other: other[0] not in RANGES)
-        ops, xs, ys = (tuple(o[i] for o in others) for i in range(3))
-        return cls(left, right, groups[: len(left)], groups[len(left) :], ops, xs, ys)
+        ops, x, y = tuple(zip(*others, strict=True)) or ((), (), ())
+        return cls(left, right, groups[: len(left)], groups[len(left) :], ops, x, y)
 
     @property
     def mirrored(self) -> Sides:
@@ -190,12 +191,15 @@ class Sides:
             run = np.maximum.accumulate(keys[::-1])[::-1] if upward else np.maximum.accumulate(keys)
             return (run - number)[at]
 
+        there: Bool
         if op in (LT, LE):
-            return (most(y) >= x + (op == LT)) & (x > 0) | ((x == 0) & (op == LE))
-        if op in (GT, GE):
+            there = (most(y) >= x + (op == LT)) & (x > 0) | ((x == 0) & (op == LE))
+        elif op in (GT, GE):
             least = highest - 1 - most(np.where(y > 0, highest - 1 - y, 0))
-            return (least <= x - (op == GT)) & (x > 0) | ((x == 0) & (op == GE))
-        return (most(y) != x) | (highest - 1 - most(highest - 1 - y) != x)
+            there = (least <= x - (op == GT)) & (x > 0) | ((x == 0) & (op == GE))
+        else:
+            there = (most(y) != x) | (highest - 1 - most(highest - 1 - y) != x)
+        return there
 
     def _ranges(self) -> tuple[I64, I64, I64]:
         """(order, begin, end): right rows by group and value, and the range of them that each left row asks
@@ -240,16 +244,14 @@ class Sides:
 
 def compared(op: int, x: I64, y: I64) -> Bool:
     """Where `x op y`, of codes: NULL equals NULL, and is neither above nor below anything."""
-    both = (x > 0) & (y > 0)
-    null = (x == 0) & (y == 0)
+    both, null = (x > 0) & (y > 0), (x == 0) & (y == 0)
+    true: Bool
     if op == NE:
-        return x != y
-    if op == LT:
-        return both & (x < y)
-    if op == GT:
-        return both & (x > y)
-    if op == LE:
-        return (both & (x <= y)) | null
-    if op == GE:
-        return (both & (x >= y)) | null
-    return x == y
+        true = x != y
+    elif op in (LT, LE):
+        true = both & (x < y)
+    else:
+        true = both & (x > y)
+    if op in (LE, GE):
+        true |= (both & (x == y)) | null
+    return true

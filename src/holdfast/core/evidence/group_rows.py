@@ -69,13 +69,13 @@ def group_rows(relation: Relation, lhs: U64, rhs: int, limit: int | None = None)
     """
     if relation.n_rows < 2:
         nothing = np.empty(0, dtype=np.int64)
-        return GroupRows(*[nothing] * 6, nothing.astype(np.bool_), 0, 0, 0, 0)
+        arrays = dict.fromkeys(("row_ids", "group", "group_rows", "class_rows", "majority", "votes"), nothing)
+        return GroupRows(**arrays, remove=nothing > 0, n_rows=0, n_groups=0, n_removed=0, n_pairs=0)
     results = group_jobs.run_parts(relation, rows_part, lhs, rhs=rhs, limit=limit)
     names = ("row_ids", "first", "group_rows", "class_rows", "majority", "votes", "remove")
     arrays = {name: np.concatenate([r.array(name) for r in results]) for name in names}
-    order = np.lexsort((arrays["row_ids"], 1 - arrays["remove"], arrays["first"], -arrays["group_rows"]))[
-        :limit
-    ]
+    by = arrays["row_ids"], 1 - arrays["remove"], arrays["first"], -arrays["group_rows"]
+    order = np.lexsort(by)[:limit]
     arrays = {name: array[order] for name, array in arrays.items()}
     first = arrays.pop("first")
     changes = np.ones(len(first), dtype=np.bool_)
