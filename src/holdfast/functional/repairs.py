@@ -12,8 +12,9 @@ Which dependencies vote, if nobody says it: all with one column on the left that
   nearly constant is determined by everything,
 - have half as many groups as rows at most: single rows have nobody to vote,
 
-the best MAX_VOTERS by score. They are worked out from the rows, in one job, whatever is tracked. On the table
-of hospitals that cleaning is tried on, with wider left-hand sides nothing is added (benchmarks/repairs.py).
+the best MAX_VOTERS by score. They are worked out from the rows, in one job, whatever is tracked. Of the table
+of hospitals that cleaning is tried on they propose 442 cells, 422 of them rightly, out of 509 that are wrong,
+and always the right value (benchmarks/repairs.py); left-hand sides of two columns add nothing to that.
 
 NULL is no value to learn from, but one that can be filled (`group_votes.py`). Nothing is ever applied.
 """
@@ -39,6 +40,7 @@ from holdfast.core.words.change import row_name
 from holdfast.core.words.dependency import Fd
 from holdfast.errors import plural
 from holdfast.functional.fd_ranking import mu_plus, surprise
+from holdfast.kind import entries
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,17 +152,13 @@ class Repairs:
     def __repr__(self) -> str:
         old, suggested = self.values(slice(SHOWN))
         names = self.relation.schema.names
-        lines = [f"{self.table}: {plural(len(self), 'repair')} by {_voters(len(self.fds))}"]
+        lines = [f"{self.table}: {plural(len(self), 'repair')} by {entries()['fd'].counted(len(self.fds))}"]
         for i, (before, after) in enumerate(zip(old, suggested, strict=True)):
             where = f"row {row_name(int(self.row_ids[i]))}, {names[self.columns[i]]}"
             lines.append(f"  {self.confidence[i]:.2f}  {where}: {plain(before)!r} -> {plain(after)!r}")
         if len(self) > SHOWN:
             lines.append(f"  ... and {len(self) - SHOWN:,} more")
         return "\n".join(lines)
-
-
-def _voters(n: int) -> str:
-    return f"{n:,} functional dependenc{'y' if n == 1 else 'ies'}"
 
 
 def _text(value: Any) -> str | None:

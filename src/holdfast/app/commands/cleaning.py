@@ -50,10 +50,11 @@ def violations(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the rows that violate something, and the fewest to remove so that it holds.
+    """List the rows that violate something.
 
-    What may be asked is what 'holdfast explain' answers. Of a functional dependency each row has the value
-    that most rows with the same left side have, and the suggested one if its own differs. Nothing is changed.
+    With the fewest of them to remove so that it holds. What may be asked is what 'holdfast explain' answers.
+    Of a functional dependency each row has the value that most rows with the same left side have, and the
+    suggested one if its own differs. Nothing is changed.
     """
     if everything and limit is not None:
         raise UsageError("--all and --limit are two answers to one question: give one of them.")
@@ -95,7 +96,7 @@ def repairs(
     output: Output = None,
     as_json: Json = False,
 ) -> None:
-    """List cells that look wrong, with the value that should stand there.
+    """Propose values for cells that look wrong.
 
     Each dependency votes for the value that most rows with the same left side have. A cell is listed if more
     of them want one other value than its own. It is a proposal to look at: nothing is ever applied.

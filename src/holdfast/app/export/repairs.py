@@ -19,6 +19,7 @@ from holdfast.core.store.arrow_types import python_rows
 from holdfast.core.words.change import row_name
 from holdfast.core.words.schema import Type
 from holdfast.errors import plural
+from holdfast.kind import entries
 
 if TYPE_CHECKING:
     from holdfast.functional.repairs import Repairs
@@ -44,8 +45,8 @@ def repair_sql(repairs: Repairs, key: Sequence[str], dialect: DialectName) -> It
     n_rows = len(np.unique(repairs.row_ids))
     intro = (
         f"holdfast, version {repairs.version} of the workspace: {plural(len(repairs), 'repair')} of "
-        f"{plural(n_rows, 'row')} of {name_text(repairs.table)}, proposed by {len(repairs.fds):,} functional "
-        "dependencies, applied by nobody"
+        f"{plural(n_rows, 'row')} of {name_text(repairs.table)}, proposed by "
+        f"{entries()['fd'].counted(len(repairs.fds))}, applied by nobody"
     )
     yield "\n".join(commented(intro)) + "\n"
     order = np.argsort(repairs.row_ids, kind="stable")

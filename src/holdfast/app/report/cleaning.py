@@ -11,6 +11,7 @@ from holdfast.app.report.texts import cell, dependency_text, name_text, share
 from holdfast.core.cover.news import plain, plain_rows
 from holdfast.core.words.change import WitnessRow, row_name
 from holdfast.errors import plural
+from holdfast.kind import entries
 
 if TYPE_CHECKING:
     from holdfast.core.cover.violating_rows import ViolatingRows
@@ -59,10 +60,9 @@ def print_violations(paper: Paper, answer: ViolatingRows, *, everything: bool = 
 
 def print_repairs(paper: Paper, answer: Repairs, *, everything: bool = False) -> None:
     """The cells that look wrong, those of which the dependencies are surest first."""
-    n = len(answer.fds)
-    by = f": {plural(len(answer), 'repair')} proposed by {n:,} functional dependenc{'y' if n == 1 else 'ies'}"
+    by = f": {plural(len(answer), 'repair')} proposed by {entries()['fd'].counted(len(answer.fds))}"
     paper.heading(name_text(answer.table), by, answer.version)
-    if not n:
+    if not answer.fds:
         paper.line(
             "no column almost determines another one. Name dependencies that should hold, such as "
             "'zip, street -> city'; 'holdfast show --kind fd --max-error 0.01' lists those that almost do "
