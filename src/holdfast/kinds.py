@@ -242,7 +242,7 @@ class Readers:
     def repairs(self, table: str, dependencies: Sequence[str] = ()) -> Repairs:
         """Cells of which dependencies such as `zip -> city` say that another value should stand there.
 
-        Each dependency votes for the value that most rows of a group have; without any, those that almost
+        Each dependency votes for the value that two thirds of a group have; without any, those that almost
         hold with one column on the left do. It is a list to look at: nothing is ever applied.
         """
         version, state = self._tables.current(table)

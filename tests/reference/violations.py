@@ -99,17 +99,17 @@ def votes_of(
     """(value, dependencies for it, dependencies that vote) of each cell for which more dependencies want
     another value than its own, and more than want any third one.
 
-    A dependency votes for the value that more rows of a group have than any other, two at least; NULLs are
+    A dependency votes for the value that two thirds of a group's rows have, and at least two; NULLs are
     neither groups nor values.
     """
     ballots: dict[tuple[Place, str], list[Any]] = {}
     for lhs, rhs in fds:
         for group in groups_of(rows, lhs, "distinct"):
-            counts = Counter(rows[p][rhs] for p in group if rows[p][rhs] is not None).most_common(2)
-            if not counts or counts[0][1] < 2 or (len(counts) == 2 and counts[0][1] == counts[1][1]):
-                continue
-            for place in group:
-                ballots.setdefault((place, rhs), []).append(counts[0][0])
+            values = [rows[p][rhs] for p in group if rows[p][rhs] is not None]
+            for value, n in Counter(values).items():
+                if n >= 2 and 3 * n >= 2 * len(values):
+                    for place in group:
+                        ballots.setdefault((place, rhs), []).append(value)
     repairs = {}
     for (place, column), votes in ballots.items():
         ranked = Counter(votes).most_common(2)

@@ -98,8 +98,9 @@ def repairs(
 ) -> None:
     """Propose values for cells that look wrong.
 
-    Each dependency votes for the value that most rows with the same left side have. A cell is listed if more
-    of them want one other value than its own. It is a proposal to look at: nothing is ever applied.
+    Each dependency votes for the value that two thirds of the rows with the same left side have. A cell is
+    listed if more of them want one other value than its own. It is a proposal to look at: nothing is ever
+    applied.
     """
     check_share("--min-confidence", min_confidence, "a share from 0 to 1, such as 0.8")
     chosen = _format(format, output)

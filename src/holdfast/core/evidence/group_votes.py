@@ -1,7 +1,8 @@
 """What the groups of dependencies X -> A say of single rows: a vote of each for the value that most have.
 
-A group votes for the value that more of its rows have than any other, two at least, in all of its rows.
-NULL is no value to learn from: rows with NULL in X are in no group, and NULLs of A are all different.
+A group votes for the value that two thirds of its rows have, and at least two rows, in all of its rows: one
+that is divided has nothing to say. NULL is no value to learn from: rows with NULL in X are in no group, and
+those with NULL in A do not count.
 
 Two jobs: one finds the rows that some dependency contradicts; one asks all of them about these rows.
 """
@@ -36,7 +37,7 @@ class Votes:
     value: I64  # that of the one voted for
     carrier: I64  # a row that has it
     n_for: I64  # rows of the group that have it
-    n_rows: I64  # of the group
+    n_rows: I64  # of the group that have a value
 
 
 def votes_on_doubtful(relation: Relation, lhs: U64, rhs: I64) -> Votes:
@@ -81,7 +82,8 @@ def votes_part(payload: Payload) -> bytes:
         rows, group = groups.rows[at], groups.group[at]
         ids, own = part.row_ids(rows), numbers[rows].astype(np.int64)
         classes = classes_of(group, own, ids, nulls_distinct=True)
-        votes = ~classes.tied & (classes.votes > 1)
+        n_rows = np.bincount(group[own > 0], minlength=groups.n_groups)[group]
+        votes = (classes.votes > 1) & (3 * classes.votes >= 2 * n_rows)
         votes &= ~classes.stays if among is None else np.isin(ids, among[rhs])
         told = {
             "dependency": np.full(len(ids), i),
@@ -90,7 +92,7 @@ def votes_part(payload: Payload) -> bytes:
             "value": own[classes.leader],
             "carrier": ids[classes.leader],
             "n_for": classes.votes,
-            "n_rows": kernel.group_sizes(groups)[group],
+            "n_rows": n_rows,
         }
         for name, array in told.items():
             listed[name].append(array[votes])
