@@ -8,7 +8,6 @@ from holdfast.app.report.explanations import print_verdict
 from holdfast.app.report.paper import Paper, Part
 from holdfast.app.report.rows import print_rows
 from holdfast.app.report.texts import cell, dependency_text, name_text, share
-from holdfast.core.cover.news import plain, plain_rows
 from holdfast.core.words.change import WitnessRow, row_name
 from holdfast.errors import plural
 from holdfast.kind import entries
@@ -22,6 +21,8 @@ REPAIRS_SHOWN = 20
 
 def print_violations(paper: Paper, answer: ViolatingRows, *, everything: bool = False) -> None:
     """How many rows violate it, the fewest to remove, and the rows that are listed."""
+    from holdfast.core.cover.news import plain_rows
+
     text = dependency_text(answer.dependency.to_dict())
     print_verdict(paper, text, "", answer.holds, answer.version)
     if answer.holds:
@@ -60,6 +61,8 @@ def print_violations(paper: Paper, answer: ViolatingRows, *, everything: bool = 
 
 def print_repairs(paper: Paper, answer: Repairs, *, everything: bool = False) -> None:
     """The cells that look wrong, those of which the dependencies are surest first."""
+    from holdfast.core.cover.news import plain
+
     by = f": {plural(len(answer), 'repair')} proposed by {entries()['fd'].counted(len(answer.fds))}"
     paper.heading(name_text(answer.table), by, answer.version)
     if not answer.fds:
