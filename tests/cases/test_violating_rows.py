@@ -196,6 +196,24 @@ def test_denial_constraints(
         assert answer.removal.at_most == reference.least_removed(wanted)
 
 
+@settings(max_examples=40)
+@given(**tables, predicates=predicates)
+def test_rows_of_too_many_pairs(
+    first: Cells, then: Cells, deleted: list[int], merged: bool, predicates: list[tuple[str, str, str]]
+) -> None:
+    """Where pairs are not listed the rows are, with the same numbers, and bounds of what to remove."""
+    rule = "not(" + " and ".join(f"t.{a} {op} s.{b}" for a, op, b in predicates) + ")"
+    with pytest.MonkeyPatch.context() as patch, table(first, then, deleted, merged=merged) as t:
+        patch.setattr(violating_pairs, "MAX_PAIRS", 0)
+        wanted = reference.dc_pairs(t.rows, predicates)
+        answer = t.ws.violations("t", rule)
+        degrees = {p: sum(p in pair for pair in wanted) for pair in wanted for p in pair}
+        assert {place: r["_pairs"] for place, r in t.listed(answer)} == degrees
+        assert not reference.dc_pairs(t.remaining(answer), predicates)
+        least = reference.least_removed(wanted)
+        assert answer.removal.at_least <= least <= answer.removal.at_most
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)).filter(lambda e: e[0] != e[1]), max_size=24),
     st.sampled_from([64, 4, 0]),
@@ -330,5 +348,8 @@ def test_errors_say_the_next_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             ws.violations("t", "a", referenced=Side("t", ("b",)))
         monkeypatch.setattr(violating_pairs, "MAX_PAIRS", 2)
         with pytest.raises(UsageError, match=r"3 ordered pairs of rows of table 't'.*at most 2 are listed"):
+            ws.violations("t", "not(t.a = s.a and t.b < s.b)", as_pairs=True)
+        monkeypatch.setattr(violating_pairs, "MAX_COUNTED", 2)
+        with pytest.raises(UsageError, match="the rows of at most 2"):
             ws.violations("t", "not(t.a = s.a and t.b < s.b)")
         assert ws.violations("t", "not(t.a = s.a)").n_violations == 6  # by groups, however many

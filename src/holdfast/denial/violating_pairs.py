@@ -1,10 +1,10 @@
 """All pairs of rows that violate a rule, and the fewest rows to remove.
 
-`violations.py` counts pairs by sorting; here they are listed, if they are not too many. Left and right rows
-that can be in no pair are left out first: of two rows in one group of the equalities, the first of which asks
-for values above (or below) its own in one column, the extreme value of another column among those tells
-whether any row is there, n log n for all. Then each left row's range of right rows is looked at: what is left
-of a rule with at most two inequalities is little more than the pairs, of more of them it may be much more.
+`violations.py` counts pairs by sorting; here they are listed, or, if they are too many, their rows. Left and
+right rows that can be in no pair are left out first: of two rows in one group of the equalities, the first of
+which asks for values above (or below) its own in one column, the extreme value of another column among those
+tells whether any row is there, n log n for all. Then each left row's range of right rows is looked at: what
+is left of a rule with at most two inequalities is little more than the pairs, of more it may be much more.
 
 A rule that is a key or a functional dependency knows its fewest rows by groups (`group_rows.py`); of others
 it is a vertex cover of the pairs (`row_removal.py`).
@@ -35,8 +35,8 @@ from holdfast.errors import UsageError
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
-# Ordered pairs that are listed at most: 64 MB on the driver.
-MAX_PAIRS = 1 << 22
+# Ordered pairs that are listed at most, 64 MB on the driver; and of which the rows are: minutes of a core.
+MAX_PAIRS, MAX_COUNTED = 1 << 22, 1 << 32
 # Pairs that a task looks at at a time; ns of one core for each.
 CHUNK, NS_PAIR = 1 << 20, 20
 RANGES = (LT, LE, GT, GE)
@@ -61,12 +61,16 @@ def dc_violations(
         return ViolatingRows(
             dc, version, n_rows, groups.n_rows, removal, rows, groups.row_ids, said, n_violations=n_violations
         )
-    if n_violations > MAX_PAIRS:
+    if n_violations > (MAX_PAIRS if as_pairs else MAX_COUNTED):
         raise UsageError(
             f"{n_violations:,} ordered pairs of rows of table {dc.table!r} violate the rule, and at most "
-            f"{MAX_PAIRS:,} are listed. 'holdfast explain' shows some of them; a rule with more predicates "
-            "has fewer."
+            f"{MAX_PAIRS:,} are listed, the rows of at most {MAX_COUNTED:,}. 'holdfast explain' shows some "
+            "of them; a rule with more predicates has fewer."
         )
+    if n_violations > MAX_PAIRS:
+        ids, degrees, marked = counted_rows(rows, dc)
+        removal = Removal(_least_cover(degrees, n_violations), int(marked.sum()))
+        return _by_degree(rows, dc, version, limit, ids, degrees, marked, removal, n_violations)
     pairs = all_pairs(rows, dc) if n_violations else counted.pairs
     ids, degrees = np.unique(pairs, return_counts=True)
     if groups is None:
@@ -86,10 +90,25 @@ def dc_violations(
             dc, version, n_rows, len(ids), removal, rows, listed, said,
             n_violations=n_violations, n_listed_rows=len(ids) if len(order) == len(pairs) else 0,
         )  # fmt: skip
+    return _by_degree(rows, dc, version, limit, ids, degrees, marked, removal, n_violations)
+
+
+def _by_degree(
+    rows: Relation,
+    dc: Dc,
+    version: int,
+    limit: int | None,
+    ids: I64,
+    degrees: I64,
+    marked: Bool,
+    removal: Removal,
+    n_violations: int,
+) -> ViolatingRows:
+    """Rows with the pairs that each is in: most pairs first."""
     order = np.lexsort((ids, ~marked, -degrees))[:limit]
     said = {"pairs": degrees[order], "remove": marked[order]}
     return ViolatingRows(
-        dc, version, n_rows, len(ids), removal, rows, ids[order], said, n_violations=n_violations
+        dc, version, rows.n_rows, len(ids), removal, rows, ids[order], said, n_violations=n_violations
     )
 
 
@@ -111,16 +130,44 @@ def all_pairs(relation: Relation, dc: Dc) -> I64:
     return np.concatenate([np.empty((0, 2), np.int64), *(r.array("pairs").reshape(-1, 2) for r in results)])
 
 
+def counted_rows(relation: Relation, dc: Dc) -> tuple[I64, I64, Bool]:
+    """(ids, pairs of each, which to remove) of the rows that violate a rule, where pairs are too many to be
+    listed: the rows on one side of them are enough, and all but one of the rows are. One job."""
+    payloads, work = parts_of(relation, as_rule(dc.predicates, relation.schema))
+    results = relation.run(degrees_part, payloads, work + NS_PAIR * relation.n_rows)
+    degrees = np.concatenate([np.empty((0, 3), np.int64), *(r.array("rows").reshape(-1, 3) for r in results)])
+    ids, at = np.unique(degrees[:, 0], return_inverse=True)
+    as_t, as_s = (np.bincount(at, weights=degrees[:, i]).astype(np.int64) for i in (1, 2))
+    smaller = min((as_t > 0, as_s > 0), key=np.count_nonzero)
+    if smaller.all():
+        smaller[np.argmin(as_t + as_s)] = False
+    return ids, as_t + as_s, smaller
+
+
+def _least_cover(degrees: I64, n_pairs: int) -> int:
+    """How many rows must go at least: so many as those of most pairs need to be in all of them."""
+    covered = np.cumsum(np.sort(degrees)[::-1])
+    return int(np.searchsorted(covered, n_pairs)) + 1
+
+
 def pairs_part(payload: Payload) -> bytes:
     """The pairs of one part that violate a rule."""
     part = Part(payload)
-    sides = Sides.of(part)
-    for _ in range(2):  # what is left out on one side may leave nothing to ask for on the other
-        sides = sides.without_lonely().mirrored.without_lonely().mirrored
-    listed = [np.empty((0, 2), dtype=np.int64), *sides.pairs()]
+    listed = [np.empty((0, 2), dtype=np.int64), *Sides.of(part).in_pairs().pairs()]
     left, right = np.concatenate(listed).T
     pairs = np.stack([part.row_ids(left), part.row_ids(right)], axis=1)
     return pack({"pairs": pairs.reshape(-1)}, {})
+
+
+def degrees_part(payload: Payload) -> bytes:
+    """The rows of one part that violate a rule: their ids, and how many pairs they are t of, and s of."""
+    part = Part(payload)
+    counts = np.zeros((2, part.codes.shape[1]), dtype=np.int64)
+    for pairs in Sides.of(part).in_pairs().pairs():
+        for side in (0, 1):
+            counts[side] += np.bincount(pairs[:, side], minlength=counts.shape[1])
+    at = np.flatnonzero(counts.any(axis=0))
+    return pack({"rows": np.stack([part.row_ids(at), *counts[:, at]], axis=1).reshape(-1)}, {})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,6 +208,13 @@ class Sides:
         """The same with left and right exchanged."""
         ops = tuple(SYMMETRIC[op] for op in self.ops)
         return Sides(self.right, self.left, self.right_groups, self.left_groups, ops, self.y, self.x)
+
+    def in_pairs(self) -> Sides:
+        """Without rows that are in no pair, as far as these are seen."""
+        sides = self
+        for _ in range(2):  # what is left out on one side may leave nothing to ask for on the other
+            sides = sides.without_lonely().mirrored.without_lonely().mirrored
+        return sides
 
     def without_lonely(self) -> Sides:
         """Without left rows that no right row can make a pair with. Which ones are seen depends on the rule:

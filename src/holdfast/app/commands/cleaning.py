@@ -70,7 +70,15 @@ def violations(
                 of = "" if answer.complete else f" of {answer.n_violating:,}; --all writes all of them"
                 print_written(output, f"{plural(len(answer.row_ids), 'row')}{of}", answer.version)
             return
-        tell(as_json, answer.to_dict, print_violations, answer, everything=everything)
+        records = answer.records()
+    tell(
+        as_json,
+        lambda: {**answer.totals(), "rows": records},
+        print_violations,
+        answer,
+        records,
+        everything=everything,
+    )
 
 
 def repairs(
@@ -114,13 +122,16 @@ def repairs(
         names, version = ws.schema(table).names, ws.version
         fds = [parse_fd(text, names, table=table, version=version) for text in dependencies or []]
         answer = ws.fds.repairs(table, fds).above(min_confidence)
-        if chosen is None:
-            tell(as_json, answer.to_dict, print_repairs, answer, everything=everything)
-            return
         if chosen is RepairFormat.sql:
             _write_sql(ws, answer, dialect or Dialect.ansi, output)
-        else:
+        elif chosen is not None:
             write_table(output or Path("-"), answer.schema, answer.batches())
+        else:
+            document = answer.to_dict() if as_json else {}
+            shown = answer.values(slice(None if everything else ROWS_SHOWN))
+    if chosen is None:
+        tell(as_json, lambda: document, print_repairs, answer, shown)
+    else:
         print_written(output, plural(len(answer), "repair"), answer.version)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from holdfast.app.report.explanations import print_verdict
 from holdfast.app.report.paper import Paper, Part
@@ -16,13 +17,11 @@ if TYPE_CHECKING:
     from holdfast.core.cover.violating_rows import ViolatingRows
     from holdfast.functional.repairs import Repairs
 
-REPAIRS_SHOWN = 20
 
-
-def print_violations(paper: Paper, answer: ViolatingRows, *, everything: bool = False) -> None:
+def print_violations(
+    paper: Paper, answer: ViolatingRows, records: Sequence[Mapping[str, Any]], *, everything: bool = False
+) -> None:
     """How many rows violate it, the fewest to remove, and the rows that are listed."""
-    from holdfast.core.cover.news import plain_rows
-
     text = dependency_text(answer.dependency.to_dict())
     print_verdict(paper, text, "", answer.holds, answer.version)
     if answer.holds:
@@ -37,7 +36,6 @@ def print_violations(paper: Paper, answer: ViolatingRows, *, everything: bool = 
     )
     exact = "" if answer.removal.exact else " (as few as were found)"
     paper.line(f"without {answer.removal} it holds{exact}", indent=2)
-    records = [r for batch in answer.batches() for r in plain_rows(batch)]
     names, table = list(records[0]), set(answer.relation.schema.names)
     told = [name for name in names if name not in table]
     hidden = {told[0], *(name for name in told if name.endswith(("_group_rows", "_votes", "_majority")))}
@@ -59,8 +57,9 @@ def print_violations(paper: Paper, answer: ViolatingRows, *, everything: bool = 
         paper.line(("... and more; all with --all, or in a file with --all -o rows.parquet", "dim"), indent=4)
 
 
-def print_repairs(paper: Paper, answer: Repairs, *, everything: bool = False) -> None:
-    """The cells that look wrong, those of which the dependencies are surest first."""
+def print_repairs(paper: Paper, answer: Repairs, values: tuple[Sequence[Any], Sequence[Any]]) -> None:
+    """The cells that look wrong, those of which the dependencies are surest first; of the first ones the
+    values before and after."""
     from holdfast.core.cover.news import plain
 
     by = f": {plural(len(answer), 'repair')} proposed by {entries()['fd'].counted(len(answer.fds))}"
@@ -72,11 +71,10 @@ def print_repairs(paper: Paper, answer: Repairs, *, everything: bool = False) ->
             "where they are tracked.",
             indent=2,
         )
-    shown = len(answer) if everything else min(REPAIRS_SHOWN, len(answer))
+    old, suggested = values
+    shown, names = len(old), answer.relation.schema.names
     if not shown:
         return
-    names = answer.relation.schema.names
-    old, suggested = answer.values(slice(shown))
     lines: list[list[Part]] = [
         [(h, "bold") for h in ("confidence", "row", "column", "is", "should be", "votes")]
     ]

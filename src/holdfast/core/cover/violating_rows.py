@@ -112,9 +112,12 @@ class ViolatingRows:
             "complete": self.complete,
         }
 
+    def records(self) -> list[dict[str, Any]]:
+        """The rows that are listed, as JSON can carry them."""
+        return [record for batch in self.batches() for record in plain_rows(batch)]
+
     def to_dict(self) -> dict[str, Any]:
-        rows = [record for batch in self.batches() for record in plain_rows(batch)]
-        return {**self.totals(), "rows": rows}
+        return {**self.totals(), "rows": self.records()}
 
     def __repr__(self) -> str:
         listed = f"{len(self.row_ids):,} listed"
