@@ -145,6 +145,7 @@ def test_row_rules(
 
 @settings(max_examples=30)
 @given(**tables, left=st.sampled_from(COLUMNS), right=st.sampled_from(COLUMNS))
+@example([(2, 0, None, None)] * 4, [], [1], False, "a", "b")
 def test_inclusions(
     first: Cells, then: Cells, deleted: list[int], merged: bool, left: str, right: str
 ) -> None:
