@@ -103,6 +103,24 @@ def test_texts_that_are_odd_go_to_csv(tmp_path: Path) -> None:
     assert [(r["b"], r["t"]) for r in rows] == [("", ""), ("ff", 'a "b",\n')]
 
 
+def test_bytes_that_are_no_text_are_escaped_in_csv(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    texts = pa.array([b"caf\xe9", b"\x1b[31m"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"k": [1, 1], "t": texts}), tmp_path / "odd.parquet")
+    tracked = shell("track", "odd", str(tmp_path / "odd.parquet"))
+    assert tracked.code == 0, tracked.err
+    told = shell("violations", "odd", "k", "--all", "-o", "-")
+    assert told.code == 0
+    assert told.out.splitlines()[0] == '"_row","_group","_group_rows","_remove","k","t"'
+    assert sorted(told.out.splitlines()[1:]) == [
+        '"0.0",1,2,false,1,"caf\\xe9"',
+        '"0.1",1,2,true,1,"\x1b[31m"',
+    ]
+    for end in ("csv", "parquet"):
+        assert shell("violations", "odd", "k", "--all", "-o", str(tmp_path / f"rows.{end}")).code == 0
+    assert b"caf\\xe9" in (tmp_path / "rows.csv").read_bytes()
+
+
 def test_repairs(shell: Shell) -> None:
     told = shell("repairs", "people")
     assert told.out.splitlines() == [

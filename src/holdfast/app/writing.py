@@ -7,6 +7,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
@@ -84,24 +85,17 @@ def write_table(output: Path, schema: pa.Schema, batches: Iterable[pa.Table]) ->
     if kind == ".parquet":
         from pyarrow.parquet import ParquetWriter
 
-        with _replacing(output) as path, path.open("wb") as file, ParquetWriter(file, schema) as parquet:
+        with _replacing(output) as path, path.open("wb") as raw, ParquetWriter(raw, schema) as parquet:
             for batch in batches:
                 parquet.write_table(batch)
         return
-    if _is_standard(output):
-        sys.stdout.flush()
-        _write_csv(sys.stdout.buffer, schema, batches)
-        return
-    with _replacing(output) as path, path.open("wb") as file:
-        _write_csv(file, schema, batches)
+    from pyarrow.csv import WriteOptions, write_csv
 
-
-def _write_csv(file: IO[bytes], schema: pa.Schema, batches: Iterable[pa.Table]) -> None:
-    from pyarrow.csv import CSVWriter
-
-    with CSVWriter(file, _as_texts(schema.empty_table()).schema) as writer:
-        for batch in batches:
-            writer.write_table(_as_texts(batch))
+    with written_to(output) as file:
+        for i, batch in enumerate(chain([schema.empty_table()], batches)):
+            sink = pa.BufferOutputStream()
+            write_csv(_as_texts(batch), sink, WriteOptions(include_header=i == 0))
+            file.write(bytes(sink.getvalue()).decode("utf-8", "backslashreplace"))
 
 
 def _as_texts(rows: pa.Table) -> pa.Table:
