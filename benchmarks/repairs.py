@@ -131,8 +131,8 @@ def others(data: Path, scratch: Path) -> list[Json]:
             repairs = ws.repairs(f"dirty{k}")
             determined = {table.column_names.index(fd.rhs) for fd in repairs.fds}
             cells = zip((repairs.row_ids & 0xFFFFFFFF).tolist(), repairs.columns.tolist(), strict=True)
-            told = list(zip(cells, repairs.values()[1], strict=True))
-            hits = [before[cell] == value for cell, value in told if cell in before]
+            proposals = list(zip(cells, repairs.values()[1], strict=True))
+            hits = [before[cell] == value for cell, value in proposals if cell in before]
             case = {
                 "table": path.stem,
                 "as_it_came": len(ws.repairs(f"clean{k}")),

@@ -30,9 +30,9 @@ def shell(tmp_path: Path) -> Shell:
 
 
 def test_the_first_rows_and_the_totals(shell: Shell) -> None:
-    told = shell("violations", "people", "zip -> city", "--limit", "2")
-    assert told.code == 0
-    assert told.out.splitlines() == [
+    outcome = shell("violations", "people", "zip -> city", "--limit", "2")
+    assert outcome.code == 0
+    assert outcome.out.splitlines() == [
         "people: zip -> city does not hold (version 1)",
         "  10 of 30 rows violate it, in 9 pairs; 1 left-hand value",
         "  without 1 row it holds",
@@ -52,9 +52,9 @@ def test_the_first_rows_and_the_totals(shell: Shell) -> None:
 
 def test_every_kind_is_understood(shell: Shell) -> None:
     def first(*question: str) -> list[str]:
-        told = shell("violations", "people", *question)
-        assert told.code == 0, told.err
-        return told.out.splitlines()[:3]
+        outcome = shell("violations", "people", *question)
+        assert outcome.code == 0, outcome.err
+        return outcome.out.splitlines()[:3]
 
     assert first("net", "gross") == ["people[net, gross] holds (version 1)"]
     assert first("zip,city")[1:] == [
@@ -77,8 +77,8 @@ def test_every_kind_is_understood(shell: Shell) -> None:
 @pytest.mark.parametrize("end", ["parquet", "csv"])
 def test_rows_go_to_a_file(shell: Shell, end: str) -> None:
     file = shell.folder / f"rows.{end}"
-    told = shell("violations", "people", "zip -> city", "--all", "-o", str(file))
-    assert (told.code, told.out) == (0, f"{file}: 10 rows (version 1)\n")
+    outcome = shell("violations", "people", "zip -> city", "--all", "-o", str(file))
+    assert (outcome.code, outcome.out) == (0, f"{file}: 10 rows (version 1)\n")
     rows = pq.read_table(file) if end == "parquet" else pa_csv.read_csv(file)
     assert rows.column_names[:2] == ["_row", "_group"]
     assert rows.column("id").to_pylist() == [4, *(i for i in range(1, 30, 3) if i != 4)]
@@ -109,10 +109,10 @@ def test_bytes_that_are_no_text_are_escaped_in_csv(tmp_path: Path) -> None:
     pq.write_table(pa.table({"k": [1, 1], "t": texts}), tmp_path / "odd.parquet")
     tracked = shell("track", "odd", str(tmp_path / "odd.parquet"))
     assert tracked.code == 0, tracked.err
-    told = shell("violations", "odd", "k", "--all", "-o", "-")
-    assert told.code == 0
-    assert told.out.splitlines()[0] == '"_row","_group","_group_rows","_remove","k","t"'
-    assert sorted(told.out.splitlines()[1:]) == [
+    outcome = shell("violations", "odd", "k", "--all", "-o", "-")
+    assert outcome.code == 0
+    assert outcome.out.splitlines()[0] == '"_row","_group","_group_rows","_remove","k","t"'
+    assert sorted(outcome.out.splitlines()[1:]) == [
         '"0.0",1,2,false,1,"caf\\xe9"',
         '"0.1",1,2,true,1,"\x1b[31m"',
     ]
@@ -122,8 +122,8 @@ def test_bytes_that_are_no_text_are_escaped_in_csv(tmp_path: Path) -> None:
 
 
 def test_repairs(shell: Shell) -> None:
-    told = shell("repairs", "people")
-    assert told.out.splitlines() == [
+    outcome = shell("repairs", "people")
+    assert outcome.out.splitlines() == [
         "people: 1 repair proposed by 2 functional dependencies (version 1)",
         "  confidence  row  column  is    should be  votes",
         "  0.45        0.4  city    Bxrn  Bern       1 of 1",
@@ -167,7 +167,7 @@ def test_repairs(shell: Shell) -> None:
     ],
 )
 def test_bad_input_is_one_error(shell: Shell, args: tuple[str, ...], said: str) -> None:
-    told = shell(*args)
-    assert told.code == 2
-    assert said in told.err
-    assert told.out == ""
+    outcome = shell(*args)
+    assert outcome.code == 2
+    assert said in outcome.err
+    assert outcome.out == ""

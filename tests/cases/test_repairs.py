@@ -51,24 +51,24 @@ def test_votes(
         ws.apply("t", inserts=pa.Table.from_pylist(whole[len(first) :], schema))
         if gone:
             ws.apply("t", deletes=pa.table({"n": gone}))
-        found = ws.fds.repairs("t", fds)
-        numbers = found.relation.fetch(found.row_ids).column("n").to_pylist()
+        repairs = ws.fds.repairs("t", fds)
+        numbers = repairs.relation.fetch(repairs.row_ids).column("n").to_pylist()
         at = {row["n"]: i for i, row in enumerate(live)}
-        values = zip(*found.values(), strict=True)
-        told = {}
+        values = zip(*repairs.values(), strict=True)
+        proposals = {}
         for n, c, (old, new), votes, voters in zip(
-            numbers, found.columns, values, found.votes, found.voters, strict=True
+            numbers, repairs.columns, values, repairs.votes, repairs.voters, strict=True
         ):
             column = schema.names[c]
             assert old == live[at[n]][column]
-            told[at[n], column] = (new, votes, voters)
-        assert told == reference.votes_of(live, named)
-        assert np.all(np.diff(found.confidence) <= 0)
-        assert [len(by) for by in found.said_by] == found.votes.tolist()
-        for by, c in zip(found.said_by, found.columns, strict=True):
-            assert {found.fds[i].rhs for i in by} == {schema.names[c]}
-        assert found.to_arrow().schema == found.schema
-        assert len(found.above(0.5)) == int((found.confidence >= 0.5).sum())
+            proposals[at[n], column] = (new, votes, voters)
+        assert proposals == reference.votes_of(live, named)
+        assert np.all(np.diff(repairs.confidence) <= 0)
+        assert [len(by) for by in repairs.said_by] == repairs.votes.tolist()
+        for by, c in zip(repairs.said_by, repairs.columns, strict=True):
+            assert {repairs.fds[i].rhs for i in by} == {schema.names[c]}
+        assert repairs.to_arrow().schema == repairs.schema
+        assert len(repairs.above(0.5)) == int((repairs.confidence >= 0.5).sum())
 
 
 def people(n: int = 400) -> pa.Table:
@@ -86,14 +86,14 @@ def test_the_dependencies_of_a_table_vote(tmp_path: Path) -> None:
     table = people()
     with holdfast.open(tmp_path / "w", engine="inline") as ws:
         ws.track("people", table, kinds=("ucc",))  # functional dependencies need not be tracked
-        found = ws.repairs("people")
-        names = {fd.name for fd in found.fds}
+        repairs = ws.repairs("people")
+        names = {fd.name for fd in repairs.fds}
         assert {"zip -> city", "zip -> state", "city -> state"} <= names
-        assert not any(fd.lhs == ("id",) or fd.rhs == "id" for fd in found.fds)  # single rows do not vote
-        old, new = found.values()
-        assert len(found) == 12
+        assert not any(fd.lhs == ("id",) or fd.rhs == "id" for fd in repairs.fds)  # single rows do not vote
+        old, new = repairs.values()
+        assert len(repairs) == 12
         assert all(o.replace("cxty", "city") == n for o, n in zip(old, new, strict=True))
-        assert "12 repairs by" in repr(found)
+        assert "12 repairs by" in repr(repairs)
         assert len(ws.repairs("people", ["zip -> city"])) == 12
         assert len(ws.repairs("people", ["city -> state", "zip, state -> state"])) == 0
         with pytest.raises(UnknownColumnError, match="zap"):
@@ -107,8 +107,8 @@ def test_nothing_determines_anything(tmp_path: Path) -> None:
         ws.track("t", pa.table({"a": [1, 2, 3], "b": [1, 1, 1]}))
         ws.track("none", pa.table({"a": pa.array([], pa.int64())}))
         for table in ("t", "none"):
-            found = ws.repairs(table)
-            assert (len(found), found.fds, found.to_dict()["repairs"]) == (0, (), [])
+            repairs = ws.repairs(table)
+            assert (len(repairs), repairs.fds, repairs.to_dict()["repairs"]) == (0, (), [])
 
 
 VALUES = {
@@ -133,11 +133,11 @@ def test_the_sql_repairs_the_table(tmp_path: Path, with_key: bool) -> None:
     table = pa.table(columns)
     with holdfast.open(tmp_path / "w", engine="inline") as ws:
         ws.track("odd 'table'", table, kinds=("ucc",))
-        found = ws.repairs("odd 'table'", [f"g -> {name}" for name in VALUES])
-        assert len(found) == 2 * len(VALUES)
-        key = identifying(found, [("g", "flag"), ("id",)] if with_key else [("flag",)])
+        repairs = ws.repairs("odd 'table'", [f"g -> {name}" for name in VALUES])
+        assert len(repairs) == 2 * len(VALUES)
+        key = identifying(repairs, [("g", "flag"), ("id",)] if with_key else [("flag",)])
         assert key == (("id",) if with_key else tuple(table.column_names))
-        script = "".join(repair_sql(found, key, "duckdb"))
+        script = "".join(repair_sql(repairs, key, "duckdb"))
         db = duckdb.connect(":memory:")
         db.register("given", table)
         db.execute("""CREATE TABLE "odd 'table'" AS SELECT * FROM given""")
@@ -148,4 +148,4 @@ def test_the_sql_repairs_the_table(tmp_path: Path, with_key: bool) -> None:
     assert repr(rows[5]) == repr((5, 2, *(wrong for _, wrong in VALUES.values())))
     assert script.count("UPDATE") == 2
     for dialect in ("ansi", "postgres"):
-        assert "".join(repair_sql(found, key, dialect)).count("UPDATE") == 2  # type: ignore[arg-type]
+        assert "".join(repair_sql(repairs, key, dialect)).count("UPDATE") == 2  # type: ignore[arg-type]

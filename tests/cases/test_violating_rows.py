@@ -97,11 +97,11 @@ def test_functional_dependencies(
     with table(first, then, deleted, nulls, merged=merged) as t:
         answer = t.ws.fds.violations("t", lhs, rhs)
         wanted = reference.fd_violations(t.rows, lhs, rhs, nulls)
-        found = {
+        answered = {
             place: (r["_group_rows"], r["_remove"], r["_majority"], r["_votes"])
             for place, r in t.listed(answer)
         }
-        assert found == wanted
+        assert answered == wanted
         for _, record in t.listed(answer):
             assert record["_suggested"] == (record["_majority"] if record["_remove"] else None)
         numbers = [record["_group"] for _, record in t.listed(answer)]
@@ -121,8 +121,8 @@ def test_keys(
 ) -> None:
     with table(first, then, deleted, nulls, merged=merged) as t:
         answer = t.ws.violations("t", columns)
-        found = {place: (r["_group_rows"], r["_remove"]) for place, r in t.listed(answer)}
-        assert found == reference.key_violations(t.rows, columns, nulls)
+        answered = {place: (r["_group_rows"], r["_remove"]) for place, r in t.listed(answer)}
+        assert answered == reference.key_violations(t.rows, columns, nulls)
         assert not reference.key_violations(t.remaining(answer), columns, nulls)
         limited = t.ws.violations("t", columns, limit=1)
         assert (limited.n_violating, limited.removal) == (answer.n_violating, answer.removal)
@@ -185,9 +185,9 @@ def test_denial_constraints(
         assert [(r["_pair"], r["_side"]) for _, r in listed] == [
             (i // 2 + 1, "ts"[i % 2]) for i in range(len(listed))
         ]
-        found = [(listed[i][0], listed[i + 1][0]) for i in range(0, len(listed), 2)]
-        assert len(found) == len(wanted)
-        assert set(found) == wanted
+        answered = [(listed[i][0], listed[i + 1][0]) for i in range(0, len(listed), 2)]
+        assert len(answered) == len(wanted)
+        assert set(answered) == wanted
         answer = t.ws.violations("t", rule)
         degrees = {p: sum(p in pair for pair in wanted) for pair in wanted for p in pair}
         assert {place: r["_pairs"] for place, r in t.listed(answer)} == degrees
@@ -251,21 +251,21 @@ def test_a_large_part_has_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_classes(rows: list[tuple[int, int]], nulls_distinct: bool) -> None:
     group, values = np.array(rows, dtype=np.int64).reshape(-1, 2).T
     ids = np.arange(len(rows))[::-1].copy()  # the order of the rows is not that of their ids
-    found = classes_of(group, values, ids, nulls_distinct=nulls_distinct)
+    answered = classes_of(group, values, ids, nulls_distinct=nulls_distinct)
     nulls = "distinct" if nulls_distinct else "equal"
     by_id = [{"v": None if v == 0 else v} for _, v in rows[::-1]]
     for g in set(group.tolist()):
         members = sorted(ids[group == g].tolist())
         classes = reference.value_classes(by_id, members, "v", nulls)
         for i in np.flatnonzero(group == g).tolist():
-            own = next(c for c in classes if ids[i] in c)
-            assert (found.own[i], found.votes[i], ids[found.leader[i]]) == (
-                len(own),
+            members_of_row = next(c for c in classes if ids[i] in c)
+            assert (answered.size[i], answered.votes[i], ids[answered.leader[i]]) == (
+                len(members_of_row),
                 len(classes[0]),
                 classes[0][0],
             )
-            assert found.stays[i] == (own is classes[0])
-            assert found.tied[i] == (len(classes) > 1 and len(classes[1]) == len(classes[0]))
+            assert answered.stays[i] == (members_of_row is classes[0])
+            assert answered.tied[i] == (len(classes) > 1 and len(classes[1]) == len(classes[0]))
 
 
 @pytest.mark.parametrize("in_parts", [False, True])
@@ -301,10 +301,9 @@ def test_duckdb_agrees_on_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         modes = f"SELECT zip, sum(k) AS n, max(k) AS most FROM ({counted}) GROUP BY zip HAVING count(*) > 1"
         n, removed = db.execute(f"SELECT sum(n), sum(n - most) FROM ({modes})").fetchall()[0]
         assert (answer.n_violating, answer.removal.at_most) == (n, removed)
-        db.register("told", answer.to_arrow())
-        wrong = (
-            "SELECT count(*) FROM told WHERE (city <> _majority) <> _remove OR (_suggested IS NULL) = _remove"
-        )
+        db.register("listed", answer.to_arrow())
+        unlike = "(city <> _majority) <> _remove OR (_suggested IS NULL) = _remove"
+        wrong = f"SELECT count(*) FROM listed WHERE {unlike}"
         assert db.execute(wrong).fetchall() == [(0,)]
         first = ws.violations("t", "zip -> city", limit=50).to_arrow()
         assert first == answer.to_arrow().slice(0, 50)
@@ -315,9 +314,9 @@ def test_duckdb_agrees_on_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ):
             pairs = ws.violations("t", f"not({rule})", as_pairs=True)
             assert 0 < len(pairs.row_ids) < violating_pairs.MAX_PAIRS
-            told = pairs.to_arrow().column("n").to_pylist()
+            listed = pairs.to_arrow().column("n").to_pylist()
             joined = db.execute(f"SELECT t.n, s.n FROM live t, live s WHERE {on} ORDER BY ALL").fetchall()
-            assert sorted(zip(told[::2], told[1::2], strict=True)) == joined
+            assert sorted(zip(listed[::2], listed[1::2], strict=True)) == joined
             rows = ws.violations("t", f"not({rule})")
             assert rows.removal == pairs.removal
             removed = rows.to_arrow().filter(pc.field("_remove")).column("n").to_pylist()

@@ -35,8 +35,8 @@ def made(path: Path) -> None:
 
 
 def answers(ws: Workspace) -> list[Any]:
-    told: list[Any] = [ws.violations("t", q, referenced=side).to_dict() for q, side in QUESTIONS]
-    return [*told, ws.repairs("t").to_dict()]
+    outcome: list[Any] = [ws.violations("t", q, referenced=side).to_dict() for q, side in QUESTIONS]
+    return [*outcome, ws.repairs("t").to_dict()]
 
 
 def test_engines_agree(tmp_path: Path, spark: SparkSession) -> None:
@@ -45,5 +45,5 @@ def test_engines_agree(tmp_path: Path, spark: SparkSession) -> None:
         inline = answers(ws)
     with holdfast.open(tmp_path / "w", engine="spark", spark=spark) as ws:
         assert answers(ws) == inline
-    assert all(told["n_violating"] for told in inline[:-1])
+    assert all(outcome["n_violating"] for outcome in inline[:-1])
     assert inline[-1]["n_repairs"] > 20

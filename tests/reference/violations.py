@@ -40,7 +40,7 @@ def fd_violations(
     rows: Sequence[Row], lhs: Sequence[str], rhs: str, nulls: str
 ) -> dict[Place, tuple[int, bool, Any, int]]:
     """For each row of a violating group: (rows of the group, to remove, majority or None, its rows or 0)."""
-    told = {}
+    violating = {}
     for group in groups_of(rows, lhs, nulls):
         classes = value_classes(rows, group, rhs, nulls)
         if len(classes) < 2:
@@ -49,8 +49,8 @@ def fd_violations(
         majority = None if tied else rows[classes[0][0]][rhs]
         votes = 0 if tied else len(classes[0])
         for place in group:
-            told[place] = (len(group), place not in classes[0], majority, votes)
-    return told
+            violating[place] = (len(group), place not in classes[0], majority, votes)
+    return violating
 
 
 def key_violations(rows: Sequence[Row], columns: Sequence[str], nulls: str) -> dict[Place, tuple[int, bool]]:

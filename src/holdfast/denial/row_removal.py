@@ -127,8 +127,8 @@ def _solved(edges: I64, steps: int) -> tuple[I64 | None, int]:
         if not most:
             best = gone
             continue
-        theirs = partners[widest] & open_rows
-        waiting.append((open_rows & ~theirs & ~(1 << widest), gone | theirs))
+        others = partners[widest] & open_rows
+        waiting.append((open_rows & ~others & ~(1 << widest), gone | others))
         waiting.append((open_rows & ~(1 << widest), gone | 1 << widest))
     chosen = [i for i in range(len(rows)) if best >> i & 1]
     return rows[chosen], steps

@@ -94,12 +94,12 @@ class Repairs:
         names, columns = self.relation.schema.names, self.columns[chosen]
         old: list[Any] = [None] * len(columns)
         suggested: list[Any] = [None] * len(columns)
-        for ids, told in ((self.row_ids[chosen], old), (self.carriers[chosen], suggested)):
+        for ids, values in ((self.row_ids[chosen], old), (self.carriers[chosen], suggested)):
             for c in np.unique(columns).tolist():
                 at = np.flatnonzero(columns == c)
                 column = self.relation.fetch(ids[at]).column(names[c])
                 for i, value in zip(at.tolist(), python_values(column), strict=True):
-                    told[i] = value
+                    values[i] = value
         return old, suggested
 
     def batches(self, n_rows: int = BATCH_ROWS) -> Iterator[pa.Table]:
@@ -234,7 +234,7 @@ def _tallied(votes: Votes, rhs: I64) -> tuple[Any, ...]:
     runner_up = np.append(ranked[1:], ranked[-1])[first]
     alone = (cell[runner_up] != cell[best]) | (runner_up == best)
     clear = alone | (n_votes[runner_up] < n_votes[best])
-    differs = votes.value[order][starts[best]] != votes.own[order][starts[best]]
+    differs = votes.value[order][starts[best]] != votes.present[order][starts[best]]
     best = best[clear & differs]
     confidence = np.add.reduceat(share[order], starts)[best] / (voters[best] + 1)
     support = np.maximum.reduceat(votes.n_for[order], starts)[best]

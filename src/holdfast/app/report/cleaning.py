@@ -37,9 +37,9 @@ def print_violations(
     exact = "" if answer.removal.exact else " (as few as were found)"
     paper.line(f"without {answer.removal} it holds{exact}", indent=2)
     names, table = list(records[0]), set(answer.relation.schema.names)
-    told = [name for name in names if name not in table]
-    hidden = {told[0], *(name for name in told if name.endswith(("_group_rows", "_votes", "_majority")))}
-    flag = next(name for name in told if name.endswith("_remove"))
+    marks = [name for name in names if name not in table]
+    hidden = {marks[0], *(name for name in marks if name.endswith(("_group_rows", "_votes", "_majority")))}
+    flag = next(name for name in marks if name.endswith("_remove"))
     rows = [
         WitnessRow(int(i), {n: v for n, v in r.items() if n not in hidden})
         for i, r in zip(answer.row_ids, records, strict=True)
@@ -48,7 +48,7 @@ def print_violations(
     print_rows(
         paper,
         rows,
-        {*told, *concerned},
+        {*marks, *concerned},
         "red",
         indent=4,
         marked=lambda row, column: bool(row.values[flag]) and column in concerned,

@@ -34,7 +34,7 @@ Bool = NDArray[np.bool_]
 class Classes:
     """Rows of groups by their value: arrays of one entry a row, in the order in which the rows were given."""
 
-    own: I64  # rows of the group that have the value of this one
+    size: I64  # rows of the group that have the value of this one
     votes: I64  # rows that have the most frequent value
     leader: I64  # where the row of the lowest id with that value is, among those given
     tied: Bool  # another value is as frequent
@@ -99,13 +99,13 @@ def rows_part(payload: Payload) -> bytes:
     [groups] = walked(part, [payload["sequence"]])
     sizes = kernel.group_sizes(groups)
     varied = np.arange(groups.n_groups)
-    n_kept, n_pairs = groups.n_groups, int((sizes * (sizes - 1) // 2).sum())
+    n_staying, n_pairs = groups.n_groups, int((sizes * (sizes - 1) // 2).sum())
     if rhs >= 0:
         numbers, n_values = part.numbers(rhs), part.n_values(rhs)
         spread = kernel.spread(groups, numbers, n_values, part.nulls_distinct)
         varied = np.flatnonzero(kernel.inspect(groups, numbers, part.nulls_distinct)[2])
-        n_kept, n_pairs = spread.kept_rows, spread.violating_pairs
-    totals = [int(sizes[varied].sum()), len(varied), len(groups.rows) - n_kept, n_pairs]
+        n_staying, n_pairs = spread.kept_rows, spread.violating_pairs
+    totals = [int(sizes[varied].sum()), len(varied), len(groups.rows) - n_staying, n_pairs]
     if limit is not None and len(varied):  # of equally large groups all: their row ids say which come first
         by_size = np.sort(sizes[varied])[::-1]
         enough = min(int(np.searchsorted(np.cumsum(by_size), limit)), len(by_size) - 1)
@@ -124,7 +124,7 @@ def rows_part(payload: Payload) -> bytes:
         "row_ids": ids,
         "first": first[group],
         "group_rows": sizes[group],
-        "class_rows": classes.own,
+        "class_rows": classes.size,
         "majority": np.where(classes.tied, -1, ids[classes.leader]),
         "votes": np.where(classes.tied, 0, classes.votes),
         "remove": (~classes.stays).astype(np.int8),
@@ -136,7 +136,7 @@ def classes_of(
     group: NDArray[np.integer], values: NDArray[np.integer], ids: I64, *, nulls_distinct: bool
 ) -> Classes:
     """The rows of groups by their value: which is the most frequent of each, of the lowest id if it is one of
-    several. `nulls_distinct`: each value 0 is one of its own. Cost: a sort.
+    several. `nulls_distinct`: no two values 0 are equal. Cost: a sort.
 
     >>> classes_of(np.zeros(3, int), np.array([5, 7, 7]), np.array([1, 2, 3]), nulls_distinct=False).stays
     array([False,  True,  True])
@@ -167,7 +167,7 @@ def classes_of(
     class_of_row[order] = np.cumsum(begins) - 1
     leading = best[group_of_class[class_of_row]] if n else class_of_row
     return Classes(
-        own=sizes[class_of_row],
+        size=sizes[class_of_row],
         votes=sizes[leading],
         leader=lowest[leading],
         tied=tied[group_of_class[class_of_row]] if n else np.empty(0, dtype=np.bool_),

@@ -33,7 +33,9 @@ class Votes:
 
     dependency: I64  # its number
     row_ids: I64
-    own: I64  # the value that the row has, as a number: equal values of a column have equal ones, 0 is NULL
+    present: (
+        I64  # the value that the row has, as a number: equal values of a column have equal ones, 0 is NULL
+    )
     value: I64  # that of the one voted for
     carrier: I64  # a row that has it
     n_for: I64  # rows of the group that have it
@@ -80,20 +82,20 @@ def votes_part(payload: Payload) -> bytes:
             chosen[groups.group[np.isin(part.row_ids(groups.rows), among[rhs])]] = True
         at = np.flatnonzero(chosen[groups.group])
         rows, group = groups.rows[at], groups.group[at]
-        ids, own = part.row_ids(rows), numbers[rows].astype(np.int64)
-        classes = classes_of(group, own, ids, nulls_distinct=True)
-        n_rows = np.bincount(group[own > 0], minlength=groups.n_groups)[group]
+        ids, present = part.row_ids(rows), numbers[rows].astype(np.int64)
+        classes = classes_of(group, present, ids, nulls_distinct=True)
+        n_rows = np.bincount(group[present > 0], minlength=groups.n_groups)[group]
         votes = (classes.votes > 1) & (3 * classes.votes >= 2 * n_rows)
         votes &= ~classes.stays if among is None else np.isin(ids, among[rhs])
-        told = {
+        ballots = {
             "dependency": np.full(len(ids), i),
             "row_ids": ids,
-            "own": own,
-            "value": own[classes.leader],
+            "present": present,
+            "value": present[classes.leader],
             "carrier": ids[classes.leader],
             "n_for": classes.votes,
             "n_rows": n_rows,
         }
-        for name, array in told.items():
+        for name, array in ballots.items():
             listed[name].append(array[votes])
     return pack({name: np.concatenate(parts) for name, parts in listed.items()}, {})

@@ -153,9 +153,9 @@ def by_pivot(
     n_parts = _n_parts(relation, len(pivots), len(rhs))
     for pivot, numbers in sorted(pivots.items()):
         numbers.sort(key=lambda i: (sequences[i], rhs[i]))
-        told = {"sequences": [sequences[i] for i in numbers], "rhs": [int(rhs[i]) for i in numbers]}
+        questions = {"sequences": [sequences[i] for i in numbers], "rhs": [int(rhs[i]) for i in numbers]}
         for p in range(n_parts):
-            payloads.append(_payload(relation, pivot, p, n_parts, **told, **fields))
+            payloads.append(_payload(relation, pivot, p, n_parts, **questions, **fields))
             members.append(numbers)
     return members, payloads, empty
 
@@ -264,8 +264,8 @@ def run_many(
     """The results of a task on the groups of several dependencies, each with the numbers of these."""
     members, payloads, empty = by_pivot(relation, lhs, rhs, **fields)
     if empty:
-        told = {"sequences": [[] for _ in empty], "rhs": [int(rhs[i]) for i in empty]}
-        payloads.append(_payload(relation, NO_PIVOT, 0, 1, **told, **fields))
+        questions = {"sequences": [[] for _ in empty], "rhs": [int(rhs[i]) for i in empty]}
+        payloads.append(_payload(relation, NO_PIVOT, 0, 1, **questions, **fields))
         members.append(empty)
     results = _run(relation, task, payloads, relation.n_rows * len(rhs))
     return list(zip(members, results, strict=False))
