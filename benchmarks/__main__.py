@@ -1,4 +1,4 @@
-"""`python -m benchmarks [keys | inds | fds | dcs | lake | stores | scaling] ...`: one of them, or all.
+"""`python -m benchmarks [keys | inds | fds | dcs | lake | stores | scaling | repairs] ...`: one, or all.
 
 Arguments go to the benchmark, or to each of them; what all know are --quick, --no-peers, --timeout,
 --results and --render.
@@ -6,7 +6,7 @@ Arguments go to the benchmark, or to each of them; what all know are --quick, --
 
 import sys
 
-from benchmarks import dcs, fds, inds, keys, lake, scaling, stores
+from benchmarks import dcs, fds, inds, keys, lake, repairs, scaling, stores
 
 BENCHMARKS = {
     "keys": keys.main,
@@ -16,6 +16,7 @@ BENCHMARKS = {
     "lake": lake.main,
     "stores": stores.main,
     "scaling": scaling.main,
+    "repairs": repairs.main,
 }
 
 if __name__ == "__main__":

@@ -19,13 +19,16 @@ from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
 from holdfast.core.words.notation import ARROW, parse_fd
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule, is_row_rule
+from holdfast.errors import UsageError
 from holdfast.kind import ClassReader, Entry, Explained, Query, entries, register
 
 if TYPE_CHECKING:
+    from holdfast.core.cover.violating_rows import ViolatingRows
     from holdfast.denial.dc_reading import DcReader
     from holdfast.denial.row_reading import RowRuleReader
     from holdfast.functional.fd_reading import FdReader
     from holdfast.functional.key_reading import KeyReader
+    from holdfast.functional.repairs import Repairs
     from holdfast.inclusions.ind_reading import IndReader
     from holdfast.lakes.answers import LakeChange
     from holdfast.lakes.lake_keeper import LakeKeeper
@@ -195,23 +198,58 @@ class Readers:
 
     def explained(self, table: str, question: str | Sequence[str], referenced: Side | None) -> Explained:
         """What a question asks for, explained."""
+        reader, asked = self.asked(table, question, referenced)
+        explanation: Explained = reader.explain(*asked)
+        return explanation
+
+    def asked(
+        self, table: str, question: str | Sequence[str], referenced: Side | None
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """(reader, arguments): who knows what a question asks for, and how it is told."""
         if referenced is not None:
             columns = (question,) if isinstance(question, str) else tuple(question)
-            return self.inds.explain(Side(table, columns), referenced)
+            return self.inds, (Side(table, columns), referenced)
         if not isinstance(question, str):
-            return self.keys.explain(table, question)
+            return self.keys, (table, question)
         version, state = self._tables.current(table)
         names = state.schema.names
         elsewhere = self.reader_of(table, question)
         if elsewhere is not None:
-            return elsewhere.explain(table, question)
+            return elsewhere, (table, question)
         if question in names:
-            return self.keys.explain(table, [question])
+            return self.keys, (table, [question])
         if not is_row_rule(question):
-            return self.dcs.explain(table, question)
+            return self.dcs, (table, question)
         if ARROW in question:
-            return self.fds.explain(table, *parse_fd(question, names, table=table, version=version))
-        return self.row_rules.explain(table, question)
+            return self.fds, (table, *parse_fd(question, names, table=table, version=version))
+        return self.row_rules, (table, question)
+
+    def violating(
+        self, reader: Any, asked: tuple[Any, ...], limit: int | None, *, as_pairs: bool = False
+    ) -> ViolatingRows:
+        """The rows that violate what is asked of a reader."""
+        if as_pairs and reader is not self.dcs:
+            raise UsageError(
+                "only rules about two rows, such as 'not(t.zip = s.zip and t.city != s.city)', are violated "
+                "by pairs that are listed: leave them out."
+            )
+        if not hasattr(reader, "violations"):
+            raise UsageError(f"{type(reader).__name__} does not list the rows that violate a dependency.")
+        pairs = {"as_pairs": True} if as_pairs else {}
+        rows: ViolatingRows = reader.violations(*asked, limit=limit, **pairs)
+        return rows
+
+    def repairs(self, table: str, dependencies: Sequence[str] = ()) -> Repairs:
+        """Cells of which dependencies such as `zip -> city` say that another value should stand there.
+
+        Each dependency votes for the value that two thirds of a group have; without any, those that almost
+        hold with one column on the left do. It is a list to look at: nothing is ever applied.
+        """
+        version, state = self._tables.current(table)
+        names = state.schema.names
+        return self.fds.repairs(
+            table, [parse_fd(text, names, table=table, version=version) for text in dependencies]
+        )
 
     def reader_of(self, table: str, question: str) -> ClassReader | None:
         """The class from elsewhere that a question is for."""

@@ -42,6 +42,7 @@ from holdfast.pinning import Pins
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from holdfast.core.cover.violating_rows import ViolatingRows
     from holdfast.core.engine.engine import Mode
     from holdfast.core.rows.batch import Batch
 
@@ -145,6 +146,23 @@ class Workspace(Readers):
         s.city)`) or about each (`net <= gross`). It need not be one that is listed.
         """
         return self.explained(table, question, referenced)
+
+    def violations(
+        self,
+        table: str,
+        question: str | Sequence[str],
+        *,
+        referenced: Side | None = None,
+        limit: int | None = None,
+        as_pairs: bool = False,
+    ) -> ViolatingRows:
+        """The rows that violate something now, in groups where there are such, and the fewest to remove.
+
+        The question is one that `explain` understands; its kind need not be tracked, but for inclusions. The
+        answer goes on as `to_arrow`, `to_pandas` or, for more rows than fit, `batches`. `limit`: of the first
+        rows only. `as_pairs`: of a rule about two rows the pairs.
+        """
+        return self.violating(*self.asked(table, question, referenced), limit, as_pairs=as_pairs)
 
     def pins(self, table: str | None = None, at: int | None = None) -> list[Pin]:
         """What is pinned, and whether it holds: keys, rules, and inclusions of a table in others."""

@@ -42,6 +42,8 @@ COMMANDS = {
     "normalise": "normalising",
     "log": "reading",
     "explain": "reading",
+    "violations": "cleaning",
+    "repairs": "cleaning",
     "pin": "changing",
     "drop": "changing",
     "merge": "changing",

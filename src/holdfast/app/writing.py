@@ -6,13 +6,19 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import IO
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.texts import name_text, safe
 from holdfast.errors import UsageError, shorten_path
+
+TABLE_FILES = (".parquet", ".csv")
 
 
 def shows_to_a_person() -> bool:
@@ -40,16 +46,21 @@ def written_to(output: Path | None = None) -> Iterator[IO[str]]:
             sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
         yield sys.stdout
         return
+    with _replacing(output) as path, _opened(path) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def _replacing(output: Path) -> Iterator[Path]:
+    """The file to write to in place of another one, which it becomes when it is whole."""
     part = None
     try:
         if output.exists() and not output.is_file():  # a pipe, /dev/null: it cannot be replaced
-            with _opened(output) as file:
-                yield file
+            yield output
             return
         target = output.resolve()
         part = target.with_name(f".holdfast-{os.getpid()}.part")
-        with _opened(part) as file:
-            yield file
+        yield part
         os.replace(part, target)
     except OSError as error:
         raise UsageError(
@@ -58,6 +69,47 @@ def written_to(output: Path | None = None) -> Iterator[IO[str]]:
     finally:
         if part is not None:
             part.unlink(missing_ok=True)
+
+
+def write_table(output: Path, schema: pa.Schema, batches: Iterable[pa.Table]) -> None:
+    """Write tables one behind the other, as Parquet or CSV, by the end of the file's name; to `-` as CSV.
+
+    One of them is held at a time. In CSV bytes are hexadecimal, and a list is one text.
+    """
+    kind = ".csv" if _is_standard(output) else output.suffix.lower()
+    if kind not in TABLE_FILES:
+        raise UsageError(
+            f"cannot write rows to {shorten_path(str(output))}: name a file that ends in "
+            f"{' or '.join(TABLE_FILES)}."
+        )
+    if kind == ".parquet":
+        from pyarrow.parquet import ParquetWriter
+
+        with _replacing(output) as path, path.open("wb") as raw, ParquetWriter(raw, schema) as parquet:
+            for batch in batches:
+                parquet.write_table(batch)
+        return
+    from pyarrow.csv import WriteOptions, write_csv
+
+    with written_to(output) as file:
+        for i, batch in enumerate(chain([schema.empty_table()], batches)):
+            sink = pa.BufferOutputStream()
+            write_csv(_as_texts(batch), sink, WriteOptions(include_header=i == 0))
+            file.write(bytes(sink.getvalue()).decode("utf-8", "backslashreplace"))
+
+
+def _as_texts(rows: pa.Table) -> pa.Table:
+    """With texts for what CSV has no words for."""
+    columns = {}
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        if pa.types.is_list(column.type):
+            columns[name] = pc.binary_join(column, "; ")
+        elif pa.types.is_large_binary(column.type):
+            texts = [None if value is None else value.hex() for value in column.to_pylist()]
+            columns[name] = pa.array(texts, pa.string())
+        else:
+            columns[name] = column
+    return pa.table(columns)
 
 
 def _opened(path: Path) -> IO[str]:

@@ -19,6 +19,7 @@ from holdfast.denial.dc_explanation import DcExplanation, DcList, IndexReport
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
+    from holdfast.core.cover.violating_rows import ViolatingRows
     from holdfast.denial.dc_ranking import Ranking
 
 U64 = NDArray[np.uint64]
@@ -149,6 +150,21 @@ class DcReader:
             )
         minimal = any(same_rule(d.predicates, predicates) for d in implied_by)
         return DcExplanation(table, dc, base, holds, n_violations, pairs, minimal, implied_by, since, pinned)
+
+    def violations(
+        self, table: str, text: str, *, limit: int | None = None, as_pairs: bool = False
+    ) -> ViolatingRows:
+        """The rows that violate a rule about two rows now, those in most pairs first; or the pairs of rows.
+
+        Marked are rows without which it holds: the fewest, or as few as were found, with a lower bound.
+        Denial constraints need not be tracked. Two jobs; `limit`: of the first rows, or pairs, only.
+        """
+        from holdfast.denial import written_rules
+        from holdfast.denial.violating_pairs import dc_violations
+
+        base, state = self._tables.current(table)
+        dc = Dc(table, written_rules.read_rule(text, state.schema, table, base))
+        return dc_violations(self._tables.rows(state), dc, base, limit, as_pairs=as_pairs)
 
     def indexes(self, table: str) -> IndexReport:
         """The indexes that serve the constraints of a table, with their selectivity, coverage and rank."""

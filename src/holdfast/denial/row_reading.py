@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from holdfast.core.cover.history import Past
 from holdfast.core.rows.table_state import TableState
@@ -15,6 +18,9 @@ from holdfast.denial.constraints import row_file
 from holdfast.denial.dc_explanation import RowExplanation
 from holdfast.denial.row_rule_list import load, measured, rules_of
 from holdfast.errors import UsageError
+
+if TYPE_CHECKING:
+    from holdfast.core.cover.violating_rows import ViolatingRows
 
 EXCEPTIONS_SHOWN = 10
 
@@ -66,6 +72,23 @@ class RowRuleReader:
 
         since, _ = self._past.spell(table, base, held, now=holds)
         return RowExplanation(now, base, holds, shown, since)
+
+    def violations(self, table: str, text: str, *, limit: int | None = None) -> ViolatingRows:
+        """The rows that are against a rule about each row, oldest first: all of them go if it is to hold.
+
+        Row rules need not be tracked. One job; `limit`: of the first rows only.
+        """
+        from holdfast.core.cover.violating_rows import Removal, ViolatingRows
+        from holdfast.denial.row_counting import exceptions
+
+        base, state = self._tables.current(table)
+        rule = parse_row_rule(text, state.schema, table=table, version=base)
+        relation = self._tables.rows(state)
+        ids = exceptions(relation, rule)
+        n, listed = len(ids), ids[:limit]
+        rule = replace(rule, error=n / max(1, state.n_rows), n_exceptions=n)
+        said = {"remove": np.ones(len(listed), dtype=np.bool_)}
+        return ViolatingRows(rule, base, state.n_rows, n, Removal(n, n), relation, listed, said)
 
 
 def _cover_of(fields: Mapping[str, Any]) -> tuple[FileRef, FileRef] | None:

@@ -40,38 +40,48 @@ def verify(relation: Relation, rules: Sequence[Rule], sample: int = 0) -> list[V
     further inequalities multiply it by log n.
     `sample`: of so many left rows of each part alone, unless it is 0.
     """
-    live = [s for s in relation.segments if s.n_live]
-    n_rows = relation.n_rows
     payloads: list[Payload] = []
     of_rule: list[int] = []
     work = 0.0
     for i, rule in enumerate(rules):
-        reduced = rule.reduced
-        if reduced is None or n_rows < 2:
-            continue
-        fields: list[Payload] = []
-        if EQ in reduced.ops and not sample:
-            n_parts = -(-n_rows // PART_ROWS)
-            n_parts = max(n_parts, min(relation.engine.cores, n_rows // DIVIDE_ROWS))
-            segments = [s.to_dict() for s in live]
-            fields = [{"segments": segments, "part": p, "n_parts": n_parts} for p in range(n_parts)]
-            work += n_parts * expected_cost(n_rows // n_parts, n_rows // n_parts, reduced.ops)
-        else:
-            bins = _bins(live)
-            for left in bins:
-                for right in bins:
-                    both = left if left is right else [*left, *right]
-                    segments = [s.to_dict() for s in both]
-                    fields.append({"segments": segments, "n_left": len(left), "sample": sample})
-                    n_left = sample or sum(s.n_live for s in left)
-                    work += expected_cost(n_left, sum(s.n_live for s in right), reduced.ops)
-        payloads += [relation.payload(**f, rule=reduced.predicates) for f in fields]
-        of_rule += [i] * len(fields)
+        parts, cost = parts_of(relation, rule, sample)
+        payloads += parts
+        of_rule += [i] * len(parts)
+        work += cost
     totals, pairs = [0] * len(rules), [NOTHING.pairs for _ in rules]
     for i, result in zip(of_rule, relation.run(count_part, payloads, work), strict=True):
         totals[i] += int(result.array("counts")[0])
         pairs[i] = np.concatenate([pairs[i], result.array("pairs").reshape(-1, 3)[:, 1:]])
     return [Violations(n, chosen(p)) for n, p in zip(totals, pairs, strict=True)]
+
+
+def parts_of(relation: Relation, rule: Rule, sample: int = 0) -> tuple[list[Payload], float]:
+    """(what tasks compare, nanoseconds): every ordered pair of rows that may violate a rule is in one part.
+
+    Nothing where no pair can. Parts of the values of its equalities, or pairs of parts of the segments.
+    """
+    reduced, n_rows = rule.reduced, relation.n_rows
+    if reduced is None or n_rows < 2:
+        return [], 0.0
+    live = [s for s in relation.segments if s.n_live]
+    fields: list[Payload] = []
+    work = 0.0
+    if EQ in reduced.ops and not sample:
+        n_parts = -(-n_rows // PART_ROWS)
+        n_parts = max(n_parts, min(relation.engine.cores, n_rows // DIVIDE_ROWS))
+        segments = [s.to_dict() for s in live]
+        fields = [{"segments": segments, "part": p, "n_parts": n_parts} for p in range(n_parts)]
+        work = n_parts * expected_cost(n_rows // n_parts, n_rows // n_parts, reduced.ops)
+    else:
+        bins = _bins(live)
+        for left in bins:
+            for right in bins:
+                both = left if left is right else [*left, *right]
+                segments = [s.to_dict() for s in both]
+                fields.append({"segments": segments, "n_left": len(left), "sample": sample})
+                n_left = sample or sum(s.n_live for s in left)
+                work += expected_cost(n_left, sum(s.n_live for s in right), reduced.ops)
+    return [relation.payload(**f, rule=reduced.predicates) for f in fields], work
 
 
 def _bins(segments: Sequence[SegmentRef]) -> list[list[SegmentRef]]:
@@ -87,45 +97,58 @@ def _bins(segments: Sequence[SegmentRef]) -> list[list[SegmentRef]]:
     return bins
 
 
-def count_part(payload: Payload) -> bytes:
-    """The violations of one rule, on a part of the rows of some segments.
+class Part:
+    """The rows of some segments that a task compares, in codes that are common to all columns compared.
 
-    A part of the values of its equalities; or left rows of the first `n_left` segments with right rows of the
-    others, or, if these are all, with all. `sample`: only so many left rows, evenly spread.
+    A part of the values of a rule's equalities; or left rows of the first `n_left` segments with right rows
+    of the others, or, if these are all, with all. `sample`: only so many left rows, evenly spread.
     """
-    schema = parsed_schema(payload["schema"])
-    segments = all_opened(payload, schema)
-    rule = Rule(tuple((a, op, b) for a, op, b in payload["rule"]))
-    codes, place, n_codes = common_codes(segments, rule)
-    starts = np.cumsum([0, *(s.ref.n_rows for s in segments)])
-    left = right = np.concatenate([s.live for s in segments])
-    n_left = payload.get("n_left", len(segments))
-    if n_left < len(segments):
-        first = np.arange(starts[-1]) < starts[n_left]
-        left, right = left & first, right & ~first
-    if payload.get("n_parts", 1) > 1:
-        # A row's left values are in one part, its right values perhaps in another.
-        equal = [(place[a], place[b]) for a, op, b in rule.predicates if op == EQ]
-        left = left & (_part_of(codes, [a for a, _ in equal], payload["n_parts"]) == payload["part"])
-        right = right & (_part_of(codes, [b for _, b in equal], payload["n_parts"]) == payload["part"])
-    left_rows = np.flatnonzero(left)
-    if payload.get("sample") and len(left_rows) > payload["sample"]:
-        left_rows = left_rows[np.linspace(0, len(left_rows) - 1, payload["sample"]).astype(np.int64)]
-    columns = [place[b] for _, _, b in rule.predicates]
+
+    def __init__(self, payload: Payload) -> None:
+        self.segments = segments = all_opened(payload, parsed_schema(payload["schema"]))
+        self.rule = rule = Rule(tuple((a, op, b) for a, op, b in payload["rule"]))
+        self.codes, self.place, self.n_codes = codes, place, _ = common_codes(segments, rule)
+        self._starts = starts = np.cumsum([0, *(s.ref.n_rows for s in segments)])
+        left = right = np.concatenate([s.live for s in segments])
+        n_left = payload.get("n_left", len(segments))
+        if n_left < len(segments):
+            first = np.arange(starts[-1]) < starts[n_left]
+            left, right = left & first, right & ~first
+        if payload.get("n_parts", 1) > 1:
+            # A row's left values are in one part, its right values perhaps in another.
+            equal = [(place[a], place[b]) for a, op, b in rule.predicates if op == EQ]
+            left = left & (_part_of(codes, [a for a, _ in equal], payload["n_parts"]) == payload["part"])
+            right = right & (_part_of(codes, [b for _, b in equal], payload["n_parts"]) == payload["part"])
+        self.right = right
+        self.left_rows = np.flatnonzero(left)
+        if payload.get("sample") and len(self.left_rows) > payload["sample"]:
+            spread = np.linspace(0, len(self.left_rows) - 1, payload["sample"])
+            self.left_rows = self.left_rows[spread.astype(np.int64)]
+
+    def row_ids(self, positions: I64) -> I64:
+        """The ids of rows, numbered through the segments."""
+        ids = np.empty(len(positions), dtype=np.int64)
+        at = np.searchsorted(self._starts, positions, side="right") - 1
+        for k in np.unique(at).tolist():
+            ids[at == k] = self.segments[k].row_ids(positions[at == k] - self._starts[k])
+        return ids
+
+
+def count_part(payload: Payload) -> bytes:
+    """The violations of one rule, on a part of the rows of some segments."""
+    part = Part(payload)
+    codes, place, left_rows, right = part.codes, part.place, part.left_rows, part.right
+    columns = [place[b] for _, _, b in part.rule.predicates]
     half_ranks = np.empty((len(columns), len(left_rows)), dtype=np.int32)
-    for p, (a, _, _) in enumerate(rule.predicates):
+    for p, (a, _, _) in enumerate(part.rule.predicates):
         np.multiply(codes[place[a]][left_rows], 2, out=half_ranks[p])
-    compared = Compared(
-        half_ranks, rule.ops, codes, np.array(columns, dtype=np.int64), n_codes[columns].astype(np.int64)
-    )
+    n_codes = part.n_codes[columns].astype(np.int64)
+    compared = Compared(half_ranks, part.rule.ops, codes, np.array(columns, dtype=np.int64), n_codes)
     rows = None if right.all() else np.flatnonzero(right).astype(np.int32)
     twins = np.where(right[left_rows], left_rows, -1)
     matches = count_matches(compared, rows, twins if (twins >= 0).any() else None)
     ids = np.zeros((len(matches.pairs), 3), dtype=np.int64)
-    for side, positions in ((1, left_rows[matches.pairs[:, 0]]), (2, matches.pairs[:, 1])):
-        at = np.searchsorted(starts, positions, side="right") - 1
-        for k in np.unique(at).tolist():
-            ids[at == k, side] = segments[k].row_ids(positions[at == k] - starts[k])
+    ids[:, 1], ids[:, 2] = part.row_ids(left_rows[matches.pairs[:, 0]]), part.row_ids(matches.pairs[:, 1])
     return pack({"counts": np.array([matches.total]), "pairs": ids}, {})
 
 

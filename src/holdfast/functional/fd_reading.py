@@ -29,9 +29,11 @@ from holdfast.functional.key_reading import PAIRS_SHOWN, KeyReader
 from holdfast.functional.refs import FdRef, fd_ref, key_ref, named_fds, read_approximate, read_fds
 
 if TYPE_CHECKING:
+    from holdfast.core.cover.violating_rows import ViolatingRows
     from holdfast.core.evidence.counted import CountedEvidence
     from holdfast.functional.fd_ranking import Ranking
     from holdfast.functional.normal_forms.proposal import Decomposition, Form
+    from holdfast.functional.repairs import Repairs
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
@@ -158,6 +160,35 @@ class FdReader:
             groups=measured.groups,
             max_lhs=ref.max_lhs or None,
         )
+
+    def violations(
+        self, table: str, lhs: Sequence[str], rhs: str, *, limit: int | None = None
+    ) -> ViolatingRows:
+        """The rows that violate `lhs -> rhs` now, by their values on the left: the largest groups first.
+
+        Each with the value that most rows of its group have, and whether it is one of those to remove.
+        Functional dependencies need not be tracked. One job; `limit`: of the first rows only.
+        """
+        from holdfast.functional.group_violations import fd_violations
+
+        base, state = self._tables.current(table)
+        positions = self._tables.positions(state, base, lhs)
+        [column] = self._tables.positions(state, base, [rhs])
+        return fd_violations(self._tables.rows(state), table, base, positions, column, limit)
+
+    def repairs(self, table: str, fds: Sequence[tuple[Sequence[str], str]] = ()) -> Repairs:
+        """Cells for which dependencies (left-hand side, right-hand side) vote for another value than theirs.
+
+        Without any, the best of the table vote (`functional/repairs.py` says which). Nothing is applied.
+        """
+        from holdfast.functional.repairs import proposed
+
+        base, state = self._tables.current(table)
+        positions = [
+            (self._tables.positions(state, base, lhs), self._tables.positions(state, base, [rhs])[0])
+            for lhs, rhs in fds
+        ]
+        return proposed(self._tables.rows(state), table, base, positions)
 
     def log(self, table: str | None = None) -> list[FdHistory]:
         """For each dependency that was ever in the cover: when it held, and what it outlived.

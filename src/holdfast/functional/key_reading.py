@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from holdfast.core.words.column_sets import columns_mask
 from holdfast.core.words.dependency import Dependency, Ucc
 from holdfast.errors import UsageError
 from holdfast.functional.refs import Combinations, KeyRef, key_ref, named_uccs, stored_keys
+
+if TYPE_CHECKING:
+    from holdfast.core.cover.violating_rows import ViolatingRows
 
 U64 = NDArray[np.uint64]
 PAIRS_SHOWN = 4
@@ -138,6 +141,18 @@ class KeyReader:
             turned_by=() if turned is None else self._turned_by(turned, names, unique=unique),
             pinned=any(pin.columns == names for pin in ref.pins),
         )
+
+    def violations(self, table: str, columns: Sequence[str], *, limit: int | None = None) -> ViolatingRows:
+        """The rows that agree on the columns with another one now: the largest groups first.
+
+        Each with whether it is one of those to remove: of a group all but the oldest. Keys need not be
+        tracked. One job; `limit`: of the first rows only.
+        """
+        from holdfast.functional.group_violations import key_violations
+
+        base, state = self._tables.current(table)
+        positions = self._tables.positions(state, base, columns)
+        return key_violations(self._tables.rows(state), table, base, positions, limit)
 
     def inside(self, state: TableState, positions: Sequence[int]) -> list[Ucc]:
         """The minimal keys among some columns."""

@@ -21,6 +21,7 @@ from holdfast.inclusions.generator import GeneratorState, ValueTable
 from holdfast.inclusions.pair_counts import PairCounts, pair_ids
 
 if TYPE_CHECKING:
+    from holdfast.core.cover.violating_rows import ViolatingRows
     from holdfast.inclusions.links.scored import Linkage
 
 VALUES_SHOWN = 4
@@ -177,9 +178,7 @@ class IndReader:
 
         at = self._tables.newest()
         generator = self.generator(at) or GeneratorState()
-        left, right = (self.column_id(side, at) for side in (dependent, referenced))
-        if left == right:
-            raise UsageError(f"{dependent} is always included in itself.")
+        left, right = self._column_ids(dependent, referenced, at)
         pair = pair_ids(np.array([left]), np.array([right]))
         [ind] = inds_of(generator, self._pair_counts(generator), pair)
         missing: tuple[tuple[Any, WitnessRow], ...] = ()
@@ -193,7 +192,47 @@ class IndReader:
             dependent, referenced, at or 0, ind, ind.missing_values == 0, since, missing, turned
         )
 
+    def violations(self, dependent: Side, referenced: Side, *, limit: int | None = None) -> ViolatingRows:
+        """The rows whose value in one column the other one lacks, oldest first; a missing value is a group.
+
+        All of them go if the inclusion is to hold. One job; `limit`: of the first rows only.
+        """
+        from holdfast.core.cover.violating_rows import Removal, ViolatingRows
+        from holdfast.inclusions.ind_list import inds_of
+        from holdfast.inclusions.missing import orphans
+
+        at = self._tables.newest()
+        generator = self.generator(at) or GeneratorState()
+        left, right = self._column_ids(dependent, referenced, at)
+        [ind] = inds_of(
+            generator, self._pair_counts(generator), pair_ids(np.array([left]), np.array([right]))
+        )
+        table = generator.table(dependent.table)
+        assert table is not None
+        rows = self._tables.rows(self._tables.current(dependent.table, at)[1])
+        ids, group, n = np.empty(0, np.int64), np.empty(0, np.int64), 0
+        if ind.missing_values:
+            ids, group, n = orphans(generator, rows, table, dependent.columns[0], right, limit)
+        return ViolatingRows(
+            ind,
+            at or 0,
+            rows.n_rows,
+            n,
+            Removal(n, n),
+            rows,
+            ids,
+            {"group": group, "remove": np.ones(len(ids), dtype=np.bool_)},
+            n_groups=ind.missing_values,
+            noun="missing value",
+        )
+
     # -- inside -------------------------------------------------------------------------------
+
+    def _column_ids(self, dependent: Side, referenced: Side, at: int | None) -> tuple[int, int]:
+        left, right = (self.column_id(side, at) for side in (dependent, referenced))
+        if left == right:
+            raise UsageError(f"{dependent} is always included in itself.")
+        return left, right
 
     def _composites(self, state: GeneratorState) -> Composites:
         if self._wide[0] != state.composites:

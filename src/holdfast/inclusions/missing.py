@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.cover.news import plain, plain_rows
 from holdfast.core.rows.relation import Relation
-from holdfast.core.rows.segments import open_segment
+from holdfast.core.rows.segments import Segment, open_segment
 from holdfast.core.rows.tasks import Payload, opened, parsed_schema
 from holdfast.core.store.bundle import Bundle, pack, unpack
 from holdfast.core.words.change import DependencyChange, WitnessRow
@@ -26,6 +26,7 @@ from holdfast.inclusions.value_tasks import looked_up
 
 U64 = NDArray[np.uint64]
 U32 = NDArray[np.uint32]
+I64 = NDArray[np.int64]
 
 # Broken inclusions beyond this many come without values and rows.
 MAX_SHOWN = 200
@@ -114,18 +115,7 @@ def missing_now(
 
     Cost: a lookup of the column's values in the runs, until enough are found; by one job if they are many.
     """
-    payloads = [
-        relation.payload(
-            segment=segment,
-            column=relation.schema.names.index(column),
-            as_text=table.as_text,
-            referenced=referenced,
-            n_columns=state.next_id,
-            runs=[run.to_dict() for run in state.runs],
-            limit=limit,
-        )
-        for segment in relation.live
-    ]
+    payloads = _payloads(state, relation, table, column, referenced, limit)
     row_ids: dict[tuple[int, int], int] = {}  # by identity
     results: Iterator[Bundle]
     if relation.engine.choose(NS_LOOKUP * relation.n_rows) == "inline":
@@ -143,15 +133,98 @@ def missing_now(
     return tuple((row[column], WitnessRow(i, row)) for i, row in zip(ids, values, strict=True))
 
 
+def _payloads(
+    state: GeneratorState,
+    relation: Relation,
+    table: ValueTable,
+    column: str,
+    referenced: int,
+    limit: int | None,
+) -> list[Payload]:
+    """What tasks are told to look for the values of a column that another one lacks: one for each segment."""
+    return [
+        relation.payload(
+            segment=segment,
+            column=relation.schema.names.index(column),
+            as_text=table.as_text,
+            referenced=referenced,
+            n_columns=state.next_id,
+            runs=[run.to_dict() for run in state.runs],
+            limit=limit,
+        )
+        for segment in relation.live
+    ]
+
+
+def orphans(
+    state: GeneratorState,
+    relation: Relation,
+    table: ValueTable,
+    column: str,
+    referenced: int,
+    limit: int | None,
+) -> tuple[I64, I64, int]:
+    """(row ids, group, n_rows): the rows whose value another column (by id) lacks, oldest first.
+
+    `group` numbers the values from 1, in that order; `limit`: of the first rows; n_rows counts all. One job.
+    Cost: a lookup of each value of a segment in the runs, and a pass over its rows.
+    """
+    payloads = _payloads(state, relation, table, column, referenced, limit)
+    results = relation.run(orphans_in_segment, payloads, NS_LOOKUP * relation.n_rows)
+    parts = ("keys", "checks", "row_ids")
+    keys, checks, ids = (
+        np.concatenate([np.empty(0, np.int64), *(r.array(p) for r in results)]) for p in parts
+    )
+    order = np.argsort(ids)[:limit]
+    identity = np.stack([keys[order], checks[order]], axis=1)
+    _, first, number = np.unique(identity, axis=0, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(1, len(first) + 1)
+    return ids[order], rank[number.reshape(-1)], sum(int(r.array("n_rows")[0]) for r in results)
+
+
+def orphans_in_segment(payload: Payload) -> bytes:
+    """The first so many rows of a segment whose value another column lacks, with the values' identities."""
+    segment = opened(payload, "segment", parsed_schema(payload["schema"]))
+    parts = list(_lacking(segment, payload))
+    codes, keys, checks = (
+        np.concatenate([np.empty(0, np.int64), *(part[i].astype(np.int64) for part in parts)])
+        for i in range(3)
+    )
+    of_code = np.full(len(segment.dictionary(payload["column"])) + 1, -1, dtype=np.int64)
+    of_code[codes] = np.arange(len(codes))
+    value = of_code[segment.codes[payload["column"]]]
+    at = np.flatnonzero((value >= 0) & segment.live)
+    n_rows = len(at)
+    at = at[: payload["limit"]]  # positions ascend as ids do
+    arrays = {"keys": keys[value[at]], "checks": checks[value[at]], "row_ids": segment.row_ids(at)}
+    return pack({**arrays, "n_rows": np.array([n_rows])}, {})
+
+
 def missing_in_segment(payload: Payload) -> bytes:
     """The first so many values of a segment's column that another column lacks, and a row of each."""
     segment = opened(payload, "segment", parsed_schema(payload["schema"]))
+    column, lacking = segment.codes[payload["column"]], []
+    for codes, keys, checks in _lacking(segment, payload):
+        for code, key, check in zip(
+            codes[: payload["limit"]].tolist(), keys.tolist(), checks.tolist(), strict=False
+        ):
+            at = np.flatnonzero((column == code) & segment.live)[:1]
+            lacking.append((key, check, int(segment.row_ids(at)[0])))
+        if len(lacking) >= payload["limit"]:
+            break
+    columns = np.array(lacking[: payload["limit"]], dtype=np.uint64).reshape(-1, 3).T
+    return pack(dict(zip(("keys", "checks", "row_ids"), columns, strict=True)), {})
+
+
+def _lacking(segment: Segment, payload: Payload) -> Iterator[tuple[I64, U64, U32]]:
+    """(codes, keys, checks) of the values of live rows of a segment that another column lacks, some at a
+    time."""
     c, runs = payload["column"], [RunRef.from_dict(run) for run in payload["runs"]]
     only = np.zeros(payload["n_columns"], dtype=np.bool_)
     only[payload["referenced"]] = True
     used = np.unique(segment.codes[c][segment.live])
     used = used[used > 0] - 1
-    lacking: list[tuple[int, int, int]] = []
     for start in range(0, len(used), LOOKUP_CHUNK):
         part = used[start : start + LOOKUP_CHUNK]
         texts = segment.texts(c)
@@ -161,10 +234,5 @@ def missing_in_segment(payload: Payload) -> bytes:
         )
         order = np.lexsort((checks, keys))
         there = looked_up(segment.root, keys[order], checks[order], runs, only)[0]
-        for i in order[np.setdiff1d(np.arange(len(order)), there)][: payload["limit"]].tolist():
-            at = np.flatnonzero((segment.codes[c] == part[i] + 1) & segment.live)[:1]
-            lacking.append((int(keys[i]), int(checks[i]), int(segment.row_ids(at)[0])))
-        if len(lacking) >= payload["limit"]:
-            break
-    columns = np.array(lacking[: payload["limit"]], dtype=np.uint64).reshape(-1, 3).T
-    return pack(dict(zip(("keys", "checks", "row_ids"), columns, strict=True)), {})
+        lacking = order[np.setdiff1d(np.arange(len(order)), there)]
+        yield part[lacking].astype(np.int64) + 1, keys[lacking], checks[lacking]

@@ -176,7 +176,7 @@ def pin(
     remove: Annotated[bool, typer.Option("--remove", help="Rely on it no longer.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Rely on a key, an inclusion or a rule, so that `check` guards it.
+    """Rely on a key, inclusion or rule, so that `check` guards it.
 
     Every batch then says whether it holds, and `check` has exit code 1 if it would not. Of a rule it also
     says how many pairs of rows violate it.

@@ -28,11 +28,21 @@ from holdfast.app.report.rules import (
     print_row_explanation,
 )
 from holdfast.app.report.texts import not_kept_text, safe
-from holdfast.core.words.dependency import Side
 from holdfast.core.words.notation import ARROW, parse_fd
 from holdfast.core.words.row_rule import are_times, is_row_rule
 from holdfast.errors import UsageError, plural
 from holdfast.kind import Explained, Explanation, check_kind
+
+Asked = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="COLUMN|FD|RULE",
+        help="Columns, as separate arguments or with commas; or, in quotes, a functional dependency, "
+        "such as 'zip -> city' ('[] -> city': the column is constant), a rule about two rows, t and s, "
+        "such as 'not(t.zip = s.zip and t.state != s.state)', or one about each row, such as "
+        "'net <= gross'.",
+    ),
+]
 
 
 def log(
@@ -90,16 +100,7 @@ def _log_fds(ws: holdfast.Workspace, table: str | None, everything: bool, as_jso
 def explain(
     ctx: typer.Context,
     table: TableName,
-    columns: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="COLUMN|FD|RULE",
-            help="Columns, as separate arguments or with commas; or, in quotes, a functional dependency, "
-            "such as 'zip -> city' ('[] -> city': the column is constant), a rule about two rows, t and s, "
-            "such as 'not(t.zip = s.zip and t.state != s.state)', or one about each row, such as "
-            "'net <= gross'.",
-        ),
-    ] = None,
+    columns: Asked = None,
     *,
     referenced: Referenced,
     predicates: Annotated[
@@ -127,7 +128,8 @@ def explain(
             (_explain_predicates if predicates else _explain_indexes)(ws, table, as_json)
         return
     with opened(ctx) as ws:
-        explanation = _explained(ws, table, columns or [], referenced)
+        reader, asked = question_of(ws, table, columns or [], referenced)
+        explanation: Explained = reader.explain(*asked)
         schema, n_rows = ws.schema(table), ws.n_rows(table)
 
     def report(paper: Paper) -> None:
@@ -155,7 +157,10 @@ def explain(
     tell(as_json, explanation.to_dict, report)
 
 
-def _explained(ws: holdfast.Workspace, table: str, texts: Sequence[str], referenced: Referenced) -> Explained:
+def question_of(
+    ws: holdfast.Workspace, table: str, texts: Sequence[str], referenced: Referenced
+) -> tuple[Any, tuple[Any, ...]]:
+    """(reader, arguments): who knows what arguments ask for, and how it is told."""
     names = ws.schema(table).names
     if not texts:
         raise UsageError(
@@ -163,7 +168,7 @@ def _explained(ws: holdfast.Workspace, table: str, texts: Sequence[str], referen
             "give --predicates or --indexes."
         )
     if len(texts) == 1 and ws.reader_of(table, texts[0]) is not None:
-        return ws.explain(table, texts[0])
+        return ws.asked(table, texts[0], None)
     rules = [text for text in texts if options.is_rule(text, names)]
     rule = _only(texts, "rule", "not(t.zip = s.zip)") if rules else None
     fd = None if rules else _fd_of(names, texts)
@@ -172,12 +177,10 @@ def _explained(ws: holdfast.Workspace, table: str, texts: Sequence[str], referen
         raise UsageError(f"{reason}: leave out --in.")
     if rule is not None:
         about_one = is_row_rule(rule) and not options.names_rows(rule, names)
-        return ws.row_rules.explain(table, rule) if about_one else ws.dcs.explain(table, rule)
+        return (ws.row_rules if about_one else ws.dcs), (table, rule)
     if fd is not None:
-        return ws.fds.explain(table, *parse_fd(fd, names, table=table, version=ws.version))
-    named = tuple(options.columns_of(table, names, texts))
-    side = referenced.side(ws)
-    return ws.explain(table, named) if side is None else ws.inds.explain(Side(table, named), side)
+        return ws.fds, (table, *parse_fd(fd, names, table=table, version=ws.version))
+    return ws.asked(table, tuple(options.columns_of(table, names, texts)), referenced.side(ws))
 
 
 def _explain_predicates(ws: holdfast.Workspace, table: str, as_json: bool) -> None:

@@ -101,25 +101,7 @@ def measure_fds(relation: Relation, lhs: U64, rhs: I64) -> FdMeasures:
     selective column first) is split once for each pivot, over rows that still share their group, then one
     pass for each right-hand side: about 20 ns a row at worst.
     """
-    ranking = relation.ranking()
-    place = {c: i for i, c in enumerate(ranking)}
-    sequences = [sorted(positions_of(mask), key=place.__getitem__) for mask in lhs]
-    by_pivot: dict[int, list[int]] = {}
-    empty: list[int] = []
-    for i, sequence in enumerate(sequences):
-        if sequence:
-            by_pivot.setdefault(sequence[0], []).append(i)
-        else:
-            empty.append(i)
-    members: list[list[int]] = []
-    payloads: list[Payload] = []
-    n_parts = _n_parts(relation, len(by_pivot), len(rhs))
-    for pivot, numbers in sorted(by_pivot.items()):
-        numbers.sort(key=lambda i: (sequences[i], rhs[i]))
-        fields = {"sequences": [sequences[i] for i in numbers], "rhs": [int(rhs[i]) for i in numbers]}
-        for p in range(n_parts):
-            payloads.append(_payload(relation, pivot, p, n_parts, **fields))
-            members.append(numbers)
+    members, payloads, empty = by_pivot(relation, lhs, rhs)
     # Without a left-hand side the table is one group, and the counts of A's values say it all.
     n_empty_parts = _n_parts(relation, len(empty), len(rhs))
     constants = sorted({int(rhs[i]) for i in empty if rhs[i] >= 0})
@@ -147,6 +129,35 @@ def measure_fds(relation: Relation, lhs: U64, rhs: I64) -> FdMeasures:
         dependence=dependence,
         violating_rows=sums[:, 3],
     )
+
+
+def by_pivot(
+    relation: Relation, lhs: U64, rhs: I64, **fields: Any
+) -> tuple[list[list[int]], list[Payload], list[int]]:
+    """(members, payloads, empty): dependencies by the most selective column of their left-hand sides, which
+    divides the rows; of each payload the numbers of its dependencies; those that have no left-hand side.
+
+    Left-hand sides with the most selective column first, sorted: each prefix is split once.
+    """
+    place = {c: i for i, c in enumerate(relation.ranking())}
+    sequences = [sorted(positions_of(mask), key=place.__getitem__) for mask in lhs]
+    pivots: dict[int, list[int]] = {}
+    empty: list[int] = []
+    for i, sequence in enumerate(sequences):
+        if sequence:
+            pivots.setdefault(sequence[0], []).append(i)
+        else:
+            empty.append(i)
+    members: list[list[int]] = []
+    payloads: list[Payload] = []
+    n_parts = _n_parts(relation, len(pivots), len(rhs))
+    for pivot, numbers in sorted(pivots.items()):
+        numbers.sort(key=lambda i: (sequences[i], rhs[i]))
+        questions = {"sequences": [sequences[i] for i in numbers], "rhs": [int(rhs[i]) for i in numbers]}
+        for p in range(n_parts):
+            payloads.append(_payload(relation, pivot, p, n_parts, **questions, **fields))
+            members.append(numbers)
+    return members, payloads, empty
 
 
 def _of_one_group(n: int, columns: ColumnStatistics, at: int) -> tuple[tuple[int, ...], float]:
@@ -214,13 +225,8 @@ def violating_groups(
     if relation.n_rows < 2 or limit < 1:
         return []
     columns = positions_of(lhs)
-    place = {c: i for i, c in enumerate(relation.ranking())}
-    sequence = sorted(columns, key=place.__getitem__)
-    pivot = sequence[0] if sequence else NO_PIVOT
-    n_parts = _n_parts(relation, 1, 1) if sequence else 1
-    fields = {"sequence": sequence, "rhs": rhs, "limit": limit, "rows_per_group": max(1, rows_per_group)}
-    payloads = [_payload(relation, pivot, p, n_parts, **fields) for p in range(n_parts)]
-    results = _run(relation, group_tasks.violating_part, payloads, relation.n_rows)
+    fields = {"rhs": rhs, "limit": limit, "rows_per_group": max(1, rows_per_group)}
+    results = run_parts(relation, group_tasks.violating_part, lhs, **fields)
     ranked = [
         (-n_rows, place_, i, j)
         for i, r in enumerate(results)
@@ -250,6 +256,30 @@ def violating_groups(
             )
         )
     return groups
+
+
+def run_many(
+    relation: Relation, task: Task, lhs: U64, rhs: I64, **fields: Any
+) -> list[tuple[list[int], Bundle]]:
+    """The results of a task on the groups of several dependencies, each with the numbers of these."""
+    members, payloads, empty = by_pivot(relation, lhs, rhs, **fields)
+    if empty:
+        questions = {"sequences": [[] for _ in empty], "rhs": [int(rhs[i]) for i in empty]}
+        payloads.append(_payload(relation, NO_PIVOT, 0, 1, **questions, **fields))
+        members.append(empty)
+    results = _run(relation, task, payloads, relation.n_rows * len(rhs))
+    return list(zip(members, results, strict=False))
+
+
+def run_parts(relation: Relation, task: Task, lhs: U64, **fields: Any) -> list[Bundle]:
+    """The results of a task on the groups of one left-hand side, a mask: the most selective column divides
+    the rows; without one they are one part."""
+    place = {c: i for i, c in enumerate(relation.ranking())}
+    sequence = sorted(positions_of(lhs), key=place.__getitem__)
+    pivot = sequence[0] if sequence else NO_PIVOT
+    n_parts = _n_parts(relation, 1, 1) if sequence else 1
+    payloads = [_payload(relation, pivot, p, n_parts, sequence=sequence, **fields) for p in range(n_parts)]
+    return _run(relation, task, payloads, relation.n_rows)
 
 
 def _n_parts(relation: Relation, n_pivots: int, n_dependencies: int) -> int:
