@@ -73,7 +73,7 @@ def as_json(shell: Shell, *args: str) -> tuple[dict[int, dict[str, Any]], set[tu
     """(nodes by id, links) of an export."""
     outcome = shell("graph", "--export", "json", *args)
     assert (outcome.code, outcome.err) == (0, ""), outcome.err
-    told = outcome.json()
+    told = json.loads(outcome.out)  # for other tools: not a document of ours
     nodes = {n["id"]: n for n in told["nodes"]}
     assert len(nodes) == len(told["nodes"])
     return nodes, {(e["source"], e["target"], e["n_inds"]) for e in told["links"]}
