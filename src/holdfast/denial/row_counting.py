@@ -49,7 +49,7 @@ def count_all(relation: Relation, pairs: I32) -> I64:
     IN pairs int32[n_pairs, 2], positions of columns that compare. Cost: a pass over the rows, 0.1 to 0.3 ns
     for each row and pair.
     """
-    [counts] = _counted(relation, pairs, [_live(relation.segments)])
+    [counts] = _counted(relation, pairs, [live_rows(relation.segments)])
     return counts
 
 
@@ -60,16 +60,16 @@ def count_change(
 
     One job. Cost: follows these rows.
     """
-    gone, come = _counted(after, pairs, [_chosen(before, row_ids), _live(added)])
+    gone, come = _counted(after, pairs, [chosen_rows(before, row_ids), live_rows(added)])
     return gone, come
 
 
-def _live(segments: Sequence[SegmentRef]) -> list[Payload]:
+def live_rows(segments: Sequence[SegmentRef]) -> list[Payload]:
     """The live rows of segments as what tasks look at."""
     return [{"segment": s.to_dict(), "n_rows": s.n_live} for s in segments if s.n_live]
 
 
-def _chosen(relation: Relation, row_ids: I64) -> list[Payload]:
+def chosen_rows(relation: Relation, row_ids: I64) -> list[Payload]:
     """Some rows by id, live or not."""
     parts = []
     for ref in relation.segments if len(row_ids) else ():
@@ -88,7 +88,7 @@ def _counted(relation: Relation, pairs: I32, sets: Sequence[Sequence[Payload]]) 
     if not len(pairs) or not n_rows:
         return totals
     columns = relation.stage("row-pairs", pairs=pairs.astype(np.int32))
-    tasks = [(i, part) for i, parts in enumerate(sets) for part in _divided(parts)]
+    tasks = [(i, part) for i, parts in enumerate(sets) for part in divided(parts)]
     payloads = [relation.payload(**part, pairs=columns) for _, part in tasks]
     results = relation.run(count_part, payloads, NS_COUNT * n_rows * len(pairs))
     for (i, _), result in zip(tasks, results, strict=True):
@@ -96,23 +96,24 @@ def _counted(relation: Relation, pairs: I32, sets: Sequence[Sequence[Payload]]) 
     return totals
 
 
-def _divided(parts: Sequence[Payload]) -> list[Payload]:
-    divided = []
+def divided(parts: Sequence[Payload]) -> list[Payload]:
+    """In tasks: not too many rows of a segment at a time."""
+    smaller = []
     for part in parts:
         n_parts = -(-part["n_rows"] // PART_ROWS)
         bounds = [part["n_rows"] * i // n_parts for i in range(n_parts + 1)]
-        divided += [{**part, "first": bounds[i], "last": bounds[i + 1]} for i in range(n_parts)]
-    return divided
+        smaller += [{**part, "first": bounds[i], "last": bounds[i + 1]} for i in range(n_parts)]
+    return smaller
 
 
 def count_part(payload: Payload) -> bytes:
     """The outcomes of some rows of a segment in all pairs."""
-    rows = _Rows.of(payload)
+    rows = Rows.of(payload)
     bundle = staged({**payload, "row-pairs": payload["pairs"]}, "row-pairs")
     return pack({"counts": _outcome_counts(rows, bundle.array("pairs").reshape(-1, 2))}, {})
 
 
-def _outcome_counts(rows: _Rows, pairs: I32) -> I64:
+def _outcome_counts(rows: Rows, pairs: I32) -> I64:
     """int64[n_pairs, 4]."""
     types = rows.segment.schema.types
     wide = where_kinds(types, pairs, is_wide)
@@ -155,12 +156,12 @@ def exceptions_of(
     the two columns of each rule on these rows.
     """
     if row_ids is not None:
-        parts = _chosen(relation, row_ids)
+        parts = chosen_rows(relation, row_ids)
     else:
-        parts = _live(relation.segments if segments is None else segments)
+        parts = live_rows(relation.segments if segments is None else segments)
     names = relation.schema.names
     questions = [[*map(names.index, r.columns), _violating(r)] for r in rules]
-    payloads = [relation.payload(**part, rules=questions, limit=limit) for part in _divided(parts)]
+    payloads = [relation.payload(**part, rules=questions, limit=limit) for part in divided(parts)]
     work = float(sum(part["n_rows"] for part in parts)) * len(rules) * 10  # whole arrays, several times
     violating: list[list[I64]] = [[] for _ in rules]
     for result in relation.run(except_part, payloads if rules else [], NS_COUNT * work):
@@ -176,7 +177,7 @@ def _violating(rule: RowRule) -> list[int]:
 
 def except_part(payload: Payload) -> bytes:
     """The rows of a part that violate each of some rules."""
-    rows = _Rows.of(payload)
+    rows = Rows.of(payload)
     limit, row_ids = payload["limit"], []
     for a, b, violating in payload["rules"]:
         at = np.flatnonzero(np.isin(rows.outcomes(a, b), violating))
@@ -189,14 +190,14 @@ def except_part(payload: Payload) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class Rows:
     """Some rows of a segment: a range of positions, or the positions themselves."""
 
     segment: Segment
     at: slice | I64
 
     @classmethod
-    def of(cls, payload: Payload) -> _Rows:
+    def of(cls, payload: Payload) -> Rows:
         """Rows number `first` to `last` of those that a payload names, or of the live ones."""
         segment = opened(payload, "segment", parsed_schema(payload["schema"]))
         chosen = slice(payload["first"], payload["last"])

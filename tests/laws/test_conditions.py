@@ -1,0 +1,235 @@
+"""Conditions: what is written is what is read, and what Arrow says is what plain Python says."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import operator
+import re
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.core.store.arrow_types import arrow_type
+from holdfast.core.words.condition import (
+    Absent,
+    Among,
+    Compared,
+    Every,
+    Like,
+    Node,
+    Not,
+    Some,
+    columns_of,
+    formula_of,
+    read_condition,
+)
+from holdfast.core.words.schema import Column, Schema, Type
+from holdfast.denial.conditions import violated
+from holdfast.errors import UnknownColumnError, UsageError
+
+TYPES = {
+    "i": "int",
+    "u": "uint",
+    "f": "float",
+    "d": "decimal(5,2)",
+    "b": "bool",
+    "day": "date",
+    "clock": "time[s]",
+    "at": "timestamp[ms]",
+    "zone": "timestamp[us,utc]",
+    "text, odd": "text",
+    "other": "text",
+    "raw": "binary",
+}
+SCHEMA = Schema(tuple(Column(name, Type.parse(type_)) for name, type_ in TYPES.items()))
+OPERATORS = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+DAYS = st.dates(dt.date(1969, 12, 30), dt.date(1970, 1, 3))
+CLOCKS = st.builds(dt.time, st.just(0), st.just(0), st.integers(0, 3))
+INSTANTS = st.builds(lambda ms: dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=ms), st.integers(-3, 3))
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "i": st.integers(-3, 3) | st.sampled_from([-(2**63), 2**63 - 1, 2**53 + 1]),
+    "u": st.integers(0, 3) | st.just(2**64 - 1),
+    "f": st.sampled_from([-1.0, -0.0, 0.0, 0.1, 0.30000000000000004, 1e300, math.nan, math.inf, -math.inf]),
+    "d": st.decimals(-2, 2, places=2),
+    "b": st.booleans(),
+    "day": DAYS,
+    "clock": CLOCKS,
+    "at": INSTANTS,
+    "zone": INSTANTS.map(lambda at: at.replace(tzinfo=dt.UTC)),
+    "text, odd": st.sampled_from(["", "a", "ab", "it's", "a%", "A", "\U0001f600", "\uffff"]),
+    "other": st.sampled_from(["", "a", "ab"]),
+    "raw": st.binary(max_size=2),
+}
+NUMBERS = st.sampled_from(
+    [
+        Decimal(t)
+        for t in ("-4", "-0.5", "0", "0.1", "0.3", "0.005", "1", "2.5", "9007199254740993", "1e25", "-1e25")
+    ]
+)
+CONSTANTS: dict[str, st.SearchStrategy[Any]] = {
+    **dict.fromkeys("iufd", NUMBERS),
+    "b": st.booleans(),
+    "day": DAYS,
+    "clock": CLOCKS | st.just(dt.time(0, 0, 1, 500000)),
+    "at": INSTANTS | st.just(dt.datetime(1970, 1, 1, 0, 0, 0, 1500)),
+    "zone": VALUES["zone"],
+    "text, odd": VALUES["text, odd"],
+    "other": VALUES["other"],
+}
+
+
+@st.composite
+def single_tests(draw: st.DrawFn) -> Node:
+    name = draw(st.sampled_from(list(TYPES)))
+    kinds = ["absent"] if name == "raw" else ["absent", "compared", "among", "partner"]
+    kind = draw(st.sampled_from(kinds + ["like"] * (TYPES[name] == "text")))
+    if kind == "absent":
+        return Absent(name)
+    if kind == "like":
+        return Like(name, draw(st.sampled_from(["a%", "_b", "", "%", "a.", ".*b", "[ab]+"])), False)
+    if kind == "among":
+        return Among(name, tuple(draw(st.lists(CONSTANTS[name], min_size=1, max_size=3, unique=True))))
+    op = draw(st.sampled_from(["=", "!="] if name == "b" else list(OPERATORS)))
+    if kind == "partner":
+        same = [other for other, type_ in TYPES.items() if type_ == TYPES[name]]
+        return Compared(name, op, partner=draw(st.sampled_from(same)))
+    return Compared(name, op, draw(CONSTANTS[name]))
+
+
+def nested(parts: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
+    several = st.lists(parts, min_size=2, max_size=3).map(tuple)
+    every = several.map(
+        lambda ps: Every(tuple(q for p in ps for q in (p.parts if isinstance(p, Every) else (p,))))
+    )
+    some = several.map(
+        lambda ps: Some(tuple(q for p in ps for q in (p.parts if isinstance(p, Some) else (p,))))
+    )
+    return every | some | parts.map(lambda p: p.part if isinstance(p, Not) else Not(p))
+
+
+NODES = st.recursive(single_tests(), nested, max_leaves=5)
+ROWS = st.lists(
+    st.fixed_dictionaries({name: st.none() | values for name, values in VALUES.items()}), max_size=6
+)
+
+
+def truth(node: Node, row: dict[str, Any]) -> bool | None:
+    """By the definition: True, False, or None where it is unknown."""
+    match node:
+        case Absent(column):
+            return row[column] is None
+        case Compared(column, op, constant, partner):
+            left, right = row[column], constant if partner is None else row[partner]
+            if left is None or right is None:
+                return None
+            return bool(OPERATORS[op](*(key(v) for v in (left, right))))
+        case Among(column, constants):
+            return None if row[column] is None else any(key(row[column]) == key(c) for c in constants)
+        case Like(column, pattern, _):
+            if row[column] is None:
+                return None
+            signs = {"%": ".*", "_": "."}
+            plain = "".join(signs.get(c, re.escape(c)) for c in pattern)
+            return re.fullmatch(plain, row[column], re.DOTALL) is not None
+        case Not(part):
+            inner = truth(part, row)
+            return None if inner is None else not inner
+        case Every(parts):
+            truths = [truth(part, row) for part in parts]
+            return False if False in truths else None if None in truths else True
+        case Some(parts):
+            truths = [truth(part, row) for part in parts]
+            return True if True in truths else None if None in truths else False
+
+
+def key(value: Any) -> Any:
+    """Numbers by value, NaN behind all of them; texts by code points."""
+    if isinstance(value, bool | str | dt.date | dt.time):
+        return value
+    if isinstance(value, float) and math.isnan(value):
+        return (2, 0)
+    if isinstance(value, float) and math.isinf(value):
+        return (1 if value > 0 else -1, 0)
+    return (0, Decimal(value))
+
+
+@given(NODES, ROWS)
+def test_what_arrow_says(node: Node, rows: list[dict[str, Any]]) -> None:
+    columns = {
+        name: pa.array([row[name] for row in rows], arrow_type(Type.parse(type_)))
+        for name, type_ in TYPES.items()
+    }
+    table = {name: columns[name] for name in columns_of(node)}
+    assert violated(node, table, SCHEMA).tolist() == [truth(node, row) is False for row in rows]
+
+
+@given(NODES)
+def test_what_is_written_is_read(node: Node) -> None:
+    assert read_condition(formula_of(node), SCHEMA) == node
+
+
+@pytest.mark.parametrize(
+    ("text", "formula"),
+    [
+        ("i>0", "i > 0"),
+        ("T.i <> 5 && not (u = 1)", "i != 5 and not (u = 1)"),
+        ("i not in (3, 3, 4)", "i not in (3, 4)"),
+        (
+            "day not between '1970-01-01' and '1970-01-02'",
+            "not (day >= '1970-01-01' and day <= '1970-01-02')",
+        ),
+        ("\"text, odd\" matches '[A-Z]{2}\\d+'", "\"text, odd\" matches '[A-Z]{2}\\d+'"),
+        ("zone >= '1970-01-01T01:00+01:00'", "zone >= '1970-01-01T00:00:00+00:00'"),
+        ("not not b = true", "b = true"),
+        ("f < 1e-3 or f is not null", "f < 0.001 or f is not null"),
+    ],
+)
+def test_spellings(text: str, formula: str) -> None:
+    assert formula_of(read_condition(text, SCHEMA)) == formula
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("i > ", "expected the name of a column; found the end"),
+        ("i = 'x'", "'i' is of type int; expected a number"),
+        ("other = 5", "'other' is of type text; expected a text in single quotes"),
+        ("day = '1970-13-01'", "expected a date in single quotes"),
+        ("at = '1970-01-01T00:00+01:00'", "expected a point in time"),
+        ("i = null", "nothing equals NULL; write i is null"),
+        ("i = u", "only columns of one type are compared"),
+        ("b < true", "whose values have no order"),
+        ("i like 'x'", "only texts are like a pattern"),
+        ("other matches '('", "the pattern is no regular expression"),
+        ("i in 5", "expected '(' and constants behind 'in'"),
+        ("i in (5", "expected ',' or ')'; found the end"),
+        ("(i = 5", "expected 'and', 'or' or ')'"),
+        ("i = 5 5", "expected 'and', 'or' or the end; found '5'"),
+        ("s.i = 5", "a condition is about one row, t"),
+        ("i is 5", "expected 'null' or 'not null'"),
+        ("i not 5", "behind 'not'"),
+        ("raw = 'x'", "'raw' is of type binary"),
+        ("i between 5 or 6", "expected 'and' and the other end"),
+    ],
+)
+def test_what_cannot_be_read_is_pointed_at(text: str, problem: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(problem)) as caught:
+        read_condition(text, SCHEMA)
+    assert str(caught.value).splitlines()[1].strip() == text.strip()
+
+
+def test_unknown_columns() -> None:
+    with pytest.raises(UnknownColumnError, match="'quantity'"):
+        read_condition("quantity > 5", SCHEMA, table="t", version=1)
