@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.rows.writer import Writer
 from holdfast.core.words.change import Pin
+from holdfast.core.words.condition import Condition, is_condition
 from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
 from holdfast.core.words.notation import ARROW, parse_fd
 from holdfast.core.words.predicate import Dc
@@ -24,6 +25,7 @@ from holdfast.kind import ClassReader, Entry, Explained, Query, entries, registe
 
 if TYPE_CHECKING:
     from holdfast.core.cover.violating_rows import ViolatingRows
+    from holdfast.denial.check_reading import CheckReader
     from holdfast.denial.dc_reading import DcReader
     from holdfast.denial.row_reading import RowRuleReader
     from holdfast.functional.fd_reading import FdReader
@@ -100,6 +102,7 @@ register(
     )
 )
 register(Entry("rule", "rules", "holdfast.denial.pinned_class"))
+register(Entry("check", "checks", "holdfast.denial.checks", dependency=Condition))
 
 
 class Readers:
@@ -135,6 +138,13 @@ class Readers:
         from holdfast.denial.row_reading import RowRuleReader
 
         return RowRuleReader(self._tables)
+
+    @cached_property
+    def checks(self) -> CheckReader:
+        """Conditions on each row, with constants: explained."""
+        from holdfast.denial.check_reading import CheckReader
+
+        return CheckReader(self._tables)
 
     @cached_property
     def inds(self) -> IndReader:
@@ -218,6 +228,8 @@ class Readers:
             return elsewhere, (table, question)
         if question in names:
             return self.keys, (table, [question])
+        if is_condition(question):
+            return self.checks, (table, question)
         if not is_row_rule(question):
             return self.dcs, (table, question)
         if ARROW in question:
@@ -262,6 +274,7 @@ class Readers:
         for state in self._tables.chosen(table, at):
             yield from self.keys.pins(state)
             yield from self.dcs.pins(state)
+            yield from self.checks.pins(state)
         yield from self.inds.pins(table, at)
 
     def held_versions(self, kind: str, table: str, questions: U64, before: int) -> I64:

@@ -13,6 +13,7 @@ from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.writer import Writer
 from holdfast.core.store.ledger_rows import SHARED, CommitRow
 from holdfast.core.words.change import Pin
+from holdfast.core.words.condition import formula_of, is_condition, read_condition
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.predicate import same_rule
 from holdfast.denial.constraints import pinned_rules
@@ -52,12 +53,14 @@ class Pins:
         return Pin(table, named, holds)
 
     def pin_rule(self, rule: str, *, table: str | None, remove: bool) -> Pin:
-        """Rely on a rule about two rows. It is verified now; one job."""
+        """Rely on a rule about two rows, or on a condition on each. It is verified now; one job."""
         from holdfast.denial import written_rules
 
         if table is None:
             table = written_rules.only_table(self.writer.tables.names(), rule)
         base, state = self.writer.tables.current(table)
+        if is_condition(rule):
+            return self._pin_condition(rule, base, state, remove=remove)
         predicates = written_rules.read_rule(rule, state.schema, table, base)
         rules = pinned_rules(state)
         remaining = tuple(r for r in rules if not same_rule(r.predicates, predicates))
@@ -82,6 +85,27 @@ class Pins:
                 orders=tuple(orders),
             )
             return self._pinned(base, state, "pin", pin)
+
+    def _pin_condition(self, text: str, base: int, state: TableState, *, remove: bool) -> Pin:
+        """Rely on a condition on each row. It is verified now; one job."""
+        from holdfast.denial import checks
+
+        table = state.table
+        formula = formula_of(read_condition(text, state.schema, table=table, version=base))
+        pinned = checks.pinned_checks(state)
+        remaining = tuple(check for check in pinned if check.formula != formula)
+        if remove:
+            if len(remaining) == len(pinned):
+                raise UsageError(f"the condition {formula!r} of table {table!r} is not pinned.")
+            [gone] = [check for check in pinned if check.formula == formula]
+            state = state.keeping(checks=[check.to_dict() for check in remaining])
+            return self._pinned(base, state, "unpin", gone.pin(state))
+        with self.writer.context(base) as context:
+            relation = context.relation(state, state.folder, "verifying the condition")
+            check = checks.verified(relation, formula)
+            [pin] = checks.as_pins((check,), state, relation)
+        state = state.keeping(checks=[c.to_dict() for c in (*remaining, check)])
+        return self._pinned(base, state, "pin", pin)
 
     def _pinned(self, base: int, state: TableState, action: str, pin: Pin) -> Pin:
         detail = {"columns": list(pin.columns), "rule": str(pin)}

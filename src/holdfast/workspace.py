@@ -395,9 +395,10 @@ class Workspace(Readers):
         return self._pins.pin_key(table, columns, remove=remove)
 
     def pin_rule(self, rule: str, *, table: str | None = None, remove: bool = False) -> Pin:
-        """Rely on a rule about two rows, such as `not(t.zip = s.zip and t.state != s.state)`.
+        """Rely on a rule about two rows, such as `not(t.zip = s.zip and t.state != s.state)`, or on a
+        condition on each row, such as `quantity > 0` or `email is not null`.
 
-        It is verified now, and after every batch, at a cost that follows the batch: how many pairs of rows
-        violate it, and a few of them. No kind of dependency need be tracked for it.
+        It is verified now, and after every batch, at a cost that follows the batch: how many pairs of rows,
+        or rows, violate it, and a few of them. No kind of dependency need be tracked for it.
         """
         return self._pins.pin_rule(rule, table=table, remove=remove)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import operator
 import re
 from decimal import Decimal
 from typing import Any
@@ -31,6 +30,7 @@ from holdfast.core.words.condition import (
 from holdfast.core.words.schema import Column, Schema, Type
 from holdfast.denial.conditions import violated
 from holdfast.errors import UnknownColumnError, UsageError
+from reference.conditions import OPERATORS, truth
 
 TYPES = {
     "i": "int",
@@ -47,14 +47,6 @@ TYPES = {
     "raw": "binary",
 }
 SCHEMA = Schema(tuple(Column(name, Type.parse(type_)) for name, type_ in TYPES.items()))
-OPERATORS = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 DAYS = st.dates(dt.date(1969, 12, 30), dt.date(1970, 1, 3))
 CLOCKS = st.builds(dt.time, st.just(0), st.just(0), st.integers(0, 3))
 INSTANTS = st.builds(lambda ms: dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=ms), st.integers(-3, 3))
@@ -123,46 +115,6 @@ NODES = st.recursive(single_tests(), nested, max_leaves=5)
 ROWS = st.lists(
     st.fixed_dictionaries({name: st.none() | values for name, values in VALUES.items()}), max_size=6
 )
-
-
-def truth(node: Node, row: dict[str, Any]) -> bool | None:
-    """By the definition: True, False, or None where it is unknown."""
-    match node:
-        case Absent(column):
-            return row[column] is None
-        case Compared(column, op, constant, partner):
-            left, right = row[column], constant if partner is None else row[partner]
-            if left is None or right is None:
-                return None
-            return bool(OPERATORS[op](*(key(v) for v in (left, right))))
-        case Among(column, constants):
-            return None if row[column] is None else any(key(row[column]) == key(c) for c in constants)
-        case Like(column, pattern, _):
-            if row[column] is None:
-                return None
-            signs = {"%": ".*", "_": "."}
-            plain = "".join(signs.get(c, re.escape(c)) for c in pattern)
-            return re.fullmatch(plain, row[column], re.DOTALL) is not None
-        case Not(part):
-            inner = truth(part, row)
-            return None if inner is None else not inner
-        case Every(parts):
-            truths = [truth(part, row) for part in parts]
-            return False if False in truths else None if None in truths else True
-        case Some(parts):
-            truths = [truth(part, row) for part in parts]
-            return True if True in truths else None if None in truths else False
-
-
-def key(value: Any) -> Any:
-    """Numbers by value, NaN behind all of them; texts by code points."""
-    if isinstance(value, bool | str | dt.date | dt.time):
-        return value
-    if isinstance(value, float) and math.isnan(value):
-        return (2, 0)
-    if isinstance(value, float) and math.isinf(value):
-        return (1 if value > 0 else -1, 0)
-    return (0, Decimal(value))
 
 
 @given(NODES, ROWS)

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.app.report.texts import listed
+from holdfast.core.words.condition import is_condition
 from holdfast.core.words.notation import ARROW
 from holdfast.core.words.row_rule import is_row_rule
 from holdfast.errors import UsageError, shorten, shorten_path
@@ -372,7 +373,7 @@ def is_rule(text: str, columns: Collection[str]) -> bool:
     """
     if text in columns:
         return False
-    if not is_row_rule(text):
+    if is_condition(text) or not is_row_rule(text):
         return True
     if ARROW in text or _OPERATOR_SIGNS.search(text) is None:
         return False

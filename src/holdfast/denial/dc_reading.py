@@ -134,7 +134,8 @@ class DcReader:
             with self._tables.opened(state) as relation:
                 rule = written_rules.pinned(relation, predicates)
                 n_violations = rule.n_violations
-                pairs = written_rules.as_pins(table, [rule], relation)[0].witnesses
+                [pin] = written_rules.as_pins(table, [rule], relation)
+                pairs = tuple((t, s) for t, s in pin.witnesses)
         holds = n_violations == 0
         dc = Dc(table, predicates, n_violations / max(1, ordered_pairs(state.n_rows)))
         implied_by: tuple[Dc, ...] = ()

@@ -168,7 +168,8 @@ def pin(
         typer.Argument(
             metavar="COLUMN...|RULE",
             help="Columns, as separate arguments or with commas; or a rule about two rows, t and s, in "
-            "quotes: 'not(t.zip = s.zip and t.state != s.state)'.",
+            "quotes: 'not(t.zip = s.zip and t.state != s.state)'; or a condition on each row: "
+            "'quantity > 0', 'email is not null', \"status in ('open', 'done')\".",
         ),
     ] = None,
     *,

@@ -28,6 +28,7 @@ from holdfast.app.report.rules import (
     print_row_explanation,
 )
 from holdfast.app.report.texts import not_kept_text, safe
+from holdfast.core.words.condition import is_condition
 from holdfast.core.words.notation import ARROW, parse_fd
 from holdfast.core.words.row_rule import are_times, is_row_rule
 from holdfast.errors import UsageError, plural
@@ -40,7 +41,7 @@ Asked = Annotated[
         help="Columns, as separate arguments or with commas; or, in quotes, a functional dependency, "
         "such as 'zip -> city' ('[] -> city': the column is constant), a rule about two rows, t and s, "
         "such as 'not(t.zip = s.zip and t.state != s.state)', or one about each row, such as "
-        "'net <= gross'.",
+        "'net <= gross' or \"status in ('open', 'done')\".",
     ),
 ]
 
@@ -175,6 +176,8 @@ def question_of(
     if (rule or fd) and referenced.named:
         reason = "a rule is about one table" if rule else "an arrow asks for a functional dependency"
         raise UsageError(f"{reason}: leave out --in.")
+    if rule is not None and is_condition(rule):
+        return ws.checks, (table, rule)
     if rule is not None:
         about_one = is_row_rule(rule) and not options.names_rows(rule, names)
         return (ws.row_rules if about_one else ws.dcs), (table, rule)

@@ -351,7 +351,8 @@ class _View:
             if name in self.fds:
                 block()
                 self._print_fds(paper, name)
-            pins = [p for p in self.pins if p.table == name and p.kind == "dc"]
+            elsewhere = ("dc",) if name in self.keys else ("dc", "check")
+            pins = [p for p in self.pins if p.table == name and p.kind in elsewhere]
             if name in self.dc_refs or pins:
                 block()
                 self._print_dcs(paper, name, pins)
@@ -382,7 +383,7 @@ class _View:
             paper.line(f"no table is tracked (version {self.version}). Start with 'holdfast track'.")
 
     def _print_keys(self, paper: Paper, name: str) -> None:
-        pins: list[Pin] = [p for p in self.pins if p.table == name and p.kind == "ucc"]
+        pins: list[Pin] = [p for p in self.pins if p.table == name and p.kind in ("ucc", "check")]
         ref = self.refs.get(name)
         near = self.max_error if ref is not None and ref.evidence_kind == "counted" else 0.0
         bounds = [b for b in (self.bounds[name], ref.max_lhs if ref and near else 0) if b]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.app.report.paper import Paper, Part
-from holdfast.app.report.rows import print_pairs
+from holdfast.app.report.rows import print_pairs, print_rows
 from holdfast.app.report.texts import columns_text, meaning, name_text, pin_text
 from holdfast.core.words.change import Pin
+from holdfast.errors import plural
 
 # In the report of a batch, of each rule.
 PAIRS_IN_A_REPORT = 2
@@ -23,7 +24,7 @@ def violations_text(n: int) -> str:
 
 def print_pinned(paper: Paper, pin: Pin, *, version: int, removed: bool) -> None:
     """What `pin` did."""
-    if pin.referenced is not None or pin.rule is not None:
+    if pin.kind != "ucc":
         what = pin_text(pin, with_table=True)
     else:
         what = f"{name_text(pin.table)} {columns_text(pin.columns)}"
@@ -55,12 +56,19 @@ def _state(pin: Pin, *, would: bool) -> Part:
 
 
 def _print_reasons(paper: Paper, pin: Pin, *, indent: int, limit: int) -> None:
-    """Of a rule: what it says, how many pairs of rows violate it, and some of them."""
+    """Of a rule: what it says, how many pairs of rows, or rows, violate it, and some of them."""
+    if pin.condition is not None and not pin.holds:
+        rows = [row for group in pin.witnesses[:limit] for row in group]
+        verb = "violates" if pin.n_violations == 1 else "violate"
+        such = ", such as:" if rows else ""
+        paper.line(f"{plural(pin.n_violations, 'row')} {verb} it{such}", indent=indent)
+        if rows:
+            print_rows(paper, rows, set(pin.columns), "red", indent=indent + 2)
     if pin.rule is None:
         return
     paper.line(meaning(pin.rule), indent=indent)
     if pin.holds:
         return
-    pairs = pin.witnesses[:limit]
+    pairs = [(t, s) for t, s in pin.witnesses[:limit]]
     paper.line(f"{violations_text(pin.n_violations)}{', such as:' if pairs else ''}", indent=indent)
     print_pairs(paper, pairs, pin.rule, "red", indent=indent + 2)

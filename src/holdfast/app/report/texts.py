@@ -97,8 +97,9 @@ def meaning(dc: Dc) -> str:
 def pin_text(pin: Pin, *, with_table: bool = False) -> str:
     """What is pinned: a key as `[a, b]`, with its table if asked for; an inclusion as `t[a] in u[b]`; a rule
     as its formula, with its table if asked for."""
-    if pin.rule is not None:
-        return f"{name_text(pin.table)}: {rule_text(pin.rule)}" if with_table else rule_text(pin.rule)
+    if pin.rule is not None or pin.condition is not None:
+        text = safe(str(pin)) if pin.rule is None else rule_text(pin.rule)
+        return f"{name_text(pin.table)}: {text}" if with_table else text
     side = side_text(Side(pin.table, pin.columns))
     if pin.referenced is not None:
         return f"{side} in {side_text(pin.referenced)}"

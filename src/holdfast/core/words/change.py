@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from holdfast.core.words.condition import Condition
 from holdfast.core.words.dependency import Dependency, Side
 from holdfast.core.words.predicate import Dc
 from holdfast.errors import shorten
@@ -84,9 +85,10 @@ class DependencyChange:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """What somebody relies on, and whether it holds: a key, an inclusion, or a rule.
+    """What somebody relies on, and whether it holds: a key, an inclusion, a rule, or a condition.
 
-    Of a rule `n_violations` counts the ordered pairs of rows against it; the witnesses are a few of them.
+    Of a rule `n_violations` counts the ordered pairs of rows against it, of a condition the rows; the
+    witnesses are a few of them.
     """
 
     table: str
@@ -95,10 +97,13 @@ class Pin:
     referenced: Side | None = None  # of an inclusion
     rule: Dc | None = None
     n_violations: int = 0
-    witnesses: tuple[Pair, ...] = ()
+    witnesses: tuple[tuple[WitnessRow, ...], ...] = ()
+    condition: Condition | None = None
 
     @property
     def kind(self) -> str:
+        if self.condition is not None:
+            return "check"
         if self.rule is not None:
             return "dc"
         return "ucc" if self.referenced is None else "ind"
@@ -109,6 +114,8 @@ class Pin:
         >>> str(Pin("t", ("a", "b"), True)), str(Pin("t", ("a",), True, Side("u", ("b",))))
         ('[a, b]', 't[a] in u[b]')
         """
+        if self.condition is not None:
+            return self.condition.formula
         if self.rule is not None:
             return self.rule.formula
         columns = f"[{', '.join(self.columns)}]"
@@ -116,10 +123,11 @@ class Pin:
 
     def to_dict(self) -> dict[str, Any]:
         fields = {"table": self.table, "columns": list(self.columns), "holds": self.holds}
-        if self.rule is not None:
-            pairs = [[row.to_dict() for row in pair] for pair in self.witnesses]
-            rule = {"rule": self.rule.to_dict(), "formula": self.rule.formula}
-            return {**fields, **rule, "n_violations": self.n_violations, "witnesses": pairs}
+        written = self.condition if self.rule is None else self.rule
+        if written is not None:
+            rows = [[row.to_dict() for row in group] for group in self.witnesses]
+            rule = {"rule": written.to_dict(), "formula": written.formula}
+            return {**fields, **rule, "n_violations": self.n_violations, "witnesses": rows}
         return fields if self.referenced is None else {**fields, "referenced": self.referenced.to_dict()}
 
 
