@@ -414,6 +414,8 @@ class Step:
     # The deleted rows as positions in their segments; of tables that take part in something across.
     deleted: tuple[tuple[SegmentRef, I64], ...] = ()
     beside: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)  # by kind: known, worked out from it
+    n_updated: int = 0  # rows that were deleted and inserted with other values
+    n_unchanged: int | None = None  # rows of a snapshot, or of upserts, that stay as they are
 
     @property
     def table(self) -> str:

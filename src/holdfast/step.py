@@ -21,7 +21,7 @@ from holdfast.core.cover.news import News
 from holdfast.core.engine.engine import Engine
 from holdfast.core.engine.rounds import side_by_side
 from holdfast.core.evidence.sampling import sampled
-from holdfast.core.rows.batch import Batch, Resolver
+from holdfast.core.rows.batch import Batch, Resolved, Resolver
 from holdfast.core.rows.encoding import Target, encode_new, plan
 from holdfast.core.rows.index_columns import columns_for
 from holdfast.core.rows.relation import Relation
@@ -149,7 +149,8 @@ def apply(
     _check_append_only(state, batch)
     folder = state.folder if commit else context.staging
     before = context.relation(state, folder, "applying")
-    row_ids, segments = _resolved(context, before, state, base, batch, reading)
+    resolved = _resolved(context, before, state, base, batch, reading)
+    row_ids, segments = resolved.row_ids, resolved.segments
     remaining, findings, rounds = before, known, 0
     if len(row_ids):
         remaining = before.without_rows(row_ids)
@@ -178,20 +179,22 @@ def apply(
     merged = replace(merged, next_number=next_number)
     pins = tuple(p for kind, now in findings.items() for p in class_of(kind).pins(now, merged, after))
     rounds += more
-    return Step(state, merged, known, findings, after, row_ids, segments, news, rounds, pins, deleted, beside)
+    counts = resolved.n_updated, resolved.n_unchanged
+    return Step(
+        state, merged, known, findings, after, row_ids, segments, news, rounds, pins, deleted, beside, *counts
+    )
 
 
 def _resolved(
     context: Context, rows: Relation, state: TableState, base: int, batch: Batch, reading: ReadOptions
-) -> tuple[Any, tuple[SegmentRef, ...]]:
-    """(ids of rows that go, segments of rows that come)."""
+) -> Resolved:
+    """Which rows go, and which come."""
     root, engine, progress = context.root, context.engine, context.progress("reading")
     staged = Target(root, context.staging, state.table, base, state.nulls, engine, progress, state.compressed)
     # Indexed while they are encoded: what classes look them up in then is there without a job of its own.
     target = replace(staged, folder=rows.folder, indexed=state.indexed_columns, orders=state.orders)
     resolver = Resolver(rows, target, state.row_key, reading, context.staging, staged)
-    resolved = resolver.resolve(batch, state.next_number)
-    return resolved.row_ids, resolved.segments
+    return resolver.resolve(batch, state.next_number)
 
 
 def _crossed(
@@ -242,8 +245,8 @@ def _indexed(rows: Relation, state: TableState, findings: Findings) -> tuple[Rel
 
 
 def _check_append_only(state: TableState, batch: Batch) -> None:
-    parts = {"deletes": batch.deletes, "updates": batch.updates, "rows before the update": batch.before}
-    refused = [name for name, part in parts.items() if part is not None]
+    nouns = {"before": "rows before the update", "snapshot": "a snapshot"}
+    refused = [nouns.get(part, part) for part in batch.parts if part not in ("inserts", "after")]
     if state.append_only and refused:
         raise UsageError(
             f"table {state.table!r} is append-only, so its batches cannot have {' and '.join(refused)}. "

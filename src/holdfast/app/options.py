@@ -250,6 +250,8 @@ INSERTS = "Rows to insert: a file, folder or glob."
 DELETES = "Rows to delete: in full, or only their row key."
 UPDATES = "Row keys with new values."
 BEFORE, AFTER = "Rows to update, as they are ...", "... and as they will be, in the same order."
+UPSERTS = "Rows with the row key: inserted if the key is new, updated if it is there."
+SNAPSHOT = "The whole table as it is to be: what differs is the batch."
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +263,8 @@ class Batch:
     updates: Annotated[str | None, typer.Option(metavar="F", help=UPDATES)] = None
     before: Annotated[str | None, typer.Option(metavar="F", help=BEFORE)] = None
     after: Annotated[str | None, typer.Option(metavar="F", help=AFTER)] = None
+    upserts: Annotated[str | None, typer.Option(metavar="F", help=UPSERTS)] = None
+    snapshot: Annotated[str | None, typer.Option(metavar="F", help=SNAPSHOT)] = None
 
 
 Files = list[str] | None
@@ -275,6 +279,8 @@ class Batches:
     updates: Annotated[Files, typer.Option(metavar="TABLE=F", help=UPDATES)] = None
     before: Annotated[Files, typer.Option(metavar="TABLE=F", help=BEFORE)] = None
     after: Annotated[Files, typer.Option(metavar="TABLE=F", help=AFTER)] = None
+    upserts: Annotated[Files, typer.Option(metavar="TABLE=F", help=UPSERTS)] = None
+    snapshot: Annotated[Files, typer.Option(metavar="TABLE=F", help=SNAPSHOT)] = None
 
 
 # --- What the texts mean ----------------------------------------------------------------------------------
