@@ -229,8 +229,8 @@ class Resolver:
             raise SchemaError(
                 f"the upserts ({source.description}) of table {table!r} (version {self.target.version}) have "
                 f"the new row key {self._shown(queries, int(new[0]), key)}, and lack the columns "
-                f"{listing(missing)} of it. {NOTHING_APPLIED} Add what is missing, or give rows that are there "
-                "as updates."
+                f"{listing(missing)} of it. {NOTHING_APPLIED} Add what is missing, or give the rows that are "
+                "there as updates."
             )
         same = self._match(queries, [schema.names.index(name) for name in source.names], gone).taken >= 0
         come = np.flatnonzero(~same)
@@ -355,8 +355,8 @@ class Resolver:
         if len(several):
             first = int(several[0])
             raise AmbiguousRowError(
-                f"the row key {self._shown(queries, first, columns)} names {int(matching.counts[first])} rows "
-                f"of table {self.target.table!r} (version {self.target.version}). {NOTHING_APPLIED} "
+                f"the row key {self._shown(queries, first, columns)} names {int(matching.counts[first])} "
+                f"rows of table {self.target.table!r} (version {self.target.version}). {NOTHING_APPLIED} "
                 "Name the rows in full, or mend the key first."
             )
 
