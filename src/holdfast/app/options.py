@@ -220,6 +220,14 @@ class Reading:
             metavar="COL=TYPE,...", help="Types of CSV columns, such as zip=text,price=decimal(12,2)."
         ),
     ] = None
+    sql: Annotated[
+        str | None,
+        typer.Option(
+            metavar="QUERY",
+            help="The rows are those of a query; the source is then a DuckDB or SQLite file, or an address: "
+            "postgresql://HOST/DATABASE.",
+        ),
+    ] = None
 
     def read_options(self) -> dict[str, Any]:
         """The reading options that were given; for the others the table's own count."""
@@ -246,7 +254,7 @@ Held = Annotated[
         help="Exit code 1 also if a functional dependency would break that had held through N versions.",
     ),
 ]
-INSERTS = "Rows to insert: a file, folder or glob."
+INSERTS = "Rows to insert: a file, folder or glob; - is standard input."
 DELETES = "Rows to delete: in full, or only their row key."
 UPDATES = "Row keys with new values."
 BEFORE, AFTER = "Rows to update, as they are ...", "... and as they will be, in the same order."
@@ -400,9 +408,10 @@ def sources_of(arguments: Sequence[str]) -> dict[str, str]:
 def _stem(path: str) -> str:
     """The name of a file without its ending, whether it is compressed or not."""
     name = os.path.basename(path.rstrip(os.sep))
-    if name.lower().endswith(".gz"):
-        name = name[:-3]
-    return os.path.splitext(name)[0]
+    from holdfast.core.sources.packed import PACKINGS  # here: `show` starts without the readers
+
+    stem, ending = os.path.splitext(name)
+    return os.path.splitext(stem if ending.lower() in PACKINGS else name)[0]
 
 
 def batches_of(

@@ -8,10 +8,8 @@ something is wrong. Blank lines are ignored.
 
 from __future__ import annotations
 
-import gzip
 import itertools
 import os
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -30,6 +28,7 @@ from holdfast.core.sources.encodings import (
     wide_encoding,
     without_mark,
 )
+from holdfast.core.sources.packed import bare_name, packing_of, unpacked
 from holdfast.core.sources.raw_files import blocks_of, opened_raw, raw_bytes, size_of
 from holdfast.core.sources.read_options import ReadOptions, Split
 from holdfast.errors import (
@@ -69,11 +68,11 @@ def file_name(split: Split) -> str:
 def delimiter_of(path: str, options: ReadOptions) -> str:
     if options.delimiter is not None:
         return options.delimiter
-    return "\t" if path.lower().removesuffix(".gz").endswith((".tsv", ".tab")) else ","
+    return "\t" if bare_name(path).lower().endswith((".tsv", ".tab")) else ","
 
 
 def can_split(path: str, options: ReadOptions) -> bool:
-    return not path.lower().endswith(".gz") and (is_utf8(options) or is_single_byte(options.encoding))
+    return not packing_of(path) and (is_utf8(options) or is_single_byte(options.encoding))
 
 
 def heads(split: Split, options: ReadOptions) -> Iterator[Split]:
@@ -82,7 +81,7 @@ def heads(split: Split, options: ReadOptions) -> Iterator[Split]:
     Others may end inside a record, so what is wrong with their last one need not be wrong with the file.
     """
     size = SAMPLE_BYTES
-    while can_split(split.path, options) and size < split.end - split.start:
+    while can_split(split.path, options) and not split.array and size < split.end - split.start:
         yield replace(split, end=split.start + size, n_bytes=size)
         size *= 8
     yield split
@@ -90,24 +89,19 @@ def heads(split: Split, options: ReadOptions) -> Iterator[Split]:
 
 def utf8_bytes(split: Split, options: ReadOptions, *, table: str) -> Any:
     """The split's bytes, decompressed and as UTF-8 (not yet checked if they should be UTF-8 already)."""
-    if split.path.lower().endswith(".gz"):
-        try:
-            with opened_raw(split.path) as packed, gzip.open(packed) as file:
-                body = pa.py_buffer(file.read())
-        except (OSError, EOFError, zlib.error) as error:
-            raise SourceError(
-                f"{file_name(split)} for table {table!r} cannot be decompressed: {first_line(error)}. "
-                f"{NOTHING_APPLIED} Next step: write the file again."
-            ) from None
+    packing = packing_of(split.path)
+    if packing:
+        with opened_raw(split.path) as raw, unpacked(raw, packing, file_name(split), table) as file:
+            body = pa.py_buffer(file.read())
     else:
         body = raw_bytes(split.path, split.start, split.end, table)
     if not is_utf8(options):
-        raw = body.to_pybytes()
+        coded = body.to_pybytes()
         try:
-            text = raw.decode(options.encoding)
+            text = coded.decode(options.encoding)
         except UnicodeError as error:
             at = getattr(error, "start", 0)
-            raise undecodable(split, options, table, raw, at) from None
+            raise undecodable(split, options, table, coded, at) from None
         return pa.py_buffer(without_mark(text, options.encoding).encode())
     if not split.first:
         return body

@@ -1,4 +1,4 @@
-"""JSON lines: one object per line, a key per column.
+"""JSON lines: one object per line, a key per column; or one array of such objects (`json_arrays`).
 
 Whole numbers are int, numbers with a fraction or an exponent float, `true` and `false` bool, strings text:
 a string that looks like a date stays text. A missing key is NULL. A column of a declared type that JSON
@@ -23,10 +23,19 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.json
 
+from holdfast.core.sources import json_arrays
 from holdfast.core.sources.columnar import table_label
-from holdfast.core.sources.csv_files import MAX_BLOCK, READ_BLOCK, file_name, heads, lines_until, utf8_bytes
+from holdfast.core.sources.csv_files import (
+    MAX_BLOCK,
+    READ_BLOCK,
+    can_split,
+    file_name,
+    heads,
+    lines_until,
+    utf8_bytes,
+)
 from holdfast.core.sources.encodings import for_arrow
-from holdfast.core.sources.raw_files import opened_raw, size_of
+from holdfast.core.sources.raw_files import opened_raw, raw_bytes, size_of
 from holdfast.core.sources.read_options import ReadOptions, Split
 from holdfast.core.sources.type_rule import TEXT, decode, is_value
 from holdfast.core.store.arrow_types import arrow_type
@@ -66,6 +75,21 @@ def cuts(path: str, split_bytes: int) -> list[int]:
     return [*positions, size] if positions[-1] < size or size == 0 else positions
 
 
+def is_array(path: str, options: ReadOptions, *, table: str) -> bool:
+    """Whether a file is one array: of one that is not compressed no more is read than its beginning."""
+    size = size_of(path)
+    if can_split(path, options):
+        return json_arrays.is_array(raw_bytes(path, 0, min(size, BLOCK), table).to_pybytes())
+    body = utf8_bytes(Split("jsonl", path, 0, size, 0), options, table=table)
+    return json_arrays.is_array(body.slice(0, min(body.size, BLOCK)).to_pybytes())
+
+
+def _body(split: Split, options: ReadOptions, table: str) -> Any:
+    """The bytes of a split: UTF-8, a line for each object."""
+    body = utf8_bytes(split, options, table=table)
+    return json_arrays.as_lines(body) if split.array else body
+
+
 def _objects(body: Any, split: Split, table: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line in the split, object) of every line that is not blank."""
     reader: Any = pa.BufferReader(body)
@@ -101,7 +125,8 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _place(split: Split, line: int) -> str:
-    return f"line {lines_until(split) + line} of {file_name(split)}"
+    noun = "object" if split.array else "line"
+    return f"{noun} {lines_until(split) + line} of {file_name(split)}"
 
 
 def _malformed(line: bytes, error: Exception, number: int, split: Split, table: str) -> NoReturn:
@@ -161,7 +186,7 @@ def _families(
     split: Split, options: ReadOptions, n_rows: int, table: str
 ) -> tuple[int, dict[str, list[str] | None]]:
     """How many of the first records there are, and what the values of each key can be."""
-    body = utf8_bytes(split, options, table=table)
+    body = _body(split, options, table)
     families: dict[str, list[str] | None] = {}
     n_records = 0
     for line, fields in itertools.islice(_objects(body, split, table), n_rows):
@@ -221,7 +246,7 @@ def read_objects(
 
     A failed column comes back as text without values: it must be read again anyway.
     """
-    body = utf8_bytes(split, options, table=table)
+    body = _body(split, options, table)
     schema = pa.schema([(n, arrow_type(t)) for n, t in zip(names, types, strict=True)])
     if body.size == 0:
         return schema.empty_table(), {}

@@ -27,7 +27,8 @@ class ReadOptions(Coded):
     `format` "auto" goes by the file's ending. `delimiter` None is a tab for `.tsv` and a comma
     otherwise. A doubled quote stands for one; an empty `quote` turns quoting off. A field is NULL if it
     equals one of `null_values` and is not quoted. `types` maps columns to type texts that the user has
-    declared: they are not guesses, and a value that does not fit one is an error.
+    declared: they are not guesses, and a value that does not fit one is an error. With `sql` the source is a
+    database, and the rows are those of the query; a table does not remember it for its batches.
 
     `spellings` is filled by `plan_source`: how a CSV column spells its floats or timestamps (see
     `type_rule`), so that all splits hold the column to one spelling.
@@ -41,6 +42,7 @@ class ReadOptions(Coded):
     null_values: tuple[str, ...] = ("",)
     types: Mapping[str, str] = field(default_factory=dict)
     spellings: Mapping[str, str] = field(default_factory=dict)
+    sql: str | None = None
 
     @classmethod
     def checked(cls, fields: Mapping[str, Any]) -> ReadOptions:
@@ -95,7 +97,8 @@ class Split(Coded):
     arrow. A file that cannot be cut (compressed, or in a multi-byte encoding) is one split. `first` says
     that it begins with the file, so that it carries a byte order mark and a CSV header. `batch` is the number
     of the record batch that an arrow split begins with. Of a `staged` one the file is one of the workspace.
-    `partition` are the columns that stand in the file's folders, with their values.
+    `partition` are the columns that stand in the file's folders, with their values. `array` says that a jsonl
+    file is one array of objects; it is not cut either.
     """
 
     kind: Kind
@@ -107,6 +110,7 @@ class Split(Coded):
     batch: int = 0
     staged: FileRef | None = None
     partition: Mapping[str, str | None] = field(default_factory=dict)
+    array: bool = False
 
     def located(self, root: Root) -> Split:
         """The split, with the path of its file on this machine."""

@@ -18,10 +18,12 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.ipc
 
-from holdfast.core.sources import columnar, csv_files, frames, json_lines
+from holdfast.core.sources import columnar, csv_files, databases, json_lines
 from holdfast.core.sources.csv_walk import Walk, walk_regions
+from holdfast.core.sources.packed import bare_name, packing_of
 from holdfast.core.sources.raw_files import size_of
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
+from holdfast.core.sources.streams import BATCH_ROWS, opened_stream
 from holdfast.core.sources.type_rule import TEXT, candidates, spelling_of
 from holdfast.core.store.files import new_file, unique_name
 from holdfast.core.store.root import Root, is_stored, object_of
@@ -40,7 +42,6 @@ from holdfast.errors import (
 SAMPLE_ROWS = 2_000
 # A column that is NULL all through the sample is looked at again at the start of this many other splits.
 MORE_SAMPLES = 15
-STAGED_ROWS = 65_536
 # What Hive and Spark call the folder of rows without a value.
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
@@ -69,33 +70,23 @@ def plan_source(
     staging: str,
     split_bytes: int,
     walk: Walk = walk_regions,
+    batch: bool = False,
 ) -> Source:
-    """The plan of a source: a path (file, folder or glob), a pandas DataFrame or a pyarrow table or reader.
+    """The plan of a source: a path (file, folder or glob), or a table of another library.
 
     Reads headers, footers and samples; the only pass over whole files is the search for record ends in
     CSV files larger than `split_bytes`, by `walk`. A table in memory larger than that is written to the
-    folder `staging` of the workspace.
+    folder `staging` of the workspace. A `batch` has the types of its table, whatever was declared for that.
     """
     if isinstance(source, str | os.PathLike):
-        return _plan_files(os.fspath(source), options, table, split_bytes, walk)
-    if options.types:
+        return _plan_files(os.fspath(source), options, table, split_bytes, walk, batch=batch)
+    if options.types and not batch:
         raise UsageError(
             f"types are declared for table {table!r}, but a table in memory has its own. Next step: cast its "
             "columns, or leave the types out."
         )
-    classes = (pa.Table, pa.RecordBatch, pa.RecordBatchReader)
-    kind = next((f"pyarrow {c.__name__}" for c in classes if isinstance(source, c)), "")
-    if type(source).__module__.split(".")[0] == "pandas" and hasattr(source, "columns"):
-        kind, source = "pandas DataFrame", frames.arrow_table(source, table)
-    if not kind:
-        raise UsageError(
-            f"table {table!r} cannot be read from a {type(source).__name__}. Next step: give a path, a "
-            "pandas or Spark DataFrame, or a pyarrow Table."
-        )
-    if isinstance(source, pa.RecordBatch):
-        source = pa.Table.from_batches([source])
-    batches = source.to_batches(STAGED_ROWS) if isinstance(source, pa.Table) else source
-    return _plan_batches(source.schema, batches, kind, options, table, root, staging, split_bytes)
+    description, schema, batches = opened_stream(source, table)
+    return _plan_batches(schema, batches, description, options, table, root, staging, split_bytes)
 
 
 def _plan_batches(
@@ -109,9 +100,10 @@ def _plan_batches(
     split_bytes: int,
 ) -> Source:
     """A table in memory: kept as it is if small, written to an Arrow file as it comes if not."""
-    csv_files.check_names(schema.names, f"the {description}", table=table)
+    names = columnar.column_names(schema, f"the {description}", table=table)
+    csv_files.check_names(names, f"the {description}", table=table)
     types = columnar.declared_types(schema, table=table)
-    source = Source(description, [], tuple(schema.names), types, options, 0)
+    source = Source(description, [], tuple(names), types, options, 0)
     stream, first = iter(batches), []
     for batch in stream:
         first.append(batch)
@@ -125,8 +117,8 @@ def _plan_batches(
     sizes = []
     with new_file(root, name) as file, pa.ipc.new_file(file, schema) as writer:
         for batch in itertools.chain(first, stream):
-            for low in range(0, batch.num_rows, STAGED_ROWS):
-                part = batch.slice(low, STAGED_ROWS)
+            for low in range(0, batch.num_rows, BATCH_ROWS):
+                part = batch.slice(low, BATCH_ROWS)
                 writer.write_batch(part)
                 sizes.append((part.num_rows, part.nbytes))
     splits = _row_splits("arrow", name, sizes, split_bytes)
@@ -135,7 +127,9 @@ def _plan_batches(
     return source
 
 
-def _plan_files(location: str, options: ReadOptions, table: str, split_bytes: int, walk: Walk) -> Source:
+def _plan_files(
+    location: str, options: ReadOptions, table: str, split_bytes: int, walk: Walk, *, batch: bool
+) -> Source:
     found = (
         _stored_files(location, options, table) if is_stored(location) else _files(location, options, table)
     )
@@ -155,7 +149,7 @@ def _plan_files(location: str, options: ReadOptions, table: str, split_bytes: in
         "parquet": _plan_columnar,
         "arrow": _plan_columnar,
     }
-    if options.types and kind in ("parquet", "arrow"):
+    if options.types and not batch and kind in ("parquet", "arrow"):
         raise UsageError(
             f"types are declared for table {table!r}, but {kind} files have their own. Next step: leave "
             "the types out."
@@ -164,7 +158,7 @@ def _plan_files(location: str, options: ReadOptions, table: str, split_bytes: in
     if partitions:
         _add_partitions(source, partitions, options, location, table)
     unknown = [name for name in options.types if name not in source.names]
-    if unknown:
+    if unknown and not batch:
         raise UnknownColumnError.from_missing(table, None, unknown[0], source.names)
     return source
 
@@ -319,15 +313,20 @@ def _add_partitions(
 
 
 def _ending(path: str) -> str:
-    lower = os.path.basename(path).lower()
-    ending = os.path.splitext(lower.removesuffix(".gz"))[1]
-    return ending if not lower.endswith(".gz") or ENDINGS.get(ending) in ("csv", "jsonl") else ".gz"
+    packing = packing_of(path)
+    ending = os.path.splitext(bare_name(path).lower())[1]
+    return ending if not packing or ENDINGS.get(ending) in ("csv", "jsonl") else packing
 
 
 def _kind(path: str, options: ReadOptions, table: str) -> Kind:
     if options.format != "auto":
         return options.format
     kind = ENDINGS.get(_ending(path))
+    if kind is None and databases.kind_of(path) is not None:
+        raise SourceError(
+            f"{shorten(os.path.basename(path))} for table {table!r} is a database. {NOTHING_APPLIED} Next "
+            "step: say what to read of it: --sql 'SELECT * FROM ...'."
+        )
     if kind is None:
         raise SourceError(
             f"the format of {shorten(os.path.basename(path))} for table {table!r} cannot be told from its "
@@ -400,10 +399,12 @@ def _plan_jsonl(
     splits: list[Split] = []
     names: dict[str, Type] = {}
     for path in files:
-        whole = [0, size_of(path)]
-        ends = json_lines.cuts(path, split_bytes) if csv_files.can_split(path, options) else whole
+        array = json_lines.is_array(path, options, table=table)
+        cut = csv_files.can_split(path, options) and not array
+        ends = json_lines.cuts(path, split_bytes) if cut else [0, size_of(path)]
         file_splits = [
-            Split("jsonl", path, low, high, high - low, low == 0) for low, high in itertools.pairwise(ends)
+            Split("jsonl", path, low, high, high - low, low == 0, array=array)
+            for low, high in itertools.pairwise(ends)
         ]
         if len(splits) == 0 or len(files) <= 10:
             columns = json_lines.sample(file_splits[0], options, SAMPLE_ROWS, table=table)
