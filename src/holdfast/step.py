@@ -89,7 +89,7 @@ def check_patterns(states: Sequence[TableState], how: Mapping[str, Any]) -> None
 
 def track(context: Context, table: str, source: Any, options: TableOptions) -> Step:
     """Read a table, and find what holds in it for each class that is asked for."""
-    state, sample = _read(context, table, source, options)
+    state, sample, understood = _read(context, table, source, options)
     rows = context.relation(state, state.folder, "finding dependencies")
     findings, news, rounds = {}, {}, 0
     for kind, class_options in options.classes.items():
@@ -100,11 +100,15 @@ def track(context: Context, table: str, source: Any, options: TableOptions) -> S
         findings[kind], news[kind] = now, News(changes, unlisted)
         rounds += _rounds(now)
     rows, state = _indexed(rows, state, findings)
-    return Step(None, state, {}, findings, rows, np.empty(0, np.int64), rows.segments, news, rounds)
+    no_rows = np.empty(0, np.int64)
+    step = Step(None, state, {}, findings, rows, no_rows, rows.segments, news, rounds)
+    return replace(step, understood=understood)
 
 
-def _read(context: Context, table: str, source: Any, options: TableOptions) -> tuple[TableState, Any]:
-    """(the table without anything known of it, agree sets that were seen while it was encoded)."""
+def _read(
+    context: Context, table: str, source: Any, options: TableOptions
+) -> tuple[TableState, Any, tuple[str, ...]]:
+    """(the table without anything known of it, agree sets that were seen while it was encoded, notes)."""
     folder = table_folder(table)
     compress = options.append_only and not options.classes
     looks = [class_of(kind).look(class_options) for kind, class_options in options.classes.items()]
@@ -128,7 +132,7 @@ def _read(context: Context, table: str, source: Any, options: TableOptions) -> t
         segments=encoded.segments,
         append_only=options.append_only,
     )
-    return state, sampled(encoded.seen, len(state.schema))
+    return state, sampled(encoded.seen, len(state.schema)), planned.notes
 
 
 def apply(
@@ -179,9 +183,22 @@ def apply(
     merged = replace(merged, next_number=next_number)
     pins = tuple(p for kind, now in findings.items() for p in class_of(kind).pins(now, merged, after))
     rounds += more
-    counts = resolved.n_updated, resolved.n_unchanged
     return Step(
-        state, merged, known, findings, after, row_ids, segments, news, rounds, pins, deleted, beside, *counts
+        state,
+        merged,
+        known,
+        findings,
+        after,
+        row_ids,
+        segments,
+        news,
+        rounds,
+        pins,
+        deleted,
+        beside,
+        resolved.n_updated,
+        resolved.n_unchanged,
+        resolved.notes,
     )
 
 

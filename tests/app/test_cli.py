@@ -244,6 +244,20 @@ def test_snapshots_and_upserts(shell: Shell) -> None:
     assert "it stands alone: leave out inserts" in both.err
 
 
+def test_standard_input_and_queries(shell: Shell) -> None:
+    rows = "name,phone,age\nLee,345,20\n"
+    code = f"import io, sys; sys.stdin = io.TextIOWrapper(io.BytesIO({rows.encode()!r}))\n"
+    told = shell.process(
+        "check", "people", "--snapshot", "-", code=f"{code}from holdfast.app.cli import main; main()"
+    )
+    assert told.code == 0, told.err
+    assert told.out.startswith("people: +0 -2 rows (0 inserted, 2 deleted, 0 updated, 1 left as they were)")
+    with duckdb.connect(str(shell.folder / "shop.duckdb")) as connection:
+        connection.execute("create table p as select 'Lee' as name, 345 as phone, 21 as age")
+    told = shell("check", "people", "--snapshot", str(shell.folder / "shop.duckdb"), "--sql", "from p")
+    assert told.out.startswith("people: +1 -3 rows (0 inserted, 2 deleted, 1 updated, 0 left as they were)")
+
+
 def test_check_applies_nothing_and_gates_on_pins(shell: Shell) -> None:
     breaks, harmless = shell.file("b.csv", BREAKS_PHONE), shell.file("h.csv", HARMLESS)
     unpinned = shell("check", "people", "--inserts", breaks)

@@ -343,3 +343,58 @@ def test_endings_that_are_packed_and_nothing_else(tmp_path: Path, ws: holdfast.W
     with pytest.raises(SourceError, match="cannot be told from its ending"):
         ws.track("t", tmp_path / "t.parquet.bz2")
     assert source_plan.ENDINGS[".json"] == "jsonl"
+
+
+# -- nested columns ------------------------------------------------------------------------------
+
+NESTED_ROWS = [
+    {"id": 1, "tags": ["x"], "name": "a", "at": {"x": 1}},
+    {"id": 2, "tags": None, "name": None, "at": None},
+    {"id": 3, "tags": [], "name": "c", "at": {"x": None}},
+]
+
+
+def written(kind: str, folder: Path, rows: list[dict[str, Any]]) -> Any:
+    if kind == "jsonl":
+        (folder / "n.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif kind == "json":
+        (folder / "n.json").write_text(json.dumps(rows))
+    elif kind == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), folder / "n.parquet")
+    elif kind == "arrow":
+        table = pa.Table.from_pylist(rows)
+        with pa.ipc.new_file(folder / "n.arrow", table.schema) as writer:
+            writer.write_table(table)
+    else:
+        return {"list": rows, "pandas": pd.DataFrame(rows), "pyarrow": pa.Table.from_pylist(rows)}[kind]
+    return folder / f"n.{kind}"
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "json", "parquet", "arrow", "list", "pandas", "pyarrow"])
+def test_nested_columns_are_left_out_and_said_to_be(
+    ws: holdfast.Workspace, tmp_path: Path, kind: str
+) -> None:
+    change = ws.track("t", written(kind, tmp_path, NESTED_ROWS), row_key=["id"])
+    assert rows_of(ws) == ROWS
+    note = "t: tags, at are nested and left out: flatten what you want to keep"
+    assert change.notes == (note,)
+    assert note in str(change)
+    change = ws.apply("t", snapshot=written(kind, tmp_path, NESTED_ROWS))
+    assert (change.tables[0].n_unchanged, change.notes) == (3, (note,))
+    [told] = ws.apply("t", upserts=written(kind, tmp_path, ROWS[:2])).tables  # without them it is the same
+    assert told.n_unchanged == 2
+    nested = [{"id": 4, "name": ["d"]}]
+    with pytest.raises(SchemaError, match=r"lack the column name. name is nested and left out.*Nothing was"):
+        ws.apply("t", inserts=written(kind, tmp_path, nested))
+    with pytest.raises(SchemaError, match=r"column 'name' of table 'u' is nested.*flatten"):
+        ws.track("u", written(kind, tmp_path, [{"name": ["d"]}]))
+
+
+def test_nested_values_without_a_type_in_common(ws: holdfast.Workspace, tmp_path: Path) -> None:
+    lines = ['{"id": 1, "x": [1, "a", {}]}', '{"id": 2, "x": 7}', '{"id": 3, "x": {"y": [true]}}']
+    (tmp_path / "t.jsonl").write_text("\n".join(lines))
+    ws.track("t", tmp_path / "t.jsonl")
+    assert [row["id"] for row in rows_of(ws)] == [1, 2, 3]
+    (tmp_path / "t.jsonl").write_text("\n".join([*lines, '{"id": 4, "y": 1}']))
+    with pytest.raises(HoldfastError, match="'y'"):
+        ws.apply("t", inserts=tmp_path / "t.jsonl")

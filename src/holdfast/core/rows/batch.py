@@ -10,7 +10,7 @@ counted; rows that are in both stay as they are. Whatever cannot be resolved rej
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -113,6 +113,7 @@ class Resolved:
     segments: tuple[SegmentRef, ...]
     n_updated: int = 0
     n_unchanged: int | None = None
+    notes: tuple[str, ...] = ()  # of the sources
 
 
 @dataclass(frozen=True)
@@ -125,8 +126,13 @@ class Resolver:
     options: ReadOptions
     staging: str
     query_target: Target  # where query rows go: staging
+    notes: dict[str, None] = field(default_factory=dict)  # of the sources that were planned
 
     def resolve(self, batch: Batch, number: int) -> Resolved:
+        """The batch on the relation; new segments are numbered from `number` on."""
+        return replace(self._resolved(batch, number), notes=tuple(self.notes))
+
+    def _resolved(self, batch: Batch, number: int) -> Resolved:
         if batch.snapshot is not None:
             return self._replaced(self._plan(batch.snapshot), number)
         schema, locator = self.relation.schema, list(self.relation.locator)
@@ -172,8 +178,10 @@ class Resolver:
             segments.extend(encode_table(rows, schema, self.target, locator, number).segments)
         return Resolved(row_ids, tuple(segments), n_updated, n_unchanged)
 
-    def _plan(self, source: Any) -> Source:
-        return plan(source, self.options, self.target, self.staging)
+    def _plan(self, given: Any) -> Source:
+        source = plan(given, self.options, self.target, self.staging)
+        self.notes.update(dict.fromkeys(source.notes))
+        return source
 
     def _large(self, source: Source) -> bool:
         """Whether a source is encoded without a look at its rows here."""

@@ -38,7 +38,7 @@ from holdfast.core.sources import (
     read_split,
     standard_input,
 )
-from holdfast.core.sources.columnar import column_names, declared_types
+from holdfast.core.sources.columnar import column_names, flat_types, nested_note
 from holdfast.core.sources.csv_files import check_names
 from holdfast.core.sources.csv_walk import Region, walk_task
 from holdfast.core.sources.databases import queried
@@ -207,8 +207,11 @@ def _framed(frame: Any, target: Target) -> Source:
     schema, what = target.engine.schema_of(frame), "Spark DataFrame"
     names = column_names(schema, f"the {what}", table=target.table)
     check_names(names, f"the {what}", table=target.table)
-    types = declared_types(schema, table=target.table)
-    return Source(what, [], tuple(names), types, ReadOptions(), 0, frame=frame)
+    types, nested = flat_types(schema, table=target.table)
+    source = Source(what, [], tuple(types), tuple(types.values()), ReadOptions(), 0, frame=frame)
+    if nested:
+        source.frame, source.notes = frame.drop(*nested), (nested_note(nested),)
+    return source
 
 
 def _split_bytes(size: int, engine: Engine) -> int:
@@ -394,8 +397,9 @@ def check_columns(source: Source, schema: Schema, target: Target, required: list
     there = set(source.names)
     missing = [c for c in required if c not in there]
     if missing:
+        said = f" {'; '.join(source.notes)}." if source.notes else ""
         raise SchemaError(
             f"{what} ({source.description}) of table {target.table!r} (version {target.version}) lack the "
-            f"column{'s' if len(missing) > 1 else ''} {listing(missing)}. Expected: {listing(required)}. "
-            f"{NOTHING_APPLIED} Add what is missing, or track the table anew."
+            f"column{'s' if len(missing) > 1 else ''} {listing(missing)}.{said} Expected: "
+            f"{listing(required)}. {NOTHING_APPLIED} Add what is missing, or track the table anew."
         )

@@ -31,7 +31,8 @@ class ReadOptions(Coded):
     database, and the rows are those of the query; a table does not remember it for its batches.
 
     `spellings` is filled by `plan_source`: how a CSV column spells its floats or timestamps (see
-    `type_rule`), so that all splits hold the column to one spelling.
+    `type_rule`), so that all splits hold the column to one spelling. So is `left_out`: columns of the source
+    that are nested, and no part of the table.
     """
 
     format: Format = "auto"
@@ -43,17 +44,19 @@ class ReadOptions(Coded):
     types: Mapping[str, str] = field(default_factory=dict)
     spellings: Mapping[str, str] = field(default_factory=dict)
     sql: str | None = None
+    left_out: tuple[str, ...] = ()
 
     @classmethod
     def checked(cls, fields: Mapping[str, Any]) -> ReadOptions:
         """What a user asks for; not by the codec: what is wrong with it is for people."""
-        names = [name for name in cls.__slots__ if name != "spellings"]
+        names = [name for name in cls.__slots__ if name not in ("spellings", "left_out")]
         for name in fields:
             if name not in cls.__slots__:
                 raise UsageError(f"unknown reading option {shorten(name)}. Options: {', '.join(names)}.")
         options: dict[str, Any] = dict(fields)
-        if "null_values" in options:
-            options["null_values"] = tuple(options["null_values"])
+        for name in ("null_values", "left_out"):
+            if name in options:
+                options[name] = tuple(options[name])
         return cls(**options)
 
     def __post_init__(self) -> None:
@@ -126,7 +129,7 @@ class Source:
     `types` are facts for Parquet, Arrow and declared columns and guesses for the rest of a CSV or JSON
     lines file. `options` are those to read the splits with.
     A small in-memory table has no splits: it is `local_table`. Nor has a Spark DataFrame: it is `frame`, and
-    its size is not known.
+    its size is not known. `notes` say what was understood of the source in a way that it does not say itself.
     """
 
     description: str
@@ -137,6 +140,7 @@ class Source:
     n_bytes: int
     local_table: pa.Table | None = None
     frame: Any = None
+    notes: tuple[str, ...] = ()
 
     @property
     def guessed(self) -> bool:

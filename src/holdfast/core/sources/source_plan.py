@@ -102,9 +102,13 @@ def _plan_batches(
     """A table in memory: kept as it is if small, written to an Arrow file as it comes if not."""
     names = columnar.column_names(schema, f"the {description}", table=table)
     csv_files.check_names(names, f"the {description}", table=table)
-    types = columnar.declared_types(schema, table=table)
-    source = Source(description, [], tuple(names), types, options, 0)
+    types, nested = columnar.flat_types(schema, table=table)
+    source = Source(description, [], tuple(types), tuple(types.values()), options, 0)
     stream, first = iter(batches), []
+    if nested:
+        source.notes += (columnar.nested_note(nested),)
+        schema = pa.schema([schema.field(name) for name in types])
+        stream = (batch.select(list(types)) for batch in batches)
     for batch in stream:
         first.append(batch)
         source.n_bytes += batch.nbytes
@@ -398,6 +402,7 @@ def _plan_jsonl(
 ) -> Source:
     splits: list[Split] = []
     names: dict[str, Type] = {}
+    left_out: dict[str, None] = {}
     for path in files:
         array = json_lines.is_array(path, options, table=table)
         cut = csv_files.can_split(path, options) and not array
@@ -407,13 +412,17 @@ def _plan_jsonl(
             for low, high in itertools.pairwise(ends)
         ]
         if len(splits) == 0 or len(files) <= 10:
-            columns = json_lines.sample(file_splits[0], options, SAMPLE_ROWS, table=table)
-            for name, t in zip(*columns, strict=True):
+            types, nested = json_lines.sample(file_splits[0], options, SAMPLE_ROWS, table=table)
+            left_out |= dict.fromkeys(nested)
+            for name, t in types.items():
                 names[name] = t if names.get(name, TEXT) == TEXT else names[name]
         splits += file_splits
+    names = {name: t for name, t in names.items() if name not in left_out}
+    options = dataclasses.replace(options, left_out=tuple(left_out))
+    notes = (columnar.nested_note(list(left_out)),) if left_out else ()
     csv_files.check_names(list(names), os.path.basename(files[0]), table=table)
     n_bytes = sum(split.n_bytes for split in splits)
-    return Source(description, splits, tuple(names), tuple(names.values()), options, n_bytes)
+    return Source(description, splits, tuple(names), tuple(names.values()), options, n_bytes, notes=notes)
 
 
 def _plan_columnar(
@@ -435,9 +444,11 @@ def _plan_columnar(
             if name not in fields or pa.types.is_null(fields[name]):
                 fields[name] = schema.field(name).type
         splits += _row_splits(kind, path, groups, split_bytes)
-    types = columnar.declared_types(pa.schema([(n, fields[n]) for n in names]), table=table)
+    types, nested = columnar.flat_types(pa.schema([(n, fields[n]) for n in names]), table=table)
+    options = dataclasses.replace(options, left_out=nested)
     n_bytes = sum(split.n_bytes for split in splits)
-    return Source(description, splits, names, types, options, n_bytes)
+    notes = (columnar.nested_note(nested),) if nested else ()
+    return Source(description, splits, tuple(types), tuple(types.values()), options, n_bytes, notes=notes)
 
 
 def _row_splits(kind: Kind, path: str, groups: list[tuple[int, int]], split_bytes: int) -> list[Split]:

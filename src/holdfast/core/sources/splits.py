@@ -49,9 +49,10 @@ def read_split(
     if split.kind == "jsonl":
         return json_lines.read_objects(split, names, types, options, table=table, version=version)[0]
     if split.kind == "parquet":
-        rows = columnar.read_parquet(split, names, table=table)
+        rows = columnar.read_parquet(split, names, options.left_out, table=table)
     else:
         rows = columnar.read_arrow(split, table=table)
+        rows = rows.drop_columns([n for n in options.left_out if n in rows.column_names])
     return columnar.fit_table(
         rows,
         names,

@@ -203,7 +203,7 @@ class Change:
     pins: tuple[Pin, ...] = ()
     n_inds: int | None = None  # in the workspace; None: none of the tables takes part in inclusions
     accesses: Mapping[str, int] = field(default_factory=dict)  # of the generator: what was read and written
-    notes: tuple[str, ...] = ()  # what is not known, since the search for it met a bound of its own
+    notes: tuple[str, ...] = ()  # how sources were understood; what a search with a bound left unknown
 
     @property
     def table(self) -> str:
