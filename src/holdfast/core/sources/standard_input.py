@@ -36,7 +36,7 @@ def spooled(root: Root, staging: str, table: str) -> tuple[FileRef, Kind]:
     return ref, _KINDS.get(what, "csv")
 
 
-_KINDS: dict[str, Kind] = {f".{kind}": kind for kind in ("csv", "jsonl", "parquet", "arrow")}  # type: ignore[misc]
+_KINDS: dict[str, Kind] = {f".{kind}": kind for kind in ("csv", "jsonl", "parquet", "arrow")}
 
 
 def _written(root: Root, staging: str, blocks: Iterator[bytes], table: str) -> tuple[FileRef, str]:

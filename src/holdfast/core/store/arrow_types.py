@@ -62,7 +62,7 @@ def is_nested(dt: pa.DataType) -> bool:
         return is_nested(dt.storage_type)
     if pa.types.is_dictionary(dt) or pa.types.is_run_end_encoded(dt):
         return is_nested(dt.value_type)
-    return pa.types.is_nested(dt)
+    return bool(pa.types.is_nested(dt))
 
 
 def type_of(dt: pa.DataType, *, table: str, column: str) -> Type:
