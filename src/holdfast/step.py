@@ -28,6 +28,7 @@ from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import SegmentRef, TableState, table_folder
 from holdfast.core.rows.writer import Context
 from holdfast.core.sources import ReadOptions
+from holdfast.core.sources.respelling import notes_of
 from holdfast.core.words.change import DependencyChange
 from holdfast.core.words.schema import Nulls
 from holdfast.errors import NOTHING_APPLIED, UnknownColumnError, UsageError, shorten
@@ -132,7 +133,8 @@ def _read(
         segments=encoded.segments,
         append_only=options.append_only,
     )
-    return state, sampled(encoded.seen, len(state.schema)), planned.notes
+    understood = (*planned.notes, *notes_of(encoded.schema, encoded.options))
+    return state, sampled(encoded.seen, len(state.schema)), understood
 
 
 def apply(

@@ -211,8 +211,33 @@ class Reading:
     null: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="TEXT", help="An unquoted CSV field that is NULL, instead of the empty one. Repeatable."
+            metavar="TEXT",
+            help="An unquoted CSV field that is NULL, instead of the empty one, and of NA, null, - and the "
+            "like in columns of numbers, dates and booleans. Repeatable.",
         ),
+    ] = None
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL,...", help="The names of all columns of a CSV file, instead of its header's."
+        ),
+    ] = None
+    comment: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHAR",
+            help="CSV lines that begin with it are skipped. Without it only those with # before the header; "
+            '"" skips none.',
+        ),
+    ] = None
+    dates: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ORDER", help="Of CSV dates such as 3/4/2026: dmy or mdy; ymd reads only 2026-04-03."
+        ),
+    ] = None
+    decimal: Annotated[
+        str | None, typer.Option(metavar="CHAR", help="The decimal point of CSV numbers: . or a comma.")
     ] = None
     types: Annotated[
         list[str] | None,
@@ -233,6 +258,7 @@ class Reading:
         """The reading options that were given; for the others the table's own count."""
         options = asdict(self)
         options["null_values"] = options.pop("null") or None
+        options["names"] = split_all(self.names) or None
         parts = [part for text in self.types or () for part in _split_types(text)]
         options["types"] = dict(map(_type, parts)) if self.types else None
         if self.delimiter in ("\\t", "tab"):

@@ -38,8 +38,8 @@ from holdfast.core.sources import (
     read_split,
     standard_input,
 )
+from holdfast.core.sources.column_names import check_names
 from holdfast.core.sources.columnar import column_names, flat_types, nested_note
-from holdfast.core.sources.csv_files import check_names
 from holdfast.core.sources.csv_walk import Region, walk_task
 from holdfast.core.sources.databases import queried
 from holdfast.core.store.arrow_types import arrow_schema
@@ -272,7 +272,8 @@ def encode_new(
         results = _encode(source, schema, target, locator, numbers, guessed=source.guessed, look=look)
         failed = [json.loads(result.meta["failed"]) for result in results]
         if not any(failed):
-            return encoded(schema, source.options, results)
+            words = {word for r in results for word in json.loads(r.meta.get("words", "[]"))}
+            return encoded(schema, source.options.settled(schema, words), results)
         for name, survived in (item for lists in failed for item in lists.items()):
             survivors.setdefault(name, []).append(survived)
         for name, lists in survivors.items():

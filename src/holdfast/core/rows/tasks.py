@@ -13,7 +13,7 @@ shipped. A result is a bundle: consolidated, as large as what was learnt, not as
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -96,11 +96,12 @@ def encode_part(payload: Payload) -> bytes:
     root = root_of(payload["root"])
     splits = [Split.from_dict(s).located(root) for s in payload["splits"]]
     failed: dict[str, list[str]] = {}
+    words: set[str] = set()
     tables = []
     for split in splits:
         if payload["guessed"]:
             table, verdicts = read_split_guessed(
-                split, present.names, present.types, options, payload["table"]
+                split, present.names, present.types, options, payload["table"], words
             )
             for name, survived in verdicts.items():
                 survivors = failed.get(name)
@@ -119,7 +120,7 @@ def encode_part(payload: Payload) -> bytes:
         return pack({}, {"failed": json.dumps(failed), "segments": "[]"})
     rows = pa.concat_tables(tables)
     del tables
-    return write_rows(rows if present is schema else filled(rows, schema), schema, payload)
+    return write_rows(rows if present is schema else filled(rows, schema), schema, payload, words)
 
 
 def filled(rows: pa.Table, schema: Schema) -> pa.Table:
@@ -174,8 +175,11 @@ def answered_rows(answer: Bundle, schema: Schema) -> pa.Table:
     return pa.table([answer.arrow(str(i)) for i in range(len(schema))], schema=arrow_schema(schema))
 
 
-def write_rows(rows: pa.Table, schema: Schema, payload: Payload) -> bytes:
-    """Encode typed rows as segments; a function that the payload may name looks at each while it is hot."""
+def write_rows(rows: pa.Table, schema: Schema, payload: Payload, words: Collection[str] = ()) -> bytes:
+    """Encode typed rows as segments; a function that the payload may name looks at each while it is hot.
+
+    `words` are those that were read as NULL.
+    """
     root = root_of(payload["root"])
     refs: list[dict[str, Any]] = []
     looks: list[dict[str, NDArray[Any]]] = []
@@ -199,7 +203,7 @@ def write_rows(rows: pa.Table, schema: Schema, payload: Payload) -> bytes:
             look = import_name(payload["look"])
             looks.append(look(open_segment(root, ref, schema), payload))
     arrays = {name: np.concatenate([s[name] for s in looks]) for name in (looks[0] if looks else ())}
-    return pack(arrays, {"failed": "{}", "segments": json.dumps(refs)})
+    return pack(arrays, {"failed": "{}", "segments": json.dumps(refs), "words": json.dumps(sorted(words))})
 
 
 # -- index, locate -----------------------------------------------------------------------------

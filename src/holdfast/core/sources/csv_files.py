@@ -17,7 +17,9 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pyarrow.csv
 
+from holdfast.core.sources.column_names import names_of
 from holdfast.core.sources.columnar import check_columns, first_line
+from holdfast.core.sources.csv_comments import preamble_size, without_comments
 from holdfast.core.sources.csv_walk import Region, Walk, in_quotes, walk_blocks, walk_to
 from holdfast.core.sources.encodings import (
     BOM,
@@ -33,10 +35,10 @@ from holdfast.core.sources.raw_files import blocks_of, opened_raw, raw_bytes, si
 from holdfast.core.sources.read_options import ReadOptions, Split
 from holdfast.errors import (
     NOTHING_APPLIED,
-    DuplicateColumnError,
     HoldfastError,
     SchemaError,
     SourceError,
+    plural,
     shorten,
 )
 
@@ -59,6 +61,8 @@ class Text:
     names: tuple[str, ...]  # of the file, in its order
     lines_before: int  # line ends between the start of the split and the body
     split: Split
+    trailing: tuple[str, ...] = ()  # columns at the end that the header does not name
+    notes: tuple[str, ...] = ()  # what was made of the header
 
 
 def file_name(split: Split) -> str:
@@ -72,7 +76,8 @@ def delimiter_of(path: str, options: ReadOptions) -> str:
 
 
 def can_split(path: str, options: ReadOptions) -> bool:
-    return not packing_of(path) and (is_utf8(options) or is_single_byte(options.encoding))
+    plain = not packing_of(path) and not options.comment
+    return plain and (is_utf8(options) or is_single_byte(options.encoding))
 
 
 def heads(split: Split, options: ReadOptions) -> Iterator[Split]:
@@ -130,8 +135,12 @@ def open_text(split: Split, options: ReadOptions, *, table: str) -> Text:
     delimiter = delimiter_of(split.path, options)
     body = _ended(utf8_bytes(split, options, table=table), delimiter)
     if not split.first:
-        return Text(body, columns_of(split, options, table=table), 0, split)
-    begin, end, closed = first_record(body, delimiter, options.quote)
+        return Text(body, header_of(split, options, table=table).names, 0, split)
+    if options.comment:
+        body = without_comments(body, options.comment, delimiter, options.quote)
+    lead = _lead_in(body, split, delimiter, options, table)
+    begin, end, closed = first_record(body.slice(lead), delimiter, options.quote)
+    begin, end = lead + begin, lead + end
     if not closed:
         raise unclosed_quote(split.path, options, table)
     if begin == end:
@@ -150,18 +159,21 @@ def open_text(split: Split, options: ReadOptions, *, table: str) -> Text:
                 f"with delimiter {delimiter!r}. {NOTHING_APPLIED} Next step: give the delimiter, probably "
                 f"{best!r} (or {delimiter!r}, if it is one column)."
             )
-    if not options.header:
-        return Text(body, tuple(f"c{i}" for i in range(len(fields))), 0, split)
-    check_names(fields, file_name(split), table=table)
-    return Text(body.slice(end), tuple(fields), body.slice(0, end).to_pybytes().count(b"\n"), split)
+    end = end if options.header else lead
+    names, trailing, notes = names_of(fields, options, file_name(split), table=table)
+    if lead:
+        n_lines = body.slice(0, lead).to_pybytes().count(b"\n")
+        notes += (f"{plural(n_lines, 'line')} with # at the start skipped; --comment '' reads them",)
+    lines_before = body.slice(0, end).to_pybytes().count(b"\n")
+    return Text(body.slice(end), names, lines_before, split, trailing, notes)
 
 
-def columns_of(split: Split, options: ReadOptions, *, table: str) -> tuple[str, ...]:
-    """The column names of the file that a split belongs to; of one that can be cut, no more is read."""
+def header_of(split: Split, options: ReadOptions, *, table: str) -> Text:
+    """The header of the file that a split belongs to; of one that can be cut, no more is read."""
     if can_split(split.path, options):
         end = _header_end(split.path, split.start or split.end, options, table)
         split = Split("csv", split.path, 0, end, 0)
-    return open_text(split, options, table=table).names
+    return open_text(split, options, table=table)
 
 
 def _ended(body: Any, delimiter: str) -> Any:
@@ -173,42 +185,40 @@ def _ended(body: Any, delimiter: str) -> Any:
     return pa.py_buffer(body.to_pybytes() + b"\n") if ends_empty else body
 
 
-def _header_end(path: str, size: int, options: ReadOptions, table: str) -> int:
-    """The position behind the first record, within the first `size` bytes of a file."""
-    length = HEADER_BYTES
+def _lead(path: str, options: ReadOptions, table: str) -> int:
+    """The bytes of a file before its first record: its byte order mark, and comments."""
+    size, length = size_of(path), HEADER_BYTES
     while True:
         start = raw_bytes(path, 0, min(length, size), table)
-        skip = bom_size(start)
+        skip, whole = bom_size(start), length >= size
+        text = start.slice(skip).to_pybytes()
+        lead = preamble_size(text, delimiter_of(path, options), options.comment, whole=whole)
+        if lead is not None:
+            return skip + lead
+        length *= 8
+
+
+def _lead_in(body: Any, split: Split, delimiter: str, options: ReadOptions, table: str) -> int:
+    """The bytes of the comments before the first record in the text of a first split, which may be short."""
+    if not can_split(split.path, options):
+        return preamble_size(body.to_pybytes(), delimiter, options.comment, whole=True) or 0
+    lead, at = _lead(split.path, options, table), 0
+    if lead > len(BOM):  # in the file; in UTF-8 it may have more bytes, but as many lines
+        text = body.to_pybytes()
+        for _ in range(raw_bytes(split.path, 0, lead, table).to_pybytes().count(b"\n")):
+            at = text.find(b"\n", at) + 1
+    return at
+
+
+def _header_end(path: str, size: int, options: ReadOptions, table: str) -> int:
+    """The position behind the first record, within the first `size` bytes of a file."""
+    length, skip = HEADER_BYTES, _lead(path, options, table)
+    while True:
+        start = raw_bytes(path, 0, min(length, size), table)
         end = skip + first_record(start.slice(skip), delimiter_of(path, options), options.quote)[1]
         if end < start.size or length >= size:
             return end
         length *= 8
-
-
-def check_names(names: Sequence[str], where: str, *, table: str) -> None:
-    """Raise if there is no name, one is empty or one comes twice."""
-    if not names:
-        raise SchemaError(
-            f"{where} for table {table!r} has no columns. {NOTHING_APPLIED} Next step: check how it was made."
-        )
-    numbers: dict[str, int] = {}
-    for k, name in enumerate(names, 1):
-        if name == "":
-            raise SchemaError(
-                f"{where} for table {table!r} has no name for its column {k} of {len(names)}. "
-                f"{NOTHING_APPLIED} Next step: name the column, or leave it out."
-            )
-        if name in numbers:
-            raise DuplicateColumnError(
-                f"{where} for table {table!r} has two columns {shorten(name)}: {numbers[name]} and {k}. "
-                f"{NOTHING_APPLIED} Next step: rename one of them, or leave it out."
-            )
-        numbers[name] = k
-        if name.encode("utf-8", "ignore").decode() != name:
-            raise SchemaError(
-                f"{where} for table {table!r} has half of a surrogate pair, which no text may have, in the "
-                f"name of its column {k}: {shorten(name)}. {NOTHING_APPLIED} Next step: rename the column."
-            )
 
 
 def first_record(body: Any, delimiter: str, quote: str) -> tuple[int, int, bool]:
@@ -290,7 +300,7 @@ def _regions(path: str, options: ReadOptions, split_bytes: int, table: str) -> l
     size = size_of(path)
     if size <= split_bytes or not can_split(path, options):
         return []
-    skip = bom_size(raw_bytes(path, 0, min(3, size), table))
+    skip = _lead(path, options, table)
     n_regions = max(1, -(-(size - skip) // split_bytes))
     bounds = [skip + (size - skip) * i // n_regions for i in range(n_regions + 1)]
     delimiter = delimiter_of(path, options)
@@ -325,7 +335,7 @@ def row_number(split: Split, options: ReadOptions, position: int) -> int:
     """The number, from 1 and without the header, of the row at a position of the split. Only for messages."""
     records = 0
     if split.start:
-        blocks = blocks_of(split.path, 0, split.start)
+        blocks = blocks_of(split.path, _lead(split.path, options, ""), split.start)
         records = int(walk_blocks(blocks, delimiter_of(split.path, options), options.quote)[1])
     return records - (1 if records and options.header else 0) + position + 1
 
@@ -333,7 +343,7 @@ def row_number(split: Split, options: ReadOptions, position: int) -> int:
 def unclosed_quote(path: str, options: ReadOptions, table: str) -> SourceError:
     size, delimiter = size_of(path), delimiter_of(path, options)
     if can_split(path, options):
-        skip = bom_size(raw_bytes(path, 0, min(3, size), table))
+        skip = _lead(path, options, table)
         state = walk_blocks(blocks_of(path, skip, size, table), delimiter, options.quote)
     else:
         body = utf8_bytes(Split("csv", path, 0, size, 0), options, table=table)
@@ -354,12 +364,21 @@ def read_texts(
 ) -> pa.Table:
     """All rows of the split, every column as large_string, in the order of `names`."""
     where = file_name(text.split)
-    check_columns(text.names, names, where=where, table=table, version=version)
+    there = [n for n in text.names if n not in options.left_out]
+    check_columns(there, names, where=where, table=table, version=version)
     if text.body.size == 0:
         return _text_schema(names).empty_table()
     batches = list(_batches(text, options, READ_BLOCK, table))
     texts = pa.Table.from_batches(batches, _text_schema(text.names))
     _check_last_quote(text, texts, options, table)
+    for name in (n for n in options.left_out if n in text.names):
+        values = texts.column(name).drop_null()
+        if len(values):
+            raise SchemaError(
+                f"{where} for table {table!r} has a column without a name at its end, which is empty at "
+                f"first, and then has {shorten(values[0].as_py())}. {NOTHING_APPLIED} Next step: name the "
+                "column in the header, or give --names."
+            )
     return texts.select(list(names))
 
 
@@ -414,7 +433,7 @@ def _batches(text: Text, options: ReadOptions, block_size: int, table: str) -> I
                 parse_options=_parse_options(delimiter, options, on_ragged),
                 convert_options=_csv.ConvertOptions(
                     column_types={n: pa.large_string() for n in text.names},
-                    null_values=list(options.null_values),
+                    null_values=list(options.nulls),
                     strings_can_be_null=True,
                     quoted_strings_can_be_null=False,
                 ),

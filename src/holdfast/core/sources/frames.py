@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from holdfast.core.sources.csv_files import check_names
+from holdfast.core.sources.column_names import check_names
 from holdfast.errors import NOTHING_APPLIED, ColumnTypeError, SchemaError, shorten
 
 

@@ -19,12 +19,14 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from holdfast.core.sources import columnar, csv_files, databases, json_lines
+from holdfast.core.sources.column_names import check_names
+from holdfast.core.sources.csv_plan import SAMPLE_ROWS, plan_csv, same_columns
 from holdfast.core.sources.csv_walk import Walk, walk_regions
 from holdfast.core.sources.packed import bare_name, packing_of
 from holdfast.core.sources.raw_files import size_of
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
 from holdfast.core.sources.streams import BATCH_ROWS, opened_stream
-from holdfast.core.sources.type_rule import TEXT, candidates, spelling_of
+from holdfast.core.sources.type_rule import TEXT, candidates
 from holdfast.core.store.files import new_file, unique_name
 from holdfast.core.store.root import Root, is_stored, object_of
 from holdfast.core.words.schema import Type
@@ -39,9 +41,6 @@ from holdfast.errors import (
     shorten_path,
 )
 
-SAMPLE_ROWS = 2_000
-# A column that is NULL all through the sample is looked at again at the start of this many other splits.
-MORE_SAMPLES = 15
 # What Hive and Spark call the folder of rows without a value.
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
@@ -101,7 +100,7 @@ def _plan_batches(
 ) -> Source:
     """A table in memory: kept as it is if small, written to an Arrow file as it comes if not."""
     names = columnar.column_names(schema, f"the {description}", table=table)
-    csv_files.check_names(names, f"the {description}", table=table)
+    check_names(names, f"the {description}", table=table)
     types, nested = columnar.flat_types(schema, table=table)
     source = Source(description, [], tuple(types), tuple(types.values()), options, 0)
     stream, first = iter(batches), []
@@ -148,7 +147,7 @@ def _plan_files(
         )
     kind = kinds.pop()
     plans: dict[Kind, Callable[..., Source]] = {
-        "csv": functools.partial(_plan_csv, walk=walk),
+        "csv": functools.partial(plan_csv, walk=walk, batch=batch),
         "jsonl": _plan_jsonl,
         "parquet": _plan_columnar,
         "arrow": _plan_columnar,
@@ -339,64 +338,6 @@ def _kind(path: str, options: ReadOptions, table: str) -> Kind:
     return kind
 
 
-def _same_columns(columns: Sequence[str], names: tuple[str, ...], path: str, first: str, table: str) -> None:
-    if different := columnar.difference(columns, names):
-        raise SchemaError(
-            f"the files for table {table!r} differ: {shorten(os.path.basename(path))} {different}, compared "
-            f"with {shorten(os.path.basename(first))}. {NOTHING_APPLIED} Next step: give all files the "
-            "same columns."
-        )
-
-
-def _plan_csv(
-    files: list[str],
-    description: str,
-    kind: Kind,
-    options: ReadOptions,
-    table: str,
-    split_bytes: int,
-    *,
-    walk: Walk,
-) -> Source:
-    names: tuple[str, ...] = ()
-    splits: list[Split] = []
-    samples: list[pa.Table] = []
-    n_rows = max(SAMPLE_ROWS // min(len(files), 10), 1)
-    for path, ends in zip(files, csv_files.cuts(files, options, split_bytes, walk, table=table), strict=True):
-        file_splits = [
-            Split("csv", path, low, high, high - low, low == 0) for low, high in itertools.pairwise(ends)
-        ]
-        columns = csv_files.columns_of(file_splits[0], options, table=table)
-        names = names or columns
-        _same_columns(columns, names, path, files[0], table)
-        if len(samples) < 10:
-            rows = csv_files.first_rows(file_splits[0], options, n_rows, table=table)
-            samples.append(rows.select(list(names)))
-        splits += file_splits
-    sample = pa.concat_tables(samples)
-    undecided = [n for n in names if sample[n].null_count == len(sample)]
-    later = [s for s in splits if s.path != files[0] or not s.first]
-    if undecided and later:
-        for split in later[:: max(len(later) // MORE_SAMPLES, 1)][:MORE_SAMPLES]:
-            rows = csv_files.first_rows(split, options, n_rows, table=table)
-            samples.append(rows.select(list(names)))
-        sample = pa.concat_tables(samples)
-    declared, spellings, types = options.declared, {}, []
-    for name in names:
-        spelling = spelling_of(sample[name])
-        if spelling is not None:
-            spellings[name] = spelling
-        if name in declared:
-            types.append(declared[name])
-        elif sample[name].null_count == len(sample):
-            types.append(TEXT)
-        else:
-            types.append(next(candidates(sample[name], spelling)))
-    options = dataclasses.replace(options, spellings=spellings)
-    n_bytes = sum(split.n_bytes for split in splits)
-    return Source(description, splits, names, tuple(types), options, n_bytes)
-
-
 def _plan_jsonl(
     files: list[str], description: str, kind: Kind, options: ReadOptions, table: str, split_bytes: int
 ) -> Source:
@@ -420,7 +361,7 @@ def _plan_jsonl(
     names = {name: t for name, t in names.items() if name not in left_out}
     options = dataclasses.replace(options, left_out=tuple(left_out))
     notes = (columnar.nested_note(list(left_out)),) if left_out else ()
-    csv_files.check_names(list(names), os.path.basename(files[0]), table=table)
+    check_names(list(names), os.path.basename(files[0]), table=table)
     n_bytes = sum(split.n_bytes for split in splits)
     return Source(description, splits, tuple(names), tuple(names.values()), options, n_bytes, notes=notes)
 
@@ -437,9 +378,9 @@ def _plan_columnar(
         else:
             schema, groups = columnar.arrow_schema(path, table=table)
         columns = columnar.column_names(schema, os.path.basename(path), table=table)
-        csv_files.check_names(columns, os.path.basename(path), table=table)
+        check_names(columns, os.path.basename(path), table=table)
         names = names or tuple(columns)
-        _same_columns(columns, names, path, files[0], table)
+        same_columns(columns, names, path, files[0], table)
         for name in names:  # a file without values for a column says nothing about its type
             if name not in fields or pa.types.is_null(fields[name]):
                 fields[name] = schema.field(name).type
