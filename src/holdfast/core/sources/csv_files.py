@@ -20,7 +20,7 @@ import pyarrow.csv
 from holdfast.core.sources.column_names import names_of
 from holdfast.core.sources.columnar import check_columns, first_line
 from holdfast.core.sources.csv_comments import preamble_size, without_comments
-from holdfast.core.sources.csv_walk import Region, Walk, in_quotes, walk_blocks, walk_to
+from holdfast.core.sources.csv_walk import Region, Walk, first_record, in_quotes, walk_blocks, walk_to
 from holdfast.core.sources.encodings import (
     BOM,
     bom_size,
@@ -219,37 +219,6 @@ def _header_end(path: str, size: int, options: ReadOptions, table: str) -> int:
         if end < start.size or length >= size:
             return end
         length *= 8
-
-
-def first_record(body: Any, delimiter: str, quote: str) -> tuple[int, int, bool]:
-    """Start and end of the first record that is not a blank line, and whether its quotes are closed.
-
-    Start and end are equal if there is none.
-
-    The kernel's machine in Python: headers are short, and a small file need not load Numba.
-    """
-    view = memoryview(body).cast("B")  # Arrow's own view has signed bytes
-    at, n = 0, len(view)
-    while at < n and view[at] in b"\r\n":
-        at += 1
-    begin, field_start, quoted = at, True, False
-    d, q = ord(delimiter), ord(quote) if quote else -1
-    while at < n:
-        c = view[at]
-        if quoted:
-            if c == q:
-                if at + 1 < n and view[at + 1] == q:
-                    at += 1
-                else:
-                    quoted = False
-        elif c in b"\r\n":
-            at += 2 if bytes(view[at : at + 2]) == b"\r\n" else 1
-            break
-        elif c == q and field_start:
-            quoted = True
-        field_start = not quoted and c == d
-        at += 1
-    return begin, at, not quoted
 
 
 def _fields(record: Any, delimiter: str, split: Split, options: ReadOptions, table: str) -> list[str]:

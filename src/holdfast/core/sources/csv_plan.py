@@ -94,8 +94,9 @@ def _settle(source: Source, sample: pa.Table, *, batch: bool) -> None:
     options, declared = source.options, source.options.declared
     if not batch and options.null_values is None:
         options = dataclasses.replace(options, typed_nulls=WORDS)
-    forms, spellings, types, notes = dict(options.forms), {}, [], []
+    forms, spellings, types = dict(options.forms), {}, []
     untold: dict[str, list[str]] = {}
+    worded: dict[tuple[str, ...], list[str]] = {}
     for name in source.names:
         form, unclear = form_of(sample[name], options, declared.get(name), recognise=not batch)
         form = forms.get(name, form)
@@ -110,8 +111,9 @@ def _settle(source: Source, sample: pa.Table, *, batch: bool) -> None:
         t = declared.get(name) or _guess(sample[name], spelling, form, options)
         types.append(t)
         if t == TEXT and seen and not batch and name not in declared:
-            notes.append(words_note([name], seen))
-    source.notes = (*(f"{listing(names)}: {UNTOLD[what]}" for what, names in untold.items()), *notes)
+            worded.setdefault(tuple(seen), []).append(name)
+    notes = [f"{listing(names)}: {UNTOLD[what]}" for what, names in untold.items()]
+    source.notes = (*notes, *(words_note(names, words) for words, names in worded.items()))
     source.options = dataclasses.replace(options, spellings=spellings, forms=forms)
     source.types = tuple(types)
 

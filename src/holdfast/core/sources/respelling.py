@@ -178,7 +178,7 @@ def notes_of(schema: Schema, options: ReadOptions) -> tuple[str, ...]:
         if names:
             notes.append(f"{listing(names)}: {what}; {cure.format(shorten(names[0])[1:-1])}")
     if options.typed_nulls:
-        words = listing(options.typed_nulls)
+        words = ", ".join(options.typed_nulls)
         notes.append(
             f"{words} in columns of numbers, dates and booleans is NULL; --null says which texts are"
         )
@@ -200,7 +200,8 @@ UNTOLD: Mapping[str, str] = {
 
 def words_note(names: Sequence[str], words: Sequence[str]) -> str:
     """What is said of columns of texts that have words for NULL in them."""
-    return f"{listing(names)}: {listing(words)} is a text like any other; --null {words[0]} reads it as NULL"
+    given = " ".join(f"--null '{word}'" for word in ("", *words))
+    return f"{listing(names)}: {', '.join(words)} is a text like any other; {given} reads it as NULL"
 
 
 def _array(words: Sequence[str]) -> Any:
