@@ -438,12 +438,12 @@ SOURCES = [
         "duplicate column names",
         DuplicateColumnError,
         ("two columns 'a'", "1 and 3", NOTHING),
-        track("twice.csv", "a,b,a\n1,2,3\n"),
+        track("twice.csv", "a,b,a\n1,2,3\n", names=["a", "b", "a"]),
     ),
     Case(
         "duplicate names in a batch",
-        DuplicateColumnError,
-        ("two columns 'name'", "'people'", NOTHING),
+        UnknownColumnError,
+        ("no column 'name_2'", "'people'", NOTHING),
         insert("id,name,name,grade,score\n"),
     ),
     Case(
@@ -464,7 +464,15 @@ SOURCES = [
         ("line 1", "a key comes twice"),
         track("twice.jsonl", '{"a": 1, "a": 2}\n'),
     ),
-    Case("a column without a name", SchemaError, ("no name", "column 2 of 2"), track("a.csv", "a,\n1,2\n")),
+    Case(
+        "a name that is empty",
+        SchemaError,
+        ("no name", "column 2 of 2"),
+        track("a.csv", "a,b\n1,2\n", names=["a", ""]),
+    ),
+    Case("too few names", SchemaError, ("2 columns", "1 names"), track("a.csv", "a,b\n1,2\n", names=["a"])),
+    Case("an order of dates", UsageError, ("dates", "'ydm'", "dmy"), track("a.csv", "a\n1\n", dates="ydm")),
+    Case("a decimal point", UsageError, ("decimal", "';'"), track("a.csv", "a\n1\n", decimal=";")),
     Case(
         "not JSON",
         SourceError,
