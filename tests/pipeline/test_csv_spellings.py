@@ -185,6 +185,20 @@ def test_what_a_table_has_recognised_holds_for_its_batches(ws: holdfast.Workspac
         ws.apply("t", inserts=batch)
 
 
+def test_batches_of_tables_that_came_otherwise_need_the_options(
+    ws: holdfast.Workspace, tmp_path: Path
+) -> None:
+    ws.track("t", pa.table({"id": [1], "when": [dt.date(2026, 12, 31)], "price": [1.5]}))
+    batch = tmp_path / "b.csv"
+    batch.write_text('id,when,price\n2,31/12/2026,"2,25"\n')
+    with pytest.raises(ColumnTypeError, match=r"'when' .*Next step: say --dates dmy or mdy, track"):
+        ws.apply("t", inserts=batch)
+    with pytest.raises(ColumnTypeError, match=r"'price' .*Next step: say --decimal ',', track"):
+        ws.apply("t", inserts=batch, options={"dates": "dmy"})
+    [told] = ws.apply("t", inserts=batch, options={"dates": "dmy", "decimal": ","}).tables
+    assert told.n_inserted == 1
+
+
 def test_options_that_an_older_release_has_written_recognise_nothing() -> None:
     old = {"format": "auto", "header": True, "delimiter": None, "quote": '"', "encoding": "utf-8"}
     options = ReadOptions.from_dict({**old, "null_values": [""], "types": {}, "spellings": {"a": "bare"}})

@@ -13,7 +13,7 @@ MARK = b"#"
 
 
 def preamble_size(start: bytes, delimiter: str, comment: str | None, *, whole: bool) -> int | None:
-    """The bytes of the comment lines that a file begins with; all of it if there is nothing else.
+    r"""The bytes of the comment lines that a file begins with; all of it if there is nothing else.
 
     Recognised are lines with a `#` first that have not as many fields as the first line without one: else the
     last of them is the header. `comment` is the option; nothing is recognised where it is given. None if more

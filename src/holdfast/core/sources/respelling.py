@@ -204,6 +204,20 @@ def words_note(names: Sequence[str], words: Sequence[str]) -> str:
     return f"{listing(names)}: {', '.join(words)} is a text like any other; {given} reads it as NULL"
 
 
+def remedy(text: str, t: Type) -> str:
+    """The option by which a text that is no value of a type may be one, as the start of a sentence; or "".
+
+    >>> remedy("31/12/2026", Type("date")), remedy("NA", Type("int")), remedy("x", Type("int"))
+    ('say --dates dmy or mdy, ', "read it as NULL with --null '' --null 'NA', ", '')
+    """
+    value = pa.chunked_array([[text]], pa.large_string())
+    if text in WORDS:
+        return f"read it as NULL with --null '' --null '{text}', "
+    if t.family == "date" and _all_match(value, _DATE):
+        return "say --dates dmy or mdy, "
+    return "say --decimal ',', " if t.family in NUMBERS and _all_match(value, _COMMAS) and "," in text else ""
+
+
 def _array(words: Sequence[str]) -> Any:
     return pa.array(list(words), pa.large_string())
 
