@@ -275,6 +275,17 @@ def test_comments_before_the_header(
 def test_a_header_may_begin_with_a_hash() -> None:
     assert list(tracked("#id,name\n1,x\n")[0]) == ["#id", "name"]
     assert list(tracked("# by me\n#id,name\n1,x\n")[0]) == ["#id", "name"]
+    assert list(tracked("#id,name\r1,x\r")[0]) == ["#id", "name"]
+    assert list(tracked("#\r\nid,name\r\n1,x\r\n")[0]) == ["id", "name"]
+    assert list(tracked("#\rid,name\r1,x\r")[0]) == ["id", "name"]
+    assert tracked("#x\n#1\n#2\n")[0] == {"#x": ["#1", "#2"]}
+
+
+def test_comments_in_another_encoding(tmp_path: Path, ws: holdfast.Workspace) -> None:
+    (tmp_path / "t.csv").write_bytes("# größer, schöner, ä\nid,name\n1,ö\n".encode("latin-1"))
+    ws.track("t", tmp_path / "t.csv", options={"encoding": "latin-1"})
+    assert ws.schema("t").names == ("id", "name")
+    assert ws.n_rows("t") == 1
 
 
 def test_comments_by_option() -> None:

@@ -10,14 +10,15 @@ import pyarrow as pa
 from holdfast.core.sources.csv_walk import codes_of, in_quotes
 
 MARK = b"#"
+_LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
 def preamble_size(start: bytes, delimiter: str, comment: str | None, *, whole: bool) -> int | None:
-    r"""The bytes of the comment lines that a file begins with; all of it if there is nothing else.
+    r"""The bytes of the comment lines that a file begins with.
 
     Recognised are lines with a `#` first that have not as many fields as the first line without one: else the
-    last of them is the header. `comment` is the option; nothing is recognised where it is given. None if more
-    of the file has to be looked at; `whole`: this is all.
+    last of them is the header. If there is no other line, they are rows. `comment` is the option; nothing is
+    recognised where it is given. None if more of the file has to be looked at; `whole`: this is all.
 
     >>> size = lambda text: preamble_size(text, ",", None, whole=True)
     >>> size(b"# by me, today, here\n#\na,b\n1,2\n"), size(b"#a,b\n1,2\n"), size(b"#a\nb\n")
@@ -29,16 +30,30 @@ def preamble_size(start: bytes, delimiter: str, comment: str | None, *, whole: b
     while start.startswith(MARK, at):
         before, at = at, _line_end(start, at)
     end = _line_end(start, at)
-    if not whole and (at == len(start) or not start.endswith(b"\n", at, end)):
+    if not whole and not start.endswith((b"\n", b"\r"), at, end):
         return None
+    if at == len(start):
+        return 0
     d = delimiter.encode()
-    is_header = at < len(start) and start.count(d, before, at) == start.count(d, at, end)
-    return before if is_header else at
+    return before if start.count(d, before, at) == start.count(d, at, end) else at
 
 
 def _line_end(text: bytes, start: int) -> int:
     """The position behind the line end at or behind `start`; the end of the text if there is none."""
-    return text.find(b"\n", start) + 1 or len(text)
+    found = _LINE_END.search(text, start)
+    return len(text) if found is None else found.end()
+
+
+def behind_lines(text: bytes, lines: bytes) -> int:
+    """The position in a text behind as many lines as there are in another one."""
+    at = 0
+    for _ in _LINE_END.finditer(lines):
+        at = _line_end(text, at)
+    return at
+
+
+def n_lines(text: bytes) -> int:
+    return len(_LINE_END.findall(text))
 
 
 def without_comments(body: Any, mark: str, delimiter: str, quote: str) -> Any:

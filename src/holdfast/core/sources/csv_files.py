@@ -19,7 +19,7 @@ import pyarrow.csv
 
 from holdfast.core.sources.column_names import names_of
 from holdfast.core.sources.columnar import check_columns, first_line
-from holdfast.core.sources.csv_comments import preamble_size, without_comments
+from holdfast.core.sources.csv_comments import MARK, behind_lines, n_lines, preamble_size, without_comments
 from holdfast.core.sources.csv_walk import Region, Walk, first_record, in_quotes, walk_blocks, walk_to
 from holdfast.core.sources.encodings import (
     BOM,
@@ -162,8 +162,8 @@ def open_text(split: Split, options: ReadOptions, *, table: str) -> Text:
     end = end if options.header else lead
     names, trailing, notes = names_of(fields, options, file_name(split), table=table)
     if lead:
-        n_lines = body.slice(0, lead).to_pybytes().count(b"\n")
-        notes += (f"{plural(n_lines, 'line')} with # at the start skipped; --comment '' reads them",)
+        n_skipped = n_lines(body.slice(0, lead).to_pybytes())
+        notes += (f"{plural(n_skipped, 'line')} with # at the start skipped; --comment '' reads them",)
     lines_before = body.slice(0, end).to_pybytes().count(b"\n")
     return Text(body.slice(end), names, lines_before, split, trailing, notes)
 
@@ -187,7 +187,7 @@ def _ended(body: Any, delimiter: str) -> Any:
 
 def _lead(path: str, options: ReadOptions, table: str) -> int:
     """The bytes of a file before its first record: its byte order mark, and comments."""
-    size, length = size_of(path), HEADER_BYTES
+    size, length = size_of(path), len(BOM) + len(MARK)
     while True:
         start = raw_bytes(path, 0, min(length, size), table)
         skip, whole = bom_size(start), length >= size
@@ -195,26 +195,28 @@ def _lead(path: str, options: ReadOptions, table: str) -> int:
         lead = preamble_size(text, delimiter_of(path, options), options.comment, whole=whole)
         if lead is not None:
             return skip + lead
-        length *= 8
+        length = max(8 * length, HEADER_BYTES)
 
 
 def _lead_in(body: Any, split: Split, delimiter: str, options: ReadOptions, table: str) -> int:
     """The bytes of the comments before the first record in the text of a first split, which may be short."""
     if not can_split(split.path, options):
         return preamble_size(body.to_pybytes(), delimiter, options.comment, whole=True) or 0
-    lead, at = _lead(split.path, options, table), 0
-    if lead > len(BOM):  # in the file; in UTF-8 it may have more bytes, but as many lines
-        text = body.to_pybytes()
-        for _ in range(raw_bytes(split.path, 0, lead, table).to_pybytes().count(b"\n")):
-            at = text.find(b"\n", at) + 1
-    return at
+    if body.slice(0, min(body.size, 1)).to_pybytes() != MARK:
+        return 0
+    lead = _lead(split.path, options, table)
+    # In UTF-8 it may have more bytes than in the file, but it has as many lines.
+    return behind_lines(body.to_pybytes(), raw_bytes(split.path, 0, lead, table).to_pybytes())
 
 
 def _header_end(path: str, size: int, options: ReadOptions, table: str) -> int:
     """The position behind the first record, within the first `size` bytes of a file."""
-    length, skip = HEADER_BYTES, _lead(path, options, table)
+    length = HEADER_BYTES
     while True:
         start = raw_bytes(path, 0, min(length, size), table)
+        skip = bom_size(start)
+        if start.slice(skip, min(1, start.size - skip)).to_pybytes() == MARK:
+            skip = _lead(path, options, table)
         end = skip + first_record(start.slice(skip), delimiter_of(path, options), options.quote)[1]
         if end < start.size or length >= size:
             return end

@@ -41,8 +41,8 @@ def _framed(rows: list[Any], table: str) -> Any:
     """The rows as a DataFrame of objects: keys in the order in which they come up, those that lack NULL."""
     import pandas as pd
 
-    odd = next((row for row in rows if not isinstance(row, dict)), None) if rows else None
-    if odd is not None:
+    if not all(issubclass(kind, dict) for kind in set(map(type, rows))):
+        odd = next(row for row in rows if not isinstance(row, dict))
         raise UsageError(
             f"the list of rows for table {table!r} has {shorten(odd)} in it, which is no dict. "
             f"{NOTHING_APPLIED} Next step: give each row as a dict from columns to values."
