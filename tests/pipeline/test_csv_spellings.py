@@ -281,6 +281,15 @@ def test_a_header_may_begin_with_a_hash() -> None:
     assert tracked("#x\n#1\n#2\n")[0] == {"#x": ["#1", "#2"]}
 
 
+def test_comments_that_are_longer_than_what_is_looked_at_first(
+    ws: holdfast.Workspace, tmp_path: Path
+) -> None:
+    (tmp_path / "t.csv").write_text("# x\n" * 30_000 + "id,name\n1,x\n")
+    change = ws.track("t", tmp_path / "t.csv")
+    assert (ws.schema("t").names, ws.n_rows("t")) == (("id", "name"), 1)
+    assert "30,000 lines with #" in change.notes[0]
+
+
 def test_comments_in_another_encoding(tmp_path: Path, ws: holdfast.Workspace) -> None:
     (tmp_path / "t.csv").write_bytes("# größer, schöner, ä\nid,name\n1,ö\n".encode("latin-1"))
     ws.track("t", tmp_path / "t.csv", options={"encoding": "latin-1"})

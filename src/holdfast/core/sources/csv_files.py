@@ -217,7 +217,8 @@ def _header_end(path: str, size: int, options: ReadOptions, table: str) -> int:
         skip = bom_size(start)
         if start.slice(skip, min(1, start.size - skip)).to_pybytes() == MARK:
             skip = _lead(path, options, table)
-        end = skip + first_record(start.slice(skip), delimiter_of(path, options), options.quote)[1]
+        record = start.slice(min(skip, start.size))
+        end = skip + first_record(record, delimiter_of(path, options), options.quote)[1]
         if end < start.size or length >= size:
             return end
         length *= 8
