@@ -240,6 +240,25 @@ def test_an_empty_column_at_the_end_is_not_lost_if_it_gets_values(
         ws.apply("t", inserts=path)
 
 
+@pytest.mark.parametrize("split_bytes", [1 << 20, 1])
+def test_rows_that_end_with_a_delimiter_more_than_the_header(
+    ws: holdfast.Workspace, tmp_path: Path, split_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("WHOLE_BYTES", "MIN_SPLIT_BYTES", "INLINE_SPLIT_BYTES"):
+        monkeypatch.setattr(encoding, name, split_bytes)
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2,\n3,4,\n5,6,\n")
+    change = ws.track("t", path)
+    assert (ws.schema("t").names, ws.n_rows("t")) == (("a", "b"), 3)
+    assert change.notes == ("t: unnamed_3, at the end, is empty and left out (--names gives one)",)
+    ws.track("u", path, options={"names": ["x", "y", "z"]})
+    assert ws.schema("u").names == ("x", "y", "z")
+    for wrong in ("a,b\n1,2,\n3,4\n", "a,b\n1,2\n3,4,\n", "a,b\n1,2,9\n3,4,\n"):
+        path.write_text(wrong)
+        with pytest.raises(SourceError, match=r"line [23] of t.csv .*has [23] fields instead of [23]"):
+            ws.track("v", path)
+
+
 def test_names_of_files_without_a_header_are_the_tables(ws: holdfast.Workspace, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("1,x\n2,y\n")

@@ -159,13 +159,36 @@ def open_text(split: Split, options: ReadOptions, *, table: str) -> Text:
                 f"with delimiter {delimiter!r}. {NOTHING_APPLIED} Next step: give the delimiter, probably "
                 f"{best!r} (or {delimiter!r}, if it is one column)."
             )
-    end = end if options.header else lead
+    if not options.header:
+        end = lead
+    elif _has_one_more(body.slice(end), len(fields), delimiter, split, options, table):
+        fields.append("")
     names, trailing, notes = names_of(fields, options, file_name(split), table=table)
     if lead:
         n_skipped = n_lines(body.slice(0, lead).to_pybytes())
         notes += (f"{plural(n_skipped, 'line')} with # at the start skipped; --comment '' reads them",)
     lines_before = body.slice(0, end).to_pybytes().count(b"\n")
     return Text(body.slice(end), names, lines_before, split, trailing, notes)
+
+
+def _has_one_more(
+    body: Any, n_fields: int, delimiter: str, split: Split, options: ReadOptions, table: str
+) -> bool:
+    """Whether the first row has one field more than the header, an empty one: a delimiter ends its line."""
+    begin, end = _short_record(body, delimiter, options.quote)
+    text = body.slice(begin, end - begin).to_pybytes().rstrip(b"\r\n").decode(errors="replace")
+    if not text.endswith(delimiter):
+        return False
+    row = _fields(pa.py_buffer(text.encode()), delimiter, split, options, table)
+    return len(row) == n_fields + 1 and row[-1] == ""
+
+
+def _short_record(body: Any, delimiter: str, quote: str) -> tuple[int, int]:
+    """(start, end) of the first record; equal if there is none, or it is too long to be looked at."""
+    window = body.slice(0, min(body.size, HEADER_BYTES))
+    begin, end, closed = first_record(window, delimiter, quote)
+    whole = closed and (end < window.size or window.size < HEADER_BYTES)
+    return (begin, end) if whole else (0, 0)
 
 
 def header_of(split: Split, options: ReadOptions, *, table: str) -> Text:
@@ -210,17 +233,18 @@ def _lead_in(body: Any, split: Split, delimiter: str, options: ReadOptions, tabl
 
 
 def _header_end(path: str, size: int, options: ReadOptions, table: str) -> int:
-    """The position behind the first record, within the first `size` bytes of a file."""
-    length = HEADER_BYTES
+    """The position behind the header, and a short first row, within the first `size` bytes of a file."""
+    length, delimiter = 2 * HEADER_BYTES, delimiter_of(path, options)
     while True:
         start = raw_bytes(path, 0, min(length, size), table)
         skip = bom_size(start)
         if start.slice(skip, min(1, start.size - skip)).to_pybytes() == MARK:
             skip = _lead(path, options, table)
         record = start.slice(min(skip, start.size))
-        end = skip + first_record(record, delimiter_of(path, options), options.quote)[1]
-        if end < start.size or length >= size:
-            return end
+        end = skip + first_record(record, delimiter, options.quote)[1]
+        if end + HEADER_BYTES <= start.size or length >= size:
+            row = start.slice(end) if options.header and end < start.size else start.slice(0, 0)
+            return end + _short_record(row, delimiter, options.quote)[1]
         length *= 8
 
 
