@@ -188,6 +188,8 @@ def _part(step: Step, longest: int) -> TableChange:
         tuple(s for s in summaries if s is not None),
         sum(news.unlisted for news in step.news.values()),
         longest,
+        step.n_updated,
+        step.n_unchanged,
     )
 
 
@@ -197,6 +199,7 @@ def _detail(change: Change, part: TableChange, rounds: int) -> dict[str, Any]:
     return {
         "n_inserted": part.n_inserted,
         "n_deleted": part.n_deleted,
+        "n_updated": part.n_updated,
         "n_rows": part.n_rows,
         **counts,
         "n_inds": change.n_inds,

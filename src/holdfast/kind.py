@@ -415,6 +415,9 @@ class Step:
     # The deleted rows as positions in their segments; of tables that take part in something across.
     deleted: tuple[tuple[SegmentRef, I64], ...] = ()
     beside: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)  # by kind: known, worked out from it
+    n_updated: int = 0  # rows that were deleted and inserted with other values
+    n_unchanged: int | None = None  # rows of a snapshot, or of upserts, that stay as they are
+    understood: tuple[str, ...] = ()  # how the sources were read, where they do not say it themselves
 
     @property
     def table(self) -> str:
@@ -426,12 +429,13 @@ class Step:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is not known any more, in words."""
-        return tuple(
+        """How sources were understood, and what is not known any more, in words."""
+        classes = (
             text
             for kind, cls, now in self.of(self.findings)
             for text in cls.notes(self.known.get(kind), now, self.table)
         )
+        return (*(f"{self.table}: {text}" for text in self.understood), *classes)
 
     @cached_property
     def keys(self) -> tuple[tuple[str, ...], ...] | None:

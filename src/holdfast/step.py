@@ -21,13 +21,14 @@ from holdfast.core.cover.news import News
 from holdfast.core.engine.engine import Engine
 from holdfast.core.engine.rounds import side_by_side
 from holdfast.core.evidence.sampling import sampled
-from holdfast.core.rows.batch import Batch, Resolver
+from holdfast.core.rows.batch import Batch, Resolved, Resolver
 from holdfast.core.rows.encoding import Target, encode_new, plan
 from holdfast.core.rows.index_columns import columns_for
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import SegmentRef, TableState, table_folder
 from holdfast.core.rows.writer import Context
 from holdfast.core.sources import ReadOptions
+from holdfast.core.sources.respelling import notes_of
 from holdfast.core.words.change import DependencyChange
 from holdfast.core.words.schema import Nulls
 from holdfast.errors import NOTHING_APPLIED, UnknownColumnError, UsageError, shorten
@@ -89,7 +90,7 @@ def check_patterns(states: Sequence[TableState], how: Mapping[str, Any]) -> None
 
 def track(context: Context, table: str, source: Any, options: TableOptions) -> Step:
     """Read a table, and find what holds in it for each class that is asked for."""
-    state, sample = _read(context, table, source, options)
+    state, sample, understood = _read(context, table, source, options)
     rows = context.relation(state, state.folder, "finding dependencies")
     findings, news, rounds = {}, {}, 0
     for kind, class_options in options.classes.items():
@@ -100,11 +101,15 @@ def track(context: Context, table: str, source: Any, options: TableOptions) -> S
         findings[kind], news[kind] = now, News(changes, unlisted)
         rounds += _rounds(now)
     rows, state = _indexed(rows, state, findings)
-    return Step(None, state, {}, findings, rows, np.empty(0, np.int64), rows.segments, news, rounds)
+    no_rows = np.empty(0, np.int64)
+    step = Step(None, state, {}, findings, rows, no_rows, rows.segments, news, rounds)
+    return replace(step, understood=understood)
 
 
-def _read(context: Context, table: str, source: Any, options: TableOptions) -> tuple[TableState, Any]:
-    """(the table without anything known of it, agree sets that were seen while it was encoded)."""
+def _read(
+    context: Context, table: str, source: Any, options: TableOptions
+) -> tuple[TableState, Any, tuple[str, ...]]:
+    """(the table without anything known of it, agree sets that were seen while it was encoded, notes)."""
     folder = table_folder(table)
     compress = options.append_only and not options.classes
     looks = [class_of(kind).look(class_options) for kind, class_options in options.classes.items()]
@@ -128,7 +133,8 @@ def _read(context: Context, table: str, source: Any, options: TableOptions) -> t
         segments=encoded.segments,
         append_only=options.append_only,
     )
-    return state, sampled(encoded.seen, len(state.schema))
+    understood = (*planned.notes, *notes_of(encoded.schema, encoded.options))
+    return state, sampled(encoded.seen, len(state.schema)), understood
 
 
 def apply(
@@ -149,7 +155,8 @@ def apply(
     _check_append_only(state, batch)
     folder = state.folder if commit else context.staging
     before = context.relation(state, folder, "applying")
-    row_ids, segments = _resolved(context, before, state, base, batch, reading)
+    resolved = _resolved(context, before, state, base, batch, reading)
+    row_ids, segments = resolved.row_ids, resolved.segments
     remaining, findings, rounds = before, known, 0
     if len(row_ids):
         remaining = before.without_rows(row_ids)
@@ -178,20 +185,35 @@ def apply(
     merged = replace(merged, next_number=next_number)
     pins = tuple(p for kind, now in findings.items() for p in class_of(kind).pins(now, merged, after))
     rounds += more
-    return Step(state, merged, known, findings, after, row_ids, segments, news, rounds, pins, deleted, beside)
+    return Step(
+        state,
+        merged,
+        known,
+        findings,
+        after,
+        row_ids,
+        segments,
+        news,
+        rounds,
+        pins,
+        deleted,
+        beside,
+        resolved.n_updated,
+        resolved.n_unchanged,
+        resolved.notes,
+    )
 
 
 def _resolved(
     context: Context, rows: Relation, state: TableState, base: int, batch: Batch, reading: ReadOptions
-) -> tuple[Any, tuple[SegmentRef, ...]]:
-    """(ids of rows that go, segments of rows that come)."""
+) -> Resolved:
+    """Which rows go, and which come."""
     root, engine, progress = context.root, context.engine, context.progress("reading")
     staged = Target(root, context.staging, state.table, base, state.nulls, engine, progress, state.compressed)
     # Indexed while they are encoded: what classes look them up in then is there without a job of its own.
     target = replace(staged, folder=rows.folder, indexed=state.indexed_columns, orders=state.orders)
     resolver = Resolver(rows, target, state.row_key, reading, context.staging, staged)
-    resolved = resolver.resolve(batch, state.next_number)
-    return resolved.row_ids, resolved.segments
+    return resolver.resolve(batch, state.next_number)
 
 
 def _crossed(
@@ -242,8 +264,8 @@ def _indexed(rows: Relation, state: TableState, findings: Findings) -> tuple[Rel
 
 
 def _check_append_only(state: TableState, batch: Batch) -> None:
-    parts = {"deletes": batch.deletes, "updates": batch.updates, "rows before the update": batch.before}
-    refused = [name for name, part in parts.items() if part is not None]
+    nouns = {"before": "rows before the update", "snapshot": "a snapshot"}
+    refused = [nouns.get(part, part) for part in batch.parts if part not in ("inserts", "after")]
     if state.append_only and refused:
         raise UsageError(
             f"table {state.table!r} is append-only, so its batches cannot have {' and '.join(refused)}. "

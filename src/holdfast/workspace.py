@@ -204,8 +204,9 @@ class Workspace(Readers):
 
         `kinds` are what is kept ("ucc": keys); `nulls` are "equal" (one value like any other) or "distinct";
         `row_key` are columns that batches may name rows by. `options` says how files are read (format,
-        header, delimiter, quote, encoding, null_values, types). Batches are read the same way unless they
-        say otherwise. `append_only` tables take no deletes, which makes their state smaller.
+        header, names, delimiter, quote, comment, encoding, null_values, dates, decimal, types, sql). What is
+        recognised in a CSV file without them is in the change's notes. Batches are read the same way unless
+        they say otherwise. `append_only` tables take no deletes, which makes their state smaller.
 
         For keys (kind "ucc"): `max_columns` bounds their size.
 
@@ -252,18 +253,22 @@ class Workspace(Readers):
         updates: Any = None,
         before: Any = None,
         after: Any = None,
+        upserts: Any = None,
+        snapshot: Any = None,
         batch_id: str | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> Change:
         """Apply a batch: deletes first, then inserts, one commit, one report of the net change.
 
-        `updates` are rows with the row key and new values; `before` and `after` are full rows.
+        `updates` are rows with the row key and new values; `before` and `after` are full rows. `upserts` are
+        rows with the row key: those whose key is there are updated, the others inserted. `snapshot` is the
+        whole table as it is to be: the difference to what is tracked is the batch, rows in both stay.
         With a `batch_id` a batch is applied once: a second time is a no-op that says so. An id belongs to
         one life of a table: after `drop` and `track` it is a new one.
         """
         from holdfast.core.rows.batch import Batch
 
-        batch = Batch(inserts, deletes, updates, before, after)
+        batch = Batch(inserts, deletes, updates, before, after, upserts, snapshot)
         return self._run({table: batch}, batch_id, options, commit=True)
 
     def apply_all(
@@ -275,8 +280,8 @@ class Workspace(Readers):
     ) -> Change:
         """Apply batches to several tables as one commit and one change: a parent with its children.
 
-        `batches` maps a table to what `apply` takes: inserts, deletes, updates, before, after. If only some
-        of the tables know the `batch_id`, it is an error, and nothing is applied.
+        `batches` maps a table to what `apply` takes: inserts, deletes, updates, before, after, upserts,
+        snapshot. If only some of the tables know the `batch_id`, it is an error, and nothing is applied.
         """
         from holdfast.core.rows.batch import batches_of
 
@@ -291,12 +296,14 @@ class Workspace(Readers):
         updates: Any = None,
         before: Any = None,
         after: Any = None,
+        upserts: Any = None,
+        snapshot: Any = None,
         options: Mapping[str, Any] | None = None,
     ) -> Change:
         """What a batch would change; nothing is applied."""
         from holdfast.core.rows.batch import Batch
 
-        batch = Batch(inserts, deletes, updates, before, after)
+        batch = Batch(inserts, deletes, updates, before, after, upserts, snapshot)
         return self._run({table: batch}, None, options, commit=False)
 
     def check_all(

@@ -219,6 +219,45 @@ def test_deletes_and_updates(shell: Shell) -> None:
     assert actions == [("track", 3, 0), ("apply", 1, 1), ("apply", 0, 1), ("apply", 1, 1)]
 
 
+def test_snapshots_and_upserts(shell: Shell) -> None:
+    now = shell("show", "--json").json()["version"]
+    snapshot = shell.file("s.csv", "name,phone,age\nLee,345,20\nLee,234,31\nNew,999,1\n")
+    told = shell("check", "people", "--snapshot", snapshot)
+    assert told.code == 0, told.err
+    assert told.out.startswith(
+        "people: +2 -2 rows (1 inserted, 1 deleted, 1 updated, 1 left as they were) would"
+    )
+    assert shell("show", "--json").json()["version"] == now
+    document = shell("apply", "people", "--snapshot", snapshot, "--json").json()
+    assert [document[f"n_{what}"] for what in ("inserted", "deleted", "updated", "unchanged")] == [2, 2, 1, 1]
+    again = shell("apply", "people", "--snapshot", snapshot).out
+    assert again.startswith(
+        "people: +0 -0 rows (0 inserted, 0 deleted, 0 updated, 3 left as they were), now 3"
+    )
+    upserts = shell.file("u.csv", "name,phone,age\nLee,345,20\nNew,999,2\nNewer,1000,2\n")
+    told = shell("apply-all", "--upserts", f"people={upserts}")
+    assert told.out.startswith(
+        "people: +2 -1 rows (1 inserted, 0 deleted, 1 updated, 1 left as they were), now 4"
+    )
+    both = shell("apply", "people", "--snapshot", snapshot, "--inserts", upserts)
+    assert both.code == 2
+    assert "it stands alone: leave out inserts" in both.err
+
+
+def test_standard_input_and_queries(shell: Shell) -> None:
+    rows = "name,phone,age\nLee,345,20\n"
+    code = f"import io, sys; sys.stdin = io.TextIOWrapper(io.BytesIO({rows.encode()!r}))\n"
+    told = shell.process(
+        "check", "people", "--snapshot", "-", code=f"{code}from holdfast.app.cli import main; main()"
+    )
+    assert told.code == 0, told.err
+    assert told.out.startswith("people: +0 -2 rows (0 inserted, 2 deleted, 0 updated, 1 left as they were)")
+    with duckdb.connect(str(shell.folder / "shop.duckdb")) as connection:
+        connection.execute("create table p as select 'Lee' as name, 345 as phone, 21 as age")
+    told = shell("check", "people", "--snapshot", str(shell.folder / "shop.duckdb"), "--sql", "from p")
+    assert told.out.startswith("people: +1 -3 rows (0 inserted, 2 deleted, 1 updated, 0 left as they were)")
+
+
 def test_check_applies_nothing_and_gates_on_pins(shell: Shell) -> None:
     breaks, harmless = shell.file("b.csv", BREAKS_PHONE), shell.file("h.csv", HARMLESS)
     unpinned = shell("check", "people", "--inserts", breaks)

@@ -208,6 +208,32 @@ class Keys(RuleBasedStateMachine):
             self.apply(_without(self.rows, [row]), deletes=deletes)
 
     @rule(data=st.data())
+    def snapshot(self, data: st.DataObject) -> None:
+        """The rows as they are to be: some stay, some go, some come; as often as they are said."""
+        batch = data.draw(batches(self.shape, self.rows))
+        copies = st.lists(st.sampled_from(self.rows), max_size=2) if self.rows else st.just([])
+        after = [*_without(self.rows, batch.deletes), *batch.inserts, *data.draw(copies)]
+        after = data.draw(st.permutations(after) | st.just([]))
+        self.apply(after, snapshot=self.table(after))
+
+    @precondition(lambda self: self.tracked and self.row_key)
+    @rule(data=st.data())
+    def upsert(self, data: st.DataObject) -> None:
+        """New rows, and new values for others; refused if a key names several."""
+
+        def key(row: Row) -> Any:
+            return canonical_row(row)[0]
+
+        rows = data.draw(self.shape.rows(max_size=4))
+        rows += data.draw(st.lists(st.sampled_from(self.rows), max_size=2)) if self.rows else []
+        there, given = Counter(map(key, self.rows)), Counter(map(key, rows))
+        if any(n > 1 for n in given.values()) or any(there[k] > 1 for k in given):
+            self.refused(AmbiguousRowError, upserts=self.table(rows))
+        else:
+            others = [row for row in self.rows if key(row) not in given]
+            self.apply([*others, *rows], upserts=self.table(rows))
+
+    @rule(data=st.data())
     def delete_too_often(self, data: st.DataObject) -> None:
         """One occurrence more than there is: the whole batch is rejected, its good rows too."""
         row = data.draw(self.shape.row())

@@ -37,7 +37,7 @@ CASES: list[tuple[str, str, tuple[str, ...]]] = [
     ("track new empty.csv", "SourceError", ("empty.csv", "is empty")),
     ("track new semicolons.csv", "SourceError", ("delimiter", "';'")),
     ("track new ragged.csv", "SourceError", ("line 3", "2 fields instead of 5")),
-    ("track new twice.csv", "DuplicateColumnError", ("two columns 'a'",)),
+    ("track new twice.csv --names a,b,a", "DuplicateColumnError", ("two columns 'a'",)),
     ("track new latin.csv", "SourceError", ("line 2", "not utf-8", "latin-1")),
     ("track new good.csv --row-key idd", "UnknownColumnError", ("'idd'", "Did you mean 'id'?")),
     ("track people good.csv", "TableExistsError", ("'people'", "tracked already")),

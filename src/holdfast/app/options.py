@@ -226,8 +226,33 @@ class Reading:
     null: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="TEXT", help="An unquoted CSV field that is NULL, instead of the empty one. Repeatable."
+            metavar="TEXT",
+            help="An unquoted CSV field that is NULL, instead of the empty one, and of NA, null, - and the "
+            "like in columns of numbers, dates and booleans. Repeatable.",
         ),
+    ] = None
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL,...", help="The names of all columns of a CSV file, instead of its header's."
+        ),
+    ] = None
+    comment: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHAR",
+            help="CSV lines that begin with it are skipped. Without it only those with # before the header; "
+            '"" skips none.',
+        ),
+    ] = None
+    dates: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ORDER", help="Of CSV dates such as 3/4/2026: dmy or mdy; ymd reads only 2026-04-03."
+        ),
+    ] = None
+    decimal: Annotated[
+        str | None, typer.Option(metavar="CHAR", help="The decimal point of CSV numbers: . or a comma.")
     ] = None
     types: Annotated[
         list[str] | None,
@@ -235,11 +260,20 @@ class Reading:
             metavar="COL=TYPE,...", help="Types of CSV columns, such as zip=text,price=decimal(12,2)."
         ),
     ] = None
+    sql: Annotated[
+        str | None,
+        typer.Option(
+            metavar="QUERY",
+            help="The rows are those of a query; the source is then a DuckDB or SQLite file, or an address: "
+            "postgresql://HOST/DATABASE.",
+        ),
+    ] = None
 
     def read_options(self) -> dict[str, Any]:
         """The reading options that were given; for the others the table's own count."""
         options = asdict(self)
         options["null_values"] = options.pop("null") or None
+        options["names"] = split_all(self.names) or None
         parts = [part for text in self.types or () for part in _split_types(text)]
         options["types"] = dict(map(_type, parts)) if self.types else None
         if self.delimiter in ("\\t", "tab"):
@@ -261,10 +295,12 @@ Held = Annotated[
         help="Exit code 1 also if a functional dependency would break that had held through N versions.",
     ),
 ]
-INSERTS = "Rows to insert: a file, folder or glob."
+INSERTS = "Rows to insert: a file, folder or glob; - is standard input."
 DELETES = "Rows to delete: in full, or only their row key."
 UPDATES = "Row keys with new values."
 BEFORE, AFTER = "Rows to update, as they are ...", "... and as they will be, in the same order."
+UPSERTS = "Rows with the row key: inserted if the key is new, updated if it is there."
+SNAPSHOT = "The whole table as it is to be: what differs is the batch."
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +312,8 @@ class Batch:
     updates: Annotated[str | None, typer.Option(metavar="F", help=UPDATES)] = None
     before: Annotated[str | None, typer.Option(metavar="F", help=BEFORE)] = None
     after: Annotated[str | None, typer.Option(metavar="F", help=AFTER)] = None
+    upserts: Annotated[str | None, typer.Option(metavar="F", help=UPSERTS)] = None
+    snapshot: Annotated[str | None, typer.Option(metavar="F", help=SNAPSHOT)] = None
 
 
 Files = list[str] | None
@@ -290,6 +328,8 @@ class Batches:
     updates: Annotated[Files, typer.Option(metavar="TABLE=F", help=UPDATES)] = None
     before: Annotated[Files, typer.Option(metavar="TABLE=F", help=BEFORE)] = None
     after: Annotated[Files, typer.Option(metavar="TABLE=F", help=AFTER)] = None
+    upserts: Annotated[Files, typer.Option(metavar="TABLE=F", help=UPSERTS)] = None
+    snapshot: Annotated[Files, typer.Option(metavar="TABLE=F", help=SNAPSHOT)] = None
 
 
 # --- What the texts mean ----------------------------------------------------------------------------------
@@ -409,9 +449,10 @@ def sources_of(arguments: Sequence[str]) -> dict[str, str]:
 def _stem(path: str) -> str:
     """The name of a file without its ending, whether it is compressed or not."""
     name = os.path.basename(path.rstrip(os.sep))
-    if name.lower().endswith(".gz"):
-        name = name[:-3]
-    return os.path.splitext(name)[0]
+    from holdfast.core.sources.packed import PACKINGS  # here: `show` starts without the readers
+
+    stem, ending = os.path.splitext(name)
+    return os.path.splitext(stem if ending.lower() in PACKINGS else name)[0]
 
 
 def batches_of(

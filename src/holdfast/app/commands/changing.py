@@ -26,7 +26,11 @@ def track(
     ctx: typer.Context,
     table: TableName,
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A CSV, Parquet or JSON file, a folder or a glob.")
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A CSV, Parquet or JSON file, a folder, a glob; - is standard input; with --sql a database.",
+        ),
     ],
     how: Tracking,
     reading: Reading,

@@ -2,13 +2,15 @@
 
 Deletes name full rows, each removing one occurrence, or values of the declared row key. Updates
 are deletes and inserts: by row key with the new values (columns that are left out keep theirs), or
-as rows before and rows after. Whatever cannot be resolved rejects the whole batch.
+as rows before and rows after. Upserts are updates of row keys that are there and inserts of the others. A
+snapshot is the whole table as it is to be: what it lacks goes, what it has in addition comes, duplicates
+counted; rows that are in both stay as they are. Whatever cannot be resolved rejects the whole batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,7 @@ from holdfast.core.rows.encoding import (
     read_rows,
     reads_inline,
 )
+from holdfast.core.rows.matching import Matching
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import SegmentRef
 from holdfast.core.rows.tasks import filled, rewrite_part
@@ -36,7 +39,9 @@ from holdfast.errors import (
     NOTHING_APPLIED,
     AbsentRowError,
     AmbiguousRowError,
+    SchemaError,
     UsageError,
+    listing,
     shorten,
     shorten_row,
 )
@@ -56,39 +61,59 @@ class Batch:
     updates: Any = None  # rows by row key with new values
     before: Any = None  # rows before an update ...
     after: Any = None  # ... and after it, as many
+    upserts: Any = None  # rows by row key: new values, or new rows
+    snapshot: Any = None  # the whole table as it is to be
+
+    @property
+    def parts(self) -> list[str]:
+        """The parts that there are."""
+        return [name for name in PARTS if getattr(self, name) is not None]
 
     def __post_init__(self) -> None:
-        if (self.before is None) != (self.after is None):
+        parts = self.parts
+        if not parts:
+            raise UsageError("the batch is empty: give inserts, deletes, updates, upserts or a snapshot.")
+        if ("before" in parts) != ("after" in parts):
             raise UsageError("an update by rows needs both, the rows before and the rows after.")
-        if all(part is None for part in (self.inserts, self.deletes, self.updates, self.before)):
-            raise UsageError("the batch is empty: give inserts, deletes or updates.")
+        if "snapshot" in parts and len(parts) > 1:
+            raise UsageError(
+                "a snapshot says what the whole table is to be, so it stands alone: leave out "
+                f"{listing(parts[:-1])}."
+            )
+        if "upserts" in parts and "updates" in parts:
+            raise UsageError("upserts are updates, too: give the rows of both as upserts.")
+
+
+PARTS = Batch.__slots__
 
 
 def batches_of(batches: Mapping[str, Mapping[str, Any]]) -> dict[str, Batch]:
     """What a user hands in for several tables."""
     if not batches:
         raise UsageError("no batch is given: map tables to their inserts, deletes or updates.")
-    part_names = ("inserts", "deletes", "updates", "before", "after")
     for table, parts in batches.items():
         for name in parts:
-            if name not in part_names:
+            if name not in PARTS:
                 raise UsageError(
                     f"the batch of table {table!r} has an unknown part {shorten(name)}. "
-                    f"Parts: {', '.join(part_names)}."
+                    f"Parts: {', '.join(PARTS)}."
                 )
-    return {table: Batch(*(parts.get(name) for name in part_names)) for table, parts in batches.items()}
+    return {table: Batch(**parts) for table, parts in batches.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A batch on a relation: ids of rows to delete, segments of rows to insert."""
+    """A batch on a relation: ids of rows to delete, segments of rows to insert.
+
+    `n_updated` of them are the same row before and after. `n_unchanged` counts the rows of upserts and of a
+    snapshot that are there as they are to be; None where the batch has neither.
+    """
 
     row_ids: I64
     segments: tuple[SegmentRef, ...]
-
-    @property
-    def n_inserted(self) -> int:
-        return sum(s.n_rows for s in self.segments)
+    n_updated: int = 0
+    n_unchanged: int | None = None
+    notes: tuple[str, ...] = ()  # of the sources
 
 
 @dataclass(frozen=True)
@@ -101,11 +126,19 @@ class Resolver:
     options: ReadOptions
     staging: str
     query_target: Target  # where query rows go: staging
+    notes: dict[str, None] = field(default_factory=dict)  # of the sources that were planned
 
     def resolve(self, batch: Batch, number: int) -> Resolved:
+        """The batch on the relation; new segments are numbered from `number` on."""
+        return replace(self._resolved(batch, number), notes=tuple(self.notes))
+
+    def _resolved(self, batch: Batch, number: int) -> Resolved:
+        if batch.snapshot is not None:
+            return self._replaced(self._plan(batch.snapshot), number)
         schema, locator = self.relation.schema, list(self.relation.locator)
         gone: list[I64] = []
         new_rows: list[pa.Table] = []
+        n_updated, n_unchanged = 0, None
         if batch.deletes is not None:
             gone.append(self._deleted(self._plan(batch.deletes), "deletes", gone))
         if batch.before is not None:
@@ -119,11 +152,17 @@ class Resolver:
                     f"{len(rows)} after; it needs as many. {NOTHING_APPLIED}"
                 )
             new_rows.append(rows)
+            n_updated += len(rows)
         segments: list[SegmentRef] = []
-        if batch.updates is not None:
-            ids, rewritten = self._updated(self._plan(batch.updates), gone, number)
-            gone.append(ids)
-            segments.extend(rewritten)
+        if batch.updates is not None or batch.upserts is not None:
+            if batch.updates is not None:
+                done = self._updated(self._plan(batch.updates), gone, number)
+            else:
+                done = self._upserted(self._plan(batch.upserts), gone, number)
+                n_unchanged = done.n_unchanged
+            gone.append(done.row_ids)
+            segments.extend(done.segments)
+            n_updated += done.n_updated
             number = max((s.number + 1 for s in segments), default=number)
         row_ids = _all(gone)
         if batch.inserts is not None:
@@ -137,10 +176,12 @@ class Resolver:
         if any(len(rows) for rows in new_rows):
             rows = pa.concat_tables(new_rows)
             segments.extend(encode_table(rows, schema, self.target, locator, number).segments)
-        return Resolved(row_ids, tuple(segments))
+        return Resolved(row_ids, tuple(segments), n_updated, n_unchanged)
 
-    def _plan(self, source: Any) -> Source:
-        return plan(source, self.options, self.target, self.staging)
+    def _plan(self, given: Any) -> Source:
+        source = plan(given, self.options, self.target, self.staging)
+        self.notes.update(dict.fromkeys(source.notes))
+        return source
 
     def _large(self, source: Source) -> bool:
         """Whether a source is encoded without a look at its rows here."""
@@ -158,7 +199,7 @@ class Resolver:
         by_key = set(source.names) == set(self.row_key) != set(schema.names)
         if not by_key:
             check_columns(source, schema, self.target, list(schema.names), f"the {what}")
-        columns = [schema.names.index(c) for c in self.row_key] if by_key else list(range(len(schema)))
+        columns = self._key_columns if by_key else list(range(len(schema)))
         return self._matched(self._queries(source), columns, gone, unique=by_key)
 
     def _queries(self, source: Source) -> Sequence[SegmentRef]:
@@ -168,28 +209,100 @@ class Resolver:
             return encode_batch(source, schema, self.query_target, locator, 0).segments
         return self._in_order(filled(read_rows(source, schema, self.target), schema), 0)
 
-    def _updated(
-        self, source: Source, gone: Sequence[I64], number: int
-    ) -> tuple[I64, tuple[SegmentRef, ...]]:
-        """(ids, segments of the new rows) of an update by row key."""
-        schema, table = self.relation.schema, self.target.table
+    def _updated(self, source: Source, gone: Sequence[I64], number: int) -> Resolved:
+        """An update by row key."""
+        queries = self._keyed(source, "updates", "Give rows before and after")
+        ids = self._matched(queries, self._key_columns, gone, unique=True)
+        segments = self._rewritten(queries, np.arange(len(ids)), ids, source.names, number)
+        return Resolved(ids, segments, len(ids))
+
+    def _upserted(self, source: Source, gone: Sequence[I64], number: int) -> Resolved:
+        """Rows by row key: those whose key is there with their new values, the others as new rows.
+
+        Rows that say nothing new are left alone.
+        """
+        schema, table, key = self.relation.schema, self.target.table, self._key_columns
+        queries = self._keyed(source, "upserts", "Give inserts and deletes, or a snapshot")
+        twice = self._first_twice(queries, key)
+        if twice is not None:
+            raise AmbiguousRowError(
+                f"the upserts of table {table!r} have the row key {self._shown(queries, twice, key)} more "
+                f"than once. {NOTHING_APPLIED} Give each row once, as it is to be."
+            )
+        there = self._match(queries, key, gone)
+        self._check_unique(queries, key, there)
+        new = np.flatnonzero(there.taken < 0)
+        missing = [name for name in schema.names if name not in source.names]
+        if len(new) and missing:
+            raise SchemaError(
+                f"the upserts ({source.description}) of table {table!r} (version {self.target.version}) have "
+                f"the new row key {self._shown(queries, int(new[0]), key)}, and lack the columns "
+                f"{listing(missing)} of it. {NOTHING_APPLIED} Add what is missing, or give the rows that are "
+                "there as updates."
+            )
+        same = self._match(queries, [schema.names.index(name) for name in source.names], gone).taken >= 0
+        come = np.flatnonzero(~same)
+        ids = there.taken[come]
+        segments = self._rewritten(queries, come, ids, source.names, number)
+        ids = ids[ids >= 0]
+        return Resolved(ids, segments, len(ids), int(same.sum()))
+
+    def _replaced(self, source: Source, number: int) -> Resolved:
+        """The difference between a snapshot and the table: by whole rows, each as often as it is there.
+
+        The row key says which of the rows that go and come are one row before and after.
+        """
+        relation, schema = self.relation, self.relation.schema
+        check_columns(source, schema, self.target, list(schema.names), "the snapshot")
+        queries = self._queries(source)
+        taken = self._match(queries, range(len(schema)), ()).taken
+        come, ids = np.flatnonzero(taken < 0), relation.row_ids()
+        gone = ids[~np.isin(ids, taken)]
+        segments = self._rewritten(queries, come, taken[come], schema.names, number)
+        n_updated = 0
+        if self.row_key and len(come) and len(gone):
+            query, row_id, leader = relation.locate(segments, self._key_columns)
+            going = np.isin(row_id, gone)
+            n_updated = int((Matching.of(query[going], row_id[going], leader).taken >= 0).sum())
+        return Resolved(gone, segments, n_updated, len(taken) - len(come))
+
+    @property
+    def _key_columns(self) -> list[int]:
+        return [self.relation.schema.names.index(c) for c in self.row_key]
+
+    def _keyed(self, source: Source, what: str, instead: str) -> Sequence[SegmentRef]:
+        """The rows of a source that names rows by their row key."""
+        table = self.target.table
         if not self.row_key:
             raise UsageError(
-                f"table {table!r} has no row key, so an update cannot name its rows. {NOTHING_APPLIED} "
-                "Give rows before and after, or track the table with --row-key."
+                f"table {table!r} has no row key, so {what} cannot name its rows. {NOTHING_APPLIED} "
+                f"{instead}, or track the table with --row-key."
             )
-        check_columns(source, schema, self.target, list(self.row_key), "the updates")
-        queries = self._queries(source)
-        ids = self._matched(queries, [schema.names.index(c) for c in self.row_key], gone, unique=True)
-        return ids, self._rewritten(queries, ids, source.names, number)
+        check_columns(source, self.relation.schema, self.target, list(self.row_key), f"the {what}")
+        return self._queries(source)
+
+    def _first_twice(self, queries: Sequence[SegmentRef], columns: Sequence[int]) -> int | None:
+        """The first query that another one equals on some columns."""
+        query_rows = replace(self.relation, segments=tuple(queries))
+        query, _, leader = query_rows.locate(queries, columns)
+        matches = np.bincount(query, minlength=len(leader))[leader]
+        twice = np.flatnonzero(matches > 1)
+        return int(twice[0]) if len(twice) else None
 
     def _rewritten(
-        self, queries: Sequence[SegmentRef], ids: I64, names: Sequence[str], number: int
+        self, queries: Sequence[SegmentRef], chosen: I64, ids: I64, names: Sequence[str], number: int
     ) -> tuple[SegmentRef, ...]:
-        """The rows of these ids, encoded anew by tasks: columns of these names as the queries say."""
+        """Some queries as rows of the table, encoded by tasks: columns of these names as the queries say.
+
+        The others are those of the rows of these ids. `chosen` ascends.
+        """
         relation, schema = self.relation, self.relation.schema
-        staged = relation.stage("row_ids", row_ids=ids)
-        starts = np.cumsum([0, *(q.n_rows for q in queries)]).tolist()
+        if not len(chosen):
+            return ()
+        bounds = np.cumsum([0, *(q.n_rows for q in queries)])
+        starts = np.searchsorted(chosen, bounds).tolist()
+        positions = chosen - bounds[np.searchsorted(bounds, chosen, side="right") - 1]
+        staged = relation.stage("chosen", positions=positions, row_ids=ids)
         payloads = [
             self.target.payload(
                 schema,
@@ -197,13 +310,14 @@ class Resolver:
                 number + i,
                 number + len(queries) + SPARE_NUMBERS * i,
                 queries=q.to_dict(),
-                row_ids=staged,
+                chosen=staged,
                 span=starts[i : i + 2],
                 segments=relation.live,
                 present=list(names),
                 look=None,
             )
             for i, q in enumerate(queries)
+            if starts[i] < starts[i + 1]
         ]
         results = relation.run(rewrite_part, payloads, NS_CELL * len(schema) * len(ids))
         return encoded(schema, self.options, results).segments
@@ -221,43 +335,38 @@ class Resolver:
         first = self._in_order(rows.slice(0, half), number)
         return [*first, *self._in_order(rows.slice(half), first[-1].number + 1)]
 
-    def _matched(
-        self, queries: Sequence[SegmentRef], columns: Sequence[int], gone: Sequence[I64], *, unique: bool
-    ) -> I64:
-        """One row id per query; equal queries take different rows.
-
-        Equal queries match the same rows and different ones none in common, so a query's smallest
-        match names its group, and the k-th query of a group takes the k-th match.
-        """
-        n_queries = sum(q.n_rows for q in queries)
-        query, row_id = self.relation.locate(queries, columns)
+    def _match(self, queries: Sequence[SegmentRef], columns: Sequence[int], gone: Sequence[I64]) -> Matching:
+        """The rows that queries take by some columns, without those that are taken already."""
+        query, row_id, leader = self.relation.locate(queries, columns)
         if gone:
             present = ~np.isin(row_id, _all(gone))
             query, row_id = query[present], row_id[present]
-        order = np.lexsort((row_id, query))
-        query, row_id = query[order], row_id[order]
-        starts = np.searchsorted(query, np.arange(n_queries))
-        counts = np.searchsorted(query, np.arange(n_queries), side="right") - starts
-        missing = np.flatnonzero(counts == 0)
-        if len(missing):
-            raise self._absent(queries, int(missing[0]), columns, len(missing))
-        if unique and (counts > 1).any():
-            first = int(np.flatnonzero(counts > 1)[0])
+        return Matching.of(query, row_id, leader)
+
+    def _matched(
+        self, queries: Sequence[SegmentRef], columns: Sequence[int], gone: Sequence[I64], *, unique: bool
+    ) -> I64:
+        """One row id per query, or an error; equal queries take different rows."""
+        matching = self._match(queries, columns, gone)
+        absent = np.flatnonzero(matching.counts == 0)
+        if unique and not len(absent):
+            self._check_unique(queries, columns, matching)
+        absent = absent if len(absent) else np.flatnonzero(matching.taken < 0)
+        if len(absent):
+            raise self._absent(queries, int(absent[0]), columns, len(absent))
+        return matching.taken
+
+    def _check_unique(
+        self, queries: Sequence[SegmentRef], columns: Sequence[int], matching: Matching
+    ) -> None:
+        several = np.flatnonzero(matching.counts > 1)
+        if len(several):
+            first = int(several[0])
             raise AmbiguousRowError(
-                f"the row key {self._shown(queries, first, columns)} names {int(counts[first])} rows of "
-                f"table {self.target.table!r} (version {self.target.version}). {NOTHING_APPLIED} "
+                f"the row key {self._shown(queries, first, columns)} names {int(matching.counts[first])} "
+                f"rows of table {self.target.table!r} (version {self.target.version}). {NOTHING_APPLIED} "
                 "Name the rows in full, or mend the key first."
             )
-        group = row_id[starts]
-        by_group = np.lexsort((np.arange(n_queries), group))
-        ordered = group[by_group]
-        rank = np.empty(n_queries, dtype=np.int64)
-        rank[by_group] = np.arange(n_queries) - np.searchsorted(ordered, ordered)
-        short = np.flatnonzero(rank >= counts)
-        if len(short):
-            raise self._absent(queries, int(short[0]), columns, len(short))
-        taken: I64 = row_id[starts + rank]
-        return taken
 
     def _shown(self, queries: Sequence[SegmentRef], query: int, columns: Sequence[int]) -> str:
         # The queries are segments like any other.

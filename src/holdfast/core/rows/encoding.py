@@ -14,7 +14,7 @@ import functools
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +36,15 @@ from holdfast.core.sources import (
     plan_source,
     read_local,
     read_split,
+    standard_input,
 )
-from holdfast.core.sources.columnar import column_names, declared_types
-from holdfast.core.sources.csv_files import check_names
+from holdfast.core.sources.column_names import check_names
+from holdfast.core.sources.columnar import column_names, flat_types, nested_note
 from holdfast.core.sources.csv_walk import Region, walk_task
+from holdfast.core.sources.databases import queried
 from holdfast.core.store.arrow_types import arrow_schema
 from holdfast.core.store.bundle import Bundle, unpack
+from holdfast.core.store.files import check_file
 from holdfast.core.store.root import Root, is_stored, object_of, source_path
 from holdfast.core.words.schema import Column, Nulls, Schema, Type
 from holdfast.errors import (
@@ -49,6 +52,7 @@ from holdfast.errors import (
     SchemaError,
     SourceError,
     UnknownColumnError,
+    UsageError,
     WorkspaceError,
     listing,
     shorten,
@@ -128,6 +132,10 @@ class Target:
 
 def plan(source: Any, options: ReadOptions, target: Target, staging: str) -> Source:
     """Plan any source. Of a Spark DataFrame nothing is computed yet."""
+    if options.sql is not None:
+        return _plan_query(source, options, target, staging)
+    if isinstance(source, str) and source == standard_input.NAME:
+        return _plan_input(options, target, staging)
     if isinstance(source, str | os.PathLike):
         source = source_path(source, f"source of table {target.table!r}")
     try:
@@ -144,6 +152,7 @@ def plan(source: Any, options: ReadOptions, target: Target, staging: str) -> Sou
                 staging=staging,
                 split_bytes=split_bytes,
                 walk=functools.partial(_walk, target),
+                batch=target.version is not None,
             )
         return _framed(source, target)
     except OSError as error:
@@ -157,6 +166,29 @@ def plan(source: Any, options: ReadOptions, target: Target, staging: str) -> Sou
             f"cannot read {shorten_path(str(source))} for table {target.table!r}: {reason}. "
             f"{NOTHING_APPLIED} Next step: check the path and your rights."
         ) from None
+
+
+def _plan_query(place: Any, options: ReadOptions, target: Target, staging: str) -> Source:
+    """The plan of a query of a database: its rows are read now, as those of a table in memory."""
+    if not isinstance(place, str | os.PathLike):
+        raise UsageError(
+            f"sql is given for table {target.table!r}, but its source is a {type(place).__name__}. Next "
+            "step: give the file or the address of a database, or the rows of the query without sql."
+        )
+    with queried(place, options.sql or "", target.table) as (rows, description):
+        source = plan(rows, replace(options, sql=None), target, staging)
+        source.description = description
+        return source
+
+
+def _plan_input(options: ReadOptions, target: Target, staging: str) -> Source:
+    """The plan of standard input: that of a file of the workspace, which tasks find by its reference."""
+    ref, kind = standard_input.spooled(target.root, staging, target.table)
+    reading = options if options.format != "auto" else replace(options, format=kind)
+    source = plan(str(check_file(target.root, ref, deep=False)), reading, target, staging)
+    source.description, source.options = "standard input", replace(source.options, format=options.format)
+    source.splits = [replace(split, staged=ref) for split in source.splits]
+    return source
 
 
 def _walk(target: Target, regions: list[Region]) -> list[I64]:
@@ -175,8 +207,11 @@ def _framed(frame: Any, target: Target) -> Source:
     schema, what = target.engine.schema_of(frame), "Spark DataFrame"
     names = column_names(schema, f"the {what}", table=target.table)
     check_names(names, f"the {what}", table=target.table)
-    types = declared_types(schema, table=target.table)
-    return Source(what, [], tuple(names), types, ReadOptions(), 0, frame=frame)
+    types, nested = flat_types(schema, table=target.table)
+    source = Source(what, [], tuple(types), tuple(types.values()), ReadOptions(), 0, frame=frame)
+    if nested:
+        source.frame, source.notes = frame.drop(*nested), (nested_note(nested),)
+    return source
 
 
 def _split_bytes(size: int, engine: Engine) -> int:
@@ -237,7 +272,8 @@ def encode_new(
         results = _encode(source, schema, target, locator, numbers, guessed=source.guessed, look=look)
         failed = [json.loads(result.meta["failed"]) for result in results]
         if not any(failed):
-            return encoded(schema, source.options, results)
+            words = {word for r in results for word in json.loads(r.meta.get("words", "[]"))}
+            return encoded(schema, source.options.settled(schema, words), results)
         for name, survived in (item for lists in failed for item in lists.items()):
             survivors.setdefault(name, []).append(survived)
         for name, lists in survivors.items():
@@ -362,8 +398,9 @@ def check_columns(source: Source, schema: Schema, target: Target, required: list
     there = set(source.names)
     missing = [c for c in required if c not in there]
     if missing:
+        said = f" {'; '.join(source.notes)}." if source.notes else ""
         raise SchemaError(
             f"{what} ({source.description}) of table {target.table!r} (version {target.version}) lack the "
-            f"column{'s' if len(missing) > 1 else ''} {listing(missing)}. Expected: {listing(required)}. "
-            f"{NOTHING_APPLIED} Add what is missing, or track the table anew."
+            f"column{'s' if len(missing) > 1 else ''} {listing(missing)}.{said} Expected: "
+            f"{listing(required)}. {NOTHING_APPLIED} Add what is missing, or track the table anew."
         )

@@ -128,21 +128,31 @@ class Relation:
 
     # -- looking ------------------------------------------------------------------------------
 
-    def locate(self, queries: Sequence[SegmentRef], columns: Sequence[int]) -> tuple[I64, I64]:
-        """(query, row id) of all live rows that equal a query row on some columns.
+    def locate(self, queries: Sequence[SegmentRef], columns: Sequence[int]) -> tuple[I64, I64, I64]:
+        """(query, row id) of all live rows that equal a query row on some columns, and each query's leader.
 
-        Queries are numbered through the query segments; the locator's columns are among `columns`.
+        Queries are numbered through the query segments; the locator's columns are among `columns`. A query
+        that equals another may leave it to that one, its leader, to be paired with rows.
         """
         starts = np.cumsum([0, *(q.n_rows for q in queries)])
+        leader = np.arange(starts[-1])
         pairs = [(i, q, s) for i, q in enumerate(queries) for s in self.segments if s.n_live and q.n_rows]
         payloads = [
             self.payload(segment=s.to_dict(), queries=q.to_dict(), columns=list(columns)) for _, q, s in pairs
         ]
         results = self.run(tasks.locate_rows, payloads, NS_LOCATE * sum(q.n_rows for _, q, _ in pairs))
         if not results:
-            return np.empty(0, np.int64), np.empty(0, np.int64)
+            return np.empty(0, np.int64), np.empty(0, np.int64), leader
+        for (i, _, _), r in zip(pairs, results, strict=True):
+            leader[starts[i] + r.array("repeat")] = starts[i] + r.array("leader")
         query = [starts[i] + r.array("query") for (i, _, _), r in zip(pairs, results, strict=True)]
-        return np.concatenate(query), np.concatenate([r.array("row_id") for r in results])
+        return np.concatenate(query), np.concatenate([r.array("row_id") for r in results]), leader
+
+    def row_ids(self) -> I64:
+        """The ids of all live rows: eight bytes a row, on the driver."""
+        opened = [open_segment(self.root, ref, self.schema) for ref in self.segments if ref.n_live]
+        ids = [segment.row_ids(np.flatnonzero(segment.live)) for segment in opened]
+        return np.concatenate([np.empty(0, np.int64), *ids])
 
     def fetch(self, row_ids: Sequence[int] | I64) -> pa.Table:
         """The values of rows by id, in that order; deleted rows too while their segment lives.

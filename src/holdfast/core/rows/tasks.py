@@ -13,7 +13,7 @@ shipped. A result is a bundle: consolidated, as large as what was learnt, not as
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -96,11 +96,12 @@ def encode_part(payload: Payload) -> bytes:
     root = root_of(payload["root"])
     splits = [Split.from_dict(s).located(root) for s in payload["splits"]]
     failed: dict[str, list[str]] = {}
+    words: set[str] = set()
     tables = []
     for split in splits:
         if payload["guessed"]:
             table, verdicts = read_split_guessed(
-                split, present.names, present.types, options, payload["table"]
+                split, present.names, present.types, options, payload["table"], words
             )
             for name, survived in verdicts.items():
                 survivors = failed.get(name)
@@ -119,7 +120,7 @@ def encode_part(payload: Payload) -> bytes:
         return pack({}, {"failed": json.dumps(failed), "segments": "[]"})
     rows = pa.concat_tables(tables)
     del tables
-    return write_rows(rows if present is schema else filled(rows, schema), schema, payload)
+    return write_rows(rows if present is schema else filled(rows, schema), schema, payload, words)
 
 
 def filled(rows: pa.Table, schema: Schema) -> pa.Table:
@@ -174,8 +175,11 @@ def answered_rows(answer: Bundle, schema: Schema) -> pa.Table:
     return pa.table([answer.arrow(str(i)) for i in range(len(schema))], schema=arrow_schema(schema))
 
 
-def write_rows(rows: pa.Table, schema: Schema, payload: Payload) -> bytes:
-    """Encode typed rows as segments; a function that the payload may name looks at each while it is hot."""
+def write_rows(rows: pa.Table, schema: Schema, payload: Payload, words: Collection[str] = ()) -> bytes:
+    """Encode typed rows as segments; a function that the payload may name looks at each while it is hot.
+
+    `words` are those that were read as NULL.
+    """
     root = root_of(payload["root"])
     refs: list[dict[str, Any]] = []
     looks: list[dict[str, NDArray[Any]]] = []
@@ -199,7 +203,7 @@ def write_rows(rows: pa.Table, schema: Schema, payload: Payload) -> bytes:
             look = import_name(payload["look"])
             looks.append(look(open_segment(root, ref, schema), payload))
     arrays = {name: np.concatenate([s[name] for s in looks]) for name in (looks[0] if looks else ())}
-    return pack(arrays, {"failed": "{}", "segments": json.dumps(refs)})
+    return pack(arrays, {"failed": "{}", "segments": json.dumps(refs), "words": json.dumps(sorted(words))})
 
 
 # -- index, locate -----------------------------------------------------------------------------
@@ -227,36 +231,51 @@ def with_indexes(
 
 
 def locate_rows(payload: Payload) -> bytes:
-    """(query, row id) of the live rows of a segment that equal a query row on some columns."""
+    """(query, row id) of the live rows of a segment that equal a query row on some columns.
+
+    Of queries that are equal, and stand together by their hashes, the first one looks for all: `leader` is
+    the query that looks for each in `repeat`. So n equal queries and m equal rows are m pairs, not n times m.
+    """
     schema = parsed_schema(payload["schema"])
     segment, queries = opened(payload, "segment", schema), opened(payload, "queries", schema)
     segment.expect(queries.ref.n_rows)
-    columns = payload["columns"]
+    columns, by_hash = payload["columns"], queries.row_order
+    leads = np.zeros(len(by_hash), dtype=np.bool_)
+    leads[:1] = True
+    for c in columns:
+        ordered = queries.codes[c][by_hash]
+        leads[1:] |= ordered[1:] != ordered[:-1]
+    leaders = by_hash[leads]
     translated = segment.translated(queries, columns, nulls_distinct=False)
     query, position = locate(
         segment.row_hashes,
         segment.row_order,
-        queries.row_hashes,
+        queries.row_hashes[leads],
         segment.codes,
         segment.live,
-        translated[:, queries.row_order],
+        translated[:, leaders],
         np.array(columns, dtype=np.int32),
     )
-    return pack({"query": queries.row_order[query].astype(np.int64), "row_id": segment.row_ids(position)}, {})
+    leader = leaders[np.cumsum(leads) - 1][~leads]
+    arrays = {"query": leaders[query], "repeat": by_hash[~leads], "leader": leader}
+    located = {name: array.astype(np.int64) for name, array in arrays.items()}
+    return pack({**located, "row_id": segment.row_ids(position)}, {})
 
 
 def rewrite_part(payload: Payload) -> bytes:
-    """Encode rows anew: what an update says of each, and what the old row says where it says nothing."""
+    """Encode some rows of a batch: what it says of each, and what the old row says where it says nothing."""
     schema = parsed_schema(payload["schema"])
     root = root_of(payload["root"])
     updates = opened(payload, "queries", schema)
     segments = [SegmentRef.from_dict(s) for s in payload["segments"]]
-    start, end = payload["span"]
-    old = fetch_rows(root, schema, segments, staged(payload, "row_ids").array("row_ids")[start:end])
-    new = updates.rows(np.arange(updates.ref.n_rows))
+    chosen, (start, end) = staged(payload, "chosen"), payload["span"]
+    new = updates.rows(chosen.array("positions")[start:end])
     given = set(payload["present"])
-    columns = [(new if name in given else old).column(name) for name in schema.names]
-    return write_rows(pa.table(columns, schema=arrow_schema(schema)), schema, payload)
+    if given != set(schema.names):
+        old = fetch_rows(root, schema, segments, chosen.array("row_ids")[start:end])
+        columns = [(new if name in given else old).column(name) for name in schema.names]
+        new = pa.table(columns, schema=arrow_schema(schema))
+    return write_rows(new, schema, payload)
 
 
 def fetch_rows(root: Root, schema: Schema, refs: Sequence[SegmentRef], row_ids: I64) -> pa.Table:

@@ -7,7 +7,7 @@ exactly, a float a decimal column if it reads back the same), everything else on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from holdfast.core.sources.raw_files import cut_short, opened_by_arrow
 from holdfast.core.sources.read_options import Split
 from holdfast.core.sources.type_rule import first_unfit
-from holdfast.core.store.arrow_types import arrow_type, python_values, type_of
+from holdfast.core.store.arrow_types import arrow_type, is_nested, python_values, type_of
 from holdfast.core.words.schema import NUMBERS, Type
 from holdfast.errors import (
     NOTHING_APPLIED,
@@ -167,8 +167,20 @@ def _not_a_name(error: UnicodeDecodeError, where: str, table: str) -> SchemaErro
     )
 
 
-def declared_types(schema: pa.Schema, *, table: str) -> tuple[Type, ...]:
-    return tuple(type_of(f.type, table=table, column=f.name) for f in schema)
+def flat_types(schema: pa.Schema, *, table: str) -> tuple[dict[str, Type], tuple[str, ...]]:
+    """(types by column, columns that are nested and so no part of a table); all nested is an error."""
+    nested = tuple(f.name for f in schema if is_nested(f.type))
+    if len(nested) == len(schema.names):
+        nested = ()  # what `type_of` says of the first one is what is wrong
+    return {
+        f.name: type_of(f.type, table=table, column=f.name) for f in schema if f.name not in nested
+    }, nested
+
+
+def nested_note(nested: Sequence[str]) -> str:
+    """What is said of columns that are left out."""
+    verb = "is nested and" if len(nested) == 1 else "are nested and"
+    return f"{listing(nested)} {verb} left out: flatten what you want to keep"
 
 
 def parquet_schema(path: str, *, table: str) -> tuple[pa.Schema, list[tuple[int, int]]]:
@@ -205,7 +217,7 @@ def first_line(error: Exception) -> str:
     return shorten(str(error).split("\n")[0], 100).strip("'\"").rstrip(".")
 
 
-def read_parquet(split: Split, names: Sequence[str], *, table: str) -> pa.Table:
+def read_parquet(split: Split, names: Sequence[str], left_out: Collection[str], *, table: str) -> pa.Table:
     with _open_parquet(split.path, table) as file:
         groups, before, skipped = [], 0, 0
         for g in range(file.metadata.num_row_groups):
@@ -215,9 +227,10 @@ def read_parquet(split: Split, names: Sequence[str], *, table: str) -> pa.Table:
             elif before + n_rows <= split.start:
                 skipped += n_rows
             before += n_rows
-        wanted = [n for n in names if n in set(file.schema_arrow.names)]
-        if len(wanted) < len(file.schema_arrow.names):
-            wanted = list(file.schema_arrow.names)  # the surplus is reported by `fit_table`
+        there = [n for n in file.schema_arrow.names if n not in left_out]
+        wanted = [n for n in names if n in set(there)]
+        if len(wanted) < len(there):
+            wanted = there  # the surplus is reported by `fit_table`
         try:
             rows_read: pa.Table = file.read_row_groups(groups, columns=wanted, use_threads=False)
         except (pa.ArrowInvalid, OSError) as error:

@@ -8,10 +8,8 @@ something is wrong. Blank lines are ignored.
 
 from __future__ import annotations
 
-import gzip
 import itertools
 import os
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -19,8 +17,10 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pyarrow.csv
 
+from holdfast.core.sources.column_names import names_of
 from holdfast.core.sources.columnar import check_columns, first_line
-from holdfast.core.sources.csv_walk import Region, Walk, in_quotes, walk_blocks, walk_to
+from holdfast.core.sources.csv_comments import MARK, behind_lines, n_lines, preamble_size, without_comments
+from holdfast.core.sources.csv_walk import Region, Walk, first_record, in_quotes, walk_blocks, walk_to
 from holdfast.core.sources.encodings import (
     BOM,
     bom_size,
@@ -30,14 +30,15 @@ from holdfast.core.sources.encodings import (
     wide_encoding,
     without_mark,
 )
+from holdfast.core.sources.packed import bare_name, packing_of, unpacked
 from holdfast.core.sources.raw_files import blocks_of, opened_raw, raw_bytes, size_of
 from holdfast.core.sources.read_options import ReadOptions, Split
 from holdfast.errors import (
     NOTHING_APPLIED,
-    DuplicateColumnError,
     HoldfastError,
     SchemaError,
     SourceError,
+    plural,
     shorten,
 )
 
@@ -60,6 +61,8 @@ class Text:
     names: tuple[str, ...]  # of the file, in its order
     lines_before: int  # line ends between the start of the split and the body
     split: Split
+    trailing: tuple[str, ...] = ()  # columns at the end that the header does not name
+    notes: tuple[str, ...] = ()  # what was made of the header
 
 
 def file_name(split: Split) -> str:
@@ -69,11 +72,12 @@ def file_name(split: Split) -> str:
 def delimiter_of(path: str, options: ReadOptions) -> str:
     if options.delimiter is not None:
         return options.delimiter
-    return "\t" if path.lower().removesuffix(".gz").endswith((".tsv", ".tab")) else ","
+    return "\t" if bare_name(path).lower().endswith((".tsv", ".tab")) else ","
 
 
 def can_split(path: str, options: ReadOptions) -> bool:
-    return not path.lower().endswith(".gz") and (is_utf8(options) or is_single_byte(options.encoding))
+    plain = not packing_of(path) and not options.comment
+    return plain and (is_utf8(options) or is_single_byte(options.encoding))
 
 
 def heads(split: Split, options: ReadOptions) -> Iterator[Split]:
@@ -82,7 +86,7 @@ def heads(split: Split, options: ReadOptions) -> Iterator[Split]:
     Others may end inside a record, so what is wrong with their last one need not be wrong with the file.
     """
     size = SAMPLE_BYTES
-    while can_split(split.path, options) and size < split.end - split.start:
+    while can_split(split.path, options) and not split.array and size < split.end - split.start:
         yield replace(split, end=split.start + size, n_bytes=size)
         size *= 8
     yield split
@@ -90,24 +94,19 @@ def heads(split: Split, options: ReadOptions) -> Iterator[Split]:
 
 def utf8_bytes(split: Split, options: ReadOptions, *, table: str) -> Any:
     """The split's bytes, decompressed and as UTF-8 (not yet checked if they should be UTF-8 already)."""
-    if split.path.lower().endswith(".gz"):
-        try:
-            with opened_raw(split.path) as packed, gzip.open(packed) as file:
-                body = pa.py_buffer(file.read())
-        except (OSError, EOFError, zlib.error) as error:
-            raise SourceError(
-                f"{file_name(split)} for table {table!r} cannot be decompressed: {first_line(error)}. "
-                f"{NOTHING_APPLIED} Next step: write the file again."
-            ) from None
+    packing = packing_of(split.path)
+    if packing:
+        with opened_raw(split.path) as raw, unpacked(raw, packing, file_name(split), table) as file:
+            body = pa.py_buffer(file.read())
     else:
         body = raw_bytes(split.path, split.start, split.end, table)
     if not is_utf8(options):
-        raw = body.to_pybytes()
+        coded = body.to_pybytes()
         try:
-            text = raw.decode(options.encoding)
+            text = coded.decode(options.encoding)
         except UnicodeError as error:
             at = getattr(error, "start", 0)
-            raise undecodable(split, options, table, raw, at) from None
+            raise undecodable(split, options, table, coded, at) from None
         return pa.py_buffer(without_mark(text, options.encoding).encode())
     if not split.first:
         return body
@@ -136,8 +135,12 @@ def open_text(split: Split, options: ReadOptions, *, table: str) -> Text:
     delimiter = delimiter_of(split.path, options)
     body = _ended(utf8_bytes(split, options, table=table), delimiter)
     if not split.first:
-        return Text(body, columns_of(split, options, table=table), 0, split)
-    begin, end, closed = first_record(body, delimiter, options.quote)
+        return Text(body, header_of(split, options, table=table).names, 0, split)
+    if options.comment:
+        body = without_comments(body, options.comment, delimiter, options.quote)
+    lead = _lead_in(body, split, delimiter, options, table)
+    begin, end, closed = first_record(body.slice(lead), delimiter, options.quote)
+    begin, end = lead + begin, lead + end
     if not closed:
         raise unclosed_quote(split.path, options, table)
     if begin == end:
@@ -157,17 +160,43 @@ def open_text(split: Split, options: ReadOptions, *, table: str) -> Text:
                 f"{best!r} (or {delimiter!r}, if it is one column)."
             )
     if not options.header:
-        return Text(body, tuple(f"c{i}" for i in range(len(fields))), 0, split)
-    check_names(fields, file_name(split), table=table)
-    return Text(body.slice(end), tuple(fields), body.slice(0, end).to_pybytes().count(b"\n"), split)
+        end = lead
+    elif _has_one_more(body.slice(end), len(fields), delimiter, split, options, table):
+        fields.append("")
+    names, trailing, notes = names_of(fields, options, file_name(split), table=table)
+    if lead:
+        n_skipped = n_lines(body.slice(0, lead).to_pybytes())
+        notes += (f"{plural(n_skipped, 'line')} with # at the start skipped; --comment '' reads them",)
+    lines_before = body.slice(0, end).to_pybytes().count(b"\n")
+    return Text(body.slice(end), names, lines_before, split, trailing, notes)
 
 
-def columns_of(split: Split, options: ReadOptions, *, table: str) -> tuple[str, ...]:
-    """The column names of the file that a split belongs to; of one that can be cut, no more is read."""
+def _has_one_more(
+    body: Any, n_fields: int, delimiter: str, split: Split, options: ReadOptions, table: str
+) -> bool:
+    """Whether the first row has one field more than the header, an empty one: a delimiter ends its line."""
+    begin, end = _short_record(body, delimiter, options.quote)
+    text = body.slice(begin, end - begin).to_pybytes().rstrip(b"\r\n").decode(errors="replace")
+    if not text.endswith(delimiter):
+        return False
+    row = _fields(pa.py_buffer(text.encode()), delimiter, split, options, table)
+    return len(row) == n_fields + 1 and row[-1] == ""
+
+
+def _short_record(body: Any, delimiter: str, quote: str) -> tuple[int, int]:
+    """(start, end) of the first record; equal if there is none, or it is too long to be looked at."""
+    window = body.slice(0, min(body.size, HEADER_BYTES))
+    begin, end, closed = first_record(window, delimiter, quote)
+    whole = closed and (end < window.size or window.size < HEADER_BYTES)
+    return (begin, end) if whole else (0, 0)
+
+
+def header_of(split: Split, options: ReadOptions, *, table: str) -> Text:
+    """The header of the file that a split belongs to; of one that can be cut, no more is read."""
     if can_split(split.path, options):
         end = _header_end(split.path, split.start or split.end, options, table)
         split = Split("csv", split.path, 0, end, 0)
-    return open_text(split, options, table=table).names
+    return open_text(split, options, table=table)
 
 
 def _ended(body: Any, delimiter: str) -> Any:
@@ -179,73 +208,44 @@ def _ended(body: Any, delimiter: str) -> Any:
     return pa.py_buffer(body.to_pybytes() + b"\n") if ends_empty else body
 
 
+def _lead(path: str, options: ReadOptions, table: str) -> int:
+    """The bytes of a file before its first record: its byte order mark, and comments."""
+    size, length = size_of(path), len(BOM) + len(MARK)
+    while True:
+        start = raw_bytes(path, 0, min(length, size), table)
+        skip, whole = bom_size(start), length >= size
+        text = start.slice(skip).to_pybytes()
+        lead = preamble_size(text, delimiter_of(path, options), options.comment, whole=whole)
+        if lead is not None:
+            return skip + lead
+        length = max(8 * length, HEADER_BYTES)
+
+
+def _lead_in(body: Any, split: Split, delimiter: str, options: ReadOptions, table: str) -> int:
+    """The bytes of the comments before the first record in the text of a first split, which may be short."""
+    if not can_split(split.path, options):
+        return preamble_size(body.to_pybytes(), delimiter, options.comment, whole=True) or 0
+    if body.slice(0, min(body.size, 1)).to_pybytes() != MARK:
+        return 0
+    lead = _lead(split.path, options, table)
+    # In UTF-8 it may have more bytes than in the file, but it has as many lines.
+    return behind_lines(body.to_pybytes(), raw_bytes(split.path, 0, lead, table).to_pybytes())
+
+
 def _header_end(path: str, size: int, options: ReadOptions, table: str) -> int:
-    """The position behind the first record, within the first `size` bytes of a file."""
-    length = HEADER_BYTES
+    """The position behind the header, and a short first row, within the first `size` bytes of a file."""
+    length, delimiter = 2 * HEADER_BYTES, delimiter_of(path, options)
     while True:
         start = raw_bytes(path, 0, min(length, size), table)
         skip = bom_size(start)
-        end = skip + first_record(start.slice(skip), delimiter_of(path, options), options.quote)[1]
-        if end < start.size or length >= size:
-            return end
+        if start.slice(skip, min(1, start.size - skip)).to_pybytes() == MARK:
+            skip = _lead(path, options, table)
+        record = start.slice(min(skip, start.size))
+        end = skip + first_record(record, delimiter, options.quote)[1]
+        if end + HEADER_BYTES <= start.size or length >= size:
+            row = start.slice(end) if options.header and end < start.size else start.slice(0, 0)
+            return end + _short_record(row, delimiter, options.quote)[1]
         length *= 8
-
-
-def check_names(names: Sequence[str], where: str, *, table: str) -> None:
-    """Raise if there is no name, one is empty or one comes twice."""
-    if not names:
-        raise SchemaError(
-            f"{where} for table {table!r} has no columns. {NOTHING_APPLIED} Next step: check how it was made."
-        )
-    numbers: dict[str, int] = {}
-    for k, name in enumerate(names, 1):
-        if name == "":
-            raise SchemaError(
-                f"{where} for table {table!r} has no name for its column {k} of {len(names)}. "
-                f"{NOTHING_APPLIED} Next step: name the column, or leave it out."
-            )
-        if name in numbers:
-            raise DuplicateColumnError(
-                f"{where} for table {table!r} has two columns {shorten(name)}: {numbers[name]} and {k}. "
-                f"{NOTHING_APPLIED} Next step: rename one of them, or leave it out."
-            )
-        numbers[name] = k
-        if name.encode("utf-8", "ignore").decode() != name:
-            raise SchemaError(
-                f"{where} for table {table!r} has half of a surrogate pair, which no text may have, in the "
-                f"name of its column {k}: {shorten(name)}. {NOTHING_APPLIED} Next step: rename the column."
-            )
-
-
-def first_record(body: Any, delimiter: str, quote: str) -> tuple[int, int, bool]:
-    """Start and end of the first record that is not a blank line, and whether its quotes are closed.
-
-    Start and end are equal if there is none.
-
-    The kernel's machine in Python: headers are short, and a small file need not load Numba.
-    """
-    view = memoryview(body).cast("B")  # Arrow's own view has signed bytes
-    at, n = 0, len(view)
-    while at < n and view[at] in b"\r\n":
-        at += 1
-    begin, field_start, quoted = at, True, False
-    d, q = ord(delimiter), ord(quote) if quote else -1
-    while at < n:
-        c = view[at]
-        if quoted:
-            if c == q:
-                if at + 1 < n and view[at + 1] == q:
-                    at += 1
-                else:
-                    quoted = False
-        elif c in b"\r\n":
-            at += 2 if bytes(view[at : at + 2]) == b"\r\n" else 1
-            break
-        elif c == q and field_start:
-            quoted = True
-        field_start = not quoted and c == d
-        at += 1
-    return begin, at, not quoted
 
 
 def _fields(record: Any, delimiter: str, split: Split, options: ReadOptions, table: str) -> list[str]:
@@ -296,7 +296,7 @@ def _regions(path: str, options: ReadOptions, split_bytes: int, table: str) -> l
     size = size_of(path)
     if size <= split_bytes or not can_split(path, options):
         return []
-    skip = bom_size(raw_bytes(path, 0, min(3, size), table))
+    skip = _lead(path, options, table)
     n_regions = max(1, -(-(size - skip) // split_bytes))
     bounds = [skip + (size - skip) * i // n_regions for i in range(n_regions + 1)]
     delimiter = delimiter_of(path, options)
@@ -331,7 +331,7 @@ def row_number(split: Split, options: ReadOptions, position: int) -> int:
     """The number, from 1 and without the header, of the row at a position of the split. Only for messages."""
     records = 0
     if split.start:
-        blocks = blocks_of(split.path, 0, split.start)
+        blocks = blocks_of(split.path, _lead(split.path, options, ""), split.start)
         records = int(walk_blocks(blocks, delimiter_of(split.path, options), options.quote)[1])
     return records - (1 if records and options.header else 0) + position + 1
 
@@ -339,7 +339,7 @@ def row_number(split: Split, options: ReadOptions, position: int) -> int:
 def unclosed_quote(path: str, options: ReadOptions, table: str) -> SourceError:
     size, delimiter = size_of(path), delimiter_of(path, options)
     if can_split(path, options):
-        skip = bom_size(raw_bytes(path, 0, min(3, size), table))
+        skip = _lead(path, options, table)
         state = walk_blocks(blocks_of(path, skip, size, table), delimiter, options.quote)
     else:
         body = utf8_bytes(Split("csv", path, 0, size, 0), options, table=table)
@@ -360,12 +360,21 @@ def read_texts(
 ) -> pa.Table:
     """All rows of the split, every column as large_string, in the order of `names`."""
     where = file_name(text.split)
-    check_columns(text.names, names, where=where, table=table, version=version)
+    there = [n for n in text.names if n not in options.left_out]
+    check_columns(there, names, where=where, table=table, version=version)
     if text.body.size == 0:
         return _text_schema(names).empty_table()
     batches = list(_batches(text, options, READ_BLOCK, table))
     texts = pa.Table.from_batches(batches, _text_schema(text.names))
     _check_last_quote(text, texts, options, table)
+    for name in (n for n in options.left_out if n in text.names):
+        values = texts.column(name).drop_null()
+        if len(values):
+            raise SchemaError(
+                f"{where} for table {table!r} has a column without a name at its end, which is empty at "
+                f"first, and then has {shorten(values[0].as_py())}. {NOTHING_APPLIED} Next step: name the "
+                "column in the header, or give --names."
+            )
     return texts.select(list(names))
 
 
@@ -420,7 +429,7 @@ def _batches(text: Text, options: ReadOptions, block_size: int, table: str) -> I
                 parse_options=_parse_options(delimiter, options, on_ragged),
                 convert_options=_csv.ConvertOptions(
                     column_types={n: pa.large_string() for n in text.names},
-                    null_values=list(options.null_values),
+                    null_values=list(options.nulls),
                     strings_can_be_null=True,
                     quoted_strings_can_be_null=False,
                 ),

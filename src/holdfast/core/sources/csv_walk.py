@@ -78,6 +78,37 @@ def walk_to(body: Any, delimiter: str, quote: str, n_records: int | None = None)
     return state
 
 
+def first_record(body: Any, delimiter: str, quote: str) -> tuple[int, int, bool]:
+    """Start and end of the first record that is not a blank line, and whether its quotes are closed.
+
+    Start and end are equal if there is none.
+
+    The kernel's machine in Python: headers are short, and a small file need not load Numba.
+    """
+    view = memoryview(body).cast("B")  # Arrow's own view has signed bytes
+    at, n = 0, len(view)
+    while at < n and view[at] in b"\r\n":
+        at += 1
+    begin, field_start, quoted = at, True, False
+    d, q = ord(delimiter), ord(quote) if quote else -1
+    while at < n:
+        c = view[at]
+        if quoted:
+            if c == q:
+                if at + 1 < n and view[at + 1] == q:
+                    at += 1
+                else:
+                    quoted = False
+        elif c in b"\r\n":
+            at += 2 if bytes(view[at : at + 2]) == b"\r\n" else 1
+            break
+        elif c == q and field_start:
+            quoted = True
+        field_start = not quoted and c == d
+        at += 1
+    return begin, at, not quoted
+
+
 def in_quotes(state: Any) -> bool:
     """Whether the kernel stands inside quotes that are not closed."""
     from holdfast.core.sources.kernels import records

@@ -2,7 +2,7 @@
 
 Arrow converts. What it would convert with a loss is refused: texts beside bytes (they would meet), datetimes
 beside dates (the time of day would go), times with a zone, periods (they would be bare numbers). NaN, None
-and NaT are NULL. The index is not part of a table.
+and NaT are NULL. An index that is no plain range is columns, too; without a name it is refused.
 
 Cost: that of Arrow's conversion; a look at each value only for objects that became bytes, dates or times.
 """
@@ -14,13 +14,13 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from holdfast.core.sources.csv_files import check_names
+from holdfast.core.sources.column_names import check_names
 from holdfast.core.store import pandas_later
 from holdfast.errors import NOTHING_APPLIED, ColumnTypeError, SchemaError, shorten
 
 
-def arrow_table(frame: Any, table: str) -> pa.Table:
-    """The frame's columns, in order, under the texts of their labels."""
+def arrow_table(frame: Any, table: str, what: str = "the pandas DataFrame") -> pa.Table:
+    """The frame's columns, in order, under the texts of their labels; those of a named index first."""
     pandas_later.needed()
     if frame.columns.nlevels > 1:
         raise SchemaError(
@@ -28,9 +28,10 @@ def arrow_table(frame: Any, table: str) -> pa.Table:
             f"example {shorten(frame.columns[0])}. {NOTHING_APPLIED} Next step: give it plain names, for "
             "example frame.columns = ['_'.join(map(str, c)) for c in frame.columns]."
         )
+    frame = _with_index(frame, table)
     names = ["" if _missing(label) else str(label) for label in frame.columns]
-    check_names(names, "the pandas DataFrame", table=table)
-    columns = [_column(frame.iloc[:, i], name, table) for i, name in enumerate(names)]
+    check_names(names, what, table=table)
+    columns = [_column(frame.iloc[:, i], name, table, what) for i, name in enumerate(names)]
     return pa.table(columns, names=names)
 
 
@@ -40,7 +41,23 @@ def _missing(label: Any) -> bool:
     return bool(pd.api.types.is_scalar(label) and pd.isna(label))
 
 
-def _column(values: Any, name: str, table: str) -> Any:
+def _with_index(frame: Any, table: str) -> Any:
+    """The frame with its index as columns, unless that only numbers the rows."""
+    import pandas as pd
+
+    index = frame.index
+    if isinstance(index, pd.RangeIndex) or (not len(index) and index.names == [None]):
+        return frame
+    if any(_missing(name) for name in index.names):
+        raise SchemaError(
+            f"the pandas DataFrame for table {table!r} has an index that is no plain range and has "
+            f"no name, for example {shorten(index[0])}. {NOTHING_APPLIED} Next step: "
+            "frame.reset_index(drop=True) leaves it out, frame.rename_axis('id') makes a column of it."
+        )
+    return pd.concat([index.to_frame(index=False), frame.reset_index(drop=True)], axis=1)
+
+
+def _column(values: Any, name: str, table: str, what: str) -> Any:
     import pandas as pd
 
     if isinstance(values.dtype, pd.SparseDtype):
@@ -53,7 +70,7 @@ def _column(values: Any, name: str, table: str) -> Any:
     ):
         if isinstance(distinct.dtype, kind):
             raise ColumnTypeError(
-                f"column {shorten(name)} of table {table!r} holds {plural} in the pandas DataFrame, and "
+                f"column {shorten(name)} of table {table!r} holds {plural} in {what}, and "
                 f"holdfast has no type for them. {NOTHING_APPLIED} Next step: {cure}."
             )
     try:
@@ -61,17 +78,17 @@ def _column(values: Any, name: str, table: str) -> Any:
     except UnicodeEncodeError as error:
         raise ColumnTypeError(
             f"column {shorten(name)} of table {table!r} has half of a surrogate pair, which no text may "
-            f"have, in the pandas DataFrame: {shorten(error.object)}. {NOTHING_APPLIED} Next step: mend the "
+            f"have, in {what}: {shorten(error.object)}. {NOTHING_APPLIED} Next step: mend the "
             "value."
         ) from None
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
-        _refuse(distinct.dropna(), name, table)
+        _refuse(distinct.dropna(), name, table, what)
     value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if distinct.dtype == object and _may_have_lost(value_type):
         present = distinct.dropna()
         kinds = set(map(_kind_of, present))
         if len(kinds) > 1 or kinds == {_ZONED_TIME}:
-            _refuse(present, name, table)
+            _refuse(present, name, table, what)
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
 
@@ -100,7 +117,7 @@ def _fits_alone(value: Any) -> bool:
     return True
 
 
-def _refuse(values: Any, name: str, table: str) -> NoReturn:
+def _refuse(values: Any, name: str, table: str, where: str) -> NoReturn:
     """Raise what is wrong with the values of a column, NULLs left out."""
     kinds = values.astype(object).map(_kind_of)
     common = kinds.value_counts().index
@@ -113,6 +130,6 @@ def _refuse(values: Any, name: str, table: str) -> NoReturn:
         shown = next((v for v in values if not _fits_alone(v)), values.iloc[0])
         cure = "convert the column, for example with astype(str), or leave it out"
     raise ColumnTypeError(
-        f"column {shorten(name)} of table {table!r} {what} in the pandas DataFrame, for example "
+        f"column {shorten(name)} of table {table!r} {what} in {where}, for example "
         f"{shorten(shown)}. {NOTHING_APPLIED} Next step: {cure}."
     )

@@ -1,10 +1,11 @@
-"""JSON lines: one object per line, a key per column.
+"""JSON lines: one object per line, a key per column; or one array of such objects (`json_arrays`).
 
 Whole numbers are int, numbers with a fraction or an exponent float, `true` and `false` bool, strings text:
 a string that looks like a date stays text. A missing key is NULL. A column of a declared type that JSON
 lacks (date, timestamp, time, decimal, ...) is spelt as a string, by `type_rule`.
 
-The columns are the keys of the first records, and those that the user declares. A key that comes up later
+The columns are the keys of the first records, and those that the user declares; keys that have objects or
+arrays there are left out. A key that comes up later
 is an error, never dropped: looking at all keys beforehand would read every file twice, for a rare case with
 a simple cure (declare the key's type).
 
@@ -23,10 +24,19 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.json
 
+from holdfast.core.sources import json_arrays
 from holdfast.core.sources.columnar import table_label
-from holdfast.core.sources.csv_files import MAX_BLOCK, READ_BLOCK, file_name, heads, lines_until, utf8_bytes
+from holdfast.core.sources.csv_files import (
+    MAX_BLOCK,
+    READ_BLOCK,
+    can_split,
+    file_name,
+    heads,
+    lines_until,
+    utf8_bytes,
+)
 from holdfast.core.sources.encodings import for_arrow
-from holdfast.core.sources.raw_files import opened_raw, size_of
+from holdfast.core.sources.raw_files import opened_raw, raw_bytes, size_of
 from holdfast.core.sources.read_options import ReadOptions, Split
 from holdfast.core.sources.type_rule import TEXT, decode, is_value
 from holdfast.core.store.arrow_types import arrow_type
@@ -66,6 +76,21 @@ def cuts(path: str, split_bytes: int) -> list[int]:
     return [*positions, size] if positions[-1] < size or size == 0 else positions
 
 
+def is_array(path: str, options: ReadOptions, *, table: str) -> bool:
+    """Whether a file is one array: of one that is not compressed no more is read than its beginning."""
+    size = size_of(path)
+    if can_split(path, options):
+        return json_arrays.is_array(raw_bytes(path, 0, min(size, BLOCK), table).to_pybytes())
+    body = utf8_bytes(Split("jsonl", path, 0, size, 0), options, table=table)
+    return json_arrays.is_array(body.slice(0, min(body.size, BLOCK)).to_pybytes())
+
+
+def _body(split: Split, options: ReadOptions, table: str) -> Any:
+    """The bytes of a split: UTF-8, a line for each object."""
+    body = utf8_bytes(split, options, table=table)
+    return json_arrays.as_lines(body) if split.array else body
+
+
 def _objects(body: Any, split: Split, table: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line in the split, object) of every line that is not blank."""
     reader: Any = pa.BufferReader(body)
@@ -101,7 +126,8 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _place(split: Split, line: int) -> str:
-    return f"line {lines_until(split) + line} of {file_name(split)}"
+    noun = "object" if split.array else "line"
+    return f"{noun} {lines_until(split) + line} of {file_name(split)}"
 
 
 def _malformed(line: bytes, error: Exception, number: int, split: Split, table: str) -> NoReturn:
@@ -134,12 +160,15 @@ def _kind(value: Any) -> str | None:
 
 def sample(
     split: Split, options: ReadOptions, n_rows: int, *, table: str
-) -> tuple[tuple[str, ...], tuple[Type, ...]]:
-    """The columns and guessed types of a file's first records. A column of only NULLs is text."""
+) -> tuple[dict[str, Type], list[str]]:
+    """(guessed types by column, keys that are nested) of a file's first records.
+
+    A column of only NULLs is text. If all keys are nested, it is an error.
+    """
     for head in heads(split, options):
         whole = head.end == split.end
         try:
-            n_records, families = _families(head, options, n_rows, table)
+            n_records, families, nested = _families(head, options, n_rows, table)
         except HoldfastError:
             if whole:
                 raise
@@ -153,22 +182,33 @@ def sample(
             f"{file_name(split)} for table {table!r} is empty: it has no JSON object with a key. "
             f"{NOTHING_APPLIED} Next step: check how the file was written."
         )
-    types = [declared.get(name) or (Type(fits[0]) if fits else TEXT) for name, fits in families.items()]  # type: ignore[arg-type]
-    return tuple(families), tuple(types)
+    if not families.keys() - nested.keys() or declared.keys() & nested.keys():
+        raise next(error for key, error in nested.items() if key in declared or not declared)
+    types = {
+        name: declared.get(name) or (Type(fits[0]) if fits else TEXT)  # type: ignore[arg-type]
+        for name, fits in families.items()
+        if name not in nested
+    }
+    return types, list(nested)
 
 
 def _families(
     split: Split, options: ReadOptions, n_rows: int, table: str
-) -> tuple[int, dict[str, list[str] | None]]:
-    """How many of the first records there are, and what the values of each key can be."""
-    body = utf8_bytes(split, options, table=table)
+) -> tuple[int, dict[str, list[str] | None], dict[str, SchemaError]]:
+    """How many of the first records there are, what the values of each key can be, and which are nested."""
+    body = _body(split, options, table)
     families: dict[str, list[str] | None] = {}
+    nested: dict[str, SchemaError] = {}
     n_records = 0
     for line, fields in itertools.islice(_objects(body, split, table), n_rows):
         n_records += 1
         for key, value in fields.items():
-            families[key] = _narrow(families.get(key), value, key, line, split, table)
-    return n_records, families
+            if _kind(value) == "nested":
+                families.setdefault(key, None)
+                nested.setdefault(key, _nested(key, value, line, split, table))
+            elif key not in nested:
+                families[key] = _narrow(families.get(key), value, key, line, split, table)
+    return n_records, families, nested
 
 
 def _narrow(
@@ -178,11 +218,7 @@ def _narrow(
     if kind is None:
         return fits
     if kind == "nested":
-        raise SchemaError(
-            f"column {shorten(key)} of table {table!r} is nested: {_place(split, line)} has "
-            f"{shorten(json.dumps(value)[:200])[1:-1]}. {NOTHING_APPLIED} Next step: flatten it or leave "
-            "it out."
-        )
+        raise _nested(key, value, line, split, table)
     allowed: Sequence[str] = _FITS[kind]
     if kind == "int" and value not in INT64:
         allowed = ()
@@ -198,6 +234,13 @@ def _narrow(
             "numbers."
         )
     return fitting
+
+
+def _nested(key: str, value: Any, line: int, split: Split, table: str) -> SchemaError:
+    return SchemaError(
+        f"column {shorten(key)} of table {table!r} is nested: {_place(split, line)} has "
+        f"{shorten(json.dumps(value)[:200])[1:-1]}. {NOTHING_APPLIED} Next step: flatten it or leave it out."
+    )
 
 
 def _exact(value: int) -> bool:
@@ -221,7 +264,7 @@ def read_objects(
 
     A failed column comes back as text without values: it must be read again anyway.
     """
-    body = utf8_bytes(split, options, table=table)
+    body = _body(split, options, table)
     schema = pa.schema([(n, arrow_type(t)) for n, t in zip(names, types, strict=True)])
     if body.size == 0:
         return schema.empty_table(), {}
@@ -232,23 +275,29 @@ def read_objects(
     }
     by_name = dict(zip(names, types, strict=True))
     try:
-        rows = _read(body, raw)
-        for name, t in by_name.items():
-            if t.family == "float" and _has_large(rows.column(name)):
-                _diagnose(body, split, by_name, options, table, version, guessed=False)
+        rows = _read(body, raw, "infer" if options.left_out else "error")
+        if {*rows.column_names} - {*names, *options.left_out}:
+            _diagnose(body, split, by_name, options, table, version, guessed=False)
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         fits = _diagnose(body, split, by_name, options, table, version, guessed=guessed)
-        if not fits:
+        if not fits and not options.left_out:
             raise SourceError(
                 f"{file_name(split)} for table {table!r} cannot be read as JSON lines: "
                 f"{shorten(str(error), 100)[1:-1]}. {NOTHING_APPLIED} Next step: write one object per line."
             ) from None
-        rows = _read(body, {n: dt for n, dt in raw.items() if n not in fits}, ignore=True)
-        columns = [
-            pa.chunked_array([pa.nulls(rows.num_rows, pa.large_string())]) if n in fits else rows.column(n)
-            for n in names
-        ]
-        return pa.table(columns, names=list(names)), fits
+        # All keys are known by now; what is left out need not have one type.
+        rows = _read(body, {n: dt for n, dt in raw.items() if n not in fits}, "ignore")
+        if fits:
+            columns = [
+                pa.chunked_array([pa.nulls(rows.num_rows, pa.large_string())])
+                if n in fits
+                else rows.column(n)
+                for n in names
+            ]
+            return pa.table(columns, names=list(names)), fits
+    for name, t in by_name.items():
+        if t.family == "float" and _has_large(rows.column(name)):
+            _diagnose(body, split, by_name, options, table, version, guessed=False)
     columns = []
     for name, t in by_name.items():
         column: Any = rows.column(name)
@@ -261,7 +310,7 @@ def read_objects(
     return pa.table(columns, schema=schema), {}
 
 
-def _read(body: Any, columns: Mapping[str, pa.DataType], ignore: bool = False) -> pa.Table:
+def _read(body: Any, columns: Mapping[str, pa.DataType], unexpected: str) -> pa.Table:
     block_size = READ_BLOCK
     while True:
         try:
@@ -271,7 +320,7 @@ def _read(body: Any, columns: Mapping[str, pa.DataType], ignore: bool = False) -
                 parse_options=_json.ParseOptions(
                     explicit_schema=pa.schema(list(columns.items())),
                     newlines_in_values=False,
-                    unexpected_field_behavior="ignore" if ignore else "error",
+                    unexpected_field_behavior=unexpected,
                 ),
             )
             return rows
@@ -302,6 +351,8 @@ def _diagnose(
     failed: set[str] = set()
     for line, fields in _objects(body, split, table):
         for key, value in fields.items():
+            if key in options.left_out:
+                continue
             if key not in types:
                 raise SchemaError(
                     f"{_place(split, line)} has the key {shorten(key)}, which "

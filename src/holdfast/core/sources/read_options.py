@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -12,12 +12,15 @@ import pyarrow as pa
 from holdfast.core.store.files import FileRef, check_file
 from holdfast.core.store.root import Root
 from holdfast.core.words.codec import Coded
-from holdfast.core.words.schema import Type
+from holdfast.core.words.schema import Schema, Type
 from holdfast.errors import UsageError, shorten
 
 Format = Literal["auto", "csv", "parquet", "jsonl", "arrow"]
 FORMATS = ("auto", "csv", "parquet", "jsonl", "arrow")
 Kind = Literal["csv", "jsonl", "parquet", "arrow"]
+DATES = ("ymd", "dmy", "mdy")
+# What `plan_source` fills in.
+PLANNED = ("spellings", "left_out", "forms", "typed_nulls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +29,18 @@ class ReadOptions(Coded):
 
     `format` "auto" goes by the file's ending. `delimiter` None is a tab for `.tsv` and a comma
     otherwise. A doubled quote stands for one; an empty `quote` turns quoting off. A field is NULL if it
-    equals one of `null_values` and is not quoted. `types` maps columns to type texts that the user has
-    declared: they are not guesses, and a value that does not fit one is an error.
+    equals one of `null_values` and is not quoted; without them the empty one is, and when a table is tracked
+    the usual words are in columns that are no texts. `names` are those of all columns. Lines that begin with
+    `comment` are none; without it those before the header that begin with `#`. `dates` says what comes first
+    in dates that are not ISO's: ymd (there are none), dmy or mdy; `decimal` the decimal point: `.` or `,`.
+    Without them they are recognised (`respelling`). `types` maps columns to type texts that the user has
+    declared: they are not guesses, and a value that does not fit one is an error. With `sql` the source is a
+    database, and the rows are those of the query; a table does not remember it for its batches.
 
     `spellings` is filled by `plan_source`: how a CSV column spells its floats or timestamps (see
-    `type_rule`), so that all splits hold the column to one spelling.
+    `type_rule`), so that all splits hold the column to one spelling. So is `left_out`: columns of the source
+    that are nested or empty, and no part of the table; `forms`, how columns are spelt otherwise than by the
+    type rule; and `typed_nulls`, words that are NULL in columns that are no texts.
     """
 
     format: Format = "auto"
@@ -38,26 +48,62 @@ class ReadOptions(Coded):
     delimiter: str | None = None
     quote: str = '"'
     encoding: str = "utf-8"
-    null_values: tuple[str, ...] = ("",)
+    null_values: tuple[str, ...] | None = None
     types: Mapping[str, str] = field(default_factory=dict)
     spellings: Mapping[str, str] = field(default_factory=dict)
+    sql: str | None = None
+    left_out: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    comment: str | None = None
+    dates: str | None = None
+    decimal: str | None = None
+    forms: Mapping[str, str] = field(default_factory=dict)
+    typed_nulls: tuple[str, ...] = ()
+
+    @property
+    def nulls(self) -> tuple[str, ...]:
+        """The fields that are NULL in every column."""
+        return ("",) if self.null_values is None else self.null_values
+
+    def settled(self, schema: Schema, words: Collection[str]) -> ReadOptions:
+        """What a table remembers for its batches: nothing more is recognised in them.
+
+        `words` are those that were NULL. Names that stand for those of a header are not for other files.
+        """
+        typed = {c.name for c in schema.columns if c.type.family != "text"}
+        return replace(
+            self,
+            null_values=self.nulls,
+            typed_nulls=tuple(word for word in self.typed_nulls if word in words),
+            forms={name: form for name, form in self.forms.items() if name in typed},
+            names=() if self.header else self.names,
+            left_out=(),
+        )
 
     @classmethod
     def checked(cls, fields: Mapping[str, Any]) -> ReadOptions:
         """What a user asks for; not by the codec: what is wrong with it is for people."""
-        names = [name for name in cls.__slots__ if name != "spellings"]
+        names = [name for name in cls.__slots__ if name not in PLANNED]
         for name in fields:
             if name not in cls.__slots__:
                 raise UsageError(f"unknown reading option {shorten(name)}. Options: {', '.join(names)}.")
         options: dict[str, Any] = dict(fields)
-        if "null_values" in options:
-            options["null_values"] = tuple(options["null_values"])
+        for name in ("null_values", "left_out", "names", "typed_nulls"):
+            if options.get(name) is not None:
+                options[name] = tuple(options[name])
         return cls(**options)
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
             raise UsageError(f"format {shorten(self.format)} is not known. Formats: {', '.join(FORMATS)}.")
-        for what, text, empty in (("delimiter", self.delimiter, False), ("quote", self.quote, True)):
+        for what, given, choice in (("dates", self.dates, DATES), ("decimal", self.decimal, (".", ","))):
+            if given is not None and given not in choice:
+                raise UsageError(f"{what} is {shorten(given)}; expected {' or '.join(choice)}.")
+        for what, text, empty in (
+            ("delimiter", self.delimiter, False),
+            ("quote", self.quote, True),
+            ("comment", self.comment, True),
+        ):
             if text is None or (empty and text == ""):
                 continue
             if len(text) != 1 or not text.isascii() or text in "\r\n":
@@ -95,7 +141,8 @@ class Split(Coded):
     arrow. A file that cannot be cut (compressed, or in a multi-byte encoding) is one split. `first` says
     that it begins with the file, so that it carries a byte order mark and a CSV header. `batch` is the number
     of the record batch that an arrow split begins with. Of a `staged` one the file is one of the workspace.
-    `partition` are the columns that stand in the file's folders, with their values.
+    `partition` are the columns that stand in the file's folders, with their values. `array` says that a jsonl
+    file is one array of objects; it is not cut either.
     """
 
     kind: Kind
@@ -107,6 +154,7 @@ class Split(Coded):
     batch: int = 0
     staged: FileRef | None = None
     partition: Mapping[str, str | None] = field(default_factory=dict)
+    array: bool = False
 
     def located(self, root: Root) -> Split:
         """The split, with the path of its file on this machine."""
@@ -122,7 +170,7 @@ class Source:
     `types` are facts for Parquet, Arrow and declared columns and guesses for the rest of a CSV or JSON
     lines file. `options` are those to read the splits with.
     A small in-memory table has no splits: it is `local_table`. Nor has a Spark DataFrame: it is `frame`, and
-    its size is not known.
+    its size is not known. `notes` say what was understood of the source in a way that it does not say itself.
     """
 
     description: str
@@ -133,6 +181,7 @@ class Source:
     n_bytes: int
     local_table: pa.Table | None = None
     frame: Any = None
+    notes: tuple[str, ...] = ()
 
     @property
     def guessed(self) -> bool:

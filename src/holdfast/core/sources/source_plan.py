@@ -18,11 +18,15 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.ipc
 
-from holdfast.core.sources import columnar, csv_files, frames, json_lines
+from holdfast.core.sources import columnar, csv_files, databases, json_lines
+from holdfast.core.sources.column_names import check_names
+from holdfast.core.sources.csv_plan import SAMPLE_ROWS, plan_csv, same_columns
 from holdfast.core.sources.csv_walk import Walk, walk_regions
+from holdfast.core.sources.packed import bare_name, packing_of
 from holdfast.core.sources.raw_files import size_of
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
-from holdfast.core.sources.type_rule import TEXT, candidates, spelling_of
+from holdfast.core.sources.streams import BATCH_ROWS, opened_stream
+from holdfast.core.sources.type_rule import TEXT, candidates
 from holdfast.core.store.files import new_file, unique_name
 from holdfast.core.store.root import Root, is_stored, object_of
 from holdfast.core.words.schema import Type
@@ -37,10 +41,6 @@ from holdfast.errors import (
     shorten_path,
 )
 
-SAMPLE_ROWS = 2_000
-# A column that is NULL all through the sample is looked at again at the start of this many other splits.
-MORE_SAMPLES = 15
-STAGED_ROWS = 65_536
 # What Hive and Spark call the folder of rows without a value.
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
@@ -69,33 +69,23 @@ def plan_source(
     staging: str,
     split_bytes: int,
     walk: Walk = walk_regions,
+    batch: bool = False,
 ) -> Source:
-    """The plan of a source: a path (file, folder or glob), a pandas DataFrame or a pyarrow table or reader.
+    """The plan of a source: a path (file, folder or glob), or a table of another library.
 
     Reads headers, footers and samples; the only pass over whole files is the search for record ends in
     CSV files larger than `split_bytes`, by `walk`. A table in memory larger than that is written to the
-    folder `staging` of the workspace.
+    folder `staging` of the workspace. A `batch` has the types of its table, whatever was declared for that.
     """
     if isinstance(source, str | os.PathLike):
-        return _plan_files(os.fspath(source), options, table, split_bytes, walk)
-    if options.types:
+        return _plan_files(os.fspath(source), options, table, split_bytes, walk, batch=batch)
+    if options.types and not batch:
         raise UsageError(
             f"types are declared for table {table!r}, but a table in memory has its own. Next step: cast its "
             "columns, or leave the types out."
         )
-    classes = (pa.Table, pa.RecordBatch, pa.RecordBatchReader)
-    kind = next((f"pyarrow {c.__name__}" for c in classes if isinstance(source, c)), "")
-    if type(source).__module__.split(".")[0] == "pandas" and hasattr(source, "columns"):
-        kind, source = "pandas DataFrame", frames.arrow_table(source, table)
-    if not kind:
-        raise UsageError(
-            f"table {table!r} cannot be read from a {type(source).__name__}. Next step: give a path, a "
-            "pandas or Spark DataFrame, or a pyarrow Table."
-        )
-    if isinstance(source, pa.RecordBatch):
-        source = pa.Table.from_batches([source])
-    batches = source.to_batches(STAGED_ROWS) if isinstance(source, pa.Table) else source
-    return _plan_batches(source.schema, batches, kind, options, table, root, staging, split_bytes)
+    description, schema, batches = opened_stream(source, table)
+    return _plan_batches(schema, batches, description, options, table, root, staging, split_bytes)
 
 
 def _plan_batches(
@@ -109,10 +99,15 @@ def _plan_batches(
     split_bytes: int,
 ) -> Source:
     """A table in memory: kept as it is if small, written to an Arrow file as it comes if not."""
-    csv_files.check_names(schema.names, f"the {description}", table=table)
-    types = columnar.declared_types(schema, table=table)
-    source = Source(description, [], tuple(schema.names), types, options, 0)
+    names = columnar.column_names(schema, f"the {description}", table=table)
+    check_names(names, f"the {description}", table=table)
+    types, nested = columnar.flat_types(schema, table=table)
+    source = Source(description, [], tuple(types), tuple(types.values()), options, 0)
     stream, first = iter(batches), []
+    if nested:
+        source.notes += (columnar.nested_note(nested),)
+        schema = pa.schema([schema.field(name) for name in types])
+        stream = (batch.select(list(types)) for batch in batches)
     for batch in stream:
         first.append(batch)
         source.n_bytes += batch.nbytes
@@ -125,8 +120,8 @@ def _plan_batches(
     sizes = []
     with new_file(root, name) as file, pa.ipc.new_file(file, schema) as writer:
         for batch in itertools.chain(first, stream):
-            for low in range(0, batch.num_rows, STAGED_ROWS):
-                part = batch.slice(low, STAGED_ROWS)
+            for low in range(0, batch.num_rows, BATCH_ROWS):
+                part = batch.slice(low, BATCH_ROWS)
                 writer.write_batch(part)
                 sizes.append((part.num_rows, part.nbytes))
     splits = _row_splits("arrow", name, sizes, split_bytes)
@@ -135,7 +130,9 @@ def _plan_batches(
     return source
 
 
-def _plan_files(location: str, options: ReadOptions, table: str, split_bytes: int, walk: Walk) -> Source:
+def _plan_files(
+    location: str, options: ReadOptions, table: str, split_bytes: int, walk: Walk, *, batch: bool
+) -> Source:
     found = (
         _stored_files(location, options, table) if is_stored(location) else _files(location, options, table)
     )
@@ -150,12 +147,12 @@ def _plan_files(location: str, options: ReadOptions, table: str, split_bytes: in
         )
     kind = kinds.pop()
     plans: dict[Kind, Callable[..., Source]] = {
-        "csv": functools.partial(_plan_csv, walk=walk),
+        "csv": functools.partial(plan_csv, walk=walk, batch=batch),
         "jsonl": _plan_jsonl,
         "parquet": _plan_columnar,
         "arrow": _plan_columnar,
     }
-    if options.types and kind in ("parquet", "arrow"):
+    if options.types and not batch and kind in ("parquet", "arrow"):
         raise UsageError(
             f"types are declared for table {table!r}, but {kind} files have their own. Next step: leave "
             "the types out."
@@ -164,7 +161,7 @@ def _plan_files(location: str, options: ReadOptions, table: str, split_bytes: in
     if partitions:
         _add_partitions(source, partitions, options, location, table)
     unknown = [name for name in options.types if name not in source.names]
-    if unknown:
+    if unknown and not batch:
         raise UnknownColumnError.from_missing(table, None, unknown[0], source.names)
     return source
 
@@ -319,15 +316,20 @@ def _add_partitions(
 
 
 def _ending(path: str) -> str:
-    lower = os.path.basename(path).lower()
-    ending = os.path.splitext(lower.removesuffix(".gz"))[1]
-    return ending if not lower.endswith(".gz") or ENDINGS.get(ending) in ("csv", "jsonl") else ".gz"
+    packing = packing_of(path)
+    ending = os.path.splitext(bare_name(path).lower())[1]
+    return ending if not packing or ENDINGS.get(ending) in ("csv", "jsonl") else packing
 
 
 def _kind(path: str, options: ReadOptions, table: str) -> Kind:
     if options.format != "auto":
         return options.format
     kind = ENDINGS.get(_ending(path))
+    if kind is None and databases.kind_of(path) is not None:
+        raise SourceError(
+            f"{shorten(os.path.basename(path))} for table {table!r} is a database. {NOTHING_APPLIED} Next "
+            "step: say what to read of it: --sql 'SELECT * FROM ...'."
+        )
     if kind is None:
         raise SourceError(
             f"the format of {shorten(os.path.basename(path))} for table {table!r} cannot be told from its "
@@ -336,83 +338,32 @@ def _kind(path: str, options: ReadOptions, table: str) -> Kind:
     return kind
 
 
-def _same_columns(columns: Sequence[str], names: tuple[str, ...], path: str, first: str, table: str) -> None:
-    if different := columnar.difference(columns, names):
-        raise SchemaError(
-            f"the files for table {table!r} differ: {shorten(os.path.basename(path))} {different}, compared "
-            f"with {shorten(os.path.basename(first))}. {NOTHING_APPLIED} Next step: give all files the "
-            "same columns."
-        )
-
-
-def _plan_csv(
-    files: list[str],
-    description: str,
-    kind: Kind,
-    options: ReadOptions,
-    table: str,
-    split_bytes: int,
-    *,
-    walk: Walk,
-) -> Source:
-    names: tuple[str, ...] = ()
-    splits: list[Split] = []
-    samples: list[pa.Table] = []
-    n_rows = max(SAMPLE_ROWS // min(len(files), 10), 1)
-    for path, ends in zip(files, csv_files.cuts(files, options, split_bytes, walk, table=table), strict=True):
-        file_splits = [
-            Split("csv", path, low, high, high - low, low == 0) for low, high in itertools.pairwise(ends)
-        ]
-        columns = csv_files.columns_of(file_splits[0], options, table=table)
-        names = names or columns
-        _same_columns(columns, names, path, files[0], table)
-        if len(samples) < 10:
-            rows = csv_files.first_rows(file_splits[0], options, n_rows, table=table)
-            samples.append(rows.select(list(names)))
-        splits += file_splits
-    sample = pa.concat_tables(samples)
-    undecided = [n for n in names if sample[n].null_count == len(sample)]
-    later = [s for s in splits if s.path != files[0] or not s.first]
-    if undecided and later:
-        for split in later[:: max(len(later) // MORE_SAMPLES, 1)][:MORE_SAMPLES]:
-            rows = csv_files.first_rows(split, options, n_rows, table=table)
-            samples.append(rows.select(list(names)))
-        sample = pa.concat_tables(samples)
-    declared, spellings, types = options.declared, {}, []
-    for name in names:
-        spelling = spelling_of(sample[name])
-        if spelling is not None:
-            spellings[name] = spelling
-        if name in declared:
-            types.append(declared[name])
-        elif sample[name].null_count == len(sample):
-            types.append(TEXT)
-        else:
-            types.append(next(candidates(sample[name], spelling)))
-    options = dataclasses.replace(options, spellings=spellings)
-    n_bytes = sum(split.n_bytes for split in splits)
-    return Source(description, splits, names, tuple(types), options, n_bytes)
-
-
 def _plan_jsonl(
     files: list[str], description: str, kind: Kind, options: ReadOptions, table: str, split_bytes: int
 ) -> Source:
     splits: list[Split] = []
     names: dict[str, Type] = {}
+    left_out: dict[str, None] = {}
     for path in files:
-        whole = [0, size_of(path)]
-        ends = json_lines.cuts(path, split_bytes) if csv_files.can_split(path, options) else whole
+        array = json_lines.is_array(path, options, table=table)
+        cut = csv_files.can_split(path, options) and not array
+        ends = json_lines.cuts(path, split_bytes) if cut else [0, size_of(path)]
         file_splits = [
-            Split("jsonl", path, low, high, high - low, low == 0) for low, high in itertools.pairwise(ends)
+            Split("jsonl", path, low, high, high - low, low == 0, array=array)
+            for low, high in itertools.pairwise(ends)
         ]
         if len(splits) == 0 or len(files) <= 10:
-            columns = json_lines.sample(file_splits[0], options, SAMPLE_ROWS, table=table)
-            for name, t in zip(*columns, strict=True):
+            types, nested = json_lines.sample(file_splits[0], options, SAMPLE_ROWS, table=table)
+            left_out |= dict.fromkeys(nested)
+            for name, t in types.items():
                 names[name] = t if names.get(name, TEXT) == TEXT else names[name]
         splits += file_splits
-    csv_files.check_names(list(names), os.path.basename(files[0]), table=table)
+    names = {name: t for name, t in names.items() if name not in left_out}
+    options = dataclasses.replace(options, left_out=tuple(left_out))
+    notes = (columnar.nested_note(list(left_out)),) if left_out else ()
+    check_names(list(names), os.path.basename(files[0]), table=table)
     n_bytes = sum(split.n_bytes for split in splits)
-    return Source(description, splits, tuple(names), tuple(names.values()), options, n_bytes)
+    return Source(description, splits, tuple(names), tuple(names.values()), options, n_bytes, notes=notes)
 
 
 def _plan_columnar(
@@ -427,16 +378,18 @@ def _plan_columnar(
         else:
             schema, groups = columnar.arrow_schema(path, table=table)
         columns = columnar.column_names(schema, os.path.basename(path), table=table)
-        csv_files.check_names(columns, os.path.basename(path), table=table)
+        check_names(columns, os.path.basename(path), table=table)
         names = names or tuple(columns)
-        _same_columns(columns, names, path, files[0], table)
+        same_columns(columns, names, path, files[0], table)
         for name in names:  # a file without values for a column says nothing about its type
             if name not in fields or pa.types.is_null(fields[name]):
                 fields[name] = schema.field(name).type
         splits += _row_splits(kind, path, groups, split_bytes)
-    types = columnar.declared_types(pa.schema([(n, fields[n]) for n in names]), table=table)
+    types, nested = columnar.flat_types(pa.schema([(n, fields[n]) for n in names]), table=table)
+    options = dataclasses.replace(options, left_out=nested)
     n_bytes = sum(split.n_bytes for split in splits)
-    return Source(description, splits, names, types, options, n_bytes)
+    notes = (columnar.nested_note(nested),) if nested else ()
+    return Source(description, splits, tuple(types), tuple(types.values()), options, n_bytes, notes=notes)
 
 
 def _row_splits(kind: Kind, path: str, groups: list[tuple[int, int]], split_bytes: int) -> list[Split]:

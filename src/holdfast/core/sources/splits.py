@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from holdfast.core.sources import columnar, csv_files, json_lines
 from holdfast.core.sources.read_options import ReadOptions, Source, Split
-from holdfast.core.sources.type_rule import candidates, decode, first_unfit, suggestion
+from holdfast.core.sources.respelling import read_column, remedy, survivors
+from holdfast.core.sources.type_rule import decode, first_unfit, suggestion
 from holdfast.core.store.arrow_types import arrow_type
 from holdfast.core.words.schema import Type
 from holdfast.errors import NOTHING_APPLIED, ColumnTypeError, shorten
@@ -41,7 +42,8 @@ def read_split(
         schema = pa.schema([(n, arrow_type(t)) for n, t in zip(names, types, strict=True)])
         columns = []
         for name, t in zip(names, types, strict=True):
-            values = decode(texts.column(name), t)
+            form = options.forms.get(name)
+            values, _ = read_column(texts.column(name), t, None, form, options.typed_nulls)
             if values is None:
                 raise _unfit(texts.column(name), name, t, split, options, table, version)
             columns.append(values)
@@ -49,9 +51,10 @@ def read_split(
     if split.kind == "jsonl":
         return json_lines.read_objects(split, names, types, options, table=table, version=version)[0]
     if split.kind == "parquet":
-        rows = columnar.read_parquet(split, names, table=table)
+        rows = columnar.read_parquet(split, names, options.left_out, table=table)
     else:
         rows = columnar.read_arrow(split, table=table)
+        rows = rows.drop_columns([n for n in options.left_out if n in rows.column_names])
     return columnar.fit_table(
         rows,
         names,
@@ -64,17 +67,23 @@ def read_split(
 
 
 def read_split_guessed(
-    split: Split, names: Sequence[str], types: Sequence[Type], options: ReadOptions, table: str
+    split: Split,
+    names: Sequence[str],
+    types: Sequence[Type],
+    options: ReadOptions,
+    table: str,
+    words: set[str] | None = None,
 ) -> tuple[pa.Table, dict[str, list[str]]]:
     """Like `read_split` for a table that is being tracked, with types that are guesses.
 
     A column whose guess fails here comes back as text, and the dict lists all types (in the rule's
     order, "text" last) that its values of this split survive. The caller reads all splits again with the
     `best_type` of the lists of all rounds until no guess fails. Types that the user declared are no guesses.
+    `words` gets those that were NULL in columns that are no texts.
     """
     if split.partition:
         bare, inner = _without_partition(split, names, types)
-        rows, failed = read_split_guessed(bare, *inner, options, table)
+        rows, failed = read_split_guessed(bare, *inner, options, table, words)
         return _with_partition(rows, split, names, types, table, None), failed
     if split.kind == "jsonl":
         return json_lines.read_objects(split, names, types, options, table=table, guessed=True)
@@ -86,11 +95,15 @@ def read_split_guessed(
     for name, t in zip(names, types, strict=True):
         texts = rows.column(name)
         declared = name in options.types
-        values = decode(texts, t, None if declared else options.spellings.get(name, "point"))
+        spelling, form = options.spellings.get(name), options.forms.get(name)
+        allowed = None if declared else spelling or "point"
+        values, seen = read_column(texts, t, allowed, form, options.typed_nulls)
+        if words is not None:
+            words.update(seen)
         if values is None and declared:
             raise _unfit(texts, name, t, split, options, table, None)
         if values is None:
-            failed[name] = [str(c) for c in candidates(texts, options.spellings.get(name))]
+            failed[name] = [str(c) for c in survivors(texts, spelling, form, options.typed_nulls)]
         columns.append(texts if values is None else values)
     return pa.table(columns, names=list(names)), failed
 
@@ -142,13 +155,15 @@ def _with_partition(
 def _unfit(
     texts: Any, name: str, t: Type, split: Split, options: ReadOptions, table: str, version: int | None
 ) -> ColumnTypeError:
-    at = first_unfit(texts, lambda part: decode(part, t) is not None)
+    form, words = options.forms.get(name), options.typed_nulls
+    at = first_unfit(texts, lambda part: read_column(part, t, None, form, words)[0] is not None)
     value = texts[at].as_py()
+    cure = remedy(value, t)
     what = "the batch" if version is not None else "the file"
     row = csv_files.row_number(split, options, at)
     verb = "track the table again with" if version is not None else "declare"
     return ColumnTypeError(
         f"column {shorten(name)} of {columnar.table_label(table, version)} is {t}; {what} has "
-        f"{shorten(value)} in row {row} of {csv_files.file_name(split)}. {NOTHING_APPLIED} Next step: {verb} "
-        f"--types {shorten(name)[1:-1]}={suggestion(value)}, or mend the value."
+        f"{shorten(value)} in row {row} of {csv_files.file_name(split)}. {NOTHING_APPLIED} Next "
+        f"step: {cure}{verb} --types {shorten(name)[1:-1]}={suggestion(value)}, or mend the value."
     )

@@ -16,7 +16,7 @@ A column is of the first type, in this order, that all its texts survive:
 Floats are spelt `point` (as Python, pandas and the JVM do: `2.0`, `1e-07`: Python's repr) or `bare` (as
 Arrow, JavaScript and Postgres do: `2`, `1e-7`: Arrow's cast, but whole numbers below 1e15 in full); a column
 whose sample has a number without a point is bare. Timestamps are spelt by separator and digits, `T6`.
-`true` and `false` stay text.
+`true` and `false` stay text, as does whatever people spell otherwise: `respelling` rewrites it.
 
 A *declared* type (by the user, or by the table that a batch goes to) is held to the same rule, except that
 floats and timestamps may be spelt in any plain way that names the same value: `3` and `3.50` are floats,

@@ -52,6 +52,19 @@ def arrow_schema(schema: Schema) -> pa.Schema:
     return pa.schema([pa.field(c.name, arrow_type(c.type)) for c in schema.columns])
 
 
+def is_nested(dt: pa.DataType) -> bool:
+    """Whether values of a type have parts: lists, structs, maps, unions.
+
+    >>> is_nested(pa.list_(pa.int8())), is_nested(pa.dictionary(pa.int8(), pa.string()))
+    (True, False)
+    """
+    if isinstance(dt, pa.BaseExtensionType):
+        return is_nested(dt.storage_type)
+    if pa.types.is_dictionary(dt) or pa.types.is_run_end_encoded(dt):
+        return is_nested(dt.value_type)
+    return bool(pa.types.is_nested(dt))
+
+
 def type_of(dt: pa.DataType, *, table: str, column: str) -> Type:
     """The canonical column type of an Arrow type.
 

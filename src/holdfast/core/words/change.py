@@ -168,6 +168,8 @@ class TableChange:
     kept: tuple[Summary, ...] = ()  # of the classes that it is tracked for
     unlisted: int = 0  # changes of one sort that are too many to list
     longest: int = 0  # versions through which one that broke had held at most; of a check, listed or not
+    n_updated: int = 0  # of those inserted and deleted: the same row with other values
+    n_unchanged: int | None = None  # rows of a snapshot, or of upserts, that were there as they are
 
     def n(self, kind: str) -> int | None:
         """How many dependencies of a kind there are; None where they are not tracked."""
@@ -186,6 +188,8 @@ class TableChange:
             "table": self.table,
             "n_inserted": self.n_inserted,
             "n_deleted": self.n_deleted,
+            "n_updated": self.n_updated,
+            "n_unchanged": self.n_unchanged,
             "n_rows": self.n_rows,
             **self.fields,
             "unlisted": self.unlisted,
@@ -207,7 +211,7 @@ class Change:
     pins: tuple[Pin, ...] = ()
     n_inds: int | None = None  # in the workspace; None: none of the tables takes part in inclusions
     accesses: Mapping[str, int] = field(default_factory=dict)  # of the generator: what was read and written
-    notes: tuple[str, ...] = ()  # what is not known, since the search for it met a bound of its own
+    notes: tuple[str, ...] = ()  # how sources were understood; what a search with a bound left unknown
 
     @property
     def table(self) -> str:
@@ -306,6 +310,10 @@ class Change:
             counted.append(f"{self.n_inds:,} inclusion{'' if self.n_inds == 1 else 's'} in the workspace")
         now = ", ".join(counted)
         what = f"+{part.n_inserted:,} -{part.n_deleted:,} rows"
+        if part.n_unchanged is not None:
+            new, gone = part.n_inserted - part.n_updated, part.n_deleted - part.n_updated
+            what += f" ({new:,} inserted, {gone:,} deleted, {part.n_updated:,} updated, "
+            what += f"{part.n_unchanged:,} left as they were)"
         if self.action == "check":
             end = f" ({self.elapsed_s:.2f} s; nothing applied)" if last else ""
             return f"{part.table}: {what} would leave {now}{end}"

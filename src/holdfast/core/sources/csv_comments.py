@@ -1,0 +1,80 @@
+"""Comment lines of CSV files: those before the header are recognised, others are skipped by an option."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pyarrow as pa
+
+from holdfast.core.sources.csv_walk import codes_of, in_quotes
+
+MARK = b"#"
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+
+
+def preamble_size(start: bytes, delimiter: str, comment: str | None, *, whole: bool) -> int | None:
+    r"""The bytes of the comment lines that a file begins with.
+
+    Recognised are lines with a `#` first that have not as many fields as the first line without one: else the
+    last of them is the header. If there is no other line, they are rows. `comment` is the option; nothing is
+    recognised where it is given. None if more of the file has to be looked at; `whole`: this is all.
+
+    >>> size = lambda text: preamble_size(text, ",", None, whole=True)
+    >>> size(b"# by me, today, here\n#\na,b\n1,2\n"), size(b"#a,b\n1,2\n"), size(b"#a\nb\n")
+    (23, 0, 0)
+    """
+    if comment is not None or not start.startswith(MARK):
+        return 0
+    before, at = 0, 0
+    while start.startswith(MARK, at):
+        before, at = at, _line_end(start, at)
+    end = _line_end(start, at)
+    if not whole and not start.endswith((b"\n", b"\r"), at, end):
+        return None
+    if at == len(start):
+        return 0
+    d = delimiter.encode()
+    return before if start.count(d, before, at) == start.count(d, at, end) else at
+
+
+def _line_end(text: bytes, start: int) -> int:
+    """The position behind the line end at or behind `start`; the end of the text if there is none."""
+    found = _LINE_END.search(text, start)
+    return len(text) if found is None else found.end()
+
+
+def behind_lines(text: bytes, lines: bytes) -> int:
+    """The position in a text behind as many lines as there are in another one."""
+    at = 0
+    for _ in _LINE_END.finditer(lines):
+        at = _line_end(text, at)
+    return at
+
+
+def n_lines(text: bytes) -> int:
+    return len(_LINE_END.findall(text))
+
+
+def without_comments(body: Any, mark: str, delimiter: str, quote: str) -> Any:
+    """The text with its comment lines blank: line numbers stay. A line inside of quotes is none."""
+    text = body.to_pybytes()
+    pattern = re.compile(b"(?m)^" + re.escape(mark.encode()) + b"[^\\r\\n]*")
+    if not quote or quote.encode() not in text:
+        return pa.py_buffer(pattern.sub(b"", text))
+    from holdfast.core.sources.kernels import records
+
+    parts, copied, walked = [], 0, 0
+    state = records.new_state()
+    for match in pattern.finditer(text):
+        if match.start() < walked:
+            continue
+        piece = text[walked : match.start()]
+        if piece:
+            limits = records.NO_LIMIT, records.NO_LIMIT
+            records.walk_records(codes_of(piece), ord(delimiter), ord(quote), *limits, state)
+        walked = match.start()
+        if not in_quotes(state):
+            parts.append(text[copied : match.start()])
+            copied = walked = match.end()
+    return pa.py_buffer(b"".join([*parts, text[copied:]]))

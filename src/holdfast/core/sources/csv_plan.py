@@ -1,0 +1,124 @@
+"""Planning CSV files: their columns, how these are spelt, their guessed types, their splits."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from holdfast.core.sources import columnar, csv_files
+from holdfast.core.sources.csv_walk import Walk
+from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
+from holdfast.core.sources.respelling import (
+    UNTOLD,
+    WORDS,
+    form_of,
+    respelt,
+    survivors,
+    without_words,
+    words_note,
+)
+from holdfast.core.sources.type_rule import TEXT, spelling_of
+from holdfast.core.words.schema import Type
+from holdfast.errors import NOTHING_APPLIED, SchemaError, listing, shorten
+
+SAMPLE_ROWS = 2_000
+# A column that is NULL all through the sample is looked at again at the start of this many other splits.
+MORE_SAMPLES = 15
+
+
+def same_columns(columns: Sequence[str], names: tuple[str, ...], path: str, first: str, table: str) -> None:
+    if different := columnar.difference(columns, names):
+        raise SchemaError(
+            f"the files for table {table!r} differ: {shorten(os.path.basename(path))} {different}, compared "
+            f"with {shorten(os.path.basename(first))}. {NOTHING_APPLIED} Next step: give all files the "
+            "same columns."
+        )
+
+
+def plan_csv(
+    files: list[str],
+    description: str,
+    kind: Kind,
+    options: ReadOptions,
+    table: str,
+    split_bytes: int,
+    *,
+    walk: Walk,
+    batch: bool,
+) -> Source:
+    """The plan of CSV files. How a `batch` spells its values is what its table says, and the options."""
+    names: tuple[str, ...] = ()
+    splits: list[Split] = []
+    samples: list[pa.Table] = []
+    notes: dict[str, None] = {}
+    trailing: tuple[str, ...] = ()
+    n_rows = max(SAMPLE_ROWS // min(len(files), 10), 1)
+    for path, ends in zip(files, csv_files.cuts(files, options, split_bytes, walk, table=table), strict=True):
+        file_splits = [
+            Split("csv", path, low, high, high - low, low == 0) for low, high in itertools.pairwise(ends)
+        ]
+        header = csv_files.header_of(file_splits[0], options, table=table)
+        names, trailing = names or header.names, trailing or header.trailing
+        notes |= dict.fromkeys(header.notes)
+        same_columns(header.names, names, path, files[0], table)
+        if len(samples) < 10:
+            rows = csv_files.first_rows(file_splits[0], options, n_rows, table=table)
+            samples.append(rows.select(list(names)))
+        splits += file_splits
+    sample = pa.concat_tables(samples)
+    undecided = [n for n in names if sample[n].null_count == len(sample)]
+    later = [s for s in splits if s.path != files[0] or not s.first]
+    if undecided and later:
+        for split in later[:: max(len(later) // MORE_SAMPLES, 1)][:MORE_SAMPLES]:
+            rows = csv_files.first_rows(split, options, n_rows, table=table)
+            samples.append(rows.select(list(names)))
+        sample = pa.concat_tables(samples)
+    left_out = tuple(n for n in trailing if sample[n].null_count == len(sample))
+    for name in trailing:
+        what = "is empty and left out" if name in left_out else "has no name in the file"
+        notes[f"{name}, at the end, {what} (--names gives one)"] = None
+    names = tuple(n for n in names if n not in left_out)
+    options = dataclasses.replace(options, left_out=left_out)
+    source = Source(description, splits, names, (), options, sum(split.n_bytes for split in splits))
+    _settle(source, sample, batch=batch)
+    source.notes = (*notes, *source.notes)
+    return source
+
+
+def _settle(source: Source, sample: pa.Table, *, batch: bool) -> None:
+    """Complete a plan by the forms, spellings and types of its columns, and what is to be said of them."""
+    options, declared = source.options, source.options.declared
+    if not batch and options.null_values is None:
+        options = dataclasses.replace(options, typed_nulls=WORDS)
+    forms, spellings, types = dict(options.forms), {}, []
+    untold: dict[str, list[str]] = {}
+    worded: dict[tuple[str, ...], list[str]] = {}
+    for name in source.names:
+        form, unclear = form_of(sample[name], options, declared.get(name), recognise=not batch)
+        form = forms.get(name, form)
+        if form is not None:
+            forms[name] = form
+        if unclear is not None:
+            untold.setdefault(unclear, []).append(name)
+        plain, seen = without_words(sample[name], options.typed_nulls)
+        spelling = spelling_of(respelt(plain, form))
+        if spelling is not None:
+            spellings[name] = spelling
+        t = declared.get(name) or _guess(sample[name], spelling, form, options)
+        types.append(t)
+        if t == TEXT and seen and not batch and name not in declared:
+            worded.setdefault(tuple(seen), []).append(name)
+    notes = [f"{listing(names)}: {UNTOLD[what]}" for what, names in untold.items()]
+    source.notes = (*notes, *(words_note(names, words) for words, names in worded.items()))
+    source.options = dataclasses.replace(options, spellings=spellings, forms=forms)
+    source.types = tuple(types)
+
+
+def _guess(sample: pa.ChunkedArray, spelling: str | None, form: str | None, options: ReadOptions) -> Type:
+    if sample.null_count == len(sample):
+        return TEXT
+    return next(survivors(sample, spelling, form, options.typed_nulls))

@@ -1,0 +1,230 @@
+"""How people spell values: what the type rule does not know, rewritten so that it does.
+
+A column has one *form* at most, that of the sample of its file, or one that the options ask for:
+
+| form | texts | read as |
+|---|---|---|
+| bool | `True`, `FALSE`; of a declared bool also `yes`, `n`, `1`, `off` | `true`, `false` |
+| dmy, mdy | `31/12/2026`, `1.2.2026` | dates, day first or month first |
+| comma | `12,50` | numbers |
+| any | `1e5`, `1E+05` beside other numbers | floats, however they are spelt |
+
+A form is recognised only where texts cannot mean anything else: dates of which one has a day after the
+twelfth, commas of which one has not three digits behind it. What may mean either stays text, and a note says
+so. And the usual words for NULL are NULL only in columns that are no texts: there they can be nothing else.
+
+A column whose values turn out to be texts is read to the letter, whatever its form. Notes tell all forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+
+from holdfast.core.sources.read_options import ReadOptions
+from holdfast.core.sources.type_rule import TEXT, Texts, Values, candidates, decode, spelling_of
+from holdfast.core.words.schema import NUMBERS, Schema, Type
+from holdfast.errors import listing, shorten
+
+pc: Any = pa.compute
+
+WORDS = (
+    "NA",
+    "N/A",
+    "n/a",
+    "NULL",
+    "null",
+    "Null",
+    "None",
+    "none",
+    "#N/A",
+    "\\N",
+    "-",
+    "--",
+    "?",
+    ".",
+)
+BOOL, DMY, MDY, COMMA, ANY = "bool", "dmy", "mdy", "comma", "any"
+ORDERS = (DMY, MDY)
+_TRUE, _FALSE = ("true", "t", "yes", "y", "1", "on"), ("false", "f", "no", "n", "0", "off")
+_DATE = r"^([0-9]{1,2})[/.\-]([0-9]{1,2})[/.\-]([0-9]{4})$"
+_COMMAS = r"^-?(0|[1-9][0-9]*)(,[0-9]+)?$"
+_EXPONENT = r"^-?[0-9.]+[eE][+-]?[0-9]+$"
+
+
+def respelt(texts: Texts, form: str | None) -> Texts:
+    """The texts as the type rule spells them; those that are not of the form as they are.
+
+    >>> respelt(pa.chunked_array([["31/12/2026", "1.2.2026", "x"]]), "dmy").to_pylist()
+    ['2026-12-31', '2026-02-01', 'x']
+    >>> respelt(pa.chunked_array([["1,5", "2"]]), "comma").to_pylist()
+    ['1.5', '2']
+    """
+    if form in ORDERS:
+        texts = pc.replace_substring_regex(texts, _DATE, r"\3-\2-\1" if form == DMY else r"\3-\1-\2")
+        for one_digit, two in (
+            (r"^([0-9]{4})-([0-9])-", r"\1-0\2-"),
+            (r"^([0-9]{4}-[0-9]{2})-([0-9])$", r"\1-0\2"),
+        ):
+            texts = pc.replace_substring_regex(texts, one_digit, two)
+        return texts
+    if form == COMMA:
+        has_points = pc.any(pc.match_substring(texts, ".")).as_py()
+        return texts if has_points else pc.replace_substring(texts, ",", ".")
+    if form == BOOL:
+        lower = pc.utf8_lower(texts)
+        for words in (_TRUE, _FALSE):
+            texts = pc.if_else(pc.is_in(lower, value_set=_array(words)), words[0], texts).cast(
+                pa.large_string()
+            )
+    return texts
+
+
+def without_words(texts: Texts, words: Sequence[str]) -> tuple[Texts, list[str]]:
+    """(the texts with words as NULL, which of them there are)."""
+    there = pc.is_in(texts, value_set=_array(words))
+    if not words or not pc.any(there).as_py():
+        return texts, []
+    seen = pc.unique(texts.filter(there)).to_pylist()
+    return pc.if_else(there, pa.scalar(None, pa.large_string()), texts), [
+        word for word in words if word in seen
+    ]
+
+
+def read_column(
+    texts: Texts, t: Type, spelling: str | None, form: str | None, words: Sequence[str]
+) -> tuple[Values | None, list[str]]:
+    """(values of a type or None if a text does not fit, words among them that are NULL); see `decode`.
+
+    Cost: that of `decode`, unless texts do not fit as they are.
+    """
+    if t == TEXT:
+        return decode(texts, t, spelling), []
+    spelling = None if form == ANY and t.family == "float" else spelling
+    for variant, seen in _variants(texts, form, words):
+        values = decode(variant, t, spelling)
+        if values is not None:
+            return values, seen
+    return None, []
+
+
+def _variants(texts: Texts, form: str | None, words: Sequence[str]) -> Iterator[tuple[Texts, list[str]]]:
+    """The texts as they are, and more and more of them rewritten."""
+    yield texts, []
+    if form is not None:
+        yield respelt(texts, form), []
+    bare, seen = without_words(texts, words)
+    if seen:
+        yield respelt(bare, form), seen
+
+
+def survivors(texts: Texts, spelling: str | None, form: str | None, words: Sequence[str]) -> Iterator[Type]:
+    """The types that all texts survive, respelt, in the order of the rule; see `candidates`."""
+    plain = respelt(without_words(texts, words)[0], form)
+    if plain.null_count == len(plain) > texts.null_count:  # nothing but words
+        plain = texts
+    lenient = {BOOL: Type("bool"), ANY: Type("float")}.get(form or "")
+    for t in candidates(plain, spelling):
+        if t == TEXT and lenient is not None and decode(plain, lenient) is not None:
+            yield lenient
+        yield t
+
+
+def form_of(
+    sample: Texts, options: ReadOptions, declared: Type | None, *, recognise: bool
+) -> tuple[str | None, str | None]:
+    """(form of a column, what cannot be told of it): by the options, and by the sample if that is wanted."""
+    bare = without_words(sample, options.typed_nulls)[0]
+    present = bare.drop_null()
+    if not len(present):
+        return None, None
+    plain = (
+        decode(bare, declared) is not None if declared else next(candidates(bare, spelling_of(bare))) != TEXT
+    )
+    if plain or declared == TEXT:
+        return None, None
+    family = declared.family if declared else None
+    if family in (None, "bool"):
+        words = (_TRUE, _FALSE) if family else (_TRUE[:1], _FALSE[:1])
+        if (family or recognise) and _all_in(pc.utf8_lower(present), [w for of in words for w in of]):
+            return BOOL, None
+    if family in (None, "date") and _all_match(present, _DATE):
+        orders = [options.dates] if options.dates else ORDERS if recognise else ()
+        fits = [o for o in orders if o in ORDERS and decode(respelt(bare, o), Type("date")) is not None]
+        return (fits[0], None) if len(fits) == 1 else (None, "dates" if fits else None)
+    if family in (None, *NUMBERS) and _all_match(present, _COMMAS) and options.decimal in (None, ","):
+        thousands = _all_match(present.filter(pc.match_substring(present, ",")), r",[0-9]{3}$")
+        if options.decimal or (recognise and not thousands):
+            return COMMA, None
+        return None, "commas" if recognise else None
+    exponents = recognise and pc.any(pc.match_substring_regex(present, _EXPONENT)).as_py()
+    if family is None and exponents and decode(bare, Type("float")) is not None:
+        return ANY, None
+    return None, None
+
+
+def notes_of(schema: Schema, options: ReadOptions) -> tuple[str, ...]:
+    """What was recognised in the columns of a table, and which option changes it."""
+    typed = {c.name for c in schema.columns if c.type != TEXT and c.name not in options.types}
+    asked = {options.dates, COMMA if options.decimal else None}
+    notes = []
+    for form, (what, cure) in _TOLD.items():
+        if form in asked:
+            continue
+        names = [name for name, of in options.forms.items() if of == form and name in typed]
+        if names:
+            notes.append(f"{listing(names)}: {what}; {cure.format(shorten(names[0])[1:-1])}")
+    if options.typed_nulls:
+        words = ", ".join(options.typed_nulls)
+        notes.append(
+            f"{words} in columns of numbers, dates and booleans is NULL; --null says which texts are"
+        )
+    return tuple(notes)
+
+
+_TOLD: Mapping[str, tuple[str, str]] = {
+    BOOL: ("true and false are booleans", "--types {}=text keeps the texts"),
+    DMY: ("dates are read day first", "--dates mdy reads them month first, --types {}=text as texts"),
+    MDY: ("dates are read month first", "--dates dmy reads them day first, --types {}=text as texts"),
+    COMMA: ("a comma is the decimal point", "--decimal . keeps the texts"),
+    ANY: ("numbers with an exponent are floats", "--types {}=text keeps the texts"),
+}
+UNTOLD: Mapping[str, str] = {
+    "dates": "dates are texts, since day and month cannot be told apart; --dates dmy or --dates mdy says it",
+    "commas": "numbers are texts, since commas may be decimal or of thousands; --decimal , says decimal",
+}
+
+
+def words_note(names: Sequence[str], words: Sequence[str]) -> str:
+    """What is said of columns of texts that have words for NULL in them."""
+    given = " ".join(f"--null '{word}'" for word in ("", *words))
+    return f"{listing(names)}: {', '.join(words)} is a text like any other; {given} reads it as NULL"
+
+
+def remedy(text: str, t: Type) -> str:
+    """The option by which a text that is no value of a type may be one, as the start of a sentence; or "".
+
+    >>> remedy("31/12/2026", Type("date")), remedy("NA", Type("int")), remedy("x", Type("int"))
+    ('say --dates dmy or mdy, ', "read it as NULL with --null '' --null 'NA', ", '')
+    """
+    value = pa.chunked_array([[text]], pa.large_string())
+    if text in WORDS:
+        return f"read it as NULL with --null '' --null '{text}', "
+    if t.family == "date" and _all_match(value, _DATE):
+        return "say --dates dmy or mdy, "
+    return "say --decimal ',', " if t.family in NUMBERS and _all_match(value, _COMMAS) and "," in text else ""
+
+
+def _array(words: Sequence[str]) -> Any:
+    return pa.array(list(words), pa.large_string())
+
+
+def _all_in(texts: Texts, words: Sequence[str]) -> bool:
+    return pc.all(pc.is_in(texts, value_set=_array(words))).as_py() is not False
+
+
+def _all_match(texts: Texts, pattern: str) -> bool:
+    return pc.all(pc.match_substring_regex(texts, pattern)).as_py() is not False

@@ -1,0 +1,338 @@
+"""CSV as people have it: what is recognised, what it is said to be, and what is left to the letter."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import holdfast
+from holdfast.core.rows import encoding
+from holdfast.core.sources import ReadOptions, csv_plan
+from holdfast.core.sources.csv_comments import without_comments
+from holdfast.core.sources.respelling import WORDS
+from holdfast.errors import ColumnTypeError, SchemaError, SourceError, UnknownColumnError, UsageError
+
+
+@pytest.fixture
+def ws(tmp_path: Path) -> Iterator[holdfast.Workspace]:
+    with holdfast.open(tmp_path / "w", engine="inline") as opened:
+        yield opened
+
+
+def tracked(text: str, **options: Any) -> tuple[dict[str, list[Any]], dict[str, str], tuple[str, ...]]:
+    """(values by column, types, notes) of a CSV file as a table has them."""
+    with tempfile.TemporaryDirectory() as folder, holdfast.open(f"{folder}/w", engine="inline") as ws:
+        path = Path(folder, "t.csv")
+        path.write_text(text, newline="")
+        change = ws.track("t", path, options=options)
+        relation = ws.writer.tables.rows(ws.writer.tables.state("t"))
+        columns = relation.fetch(relation.row_ids()).to_pydict()
+        return columns, {c.name: str(c.type) for c in ws.schema("t").columns}, change.notes
+
+
+def column(texts: Sequence[str], **options: Any) -> tuple[list[Any], str, tuple[str, ...]]:
+    """The same of one column of a file of two; quoted are texts that have to be."""
+    cells = [f'"{text}"' if "," in text else text for text in texts]
+    columns, types, notes = tracked("i,x\n" + "".join(f"{i},{c}\n" for i, c in enumerate(cells)), **options)
+    return columns["x"], types["x"], notes
+
+
+# -- dates ---------------------------------------------------------------------------------------
+
+DAYS = st.dates(dt.date(1, 1, 1), dt.date(9999, 12, 31))
+
+
+@example(days=[dt.date(2026, 12, 31)], mark="/", padded=True, order="dmy")
+@example(days=[dt.date(2026, 2, 3)], mark=".", padded=False, order="mdy")
+@settings(max_examples=25)
+@given(
+    days=st.lists(DAYS, min_size=1, max_size=4),
+    mark=st.sampled_from("/.-"),
+    padded=st.booleans(),
+    order=st.sampled_from(["dmy", "mdy"]),
+)
+def test_dates(days: list[dt.date], mark: str, padded: bool, order: str) -> None:
+    width = 2 if padded else 1
+    parts = [{"d": f"{d.day:0{width}}", "m": f"{d.month:0{width}}", "y": f"{d.year:04}"} for d in days]
+    texts = [mark.join(part[c] for c in order) for part in parts]
+    values, kind, notes = column(texts)
+    if any(d.day > 12 for d in days):
+        assert (values, kind) == (days, "date")
+        first = {"dmy": "day", "mdy": "month"}[order]
+        assert [n for n in notes if f"x: dates are read {first} first; --dates" in n] == list(notes)
+    else:
+        assert (values, kind) == (texts, "text")
+        [note] = notes
+        assert "x: dates are texts, since day and month cannot be told apart; --dates dmy" in note
+    values, kind, notes = column(texts, dates=order)
+    assert (values, kind, notes) == (days, "date", ())
+    assert column(texts, dates="ymd") == (texts, "text", ())
+
+
+def test_a_later_value_that_is_no_date_makes_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_plan, "SAMPLE_ROWS", 2)
+    texts = ["31/12/2026", "01/02/2026", "31/02/2026"]
+    assert column(texts) == (texts, "text", ())
+
+
+# -- numbers -------------------------------------------------------------------------------------
+
+
+@example(numbers=[Decimal("1.234"), Decimal("5.678")])
+@settings(max_examples=25)
+@given(
+    numbers=st.lists(
+        st.decimals(-9999, 9999, places=2) | st.decimals(-9, 9, places=3), min_size=1, max_size=4
+    ).filter(lambda numbers: not any(n.is_signed() and not n for n in numbers))
+)
+def test_a_decimal_comma(numbers: list[Decimal]) -> None:
+    points = [str(n) for n in numbers]
+    texts = [text.replace(".", ",") for text in points]
+    values, kind, notes = column(texts)
+    expected, plain, _ = column(points)  # whatever the type rule says of them
+    if all(len(text.partition(",")[2]) == 3 for text in texts):
+        assert (values, kind) == (texts, "text")
+        assert any("--decimal , says decimal" in note for note in notes)
+    else:
+        assert (values, kind) == (expected, plain) or plain == "text"
+        assert plain == "text" or any("a comma is the decimal point; --decimal . keeps" in n for n in notes)
+    assert column(texts, decimal=",")[:2] == (expected if plain != "text" else texts, plain)
+    assert column(texts, decimal=".")[:2] == (texts, "text")
+
+
+@pytest.mark.parametrize(
+    ("texts", "values", "kind"),
+    [
+        (["1e5", "2", "0.5"], [1e5, 2.0, 0.5], "float"),
+        (["1E+05", "-2.5e-3"], [1e5, -0.0025], "float"),
+        (["1e5", "x"], ["1e5", "x"], "text"),
+        (["12e3x", "1"], ["12e3x", "1"], "text"),
+        (["1e999", "1"], ["1e999", "1"], "text"),
+        (["1.50", "1.5"], ["1.50", "1.5"], "text"),  # two texts, no exponent: to the letter
+        (["1.234,56"], ["1.234,56"], "text"),
+    ],
+)
+def test_exponents(texts: list[str], values: list[Any], kind: str) -> None:
+    read = column(texts)
+    assert read[:2] == (values, kind)
+    assert bool(read[2]) == (kind != "text")
+    assert column(texts, types={"x": "text"}) == (texts, "text", ())
+
+
+# -- booleans and NULL ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [("true", "false"), ("True", "False"), ("TRUE", "FALSE")])
+def test_booleans(words: tuple[str, str]) -> None:
+    values, kind, [note] = column([*words, words[0]])
+    assert (values, kind) == ([True, False, True], "bool")
+    assert note == "t: x: true and false are booleans; --types x=text keeps the texts"
+    assert column(words, types={"x": "text"}) == (list(words), "text", ())
+
+
+def test_other_words_for_booleans_have_to_be_declared() -> None:
+    texts = ["yes", "N", "1", "off"]
+    assert column(texts) == (texts, "text", ())
+    assert column(texts, types={"x": "bool"}) == ([True, False, True, False], "bool", ())
+
+
+@settings(max_examples=25)
+@given(
+    numbers=st.lists(st.integers(-99, 99), min_size=1, max_size=4),
+    words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=3),
+    data=st.data(),
+)
+def test_words_are_null_only_where_they_can_be_nothing_else(
+    numbers: list[int], words: list[str], data: st.DataObject
+) -> None:
+    texts = data.draw(st.permutations([*map(str, numbers), *words]))
+    values, kind, [note] = column(texts)
+    assert (values, kind) == ([None if text in words else int(text) for text in texts], "int")
+    assert note.endswith("in columns of numbers, dates and booleans is NULL; --null says which texts are")
+    assert set(note.removeprefix("t: ").partition(" in columns")[0].split(", ")) == set(words)
+    values, kind, notes = column([*texts, "Rome"])
+    assert (values, kind) == ([*texts, "Rome"], "text")
+    assert "reads it as NULL" in notes[0]
+    assert column(texts, null_values=[""])[:2] == (texts, "text")
+    assert column(words)[:2] == (words, "text")
+
+
+def test_what_a_table_has_recognised_holds_for_its_batches(ws: holdfast.Workspace, tmp_path: Path) -> None:
+    path, batch = tmp_path / "t.csv", tmp_path / "b.csv"
+    path.write_text('id,when,price,ok,n\n1,31/12/2026,"1,5",True,NA\n2,01/02/2026,"2,25",False,7\n')
+    ws.track("t", path)
+    batch.write_text('id,when,price,ok,n\n3,02/03/2026,"3,5",FALSE,NA\n')
+    assert ws.apply("t", inserts=batch).notes == ()
+    relation = ws.writer.tables.rows(ws.writer.tables.state("t"))
+    rows = relation.fetch(relation.row_ids()).to_pylist()
+    assert rows[-1] == {"id": 3, "when": dt.date(2026, 3, 2), "price": 3.5, "ok": False, "n": None}
+    batch.write_text("id,when,price,ok,n\n4,2026-03-02,3.5,false,\n")  # as the type rule spells them
+    ws.apply("t", inserts=batch)
+    batch.write_text('id,when,price,ok,n\n5,02/03/2026,"3,5",FALSE,-\n')
+    with pytest.raises(
+        ColumnTypeError, match=r"has '-' in row 1 .*read it as NULL with --null '' --null '-'"
+    ):
+        ws.apply("t", inserts=batch)
+
+
+def test_batches_of_tables_that_came_otherwise_need_the_options(
+    ws: holdfast.Workspace, tmp_path: Path
+) -> None:
+    ws.track("t", pa.table({"id": [1], "when": [dt.date(2026, 12, 31)], "price": [1.5]}))
+    batch = tmp_path / "b.csv"
+    batch.write_text('id,when,price\n2,31/12/2026,"2,25"\n')
+    with pytest.raises(ColumnTypeError, match=r"'when' .*Next step: say --dates dmy or mdy, track"):
+        ws.apply("t", inserts=batch)
+    with pytest.raises(ColumnTypeError, match=r"'price' .*Next step: say --decimal ',', track"):
+        ws.apply("t", inserts=batch, options={"dates": "dmy"})
+    [told] = ws.apply("t", inserts=batch, options={"dates": "dmy", "decimal": ","}).tables
+    assert told.n_inserted == 1
+
+
+def test_options_that_an_older_release_has_written_recognise_nothing() -> None:
+    old = {"format": "auto", "header": True, "delimiter": None, "quote": '"', "encoding": "utf-8"}
+    options = ReadOptions.from_dict({**old, "null_values": [""], "types": {}, "spellings": {"a": "bare"}})
+    assert options == ReadOptions(null_values=("",), spellings={"a": "bare"})
+    assert ReadOptions.checked(json.loads(json.dumps(options.to_dict()))) == options
+
+
+# -- headers -------------------------------------------------------------------------------------
+
+
+def test_columns_without_a_name_and_names_that_come_again() -> None:
+    text = ",a,b,a,a_2,\n0,1,2,3,4,\n1,5,6,7,8,\n"
+    columns, _, notes = tracked(text)
+    assert columns == {"unnamed_1": [0, 1], "a": [1, 5], "b": [2, 6], "a_3": [3, 7], "a_2": [4, 8]}
+    assert notes == (
+        "t: unnamed_1 has no name in the file (--names gives one)",
+        "t: a comes again and is called a_3 (--names)",
+        "t: unnamed_6, at the end, is empty and left out (--names gives one)",
+    )
+    columns, _, notes = tracked(text, names=["i", "a", "b", "c", "d", "e"])
+    assert (list(columns), notes) == (["i", "a", "b", "c", "d", "e"], ())
+    with pytest.raises(SchemaError, match="has 6 columns, and 2 names are given"):
+        tracked(text, names=["i", "a"])
+
+
+def test_an_empty_column_at_the_end_is_not_lost_if_it_gets_values(
+    ws: holdfast.Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,\n1,\n2,\n")
+    ws.track("t", path)
+    assert ws.schema("t").names == ("a",)
+    ws.apply("t", inserts=path)
+    path.write_text("a,\n1,\n2,x\n")
+    with pytest.raises(UnknownColumnError, match="unnamed_2"):
+        ws.apply("t", inserts=path)
+    monkeypatch.setattr(csv_plan, "SAMPLE_ROWS", 1)
+    with pytest.raises(SchemaError, match=r"empty at first, and then has 'x'. Nothing was applied"):
+        ws.apply("t", inserts=path)
+
+
+@pytest.mark.parametrize("split_bytes", [1 << 20, 1])
+def test_rows_that_end_with_a_delimiter_more_than_the_header(
+    ws: holdfast.Workspace, tmp_path: Path, split_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("WHOLE_BYTES", "MIN_SPLIT_BYTES", "INLINE_SPLIT_BYTES"):
+        monkeypatch.setattr(encoding, name, split_bytes)
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2,\n3,4,\n5,6,\n")
+    change = ws.track("t", path)
+    assert (ws.schema("t").names, ws.n_rows("t")) == (("a", "b"), 3)
+    assert change.notes == ("t: unnamed_3, at the end, is empty and left out (--names gives one)",)
+    ws.track("u", path, options={"names": ["x", "y", "z"]})
+    assert ws.schema("u").names == ("x", "y", "z")
+    for wrong in ("a,b\n1,2,\n3,4\n", "a,b\n1,2\n3,4,\n", "a,b\n1,2,9\n3,4,\n"):
+        path.write_text(wrong)
+        with pytest.raises(SourceError, match=r"line [23] of t.csv .*has [23] fields instead of [23]"):
+            ws.track("v", path)
+
+
+def test_names_of_files_without_a_header_are_the_tables(ws: holdfast.Workspace, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("1,x\n2,y\n")
+    ws.track("t", path, options={"header": False, "names": ["id", "name"]})
+    [told] = ws.apply("t", snapshot=path).tables
+    assert told.n_unchanged == 2
+    assert ws.schema("t").names == ("id", "name")
+
+
+# -- comments ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_comments_before_the_header(
+    ws: holdfast.Workspace, tmp_path: Path, header: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their quotes mean nothing, wherever the file is cut; rows that begin alike are rows."""
+    path = tmp_path / "t.csv"
+    rows = [f'{i},"x\n{i}"' for i in range(40)]
+    head = '# by me: "\n#\n' + ("id,name\n" if header else "")
+    path.write_text(head + "\n".join([*rows, "#1,row"]) + "\n")
+    for split_bytes in (1 << 20, 60):
+        monkeypatch.setattr(encoding, "WHOLE_BYTES", split_bytes)
+        monkeypatch.setattr(encoding, "MIN_SPLIT_BYTES", split_bytes)
+        monkeypatch.setattr(encoding, "INLINE_SPLIT_BYTES", split_bytes)
+        change = ws.track(f"t{split_bytes}", path, options={"header": header})
+        assert change.n_rows == 41
+        assert change.notes[0].endswith("2 lines with # at the start skipped; --comment '' reads them")
+    with pytest.raises(SourceError, match=r"fields instead of|never closed|single column"):
+        ws.track("u", path, options={"comment": "", "header": header})
+
+
+def test_a_header_may_begin_with_a_hash() -> None:
+    assert list(tracked("#id,name\n1,x\n")[0]) == ["#id", "name"]
+    assert list(tracked("# by me\n#id,name\n1,x\n")[0]) == ["#id", "name"]
+    assert list(tracked("#id,name\r1,x\r")[0]) == ["#id", "name"]
+    assert list(tracked("#\r\nid,name\r\n1,x\r\n")[0]) == ["id", "name"]
+    assert list(tracked("#\rid,name\r1,x\r")[0]) == ["id", "name"]
+    assert tracked("#x\n#1\n#2\n")[0] == {"#x": ["#1", "#2"]}
+
+
+def test_comments_that_are_longer_than_what_is_looked_at_first(
+    ws: holdfast.Workspace, tmp_path: Path
+) -> None:
+    (tmp_path / "t.csv").write_text("# x\n" * 30_000 + "id,name\n1,x\n")
+    change = ws.track("t", tmp_path / "t.csv")
+    assert (ws.schema("t").names, ws.n_rows("t")) == (("id", "name"), 1)
+    assert "30,000 lines with #" in change.notes[0]
+
+
+def test_comments_in_another_encoding(tmp_path: Path, ws: holdfast.Workspace) -> None:
+    (tmp_path / "t.csv").write_bytes("# größer, schöner, ä\nid,name\n1,ö\n".encode("latin-1"))
+    ws.track("t", tmp_path / "t.csv", options={"encoding": "latin-1"})
+    assert ws.schema("t").names == ("id", "name")
+    assert ws.n_rows("t") == 1
+
+
+def test_comments_by_option() -> None:
+    text = 'a,b\n%,no "row\n1,"x\n% in quotes"\n%\n2,%y\n'
+    columns, _, notes = tracked(text, comment="%")
+    assert columns == {"a": [1, 2], "b": ["x\n% in quotes", "%y"]}
+    assert notes == ()
+    with pytest.raises(UsageError, match="comment must be one ASCII character"):
+        tracked(text, comment="//")
+
+
+CELLS = st.text('a#,"\n', max_size=4).map(lambda text: '"' + text.replace('"', '""') + '"') | st.text(
+    "a#", max_size=3
+)
+
+
+@given(st.lists(st.tuples(CELLS, CELLS) | st.text('#a",', max_size=4).map(lambda text: ("#" + text,))))
+def test_only_lines_outside_of_quotes_are_comments(lines: list[tuple[str, ...]]) -> None:
+    lines = [line for line in lines if len(line) == 1 or not line[0].startswith("#")]
+    text = "".join(",".join(line) + "\n" for line in lines)
+    plain = "".join((",".join(line) if len(line) == 2 else "") + "\n" for line in lines)
+    assert without_comments(pa.py_buffer(text.encode()), "#", ",", '"').to_pybytes() == plain.encode()

@@ -1,0 +1,400 @@
+"""What a table can be read from: other libraries, databases, packed files, arrays of JSON, standard input."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import sqlite3
+import sys
+import types
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import holdfast
+from holdfast.core.rows import encoding
+from holdfast.core.sources import json_arrays, source_plan
+from holdfast.errors import DuplicateColumnError, HoldfastError, SchemaError, SourceError, UsageError
+
+ROWS = [{"id": 1, "name": "a"}, {"id": 2, "name": None}, {"id": 3, "name": "c"}]
+ARROW = pa.Table.from_pylist(ROWS)
+CSV = "id,name\n1,a\n2,\n3,c\n"
+
+
+@pytest.fixture
+def ws(tmp_path: Path) -> Iterator[holdfast.Workspace]:
+    with holdfast.open(tmp_path / "w", engine="inline") as opened:
+        yield opened
+
+
+def rows_of(ws: holdfast.Workspace, table: str = "t") -> list[dict[str, Any]]:
+    relation = ws.writer.tables.rows(ws.writer.tables.state(table))
+    return sorted(relation.fetch(relation.row_ids()).to_pylist(), key=lambda row: str(row))
+
+
+# -- other libraries -----------------------------------------------------------------------------
+
+
+class Stream:
+    """What polars, arro3 and others are, seen from here."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def delta_table(folder: Path) -> Any:
+    import deltalake
+
+    deltalake.write_deltalake(folder / "delta", ARROW)
+    return deltalake.DeltaTable(folder / "delta")
+
+
+def dataset(folder: Path) -> Any:
+    pq.write_table(ARROW, folder / "d.parquet")
+    return ds.dataset(folder / "d.parquet")
+
+
+SOURCES: dict[str, Callable[[Path], Any]] = {
+    "a C stream": lambda folder: Stream(ARROW),
+    "DuckDB": lambda folder: duckdb.connect().sql(
+        "select * from (values (1::bigint, 'a'), (2, null), (3, 'c')) t(id, name)"
+    ),
+    "Delta": delta_table,
+    "a dataset": dataset,
+    "a scanner": lambda folder: dataset(folder).scanner(),
+    "a list of dicts": lambda folder: [{"id": 1, "name": "a"}, {"id": 2}, {"name": "c", "id": 3}],
+    "an index": lambda folder: pd.DataFrame({"name": ["a", None, "c"]}, index=pd.Index([1, 2, 3], name="id")),
+}
+
+
+@pytest.mark.parametrize("what", SOURCES)
+@pytest.mark.parametrize("staged", [False, True])
+def test_tables_of_other_libraries(
+    ws: holdfast.Workspace, tmp_path: Path, what: str, staged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if staged:  # as one that is too large to be held in memory
+        monkeypatch.setattr(encoding, "WHOLE_BYTES", -1)
+        monkeypatch.setattr(encoding, "MIN_SPLIT_BYTES", 0)
+        monkeypatch.setattr(encoding, "INLINE_SPLIT_BYTES", 0)
+    ws.track("t", SOURCES[what](tmp_path), row_key=["id"])
+    assert rows_of(ws) == ROWS
+    [told] = ws.apply("t", snapshot=SOURCES[what](tmp_path) if what != "Delta" else ARROW).tables
+    assert told.n_unchanged == 3
+
+
+def test_a_stream_that_breaks_is_said_to(ws: holdfast.Workspace) -> None:
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield ARROW.to_batches()[0]
+        raise OSError("the server went away")
+
+    reader = pa.RecordBatchReader.from_batches(ARROW.schema, batches())
+    with pytest.raises(SourceError, match=r"RecordBatchReader for table 't' cannot be read: .*went away"):
+        ws.track("t", reader)
+    assert ws.tables() == []
+
+
+def test_lists_keep_what_they_hold(ws: holdfast.Workspace) -> None:
+    large = 2**63 - 1
+    ws.track("t", [{"n": large}, {"n": None, "x": 0.5}, {"x": float("nan")}])
+    assert rows_of(ws) == sorted(
+        [{"n": large, "x": None}, {"n": None, "x": 0.5}, {"n": None, "x": None}], key=str
+    )
+    with pytest.raises(HoldfastError, match=r"column 'n' of table 'u' mixes .* in the list of rows"):
+        ws.track("u", [{"n": 1}, {"n": "one"}])
+    with pytest.raises(UsageError, match=r"list of rows for table 'u' has \(1, 2\) in it, which is no dict"):
+        ws.track("u", [{"n": 1}, (1, 2)])
+
+
+def test_an_index_is_not_lost(ws: holdfast.Workspace) -> None:
+    frame = pd.DataFrame({"name": ["a", "b"]}, index=["x", "y"])
+    with pytest.raises(SchemaError, match=r"no plain range and has no name, for example 'x'. Nothing"):
+        ws.track("t", frame)
+    with pytest.raises(DuplicateColumnError, match="two columns 'name'"):
+        ws.track("t", frame.rename_axis("name"))
+    index = pd.MultiIndex.from_tuples([(1, "x"), (2, "y")], names=["a", "b"])
+    ws.track("t", pd.DataFrame({"n": [1, 2]}, index=index))
+    assert ws.schema("t").names == ("a", "b", "n")
+    ws.track("ranged", pd.DataFrame({"n": [1, 2, 3]}).iloc[1:])
+    assert ws.schema("ranged").names == ("n",)
+
+
+def test_types_that_were_declared_for_a_table_do_not_hinder_typed_batches(
+    ws: holdfast.Workspace, tmp_path: Path
+) -> None:
+    (tmp_path / "t.csv").write_text(CSV)
+    ws.track("t", tmp_path / "t.csv", options={"types": {"id": "int"}})
+    pq.write_table(ARROW, tmp_path / "more.parquet")
+    ws.apply("t", inserts=tmp_path / "more.parquet")
+    ws.apply("t", inserts=ROWS)
+    assert ws.n_rows("t") == 9
+
+
+# -- databases -----------------------------------------------------------------------------------
+
+
+def test_duckdb_files(ws: holdfast.Workspace, tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("create table t as select * from (values (1::bigint, 'a'), (2, null)) t(id, name)")
+    ws.track("t", path, options={"sql": "select * from t"})
+    assert rows_of(ws) == ROWS[:2]
+    [told] = ws.apply(
+        "t", snapshot=f"duckdb:///{path}", options={"sql": "select * from t where id = 1"}
+    ).tables
+    assert (told.n_deleted, told.n_unchanged) == (1, 1)
+    ws.apply("t", inserts=ROWS[1:])  # a batch of another sort: the query is not the table's
+    with pytest.raises(SourceError, match=r"DuckDB refuses the query of .*shop.db' for table 't': .*nowhere"):
+        ws.apply("t", inserts=path, options={"sql": "select * from nowhere"})
+    with pytest.raises(SourceError, match=r"'shop.db' for table 'u' is a database.*--sql 'SELECT"):
+        ws.track("u", path)
+    with pytest.raises(UsageError, match=r"is no database. Nothing was applied"):
+        ws.track("u", tmp_path / "no.csv", options={"sql": "select 1"})
+
+
+@pytest.fixture
+def adbc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver for SQLite, by the standard library's: as much of ADBC as is called."""
+
+    class Cursor:
+        def __init__(self, cursor: sqlite3.Cursor) -> None:
+            self.cursor, self.close = cursor, cursor.close
+
+        def execute(self, sql: str) -> None:
+            self.cursor.execute(sql)
+
+        def fetch_record_batch(self) -> pa.RecordBatchReader:
+            names = [column[0] for column in self.cursor.description]
+            return pa.Table.from_pylist([dict(zip(names, r, strict=True)) for r in self.cursor]).to_reader()
+
+    class Connection:
+        def __init__(self, path: str) -> None:
+            self.connection = sqlite3.connect(path)
+            self.close = self.connection.close
+
+        def cursor(self) -> Cursor:
+            return Cursor(self.connection.cursor())
+
+    dbapi: Any = types.ModuleType("adbc_driver_sqlite.dbapi")
+    dbapi.connect, dbapi.Error = Connection, sqlite3.Error
+    package: Any = types.ModuleType("adbc_driver_sqlite")
+    package.dbapi = dbapi
+    monkeypatch.setitem(sys.modules, "adbc_driver_sqlite", package)
+    monkeypatch.setitem(sys.modules, "adbc_driver_sqlite.dbapi", dbapi)
+
+
+def test_sqlite_files(ws: holdfast.Workspace, tmp_path: Path, adbc: None) -> None:
+    path = tmp_path / "shop.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("create table t (id integer, name text)")
+    connection.executemany("insert into t values (?, ?)", [tuple(row.values()) for row in ROWS])
+    connection.commit()
+    connection.close()
+    ws.track("t", str(path), options={"sql": "select * from t"})
+    assert rows_of(ws) == ROWS
+    with pytest.raises(SourceError, match=r"SQLite refuses the query .*no such table"):
+        ws.track("u", f"sqlite:///{path}", options={"sql": "select * from nowhere"})
+
+
+def test_a_driver_that_is_missing_is_named_and_no_password_told(ws: holdfast.Workspace) -> None:
+    address = "postgresql://me:secret@localhost/shop"
+    with pytest.raises(UsageError, match="pip install adbc-driver-postgresql") as told:
+        ws.track("t", address, options={"sql": "select 1"})
+    assert "secret" not in str(told.value)
+    with pytest.raises(UsageError, match="its source is a Table"):
+        ws.track("t", ARROW, options={"sql": "select 1"})
+
+
+# -- packed files --------------------------------------------------------------------------------
+
+
+def zipped(content: bytes, *names: str) -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        for name in names:
+            archive.writestr(name, content)
+    return sink.getvalue()
+
+
+PACKED: dict[str, Callable[[bytes], bytes]] = {
+    "t.csv.gz": gzip.compress,
+    "t.csv.bz2": bz2.compress,
+    "t.csv.xz": lzma.compress,
+    "t.csv.zip": lambda content: zipped(content, "whatever"),
+    "t.zip": lambda content: zipped(content, "in/side.csv", "__MACOSX/in/._side.csv"),
+    "T.ZIP": lambda content: zipped(content.replace(b",", b"\t"), "t.tsv"),
+}
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_packed_files(ws: holdfast.Workspace, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(PACKED[name](CSV.encode()))
+    ws.track("t", tmp_path / name)
+    assert rows_of(ws) == ROWS
+    (tmp_path / name).write_bytes(PACKED[name](CSV.encode())[:-9])
+    with pytest.raises(SourceError, match=r"cannot be (decompressed|told)"):
+        ws.apply("t", inserts=tmp_path / name)
+
+
+def test_an_archive_of_several_files_is_refused(ws: holdfast.Workspace, tmp_path: Path) -> None:
+    (tmp_path / "t.csv.zip").write_bytes(zipped(CSV.encode(), "a.csv", "b.csv"))
+    with pytest.raises(SourceError, match=r"must have one file in it, and has 2 files: 'a.csv', 'b.csv'"):
+        ws.track("t", tmp_path / "t.csv.zip")
+
+
+# -- arrays of JSON ------------------------------------------------------------------------------
+
+VALUES = st.none() | st.booleans() | st.integers(-9, 9) | st.text('a"\\[]{},:\n\u2028é', max_size=6)
+NESTED = st.recursive(
+    VALUES, lambda v: st.lists(v, max_size=2) | st.dictionaries(st.text('k\\"', max_size=2), v)
+)
+
+
+@example(objects=[{"a": "\\"}, {"a": '\\"]'}], indent=None, block=1)
+@given(
+    objects=st.lists(st.dictionaries(st.text('ab"\\', max_size=3), NESTED), max_size=5),
+    indent=st.sampled_from([None, 0, 2]),
+    block=st.integers(1, 40),
+)
+def test_an_array_is_lines(objects: list[Any], indent: int | None, block: int) -> None:
+    text = json.dumps(objects, indent=indent, ensure_ascii=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_arrays, "BLOCK", block)
+        lines = json_arrays.as_lines(pa.py_buffer(f" {text}\r\n".encode())).to_pybytes().split(b"\n")
+    assert [json.loads(line) for line in lines if line.strip()] == objects
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.json.gz", "t.zip"])
+def test_arrays_of_objects(ws: holdfast.Workspace, tmp_path: Path, name: str) -> None:
+    def write(text: str) -> None:
+        packed = {"t.json": lambda b: b, "t.json.gz": gzip.compress, "t.zip": lambda b: zipped(b, "x.json")}
+        (tmp_path / name).write_bytes(packed[name](text.encode()))
+
+    write("\ufeff\n" + json.dumps(ROWS, indent=2))
+    ws.track("t", tmp_path / name)
+    assert rows_of(ws) == ROWS
+    write(json.dumps([*ROWS, {"id": "four", "name": "d"}], indent=2))
+    with pytest.raises(HoldfastError, match=r"object 4 of .* has 'four'"):
+        ws.apply("t", inserts=tmp_path / name)
+    for wrong in ('[{"id": 1, "name": "a\nb"}]', '[{"id": 1}', '[{"id": 1}] []'):
+        write(wrong)
+        with pytest.raises(SourceError, match="is not one JSON object"):
+            ws.apply("t", inserts=tmp_path / name)
+
+
+# -- standard input ------------------------------------------------------------------------------
+
+
+def parquet_bytes() -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(ARROW, sink)
+    return sink.getvalue()
+
+
+PIPED = {
+    "csv": CSV.encode(),
+    "csv.gz": gzip.compress(CSV.encode()),
+    "csv.zip": zipped(CSV.encode(), "x.csv"),
+    "jsonl": "\n".join(map(json.dumps, ROWS)).encode(),
+    "json": json.dumps(ROWS).encode(),
+    "parquet": parquet_bytes(),
+}
+
+
+class Piped:
+    """Standard input with some bytes in it."""
+
+    def __init__(self, content: bytes) -> None:
+        self.buffer = io.BytesIO(content)
+
+    def isatty(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("what", PIPED)
+def test_standard_input(ws: holdfast.Workspace, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Piped(PIPED[what]))
+    ws.track("t", "-")
+    assert rows_of(ws) == ROWS
+    monkeypatch.setattr(sys, "stdin", Piped(PIPED["parquet"]))
+    [told] = ws.apply("t", snapshot="-").tables  # of another format than the table's first rows
+    assert told.n_unchanged == 3
+    with pytest.raises(SourceError, match=r"standard input, the source of table 't', is empty.*read once"):
+        ws.apply("t", inserts="-")
+
+
+def test_endings_that_are_packed_and_nothing_else(tmp_path: Path, ws: holdfast.Workspace) -> None:
+    (tmp_path / "t.parquet.bz2").write_bytes(bz2.compress(parquet_bytes()))
+    with pytest.raises(SourceError, match="cannot be told from its ending"):
+        ws.track("t", tmp_path / "t.parquet.bz2")
+    assert source_plan.ENDINGS[".json"] == "jsonl"
+
+
+# -- nested columns ------------------------------------------------------------------------------
+
+NESTED_ROWS = [
+    {"id": 1, "tags": ["x"], "name": "a", "at": {"x": 1}},
+    {"id": 2, "tags": None, "name": None, "at": None},
+    {"id": 3, "tags": [], "name": "c", "at": {"x": None}},
+]
+
+
+def written(kind: str, folder: Path, rows: list[dict[str, Any]]) -> Any:
+    if kind == "jsonl":
+        (folder / "n.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif kind == "json":
+        (folder / "n.json").write_text(json.dumps(rows))
+    elif kind == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), folder / "n.parquet")
+    elif kind == "arrow":
+        table = pa.Table.from_pylist(rows)
+        with pa.ipc.new_file(folder / "n.arrow", table.schema) as writer:
+            writer.write_table(table)
+    else:
+        return {"list": rows, "pandas": pd.DataFrame(rows), "pyarrow": pa.Table.from_pylist(rows)}[kind]
+    return folder / f"n.{kind}"
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "json", "parquet", "arrow", "list", "pandas", "pyarrow"])
+def test_nested_columns_are_left_out_and_said_to_be(
+    ws: holdfast.Workspace, tmp_path: Path, kind: str
+) -> None:
+    change = ws.track("t", written(kind, tmp_path, NESTED_ROWS), row_key=["id"])
+    assert rows_of(ws) == ROWS
+    note = "t: tags, at are nested and left out: flatten what you want to keep"
+    assert change.notes == (note,)
+    assert note in str(change)
+    change = ws.apply("t", snapshot=written(kind, tmp_path, NESTED_ROWS))
+    assert (change.tables[0].n_unchanged, change.notes) == (3, (note,))
+    [told] = ws.apply("t", upserts=written(kind, tmp_path, ROWS[:2])).tables  # without them it is the same
+    assert told.n_unchanged == 2
+    nested = [{"id": 4, "name": ["d"]}]
+    with pytest.raises(SchemaError, match=r"lack the column name. name is nested and left out.*Nothing was"):
+        ws.apply("t", inserts=written(kind, tmp_path, nested))
+    with pytest.raises(SchemaError, match=r"column 'name' of table 'u' is nested.*flatten"):
+        ws.track("u", written(kind, tmp_path, [{"name": ["d"]}]))
+
+
+def test_nested_values_without_a_type_in_common(ws: holdfast.Workspace, tmp_path: Path) -> None:
+    lines = ['{"id": 1, "x": [1, "a", {}]}', '{"id": 2, "x": 7}', '{"id": 3, "x": {"y": [true]}}']
+    (tmp_path / "t.jsonl").write_text("\n".join(lines))
+    ws.track("t", tmp_path / "t.jsonl")
+    assert [row["id"] for row in rows_of(ws)] == [1, 2, 3]
+    (tmp_path / "t.jsonl").write_text("\n".join([*lines, '{"id": 4, "y": 1}']))
+    with pytest.raises(HoldfastError, match="'y'"):
+        ws.apply("t", inserts=tmp_path / "t.jsonl")
