@@ -18,6 +18,7 @@ QUESTIONS: tuple[tuple[Any, Any], ...] = (
     ("zip -> city", None),
     (["zip", "pay"], None),
     ("tax <= pay", None),
+    ("tax < 900 and city != '?'", None),
     ("not(t.zip = s.zip and t.pay < s.pay and t.tax > s.tax)", None),
     ("zip", Side("zips", ("zip",))),
 )
