@@ -13,15 +13,29 @@ from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.writer import Writer
 from holdfast.core.store.ledger_rows import SHARED, CommitRow
 from holdfast.core.words.change import Pin
-from holdfast.core.words.condition import formula_of, is_condition, read_condition
+from holdfast.core.words.condition import OTHER_ROW, formula_of, is_condition, read_condition
 from holdfast.core.words.dependency import Side
-from holdfast.core.words.predicate import same_rule
+from holdfast.core.words.notation import ARROW, parse_fd
+from holdfast.core.words.predicate import same_rule, written_name
+from holdfast.core.words.row_rule import is_row_rule
 from holdfast.denial.constraints import pinned_rules
 from holdfast.errors import UsageError, listing
 from holdfast.functional.refs import PinnedKey
 from holdfast.inclusions.composite_state import Composite, stopped_texts
 from holdfast.inclusions.generator import PinnedInd
 from holdfast.kinds import Readers
+
+
+def _as_rule(text: str, state: TableState, version: int) -> str:
+    """A functional dependency as the rule about two rows that it is."""
+    lhs, rhs = parse_fd(text, state.schema.names, table=state.table, version=version)
+    if state.nulls == "distinct":
+        raise UsageError(
+            f"NULLs of table {state.table!r} are distinct, and those of a rule are equal, so {text!r} cannot "
+            "be pinned. Track the table with --nulls equal, or pin a rule about two rows."
+        )
+    same = [f"t.{written_name(c)} = s.{written_name(c)}" for c in lhs]
+    return f"not({' and '.join([*same, f't.{written_name(rhs)} != s.{written_name(rhs)}'])})"
 
 
 @dataclass(frozen=True)
@@ -59,7 +73,9 @@ class Pins:
         if table is None:
             table = written_rules.only_table(self.writer.tables.names(), rule)
         base, state = self.writer.tables.current(table)
-        if is_condition(rule):
+        if is_row_rule(rule) and ARROW in rule:
+            rule = _as_rule(rule, state, base)
+        elif is_condition(rule) or (is_row_rule(rule) and not OTHER_ROW.search(rule)):
             return self._pin_condition(rule, base, state, remove=remove)
         predicates = written_rules.read_rule(rule, state.schema, table, base)
         rules = pinned_rules(state)

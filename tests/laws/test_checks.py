@@ -81,6 +81,20 @@ def check(ws: holdfast.Workspace, rows: dict[int, Row]) -> None:
         assert bool(explanation.witnesses) == bool(against)
 
 
+def test_row_rules_and_dependencies_are_pinned_too(tmp_path: Any) -> None:
+    rows = pa.table({"net": [1, 5], "gross": pa.array([1.5, 4.5]), "zip": ["a", "a"], "city": ["x", "x"]})
+    with holdfast.open(tmp_path / "my.hold", engine="inline") as ws:
+        ws.track("t", rows)
+        assert ws.pin_rule("net <= gross").n_violations == 1
+        pin = ws.pin_rule("zip -> city")
+        assert (pin.holds, str(pin)) == (True, "not(t.zip = s.zip and t.city != s.city)")
+        more = pa.table({"net": [2], "gross": [2.0], "zip": ["a"], "city": ["y"]})
+        broken = {str(pin): pin.n_violations for pin in ws.check("t", inserts=more).pins}
+        assert broken == {"net <= gross": 1, "not(t.zip = s.zip and t.city != s.city)": 4}
+        ws.pin_rule("zip -> city", remove=True)
+        assert [str(pin) for pin in ws.pins()] == ["net <= gross"]
+
+
 def test_pinned_twice_removed_once(tmp_path: Any) -> None:
     with holdfast.open(tmp_path / "my.hold", engine="inline") as ws:
         ws.track("t", table([(1, 5, "a"), (2, -1, None)]))

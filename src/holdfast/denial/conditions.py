@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import reduce
 from typing import Any
@@ -41,8 +41,12 @@ from holdfast.core.words.condition import (
 from holdfast.core.words.predicate import Operator
 from holdfast.core.words.schema import FRACTION_DIGITS, Schema, Type
 from holdfast.denial.row_counting import Rows, chosen_rows, divided, live_rows
+from holdfast.denial.row_counts import NULL, SATISFYING
 
 I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+Values = Mapping[str, pa.Array]
+Outcomes = Callable[[str, str], U8]  # of two columns: less, equal, greater or NULL in each row
 Payload = dict[str, Any]
 Violations = list[tuple[int, I64]]  # of each condition: how many rows violate it, ids of some, ascending
 
@@ -98,7 +102,11 @@ def check_part(payload: Payload) -> bytes:
     nodes = [read_condition(text, schema) for text in payload["conditions"]]
     names = list(dict.fromkeys(name for node in nodes for name in columns_of(node)))
     table = {name: _values(rows, schema.places[name], schema) for name in names}
-    violating = [np.flatnonzero(violated(node, table, schema)) for node in nodes]
+
+    def outcomes(left: str, right: str) -> U8:
+        return rows.outcomes(schema.places[left], schema.places[right])
+
+    violating = [np.flatnonzero(violated(node, table, outcomes, schema)) for node in nodes]
     row_ids = [rows.row_ids(at[: payload["limit"]]) for at in violating]
     bounds = np.cumsum([0, *map(len, row_ids)]).astype(np.int64)
     counts = np.array([len(at) for at in violating], dtype=np.int64)
@@ -117,22 +125,22 @@ def _values(rows: Rows, column: int, schema: Schema) -> pa.Array:
 # -- testing -----------------------------------------------------------------------------------
 
 
-def violated(node: Node, table: dict[str, pa.Array], schema: Schema) -> NDArray[np.bool_]:
-    """Where a condition is false: bool[n_rows]."""
-    truth = _truth(node, table, schema)
+def violated(node: Node, table: Values, outcomes: Outcomes, schema: Schema) -> NDArray[np.bool_]:
+    """Where a condition is false: bool[n_rows]. `outcomes` compares two columns, as row rules do."""
+    truth = _truth(node, table, outcomes, schema)
     false = pc.fill_null(pc.invert(truth), False)
     return np.asarray(false.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def _truth(node: Node, table: dict[str, pa.Array], schema: Schema) -> pa.Array:
+def _truth(node: Node, table: Values, outcomes: Outcomes, schema: Schema) -> pa.Array:
     """True, false or unknown of each row."""
     match node:
         case Compared(column, op, constant, partner):
-            type_ = schema.types[schema.places[column]]
             if partner is not None:
-                return _compared(table[column], op, table[partner], type_)
+                outcome = outcomes(column, partner)
+                return pa.array(np.isin(outcome, SATISFYING[op]), mask=outcome == NULL)
             assert constant is not None
-            return _against(table[column], op, constant, type_)
+            return _against(table[column], op, constant, schema.types[schema.places[column]])
         case Among(column, constants):
             type_ = schema.types[schema.places[column]]
             return reduce(pc.or_kleene, [_against(table[column], "=", c, type_) for c in constants])
@@ -143,24 +151,11 @@ def _truth(node: Node, table: dict[str, pa.Array], schema: Schema) -> pa.Array:
                 return pc.match_substring_regex(table[column], f"^(?:{pattern})$")
             return pc.match_like(table[column], pattern)
         case Not(part):
-            return pc.invert(_truth(part, table, schema))
+            return pc.invert(_truth(part, table, outcomes, schema))
         case Every(parts):
-            return reduce(pc.and_kleene, [_truth(part, table, schema) for part in parts])
+            return reduce(pc.and_kleene, [_truth(part, table, outcomes, schema) for part in parts])
         case Some(parts):
-            return reduce(pc.or_kleene, [_truth(part, table, schema) for part in parts])
-
-
-def _compared(values: pa.Array, op: Operator, other: Any, type_: Type) -> pa.Array:
-    """Values of one type compared; NaN equals NaN, and is greater than all other numbers."""
-    if type_.family != "float":
-        return _COMPARE[op](values, other)
-    left, right = (pc.is_nan(side) for side in (values, other))
-    if op in (">", ">=", "<", "<="):
-        # Of two numbers as Arrow says; else by which of them is NaN.
-        by_nan = {">": pc.and_not(left, right), ">=": left, "<": pc.and_not(right, left), "<=": right}[op]
-        return pc.if_else(pc.or_(left, right), by_nan, _COMPARE[op](values, other))
-    same = pc.or_(pc.and_(left, right), pc.equal(values, other))
-    return same if op == "=" else pc.invert(same)
+            return reduce(pc.or_kleene, [_truth(part, table, outcomes, schema) for part in parts])
 
 
 def _against(values: pa.Array, op: Operator, constant: Constant, type_: Type) -> pa.Array:
@@ -190,7 +185,9 @@ def _float_against(values: pa.Array, op: Operator, constant: Decimal) -> pa.Arra
         if op in ("=", "!="):
             return _always(values, op == "!=")
         op, nearest = ("<=", below) if op in ("<", "<=") else (">", below)
-    return _compared(values, op, pa.scalar(nearest, pa.float64()), Type("float"))
+    truth = _COMPARE[op](values, pa.scalar(nearest, pa.float64()))
+    # NaN is greater than all numbers; Arrow says that it is neither.
+    return pc.or_(truth, pc.is_nan(values)) if op in (">", ">=") else truth
 
 
 def _number_against(values: pa.Array, op: Operator, constant: Decimal, type_: Type) -> pa.Array:
@@ -214,7 +211,7 @@ def _units(constant: Constant, type_: Type) -> Decimal:
     """A day, time or instant as what is stored of it; a fraction if it lies between two.
 
     >>> _units(dt.date(1970, 1, 3), Type("date")), _units(dt.time(0, 0, 1, 500000), Type("time", unit="s"))
-    (Decimal('2'), Decimal('1.5'))
+    (Decimal('2'), Decimal('1.500000'))
     """
     match constant:
         case dt.datetime():

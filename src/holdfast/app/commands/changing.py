@@ -19,6 +19,7 @@ from holdfast.app.report.pins import print_pinned
 from holdfast.app.report.texts import name_text
 from holdfast.core.words.change import Change
 from holdfast.core.words.dependency import Fd
+from holdfast.core.words.notation import ARROW
 from holdfast.errors import UsageError, listing
 
 
@@ -171,9 +172,10 @@ def pin(
         list[str] | None,
         typer.Argument(
             metavar="COLUMN...|RULE",
-            help="Columns, as separate arguments or with commas; or a rule about two rows, t and s, in "
-            "quotes: 'not(t.zip = s.zip and t.state != s.state)'; or a condition on each row: "
-            "'quantity > 0', 'email is not null', \"status in ('open', 'done')\".",
+            help="Columns, as separate arguments or with commas; or, in quotes, a functional dependency: "
+            "'zip -> city'; or a rule about two rows, t and s: 'not(t.zip = s.zip and t.state != s.state)'; "
+            "or a condition on each row: "
+            "'quantity > 0', 'email is not null', 'net <= gross', \"status in ('open', 'done')\".",
         ),
     ] = None,
     *,
@@ -205,7 +207,7 @@ def _rule_to_pin(ws: holdfast.Workspace, table: str, texts: Sequence[str]) -> tu
     if not texts and table not in ws.tables() and options.is_rule(table, ()):
         return table, None
     names = ws.schema(table).names
-    if not any(options.is_rule(text, names) for text in texts):
+    if not any(options.is_rule(text, names) or (ARROW in text and text not in names) for text in texts):
         return None, table
     if len(texts) > 1:
         raise UsageError("put the whole rule in one argument, in quotes, such as 'not(t.zip = s.zip)'.")

@@ -9,7 +9,7 @@
                   column is [not] null
                   column [not] like 'pattern'       % is any text, _ any character
                   column [not] matches 'regex'      the whole text; RE2's syntax
-    value       a constant, or a column of the same type
+    value       a constant, or a column that it compares with (see `row_rule`)
     constant    12, -0.5, 1e3, true, false, 'text'; dates and times are written as texts: '2026-01-31'
 
 Names are written as in `rule_text`, with `t.` in front or not. A row violates a condition if it is false: a
@@ -29,6 +29,7 @@ from typing import ClassVar
 
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.predicate import Operator, written_name
+from holdfast.core.words.row_rule import comparison
 from holdfast.core.words.rule_text import RuleReader
 from holdfast.core.words.schema import NUMBERS, Schema, Type
 
@@ -187,7 +188,7 @@ _TEXT = re.compile(r"'((?:[^']|'')*)'")
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?(?!\w)")
 _WORD = re.compile(r"[^\W\d]\w*")
 _TESTS = ("in", "between", "like", "matches")
-_OTHER_ROW = re.compile(r"(?<![\w.\"])s\s*\.", re.IGNORECASE)
+OTHER_ROW = re.compile(r"(?<![\w.\"])s\s*\.", re.IGNORECASE)
 _SIGNS = re.compile(
     r"\bis\s+(not\s+)?null\b|\b(in\s*\(|between\b|like\s*'|matches\s*')|'|[<>=!≤≥≠]", re.IGNORECASE
 )
@@ -205,7 +206,7 @@ def is_condition(text: str) -> bool:
     >>> [is_condition(text) for text in ("a <= b", "not(t.a = s.a)", "a, b", "a -> b")]
     [False, False, False, False]
     """
-    if _OTHER_ROW.search(text) or "->" in text or _SIGNS.search(text) is None:
+    if OTHER_ROW.search(text) or "->" in text or _SIGNS.search(text) is None:
         return False
     alone = _ALONE.fullmatch(text)
     return alone is None or re.search(r"(?i)[<>=!≤≥≠]\s*(true|false)\s*$", text) is not None
@@ -318,18 +319,19 @@ class ConditionReader(RuleReader):
         at = self.at
         op = self.operator()
         type_ = self.type_of(name)
-        if op not in ("=", "!=") and type_.family in ("bool", "binary"):
-            self.fail(f"{name!r} is of type {type_}, whose values have no order; compare it by = or !=", at)
         if not self.at_constant():
             at = self.at
             partner = self.one_column()
-            if self.type_of(partner) != type_:
+            how = comparison(type_, self.type_of(partner))
+            if how is None or (how == "equality" and op not in ("=", "!=")):
                 self.fail(
-                    f"{name!r} is of type {type_} and {partner!r} of type {self.type_of(partner)}; in a "
-                    "condition only columns of one type are compared",
+                    f"{name!r} of type {type_} and {partner!r} of type {self.type_of(partner)} do not "
+                    f"compare{'' if how is None else ' but by = and !='}",
                     at,
                 )
             return Compared(name, op, partner=partner)
+        if op not in ("=", "!=") and type_.family in ("bool", "binary"):
+            self.fail(f"{name!r} is of type {type_}, whose values have no order; compare it by = or !=", at)
         return Compared(name, op, self.constant(name))
 
     def like(self, name: str, *, regex: bool) -> Like:
