@@ -45,9 +45,12 @@ class Dialect(StrEnum):
 TableName = Annotated[str, typer.Argument(metavar="TABLE", help="The table's name in the workspace.")]
 OneTable = Annotated[str | None, typer.Option("--table", metavar="TABLE", help="Only this table.")]
 MaxMissing = Annotated[
-    float,
+    float | None,
     typer.Option(
-        "--max-error", metavar="SHARE", help="Inclusions that miss up to this share of values, too."
+        "--max-error",
+        metavar="SHARE",
+        help="Inclusions that miss up to this share of values, too; 0: those that hold. If it is not given: "
+        "0.05, or one value.",
     ),
 ]
 Output = Annotated[

@@ -31,7 +31,7 @@ class ExportFormat(StrEnum):
 def links(
     ctx: typer.Context,
     table: OneTable = None,
-    max_error: MaxMissing = 0.0,
+    max_error: MaxMissing = None,
     reasons: Annotated[bool, typer.Option("--reasons", help="All reasons, not only the weightiest.")] = False,
     everything: All = False,
     as_json: Json = False,
@@ -61,7 +61,7 @@ def export(
         bool,
         typer.Option("--all-keys", help="Every minimal key (and every row rule), not only the telling ones."),
     ] = False,
-    max_error: MaxMissing = 0.0,
+    max_error: MaxMissing = None,
     output: Output = None,
 ) -> None:
     """Write keys and foreign keys as SQL, dbt tests or a diagram.
@@ -73,7 +73,7 @@ def export(
         raise UsageError(f"--dialect is for SQL, not for {format.value}: leave it out.")
     with opened(ctx) as ws:
         model = model_of(ws, max_error)
-        rules = row_rules_of(ws, model, max_error) if format is ExportFormat.sql else []
+        rules = row_rules_of(ws, model, max_error or 0.0) if format is ExportFormat.sql else []
     text = _written(model, rules, format, dialect or Dialect.ansi, all_keys=all_keys)
     with written_to(output) as file:
         file.write(text)
@@ -103,7 +103,7 @@ def _written(
     return FORMATS[format.value](model, all_keys=all_keys)
 
 
-def model_of(ws: holdfast.Workspace, max_error: float = 0.0) -> Model:
+def model_of(ws: holdfast.Workspace, max_error: float | None = None) -> Model:
     """What an export is made from: all tables with their keys, and the foreign keys that are proposed.
 
     Without a table that takes part in inclusions there are keys only.

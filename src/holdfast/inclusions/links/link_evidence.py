@@ -188,8 +188,11 @@ def coverage_reason(child: str, parent: str, coverage: float) -> Reason:
     return Reason("coverage", COVERAGE, value if value > 0 else 0.6 * value, text)
 
 
-def range_reason(pairs: Sequence[tuple[ColumnFacts, ColumnFacts]]) -> Reason | None:
-    """Numbers and dates: does the child's range span the parent's?"""
+def range_reason(pairs: Sequence[tuple[ColumnFacts, ColumnFacts]], named: float) -> Reason | None:
+    """Numbers and dates: does the child's range span the parent's?
+
+    `named` (0 to 1): two stores have the addresses 1 and 2 of 600 for a reason, if the column says so.
+    """
     fits = [(f, a, b) for a, b in pairs if (f := fit(a, b)) is not None]
     if not fits:
         return None
@@ -204,7 +207,7 @@ def range_reason(pairs: Sequence[tuple[ColumnFacts, ColumnFacts]]) -> Reason | N
     else:
         verdict = "agrees"
     text = f"the range {_range(child)} of {child} {verdict}; {parent} has {_range(parent)}"
-    return Reason("range", RANGE, value, text)
+    return Reason("range", RANGE, value if value > 0 else (1 - 0.3 * named) * value, text)
 
 
 def length_reason(pairs: Sequence[tuple[ColumnFacts, ColumnFacts]]) -> Reason | None:
@@ -244,7 +247,7 @@ def chance_reason(
         unit = "combination"
     # A parent may be dense where the child's values are: sparse keys start with a few small numbers, too.
     share = 1 - max(placed.misfit if (placed := fit(a, b)) is not None else 0.0 for a, b in pairs)
-    digits = n_child * _surprise(1 - error, max(density, 1e-9)) / log(10)
+    digits = n_child * surprise(1 - error, max(density, 1e-9)) / log(10)
     value = share * min(1.0, digits / PROOF_DIGITS)
     if value < 0.1:
         return None
@@ -253,10 +256,10 @@ def chance_reason(
     return Reason("chance", CHANCE, value, text)
 
 
-def _surprise(share: float, density: float) -> float:
+def surprise(share: float, density: float) -> float:
     """The Kullback-Leibler divergence of being hit with a share from being hit with a density below it.
 
-    >>> _surprise(1.0, 0.5) == log(2), _surprise(0.5, 0.5), _surprise(0.2, 0.5)
+    >>> surprise(1.0, 0.5) == log(2), surprise(0.5, 0.5), surprise(0.2, 0.5)
     (True, 0.0, 0.0)
     """
     if share <= density:
