@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from holdfast.inclusions.links.scored import Linkage
 
 VALUES_SHOWN = 4
-# What almost holds, as `links` sees it: so much of the values is missing, or a single one that is no more than
-# this share of them.
+# What almost holds, as `links` sees it: so much of the values is missing, or a single one that is no more
+# than this share of them.
 ALMOST = 0.05
 ORPHAN = 1 / 3
 

@@ -118,7 +118,7 @@ def model_of(ws: holdfast.Workspace, max_error: float | None = None) -> Model:
         linkage = ws.inds.links(max_error=max_error, at=at)
         primary = dict(linkage.primary_keys)
         foreign_keys = [
-            ForeignKey(link.dependent, link.referenced, link.score, link.error)
+            ForeignKey(link.dependent, link.referenced, link.score, link.error, link.proved)
             for link in linkage.links
             if link.chosen
         ]

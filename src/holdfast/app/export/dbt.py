@@ -176,7 +176,7 @@ def _relationships(
             to = f"ref('{names[parent]}')"
             test: dict[str, yaml.Value] = {"arguments": {"to": to, "field": _in_sql(field)}}
             if not foreign_key.holds:
-                tests[column].append(yaml.Comment(f"{foreign_key}: {foreign_key.missing}"))
+                tests[column].append(yaml.Comment(f"{foreign_key}: {foreign_key.doubt}"))
                 test["config"] = {"severity": "warn"}
             tests[column].append({"relationships": test})
     return remarks

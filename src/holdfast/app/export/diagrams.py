@@ -40,7 +40,7 @@ def _ends(tables: Mapping[str, ExportTable], foreign_key: ForeignKey) -> tuple[b
 def _label(foreign_key: ForeignKey) -> str:
     """The columns of a foreign key, and how far it is from holding."""
     columns = columns_text(foreign_key.dependent.columns)[1:-1]
-    return columns if foreign_key.holds else f"{columns}: {foreign_key.missing}"
+    return columns if foreign_key.holds else f"{columns}: {foreign_key.doubt}"
 
 
 def _marks(table: ExportTable, keys: ChosenKeys, foreign_keys: list[ForeignKey]) -> dict[str, list[str]]:

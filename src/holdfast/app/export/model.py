@@ -64,24 +64,29 @@ class ExportTable:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """A foreign key to propose. `error` is the share of its values that are missing, 0 if it holds."""
+    """A foreign key to propose. `error` is the share of its values that are missing, 0 if it holds. It is not
+    `proved` where its column has no value, and only its name tells what it refers to."""
 
     dependent: Side
     referenced: Side
     score: float
     error: float
+    proved: bool = True
 
     @property
     def holds(self) -> bool:
-        return self.error <= 0  # and not `not error > 0`, which an unknown (NaN) error would pass
+        # And not `not error > 0`, which an unknown (NaN) error would pass.
+        return self.proved and self.error <= 0
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
         return tuple(zip(self.dependent.columns, self.referenced.columns, strict=True))
 
     @property
-    def missing(self) -> str:
-        """How much is missing, in words."""
+    def doubt(self) -> str:
+        """Why it is not taken to hold."""
+        if not self.proved:
+            return "unproved, as its column has no value"
         return f"{100 * self.error:.2g} % of its values are missing"
 
     def __str__(self) -> str:

@@ -180,7 +180,8 @@ class Choice:
         value, parent = max(drawn, default=(0.0, root))
         if value <= 0:
             return None
-        text = f"{written(c.child)} keeps to the values of {'.'.join(parent)}, which refers to {written(c.parent)}"
+        nearest = f"{'.'.join(parent)}, which refers to {written(c.parent)}"
+        text = f"{written(c.child)} keeps to the values of {nearest}"
         return Reason("farther", CHAINED, value, text)
 
     def _drawn_from(self, child: Column, parent: Column, root: Column) -> float:

@@ -3,8 +3,8 @@
 Such a column is included in every other one, so nothing but names can tell what it refers to. A candidate
 needs a name that means the same as its parent (`SAME`); the parent is a key of one column that looks like the
 primary key of its table. Of a table that is empty itself no key is known: there it is the first column, if it
-has a name with `id`, `key` or the like; such a column itself only refers to parents that have values, so links
-do not lead back. Each child has one candidate, and is told to be unproved.
+has a name with `id`, `key` or the like; such a column itself only refers to parents that have values, so that
+links do not lead back. Each child has one candidate, and is told to be unproved.
 
 Cost: a comparison of names for each column without a value and each table.
 """
