@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.words.dependency import Ind, Side
-from holdfast.inclusions.links.name_similarity import Names
+from holdfast.core.words.name_similarity import Names
 from holdfast.inclusions.links.scored import ColumnFacts, Linkage, rank_links
 
 TABLES = ("customers", "order_lines", "t1", "_")

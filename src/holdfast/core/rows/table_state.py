@@ -19,6 +19,7 @@ from holdfast.core.store.bundle import open_bundle
 from holdfast.core.store.files import FileRef
 from holdfast.core.store.root import Root
 from holdfast.core.words.codec import Coded, decoded
+from holdfast.core.words.column_facts import ColumnFacts, domain
 from holdfast.core.words.column_sets import words_for
 from holdfast.core.words.schema import Nulls, Schema
 
@@ -120,6 +121,35 @@ class TableState(Coded):
     @property
     def n_rows(self) -> int:
         return sum(s.n_live for s in self.segments)
+
+    @property
+    def distinct(self) -> list[int]:
+        """An estimate of the distinct values of each column: no less than the largest segment's."""
+        sums = (
+            np.sum([s.distinct for s in self.segments], axis=0) if self.segments else [0] * len(self.schema)
+        )
+        return [min(int(d), self.n_rows) for d in sums]
+
+    def column_facts(self, *, as_text: bool = False) -> list[ColumnFacts]:
+        """What the state alone says of the columns; neither ranges nor lengths."""
+        n_rows = self.n_rows
+        columns = zip(self.schema.names, self.schema.types, self.distinct, strict=True)
+        return [
+            ColumnFacts(
+                table=self.table,
+                column=name,
+                position=position,
+                domain=domain(type_, as_text),
+                n_rows=n_rows,
+                n_values=None,
+                n_distinct=n_distinct,
+                low=None,
+                high=None,
+                integers=type_.family in ("int", "uint") or (type_.family == "decimal" and type_.scale <= 0),
+                mean_length=None,
+            )
+            for position, (name, type_, n_distinct) in enumerate(columns)
+        ]
 
     @property
     def compressed(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from holdfast.core.words.dependency import Dependency, Side
 from holdfast.core.words.predicate import Dc
+from holdfast.core.words.ranks import Role
 from holdfast.errors import shorten
 
 Event = Literal["appeared", "broke", "implied", "within", "beyond", "dropped"]
@@ -58,7 +59,8 @@ class DependencyChange:
     - `within`, `beyond`: an approximate one entered or left the minimal ones within the tracked error.
     - `dropped`: it is not looked for any more, since there are too many of its size; it may hold.
 
-    `held` counts the versions through which a dependency that broke had held.
+    `held` counts the versions through which a dependency that broke had held. `role` and `score` say what it
+    means (`ranks.py`): changes are told in the order of that.
     """
 
     event: Event
@@ -67,6 +69,8 @@ class DependencyChange:
     witnesses: tuple[tuple[WitnessRow, ...], ...] = ()
     values: tuple[Any, ...] = ()
     held: int = 0
+    role: Role = "dependency"
+    score: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         fields: dict[str, Any] = {
@@ -74,6 +78,8 @@ class DependencyChange:
             "dependency": self.dependency.to_dict(),
             "reason": self.reason,
             "witnesses": [[row.to_dict() for row in group] for group in self.witnesses],
+            "role": self.role,
+            "score": round(self.score, 4),
         }
         if self.dependency.kind == "ind":
             fields["values"] = list(self.values)

@@ -18,9 +18,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
 
+from holdfast.core.words.column_facts import ColumnFacts
 from holdfast.core.words.dependency import Ind, Side
-from holdfast.inclusions.links.link_evidence import PROOF_DIGITS, ColumnFacts, Reason, surprise
-from holdfast.inclusions.links.name_similarity import Names, Words
+from holdfast.core.words.name_similarity import Names, Words
+from holdfast.inclusions.links.link_evidence import PROOF_DIGITS, Reason, surprise
 
 Column = tuple[str, str]  # table, column
 PrimaryKeys = Mapping[str, tuple[str, ...]]

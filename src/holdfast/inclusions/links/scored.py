@@ -22,7 +22,9 @@ from typing import Any
 
 from holdfast.core.store.tabular import Ranked
 from holdfast.core.words.codec import Coded
+from holdfast.core.words.column_facts import ColumnFacts
 from holdfast.core.words.dependency import Ind, Side
+from holdfast.core.words.name_similarity import SAME, NameMatch, Names
 from holdfast.inclusions.links import link_evidence as evidence
 from holdfast.inclusions.links.link_choice import (
     Candidate,
@@ -32,8 +34,7 @@ from holdfast.inclusions.links.link_choice import (
     column_pairs,
     written,
 )
-from holdfast.inclusions.links.link_evidence import ColumnFacts, Reason
-from holdfast.inclusions.links.name_similarity import SAME, NameMatch, Names
+from holdfast.inclusions.links.link_evidence import Reason
 from holdfast.inclusions.links.primary_keys import Keys
 from holdfast.inclusions.links.unproved import unproved_links
 

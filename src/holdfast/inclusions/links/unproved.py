@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from holdfast.core.words.column_facts import ColumnFacts
+from holdfast.core.words.name_similarity import SAME, NameMatch, Names
 from holdfast.inclusions.links import link_evidence as evidence
-from holdfast.inclusions.links.link_evidence import ColumnFacts, Reason
-from holdfast.inclusions.links.name_similarity import SAME, NameMatch, Names
+from holdfast.inclusions.links.link_evidence import Reason
 
 Column = tuple[str, str]  # table, column
 
