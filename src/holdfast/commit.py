@@ -133,15 +133,18 @@ class Committer:
         commit: bool,
     ) -> Change:
         spells = [self._spells(step, base, commit=commit) for step in steps]
-        changes = [c for listed, _ in spells for c in listed]
+        listed = [c for changes, _ in spells for c in changes]
+        listed += [c for step in across.values() for c in step.changes]
+        pins = (*(p for s in steps for p in s.pins), *(p for s in across.values() for p in s.pins))
+        known = {kind: (self.among(kind, base)[1], step.known) for kind, step in across.items()}
         return Change(
             action=action,
             version=base + 1 if commit else base,
             tables=tuple(_part(step, longest) for step, (_, longest) in zip(steps, spells, strict=True)),
-            changes=(*changes, *(c for step in across.values() for c in step.changes)),
+            changes=self.readers.ranked(listed, steps, known, pins, base),
             elapsed_s=time.perf_counter() - started,
             batch_id=batch_id,
-            pins=(*(p for s in steps for p in s.pins), *(p for s in across.values() for p in s.pins)),
+            pins=pins,
             n_inds=next((step.n for step in across.values()), None),
             accesses={name: n for step in across.values() for name, n in step.accesses.items()},
             notes=(*(n for s in steps for n in s.notes), *(n for s in across.values() for n in s.notes)),

@@ -435,7 +435,15 @@ class Step:
     @cached_property
     def keys(self) -> tuple[tuple[str, ...], ...] | None:
         """The minimal keys after; None where they are not tracked."""
-        keys = (cls.keys(now, self.state) for _, cls, now in self.of(self.findings))
+        return self._keys(self.findings)
+
+    @cached_property
+    def keys_before(self) -> tuple[tuple[str, ...], ...] | None:
+        """The minimal keys before."""
+        return self._keys(self.known)
+
+    def _keys(self, findings: Mapping[str, Any]) -> tuple[tuple[str, ...], ...] | None:
+        keys = (cls.keys(known, self.state) for _, cls, known in self.of(findings))
         return next((k for k in keys if k is not None), None)
 
     def saved(self, root: Root) -> TableState:

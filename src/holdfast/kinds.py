@@ -5,7 +5,7 @@ And what each of them offers to readers, beyond what all have: `ws.keys`, `ws.fd
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,22 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.rows.writer import Writer
-from holdfast.core.words.change import Pin
+from holdfast.core.words.change import DependencyChange, Pin
 from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
 from holdfast.core.words.notation import ARROW, parse_fd
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule, is_row_rule
-from holdfast.kind import ClassReader, Entry, Explained, Query, entries, register
+from holdfast.kind import ClassReader, Entry, Explained, Query, Step, entries, keys_of, register
 
 if TYPE_CHECKING:
+    from holdfast.core.rows.table_state import TableState
     from holdfast.denial.dc_reading import DcReader
     from holdfast.denial.row_reading import RowRuleReader
     from holdfast.functional.fd_reading import FdReader
     from holdfast.functional.key_reading import KeyReader
     from holdfast.inclusions.ind_reading import IndReader
+    from holdfast.inclusions.links.references import Combinations, References
     from holdfast.lakes.answers import LakeChange
     from holdfast.lakes.lake_keeper import LakeKeeper
     from holdfast.lakes.reader.lake_reader import LakeReader
+    from holdfast.order import Order
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -225,6 +228,62 @@ class Readers:
             yield from self.keys.pins(state)
             yield from self.dcs.pins(state)
         yield from self.inds.pins(table, at)
+
+    def order(self, at: int | None) -> Order:
+        """What dependencies mean at a version: the order in which they are told."""
+        from holdfast.inclusions.links.references import References
+        from holdfast.order import Order
+
+        def state(table: str) -> TableState:
+            return self._tables.state(table, at)
+
+        def keys(table: str) -> Combinations | None:
+            return self.keys.combinations(state(table))
+
+        def references() -> References | None:
+            counted = self.inds.counted(at)
+            return None if counted is None else References(*counted, state, keys)
+
+        return Order(state, keys, list(self.pinned(None, at)), references)
+
+    def ranked(
+        self,
+        changes: Sequence[DependencyChange],
+        steps: Sequence[Step],
+        across: Mapping[str, tuple[Any, Any]],
+        pins: Sequence[Pin],
+        base: int,
+    ) -> tuple[DependencyChange, ...]:
+        """The changes of some steps with what they mean, as they are told. `across` is what was and is known
+        among tables, by kind; other tables are as they are at the version `base`."""
+        if not changes:
+            return ()
+        from holdfast.inclusions.links.references import References
+        from holdfast.order import Order, ranked
+
+        own = {step.table: step for step in steps}
+
+        def order(after: bool) -> Order:
+            def state(table: str) -> TableState:
+                if table not in own:
+                    return self._tables.state(table, base)
+                before = own[table].before
+                return own[table].state if after or before is None else before
+
+            def keys(table: str) -> Combinations | None:
+                if table not in own:
+                    return keys_of(self._tables.root, state(table))
+                return own[table].keys if after else own[table].keys_before
+
+            def references() -> References | None:
+                if "ind" not in across:
+                    return None
+                unary = across["ind"][after].unary
+                return References(unary.state, unary.pairs, state, keys)
+
+            return Order(state, keys, pins, references)
+
+        return ranked(changes, order(after=False), order(after=True))
 
     def held_versions(self, kind: str, table: str, questions: U64, before: int) -> I64:
         """For how many versions each of some dependencies had held, as its class keeps them: int64[n]."""

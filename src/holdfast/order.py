@@ -124,8 +124,10 @@ class Order:
 
 
 def ranked(changes: Sequence[DependencyChange], before: Order, after: Order) -> tuple[DependencyChange, ...]:
-    """Changes with what they mean, as they are told: what came by the tables after a batch, what went by those
-    before it."""
+    """Changes with what they mean, as they are told.
+
+    What came is weighed by the tables after a batch, what went by those before it.
+    """
     came = [c.event in ("appeared", "within") for c in changes]
     ranks: dict[bool, Any] = {}
     for is_new, order in ((True, after), (False, before)):

@@ -1,8 +1,8 @@
 """How much a functional dependency may tell, from counts alone: an upper bound of the score of `fd_ranking`.
 
-score <= sqrt(surprise) * SIZE_FACTOR ^ (|X| - 1), with surprise = (1 - pdep(A)) * (n - K) / (n - 1). K is at least
-the number of values of any column in X, and pdep(A), the chance that two rows agree on A, is at least 1 / d for
-d values. So a report need not look at rows to put those that follow from a nearly unique column last.
+score <= sqrt(surprise) * SIZE_FACTOR ^ (|X| - 1), with surprise = (1 - pdep(A)) * (n - K) / (n - 1). K is at
+least the number of values of any column in X; pdep(A), the chance that two rows agree on A, is at least 1 / d
+for d values. So a report need not look at rows to put last what follows from a nearly unique column.
 """
 
 from __future__ import annotations

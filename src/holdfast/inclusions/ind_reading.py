@@ -125,6 +125,11 @@ class IndReader:
             if size
         )
 
+    def counted(self, at: int | None = None) -> tuple[GeneratorState, PairCounts] | None:
+        """(state, pair counts) at a version; None where no table takes part in inclusions."""
+        state = self.generator(at)
+        return None if state is None else (state, self._pair_counts(state))
+
     def links(
         self, table: str | None = None, *, max_error: float | None = None, at: int | None = None
     ) -> Linkage:

@@ -7,10 +7,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from holdfast.app.report.covers import error_text, within_text
-from holdfast.app.report.events import LONG_HELD
 from holdfast.app.report.paper import ALL, MOST_TELLING, Paper, Part
 from holdfast.app.report.texts import fd_text, name_text
 from holdfast.core.words.dependency import Fd
+from holdfast.core.words.ranks import LONG_HELD
 from holdfast.errors import plural
 from holdfast.kind import entries
 

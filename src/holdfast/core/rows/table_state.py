@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -122,18 +122,10 @@ class TableState(Coded):
     def n_rows(self) -> int:
         return sum(s.n_live for s in self.segments)
 
-    @property
-    def distinct(self) -> list[int]:
-        """An estimate of the distinct values of each column: no less than the largest segment's."""
-        sums = (
-            np.sum([s.distinct for s in self.segments], axis=0) if self.segments else [0] * len(self.schema)
-        )
-        return [min(int(d), self.n_rows) for d in sums]
-
     def column_facts(self, *, as_text: bool = False) -> list[ColumnFacts]:
         """What the state alone says of the columns; neither ranges nor lengths."""
-        n_rows = self.n_rows
-        columns = zip(self.schema.names, self.schema.types, self.distinct, strict=True)
+        n_rows, distinct = self.n_rows, distinct_values(self.segments, len(self.schema))
+        columns = zip(self.schema.names, self.schema.types, distinct, strict=True)
         return [
             ColumnFacts(
                 table=self.table,
@@ -170,6 +162,14 @@ class TableState(Coded):
         if not self.row_key:
             return list(range(len(self.schema)))
         return [p for p in map(self.schema.position, self.row_key) if p is not None]
+
+
+def distinct_values(segments: Sequence[SegmentRef], n_columns: int) -> list[int]:
+    """An estimate of the distinct values of each column: no less than the largest segment's."""
+    if not segments:
+        return [0] * n_columns
+    n_rows = sum(s.n_live for s in segments)
+    return [min(sum(of_column), n_rows) for of_column in zip(*(s.distinct for s in segments), strict=True)]
 
 
 _FIELDS = frozenset(f.name for f in fields(TableState))

@@ -4,8 +4,8 @@ A key that was meant to be one is short, made of leading columns, named like a k
 short texts. Each column has points for that (`key_points`), which are log-odds; a key has the mean of its
 columns', less for each further column. And it is no chance: were its columns to have nothing to do with each
 other, n rows would all differ with a probability of exp(-n (n - 1) / 2 D), with D combinations that there
-could be (`chance`). That is nearly 1 for a price and a day of few orders, and for the names of eight employees; it
-is nothing for order and line number, which fill their combinations.
+could be (`chance`). That is nearly 1 for a price and a day of few orders, and for the names of eight
+employees; it is nothing for order and line number, which fill their combinations.
 
 No row is looked at: what is not known (NULLs, the length of texts) does not count. Cost: an addition for each
 column of a key.

@@ -1,4 +1,4 @@
-"""Which of some inclusions are foreign keys, as far as counts and names tell: for reports, which read no rows.
+"""Which of some inclusions are foreign keys, as far as counts and names tell: for reports, that read no rows.
 
 The choice is that of `links`, among the inclusions of the same dependent columns: only these can be rivals.
 Ranges of values and lengths of texts are not known here, so they do not count. Of the foreign keys of
