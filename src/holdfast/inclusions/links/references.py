@@ -25,6 +25,8 @@ from holdfast.inclusions.pair_counts import PairCounts
 
 # Inclusions in keys that are weighed at most: those that cover most of their key.
 MOST = 500
+# Of numbers in numbers, a link with a lower score looks like chance; so does an inclusion in what is no key.
+UNLIKELY = 0.2
 
 Column = tuple[str, str]
 Combinations = tuple[tuple[str, ...], ...]
@@ -53,9 +55,10 @@ class References:
             return Rank("foreign key", link.score)
         sides = [(s.table, s.columns) for s in (ind.dependent, ind.referenced)]
         columns = [facts.get((table, c)) for table, names in sides for c in names]
-        by_chance = all(f is not None and f.domain == "number" for f in columns)
-        score = link.score if link is not None else 0.25 * min(1.0, ind.coverage or 0.0)
-        return Rank("chance" if by_chance else "dependency", score)
+        numbers = all(f is not None and f.domain == "number" for f in columns)
+        if link is not None:
+            return Rank("chance" if numbers and link.score < UNLIKELY else "dependency", link.score)
+        return Rank("chance" if numbers else "dependency", UNLIKELY * min(1.0, ind.coverage or 0.0))
 
     def _facts(self) -> list[ColumnFacts]:
         """Facts about the columns that take part; the counts of their values are exact."""
@@ -77,7 +80,8 @@ class References:
         some = self.pairs.of_left(np.array(sorted(ids[name] for name in dependents if name in ids), np.int64))
         distinct, _ = self.pairs.of_columns(self.state.next_id)
         holding = some.pairs[(some.values == distinct[some.left]) & (some.left != some.right)]
-        every = dict.fromkeys([*inds, *inds_of(self.state, self.pairs, holding)])
+        # As they are here: what broke is given with what it misses now.
+        every = dict.fromkeys([*inds_of(self.state, self.pairs, holding), *inds])
         single = {(table, k[0]) for table, ks in keys.items() for k in ks if len(k) == 1}
         single |= {column for column, f in facts.items() if f.is_unique}
         in_keys = [
