@@ -21,7 +21,7 @@ from holdfast.app.report.texts import columns_text, dependency_text, listed, mea
 from holdfast.core.words.change import Change, DependencyChange, TableChange
 from holdfast.core.words.dependency import Dependency, Fd
 from holdfast.core.words.predicate import Dc
-from holdfast.core.words.ranks import SECTIONS, section
+from holdfast.core.words.ranks import SECTIONS, in_order, section
 from holdfast.errors import plural
 from holdfast.kind import entries
 
@@ -46,7 +46,7 @@ def print_change(paper: Paper, change: Change, bounds: Mapping[str, Sequence[str
     would = change.action == "check"
     for pin in sorted(change.pins, key=lambda pin: pin.holds):
         print_pin(paper, pin, would=would, with_table=several)
-    changes = [c.to_dict() for c in change.changes]
+    changes = [c.to_dict() for c in in_order(change.changes)]
     print_events(paper, changes, limit=IN_A_REPORT, would=would, with_table=several)
     unlisted = sum(t.unlisted for t in change.tables)
     if unlisted:

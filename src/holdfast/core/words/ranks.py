@@ -6,7 +6,9 @@ like chance, which people are told only the number of. Of one role, what had hel
 first, then what has the higher score, then what had held longer. `holdfast/order.py` says who has which.
 
 Changes are told by event, what broke first; of an event in sections: foreign keys, primary keys, and what is
-left of each kind. The section with the best change comes first. Lists for programs have the same order.
+left of each kind. The section with the best change comes first; but keys stand above functional dependencies,
+and these above denial constraints, since what says the same is only counted there. Lists for programs have
+the same order.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ ROLES: tuple[Role, ...] = get_args(Role)
 SECTIONS = ("foreign key", "primary key")
 # The order of events; see `DependencyChange`.
 EVENTS = ("broke", "appeared", "implied", "within", "beyond", "dropped")
+# Of sections in one place.
+KINDS = {"ucc": 0, "fd": 1, "dc": 2}
 # A dependency that had held through so many versions was hardly an accident.
 LONG_HELD = 5
 
@@ -52,18 +56,20 @@ def section(role: str, kind: str) -> str:
 
 def in_order(changes: Iterable[DependencyChange]) -> tuple[DependencyChange, ...]:
     """Changes as they are told; those of one place stay in the order given. Cost: a sort."""
-    placed = [(c, Rank(c.role, c.score).place(c.held)) for c in changes]
+    placed = [
+        (c, (c.event, section(c.role, c.dependency.kind)), Rank(c.role, c.score).place(c.held))
+        for c in changes
+    ]
     best: dict[tuple[str, str], Place] = {}
-    for c, place in placed:
-        at = c.event, section(c.role, c.dependency.kind)
+    for _, at, place in placed:
         best[at] = min(place, best.get(at, place))
-    first = {at: (EVENTS.index(at[0]), place, number) for number, (at, place) in enumerate(best.items())}
-
-    def key(item: tuple[DependencyChange, Place]) -> tuple[tuple[int, Place, int], Place]:
-        c, place = item
-        return first[c.event, section(c.role, c.dependency.kind)], place
-
-    return tuple(c for c, _ in sorted(placed, key=key))
+    for above, below in (("fd", "dc"), ("ucc", "fd")):
+        for event in EVENTS:
+            if {(event, above), (event, below)} <= best.keys():
+                best[event, above] = min(best[event, above], best[event, below])
+    sections = sorted(best, key=lambda at: (EVENTS.index(at[0]), best[at], KINDS.get(at[1], len(KINDS))))
+    number = {at: i for i, at in enumerate(sections)}
+    return tuple(c for c, *_ in sorted(placed, key=lambda p: (number[p[1]], p[2])))
 
 
 def best_first(ranks: Sequence[Rank]) -> list[int]:
