@@ -71,6 +71,8 @@ def export(
     """
     if dialect is not None and format is not ExportFormat.sql:
         raise UsageError(f"--dialect is for SQL, not for {format.value}: leave it out.")
+    from holdfast.app.export import choose_keys
+
     with opened(ctx) as ws:
         model = model_of(ws, max_error)
         rules = row_rules_of(ws, model, max_error or 0.0) if format is ExportFormat.sql else []
@@ -78,6 +80,9 @@ def export(
     with written_to(output) as file:
         file.write(text)
     counts = f"{plural(len(model.tables), 'table')}, {plural(len(model.foreign_keys), 'foreign key')}"
+    left_out = sum(keys.left_out for keys in choose_keys(model, all_keys=all_keys).values())
+    if left_out:
+        counts += f"; left out: {plural(left_out, 'key')}, all with --all-keys"
     print_written(output, counts, model.version)
 
 
@@ -134,4 +139,5 @@ def export_table(
 
     keys = tuple(k.columns for k in ws.dependencies("ucc", name, at) if isinstance(k, Ucc))
     schema, n_rows, not_null = ws.schema(name, at), ws.n_rows(name, at), ws.inds.not_null(name, at)
-    return ExportTable(name, schema, n_rows, keys, primary, not_null, ws.inds.longest(name, at))
+    distinct = ws.order(at).table(name).distinct
+    return ExportTable(name, schema, n_rows, keys, primary, not_null, ws.inds.longest(name, at), distinct)

@@ -107,7 +107,7 @@ def _entry(
     table: ExportTable, keys: ChosenKeys, foreign_keys: list[ForeignKey], names: Mapping[str, str]
 ) -> list[yaml.Value]:
     """The comments and the entry of a table."""
-    comments = keys.remark(table.name)
+    comments = keys.remark(table.name) + keys.remark_left_out(table)
     name = names[table.name]
     if name != table.name:
         comments.append(f"{name_text(table.name)} is the model {name}, by an alias: dbt takes no such name")

@@ -137,7 +137,7 @@ class TableState(Coded):
                 n_distinct=n_distinct,
                 low=None,
                 high=None,
-                integers=type_.family in ("int", "uint") or (type_.family == "decimal" and type_.scale <= 0),
+                integers=type_.whole,
                 mean_length=None,
             )
             for position, (name, type_, n_distinct) in enumerate(columns)

@@ -13,7 +13,7 @@ column of a key.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import exp, log
 
 from holdfast.core.words.column_facts import ColumnFacts
@@ -32,10 +32,10 @@ LONG_TEXT = 24.0  # characters on average; longer ones are descriptions
 FURTHER_COLUMN = -0.8
 
 # Of a key: where it starts from, and what is taken if it is chance.
-START = 1.0
+START = 1.25
 CHANCE = -2.5
-# A column could have more values than it has.
-POSSIBLE = 10
+# A column of which values seldom repeat could have so many times more of them.
+POSSIBLE = 30
 # From this score on a key is worth to be declared, and to be called the primary key.
 WORTH = 0.5
 
@@ -60,13 +60,19 @@ def points_together(points: Sequence[float]) -> float:
     return sum(points) / max(1, len(points)) + FURTHER_COLUMN * (len(points) - 1)
 
 
-def chance(n_rows: int, log_combinations: float) -> float:
-    """The probability that rows differ by chance, of so many different ones (the logarithm of their number).
+def chance(n_rows: int, distinct: Sequence[int]) -> float:
+    """The probability that all rows differ by chance, in columns of so many different values.
 
-    >>> [round(chance(n, log(n)), 2) for n in (2, 8, 20, 100)]
-    [0.95, 0.7, 0.39, 0.01]
+    >>> [round(chance(n, [n]), 2) for n in (2, 8, 100, 200)]
+    [0.98, 0.89, 0.19, 0.04]
+    >>> round(chance(2000, [1000, 8]), 2), round(chance(2000, [1500, 700]), 2)
+    (0.0, 0.94)
     """
-    return exp(-n_rows * (n_rows - 1) / (2 * POSSIBLE) * exp(-log_combinations))
+    seldom_repeats = any(2 * d > n_rows for d in distinct)
+    n_pairs = max(0.5, n_rows * (n_rows - 1) / 2)
+    # Logarithms: of a hundred columns there are more combinations than a float can say.
+    combinations = sum(log(max(1, d)) for d in distinct) + (log(POSSIBLE) if seldom_repeats else 0.0)
+    return exp(-exp(min(log(n_pairs) - combinations, 9.0)))
 
 
 class KeyScores:
@@ -76,20 +82,20 @@ class KeyScores:
     ...          for i, (c, d) in enumerate([("id", 500), ("day", 90), ("weight", 400)])]
     >>> scores = KeyScores(facts)
     >>> [round(scores(key), 2) for key in (("id",), ("day", "weight"))]
-    [0.95, 0.11]
+    [0.96, 0.09]
     """
 
     def __init__(self, columns: Sequence[ColumnFacts]) -> None:
         names = Names({f.table: [f.column for f in columns] for f in columns})
         self._n_rows = columns[0].n_rows if columns else 0
         self._points = {f.column: key_points(f, names, len(columns)) for f in columns}
-        self._logs: Mapping[str, float] = {f.column: log(max(1, f.n_distinct)) for f in columns}
+        self._distinct = {f.column: f.n_distinct for f in columns}
 
     def __call__(self, columns: Sequence[str]) -> float:
         """The score; 0 of the empty key, which says that there is at most one row."""
         if not columns:
             return 0.0
-        by_chance = chance(self._n_rows, sum(self._logs[c] for c in columns))
+        by_chance = chance(self._n_rows, [self._distinct[c] for c in columns])
         points = START + points_together([self._points[c] for c in columns]) + CHANCE * by_chance
         return 1 / (1 + exp(-points))
 
