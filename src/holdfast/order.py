@@ -69,8 +69,8 @@ class TableOrder:
         return _unless_chance(score)
 
     def fd(self, fd: Fd) -> Rank:
-        if fd.lhs in self._left_sides:
-            return Rank("dependency", 0.0)  # told with its key
+        if fd.lhs in self._left_sides:  # told with its key, and no more than that one
+            return _unless_chance(self.key_scores(fd.lhs))._replace(score=0.0)
         return _unless_chance(score_bound(fd, self.n_rows, self.distinct))
 
 
