@@ -5,8 +5,8 @@ And what each of them offers to readers, beyond what all have: `ws.keys`, `ws.fd
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -234,8 +234,7 @@ class Readers:
         from holdfast.inclusions.links.references import References
         from holdfast.order import Order
 
-        def state(table: str) -> TableState:
-            return self._tables.state(table, at)
+        state = cache(partial(self._tables.state, at=at))
 
         def keys(table: str) -> Combinations | None:
             return self.keys.combinations(state(table))
@@ -252,10 +251,10 @@ class Readers:
         steps: Sequence[Step],
         across: Mapping[str, tuple[Any, Any]],
         pins: Sequence[Pin],
-        base: int,
+        other: Callable[[str], TableState],
     ) -> tuple[DependencyChange, ...]:
         """The changes of some steps with what they mean, as they are told. `across` is what was and is known
-        among tables, by kind; other tables are as they are at the version `base`."""
+        among tables, by kind; `other` tables are as they are."""
         if not changes:
             return ()
         from holdfast.inclusions.links.references import References
@@ -266,7 +265,7 @@ class Readers:
         def order(after: bool) -> Order:
             def state(table: str) -> TableState:
                 if table not in own:
-                    return self._tables.state(table, base)
+                    return other(table)
                 before = own[table].before
                 return own[table].state if after or before is None else before
 

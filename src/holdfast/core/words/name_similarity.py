@@ -366,6 +366,7 @@ def _shared_prefix(columns: Sequence[str]) -> str | None:
     return split[0][0] if len({w[0] for w in split}) == 1 else None
 
 
+@lru_cache(maxsize=1 << 16)
 def _read(column: str, prefix: str | None) -> _Name:
     every = words(column)
     readings = [every]

@@ -1,6 +1,8 @@
 """Which of some inclusions are foreign keys, as far as counts and names tell: for reports, that read no rows.
 
-The choice is that of `links`, among the inclusions of the same dependent columns: only these can be rivals.
+The choice is that of `links`, among the inclusions of the same dependent columns, and those that lead back to
+them: only these can be rivals. What tells copies from references is not among them, so several columns are a
+foreign key only if they refer to what looks like the primary key.
 Ranges of values and lengths of texts are not known here, so they do not count. Of the foreign keys of
 Chinook, Northwind and Sakila `links` proposes the same with and without them (`benchmarks/foreign_keys.py`).
 
@@ -21,7 +23,7 @@ from holdfast.core.words.ranks import Rank
 from holdfast.inclusions.generator import GeneratorState
 from holdfast.inclusions.ind_list import inds_of
 from holdfast.inclusions.links.scored import Link, rank_links
-from holdfast.inclusions.pair_counts import PairCounts
+from holdfast.inclusions.pair_counts import PairCounts, pair_ids
 
 # Inclusions in keys that are weighed at most: those that cover most of their key.
 MOST = 500
@@ -46,12 +48,20 @@ class References:
         facts = {(f.table, f.column): f for f in self._facts()}
         keys = {t.table: k for t in self.state.tables if (k := self.keys(t.table)) is not None}
         candidates = self._candidates(inds, facts, keys)
-        linkage = rank_links(list(facts.values()), keys, candidates)
+        linkage = rank_links(list(facts.values()), keys, candidates, with_unproved=False)
         links = {Ind(link.dependent, link.referenced): link for link in linkage.links}
-        return [self._rank(ind, links.get(ind), facts) for ind in inds]
+        return [self._rank(ind, links.get(ind), facts, linkage.primary_keys) for ind in inds]
 
-    def _rank(self, ind: Ind, link: Link | None, facts: Mapping[Column, ColumnFacts]) -> Rank:
-        if link is not None and link.chosen:
+    def _rank(
+        self,
+        ind: Ind,
+        link: Link | None,
+        facts: Mapping[Column, ColumnFacts],
+        primary_keys: Mapping[str, tuple[str, ...]],
+    ) -> Rank:
+        to = ind.referenced
+        telling = len(to.columns) == 1 or {*to.columns} == {*primary_keys.get(to.table, ())}
+        if link is not None and link.chosen and telling:
             return Rank("foreign key", link.score)
         sides = [(s.table, s.columns) for s in (ind.dependent, ind.referenced)]
         columns = [facts.get((table, c)) for table, names in sides for c in names]
@@ -79,7 +89,11 @@ class References:
         dependents = {(ind.dependent.table, c) for ind in inds for c in ind.dependent.columns}
         some = self.pairs.of_left(np.array(sorted(ids[name] for name in dependents if name in ids), np.int64))
         distinct, _ = self.pairs.of_columns(self.state.next_id)
-        holding = some.pairs[(some.values == distinct[some.left]) & (some.left != some.right)]
+        holds = (some.values == distinct[some.left]) & (some.left != some.right)
+        left, right = some.left[holds], some.right[holds]
+        back = pair_ids(right, left)
+        back = back[self.pairs.at(back)[0] == distinct[right]]
+        holding = np.concatenate([some.pairs[holds], back])
         # As they are here: what broke is given with what it misses now.
         every = dict.fromkeys([*inds_of(self.state, self.pairs, holding), *inds])
         single = {(table, k[0]) for table, ks in keys.items() for k in ks if len(k) == 1}

@@ -73,12 +73,17 @@ class Linkage(Coded, Ranked):
 
 
 def rank_links(
-    columns: Sequence[ColumnFacts], keys: Mapping[str, Sequence[tuple[str, ...]]], inds: Sequence[Ind]
+    columns: Sequence[ColumnFacts],
+    keys: Mapping[str, Sequence[tuple[str, ...]]],
+    inds: Sequence[Ind],
+    *,
+    with_unproved: bool = True,
 ) -> Linkage:
     """Score inclusion dependencies as foreign keys, and choose some of them.
 
     `keys` are the minimal keys of the tables whose keys are known; in other tables a single column is known
     to be a key if all of its values are there and distinct. Columns that have no facts take part in nothing.
+    Columns without a value are linked by name, unless that is not asked for.
 
     >>> def integers(table, column, position, n_rows, n_distinct, high):
     ...     counts = (n_rows, n_rows, n_distinct)
@@ -104,7 +109,8 @@ def rank_links(
         chosen = choice.choose(primary, chosen)
         state = (frozenset(c.ind for c in chosen), frozenset(primary.items()))
         if state in seen or len(seen) == MAX_ROUNDS:
-            links = [*_links(candidates, chosen), *_unproved(facts, names, primary)]
+            links = _links(candidates, chosen)
+            links += _unproved(facts, names, primary) if with_unproved else ()
             return Linkage(tuple(sorted(links, key=lambda link: -link.score)), primary)
         seen.add(state)
         primary = all_keys.choose([c.ind for c in chosen])
