@@ -6,6 +6,7 @@ And what each of them offers to readers, beyond what all have: `ws.keys`, `ws.fd
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -266,8 +267,11 @@ class Readers:
             def state(table: str) -> TableState:
                 if table not in own:
                     return other(table)
-                before = own[table].before
-                return own[table].state if after or before is None else before
+                step = own[table]
+                if step.before is not None and not after:
+                    return step.before
+                # Not merged: what a check foretells is what comes.
+                return replace(step.state, segments=step.rows.segments)
 
             def keys(table: str) -> Combinations | None:
                 if table not in own:
