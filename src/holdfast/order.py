@@ -3,7 +3,7 @@
 | kind | role | score |
 |---|---|---|
 | all | pinned, if somebody relies on it | as below |
-| inclusion | foreign key, as `links` would choose; chance, if it is one of numbers in numbers | of the link |
+| inclusion | foreign key, as `links` would choose; chance, if unlikely and of integers | of the link |
 | key | primary key, if it is the best one of its table; chance, below `CHANCE` | `KeyScores` |
 | functional dependency | chance, below `CHANCE` | the bound of `fd_score`; 0 with a key on the left |
 | denial constraint | | by its form, `rule_score` |

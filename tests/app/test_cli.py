@@ -313,7 +313,7 @@ def test_track_all_is_one_version(tmp_path: Path) -> None:
     outcome = shell("track-all", people, f"orders={orders}", "--kinds", "ucc,ind")
     assert (outcome.code, outcome.err) == (0, "")
     lines = outcome.out.splitlines()
-    by_chance = "  ... and 1 key that may be chance; see them with 'holdfast show'"  # no names are alike
+    by_chance = "  ... and 1 key that may be chance; see it with 'holdfast show'"  # no names are alike
     assert lines[:3] == ["customers: 4 rows, 2 minimal keys", "  [id]", by_chance]
     assert lines[3].startswith("orders: 5 rows, 1 minimal key, 2 inclusions in the workspace (version 1, ")
     assert lines[4:] == [

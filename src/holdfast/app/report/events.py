@@ -119,34 +119,31 @@ def print_events(
         telling = any(role_of(c) != "chance" for c in of_event)
         for name, of_section in sections.items():
             kind = of_section[0]["dependency"]["kind"]
-            meant = [c for c in of_section if role_of(c) != "chance"]
-            by_chance = [c for c in of_section if role_of(c) == "chance"]
-            if not telling:
-                meant, by_chance = of_section[:CHANCE_SHOWN], of_section[CHANCE_SHOWN:]
-            shown, most = meant, limit
+            news, most = of_section, limit
             if kind == "fd":
-                shown = _without_keys(meant, of_kind["ucc"])
+                news = _without_keys(of_section, of_kind["ucc"])
                 most = limit if event == "broke" else min(limit, FDS_IN_A_REPORT)
             if kind == "dc":
-                shown = _not_above(meant, of_kind["ucc"], of_kind["fd"])
+                news = _not_above(of_section, of_kind["ucc"], of_kind["fd"])
                 most = min(limit, BROKEN_DCS_IN_A_REPORT if event == "broke" else DCS_IN_A_REPORT)
             if event in ("within", "beyond"):
                 most = min(limit, NEAR_IN_A_REPORT)
-            n_above = len(meant) - len(shown)
+            shown = [c for c in news if role_of(c) != "chance"] if telling else news[:CHANCE_SHOWN]
+            n_above, n_chance = len(of_section) - len(news), len(news) - len(shown)
             above = ABOVE if kind == "dc" else "{}with a key above on the left"
             heading = f"{event_title(event, kind, would=would)}: {_counted(name, kind, len(of_section))}"
-            if not meant:
-                heading += f" {BY_CHANCE[kind]}; all with --json"
-            elif not shown and not by_chance:
+            if not news:
                 heading += f", {above.format('each ' if n_above > 1 else '')}"
+            elif not shown and not n_above:
+                heading += f" {BY_CHANCE[kind]}; all with --json"
             paper.line((heading, f"bold {style}"), indent=indent)
             for group in _grouped(kind, shown[:most]):
                 _print_group(paper, group, style, indent=indent + 2, with_table=with_table)
             paper.more(len(shown) - most, "; all with --json", indent=indent + 2, style="dim")
-            if n_above and (shown or by_chance):
+            if news and n_above:
                 paper.line((f"... and {n_above:,} {above.format('')}", "dim"), indent=indent + 2)
-            if meant:
-                print_by_chance(paper, kind, len(by_chance), "all with --json", indent=indent + 2)
+            if shown or n_above:
+                print_by_chance(paper, kind, n_chance, "all with --json", indent=indent + 2)
 
 
 def role_of(change: ChangeFields) -> str:
@@ -161,6 +158,7 @@ def _counted(name: str, kind: str, n: int) -> str:
 def print_by_chance(paper: Paper, kind: str, n: int, where: str, *, indent: int) -> None:
     """The line for those that look like chance; none if there are none."""
     if n:
+        where = where.replace("see them", "see it") if n == 1 else where
         paper.line((f"... and {entries()[kind].counted(n)} {BY_CHANCE[kind]}; {where}", "dim"), indent=indent)
 
 

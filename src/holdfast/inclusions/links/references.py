@@ -27,7 +27,7 @@ from holdfast.inclusions.pair_counts import PairCounts, pair_ids
 
 # Inclusions in keys that are weighed at most: those that cover most of their key.
 MOST = 500
-# Of numbers in numbers, a link with a lower score looks like chance; so does an inclusion in what is no key.
+# Of integers in integers, a link with a lower score looks like chance; so does what is included in no key.
 UNLIKELY = 0.2
 
 Column = tuple[str, str]
@@ -65,7 +65,7 @@ class References:
             return Rank("foreign key", link.score)
         sides = [(s.table, s.columns) for s in (ind.dependent, ind.referenced)]
         columns = [facts.get((table, c)) for table, names in sides for c in names]
-        numbers = all(f is not None and f.domain == "number" for f in columns)
+        numbers = all(f is not None and f.domain == "number" and f.integers for f in columns)
         if link is not None:
             return Rank("chance" if numbers and link.score < UNLIKELY else "dependency", link.score)
         return Rank("chance" if numbers else "dependency", UNLIKELY * min(1.0, ind.coverage or 0.0))
