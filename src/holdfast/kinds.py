@@ -259,7 +259,7 @@ class Readers:
         if not changes:
             return ()
         from holdfast.inclusions.links.references import References
-        from holdfast.order import Order, ranked
+        from holdfast.order import WIDEST, Order, ranked
 
         own = {step.table: step for step in steps}
 
@@ -273,10 +273,11 @@ class Readers:
                 # Not merged: what a check foretells is what comes.
                 return replace(step.state, segments=step.rows.segments)
 
+            @cache
             def keys(table: str) -> Combinations | None:
                 if table not in own:
                     return keys_of(self._tables.root, state(table))
-                return own[table].keys if after else own[table].keys_before
+                return own[table].short_keys(WIDEST, after=after)
 
             def references() -> References | None:
                 if "ind" not in across:

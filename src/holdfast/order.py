@@ -12,7 +12,8 @@
 
 All of it is known without a look at rows: from schemas, counts, names, and the minimal keys. Cost: what is
 said of `References` for inclusions, some microseconds for each dependency of another kind, and for keys that
-of the minimal keys of their tables. `core/words/ranks.py` says what follows from roles and scores.
+of the minimal keys of their tables that have at most WIDEST columns. `core/words/ranks.py` says what follows
+from roles and scores.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 # A key or functional dependency with less looks like chance.
 CHANCE = 0.15
+# Keys of more columns are not weighed as primary keys: hardly one was meant, and wide tables have thousands.
+WIDEST = 4
 # Of what nothing is known, and of row rules that say something.
 USUAL = 0.5
 
@@ -51,7 +54,7 @@ class TableOrder:
         facts = state.column_facts()
         self.key_scores, self.n_rows = KeyScores(facts), state.n_rows
         self.distinct = {f.column: f.n_distinct for f in facts}
-        self._keys = keys or ()
+        self._keys = [key for key in keys or () if len(key) <= WIDEST]
 
     @cached_property
     def primary_key(self) -> tuple[str, ...] | None:
