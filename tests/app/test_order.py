@@ -106,6 +106,14 @@ def test_programs_are_told_in_the_order_of_the_text(shop: Shell) -> None:
     assert [c["text"] for c in newest] == names(log)
 
 
+def test_a_change_prints_what_matters(shop: Shell) -> None:
+    with holdfast.open(shop.folder / "my.hold", engine="inline") as ws:
+        lines = str(ws.check("rental", inserts=shop.file("o.csv", ORPHAN))).splitlines()
+    assert lines[1] == f"  would break: {FOREIGN_KEY} misses 1 value in 1 row: 999"
+    assert sum("[customer_id] in " in line for line in lines) == 1
+    assert any(line.endswith(" more would break") for line in lines)
+
+
 def test_lists_have_one_order_too(shop: Shell) -> None:
     text = shop("show", "--kind", "ind").out.splitlines()
     assert text[0].endswith("inclusions, 2 foreign keys first (version 1)")

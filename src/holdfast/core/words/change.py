@@ -261,7 +261,8 @@ class Change:
         return f"<Change: {'; '.join(self.headlines())}; {events}>"
 
     def lines(self, limit: int = 10) -> Iterator[str]:
-        """The change in words; at most `limit` changes of each sort."""
+        """The change in words; at most `limit` changes of each sort, and what looks like chance only if there is
+        nothing else of it."""
         if self.repeated:
             before = f"was applied before, as version {self.version}; nothing was done"
             yield f"{self.table}: batch {self.batch_id!r} {before}"
@@ -314,15 +315,17 @@ class Change:
 
 
 def _described(title: str, changes: Sequence[DependencyChange], limit: int) -> Iterator[str]:
-    for change in changes[:limit]:
+    meant = [c for c in changes if c.role != "chance"] or changes
+    for change in meant[:limit]:
         dependency = change.dependency
         reason = introducing(change.reason, change.event, dependency.kind, shown=bool(change.witnesses))
         yield f"  {title}: {dependency.name} {reason}"
         for group in change.witnesses[:1]:
             for row in group:
                 yield f"      {row_text(row, dependency.columns)}"
-    if len(changes) > limit:
-        yield f"  ... and {len(changes) - limit:,} more {title}"
+    more = len(changes) - len(meant[:limit])
+    if more:
+        yield f"  ... and {more:,} more {title}"
 
 
 def introducing(reason: str, event: str, kind: str, *, shown: bool) -> str:
