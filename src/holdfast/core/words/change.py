@@ -261,8 +261,8 @@ class Change:
         return f"<Change: {'; '.join(self.headlines())}; {events}>"
 
     def lines(self, limit: int = 10) -> Iterator[str]:
-        """The change in words; at most `limit` changes of each sort, and what looks like chance only if there is
-        nothing else of it."""
+        """The change in words; at most `limit` changes of each sort, and those that look like chance only if
+        there are no others of it."""
         if self.repeated:
             before = f"was applied before, as version {self.version}; nothing was done"
             yield f"{self.table}: batch {self.batch_id!r} {before}"
