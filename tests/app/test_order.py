@@ -20,6 +20,7 @@ from holdfast.app.explorer.api import Explorer
 from holdfast.app.report.texts import dependency_text
 from holdfast.core.words.dependency import Ind, Side
 from holdfast.core.words.ranks import Rank
+from holdfast.order import Order
 
 FOREIGN_KEY = "rental[customer_id] in customer[customer_id]"
 ORPHAN = "rental_id,customer_id,film_id,day,rate\n901,999,3,2024-03-01,1.50\n"
@@ -174,3 +175,17 @@ def test_reports_choose_as_links_does(shop: Shell) -> None:
     chosen = {(d.dependent, d.referenced) for d, r in zip(inds, roles, strict=True) if r == "foreign key"}
     assert chosen == proposed
     assert (Side("rental", ("customer_id",)), Side("customer", ("customer_id",))) in chosen
+
+
+def test_the_order_reads_no_rows(shop: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither of lists, nor of reports: and where nothing changed nothing is weighed."""
+    with holdfast.open(shop.folder / "my.hold", engine="inline") as ws:
+
+        def opened(*_: object) -> None:
+            raise AssertionError("rows are looked at")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(ws._tables), "rows", opened)
+            assert len(ws.dependencies(ranked=True)) == len(ws.dependencies())
+        monkeypatch.setattr(Order, "ranks", opened)
+        assert ws.check("customer", inserts=shop.file("c.csv", "customer_id,name\n")).changes == ()
