@@ -1,4 +1,4 @@
-"""`python -m benchmarks [keys | inds | fds | dcs | lake | stores | scaling | repairs] ...`: one, or all.
+"""`python -m benchmarks [keys | inds | foreign_keys | fds | dcs | lake | repairs | ...] ...`: one, or all.
 
 Arguments go to the benchmark, or to each of them; what all know are --quick, --no-peers, --timeout,
 --results and --render.
@@ -6,11 +6,12 @@ Arguments go to the benchmark, or to each of them; what all know are --quick, --
 
 import sys
 
-from benchmarks import dcs, fds, inds, keys, lake, repairs, scaling, stores
+from benchmarks import dcs, fds, foreign_keys, inds, keys, lake, repairs, scaling, stores
 
 BENCHMARKS = {
     "keys": keys.main,
     "inds": inds.main,
+    "foreign_keys": foreign_keys.main,
     "fds": fds.main,
     "dcs": dcs.main,
     "lake": lake.main,

@@ -20,7 +20,7 @@ ROOMS = tuple(f"core.{room}" for room in ("words", "store", "engine", "sources",
 # A class of dependencies imports the core and itself, and never another class.
 CLASSES = ("functional", "denial", "inclusions", "lakes")
 # What stands on the classes, in this order.
-TOP = ("step", "kinds", "commit", "pinning", "workspace", "kernels", "app", "__main__")
+TOP = ("step", "order", "kinds", "commit", "pinning", "workspace", "kernels", "app", "__main__")
 # What a batch runs through knows the registry, and no class by name.
 CLASSLESS = ("kind", "step", "commit", "workspace")
 

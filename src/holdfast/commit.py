@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import Any
 
 from holdfast.core.rows.table_state import TableState
@@ -71,8 +72,9 @@ class Committer:
         states = [step.saved(writer.root) for step in steps] if commit else []
         heads_before = writer.ledger.heads(base)
         for attempt in range(COMMIT_ATTEMPTS):
-            across = self._taken_in(context, base, steps, options, commit=commit)
-            change = self._change(base, action, steps, across, batch_id, started, commit=commit)
+            state = cache(partial(writer.tables.state, at=base))  # of tables that the steps leave alone
+            across = self._taken_in(context, base, steps, state, options, commit=commit)
+            change = self._change(base, action, steps, state, across, batch_id, started, commit=commit)
             if not commit:
                 return change
             commits = [
@@ -110,11 +112,17 @@ class Committer:
         return max((row for row in rows.values() if row is not None), key=lambda r: r.version, default=None)
 
     def _taken_in(
-        self, context: Context, base: int, steps: Sequence[Step], options: Mapping[str, Any], *, commit: bool
+        self,
+        context: Context,
+        base: int,
+        steps: Sequence[Step],
+        state: Callable[[str], TableState],
+        options: Mapping[str, Any],
+        *,
+        commit: bool,
     ) -> dict[str, AcrossStep[Any]]:
         """What holds among tables after the steps, on top of a version, by kind."""
-        tables = self.writer.tables
-        others = OtherTables(lambda table: tables.state(table, base), lambda s: keys_of(tables.root, s))
+        others = OtherTables(state, partial(keys_of, self.writer.root))
         taken = {}
         for kind, cls in across_of({kind for step in steps for kind in step.state.kinds}).items():
             known = self.among(kind, base)[1]
@@ -126,6 +134,7 @@ class Committer:
         base: int,
         action: str,
         steps: Sequence[Step],
+        state: Callable[[str], TableState],
         across: Mapping[str, AcrossStep[Any]],
         batch_id: str | None,
         started: float,
@@ -133,15 +142,18 @@ class Committer:
         commit: bool,
     ) -> Change:
         spells = [self._spells(step, base, commit=commit) for step in steps]
-        changes = [c for listed, _ in spells for c in listed]
+        listed = [c for changes, _ in spells for c in changes]
+        listed += [c for step in across.values() for c in step.changes]
+        pins = (*(p for s in steps for p in s.pins), *(p for s in across.values() for p in s.pins))
+        known = {kind: (self.among(kind, base)[1], step.known) for kind, step in across.items()}
         return Change(
             action=action,
             version=base + 1 if commit else base,
             tables=tuple(_part(step, longest) for step, (_, longest) in zip(steps, spells, strict=True)),
-            changes=(*changes, *(c for step in across.values() for c in step.changes)),
+            changes=self.readers.ranked(listed, steps, known, pins, state),
             elapsed_s=time.perf_counter() - started,
             batch_id=batch_id,
-            pins=(*(p for s in steps for p in s.pins), *(p for s in across.values() for p in s.pins)),
+            pins=pins,
             n_inds=next((step.n for step in across.values()), None),
             accesses={name: n for step in across.values() for name, n in step.accesses.items()},
             notes=(*(n for s in steps for n in s.notes), *(n for s in across.values() for n in s.notes)),

@@ -147,8 +147,10 @@ class TableClass(ABC, Generic[Known]):
     def summary(self, known: Known, state: TableState, *, tracked: bool) -> Summary | None:
         """How many there are, in words and for programs; None if that is nothing to tell."""
 
-    def keys(self, known: Known, state: TableState) -> tuple[tuple[str, ...], ...] | None:
-        """The minimal keys, if these are what the class is about."""
+    def keys(
+        self, known: Known, state: TableState, widest: int | None = None
+    ) -> tuple[tuple[str, ...], ...] | None:
+        """The minimal keys, of at most so many columns, if these are what the class is about."""
         return None
 
     def stored_keys(self, root: Root, state: TableState) -> tuple[tuple[str, ...], ...] | None:
@@ -440,14 +442,18 @@ class Step:
     @cached_property
     def keys(self) -> tuple[tuple[str, ...], ...] | None:
         """The minimal keys after; None where they are not tracked."""
-        return self._keys(self.findings)
+        return self._keys(self.findings, None)
 
     @property
     def keys_before(self) -> tuple[tuple[str, ...], ...] | None:
-        return self._keys(self.known)
+        return self._keys(self.known, None)
 
-    def _keys(self, findings: Mapping[str, Any]) -> tuple[tuple[str, ...], ...] | None:
-        keys = (cls.keys(now, self.state) for _, cls, now in self.of(findings))
+    def short_keys(self, widest: int, *, after: bool) -> tuple[tuple[str, ...], ...] | None:
+        """The minimal keys of at most so many columns, before or after."""
+        return self._keys(self.findings if after else self.known, widest)
+
+    def _keys(self, findings: Mapping[str, Any], widest: int | None) -> tuple[tuple[str, ...], ...] | None:
+        keys = (cls.keys(known, self.state, widest) for _, cls, known in self.of(findings))
         return next((k for k in keys if k is not None), None)
 
     def saved(self, root: Root) -> TableState:

@@ -5,8 +5,9 @@ And what each of them offers to readers, beyond what all have: `ws.keys`, `ws.fd
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.rows.writer import Writer
-from holdfast.core.words.change import Pin
+from holdfast.core.words.change import DependencyChange, Pin
 from holdfast.core.words.condition import Condition, is_condition
 from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
 from holdfast.core.words.notation import ARROW, parse_fd
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule, is_row_rule
 from holdfast.errors import UsageError
-from holdfast.kind import ClassReader, Entry, Explained, Query, entries, register
+from holdfast.kind import ClassReader, Entry, Explained, Query, Step, entries, keys_of, register
 
 if TYPE_CHECKING:
     from holdfast.core.cover.violating_rows import ViolatingRows
+    from holdfast.core.rows.table_state import TableState
     from holdfast.denial.check_reading import CheckReader
     from holdfast.denial.dc_reading import DcReader
     from holdfast.denial.row_reading import RowRuleReader
@@ -32,9 +34,11 @@ if TYPE_CHECKING:
     from holdfast.functional.key_reading import KeyReader
     from holdfast.functional.repairs import Repairs
     from holdfast.inclusions.ind_reading import IndReader
+    from holdfast.inclusions.links.references import Combinations, References
     from holdfast.lakes.answers import LakeChange
     from holdfast.lakes.lake_keeper import LakeKeeper
     from holdfast.lakes.reader.lake_reader import LakeReader
+    from holdfast.order import Order
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -276,6 +280,65 @@ class Readers:
             yield from self.dcs.pins(state)
             yield from self.checks.pins(state)
         yield from self.inds.pins(table, at)
+
+    def order(self, at: int | None) -> Order:
+        """What dependencies mean at a version: the order in which they are told."""
+        from holdfast.inclusions.links.references import References
+        from holdfast.order import Order
+
+        state = cache(partial(self._tables.state, at=at))
+
+        def keys(table: str) -> Combinations | None:
+            return self.keys.combinations(state(table))
+
+        def references() -> References | None:
+            counted = self.inds.counted(at)
+            return None if counted is None else References(*counted, state, keys)
+
+        return Order(state, keys, list(self.pinned(None, at)), references)
+
+    def ranked(
+        self,
+        changes: Sequence[DependencyChange],
+        steps: Sequence[Step],
+        across: Mapping[str, tuple[Any, Any]],
+        pins: Sequence[Pin],
+        other: Callable[[str], TableState],
+    ) -> tuple[DependencyChange, ...]:
+        """The changes of some steps with what they mean, as they are told. `across` is what was and is known
+        among tables, by kind; `other` tables are as they are."""
+        if not changes:
+            return ()
+        from holdfast.inclusions.links.references import References
+        from holdfast.order import WIDEST, Order, ranked
+
+        own = {step.table: step for step in steps}
+
+        def order(after: bool) -> Order:
+            def state(table: str) -> TableState:
+                if table not in own:
+                    return other(table)
+                step = own[table]
+                if step.before is not None and not after:
+                    return step.before
+                # Not merged: what a check foretells is what comes.
+                return replace(step.state, segments=step.rows.segments)
+
+            @cache
+            def keys(table: str) -> Combinations | None:
+                if table not in own:
+                    return keys_of(self._tables.root, state(table))
+                return own[table].short_keys(WIDEST, after=after)
+
+            def references() -> References | None:
+                if "ind" not in across:
+                    return None
+                unary = across["ind"][after].unary
+                return References(unary.state, unary.pairs, state, keys)
+
+            return Order(state, keys, pins, references)
+
+        return ranked(changes, order(after=False), order(after=True))
 
     def held_versions(self, kind: str, table: str, questions: U64, before: int) -> I64:
         """For how many versions each of some dependencies had held, as its class keeps them: int64[n]."""

@@ -118,6 +118,7 @@ class Workspace(Readers):
         *,
         max_error: float = 0.0,
         with_empty: bool = False,
+        ranked: bool = False,
     ) -> Dependencies:
         """The dependencies that hold now, or held at a version: the cover, whole.
 
@@ -130,11 +131,15 @@ class Workspace(Readers):
 
         `with_empty` lets columns without values take part in inclusions. The inclusions of a table are those
         with one of its columns on either side.
+
+        `ranked` lists them as reports do, what means most first (`core/words/ranks.py`); else they come by
+        table and kind, short ones first.
         """
         check_kind(kind)
         check_share(max_error)
         query = Query(kind, table, self._tables.newest(at), max_error, with_empty)
-        return Dependencies(self.listed(query))
+        listed = list(self.listed(query))
+        return Dependencies(self.order(query.at).sorted(listed) if ranked else listed)
 
     def explain(
         self, table: str, question: str | Sequence[str], *, referenced: Side | None = None

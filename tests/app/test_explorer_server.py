@@ -147,9 +147,15 @@ class FakeWorkspace:
         return 7
 
     def dependencies(
-        self, kind: str | None = None, table: str | None = None, at: int | None = None
+        self,
+        kind: str | None = None,
+        table: str | None = None,
+        at: int | None = None,
+        *,
+        ranked: bool = False,
     ) -> list[Dependency]:
         self.n_listed += 1
+        assert ranked  # as reports tell them
         if table not in (None, *self.tables()):
             raise UnknownTableError.from_missing(table or "", self.tables())
         return [d for d in self.found if kind in (None, d.kind)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import dataclasses
 import os
 import re
 import subprocess
@@ -31,11 +32,12 @@ from holdfast.app.export import (
 )
 from holdfast.app.export.checks import checks_of
 from holdfast.app.export.dbt import needs_quotes
-from holdfast.app.export.model import creation_order
+from holdfast.app.export.model import choose_keys, creation_order
 from holdfast.app.export.names import fit
 from holdfast.app.export.sql import DialectName, quoted, sql_type
 from holdfast.app.export.yaml import scalar
 from holdfast.core.words.dependency import Side
+from holdfast.core.words.key_score import WORTH
 from holdfast.core.words.row_rule import RowRule
 from holdfast.core.words.schema import Column, Schema, Type
 
@@ -292,7 +294,7 @@ def test_few_rows_prove_no_key() -> None:
     """Of eight people no two need share a first name."""
     columns = dict.fromkeys(("id", "code", "first", "last", "born"), "text")
     keys = [("id",), ("code",), ("first",), ("last", "born")]
-    for n_rows, unique in ((8, [("code",)]), (99, [("code",)]), (100, [("code",), ("first",)])):
+    for n_rows, unique in ((8, [("code",)]), (50, [("code",)]), (200, [("code",), ("first",)])):
         people = table("people", columns, *keys, primary=("id",), not_null="id", n_rows=n_rows)
         model = Model(1, (people, table("c", {"code": "text"})), (link("c", "code", "people", "code"),))
         text = to_sql(model, "duckdb")
@@ -303,6 +305,38 @@ def test_few_rows_prove_no_key() -> None:
         every = to_sql(model, "duckdb", all_keys=True)
         assert len([c for t, kind, c in declared(made(every)) if kind == "UNIQUE"]) == 3
         assert "not declared here" not in every
+
+
+def test_declared_are_the_keys_that_are_worth_it() -> None:
+    """Whatever their width: not what is long, a fraction, or differs by chance; all if that is asked for."""
+    columns = {
+        "order": "int",
+        "no": "int",
+        "note": "text",
+        "price": "decimal(9,2)",
+        "day": "date",
+        "code": "text",
+    }
+    keys = [("note",), ("code",), ("price",), ("order", "no"), ("day", "price")]
+    distinct = {"order": 300, "no": 7, "note": 1_000, "price": 1_000, "day": 200, "code": 1_000}
+    lines = table("order_lines", columns, *keys, longest={"note": 300, "code": 9})
+    model = Model(1, (dataclasses.replace(lines, distinct=distinct),))
+    assert list(choose_keys(model)["order_lines"].unique) == [("code",), ("order", "no")]
+    assert choose_keys(model)["order_lines"].left_out == 3
+    assert "-- keys of order_lines that are not declared here: 3\n" in to_sql(model, "duckdb")
+    assert len(choose_keys(model, all_keys=True)["order_lines"].unique) == 5
+
+
+def test_a_foreign_key_without_a_value_is_a_comment() -> None:
+    tables = (
+        table("film", {"language_id": "int"}),
+        table("language", {"id": "int"}, primary=("id",), not_null="id"),
+    )
+    unproved = ForeignKey(Side("film", ("language_id",)), Side("language", ("id",)), 0.8, 0.0, proved=False)
+    text = to_sql(Model(1, tables, (unproved,)), "duckdb")
+    assert "-- film[language_id] in language[id]: unproved, as its column has no value (score 0.80)\n" in text
+    assert "FOREIGN KEY" not in "".join(line for line in text.splitlines() if not line.startswith("--"))
+    assert "severity: warn" in to_dbt(Model(1, tables, (unproved,)))
 
 
 def test_postgres_takes_no_long_values_in_an_index() -> None:
@@ -489,6 +523,7 @@ def test_dbt_tests() -> None:
 # holdfast, version 3 of the workspace: proposed by what holds in the data, not declared
 version: 2
 models:
+  # keys of orders that are not declared here: 1
   - name: orders
     columns:
       - name: id
@@ -514,6 +549,7 @@ models:
         quote: true
         data_tests:
           - unique
+  # keys of partsupp that are not declared here: 1
   - name: partsupp
     data_tests:
       - dbt_utils.unique_combination_of_columns:
@@ -813,7 +849,7 @@ def test_duckdb_takes_any_names(shared: duckdb.DuckDBPyConnection, model: Model,
             frozenset(c) for name, kind, c in constraints if (name, kind) == (table_names[t.name], "UNIQUE")
         }
         for key in t.keys:
-            telling = len(key) == 1 and t.n_rows >= 100
+            telling = t.key_scores()(key) >= WORTH
             if key and (telling or all_keys or key == t.primary_key):
                 assert frozenset(column_names[t.name][c] for c in key) in ours
 

@@ -315,32 +315,44 @@ def test_links_show_the_weightiest_reasons() -> None:
         "        -3.0  reason -3.0",
         "        +2.0  reason 2.0",
         "        +1.0  reason 1.0",
-        "not proposed:",
+        "left out: 1 candidate; see why with --all",
+    ]
+    assert shown(everything=True)[-3:] == [
+        "left out:",
         "  0.10  t[c1] -> p[id, nr]",
         "        -1.0  reason -1.0",
     ]
-    assert shown(reasons=True)[-3:] == [
+    assert shown(reasons=True, everything=True)[-3:] == [
         "        +2.0  reason 2.0",
         "        -1.0  reason -1.0",
         "        -0.1  reason -0.1",
     ]
 
 
-def test_the_first_candidates_that_are_not_proposed_are_shown_and_the_others_counted() -> None:
+def test_candidates_that_are_left_out_are_counted() -> None:
     linkage = Linkage(tuple(a_link(i) for i in range(15)), {})
 
     def shown(*, terminal: bool, everything: bool) -> str:
         file = io.StringIO()
-        page = Paper(file, width=40, terminal=terminal)
+        page = Paper(file, width=60, terminal=terminal)
         print_links(page, linkage, version=7, everything=everything)
         return ANSI.sub("", file.getvalue())
 
     for terminal in (True, False):
-        first = shown(terminal=terminal, everything=False)
-        assert "t[c9]" in first
-        assert "t[c10]" not in first
-        assert "... and 5 more; all with --all" in " ".join(first.split())
+        assert shown(terminal=terminal, everything=False).splitlines() == [
+            "0 foreign keys among 15 candidates (version 7)",
+            "left out: 15 candidates; see why with --all",
+        ]
         assert "t[c14]" in shown(terminal=terminal, everything=True)
+
+
+def test_a_link_of_a_column_without_a_value_is_marked() -> None:
+    file = io.StringIO()
+    link = Link(Side("t", ("p_id",)), Side("p", ("id",)), 0.8, (), True, 0.0, 0, proved=False)
+    print_links(Paper(file), Linkage((link,), {}), version=1)
+    assert file.getvalue().splitlines()[1] == (
+        "  0.80  t[p_id] -> p[id]  unproved: by name, the column has no value"
+    )
 
 
 def test_reasons_that_are_wrapped_stand_behind_their_points() -> None:

@@ -20,7 +20,7 @@ import pytest
 
 import holdfast
 from holdfast.core.words.dependency import Ind, Side
-from holdfast.inclusions.links.name_similarity import Names
+from holdfast.core.words.name_similarity import Names
 from holdfast.inclusions.links.scored import ColumnFacts, Linkage, rank_links
 
 SEED = 7

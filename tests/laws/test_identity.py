@@ -18,8 +18,9 @@ from holdfast.core.rows import codes
 from holdfast.core.rows.kernels import encode
 from holdfast.core.sources import type_rule as csv_texts
 from holdfast.core.store.arrow_types import arrow_type
+from holdfast.core.words.column_facts import domain
 from holdfast.core.words.schema import Type
-from holdfast.inclusions.identity import codes_of, domain, identities
+from holdfast.inclusions.identity import codes_of, identities
 from reference.identity import DIGITS, KEY, Day, Point, Value, identity, same
 
 EXACT = Context(prec=90)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.words.dependency import Ind, Side
-from holdfast.inclusions.links.name_similarity import Names
+from holdfast.core.words.name_similarity import Names
 from holdfast.inclusions.links.scored import ColumnFacts, Linkage, rank_links
 
 TABLES = ("customers", "order_lines", "t1", "_")
@@ -93,9 +93,21 @@ def links_refer_to_keys(database: Database, linkage: Linkage) -> None:
     known = {t: [k for k in keys.get(t, []) if k] or single[t] for t in single}
     assert linkage.primary_keys.keys() == {t for t, ks in known.items() if ks}
     assert all(key in known[t] for t, key in linkage.primary_keys.items())
-    assert {(k.dependent, k.referenced) for k in linkage.links} <= {(i.dependent, i.referenced) for i in inds}
-    for link in linkage.links:
+    proved = [k for k in linkage.links if k.proved]
+    assert {(k.dependent, k.referenced) for k in proved} <= {(i.dependent, i.referenced) for i in inds}
+    for link in proved:
         assert any(set(k) <= set(link.referenced.columns) for k in known[link.referenced.table])
+    # Of a column without a value there is one, to a primary key or the first column of an empty table.
+    unproved = [k for k in linkage.links if not k.proved]
+    assert len({k.dependent for k in unproved}) == len(unproved)
+    of = {Side(f.table, (f.column,)): f for f in facts}
+    for link in unproved:
+        parent = of[link.referenced]
+        assert of[link.dependent].n_distinct == 0
+        assert (parent.column,) == linkage.primary_keys.get(parent.table) or (
+            parent.n_rows,
+            parent.position,
+        ) == (0, 0)
 
 
 def chosen_links_are_compatible(linkage: Linkage) -> None:

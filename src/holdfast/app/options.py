@@ -60,9 +60,12 @@ OneTable = Annotated[
     typer.Option("--table", metavar="TABLE", help="Only this table.", autocompletion=complete_table),
 ]
 MaxMissing = Annotated[
-    float,
+    float | None,
     typer.Option(
-        "--max-error", metavar="SHARE", help="Inclusions that miss up to this share of values, too."
+        "--max-error",
+        metavar="SHARE",
+        help="Inclusions that miss up to this share of values, too; 0: those that hold. If it is not given: "
+        "0.05, or one value.",
     ),
 ]
 Output = Annotated[

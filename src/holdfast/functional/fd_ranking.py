@@ -41,6 +41,7 @@ from holdfast.core.rows.relation import Relation
 from holdfast.core.store.tabular import Ranked
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Fd
+from holdfast.functional.fd_score import SIZE_FACTOR
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -52,8 +53,6 @@ MAX_MEASURED = 256
 ROUND = 64
 # Left-hand sides of up to so many columns look up all their subsets; beyond, scans are cheaper.
 SUBSETS = 8
-# Each further column on the left-hand side takes this factor of the score.
-SIZE_FACTOR = 0.75
 # Below these shares a reason says that the left-hand side is nearly unique, the right-hand side skewed.
 FEW_REDUNDANT = 0.05
 FEW_DIFFERENT = 0.1

@@ -17,7 +17,7 @@ from holdfast.core.evidence.refute import validate
 from holdfast.core.evidence.sampling import look_for_keys
 from holdfast.core.evidence.witnessed import WitnessedEvidence
 from holdfast.core.rows.encoding import Look
-from holdfast.core.rows.kernels.masks import mask_of
+from holdfast.core.rows.kernels.masks import mask_of, popcounts
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import TableState, read_masks
 from holdfast.core.store.bundle import open_bundle
@@ -102,8 +102,11 @@ class KeyClass(TableClass[KeyState]):
         text = f"{n:,} minimal key{'' if n == 1 else 's'}{within}"
         return Summary("ucc", n, text, {"n_keys": n, "max_columns": bound or None})
 
-    def keys(self, known: KeyState, state: TableState) -> Combinations:
-        return combinations(known.cover.masks, state.schema.names)
+    def keys(self, known: KeyState, state: TableState, widest: int | None = None) -> Combinations:
+        masks = known.cover.masks
+        if widest is not None:
+            masks = masks[popcounts(masks) <= widest]
+        return combinations(masks, state.schema.names)
 
     def stored_keys(self, root: Root, state: TableState) -> Combinations | None:
         return stored_keys(root, state)

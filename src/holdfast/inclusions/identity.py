@@ -51,23 +51,6 @@ Bool = NDArray[np.bool_]
 _FRACTION_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
-def domain(type_: Type, as_text: bool) -> str:
-    """What a column's values compare with: columns of different domains have no value in common.
-
-    >>> domain(Type("decimal", 12, 2), False), domain(Type("timestamp", unit="ms", utc=True), False)
-    ('number', 'instant')
-    >>> domain(Type("date"), True)
-    'text'
-    """
-    if as_text:
-        return "text"
-    if type_.family in ("int", "uint", "decimal", "float"):
-        return "number"
-    if type_.family == "timestamp" and type_.utc:
-        return "instant"
-    return type_.family
-
-
 def identities(
     dictionary: U64, texts: pa.Array | None, type_: Type, as_text: bool, key: Key | None
 ) -> tuple[U64, U32]:

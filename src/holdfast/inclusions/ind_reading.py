@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from holdfast.inclusions.links.scored import Linkage
 
 VALUES_SHOWN = 4
+# What almost holds, as `links` sees it: so much of the values is missing, or a single one that is no more
+# than this share of them.
+ALMOST = 0.05
+ORPHAN = 1 / 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,16 +126,24 @@ class IndReader:
             if size
         )
 
-    def links(self, table: str | None = None, *, max_error: float = 0.0, at: int | None = None) -> Linkage:
+    def counted(self, at: int | None = None) -> tuple[GeneratorState, PairCounts] | None:
+        """(state, pair counts) at a version; None where no table takes part in inclusions."""
+        state = self.generator(at)
+        return None if state is None else (state, self._pair_counts(state))
+
+    def links(
+        self, table: str | None = None, *, max_error: float | None = None, at: int | None = None
+    ) -> Linkage:
         """Foreign-key candidates, ranked, with their reasons; and the primary keys chosen with them.
 
         Every table of the workspace counts in the choice; `table` only narrows what is returned, to links
-        from or to it. `max_error` also admits inclusions that almost hold.
+        from or to it. Inclusions that almost hold are candidates, too: those that miss at most a share
+        `max_error` of their values; if it is None, one in twenty, or one value of at least three.
         """
         from holdfast.inclusions.links.facts import column_facts, with_coverage
         from holdfast.inclusions.links.scored import Linkage, rank_links
 
-        check_share(max_error)
+        check_share(max_error or 0.0)
         at = self._tables.newest(at)
         generator = self.generator(at)
         if generator is None:
@@ -151,7 +163,10 @@ class IndReader:
             if (minimal := self._keys_of(state)) is not None
         }
         as_text = {t.table: t.as_text for t in generator.tables}
-        inds = with_coverage(self.listed(None, at, max_error), relations, as_text)
+        listed = self.listed(None, at, ORPHAN if max_error is None else max_error)
+        if max_error is None:
+            listed = [ind for ind in listed if ind.missing_values <= 1 or ind.error <= ALMOST]
+        inds = with_coverage(listed, relations, as_text)
         linkage = rank_links(facts, keys, inds)
         if table is None:
             return linkage

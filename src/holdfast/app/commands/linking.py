@@ -31,7 +31,7 @@ class ExportFormat(StrEnum):
 def links(
     ctx: typer.Context,
     table: OneTable = None,
-    max_error: MaxMissing = 0.0,
+    max_error: MaxMissing = None,
     reasons: Annotated[bool, typer.Option("--reasons", help="All reasons, not only the weightiest.")] = False,
     everything: All = False,
     as_json: Json = False,
@@ -61,7 +61,7 @@ def export(
         bool,
         typer.Option("--all-keys", help="Every minimal key (and every row rule), not only the telling ones."),
     ] = False,
-    max_error: MaxMissing = 0.0,
+    max_error: MaxMissing = None,
     output: Output = None,
 ) -> None:
     """Write keys and foreign keys as SQL, dbt tests or a diagram.
@@ -71,13 +71,18 @@ def export(
     """
     if dialect is not None and format is not ExportFormat.sql:
         raise UsageError(f"--dialect is for SQL, not for {format.value}: leave it out.")
+    from holdfast.app.export import choose_keys
+
     with opened(ctx) as ws:
         model = model_of(ws, max_error)
-        rules = row_rules_of(ws, model, max_error) if format is ExportFormat.sql else []
+        rules = row_rules_of(ws, model, max_error or 0.0) if format is ExportFormat.sql else []
     text = _written(model, rules, format, dialect or Dialect.ansi, all_keys=all_keys)
     with written_to(output) as file:
         file.write(text)
     counts = f"{plural(len(model.tables), 'table')}, {plural(len(model.foreign_keys), 'foreign key')}"
+    left_out = sum(keys.left_out for keys in choose_keys(model, all_keys=all_keys).values())
+    if left_out:
+        counts += f"; left out: {plural(left_out, 'key')}, all with --all-keys"
     print_written(output, counts, model.version)
 
 
@@ -103,7 +108,7 @@ def _written(
     return FORMATS[format.value](model, all_keys=all_keys)
 
 
-def model_of(ws: holdfast.Workspace, max_error: float = 0.0) -> Model:
+def model_of(ws: holdfast.Workspace, max_error: float | None = None) -> Model:
     """What an export is made from: all tables with their keys, and the foreign keys that are proposed.
 
     Without a table that takes part in inclusions there are keys only.
@@ -118,7 +123,7 @@ def model_of(ws: holdfast.Workspace, max_error: float = 0.0) -> Model:
         linkage = ws.inds.links(max_error=max_error, at=at)
         primary = dict(linkage.primary_keys)
         foreign_keys = [
-            ForeignKey(link.dependent, link.referenced, link.score, link.error)
+            ForeignKey(link.dependent, link.referenced, link.score, link.error, link.proved)
             for link in linkage.links
             if link.chosen
         ]
@@ -134,4 +139,5 @@ def export_table(
 
     keys = tuple(k.columns for k in ws.dependencies("ucc", name, at) if isinstance(k, Ucc))
     schema, n_rows, not_null = ws.schema(name, at), ws.n_rows(name, at), ws.inds.not_null(name, at)
-    return ExportTable(name, schema, n_rows, keys, primary, not_null, ws.inds.longest(name, at))
+    distinct = ws.order(at).table(name).distinct
+    return ExportTable(name, schema, n_rows, keys, primary, not_null, ws.inds.longest(name, at), distinct)

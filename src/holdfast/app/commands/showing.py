@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -23,6 +23,7 @@ from holdfast.app.report.rankings import Ranking, print_ranking
 from holdfast.app.report.texts import name_text, not_kept_text
 from holdfast.core.words.dependency import Dependency, Fd, Ind
 from holdfast.core.words.predicate import Dc, as_fd, as_key
+from holdfast.core.words.ranks import Rank, best_first
 from holdfast.core.words.row_rule import RowRule, are_times
 from holdfast.core.words.sentences import sentence
 from holdfast.denial.dc_explanation import DcList
@@ -32,6 +33,7 @@ from holdfast.kind import check_kind
 if TYPE_CHECKING:
     from holdfast.core.words.change import Pin
 
+Anything = TypeVar("Anything", bound=Dependency)
 # The kind that an option is about.
 ABOUT = {"with_empty": "ind", "non_uniques": "ucc"}
 # Set-minimal constraints may be millions; without --all no more are worked out.
@@ -166,6 +168,7 @@ class _View:
         self.rankings: dict[str, Ranking] = {}
         self.version = ws.version if showing.at is None else showing.at
         self.at = at = showing.at if showing.at is not None else self.version or None
+        self.order, self.ranks = ws.order(at), dict[Dependency, Rank]()
         self.names = ws.tables(at) if self.table is None else [self.table]
         self.kinds = {name: ws.kinds(name, at) for name in self.names}
         self.n_rows = {name: ws.n_rows(name, at) for name in self.names}
@@ -186,7 +189,7 @@ class _View:
         }
         self.schemas = {name: ws.schema(name, at) for name in self.row_rules}
         self.elsewhere = {
-            (kind, name): ws.dependencies(kind, name, at, max_error=self.max_error)
+            (kind, name): self._told(ws.dependencies(kind, name, at, max_error=self.max_error))
             for name in self.names
             for kind in ws.elsewhere
             if self.wants(kind) and kind in self.kinds[name]
@@ -203,9 +206,10 @@ class _View:
         if form == "minimal":
             return DcList([d for d in self._near("dc", name) if isinstance(d, Dc)], complete=True)
         few = None if self.showing.everything or form == "concise" else MOST_SET_MINIMAL
-        return self.ws.dcs.in_form(
+        listed = self.ws.dcs.in_form(
             name, self.at, concise=form == "concise", set_minimal=form == "set-minimal", limit=few
         )
+        return replace(listed, dcs=self._told(listed.dcs))
 
     def rank(self, top: int) -> None:
         if self.kind == "dc":
@@ -221,7 +225,17 @@ class _View:
         counted = name in self.refs and self.refs[name].evidence_kind == "counted"
         return self.wants("ucc") and ("ucc" in self.kinds[name] or (self.max_error > 0 and counted))
 
+    def _told(self, dependencies: Sequence[Anything]) -> list[Anything]:
+        """Dependencies as they are told; what they mean is kept for programs."""
+        ranks = self.order.ranks(dependencies)
+        self.ranks.update(zip(dependencies, ranks, strict=True))
+        return [dependencies[i] for i in best_first(ranks)]
+
     def _near(self, kind: str, name: str) -> list[Dependency]:
+        """What holds within the error, as it is told."""
+        return self._told(self._held(kind, name))
+
+    def _held(self, kind: str, name: str) -> list[Dependency]:
         """What holds within the error; exactly where that is all that is known, which is noted."""
         ws, at = self.ws, self.at
         if not self.max_error:
@@ -244,7 +258,7 @@ class _View:
         inds = self.ws.dependencies(
             "ind", self.table, self.at, max_error=self.max_error, with_empty=self.showing.with_empty
         )
-        return [d for d in inds if isinstance(d, Ind)]
+        return self._told([d for d in inds if isinstance(d, Ind)])
 
     def _non_uniques(self) -> dict[str, list[tuple[str, ...]]]:
         """The maximal non-uniques; where a bound hides them, a note or (for the only table) an error."""
@@ -263,18 +277,9 @@ class _View:
     # --- For programs ---
 
     def to_dict(self) -> dict[str, Any]:
-        dependencies = [d.to_dict() for keys in self.keys.values() for d in keys]
-        if self.rankings:
-            dependencies += [r.to_dict() for ranking in self.rankings.values() for r in ranking.ranked()]
-        else:
-            dependencies += [d.to_dict() for fds in self.fds.values() for d in fds]
-            dependencies += [d.to_dict() for d in self.inds]
-            dependencies += [dc_dict(d) for dcs in self.dcs.values() for d in dcs.dcs]
-        for name, rules in self.row_rules.items():
-            schema = self.schemas[name]
-            for rule in rules:
-                dependencies.append({**rule.to_dict(), "sentence": rule.said(times=are_times(schema, rule))})
-        dependencies += [d.to_dict() for listed in self.elsewhere.values() for d in listed]
+        dependencies = [d for name in self.names for d in self._dicts(name)]
+        if not self.rankings:
+            dependencies += [self._dict(d) for d in self.inds]
         document: dict[str, Any] = {
             "version": self.version,
             "dependencies": dependencies,
@@ -288,6 +293,29 @@ class _View:
                 {"table": name, "columns": list(c)} for name, sets in self.maximal.items() for c in sets
             ]
         return document
+
+    def _dicts(self, name: str) -> Iterator[dict[str, Any]]:
+        """The dependencies of a table, in the order in which people read them."""
+        yield from (self._dict(d) for d in self.keys.get(name, ()))
+        if name in self.rankings:
+            yield from (r.to_dict() for r in self.rankings[name].ranked())
+        elif not self.rankings:
+            yield from (self._dict(d) for d in self.fds.get(name, ()))
+            for dc in self.dcs[name].dcs if name in self.dc_refs else ():
+                yield {**dc_dict(dc), **self._meaning(dc)}
+        for rule in self.row_rules.get(name, ()):
+            said = rule.said(times=are_times(self.schemas[name], rule))
+            yield {**self._dict(rule), "sentence": said}
+        for (_, table), listed in self.elsewhere.items():
+            if table == name:
+                yield from map(self._dict, listed)
+
+    def _dict(self, dependency: Dependency) -> dict[str, Any]:
+        return {**dependency.to_dict(), **self._meaning(dependency)}
+
+    def _meaning(self, dependency: Dependency) -> dict[str, Any]:
+        rank = self.ranks[dependency]
+        return {"role": rank.role, "score": round(rank.score, 4)}
 
     def _table_dict(self, name: str) -> dict[str, Any]:
         fields: dict[str, Any] = {
@@ -375,6 +403,7 @@ class _View:
                 max_error=self.max_error,
                 pins=[p for p in self.pins if p.kind == "ind"],
                 notes=self.ind_notes,
+                n_foreign=sum(self.ranks[ind].role == "foreign key" for ind in self.inds),
                 everything=self.showing.everything,
             )
         elif not blocks and self.names and self.kind is not None:

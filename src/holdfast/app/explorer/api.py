@@ -69,7 +69,12 @@ class Source(Protocol):
     def kinds(self, table: str, at: int | None = None) -> tuple[str, ...]: ...
     def n_rows(self, table: str, at: int | None = None) -> int: ...
     def dependencies(
-        self, kind: str | None = None, table: str | None = None, at: int | None = None
+        self,
+        kind: str | None = None,
+        table: str | None = None,
+        at: int | None = None,
+        *,
+        ranked: bool = False,
     ) -> list[Dependency]: ...
     def log(self, table: str | None = None) -> list[LogEntry]: ...
     def lake(self) -> Lake | None: ...
@@ -254,11 +259,11 @@ class Explorer:
     # -- tracked tables --
 
     def dependencies(self, table: str | None, kind: str | None) -> dict[str, Any]:
-        """The first dependencies of a table, or of all; `n` counts them all."""
+        """The first dependencies of a table, or of all, as reports tell them; `n` counts them all."""
         return self._cached(("dependencies", table, kind), lambda: self._dependencies(table, kind))
 
     def _dependencies(self, table: str | None, kind: str | None) -> dict[str, Any]:
-        dependencies = self._workspace.dependencies(kind, table, self._at)
+        dependencies = self._workspace.dependencies(kind, table, self._at, ranked=True)
         first = [dependency_dict(d, with_table=table is None) for d in dependencies[:MOST_DEPENDENCIES]]
         return {"version": self._version, "n": len(dependencies), "dependencies": first}
 

@@ -15,7 +15,7 @@ from typing import Protocol
 from holdfast.app.export.checks import Checks, checks_of
 from holdfast.app.export.dbt import to_dbt
 from holdfast.app.export.diagrams import to_graphviz, to_mermaid
-from holdfast.app.export.model import ExportTable, ForeignKey, Model
+from holdfast.app.export.model import ExportTable, ForeignKey, Model, choose_keys
 from holdfast.app.export.sql import DIALECTS, to_sql
 
 
@@ -43,6 +43,7 @@ __all__ = [
     "Format",
     "Model",
     "checks_of",
+    "choose_keys",
     "to_dbt",
     "to_graphviz",
     "to_mermaid",

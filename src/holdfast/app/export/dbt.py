@@ -107,7 +107,7 @@ def _entry(
     table: ExportTable, keys: ChosenKeys, foreign_keys: list[ForeignKey], names: Mapping[str, str]
 ) -> list[yaml.Value]:
     """The comments and the entry of a table."""
-    comments = keys.remark(table.name)
+    comments = keys.remark(table.name) + keys.remark_left_out(table)
     name = names[table.name]
     if name != table.name:
         comments.append(f"{name_text(table.name)} is the model {name}, by an alias: dbt takes no such name")
@@ -176,7 +176,7 @@ def _relationships(
             to = f"ref('{names[parent]}')"
             test: dict[str, yaml.Value] = {"arguments": {"to": to, "field": _in_sql(field)}}
             if not foreign_key.holds:
-                tests[column].append(yaml.Comment(f"{foreign_key}: {foreign_key.missing}"))
+                tests[column].append(yaml.Comment(f"{foreign_key}: {foreign_key.doubt}"))
                 test["config"] = {"severity": "warn"}
             tests[column].append({"relationships": test})
     return remarks

@@ -40,7 +40,7 @@ def _ends(tables: Mapping[str, ExportTable], foreign_key: ForeignKey) -> tuple[b
 def _label(foreign_key: ForeignKey) -> str:
     """The columns of a foreign key, and how far it is from holding."""
     columns = columns_text(foreign_key.dependent.columns)[1:-1]
-    return columns if foreign_key.holds else f"{columns}: {foreign_key.missing}"
+    return columns if foreign_key.holds else f"{columns}: {foreign_key.doubt}"
 
 
 def _marks(table: ExportTable, keys: ChosenKeys, foreign_keys: list[ForeignKey]) -> dict[str, list[str]]:
@@ -55,6 +55,11 @@ def _marks(table: ExportTable, keys: ChosenKeys, foreign_keys: list[ForeignKey])
 # --- Mermaid ----------------------------------------------------------------------------------------------
 
 
+def _header(model: Model, chosen: Mapping[str, ChosenKeys]) -> str:
+    left_out = sum(keys.left_out for keys in chosen.values())
+    return header(model) + (f"; keys that are not marked: {left_out:,}" if left_out else "")
+
+
 def to_mermaid(model: Model, *, all_keys: bool = False) -> str:
     """An `erDiagram`. Linear in the text.
 
@@ -65,7 +70,7 @@ def to_mermaid(model: Model, *, all_keys: bool = False) -> str:
     foreign_keys = _drawn(model)
     ids = _mermaid_ids(model)
     tables = model.by_name()
-    lines = [f"%% {header(model)}", "erDiagram"]
+    lines = [f"%% {_header(model, chosen)}", "erDiagram"]
     for table in model.tables:
         alias = "" if ids[table.name] == table.name else f'["{_mermaid_text(table.name) or " "}"]'
         lines.append(f"    {ids[table.name]}{alias} {{")
@@ -155,7 +160,7 @@ def to_graphviz(model: Model, *, all_keys: bool = False) -> str:
     ids = {t.name: f"t{i}" for i, t in enumerate(model.tables)}
     tables = model.by_name()
     lines = [
-        f"// {header(model)}",
+        f"// {_header(model, chosen)}",
         "digraph holdfast {",
         "  rankdir=LR;",
         '  node [shape=plain, fontname="Helvetica"];',

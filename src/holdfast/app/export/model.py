@@ -2,8 +2,8 @@
 
 Nothing here is specific to a format. A key is declared as PRIMARY KEY only if its columns are known to be
 free of NULL. A table may have hundreds of minimal keys; declared are the primary key, those that foreign
-keys refer to and those of a single column, and the others only if asked for. In a table of few rows a single
-column proves no more than several do: of eight employees no two need share a first name.
+keys refer to and those that are worth it by their score (`key_score`), and the others only if asked for. In
+few rows a column without duplicates proves little: of eight employees no two need share a first name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 
 from holdfast.app.report.texts import name_text, side_text
+from holdfast.core.words.column_facts import ColumnFacts, domain
 from holdfast.core.words.dependency import Side
+from holdfast.core.words.key_score import WORTH, KeyScores
 from holdfast.core.words.schema import Schema
 from holdfast.errors import plural
 
@@ -24,7 +26,7 @@ TELLING_ROWS = 100  # in fewer rows a column is easily without duplicates by cha
 class ExportTable:
     """A table: `keys` are its minimal keys (none if they are not tracked), `not_null` the columns that are
     known to hold no NULL, `primary_key` the key that was chosen among all. `longest` are the most bytes that
-    a value of a text or binary column has, as far as they are known."""
+    a value of a text or binary column has, `distinct` the values that a column has, as far as it is known."""
 
     name: str
     schema: Schema
@@ -33,6 +35,7 @@ class ExportTable:
     primary_key: tuple[str, ...] | None = None
     not_null: frozenset[str] = frozenset()
     longest: Mapping[str, int] = field(default_factory=dict, hash=False)
+    distinct: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         for columns in (*self.keys, self.primary_key or (), tuple(sorted(self.not_null))):
@@ -42,6 +45,29 @@ class ExportTable:
     def filled(self) -> frozenset[str]:
         """Columns without NULL. A table without rows has none: that there is no NULL in it says nothing."""
         return self.not_null if self.n_rows > 0 else frozenset()
+
+    def key_scores(self) -> KeyScores:
+        """How much each key looks meant. Half of the longest text's bytes stand for the mean."""
+        return KeyScores(
+            [
+                ColumnFacts(
+                    table=self.name,
+                    column=name,
+                    position=position,
+                    domain=domain(type_, as_text=False),
+                    n_rows=self.n_rows,
+                    n_values=None,
+                    n_distinct=self.distinct.get(name, self.n_rows),
+                    low=None,
+                    high=None,
+                    integers=type_.whole,
+                    mean_length=self.longest[name] / 2 if name in self.longest else None,
+                )
+                for position, (name, type_) in enumerate(
+                    zip(self.schema.names, self.schema.types, strict=True)
+                )
+            ]
+        )
 
     @property
     def tells_keys(self) -> bool:
@@ -64,24 +90,29 @@ class ExportTable:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """A foreign key to propose. `error` is the share of its values that are missing, 0 if it holds."""
+    """A foreign key to propose. `error` is the share of its values that are missing, 0 if it holds. It is not
+    `proved` where its column has no value, and only its name tells what it refers to."""
 
     dependent: Side
     referenced: Side
     score: float
     error: float
+    proved: bool = True
 
     @property
     def holds(self) -> bool:
-        return self.error <= 0  # and not `not error > 0`, which an unknown (NaN) error would pass
+        # And not `not error > 0`, which an unknown (NaN) error would pass.
+        return self.proved and self.error <= 0
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
         return tuple(zip(self.dependent.columns, self.referenced.columns, strict=True))
 
     @property
-    def missing(self) -> str:
-        """How much is missing, in words."""
+    def doubt(self) -> str:
+        """Why it is not taken to hold."""
+        if not self.proved:
+            return "unproved, as its column has no value"
         return f"{100 * self.error:.2g} % of its values are missing"
 
     def __str__(self) -> str:
@@ -183,7 +214,8 @@ def choose_keys(model: Model, *, all_keys: bool = False) -> dict[str, ChosenKeys
 def _choose(table: ExportTable, referenced: list[tuple[str, ...]], all_keys: bool) -> ChosenKeys:
     primary = table.primary_key or None
     wanted = [columns for columns in referenced if table.tells_apart(columns)]
-    wanted += [key for key in table.keys if (len(key) == 1 and table.tells_keys) or (key and all_keys)]
+    scores = table.key_scores()
+    wanted += [key for key in table.keys if key and (all_keys or scores(key) >= WORTH)]
     nullable = tuple(c for c in primary or () if c not in table.filled)
     if primary and nullable:
         wanted.append(primary)

@@ -265,7 +265,7 @@ class SqlScript:
         """Why this cannot be declared, or ""."""
         child, parent = foreign_key.dependent, foreign_key.referenced
         if not foreign_key.holds:
-            return f"it does not hold: {foreign_key.missing}"
+            return f"{'it does not hold: ' if foreign_key.proved else ''}{foreign_key.doubt}"
         if parent.table not in self.tables:
             return f"{name_text(parent.table)} is not part of this export"
         table = self.tables[parent.table]

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from holdfast.app.report.events import ABOVE, FDS_IN_A_REPORT, Mentioned, complexity, print_events
+from holdfast.app.report.events import (
+    ABOVE,
+    CHANCE_SHOWN,
+    FDS_IN_A_REPORT,
+    Mentioned,
+    print_by_chance,
+    print_events,
+)
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.pins import print_pin
 from holdfast.app.report.texts import columns_text, dependency_text, listed, meaning, name_text, safe
-from holdfast.core.words.change import Change, TableChange
-from holdfast.core.words.dependency import Dependency, Fd, Ind
+from holdfast.core.words.change import Change, DependencyChange, TableChange
+from holdfast.core.words.dependency import Dependency, Fd
 from holdfast.core.words.predicate import Dc
-from holdfast.core.words.row_rule import RowRule
+from holdfast.core.words.ranks import SECTIONS, in_order, section
 from holdfast.errors import plural
 from holdfast.kind import entries
 
 # A report shows this many dependencies of each sort; fewer of those that have a sentence each.
 IN_A_REPORT = 20
 NEW_DCS_IN_A_REPORT = 5
-# Of row rules that say little.
-POOR = "with != or between columns whose values are far apart"
 
 
 def print_change(paper: Paper, change: Change, bounds: Mapping[str, Sequence[str]] | None = None) -> None:
@@ -38,7 +44,9 @@ def print_change(paper: Paper, change: Change, bounds: Mapping[str, Sequence[str
         return
     several = len(change.tables) > 1
     would = change.action == "check"
-    changes = [c.to_dict() for c in change.changes]
+    for pin in sorted(change.pins, key=lambda pin: pin.holds):
+        print_pin(paper, pin, would=would, with_table=several)
+    changes = [c.to_dict() for c in in_order(change.changes)]
     print_events(paper, changes, limit=IN_A_REPORT, would=would, with_table=several)
     unlisted = sum(t.unlisted for t in change.tables)
     if unlisted:
@@ -48,8 +56,6 @@ def print_change(paper: Paper, change: Change, bounds: Mapping[str, Sequence[str
         kinds = {s.kind for t in change.tables for s in t.kept}
         nouns = _nouns(kinds | ({"ind"} if change.n_inds is not None else set()), "and", "rules")
         paper.line(f"the same {nouns} {'would hold' if would else 'hold'} as before", indent=2)
-    for pin in change.pins:
-        print_pin(paper, pin, would=would, with_table=several)
 
 
 def _print_notes(paper: Paper, change: Change) -> None:
@@ -100,51 +106,86 @@ def _print_headline(paper: Paper, part: TableChange, headline: str) -> None:
 
 def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[str]]) -> None:
     """What was found below its table; below the last one, what is included in what."""
-    new: dict[tuple[str, str], list[Any]] = defaultdict(list)  # by kind and table
-    for dependency in (c.dependency for c in change.changes):
-        new[dependency.kind, dependency.table].append(dependency)
+    new: dict[tuple[str, str], _New] = defaultdict(lambda: _New([], 0))  # by kind and table
+    inclusions: dict[str, _New] = {"foreign key": _New([], 0), "ind": _New([], 0)}
+    for c in change.changes:
+        kind = c.dependency.kind
+        found = inclusions[section(c.role, kind)] if kind == "ind" else new[kind, c.dependency.table]
+        found.add(c)
     for part, headline in _headlines(change):
         _print_headline(paper, part, headline)
         if bounds.get(part.table):
             what = f"denial constraints were looked for with {', '.join(bounds[part.table])}"
             paper.line((what, "yellow"), indent=2)
-        keys = [key.columns for key in new["ucc", part.table]]
-        for columns in keys[:IN_A_REPORT]:
-            note = "" if columns else " (no column needed: there is at most one row)"
-            paper.line((columns_text(columns), "green"), note, indent=2)
-        paper.more(len(keys) - IN_A_REPORT, "; see them with 'holdfast show'", style="dim")
-        if part.n("ucc") == 0:
-            paper.line(("no column combination is unique", "yellow"), indent=2)
+        keys = [key.columns for key in new["ucc", part.table].every]
+        _print_new_keys(paper, part, new["ucc", part.table])
         fds = new["fd", part.table]
         _print_new_fds(paper, part, fds, set(keys))
-        _print_new_dcs(paper, part, new["dc", part.table], keys, fds)
-        _print_new_row_rules(paper, part, new["row", part.table])
+        _print_new_dcs(paper, part, new["dc", part.table], keys, fds.every)
+        n_rules, where = part.n("row") or 0, "see them with 'holdfast show --kind row'"
+        _print_new(paper, "row", n_rules, new["row", part.table], IN_A_REPORT, where)
         for kind in (kind for kind, entry in entries().items() if entry.reader is not None):
-            dependencies, where = new[kind, part.table], f"see them with 'holdfast show --kind {kind}'"
-            _print_new(paper, kind, len(dependencies), dependencies, IN_A_REPORT, where)
+            found, where = new[kind, part.table], f"see them with 'holdfast show --kind {kind}'"
+            _print_new(paper, kind, len(found.every), found, IN_A_REPORT, where)
     _print_notes(paper, change)
-    inclusions = [c.dependency for c in change.changes if isinstance(c.dependency, Ind)]
-    _print_new(paper, "ind", len(inclusions), inclusions, IN_A_REPORT, "see them with 'holdfast show'")
+    for name, found in inclusions.items():
+        where, noun = "see them with 'holdfast show'", name if name in SECTIONS else ""
+        _print_new(paper, "ind", len(found.every), found, IN_A_REPORT, where, noun=noun)
+
+
+@dataclass
+class _New:
+    """What was found, as it is told; `n_chance` of it, the last, look like chance."""
+
+    every: list[Any]
+    n_chance: int
+
+    def add(self, change: DependencyChange) -> None:
+        self.every.append(change.dependency)
+        self.n_chance += change.role == "chance"
+
+    @property
+    def shown(self) -> list[Any]:
+        """All but those that look like chance; some of them if there is nothing else."""
+        return self.every[: len(self.every) - self.n_chance] or self.every[:CHANCE_SHOWN]
+
+    @property
+    def n_folded(self) -> int:
+        return len(self.every) - len(self.shown)
+
+
+def _print_new_keys(paper: Paper, part: TableChange, keys: _New) -> None:
+    for key in keys.shown[:IN_A_REPORT]:
+        note = "" if key.columns else " (no column needed: there is at most one row)"
+        paper.line((columns_text(key.columns), "green"), note, indent=2)
+    where = "see them with 'holdfast show'"
+    paper.more(len(keys.shown) - IN_A_REPORT, f"; {where}", style="dim")
+    print_by_chance(paper, "ucc", keys.n_folded, where, indent=2)
+    if part.n("ucc") == 0:
+        paper.line(("no column combination is unique", "yellow"), indent=2)
 
 
 def _print_new(
     paper: Paper,
     kind: str,
     n: int,
-    shown: Sequence[Dependency],
+    found: _New,
     most: int,
     where: str,
     *,
+    noun: str = "",
     remark: str = "",
     unlisted: tuple[int, str] = (0, ""),
 ) -> None:
     """What is new of a kind: how many, with a remark; the first of those shown; how many of what are not."""
     if not n:
         return
-    paper.line((f"new: {entries()[kind].counted(n)}{remark}", "bold green"), indent=2)
-    print_dependencies(paper, shown, most, where)
-    if shown and unlisted[0]:
+    counted = plural(n, noun) if noun else entries()[kind].counted(n)
+    paper.line((f"new: {counted}{remark}", "bold green"), indent=2)
+    print_dependencies(paper, found.shown, most, where)
+    if found.shown and unlisted[0]:
         paper.line((f"... and {unlisted[0]:,} {unlisted[1]}", "dim"), indent=4)
+    print_by_chance(paper, kind, found.n_folded, where, indent=4)
 
 
 def print_dependencies(
@@ -158,47 +199,38 @@ def print_dependencies(
     paper.more(len(dependencies) - most, f"; {where}", indent=4, style="dim")
 
 
-def _print_new_fds(paper: Paper, part: TableChange, fds: Sequence[Fd], keys: set[tuple[str, ...]]) -> None:
+def _print_new_fds(paper: Paper, part: TableChange, fds: _New, keys: set[tuple[str, ...]]) -> None:
     """The functional dependencies of a table, those that do not have a key on the left."""
-    shown = [fd for fd in fds if fd.lhs not in keys]
+    n_chance = fds.n_chance
+    others = _New([fd for fd in fds.every if fd.lhs not in keys], n_chance)
     remark = ""
-    if not fds:
+    if not fds.every:
         remark = ": too many to list, but see 'holdfast show --top 20'"
-    elif not shown:
+    elif not others.every:
         remark = f", all with {'a key' if len(keys) > 1 else 'the key'} on the left"
     where = "the most telling with 'holdfast show --top 20'"
-    unlisted = len(fds) - len(shown), "with a key on the left"
+    unlisted = len(fds.every) - len(others.every), "with a key on the left"
     n = part.n("fd") or 0
-    _print_new(paper, "fd", n, shown, FDS_IN_A_REPORT, where, remark=remark, unlisted=unlisted)
+    _print_new(paper, "fd", n, others, FDS_IN_A_REPORT, where, remark=remark, unlisted=unlisted)
 
 
 def _print_new_dcs(
     paper: Paper,
     part: TableChange,
-    dcs: Sequence[Dc],
+    dcs: _New,
     keys: Sequence[tuple[str, ...]],
     fds: Sequence[Fd],
 ) -> None:
     """The denial constraints of a table, those that are not keys or functional dependencies above."""
     mentioned = Mentioned({frozenset(k) for k in keys}, {(frozenset(fd.lhs), fd.rhs) for fd in fds})
-    shown = sorted((dc for dc in dcs if not mentioned.has(dc)), key=complexity)
-    n_above = len(dcs) - len(shown)
+    others = _New([dc for dc in dcs.every if not mentioned.has(dc)], dcs.n_chance)
+    n_above = len(dcs.every) - len(others.every)
     remark = ""
-    if not dcs:
+    if not dcs.every:
         remark = ": too many to list, but see 'holdfast show --kind dc --top 20'"
-    elif not shown:
+    elif not others.every:
         remark = f", {ABOVE.format('all ' if n_above > 1 else '')}"
     where = "the most telling with 'holdfast show --kind dc --top 20'"
     unlisted = n_above, ABOVE.format("")
     n = part.n("dc") or 0
-    _print_new(paper, "dc", n, shown, NEW_DCS_IN_A_REPORT, where, remark=remark, unlisted=unlisted)
-
-
-def _print_new_row_rules(paper: Paper, part: TableChange, rules: Sequence[RowRule]) -> None:
-    """The rules about each row that say something."""
-    shown = [rule for rule in rules if not rule.apart and rule.op != "!="]
-    n = part.n("row") or 0
-    poor = n - len(shown)
-    remark = f", {'all ' if poor > 1 else ''}{POOR}" if not shown else ""
-    where = "see them with 'holdfast show --kind row'"
-    _print_new(paper, "row", n, shown, IN_A_REPORT, where, remark=remark, unlisted=(poor, POOR))
+    _print_new(paper, "dc", n, others, NEW_DCS_IN_A_REPORT, where, remark=remark, unlisted=unlisted)

@@ -33,7 +33,7 @@ def print_cover(
     non_uniques: Sequence[tuple[str, ...]] | None = None,
     everything: bool = False,
 ) -> None:
-    """A table's minimal keys, smallest first; its pins; its maximal non-uniques when asked.
+    """Its pins; a table's minimal keys, as they are given; its maximal non-uniques when asked.
 
     Without `keys` they are not tracked, which is said. With a `max_error` they are those within it.
     """
@@ -42,6 +42,7 @@ def print_cover(
         bound = f" of at most {plural(max_columns, 'column')}" if max_columns else ""
         counts.append(entries()["ucc"].counted(len(keys), "minimal ") + bound + within_text(max_error))
     paper.heading(name_text(table), f": {', '.join(counts)}", version)
+    print_pins(paper, pins)
     if keys is None:
         paper.line(("its keys are not tracked", "yellow"), indent=2)
         return
@@ -58,7 +59,6 @@ def print_cover(
         paper.line(f"{plural(len(non_uniques), 'maximal non-unique combination')}:", indent=2)
         exact = [0.0] * len(non_uniques)
         _print_combinations(paper, "maximal non-unique", non_uniques, "magenta", everything, exact)
-    print_pins(paper, pins)
 
 
 def _print_combinations(
@@ -83,7 +83,7 @@ def _print_combinations(
         line = Text(_listed(columns), style="yellow" if error else style)
         table.add_row(str(len(columns)), line.append(error_text(error), style="default"))
     paper.console.print(Padding(table, (0, 0, 0, 2), expand=False))
-    paper.more(len(combinations) - len(shown), f", as wide or wider{ALL}")
+    paper.more(len(combinations) - len(shown), ALL)
 
 
 def error_text(error: float) -> str:
@@ -117,17 +117,20 @@ def print_inds(
     max_error: float = 0.0,
     pins: Sequence[Pin] = (),
     notes: Sequence[str] = (),
+    n_foreign: int = 0,
     everything: bool = False,
 ) -> None:
-    """The inclusions that hold, by name; then those that almost do, the best first; the pinned ones."""
-    whole = [ind for ind in inds if ind.missing_values == 0]
-    almost = sorted((ind for ind in inds if ind.missing_values), key=lambda ind: (ind.error, ind))
+    """The pinned inclusions; then those that hold or almost do, as they are given, `n_foreign` foreign keys
+    first."""
+    n_whole = sum(ind.missing_values == 0 for ind in inds)
     subject = "" if table is None else f" of {name_text(table)}"
-    more = f", {len(almost):,} more with an error of at most {share(max_error)}" if max_error > 0 else ""
-    paper.heading(entries()["ind"].counted(len(whole)), f"{subject}{more}", version)
+    more = f", {len(inds) - n_whole:,} more with an error of at most {share(max_error)}" if max_error else ""
+    foreign = f", {plural(n_foreign, 'foreign key')} first" if n_foreign else ""
+    paper.heading(entries()["ind"].counted(n_whole), f"{subject}{more}{foreign}", version)
+    print_pins(paper, pins)
     for text in notes:
         paper.line((safe(text), "yellow"), indent=2)
-    shown = paper.first(whole + almost, ON_A_TERMINAL, everything)
+    shown = paper.first(inds, ON_A_TERMINAL, everything)
     grid = _inds_grid(shown) if paper.is_terminal and shown else None
     if grid is not None and 2 + paper.console.measure(grid).maximum <= paper.width:
         paper.console.print(Padding(grid, (0, 0, 0, 2), expand=False))
@@ -136,7 +139,6 @@ def print_inds(
             style = "yellow" if ind.missing_values else "green"
             paper.line((ind_text(ind), style), f"  {measures(ind)}", indent=2)
     paper.more(len(inds) - len(shown), ALL)
-    print_pins(paper, pins)
 
 
 def print_listed(

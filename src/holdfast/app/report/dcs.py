@@ -36,7 +36,7 @@ def print_dcs(
     pins: Sequence[Pin] = (),
     everything: bool = False,
 ) -> None:
-    """A table's denial constraints, short ones first, each as formula and sentence; its pinned rules.
+    """Its pinned rules; a table's denial constraints, as they are given, each as formula and sentence.
 
     `evidence` says from how many predicates and what evidence; `bounds` what the search was restricted to;
     `n_dropped` how many a concise list has left out. Without `dcs` they are not tracked.
@@ -49,6 +49,7 @@ def print_dcs(
     elif pins:
         counts.append(plural(len(pins), "pinned rule"))
     paper.heading(name_text(table), f": {', '.join(counts)}", version, evidence)
+    print_pins(paper, pins)
     if bounds:
         paper.line((f"the search was bounded: {', '.join(bounds)}", "yellow"), indent=2)
     if n_dropped:
@@ -61,7 +62,6 @@ def print_dcs(
         paper.item((f"{len(dc.predicates):>3}", "dim"), name, error_text(dc.error), indent=2)
         paper.line(f"{'almost: ' if dc.error else ''}{meaning(dc)}", indent=7)
     paper.more(len(dcs or ()) - len(shown), MOST_TELLING)
-    print_pins(paper, pins)
 
 
 # --- Rules about each row ---------------------------------------------------------------------------------

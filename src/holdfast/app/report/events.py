@@ -1,4 +1,7 @@
-"""Changes by event and kind: what broke, appeared or is implied, with the rows that prove it.
+"""Changes by event and section: what broke, appeared or is implied, with the rows that prove it.
+
+They come in the order of `core/words/ranks.py`, and stay in it. What looks like chance is counted, and not
+listed, unless there is nothing else to tell.
 
 A key that breaks takes the functional dependencies along that have it on their left side, and one that
 appears brings some. They are counted, and not listed: the key says it all. So with denial constraints that
@@ -17,8 +20,9 @@ from holdfast.app.report.rows import PAIR_LABELS, print_rows
 from holdfast.app.report.texts import dependency_text, meaning, safe
 from holdfast.core.words.change import WitnessRow, introducing
 from holdfast.core.words.predicate import Dc, as_fd, as_key
+from holdfast.core.words.ranks import LONG_HELD, SECTIONS, section
 from holdfast.errors import plural
-from holdfast.kind import entries, kinds
+from holdfast.kind import entries
 
 # A report shows this many rows for changes that stand together.
 ROWS_IN_A_REPORT = 6
@@ -29,8 +33,8 @@ NEAR_IN_A_REPORT = 5
 # Denial constraints are many, too, and each has a sentence and a pair of rows.
 DCS_IN_A_REPORT = 3
 BROKEN_DCS_IN_A_REPORT = 10
-# A functional dependency that had held through so many versions was hardly an accident.
-LONG_HELD = 5
+# Of what looks like chance: so many are shown if there is nothing else.
+CHANCE_SHOWN = 3
 
 # What an event is called, what it would be called in a check, and its colour.
 EVENTS = {
@@ -43,6 +47,12 @@ EVENTS = {
 }
 # Of denial constraints that say nothing new.
 ABOVE = "{}told above as a key or functional dependency"
+# How it is said of dependencies of a kind that they look like chance.
+BY_CHANCE = defaultdict(
+    lambda: "that may be chance",
+    ind="between id ranges",
+    row="with != or between columns whose values are far apart",
+)
 
 ChangeFields = Mapping[str, Any]  # a change in its JSON form
 
@@ -97,36 +107,59 @@ def print_events(
     indent: int = 2,
     with_table: bool = False,
 ) -> None:
-    """Changes in their JSON form, by event and kind; those that the same rows prove stand together."""
+    """Changes in their JSON form, by event and section; those that the same rows prove stand together."""
     for event, (*_, style) in EVENTS.items():
-        by_kind = {
-            kind: [c for c in changes if c["change"] == event and c["dependency"]["kind"] == kind]
-            for kind in kinds()
-        }
-        for kind, of_kind in by_kind.items():
-            if not of_kind:
-                continue
-            shown, most = of_kind, limit
+        of_event = [c for c in changes if c["change"] == event]
+        of_kind: dict[str, list[ChangeFields]] = defaultdict(list)
+        sections: dict[str, list[ChangeFields]] = defaultdict(list)
+        for c in of_event:
+            kind = c["dependency"]["kind"]
+            of_kind[kind].append(c)
+            sections[section(role_of(c), kind)].append(c)
+        telling = any(role_of(c) != "chance" for c in of_event)
+        for name, of_section in sections.items():
+            kind = of_section[0]["dependency"]["kind"]
+            news, most = of_section, limit
             if kind == "fd":
-                # What had held through many versions comes first; else the order stays.
-                shown = sorted(_without_keys(of_kind, by_kind["ucc"]), key=lambda c: -c.get("held", 0))
+                news = _without_keys(of_section, of_kind["ucc"])
                 most = limit if event == "broke" else min(limit, FDS_IN_A_REPORT)
             if kind == "dc":
-                shown = _not_above(of_kind, by_kind["ucc"], by_kind["fd"])
+                news = _not_above(of_section, of_kind["ucc"], of_kind["fd"])
                 most = min(limit, BROKEN_DCS_IN_A_REPORT if event == "broke" else DCS_IN_A_REPORT)
             if event in ("within", "beyond"):
                 most = min(limit, NEAR_IN_A_REPORT)
-            n_above = len(of_kind) - len(shown)
+            shown = [c for c in news if role_of(c) != "chance"] if telling else news[:CHANCE_SHOWN]
+            n_above, n_chance = len(of_section) - len(news), len(news) - len(shown)
             above = ABOVE if kind == "dc" else "{}with a key above on the left"
-            heading = f"{event_title(event, kind, would=would)}: {entries()[kind].counted(len(of_kind))}"
-            if not shown:
+            heading = f"{event_title(event, kind, would=would)}: {_counted(name, kind, len(of_section))}"
+            if not news:
                 heading += f", {above.format('each ' if n_above > 1 else '')}"
+            elif not shown and not n_above:
+                heading += f" {BY_CHANCE[kind]}; all with --json"
             paper.line((heading, f"bold {style}"), indent=indent)
             for group in _grouped(kind, shown[:most]):
                 _print_group(paper, group, style, indent=indent + 2, with_table=with_table)
             paper.more(len(shown) - most, "; all with --json", indent=indent + 2, style="dim")
-            if shown and n_above:
+            if news and n_above:
                 paper.line((f"... and {n_above:,} {above.format('')}", "dim"), indent=indent + 2)
+            if shown or n_above:
+                print_by_chance(paper, kind, n_chance, "all with --json", indent=indent + 2)
+
+
+def role_of(change: ChangeFields) -> str:
+    """What a change means; the ledger does not say."""
+    return str(change.get("role", "dependency"))
+
+
+def _counted(name: str, kind: str, n: int) -> str:
+    return plural(n, name) if name in SECTIONS else entries()[kind].counted(n)
+
+
+def print_by_chance(paper: Paper, kind: str, n: int, where: str, *, indent: int) -> None:
+    """The line for those that look like chance; none if there are none."""
+    if n:
+        where = where.replace("see them", "see it") if n == 1 else where
+        paper.line((f"... and {entries()[kind].counted(n)} {BY_CHANCE[kind]}; {where}", "dim"), indent=indent)
 
 
 def _without_keys(fds: Sequence[ChangeFields], keys: Sequence[ChangeFields]) -> list[ChangeFields]:
@@ -138,21 +171,14 @@ def _without_keys(fds: Sequence[ChangeFields], keys: Sequence[ChangeFields]) -> 
 def _not_above(
     dcs: Sequence[ChangeFields], keys: Sequence[ChangeFields], fds: Sequence[ChangeFields]
 ) -> list[ChangeFields]:
-    """Denial constraints but those that are a key or functional dependency of which the same is told; simple
-    ones first."""
+    """Denial constraints but those that are a key or functional dependency of which the same is told."""
     mentioned: defaultdict[str, Mentioned] = defaultdict(lambda: Mentioned(set(), set()))
     for key in (change["dependency"] for change in keys):
         mentioned[key["table"]].keys.add(frozenset(key["columns"]))
     for fd in (change["dependency"] for change in fds):
         mentioned[fd["table"]].fds.add((frozenset(fd["lhs"]), fd["rhs"]))
     parsed = [(c, Dc.from_dict(c["dependency"])) for c in dcs]
-    parsed.sort(key=lambda pair: complexity(pair[1]))
     return [c for c, dc in parsed if not mentioned[dc.table].has(dc)]
-
-
-def complexity(dc: Dc) -> tuple[int, int]:
-    """Denial constraints with few predicates come first, and of these those with few across columns."""
-    return len(dc.predicates), sum(p.left != p.right for p in dc.predicates)
 
 
 def _print_group(paper: Paper, group: Group, style: str, *, indent: int, with_table: bool) -> None:
@@ -198,7 +224,8 @@ def _reason(change: ChangeFields) -> str:
 
 
 def _grouped(kind: str, changes: Sequence[ChangeFields]) -> list[Group]:
-    """Changes of one event and kind in groups; those without rows come last."""
+    """Changes of one section in groups, each where the first of its changes stands."""
+    place = {id(c): i for i, c in enumerate(changes)}
     proved = [_group(c) for c in changes if c["witnesses"]]
     groups = _by_rows(proved) if kind == "ind" else _by_pair(proved)
     bare: dict[str, Group] = {}
@@ -207,7 +234,7 @@ def _grouped(kind: str, changes: Sequence[ChangeFields]) -> list[Group]:
             # One by one: keys have few words to each, the others have the same ones for many.
             words = str(len(bare)) if kind == "ucc" else _reason(c)
             bare.setdefault(words, Group("", [])).changes.append(c)
-    return [*groups, *bare.values()]
+    return sorted([*groups, *bare.values()], key=lambda group: place[id(group.changes[0])])
 
 
 def _group(change: ChangeFields) -> Group:

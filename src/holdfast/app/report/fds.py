@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from holdfast.app.report.covers import error_text, within_text
-from holdfast.app.report.events import LONG_HELD
 from holdfast.app.report.paper import ALL, MOST_TELLING, Paper, Part
 from holdfast.app.report.texts import fd_text, name_text
 from holdfast.core.words.dependency import Fd
+from holdfast.core.words.ranks import LONG_HELD
 from holdfast.errors import plural
 from holdfast.kind import entries
 
@@ -35,10 +34,10 @@ def print_fds(
     max_error: float = 0.0,
     everything: bool = False,
 ) -> None:
-    """A table's minimal functional dependencies, short left sides first.
+    """A table's minimal functional dependencies, as they are given.
 
     A pipe gets one a line, as `explain` takes it. On a terminal those that hold and have one left side are
-    one line, `a -> b, c`: a key has all other columns on its right.
+    one line where the first of them stands, `a -> b, c`: a key has all other columns on its right.
     """
     bound = f" of at most {max_lhs} on the left" if max_lhs else ""
     counted = entries()["fd"].counted(len(fds), "minimal ") + bound + within_text(max_error)
@@ -50,8 +49,10 @@ def print_fds(
         for fd in fds:
             paper.file.write(f"  {len(fd.lhs):>3}  {fd_text(fd.lhs, fd.rhs)}{error_text(fd.error)}\n")
         return
-    groups = groupby(fds, key=lambda fd: fd.lhs if not fd.error else fd)
-    lines = [_line(list(group)) for _, group in groups]
+    groups: dict[Fd | tuple[str, ...], list[Fd]] = {}
+    for fd in fds:
+        groups.setdefault(fd if fd.error else fd.lhs, []).append(fd)
+    lines = [_line(group) for group in groups.values()]
     shown = paper.first(lines, ON_A_TERMINAL, everything)
     for size, _, parts in shown:
         paper.item((f"{size:>3}", "dim"), *parts, indent=2)

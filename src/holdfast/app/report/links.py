@@ -12,8 +12,6 @@ from holdfast.errors import plural
 if TYPE_CHECKING:
     from holdfast.inclusions.links.scored import Link, Linkage
 
-# Candidates that were not chosen are thousands in a wide workspace: so many are shown without `--all`.
-UNCHOSEN_SHOWN = 10
 REASONS_SHOWN = 3
 REASONS_OF_UNCHOSEN = 1
 TELLING = 0.25  # points below which a reason is hardly one
@@ -22,20 +20,19 @@ TELLING = 0.25  # points below which a reason is hardly one
 def print_links(
     paper: Paper, linkage: Linkage, *, version: int, reasons: bool = False, everything: bool = False
 ) -> None:
-    """The proposed foreign keys, best first, and then the other candidates."""
+    """The proposed foreign keys, best first; how many candidates were left out, or (`everything`) which."""
     chosen = [link for link in linkage.links if link.chosen]
     unchosen = [link for link in linkage.links if not link.chosen]
     among = f" among {plural(len(linkage.links), 'candidate')}"
     paper.heading(plural(len(chosen), "foreign key"), among, version)
     for link in chosen:
         _print_link(paper, link, "green", None if reasons else REASONS_SHOWN)
-    if not unchosen:
-        return
-    paper.line(("not proposed:", "bold"))
-    limit = len(unchosen) if everything else UNCHOSEN_SHOWN
-    for link in unchosen[:limit]:
-        _print_link(paper, link, "yellow", None if reasons else REASONS_OF_UNCHOSEN)
-    paper.more(len(unchosen) - limit, "; all with --all or --json")
+    if unchosen and not everything:
+        paper.line((f"left out: {plural(len(unchosen), 'candidate')}; see why with --all", "dim"))
+    elif unchosen:
+        paper.line(("left out:", "bold"))
+        for link in unchosen:
+            _print_link(paper, link, "yellow", None if reasons else REASONS_OF_UNCHOSEN)
 
 
 def _print_link(paper: Paper, link: Link, style: str, limit: int | None) -> None:
@@ -43,6 +40,8 @@ def _print_link(paper: Paper, link: Link, style: str, limit: int | None) -> None
     missing = ""
     if link.missing_values:
         missing = f"  misses {plural(link.missing_values, 'value')} (error {share(link.error)})"
+    if not link.proved:
+        missing = "  unproved: by name, the column has no value"
     paper.item((f"{link.score:.2f}", "bold"), (name, style), missing, indent=2)
     for points, text in _shown(link, limit):
         paper.item((f"{points:+.1f}", "dim"), safe(text), indent=8)

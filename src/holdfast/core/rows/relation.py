@@ -23,7 +23,7 @@ from holdfast.core.engine.job_progress import Progress
 from holdfast.core.rows import tasks
 from holdfast.core.rows.kernels.masks import n_words_for
 from holdfast.core.rows.segments import ROW_BITS, open_segment, write_deletes
-from holdfast.core.rows.table_state import OrderKey, SegmentRef
+from holdfast.core.rows.table_state import OrderKey, SegmentRef, distinct_values
 from holdfast.core.rows.tasks import Payload
 from holdfast.core.store.bucket import Bucket
 from holdfast.core.store.bundle import Bundle, unpack, write_bundle
@@ -74,10 +74,7 @@ class Relation:
 
     def distinct(self) -> list[int]:
         """An estimate of the distinct values of each column: no less than the largest segment's."""
-        if not self.segments:
-            return [0] * len(self.schema)
-        sums = np.sum([s.distinct for s in self.segments], axis=0)
-        return [int(min(d, self.n_rows)) for d in sums]
+        return distinct_values(self.segments, len(self.schema))
 
     def ranking(self) -> list[int]:
         """The columns, most selective first."""

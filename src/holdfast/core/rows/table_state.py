@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,6 +19,7 @@ from holdfast.core.store.bundle import open_bundle
 from holdfast.core.store.files import FileRef
 from holdfast.core.store.root import Root
 from holdfast.core.words.codec import Coded, decoded
+from holdfast.core.words.column_facts import ColumnFacts, domain
 from holdfast.core.words.column_sets import words_for
 from holdfast.core.words.schema import Nulls, Schema
 
@@ -121,6 +122,27 @@ class TableState(Coded):
     def n_rows(self) -> int:
         return sum(s.n_live for s in self.segments)
 
+    def column_facts(self, *, as_text: bool = False) -> list[ColumnFacts]:
+        """What the state alone says of the columns; neither ranges nor lengths."""
+        n_rows, distinct = self.n_rows, distinct_values(self.segments, len(self.schema))
+        columns = zip(self.schema.names, self.schema.types, distinct, strict=True)
+        return [
+            ColumnFacts(
+                table=self.table,
+                column=name,
+                position=position,
+                domain=domain(type_, as_text),
+                n_rows=n_rows,
+                n_values=None,
+                n_distinct=n_distinct,
+                low=None,
+                high=None,
+                integers=type_.whole,
+                mean_length=None,
+            )
+            for position, (name, type_, n_distinct) in enumerate(columns)
+        ]
+
     @property
     def compressed(self) -> bool:
         """Whether its segments are: rows of a table that only grows and of which no class keeps anything are
@@ -140,6 +162,14 @@ class TableState(Coded):
         if not self.row_key:
             return list(range(len(self.schema)))
         return [p for p in map(self.schema.position, self.row_key) if p is not None]
+
+
+def distinct_values(segments: Sequence[SegmentRef], n_columns: int) -> list[int]:
+    """An estimate of the distinct values of each column: no less than the largest segment's."""
+    if not segments:
+        return [0] * n_columns
+    n_rows = sum(s.n_live for s in segments)
+    return [min(sum(of_column), n_rows) for of_column in zip(*(s.distinct for s in segments), strict=True)]
 
 
 _FIELDS = frozenset(f.name for f in fields(TableState))

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from holdfast.core.words.condition import Condition
 from holdfast.core.words.dependency import Dependency, Side
 from holdfast.core.words.predicate import Dc
+from holdfast.core.words.ranks import Role
 from holdfast.errors import shorten
 
 Event = Literal["appeared", "broke", "implied", "within", "beyond", "dropped"]
@@ -59,7 +60,8 @@ class DependencyChange:
     - `within`, `beyond`: an approximate one entered or left the minimal ones within the tracked error.
     - `dropped`: it is not looked for any more, since there are too many of its size; it may hold.
 
-    `held` counts the versions through which a dependency that broke had held.
+    `held` counts the versions through which a dependency that broke had held. `role` and `score` say what it
+    means (`ranks.py`): changes are told in the order of that.
     """
 
     event: Event
@@ -68,6 +70,8 @@ class DependencyChange:
     witnesses: tuple[tuple[WitnessRow, ...], ...] = ()
     values: tuple[Any, ...] = ()
     held: int = 0
+    role: Role = "dependency"
+    score: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         fields: dict[str, Any] = {
@@ -75,6 +79,8 @@ class DependencyChange:
             "dependency": self.dependency.to_dict(),
             "reason": self.reason,
             "witnesses": [[row.to_dict() for row in group] for group in self.witnesses],
+            "role": self.role,
+            "score": round(self.score, 4),
         }
         if self.dependency.kind == "ind":
             fields["values"] = list(self.values)
@@ -267,7 +273,8 @@ class Change:
         return f"<Change: {'; '.join(self.headlines())}; {events}>"
 
     def lines(self, limit: int = 10) -> Iterator[str]:
-        """The change in words; at most `limit` changes of each sort."""
+        """The change in words; at most `limit` changes of each sort, and those that look like chance only if
+        there are no others of it."""
         if self.repeated:
             before = f"was applied before, as version {self.version}; nothing was done"
             yield f"{self.table}: batch {self.batch_id!r} {before}"
@@ -324,15 +331,17 @@ class Change:
 
 
 def _described(title: str, changes: Sequence[DependencyChange], limit: int) -> Iterator[str]:
-    for change in changes[:limit]:
+    meant = [c for c in changes if c.role != "chance"] or changes
+    for change in meant[:limit]:
         dependency = change.dependency
         reason = introducing(change.reason, change.event, dependency.kind, shown=bool(change.witnesses))
         yield f"  {title}: {dependency.name} {reason}"
         for group in change.witnesses[:1]:
             for row in group:
                 yield f"      {row_text(row, dependency.columns)}"
-    if len(changes) > limit:
-        yield f"  ... and {len(changes) - limit:,} more {title}"
+    more = len(changes) - len(meant[:limit])
+    if more:
+        yield f"  ... and {more:,} more {title}"
 
 
 def introducing(reason: str, event: str, kind: str, *, shown: bool) -> str:

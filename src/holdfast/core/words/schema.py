@@ -42,6 +42,11 @@ class Type:
     unit: str = ""
     utc: bool = False
 
+    @property
+    def whole(self) -> bool:
+        """Whether all of its values are whole numbers."""
+        return self.family in ("int", "uint") or (self.family == "decimal" and self.scale <= 0)
+
     def __str__(self) -> str:
         if self.family == "decimal":
             return f"decimal({self.precision},{self.scale})"

@@ -18,11 +18,11 @@ from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import Segment, row_hashes
 from holdfast.core.rows.tasks import Payload, opened, parsed_schema
 from holdfast.core.store.bundle import pack, unpack
+from holdfast.core.words.column_facts import ColumnFacts, domain
 from holdfast.core.words.dependency import Ind
 from holdfast.core.words.schema import Type
 from holdfast.inclusions.generator import GeneratorState, ValueTable
-from holdfast.inclusions.identity import domain, identities
-from holdfast.inclusions.links.link_evidence import ColumnFacts
+from holdfast.inclusions.identity import identities
 from holdfast.inclusions.pair_counts import PairCounts
 
 U64 = NDArray[np.uint64]

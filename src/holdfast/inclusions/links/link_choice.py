@@ -16,10 +16,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import log
 
+from holdfast.core.words.column_facts import ColumnFacts
 from holdfast.core.words.dependency import Ind, Side
-from holdfast.inclusions.links.link_evidence import ColumnFacts, Reason
-from holdfast.inclusions.links.name_similarity import Names, Words
+from holdfast.core.words.name_similarity import Names, Words
+from holdfast.inclusions.links.link_evidence import PROOF_DIGITS, Reason, surprise
 
 Column = tuple[str, str]  # table, column
 PrimaryKeys = Mapping[str, tuple[str, ...]]
@@ -125,12 +127,13 @@ class Choice:
         yield self._unique_child(c)
         if c.unary:
             yield self._chained(c)
+            yield self._farther(c)
             yield self._consensus(c)
             yield self._counter(c)
             yield self._mutual(c)
-            yield self._copied(c)
         else:
             yield self._same_parents(c)
+        yield self._copied(c)
 
     def _key(self, c: Candidate) -> Reason:
         there, key = written(c.parent), self._primary.get(c.parent.table, ())
@@ -157,14 +160,39 @@ class Choice:
         return Reason("unique_child", UNIQUE_CHILD, (1.0 if is_primary else 0.7) * (1 - extends), text)
 
     def _chained(self, c: Candidate) -> Reason | None:
-        """A parent that refers on to another one, which is a parent as well: rather that one."""
+        """A parent that refers on to another one, which is a parent as well: rather that one, unless the
+        child keeps to the nearer one's values where it had the choice of all."""
         child, parent = c.columns
         root = self._parents.get(parent)
         if root is None or root not in self._errors[child]:
             return None
+        value = 1 - self._drawn_from(child, parent, root)
+        if value <= 0:
+            return None
         included = f"{_nearly(self._errors[child][root])}included there"
         text = f"{written(c.parent)} itself refers to {'.'.join(root)}, and {written(c.child)} is {included}"
-        return Reason("chained", CHAINED, 1.0, text)
+        return Reason("chained", CHAINED, value, text)
+
+    def _farther(self, c: Candidate) -> Reason | None:
+        """A parent that a nearer one refers to: child, nearer parent and this one are a chain."""
+        child, root = c.columns
+        nearer = [parent for parent in self._errors[child] if self._parents.get(parent) == root]
+        drawn = [(self._drawn_from(child, parent, root), parent) for parent in nearer if parent != child]
+        value, parent = max(drawn, default=(0.0, root))
+        if value <= 0:
+            return None
+        nearest = f"{'.'.join(parent)}, which refers to {written(c.parent)}"
+        text = f"{written(c.child)} keeps to the values of {nearest}"
+        return Reason("farther", CHAINED, value, text)
+
+    def _drawn_from(self, child: Column, parent: Column, root: Column) -> float:
+        """How improbable it is, 0 to 1, that a child whose values are any of the root's has those of a parent
+        that refers to the root: a few of very many parents' values are hit by no accident, and of a parent
+        with nearly all of the root's they are hit anyway."""
+        child_facts, n, m = self._facts[child], self._facts[parent].n_distinct, self._facts[root].n_distinct
+        share = min(1.0, n * (1 - self._errors[parent].get(root, 0.0)) / m)
+        digits = child_facts.n_distinct * surprise(1 - self._errors[child][parent], share) / log(10)
+        return min(1.0, digits / PROOF_DIGITS)
 
     def _consensus(self, c: Candidate) -> Reason | None:
         """Columns of the same name in other tables refer to the same parent."""
@@ -207,11 +235,13 @@ class Choice:
         return Reason("mutual", MUTUAL, 1.0 if more > 0 else -1.0, text)
 
     def _copied(self, c: Candidate) -> Reason | None:
-        """A column that comes along with a reference: each row repeats a value of the row it refers to."""
-        if set(self._primary.get(c.parent.table, ())) == set(c.parent.columns):
+        """Columns that come along with a reference: each row repeats values of the row it refers to."""
+        key = self._primary.get(c.parent.table, ())
+        if set(key) == set(c.parent.columns):
             return None
-        for child, parent in sorted(self._together.get(c.columns, ())):
-            if self._parents.get(child) == parent and (parent[1],) == self._primary.get(parent[0]):
+        along = (self._together.get(pair, set()) for pair in column_pairs(c.ind))
+        for child, parent in sorted(set.intersection(*along)):
+            if self._parents.get(child) == parent and (parent[1],) == key:
                 there = f"the row that {'.'.join(child)} refers to has the same value"
                 text = f"{written(c.child)} is a copy: {there}"
                 return Reason("copied", COPIED, 1.0, text)
@@ -266,6 +296,8 @@ class ChosenLinks:
                 direct = self._parents.get(c.columns[1]) == start
                 text = f"{there} itself refers to {here}" + ("" if direct else ", by way of others")
                 return Reason("circle", -max(c.points, 0.0), 1.0, text)
+        elif any(self._parents.get(b) == a for a, b in column_pairs(c.ind)):
+            return Reason("circle", -max(c.points, 0.0), 1.0, f"{there} itself refers to {here}")
         elif not c.minimal:
             mapping = _mapping(c.ind)
             if any(short < mapping for short in self._shortest[c.child.table, c.parent.table]):

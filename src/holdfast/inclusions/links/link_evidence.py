@@ -21,12 +21,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite, log, log10, prod, sqrt
+from math import log, log10, prod, sqrt
 
 import numpy as np
 
 from holdfast.core.words.codec import Coded
-from holdfast.inclusions.links.name_similarity import NameMatch
+from holdfast.core.words.column_facts import ColumnFacts
+from holdfast.core.words.name_similarity import NameMatch
 
 # Points of the reasons; a value is between -1 and 1, or between 0 and 1.
 PRIOR = -2.0
@@ -41,58 +42,8 @@ REPETITION = 0.5
 TYPE = -1.0
 ERROR = -5.0
 
-DENSE = 0.8  # a sequence has at least this share of the integers of its range
 UNUSED_TAIL = 0.15  # a tail of so much of the parent that is not referred to is half as bad as the worst
 PROOF_DIGITS = 6.0  # an accident with a probability of 10**-6 is none
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnFacts:
-    """What is known of a column without looking at its rows."""
-
-    table: str
-    column: str
-    position: int
-    domain: str  # "number", "text", "date", ...
-    n_rows: int
-    n_values: int | None  # rows with a value; None where frequencies are not kept
-    n_distinct: int
-    low: float | None  # smallest and largest value of a number or a date; None for other domains
-    high: float | None
-    integers: bool  # all values are integers
-    mean_length: float | None  # of the distinct values of a text
-
-    def __str__(self) -> str:
-        return f"{self.table}.{self.column}"
-
-    @property
-    def has_nulls(self) -> bool:
-        return self.n_values is not None and self.n_values < self.n_rows
-
-    @property
-    def is_unique(self) -> bool:
-        """No two rows share a value, and every row has one."""
-        return 0 < self.n_distinct == self.n_rows and not self.has_nulls
-
-    @property
-    def span(self) -> float | None:
-        """Largest minus smallest value; None where there is none, or one of them is infinite or NaN."""
-        if self.low is None or self.high is None or not (isfinite(self.low) and isfinite(self.high)):
-            return None
-        return self.high - self.low
-
-    @property
-    def density(self) -> float:
-        """The share of the integers (the days) of its range that occur; decimals count in hundredths."""
-        if self.span is None:
-            return 0.0
-        steps = self.span if self.integers or self.domain != "number" else 100 * self.span
-        return min(1.0, self.n_distinct / (steps + 1))
-
-    @property
-    def is_sequence(self) -> bool:
-        """Integers from 0 or 1 on, nearly without a gap: a counter, a rank, a small quantity."""
-        return self.integers and self.low in (0.0, 1.0) and self.density >= DENSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +139,11 @@ def coverage_reason(child: str, parent: str, coverage: float) -> Reason:
     return Reason("coverage", COVERAGE, value if value > 0 else 0.6 * value, text)
 
 
-def range_reason(pairs: Sequence[tuple[ColumnFacts, ColumnFacts]]) -> Reason | None:
-    """Numbers and dates: does the child's range span the parent's?"""
+def range_reason(pairs: Sequence[tuple[ColumnFacts, ColumnFacts]], named: float) -> Reason | None:
+    """Numbers and dates: does the child's range span the parent's?
+
+    `named` (0 to 1): two stores have the addresses 1 and 2 of 600 for a reason, if the column says so.
+    """
     fits = [(f, a, b) for a, b in pairs if (f := fit(a, b)) is not None]
     if not fits:
         return None
@@ -204,7 +158,7 @@ def range_reason(pairs: Sequence[tuple[ColumnFacts, ColumnFacts]]) -> Reason | N
     else:
         verdict = "agrees"
     text = f"the range {_range(child)} of {child} {verdict}; {parent} has {_range(parent)}"
-    return Reason("range", RANGE, value, text)
+    return Reason("range", RANGE, value if value > 0 else (1 - 0.3 * named) * value, text)
 
 
 def length_reason(pairs: Sequence[tuple[ColumnFacts, ColumnFacts]]) -> Reason | None:
@@ -244,7 +198,7 @@ def chance_reason(
         unit = "combination"
     # A parent may be dense where the child's values are: sparse keys start with a few small numbers, too.
     share = 1 - max(placed.misfit if (placed := fit(a, b)) is not None else 0.0 for a, b in pairs)
-    digits = n_child * _surprise(1 - error, max(density, 1e-9)) / log(10)
+    digits = n_child * surprise(1 - error, max(density, 1e-9)) / log(10)
     value = share * min(1.0, digits / PROOF_DIGITS)
     if value < 0.1:
         return None
@@ -253,10 +207,10 @@ def chance_reason(
     return Reason("chance", CHANCE, value, text)
 
 
-def _surprise(share: float, density: float) -> float:
+def surprise(share: float, density: float) -> float:
     """The Kullback-Leibler divergence of being hit with a share from being hit with a density below it.
 
-    >>> _surprise(1.0, 0.5) == log(2), _surprise(0.5, 0.5), _surprise(0.2, 0.5)
+    >>> surprise(1.0, 0.5) == log(2), surprise(0.5, 0.5), surprise(0.2, 0.5)
     (True, 0.0, 0.0)
     """
     if share <= density:

@@ -1,8 +1,8 @@
 """The primary key among the minimal keys of a table: what a designer would have declared.
 
-Many keys are accidents of the rows at hand: a comment, a price together with a date. A key that was meant
-to be one is short, made of leading columns, named like a key, never NULL, of integers or short texts, and
-other tables refer to it; in a composite one, columns refer elsewhere or number the rows of a parent.
+Many keys are accidents of the rows at hand: a comment, a price together with a date. What a key looks like by
+itself `key_score` says; and other tables refer to one that was meant to be a key. In a composite one, columns
+refer elsewhere or number the rows of a parent.
 """
 
 from __future__ import annotations
@@ -10,21 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from holdfast.core.words.column_facts import ColumnFacts
 from holdfast.core.words.dependency import Ind, Side
-from holdfast.inclusions.links.link_evidence import ColumnFacts
-from holdfast.inclusions.links.name_similarity import Names
+from holdfast.core.words.key_score import key_points, points_together
+from holdfast.core.words.name_similarity import Names
 
 # Points of what speaks for a key; see `Keys.choose`.
 REFERRED = 2.0
 MAX_REFERRED = 4.0
-FURTHER_COLUMN = -0.8
 REFERRING_PART = 0.5
 COUNTING_PART = 0.4
-NAMED = 2.0
-LATE = -1.0
-NULLS = -2.0
-SEQUENCE = 0.5
-LONG_TEXT = 24.0  # characters; longer ones are descriptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +50,9 @@ class Keys:
             tables[table] = of_table
         minimal = {t: [frozenset(k) for k in ks] for t, ks in tables.items()}
         ordered = {(t, frozenset(k)): k for t, ks in tables.items() for k in ks}
+        points = {column: key_points(f, names, widths[f.table]) for column, f in facts.items()}
         intrinsic = {
-            (t, key): sum(_column(facts.get((t, c)), t, c, names, widths.get(t, 1)) for c in k) / len(k)
-            + FURTHER_COLUMN * (len(k) - 1)
-            for (t, key), k in ordered.items()
+            (t, key): points_together([points.get((t, c), 0.0) for c in k]) for (t, key), k in ordered.items()
         }
         counters = frozenset(c for c, f in facts.items() if f.is_sequence)
         return cls(minimal, intrinsic, ordered, counters)
@@ -99,20 +93,3 @@ class Keys:
                 best = min(keys, key=lambda k: (-points[k], len(k), self.ordered[table, k]))
                 chosen[table] = self.ordered[table, best]
         return chosen
-
-
-def _column(facts: ColumnFacts | None, table: str, column: str, names: Names, width: int) -> float:
-    """How much a column looks like (a part of) a primary key."""
-    if facts is None:
-        return 0.0
-    points = NAMED * names.of_key(table, column) + LATE * facts.position / max(1, width)
-    if facts.has_nulls:
-        points += NULLS
-    if facts.domain == "number":
-        points += (SEQUENCE if facts.is_sequence else 0.0) if facts.integers else -2.0
-    elif facts.domain == "text":
-        long = facts.mean_length is not None and facts.mean_length > LONG_TEXT
-        points += -1.5 if long else -0.25
-    elif facts.domain != "binary":
-        points -= 1.0
-    return points

@@ -15,14 +15,16 @@ data is read. The result is a function of the arguments as sets: their order doe
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
 from typing import Any
 
 from holdfast.core.store.tabular import Ranked
 from holdfast.core.words.codec import Coded
+from holdfast.core.words.column_facts import ColumnFacts
 from holdfast.core.words.dependency import Ind, Side
+from holdfast.core.words.name_similarity import SAME, NameMatch, Names
 from holdfast.inclusions.links import link_evidence as evidence
 from holdfast.inclusions.links.link_choice import (
     Candidate,
@@ -32,9 +34,9 @@ from holdfast.inclusions.links.link_choice import (
     column_pairs,
     written,
 )
-from holdfast.inclusions.links.link_evidence import ColumnFacts, Reason
-from holdfast.inclusions.links.name_similarity import SAME, NameMatch, Names
+from holdfast.inclusions.links.link_evidence import Reason
 from holdfast.inclusions.links.primary_keys import Keys
+from holdfast.inclusions.links.unproved import unproved_links
 
 __all__ = ["ColumnFacts", "Link", "Linkage", "Reason", "rank_links"]
 
@@ -53,6 +55,7 @@ class Link(Coded):
     chosen: bool
     error: float
     missing_values: int
+    proved: bool = True  # False: the dependent column has no value, and its name alone speaks for the link
 
     def __str__(self) -> str:
         return f"{self.dependent} -> {self.referenced}"
@@ -70,12 +73,17 @@ class Linkage(Coded, Ranked):
 
 
 def rank_links(
-    columns: Sequence[ColumnFacts], keys: Mapping[str, Sequence[tuple[str, ...]]], inds: Sequence[Ind]
+    columns: Sequence[ColumnFacts],
+    keys: Mapping[str, Sequence[tuple[str, ...]]],
+    inds: Sequence[Ind],
+    *,
+    with_unproved: bool = True,
 ) -> Linkage:
     """Score inclusion dependencies as foreign keys, and choose some of them.
 
     `keys` are the minimal keys of the tables whose keys are known; in other tables a single column is known
     to be a key if all of its values are there and distinct. Columns that have no facts take part in nothing.
+    Columns without a value are linked by name, unless that is not asked for.
 
     >>> def integers(table, column, position, n_rows, n_distinct, high):
     ...     counts = (n_rows, n_rows, n_distinct)
@@ -101,7 +109,9 @@ def rank_links(
         chosen = choice.choose(primary, chosen)
         state = (frozenset(c.ind for c in chosen), frozenset(primary.items()))
         if state in seen or len(seen) == MAX_ROUNDS:
-            return Linkage(tuple(_links(candidates, chosen)), primary)
+            links = _links(candidates, chosen)
+            links += _unproved(facts, names, primary) if with_unproved else ()
+            return Linkage(tuple(sorted(links, key=lambda link: -link.score)), primary)
         seen.add(state)
         primary = all_keys.choose([c.ind for c in chosen])
 
@@ -116,7 +126,7 @@ def _candidates(
             continue
         pairs = [(facts[a], facts[b]) for a, b in column_pairs(ind)]
         if any(a.n_distinct == 0 or b.n_distinct == 0 for a, b in pairs):
-            continue  # an empty column is in everything and refers to nothing
+            continue  # an empty column is in everything: see `unproved`
         matches = [names.match(a.table, a.column, b.table, b.column, part=len(pairs) > 1) for a, b in pairs]
         usable.append((ind, minimal, pairs, matches))
     names_help = _names_help((ind, matches) for ind, _, _, matches in usable)
@@ -148,7 +158,7 @@ def _candidate(
         evidence.prior_reason(),
         evidence.name_reason(matches, names_help),
         evidence.coverage_reason(child, parent, coverage) if coverage is not None else None,
-        evidence.range_reason(pairs),
+        evidence.range_reason(pairs, named),
         evidence.length_reason(pairs),
         evidence.chance_reason(child, parent, pairs, pairs[0][1].n_rows, coverage, ind.error),
         evidence.sequence_reason(pairs, named),
@@ -184,7 +194,7 @@ def _links(candidates: Sequence[Candidate], chosen: Sequence[Candidate]) -> list
         link = Link(
             c.child,
             c.parent,
-            1 / (1 + exp(-points)),
+            _score(points),
             tuple(reasons),
             c.ind in accepted,
             c.ind.error,
@@ -192,3 +202,16 @@ def _links(candidates: Sequence[Candidate], chosen: Sequence[Candidate]) -> list
         )
         scored.append((-points, c.order, link))
     return [link for _, _, link in sorted(scored, key=lambda s: s[:2])]
+
+
+def _unproved(
+    facts: Mapping[Column, ColumnFacts], names: Names, primary: Mapping[str, tuple[str, ...]]
+) -> Iterator[Link]:
+    for child, parent, reasons in unproved_links(facts, names, primary):
+        points = sum(r.points for r in reasons)
+        sides = Side(child.table, (child.column,)), Side(parent.table, (parent.column,))
+        yield Link(*sides, _score(points), reasons, points > 0, 0.0, 0, proved=False)
+
+
+def _score(points: float) -> float:
+    return 1 / (1 + exp(-points))

@@ -162,6 +162,10 @@ class Names:
         stems = [s for s in name.stems if _telling(s) and not all(w in ATTRIBUTES | MEASURES for w in s)]
         return None if name.blank or not any(name.stems) else min(stems, key=len, default=None)
 
+    def has_key_word(self, table: str, column: str) -> bool:
+        """Whether a name says that it is that of a key, of whatever table: customer_id, no."""
+        return self._names[table, column].has_key_word
+
     def of_key(self, table: str, column: str) -> float:
         """How much a column is named like the key of its table, 0 to 1: `id`, `customer_id`, `code`."""
         name = self._names.get((table, column))
@@ -362,6 +366,7 @@ def _shared_prefix(columns: Sequence[str]) -> str | None:
     return split[0][0] if len({w[0] for w in split}) == 1 else None
 
 
+@lru_cache(maxsize=1 << 16)
 def _read(column: str, prefix: str | None) -> _Name:
     every = words(column)
     readings = [every]

@@ -1,0 +1,105 @@
+"""How much a key looks meant, and not like an accident of the rows at hand.
+
+A key that was meant to be one is short, made of leading columns, named like a key, never NULL, of integers or
+short texts. Each column has points for that (`key_points`), which are log-odds; a key has the mean of its
+columns', less for each further column. And it is no chance: were its columns to have nothing to do with each
+other, n rows would all differ with a probability of exp(-n (n - 1) / 2 D), with D combinations that there
+could be (`chance`). That is nearly 1 for a price and a day of few orders, and for the names of eight
+employees; it is nothing for order and line number, which fill their combinations.
+
+No row is looked at: what is not known (NULLs, the length of texts) does not count. Cost: an addition for each
+column of a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp, log
+
+from holdfast.core.words.column_facts import ColumnFacts
+from holdfast.core.words.name_similarity import Names
+
+# Points of a column; see the law above.
+NAMED = 2.0
+LATE = -1.0
+NULLS = -2.0
+SEQUENCE = 0.5
+FRACTIONS = -2.0
+TEXT = -0.25
+LONG = -1.5
+OTHER = -1.0  # dates, truth values
+LONG_TEXT = 24.0  # characters on average; longer ones are descriptions
+FURTHER_COLUMN = -0.8
+
+# Of a key: where it starts from, and what is taken if it is chance.
+START = 1.25
+CHANCE = -2.5
+# A column of which values seldom repeat could have so many times more of them.
+POSSIBLE = 30
+# From this score on a key is worth to be declared, and to be called the primary key.
+WORTH = 0.5
+
+
+def key_points(facts: ColumnFacts, names: Names, width: int) -> float:
+    """How much a column looks like (a part of) a key, of a table with so many columns."""
+    points = NAMED * names.of_key(facts.table, facts.column) + LATE * facts.position / max(1, width)
+    if facts.has_nulls:
+        points += NULLS
+    if facts.domain == "number":
+        points += (SEQUENCE if facts.is_sequence else 0.0) if facts.integers else FRACTIONS
+    elif facts.domain == "text":
+        long = facts.mean_length is not None and facts.mean_length > LONG_TEXT
+        points += LONG if long else TEXT
+    elif facts.domain != "binary":
+        points += OTHER
+    return points
+
+
+def points_together(points: Sequence[float]) -> float:
+    """The points of a key with columns of these points."""
+    return sum(points) / max(1, len(points)) + FURTHER_COLUMN * (len(points) - 1)
+
+
+def chance(n_rows: int, distinct: Sequence[int]) -> float:
+    """The probability that all rows differ by chance, in columns of so many different values.
+
+    >>> [round(chance(n, [n]), 2) for n in (2, 8, 100, 200)]
+    [0.98, 0.89, 0.19, 0.04]
+    >>> round(chance(2000, [1000, 8]), 2), round(chance(2000, [1500, 700]), 2)
+    (0.0, 0.94)
+    """
+    seldom_repeats = any(2 * d > n_rows for d in distinct)
+    n_pairs = max(0.5, n_rows * (n_rows - 1) / 2)
+    # Logarithms: of a hundred columns there are more combinations than a float can say.
+    combinations = sum(log(max(1, d)) for d in distinct) + (log(POSSIBLE) if seldom_repeats else 0.0)
+    return exp(-exp(min(log(n_pairs) - combinations, 9.0)))
+
+
+class KeyScores:
+    """The scores of the keys of one table, 0 to 1.
+
+    >>> facts = [ColumnFacts("t", c, i, "number", 500, None, d, None, None, True, None)
+    ...          for i, (c, d) in enumerate([("id", 500), ("day", 90), ("weight", 400)])]
+    >>> scores = KeyScores(facts)
+    >>> [round(scores(key), 2) for key in (("id",), ("day", "weight"))]
+    [0.96, 0.09]
+    """
+
+    def __init__(self, columns: Sequence[ColumnFacts]) -> None:
+        names = Names({f.table: [f.column for f in columns] for f in columns})
+        self._n_rows = columns[0].n_rows if columns else 0
+        self._points = {f.column: key_points(f, names, len(columns)) for f in columns}
+        self._distinct = {f.column: f.n_distinct for f in columns}
+
+    def __call__(self, columns: Sequence[str]) -> float:
+        """The score; 0 of the empty key, which says that there is at most one row."""
+        if not columns:
+            return 0.0
+        by_chance = chance(self._n_rows, [self._distinct[c] for c in columns])
+        points = START + points_together([self._points[c] for c in columns]) + CHANCE * by_chance
+        return 1 / (1 + exp(-points))
+
+    def primary(self, keys: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
+        """The key that looks like the primary key; None if none is worth it. Cost: a pass over the keys."""
+        best = max(keys, key=lambda key: (self(key), -len(key)), default=())
+        return best if best and self(best) >= WORTH else None

@@ -1,0 +1,191 @@
+"""What matters comes first, everywhere: in the report of a batch, its JSON, lists, the log and the page.
+
+A video shop: every table counts its rows from one, so that nearly every column of ids is included in longer
+ones, and one rental of a customer that is not there breaks many inclusions, of which one was meant.
+"""
+
+from __future__ import annotations
+
+import shutil
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+import holdfast
+from app.shell import Shell
+from holdfast.app.explorer.api import Explorer
+from holdfast.app.report.texts import dependency_text
+from holdfast.core.words.dependency import Ind, Side
+from holdfast.core.words.ranks import Rank
+from holdfast.order import Order
+
+FOREIGN_KEY = "rental[customer_id] in customer[customer_id]"
+ORPHAN = "rental_id,customer_id,film_id,day,rate\n901,999,3,2024-03-01,1.50\n"
+
+
+def csv(header: str, rows: list[tuple[Any, ...]]) -> str:
+    return "\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n"
+
+
+@pytest.fixture(scope="module")
+def tracked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Customers 1..100 in films 1..150 in rentals 1..900; days and rates that are a key by chance."""
+    random, folder = Random(11), tmp_path_factory.mktemp("videos")
+    shell = Shell(folder)
+    who = [*range(1, 101), *(random.randint(1, 100) for _ in range(800))]
+    rentals = [
+        (i + 1, c, random.randint(1, 150), f"2024-01-{1 + i % 28:02}", f"{1 + (i // 28) / 4:.2f}")
+        for i, c in enumerate(who)
+    ]
+    films = [(i, f"film {i}", random.randint(60, 140)) for i in range(1, 151)]
+    files = [
+        shell.file("customer.csv", csv("customer_id,name", [(i, f"n{i % 80}") for i in range(1, 101)])),
+        shell.file("film.csv", csv("film_id,title,length", films)),
+        shell.file("rental.csv", csv("rental_id,customer_id,film_id,day,rate", rentals)),
+    ]
+    assert shell("track-all", *files, "--kinds", "ucc,fd,ind", "--max-lhs", "2").code == 0
+    return folder
+
+
+@pytest.fixture
+def shop(tracked: Path, tmp_path: Path) -> Shell:
+    return Shell(Path(shutil.copytree(tracked, tmp_path / "work")))
+
+
+def names(changes: list[dict[str, Any]]) -> list[str]:
+    return [dependency_text(c["dependency"], with_table=False) for c in changes]
+
+
+def told(document: dict[str, Any]) -> list[tuple[str, str]]:
+    events = [c["change"] for c in document["changes"]]
+    return list(zip(events, names(document["changes"]), strict=True))
+
+
+def listed(report: str, texts: list[str]) -> list[str]:
+    """Those of some dependencies that have a line of a report, in its order."""
+    starts = [line.strip() for line in report.splitlines() if line.startswith("    ")]
+    found = [next((t for t in texts if line == t or line.startswith(t + " ")), None) for line in starts]
+    return [t for t in found if t is not None]
+
+
+@pytest.mark.parametrize("command", ["check", "apply"])
+def test_one_orphan_and_the_foreign_key_is_the_first_line(shop: Shell, command: str) -> None:
+    report = shop(command, "rental", "--inserts", shop.file("o.csv", ORPHAN)).out.splitlines()
+    verb = "would break" if command == "check" else "broke"
+    assert report[1] == f"  {verb}: 1 foreign key"
+    assert report[2] == f"    {FOREIGN_KEY} misses 1 value in 1 row: 999"
+    # What broke with it is counted: not one of the other ranges of ids is listed.
+    others = [line for line in report[3:] if " in " in line and "[customer_id]" in line]
+    assert others == []
+    counted = [line for line in report if "between id ranges" in line]
+    assert len(counted) == 1
+
+
+def test_programs_are_told_in_the_order_of_the_text(shop: Shell) -> None:
+    inserts = shop.file("o.csv", ORPHAN)
+    report = shop("check", "rental", "--inserts", inserts).out
+    document = shop("check", "rental", "--inserts", inserts, "--json").json()
+    broke = [c for c in document["changes"] if c["change"] == "broke"]
+    assert (names(broke)[0], broke[0]["role"]) == (FOREIGN_KEY, "foreign key")
+    assert {c["role"] for c in broke} >= {"foreign key", "chance"}
+    in_text = listed(report.partition("would appear")[0], names(broke))
+    assert in_text
+    assert in_text == [name for name in names(broke) if name in in_text]
+    # What is not listed is what looks like chance, or follows from a key of the report.
+    meant = [c for c in broke if c["role"] != "chance" and c["dependency"]["kind"] != "fd"]
+    assert set(names(meant)) <= set(in_text)
+    applied = shop("apply", "rental", "--inserts", inserts, "--json").json()
+    assert told(applied) == told(document)
+    log = shop("log", "--json").json()["log"][-1]["changes"]
+    assert names(log) == names(applied["changes"])
+    assert f"broke: {FOREIGN_KEY}; " in shop("log").out
+    with holdfast.open(shop.folder / "my.hold", engine="inline") as ws:
+        newest = Explorer(ws).answer("workspace/log", {})["entries"][0]["changes"]
+    assert [c["text"] for c in newest] == names(log)
+
+
+def test_a_change_prints_what_matters(shop: Shell) -> None:
+    with holdfast.open(shop.folder / "my.hold", engine="inline") as ws:
+        lines = str(ws.check("rental", inserts=shop.file("o.csv", ORPHAN))).splitlines()
+    assert lines[1] == f"  would break: {FOREIGN_KEY} misses 1 value in 1 row: 999"
+    assert sum("[customer_id] in " in line for line in lines) == 1
+    assert any(line.endswith(" more would break") for line in lines)
+
+
+def test_lists_have_one_order_too(shop: Shell) -> None:
+    text = shop("show", "--kind", "ind").out.splitlines()
+    assert text[0].endswith("inclusions, 2 foreign keys first (version 1)")
+    foreign = {line.split("  ")[1] for line in text[1:3]}
+    assert foreign == {FOREIGN_KEY, "rental[film_id] in film[film_id]"}
+    document = shop("show", "--json").json()["dependencies"]
+    inds = [d for d in document if d["kind"] == "ind"]
+    assert [line.split("  ")[1] for line in text[1:]] == [dependency_text(d) for d in inds]
+    places = [Rank(d["role"], d["score"]).place() for d in inds]
+    assert all(a <= b for a, b in pairwise(places))
+    keys = [d for d in document if d["kind"] == "ucc" and d["table"] == "rental"]
+    assert (keys[0]["columns"], keys[0]["role"]) == (["rental_id"], "primary key")
+    shown = shop("show", "--kind", "ucc", "--table", "rental").out.splitlines()[1:]
+    assert [line.split(maxsplit=1)[1] for line in shown] == [", ".join(k["columns"]) for k in keys]
+    with holdfast.open(shop.folder / "my.hold", engine="inline") as ws:
+        page = Explorer(ws).answer("workspace/dependencies", {"kind": "ind"})["dependencies"]
+        ranked = ws.dependencies("ind", ranked=True)
+    assert [d["text"] for d in page] == [dependency_text(d) for d in inds] == [str(d) for d in ranked]
+
+
+def test_pins_come_first(shop: Shell) -> None:
+    """Even one of an accident: somebody relies on it."""
+    assert shop("pin", "rental", "customer_id", "--in", "film.film_id").code == 0
+    checked = shop("check", "rental", "--inserts", shop.file("o.csv", ORPHAN))
+    pinned = "rental[customer_id] in film[film_id]"
+    assert checked.out.splitlines()[1] == f"  pinned {pinned}: WOULD NOT HOLD"
+    document = shop("check", "rental", "--inserts", shop.file("o.csv", ORPHAN), "--json").json()
+    first, second = document["changes"][:2]
+    assert (names([first])[0], first["role"]) == (pinned, "pinned")
+    assert FOREIGN_KEY in names(document["changes"])
+    assert second["change"] == "broke"
+    shown = shop("show", "--kind", "ind").out.splitlines()
+    assert shown[1] == f"  pinned {pinned}: holds"
+    assert shown[2].startswith(f"  {pinned}  ")
+
+
+def test_a_primary_key_stands_above_the_other_keys(shop: Shell) -> None:
+    twice = shop.file("t.csv", "rental_id,customer_id,film_id,day,rate\n1,1,1,2024-01-01,1.00\n")
+    report = shop("check", "rental", "--inserts", twice).out.splitlines()
+    assert report[1] == "  would break: 1 primary key"
+    assert report[2] == "    [rental_id] is no longer unique:"
+    assert "  would break: 1 key that may be chance; all with --json" in report  # of days and rates
+
+
+def test_if_there_is_nothing_but_chance_some_of_it_is_shown(shop: Shell) -> None:
+    twice = shop.file("t.csv", "rental_id,customer_id,film_id,day,rate\n901,1,1,2024-01-01,1.00\n")
+    report = shop("check", "rental", "--inserts", twice).out.splitlines()
+    assert report[1:3] == ["  would break: 1 key", "    [day, rate] is no longer unique:"]
+
+
+def test_reports_choose_as_links_does(shop: Shell) -> None:
+    """Without a look at rows, by the state before the batch."""
+    with holdfast.open(shop.folder / "my.hold", engine="inline") as ws:
+        proposed = {(k.dependent, k.referenced) for k in ws.inds.links().links if k.chosen}
+        inds = [d for d in ws.dependencies("ind") if isinstance(d, Ind)]
+        ranks = ws.order(None).ranks(inds)
+    roles = [rank.role for rank in ranks]
+    chosen = {(d.dependent, d.referenced) for d, r in zip(inds, roles, strict=True) if r == "foreign key"}
+    assert chosen == proposed
+    assert (Side("rental", ("customer_id",)), Side("customer", ("customer_id",))) in chosen
+
+
+def test_the_order_reads_no_rows(shop: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither of lists, nor of reports: and where nothing changed nothing is weighed."""
+    with holdfast.open(shop.folder / "my.hold", engine="inline") as ws:
+
+        def opened(*_: object) -> None:
+            raise AssertionError("rows are looked at")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(ws._tables), "rows", opened)
+            assert len(ws.dependencies(ranked=True)) == len(ws.dependencies())
+        monkeypatch.setattr(Order, "ranks", opened)
+        assert ws.check("customer", inserts=shop.file("c.csv", "customer_id,name\n")).changes == ()
