@@ -3,10 +3,13 @@ how a test becomes an ordinary user where root runs it."""
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +33,14 @@ TESTS = str(Path(__file__).resolve().parent)
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [TESTS, os.environ.get("PYTHONPATH", "")]))
 if TESTS not in sys.path:
     sys.path.insert(0, TESTS)
+
+# Workspaces of tests go to memory where there is room: a commit waits for the disk, and tests make thousands.
+# Processes of tests inherit it; set TMPDIR to look at what a test left behind.
+MEMORY, ROOM = Path("/dev/shm"), 6 << 30
+if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
+    _folder = tempfile.mkdtemp(prefix="holdfast-tests-", dir=MEMORY)
+    os.environ["TMPDIR"] = tempfile.tempdir = _folder
+    atexit.register(shutil.rmtree, _folder, ignore_errors=True)
 
 # What standard error holds must not depend on how fast the machine is.
 os.environ["HOLDFAST_PROGRESS"] = "0"

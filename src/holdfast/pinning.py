@@ -18,7 +18,7 @@ from holdfast.core.words.dependency import Side
 from holdfast.core.words.notation import ARROW, parse_fd
 from holdfast.core.words.predicate import same_rule, written_name
 from holdfast.core.words.row_rule import is_row_rule
-from holdfast.denial.constraints import pinned_rules
+from holdfast.denial.constraints import pinned_checks, pinned_rules
 from holdfast.errors import UsageError, listing
 from holdfast.functional.refs import PinnedKey
 from holdfast.inclusions.composite_state import Composite, stopped_texts
@@ -108,7 +108,7 @@ class Pins:
 
         table = state.table
         formula = formula_of(read_condition(text, state.schema, table=table, version=base))
-        pinned = checks.pinned_checks(state)
+        pinned = pinned_checks(state)
         remaining = tuple(check for check in pinned if check.formula != formula)
         if remove:
             if len(remaining) == len(pinned):

@@ -416,9 +416,9 @@ def is_rule(text: str, columns: Collection[str]) -> bool:
     """
     if text in columns:
         return False
-    if is_condition(text) or not is_row_rule(text):
+    if not is_row_rule(text):
         return True
-    if ARROW in text or _OPERATOR_SIGNS.search(text) is None:
+    if ARROW in text or (_OPERATOR_SIGNS.search(text) is None and not is_condition(text)):
         return False
     return "\n" in text or not all(part in columns for part in split(text))
 

@@ -9,14 +9,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import IO
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import IO, TYPE_CHECKING
 
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.texts import name_text, safe
 from holdfast.errors import UsageError, shorten_path
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 TABLE_FILES = (".parquet", ".csv")
 
@@ -89,6 +89,7 @@ def write_table(output: Path, schema: pa.Schema, batches: Iterable[pa.Table]) ->
             for batch in batches:
                 parquet.write_table(batch)
         return
+    import pyarrow as pa
     from pyarrow.csv import WriteOptions, write_csv
 
     with written_to(output) as file:
@@ -100,6 +101,9 @@ def write_table(output: Path, schema: pa.Schema, batches: Iterable[pa.Table]) ->
 
 def _as_texts(rows: pa.Table) -> pa.Table:
     """With texts for what CSV has no words for."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     columns = {}
     for name, column in zip(rows.column_names, rows.columns, strict=True):
         if pa.types.is_list(column.type):

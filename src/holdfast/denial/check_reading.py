@@ -15,6 +15,7 @@ from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
 from holdfast.core.words.change import Pin
 from holdfast.core.words.condition import Condition, columns_of, formula_of, read_condition
+from holdfast.denial.constraints import pinned_checks
 from holdfast.errors import plural
 from holdfast.kind import Explanation
 
@@ -34,8 +35,6 @@ class CheckReader:
 
     def pins(self, state: TableState) -> list[Pin]:
         """The pinned conditions of a table."""
-        from holdfast.denial.checks import pinned_checks
-
         return [check.pin(state) for check in pinned_checks(state)]
 
     def explain(self, table: str, text: str) -> Explanation:

@@ -8,7 +8,7 @@ left, these are looked for.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,50 +19,15 @@ from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.store.root import Root
 from holdfast.core.words.change import ROWS_SHOWN, Pin, WitnessRow
-from holdfast.core.words.codec import Coded
-from holdfast.core.words.condition import Condition, columns_of, read_condition
 from holdfast.core.words.dependency import Dependency
-from holdfast.core.words.schema import Schema
 from holdfast.denial.conditions import WITNESSES, violations
+from holdfast.denial.constraints import PinnedCheck, pinned_checks
 from holdfast.kind import Crossing, TableClass, Tracking
 
 I64 = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class PinnedCheck(Coded):
-    """A condition that somebody relies on: how many rows violate it, and a few of them."""
-
-    formula: str
-    n_violations: int
-    row_ids: tuple[int, ...]
-
-    @property
-    def holds(self) -> bool:
-        return self.n_violations == 0
-
-    def condition(self, table: str, schema: Schema, n_rows: int) -> Condition:
-        columns = columns_of(read_condition(self.formula, schema))
-        return Condition(table, self.formula, columns, self.n_violations / max(1, n_rows), self.n_violations)
-
-    def pin(self, state: TableState, witnesses: Sequence[WitnessRow] = ()) -> Pin:
-        condition = self.condition(state.table, state.schema, state.n_rows)
-        rows = tuple((row,) for row in witnesses)
-        return Pin(
-            state.table,
-            condition.columns,
-            self.holds,
-            condition=condition,
-            n_violations=self.n_violations,
-            witnesses=rows,
-        )
-
-
 Checks = tuple[PinnedCheck, ...]
-
-
-def pinned_checks(state: TableState) -> Checks:
-    return state.part("checks", lambda checks: tuple(map(PinnedCheck.from_dict, checks))) or ()
 
 
 def verified(relation: Relation, formula: str) -> PinnedCheck:

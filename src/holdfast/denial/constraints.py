@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +12,13 @@ from holdfast.core.rows.table_state import TableState
 from holdfast.core.store.bundle import open_bundle
 from holdfast.core.store.files import FileRef
 from holdfast.core.store.root import Root
-from holdfast.core.words.change import Pin
+from holdfast.core.words.change import Pin, WitnessRow
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.column_sets import columns_of, words_for
+from holdfast.core.words.condition import Condition, read_condition
+from holdfast.core.words.condition import columns_of as columns_named
 from holdfast.core.words.predicate import Dc, Operator, Predicate, PredicateSpace
+from holdfast.core.words.schema import Schema
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -97,6 +101,35 @@ class PinnedRule(Coded):
         return Pin(table, dc.columns, self.holds, rule=dc, n_violations=self.n_violations)
 
 
+@dataclass(frozen=True, slots=True)
+class PinnedCheck(Coded):
+    """A condition that somebody relies on: how many rows violate it, and a few of them."""
+
+    formula: str
+    n_violations: int
+    row_ids: tuple[int, ...]
+
+    @property
+    def holds(self) -> bool:
+        return self.n_violations == 0
+
+    def condition(self, table: str, schema: Schema, n_rows: int) -> Condition:
+        columns = columns_named(read_condition(self.formula, schema))
+        return Condition(table, self.formula, columns, self.n_violations / max(1, n_rows), self.n_violations)
+
+    def pin(self, state: TableState, witnesses: Sequence[WitnessRow] = ()) -> Pin:
+        condition = self.condition(state.table, state.schema, state.n_rows)
+        rows = tuple((row,) for row in witnesses)
+        return Pin(
+            state.table,
+            condition.columns,
+            self.holds,
+            condition=condition,
+            n_violations=self.n_violations,
+            witnesses=rows,
+        )
+
+
 def ordered_pairs(n_rows: int) -> int:
     """The ordered pairs of different rows.
 
@@ -138,3 +171,8 @@ def read_near_dcs(root: Root, ref: DcRef) -> tuple[U64, I64]:
     assert ref.approximate is not None
     bundle = open_bundle(root, ref.approximate, "nearly")
     return bundle.array("masks").reshape(-1, ref.n_words), bundle.array("violations")
+
+
+def pinned_checks(state: TableState) -> tuple[PinnedCheck, ...]:
+    """The conditions that somebody relies on."""
+    return state.part("checks", lambda checks: tuple(map(PinnedCheck.from_dict, checks))) or ()

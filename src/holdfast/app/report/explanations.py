@@ -135,7 +135,8 @@ def print_plain_explanation(paper: Paper, answer: Explanation) -> None:
     verdict = ("holds", "green") if answer.holds else ("does not hold", "red")
     subject = (f"{name_text(dependency.table)}: {safe(dependency.name)} ", "bold")
     paper.line(subject, verdict, f"{since}: {safe(answer.reason)} ", (f"(version {answer.version})", "dim"))
-    print_rows(paper, answer.witnesses, set(dependency.columns), "red", indent=2)
+    if answer.witnesses:
+        print_rows(paper, answer.witnesses, set(dependency.columns), "red", indent=2)
 
 
 def _print_groups(paper: Paper, answer: FdExplanation) -> None:
