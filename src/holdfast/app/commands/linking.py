@@ -26,6 +26,7 @@ class ExportFormat(StrEnum):
     dbt = "dbt"
     mermaid = "mermaid"
     graphviz = "graphviz"
+    svg = "svg"
 
 
 def links(

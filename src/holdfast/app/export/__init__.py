@@ -1,4 +1,4 @@
-"""Keys and foreign keys for other tools: SQL DDL, dbt tests, Mermaid and Graphviz diagrams.
+"""Keys and foreign keys for other tools: SQL DDL, dbt tests, diagrams (Mermaid, Graphviz, SVG).
 
 SQL has row rules, too, as CHECK constraints. All of them are pure functions from a `Model` to text. What
 they write is a proposal: it is what holds in the data, and no more. The same model gives the same text, to
@@ -15,6 +15,7 @@ from typing import Protocol
 from holdfast.app.export.checks import Checks, checks_of
 from holdfast.app.export.dbt import to_dbt
 from holdfast.app.export.diagrams import to_graphviz, to_mermaid
+from holdfast.app.export.er_svg import to_svg
 from holdfast.app.export.model import ExportTable, ForeignKey, Model, choose_keys
 from holdfast.app.export.sql import DIALECTS, to_sql
 
@@ -32,6 +33,7 @@ FORMATS: Mapping[str, Format] = {
     "dbt": to_dbt,
     "mermaid": to_mermaid,
     "graphviz": to_graphviz,
+    "svg": to_svg,
 }
 
 __all__ = [
@@ -48,4 +50,5 @@ __all__ = [
     "to_graphviz",
     "to_mermaid",
     "to_sql",
+    "to_svg",
 ]

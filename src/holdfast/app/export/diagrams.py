@@ -8,7 +8,7 @@ key there, else in `zero or more`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from holdfast.app.export.model import ChosenKeys, ExportTable, ForeignKey, Model, choose_keys, header
@@ -24,13 +24,13 @@ _WORDS = """
 _MERMAID_WORDS = frozenset(_WORDS.split())
 
 
-def _drawn(model: Model) -> list[ForeignKey]:
+def drawn(model: Model) -> list[ForeignKey]:
     """The foreign keys between tables that are there."""
     names = {t.name for t in model.tables}
     return [f for f in model.foreign_keys if f.referenced.table in names]
 
 
-def _ends(tables: Mapping[str, ExportTable], foreign_key: ForeignKey) -> tuple[bool, bool]:
+def ends(tables: Mapping[str, ExportTable], foreign_key: ForeignKey) -> tuple[bool, bool]:
     """Whether a parent has one child at most, and whether a child must have a parent."""
     child = tables[foreign_key.dependent.table]
     columns = foreign_key.dependent.columns
@@ -43,7 +43,9 @@ def _label(foreign_key: ForeignKey) -> str:
     return columns if foreign_key.holds else f"{columns}: {foreign_key.doubt}"
 
 
-def _marks(table: ExportTable, keys: ChosenKeys, foreign_keys: list[ForeignKey]) -> dict[str, list[str]]:
+def key_marks(
+    table: ExportTable, keys: ChosenKeys, foreign_keys: Sequence[ForeignKey]
+) -> dict[str, list[str]]:
     """PK, FK and UK of each column. UK is for keys of one column: in a wider one, a column is not unique."""
     starts = {c for f in foreign_keys if f.dependent.table == table.name for c in f.dependent.columns}
     return {
@@ -67,18 +69,18 @@ def to_mermaid(model: Model, *, all_keys: bool = False) -> str:
     takes; a name that had to change is beside it as it was.
     """
     chosen = choose_keys(model, all_keys=all_keys)
-    foreign_keys = _drawn(model)
+    foreign_keys = drawn(model)
     ids = _mermaid_ids(model)
     tables = model.by_name()
     lines = [f"%% {_header(model, chosen)}", "erDiagram"]
     for table in model.tables:
         alias = "" if ids[table.name] == table.name else f'["{_mermaid_text(table.name) or " "}"]'
         lines.append(f"    {ids[table.name]}{alias} {{")
-        marks = _marks(table, chosen[table.name], foreign_keys)
+        marks = key_marks(table, chosen[table.name], foreign_keys)
         lines += (f"        {line}" for line in _attributes(table, chosen[table.name], marks))
         lines.append("    }")
     for foreign_key in foreign_keys:
-        single, required = _ends(tables, foreign_key)
+        single, required = ends(tables, foreign_key)
         line = "--" if foreign_key.holds else ".."
         relation = f"{'|o' if single else '}o'}{line}{'||' if required else 'o|'}"
         child, parent = ids[foreign_key.dependent.table], ids[foreign_key.referenced.table]
@@ -156,7 +158,7 @@ def _mermaid_type(type: Type) -> str:
 def to_graphviz(model: Model, *, all_keys: bool = False) -> str:
     """A directed graph in DOT, from children to parents, with crow's feet. Linear in the text."""
     chosen = choose_keys(model, all_keys=all_keys)
-    foreign_keys = _drawn(model)
+    foreign_keys = drawn(model)
     ids = {t.name: f"t{i}" for i, t in enumerate(model.tables)}
     tables = model.by_name()
     lines = [
@@ -167,13 +169,13 @@ def to_graphviz(model: Model, *, all_keys: bool = False) -> str:
         '  edge [dir=both, fontname="Helvetica", fontsize=10];',
     ]
     for table in model.tables:
-        marks = _marks(table, chosen[table.name], foreign_keys)
+        marks = key_marks(table, chosen[table.name], foreign_keys)
         lines.append(f"  {ids[table.name]} [label=<")
         lines += (f"    {line}" for line in _html_table(table, chosen[table.name], marks))
         lines.append("  >];")
     ports = {t.name: {c: f"c{i}" for i, c in enumerate(t.schema.names)} for t in model.tables}
     for foreign_key in foreign_keys:
-        single, required = _ends(tables, foreign_key)
+        single, required = ends(tables, foreign_key)
         tail, head = (
             f"{ids[side.table]}:{ports[side.table][side.columns[0]]}"
             for side in (foreign_key.dependent, foreign_key.referenced)
