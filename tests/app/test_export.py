@@ -29,6 +29,7 @@ from holdfast.app.export import (
     to_graphviz,
     to_mermaid,
     to_sql,
+    to_svg,
 )
 from holdfast.app.export.checks import checks_of
 from holdfast.app.export.dbt import needs_quotes
@@ -975,6 +976,45 @@ def test_graphviz_takes_any_names(model: Model, all_keys: bool) -> None:
             assert shown == name or ast.literal_eval(shown or "") == name
     for label in re.findall(r"label=<([^\n]*)>(?:, style=dashed)?\];", text):
         ET.fromstring(f"<P>{label}</P>")
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@given(models(), st.booleans())
+def test_svg_takes_any_names(model: Model, all_keys: bool) -> None:
+    picture = ET.fromstring(to_svg(model, all_keys=all_keys))
+    kinds = [group.get("class", "").split()[0] for group in picture.findall(f"{SVG}g")]
+    assert kinds.count("table") == len(model.tables)
+    inside = {t.name for t in model.tables}
+    assert kinds.count("reference") == sum(f.referenced.table in inside for f in model.foreign_keys)
+    assert all(text.isprintable() for element in picture.iter() for text in (element.text or "").split("\n"))
+
+
+def test_svg() -> None:
+    picture = ET.fromstring(to_svg(SHOP))
+    tables = {g.get("data-table"): g for g in picture.findall(f"{SVG}g") if g.get("class") == "table"}
+    assert set(tables) == {t.name for t in SHOP.tables}
+    shown = [text.text for text in tables["orders"].findall(f"{SVG}text")]
+    assert {"orders", "id", "PK"} <= set(shown)
+    broken = [g for g in picture.iter(f"{SVG}g") if g.get("class") == "reference broken"]
+    assert len(broken) == sum(not f.holds for f in SHOP.foreign_keys)
+    for group in broken:
+        assert "of its values are missing" in (group.findtext(f"{SVG}title") or "")
+
+
+def test_a_wide_table_shows_keys_and_references_first() -> None:
+    wide = table("wide", {f"c{i}": "int" for i in range(40)} | {"other": "int"})
+    model = Model(
+        1,
+        (wide, table("o", {"id": "int"}, ("id",))),
+        (ForeignKey(Side("wide", ("other",)), Side("o", ("id",)), 1.0, 0.0),),
+    )
+    text = to_svg(model)
+    assert ">other<" in text
+    assert ">c10<" in text
+    assert ">c11<" not in text
+    assert ">and 29 columns more<" in text
 
 
 def test_the_same_model_gives_the_same_text() -> None:

@@ -211,7 +211,8 @@ class _Part:
                 self.ways[i] = [(turn, branch, end), *reversed(so_far)]
             if layer + way != last:
                 passing = _Slot(layer + way, 0.0, near=end)
-                self.layers[layer + way].append(passing)
+                # In the middle: at an end, what follows would hang ever lower.
+                self.layers[layer + way].insert(len(self.layers[layer + way]) // 2, passing)
                 self.trunks.append(passing)
                 beyond = _End(passing, 0.0)
                 far.append(beyond)

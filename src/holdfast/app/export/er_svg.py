@@ -97,11 +97,11 @@ def to_svg(model: Model, *, all_keys: bool = False) -> str:
     told = f"{plural(len(boxes), 'table')}, {plural(len(lines), 'reference')}"
     told += f", {broken:,} of them broken" if broken else ""
     parts = [
+        f"<!-- {header(model)} -->",
         f'<svg xmlns="http://www.w3.org/2000/svg" class="er" role="img" aria-label="{told}" '
         f'width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="{-MARGIN:.0f} {-MARGIN:.0f} {width:.0f} {height:.0f}">',
         f"<title>{told}</title>",
-        f"<desc>{escape(header(model))}</desc>",
         f"<style>{STYLE}</style>",
     ]
     tables = model.by_name()
