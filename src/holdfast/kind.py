@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 from holdfast.core.words.change import DependencyChange, Pin, Summary, WitnessRow
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Dependency
+from holdfast.core.words.display import Displayed
 from holdfast.errors import NOTHING_APPLIED, UsageError, listing, shorten
 
 if TYPE_CHECKING:
@@ -265,7 +266,7 @@ class Explained(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation(Coded):
+class Explanation(Coded, Displayed):
     """Whether a dependency holds, since when and why: enough for many a class."""
 
     dependency: Dependency

@@ -31,6 +31,7 @@ from holdfast.core.store.root import workspace_root
 from holdfast.core.store.tabular import Dependencies, Log
 from holdfast.core.words.change import Change, Pin
 from holdfast.core.words.dependency import Side
+from holdfast.core.words.display import Displayed
 from holdfast.core.words.options import TrackOptions, check_share
 from holdfast.core.words.schema import Schema
 from holdfast.errors import TableExistsError
@@ -68,7 +69,7 @@ def open(
     return Workspace(Writer(root, spark=spark, engine=engine, create=create, progress=progress))
 
 
-class Workspace(Readers):
+class Workspace(Readers, Displayed):
     """Tables, their dependencies, and how they came to be."""
 
     def __init__(self, writer: Writer) -> None:

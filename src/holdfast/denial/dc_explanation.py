@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.words.change import Pair, WitnessRow
+from holdfast.core.words.display import Displayed
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule
 from holdfast.core.words.sentences import sentence
@@ -24,7 +25,7 @@ class DcList:
 
 
 @dataclass(frozen=True, slots=True)
-class DcExplanation:
+class DcExplanation(Displayed):
     """Whether a rule about two rows holds, and why."""
 
     table: str
@@ -57,7 +58,7 @@ class DcExplanation:
 
 
 @dataclass(frozen=True, slots=True)
-class RowExplanation:
+class RowExplanation(Displayed):
     """Whether a rule about each row alone holds, and the rows that are against it."""
 
     rule: RowRule  # with its error and number of exceptions

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow, turned_dict
 from holdfast.core.words.dependency import Fd
+from holdfast.core.words.display import Displayed
 
 if TYPE_CHECKING:
     from holdfast.core.evidence.groups import ViolatingGroup
@@ -23,7 +24,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class FdExplanation:
+class FdExplanation(Displayed):
     """All about one functional dependency: whether it holds now, since when, what violates it."""
 
     table: str

@@ -17,6 +17,7 @@ from holdfast.core.store.ledger_rows import ChangeRow, CommitRow, turned_dict
 from holdfast.core.words.change import Pair, Pin
 from holdfast.core.words.column_sets import columns_mask
 from holdfast.core.words.dependency import Dependency, Ucc
+from holdfast.core.words.display import Displayed
 from holdfast.errors import UsageError
 from holdfast.functional.refs import Combinations, KeyRef, key_ref, named_uccs, stored_keys
 
@@ -30,7 +31,7 @@ MAX_COVERS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class KeyExplanation:
+class KeyExplanation(Displayed):
     """All about one combination of columns: whether it is unique now, since when, and why."""
 
     table: str

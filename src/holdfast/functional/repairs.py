@@ -38,6 +38,7 @@ from holdfast.core.rows.relation import Relation
 from holdfast.core.store.arrow_types import python_values
 from holdfast.core.words.change import row_name
 from holdfast.core.words.dependency import Fd
+from holdfast.core.words.display import Displayed
 from holdfast.errors import plural
 from holdfast.functional.fd_ranking import mu_plus, surprise
 from holdfast.kind import entries
@@ -57,7 +58,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Repairs:
+class Repairs(Displayed):
     """Cells that dependencies propose to repair, those of which they are surest first.
 
     As a table: `row`, `column`, `old` and `suggested` as texts, `votes` of so many `voters`, `support`, the

@@ -12,27 +12,16 @@ import holdfast
 from holdfast.app import options
 from holdfast.app.calls import Referenced, dc_bounds, open_workspace, opened, tell
 from holdfast.app.options import All, Json, OneTable, TableName
-from holdfast.app.report.explanations import (
-    print_explanation,
-    print_fd_explanation,
-    print_ind_explanation,
-    print_plain_explanation,
-)
 from holdfast.app.report.fds import print_fd_log
 from holdfast.app.report.log import print_log
 from holdfast.app.report.paper import Paper
-from holdfast.app.report.rules import (
-    print_dc_explanation,
-    print_indexes,
-    print_predicates,
-    print_row_explanation,
-)
-from holdfast.app.report.texts import not_kept_text, safe
+from holdfast.app.report.rules import print_explained, print_indexes, print_predicates
+from holdfast.app.report.texts import not_kept_text
 from holdfast.core.words.condition import is_condition
 from holdfast.core.words.notation import ARROW, parse_fd
-from holdfast.core.words.row_rule import are_times, is_row_rule
+from holdfast.core.words.row_rule import is_row_rule
 from holdfast.errors import UsageError, plural
-from holdfast.kind import Explained, Explanation, check_kind
+from holdfast.kind import Explained, check_kind
 
 Asked = Annotated[
     list[str] | None,
@@ -133,29 +122,7 @@ def explain(
         explanation: Explained = reader.explain(*asked)
         schema, n_rows = ws.schema(table), ws.n_rows(table)
 
-    def report(paper: Paper) -> None:
-        from holdfast.denial.dc_explanation import DcExplanation, RowExplanation
-        from holdfast.functional.fd_explanation import FdExplanation
-        from holdfast.functional.key_reading import KeyExplanation
-        from holdfast.inclusions.ind_reading import IndExplanation
-
-        match explanation:
-            case FdExplanation():
-                print_fd_explanation(paper, explanation)
-            case IndExplanation():
-                print_ind_explanation(paper, explanation)
-            case DcExplanation():
-                print_dc_explanation(paper, explanation, n_rows=n_rows)
-            case RowExplanation():
-                print_row_explanation(paper, explanation, times=are_times(schema, explanation.rule))
-            case KeyExplanation():
-                print_explanation(paper, explanation)
-            case Explanation():
-                print_plain_explanation(paper, explanation)
-            case _:
-                paper.line(safe(str(explanation)))
-
-    tell(as_json, explanation.to_dict, report)
+    tell(as_json, explanation.to_dict, print_explained, explanation, n_rows=n_rows, schema=schema)
 
 
 def question_of(

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import sqrt
 
 import numpy as np
@@ -265,14 +265,12 @@ class _Part:
 
     def _set_heights(self) -> None:
         for layer in self.layers:
-            y = 0.0
-            for before, slot in pairwise([None, *layer]):
-                y += 0.0 if before is None else before.height + _between(before, slot)
+            for slot, y in zip(layer, _stacked(layer), strict=True):
                 slot.y = y
         n = len(self.layers)
         for sweep in range(SETTLING):
-            for layer in range(n) if sweep % 2 == 0 else reversed(range(n)):
-                self._settle(layer)
+            for number in range(n) if sweep % 2 == 0 else reversed(range(n)):
+                self._settle(number)
         self._straighten()
         top = min(slot.y for layer in self.layers for slot in layer)
         for layer in self.layers:
@@ -286,10 +284,7 @@ class _Part:
             for ends in self.joined[channel] if channel >= 0 else ():
                 wanted[ends[own].slot].append(ends[other].y - ends[own].below)
         slots = self.layers[layer]
-        offset, offsets = 0.0, []
-        for before, slot in pairwise([None, *slots]):
-            offset += 0.0 if before is None else before.height + _between(before, slot)
-            offsets.append(offset)
+        offsets = _stacked(slots)
         # A slot that passes is worth most: a straight trunk is seen from afar.
         values = [
             (sum(wanted[s]) / len(wanted[s]) if s in wanted else s.y) - offset
@@ -355,6 +350,12 @@ class _Part:
 
 def _between(above: _Slot, below: _Slot) -> float:
     return PASSING if above.box is None or below.box is None else GAP
+
+
+def _stacked(slots: Sequence[_Slot]) -> list[float]:
+    """The heights of slots without room to spare."""
+    steps = (above.height + _between(above, below) for above, below in pairwise(slots))
+    return list(accumulate(steps, initial=0.0))
 
 
 def _layered(boxes: Sequence[Box], lines: Iterable[Line], members: list[int]) -> dict[int, int]:

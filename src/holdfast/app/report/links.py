@@ -18,7 +18,7 @@ TELLING = 0.25  # points below which a reason is hardly one
 
 
 def print_links(
-    paper: Paper, linkage: Linkage, *, version: int, reasons: bool = False, everything: bool = False
+    paper: Paper, linkage: Linkage, *, version: int | None, reasons: bool = False, everything: bool = False
 ) -> None:
     """The proposed foreign keys, best first; how many candidates were left out, or (`everything`) which."""
     chosen = [link for link in linkage.links if link.chosen]

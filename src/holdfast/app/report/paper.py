@@ -34,10 +34,23 @@ MOST_TELLING = f"; the most telling with --top 20, {ALL[2:]}"
 class Paper:
     """Where a report is written to: a terminal, or anything else."""
 
-    def __init__(self, file: IO[str], *, width: int | None = None, terminal: bool | None = None) -> None:
+    def __init__(
+        self,
+        file: IO[str],
+        *,
+        width: int | None = None,
+        terminal: bool | None = None,
+        recorded: bool = False,
+    ) -> None:
         self.file = file
         self.console = Console(
-            file=file, width=width, force_terminal=terminal, markup=False, highlight=False, emoji=False
+            file=file,
+            width=width,
+            force_terminal=terminal,
+            markup=False,
+            highlight=False,
+            emoji=False,
+            record=recorded,
         )
         self.is_terminal = self.console.is_terminal
 
@@ -55,10 +68,11 @@ class Paper:
         indent = min(indent, self.width // 3)
         self.console.print(Padding(text, (0, 0, 0, indent), expand=False) if text else "")
 
-    def heading(self, subject: str, text: str, version: int, source: str = "") -> None:
+    def heading(self, subject: str, text: str, version: int | None, source: str = "") -> None:
         """The line above a list: `orders: 3 rows, 2 keys (version 4)`; `source`: from what it is known."""
         start = f"{source}, " if source else ""
-        self.line((subject, "bold"), f"{text} ", (f"({start}version {version})", "dim"))
+        of = "" if version is None else f"({start}version {version})"
+        self.line((subject, "bold"), f"{text} ", (of, "dim"))
 
     def more(self, n: int, where: str = "", *, indent: int = 2, style: str = "yellow") -> None:
         """What is said below a list of which n are not shown; nothing if all are."""

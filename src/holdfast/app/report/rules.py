@@ -7,20 +7,29 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.app.report.changes import print_dependencies
-from holdfast.app.report.explanations import print_verdict
+from holdfast.app.report.explanations import (
+    print_explanation,
+    print_fd_explanation,
+    print_ind_explanation,
+    print_plain_explanation,
+    print_verdict,
+)
 from holdfast.app.report.paper import Paper, Part
 from holdfast.app.report.pins import violations_text
 from holdfast.app.report.rows import print_pairs, print_rows
 from holdfast.app.report.texts import columns_text, meaning, name_text, rule_text, safe, share
 from holdfast.core.words.predicate import Group, PredicateSpace, is_trivial
+from holdfast.core.words.row_rule import are_times
+from holdfast.core.words.schema import Schema
 from holdfast.errors import plural
+from holdfast.kind import Explained, Explanation
 
 if TYPE_CHECKING:
     from holdfast.denial.access.access import Access, Selection
     from holdfast.denial.dc_explanation import DcExplanation, IndexReport, RowExplanation
 
 
-def print_dc_explanation(paper: Paper, answer: DcExplanation, *, n_rows: int) -> None:
+def print_dc_explanation(paper: Paper, answer: DcExplanation, *, n_rows: int | None = None) -> None:
     """Whether no two rows satisfy the predicates of a rule together."""
     print_verdict(paper, name_text(answer.table), f": {rule_text(answer.dc)}", answer.holds, answer.version)
     paper.line(meaning(answer.dc), indent=2)
@@ -31,9 +40,9 @@ def print_dc_explanation(paper: Paper, answer: DcExplanation, *, n_rows: int) ->
     if answer.pinned:
         paper.line("pinned", indent=2)
     if not answer.holds:
-        pairs = f"{n_rows * (n_rows - 1):,}"
+        pairs = "" if n_rows is None else f", of {n_rows * (n_rows - 1):,}"
         paper.line(
-            f"{violations_text(answer.n_violations)}, of {pairs} (error {share(answer.dc.error)})", indent=2
+            f"{violations_text(answer.n_violations)}{pairs} (error {share(answer.dc.error)})", indent=2
         )
     elif answer.minimal:
         paper.line("minimal: none of its predicates can be dropped or loosened", indent=2)
@@ -48,7 +57,7 @@ def print_dc_explanation(paper: Paper, answer: DcExplanation, *, n_rows: int) ->
         print_pairs(paper, answer.pairs, answer.dc, "red", indent=4)
 
 
-def print_row_explanation(paper: Paper, answer: RowExplanation, *, times: bool) -> None:
+def print_row_explanation(paper: Paper, answer: RowExplanation, *, times: bool = False) -> None:
     """Whether every row with both values satisfies a comparison of two of its columns."""
     rule = answer.rule
     print_verdict(paper, name_text(rule.table), f": {rule_text(rule)}", answer.holds, answer.version)
@@ -68,6 +77,32 @@ def print_row_explanation(paper: Paper, answer: RowExplanation, *, times: bool) 
         paper.line("exceptions:", indent=2)
         print_rows(paper, answer.exceptions, set(rule.columns), "red", indent=4)
         paper.more(rule.n_exceptions - len(answer.exceptions), indent=4, style="dim")
+
+
+def print_explained(
+    paper: Paper, answer: Explained, *, n_rows: int | None = None, schema: Schema | None = None
+) -> None:
+    """Whether something holds, whatever it is; `n_rows` and `schema` of its table, where they are known."""
+    from holdfast.denial.dc_explanation import DcExplanation, RowExplanation
+    from holdfast.functional.fd_explanation import FdExplanation
+    from holdfast.functional.key_reading import KeyExplanation
+    from holdfast.inclusions.ind_reading import IndExplanation
+
+    match answer:
+        case FdExplanation():
+            print_fd_explanation(paper, answer)
+        case IndExplanation():
+            print_ind_explanation(paper, answer)
+        case DcExplanation():
+            print_dc_explanation(paper, answer, n_rows=n_rows)
+        case RowExplanation():
+            print_row_explanation(paper, answer, times=schema is not None and are_times(schema, answer.rule))
+        case KeyExplanation():
+            print_explanation(paper, answer)
+        case Explanation():
+            print_plain_explanation(paper, answer)
+        case _:
+            paper.line(safe(str(answer)))
 
 
 # --- Predicates -------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.cover.news import plain_rows
 from holdfast.core.words.dependency import Dependency
+from holdfast.core.words.display import Displayed
 from holdfast.errors import plural
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Removal:
 
 
 @dataclass(frozen=True, eq=False)
-class ViolatingRows:
+class ViolatingRows(Displayed):
     """The rows that violate a dependency.
 
     As a table: `_row`, a column for each of `said` and `copied`, then those of the table itself."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from holdfast.core.store.change_log import LogEntry
 from holdfast.core.words.dependency import Dependency
+from holdfast.core.words.display import Displayed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +45,7 @@ def shown(heading: str, lines: Iterable[str], n: int) -> str:
     return "\n".join([heading, *first, *more])
 
 
-class Ranked(ABC):
+class Ranked(Displayed, ABC):
     """What is ranked, best first: each has a score, a text and fields for programs."""
 
     __slots__ = ()
@@ -66,7 +67,7 @@ class Ranked(ABC):
         return shown(f"{len(items):,} ranked, best first", lines, len(items))
 
 
-class Listed(list[Item], ABC, Generic[Item]):
+class Listed(list[Item], Displayed, ABC, Generic[Item]):
     """A list like any other, that can be looked at and goes on as a table."""
 
     noun = "items"

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from holdfast.core.words.condition import Condition
 from holdfast.core.words.dependency import Dependency, Side
+from holdfast.core.words.display import Displayed
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.ranks import Role
 from holdfast.errors import shorten
@@ -204,7 +205,7 @@ class TableChange:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Change:
+class Change(Displayed):
     """The net change of one batch (or of tracking tables): one version of the workspace."""
 
     action: str  # "track", "apply", "check"
