@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 from holdfast.core.words.change import DependencyChange, Pin, Summary, WitnessRow
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Dependency
-from holdfast.core.words.display import Displayed
+from holdfast.core.words.display import SelfExplaining
 from holdfast.errors import NOTHING_APPLIED, UsageError, listing, shorten
 
 if TYPE_CHECKING:
@@ -265,8 +265,8 @@ class Explained(Protocol):
     def to_dict(self) -> dict[str, Any]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation(Coded, Displayed):
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation(Coded, SelfExplaining):
     """Whether a dependency holds, since when and why: enough for many a class."""
 
     dependency: Dependency

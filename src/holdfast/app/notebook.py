@@ -79,6 +79,13 @@ def html_of(answer: object) -> str:
             return _report(print_explained, answer)
 
 
+def text_of(answer: object) -> str:
+    """The report of an explanation, in plain text."""
+    file = StringIO()
+    print_explained(Paper(file, terminal=False), answer)  # type: ignore[arg-type]
+    return file.getvalue().rstrip()
+
+
 def _report(printed: Callable[..., None], *answer: Any, **how: Any) -> str:
     """What a report prints, with its styles."""
     paper = Paper(StringIO(), width=WIDTH, terminal=True, recorded=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.words.change import Pair, WitnessRow
-from holdfast.core.words.display import Displayed
+from holdfast.core.words.display import SelfExplaining
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule
 from holdfast.core.words.sentences import sentence
@@ -24,8 +24,8 @@ class DcList:
     n_dropped: int = 0  # those that the others imply
 
 
-@dataclass(frozen=True, slots=True)
-class DcExplanation(Displayed):
+@dataclass(frozen=True, slots=True, repr=False)
+class DcExplanation(SelfExplaining):
     """Whether a rule about two rows holds, and why."""
 
     table: str
@@ -57,8 +57,8 @@ class DcExplanation(Displayed):
         }
 
 
-@dataclass(frozen=True, slots=True)
-class RowExplanation(Displayed):
+@dataclass(frozen=True, slots=True, repr=False)
+class RowExplanation(SelfExplaining):
     """Whether a rule about each row alone holds, and the rows that are against it."""
 
     rule: RowRule  # with its error and number of exceptions

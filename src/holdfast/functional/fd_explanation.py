@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow, turned_dict
 from holdfast.core.words.dependency import Fd
-from holdfast.core.words.display import Displayed
+from holdfast.core.words.display import SelfExplaining
 
 if TYPE_CHECKING:
     from holdfast.core.evidence.groups import ViolatingGroup
@@ -23,8 +23,8 @@ class Measured:
     groups: tuple[ViolatingGroup, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FdExplanation(Displayed):
+@dataclass(frozen=True, slots=True, repr=False)
+class FdExplanation(SelfExplaining):
     """All about one functional dependency: whether it holds now, since when, what violates it."""
 
     table: str

@@ -17,7 +17,7 @@ from holdfast.core.store.ledger_rows import ChangeRow, CommitRow, turned_dict
 from holdfast.core.words.change import Pair, Pin
 from holdfast.core.words.column_sets import columns_mask
 from holdfast.core.words.dependency import Dependency, Ucc
-from holdfast.core.words.display import Displayed
+from holdfast.core.words.display import SelfExplaining
 from holdfast.errors import UsageError
 from holdfast.functional.refs import Combinations, KeyRef, key_ref, named_uccs, stored_keys
 
@@ -30,8 +30,8 @@ PAIRS_SHOWN = 4
 MAX_COVERS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class KeyExplanation(Displayed):
+@dataclass(frozen=True, slots=True, repr=False)
+class KeyExplanation(SelfExplaining):
     """All about one combination of columns: whether it is unique now, since when, and why."""
 
     table: str

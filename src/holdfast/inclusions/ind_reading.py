@@ -14,7 +14,7 @@ from holdfast.core.store.files import FileRef
 from holdfast.core.store.ledger_rows import SHARED, CommitRow, turned_dict
 from holdfast.core.words.change import Pin, WitnessRow
 from holdfast.core.words.dependency import Ind, Side
-from holdfast.core.words.display import Displayed
+from holdfast.core.words.display import SelfExplaining
 from holdfast.core.words.options import check_share
 from holdfast.errors import UnknownColumnError, UsageError, listing
 from holdfast.inclusions.composite_state import Composites, read_composites, stopped_texts
@@ -32,8 +32,8 @@ ALMOST = 0.05
 ORPHAN = 1 / 3
 
 
-@dataclass(frozen=True, slots=True)
-class IndExplanation(Displayed):
+@dataclass(frozen=True, slots=True, repr=False)
+class IndExplanation(SelfExplaining):
     """All about one inclusion: whether it holds now, since when, and what is missing."""
 
     dependent: Side

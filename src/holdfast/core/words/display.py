@@ -18,3 +18,12 @@ class Displayed:
 
     def _repr_html_(self) -> str:
         return str(import_module(REPORTS).html_of(self))
+
+
+class SelfExplaining(Displayed):
+    """An answer that says itself as its report does, also where there is no notebook."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(import_module(REPORTS).text_of(self))

@@ -1,0 +1,120 @@
+"""What notebooks show of answers: well-formed, whatever names and cells there are."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import holdfast
+
+HOSTILE = "<script>alert('1')</script> & \x1b[31m\u202e"
+NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebook.ipynb"
+
+
+@pytest.fixture(scope="module")
+def ws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[holdfast.Workspace]:
+    people = pa.table(
+        {"name": ["Lee", HOSTILE, "Lee"], "phone": [345, 245, 234], "age": [20, 30, 30], "lo": [1, 2, 3]}
+    )
+    calls = pa.table({"to": [345, 234, 345], HOSTILE: [1, 2, 3]})
+    with holdfast.open(tmp_path_factory.mktemp("notebook") / "a.hold", engine="inline") as ws:
+        ws.track_all({"people": people, "calls": calls}, kinds=("ucc", "fd", "ind", "dc", "row"))
+        yield ws
+
+
+def shown(answer: object) -> ET.Element:
+    text = answer._repr_html_()  # type: ignore[attr-defined]
+    assert "<script" not in text
+    return ET.fromstring(f"<body>{text.replace('<!--', '<!-- ')}</body>")
+
+
+def test_a_workspace_is_its_tables_and_their_diagram(ws: holdfast.Workspace) -> None:
+    body = shown(ws)
+    cells = ["".join(cell.itertext()) for cell in body.iter("td")]
+    assert {"people", "calls", "3"} <= set(cells)
+    assert body.find(".//{http://www.w3.org/2000/svg}svg") is not None
+
+
+def test_every_answer_is_shown(ws: holdfast.Workspace) -> None:
+    new = pa.table({"name": ["Payne"], "phone": [245], "age": [31], "lo": [9]})
+    for answer, words in (
+        (ws.check("people", inserts=new), "phone"),
+        (ws.dependencies(), "calls[to] in people[phone]"),
+        (ws.log(), "track"),
+        (ws.explain("people", ["phone"]), "is unique"),
+        (ws.explain("people", "age -> name"), "does not hold"),
+        (ws.explain("people", "not(t.age = s.age and t.lo = s.lo)"), "holds"),
+        (ws.explain("people", "lo <= age"), "holds"),
+        (ws.explain("calls", ["to"], referenced=holdfast.Side("people", ("phone",))), "holds"),
+        (ws.violations("people", "age -> name"), "_row"),
+        (ws.fds.rank("people"), "best first"),
+        (ws.dcs.rank("people"), "best first"),
+        (ws.inds.links(), "candidate"),
+    ):
+        assert words in "".join(shown(answer).itertext()), answer
+
+
+def test_what_cannot_be_seen_is_a_code(ws: holdfast.Workspace) -> None:
+    for answer in (ws, ws.dependencies(), ws.violations("people", "age -> name")):
+        text = "".join(shown(answer).itertext())
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+
+
+def test_a_long_list_says_how_many_more(ws: holdfast.Workspace, tmp_path: Path) -> None:
+    wide = pa.table({f"c{i:02}": [i] for i in range(80)})
+    with holdfast.open(tmp_path / "b.hold", engine="inline") as other:
+        other.track("wide", wide, kinds=("fd",))
+        text = "".join(shown(other.dependencies()).itertext())
+    assert "... and 30 more" in text
+
+
+def test_nothing_of_it_is_loaded_before_it_is_shown() -> None:
+    script = "import sys, holdfast; holdfast.Workspace; print('holdfast.app.notebook' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True)
+    assert told.stdout.strip() == "False"
+
+
+def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cell by cell, as a notebook would; what it shows is what the file has kept, but for times.
+
+    With REWRITE=1 the file keeps what is shown now.
+    """
+    monkeypatch.chdir(tmp_path)
+    notebook = json.loads(NOTEBOOK.read_text("utf-8"))
+    names: dict[str, object] = {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        *lines, last = "".join(cell["source"]).split("\n")
+        exec("\n".join(lines), names)
+        if not re.match(r"[\w.]+($|\()", last):
+            exec(last, names)
+            outputs = []
+        else:
+            answer = eval(last, names)
+            shown(answer)
+            texts = {"text/html": answer._repr_html_(), "text/plain": repr(answer)}
+            data = {kind: text.splitlines(keepends=True) for kind, text in texts.items()}
+            outputs = [
+                {"output_type": "execute_result", "execution_count": None, "metadata": {}, "data": data}
+            ]
+        if not os.environ.get("REWRITE"):
+            assert untimed(outputs) == untimed(cell["outputs"]), last
+        cell["outputs"] = outputs
+    if os.environ.get("REWRITE"):
+        NOTEBOOK.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def untimed(outputs: object) -> str:
+    text = re.sub(r"\d{4}-\d\d-\d\d( at)? \d\d:\d\d:\d\d", "TIME", json.dumps(outputs))
+    return re.sub(r"\d+\.\d+ s\b|object at 0x\w+", "", text)
