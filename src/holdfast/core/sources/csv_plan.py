@@ -98,7 +98,9 @@ def _settle(source: Source, sample: pa.Table, *, batch: bool) -> None:
     untold: dict[str, list[str]] = {}
     worded: dict[tuple[str, ...], list[str]] = {}
     for name in source.names:
-        form, unclear = form_of(sample[name], options, declared.get(name), recognise=not batch)
+        form = unclear = None
+        if not batch or name in declared or options.dates or options.decimal:
+            form, unclear = form_of(sample[name], options, declared.get(name), recognise=not batch)
         form = forms.get(name, form)
         if form is not None:
             forms[name] = form
