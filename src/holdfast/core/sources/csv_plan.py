@@ -98,19 +98,21 @@ def _settle(source: Source, sample: pa.Table, *, batch: bool) -> None:
     untold: dict[str, list[str]] = {}
     worded: dict[tuple[str, ...], list[str]] = {}
     for name in source.names:
-        form = unclear = None
-        if not batch or name in declared or options.dates or options.decimal:
-            form, unclear = form_of(sample[name], options, declared.get(name), recognise=not batch)
-        form = forms.get(name, form)
-        if form is not None:
-            forms[name] = form
+        bare, seen = without_words(sample[name], options.typed_nulls)
+        form, unclear, t = forms.get(name), None, declared.get(name)
+        spelling = spelling_of(respelt(bare, form))
+        if t is None:
+            t = _guess(sample[name], bare, spelling, form)
+        if form is None and (t == TEXT or name in declared):
+            form, unclear = form_of(bare, options, declared.get(name), recognise=not batch)
+            if form is not None:
+                forms[name] = form
+                spelling = spelling_of(respelt(bare, form))
+                t = declared.get(name) or _guess(sample[name], bare, spelling, form)
         if unclear is not None:
             untold.setdefault(unclear, []).append(name)
-        plain, seen = without_words(sample[name], options.typed_nulls)
-        spelling = spelling_of(respelt(plain, form))
         if spelling is not None:
             spellings[name] = spelling
-        t = declared.get(name) or _guess(sample[name], spelling, form, options)
         types.append(t)
         if t == TEXT and seen and not batch and name not in declared:
             worded.setdefault(tuple(seen), []).append(name)
@@ -120,7 +122,9 @@ def _settle(source: Source, sample: pa.Table, *, batch: bool) -> None:
     source.types = tuple(types)
 
 
-def _guess(sample: pa.ChunkedArray, spelling: str | None, form: str | None, options: ReadOptions) -> Type:
+def _guess(sample: pa.ChunkedArray, bare: pa.ChunkedArray, spelling: str | None, form: str | None) -> Type:
+    """The type of a column by its sample; `bare` is that without the words for NULL."""
     if sample.null_count == len(sample):
         return TEXT
-    return next(survivors(sample, spelling, form, options.typed_nulls))
+    # Nothing but words: these are what it holds.
+    return next(survivors(sample if bare.null_count == len(bare) else bare, spelling, form, ()))

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from holdfast.core.sources.read_options import ReadOptions
-from holdfast.core.sources.type_rule import TEXT, Texts, Values, candidates, decode, spelling_of
+from holdfast.core.sources.type_rule import TEXT, Texts, Values, candidates, decode
 from holdfast.core.words.schema import NUMBERS, Schema, Type
 from holdfast.errors import listing, shorten
 
@@ -85,8 +85,10 @@ def respelt(texts: Texts, form: str | None) -> Texts:
 
 def without_words(texts: Texts, words: Sequence[str]) -> tuple[Texts, list[str]]:
     """(the texts with words as NULL, which of them there are)."""
+    if not words:
+        return texts, []
     there = pc.is_in(texts, value_set=_array(words))
-    if not words or not pc.any(there).as_py():
+    if not pc.any(there).as_py():
         return texts, []
     seen = pc.unique(texts.filter(there)).to_pylist()
     return pc.if_else(there, pa.scalar(None, pa.large_string()), texts), [
@@ -134,17 +136,16 @@ def survivors(texts: Texts, spelling: str | None, form: str | None, words: Seque
 
 
 def form_of(
-    sample: Texts, options: ReadOptions, declared: Type | None, *, recognise: bool
+    bare: Texts, options: ReadOptions, declared: Type | None, *, recognise: bool
 ) -> tuple[str | None, str | None]:
-    """(form of a column, what cannot be told of it): by the options, and by the sample if that is wanted."""
-    bare = without_words(sample, options.typed_nulls)[0]
+    """(form of a column, what cannot be told of it): by the options, and by the sample if that is wanted.
+
+    `bare` is the sample without words for NULL; if no type is declared, it is one of texts by the rule.
+    """
     present = bare.drop_null()
-    if not len(present):
+    if not len(present) or declared == TEXT:
         return None, None
-    plain = (
-        decode(bare, declared) is not None if declared else next(candidates(bare, spelling_of(bare))) != TEXT
-    )
-    if plain or declared == TEXT:
+    if declared is not None and decode(bare, declared) is not None:
         return None, None
     family = declared.family if declared else None
     if family in (None, "bool"):
