@@ -142,6 +142,42 @@ def test_repairs_equal_a_fresh_search(case: Case, limit: int) -> None:
         assert removed.tolist() == before.tolist()
 
 
+@settings(deadline=None, max_examples=300)
+@given(cases(), st.data(), st.sampled_from([1, 2, 4]), st.booleans())
+def test_a_part_of_the_evidence_is_enough_for_repairs(
+    case: Case, data: st.DataObject, first: int, eager: bool
+) -> None:
+    """Under a bound: evidence comes and goes, several times, and cover and support are those of all of it."""
+    predicates, bound = case.predicates, case.max_size or 3
+    space = space_of(predicates, case.general)
+    n_words = n_words_for(len(predicates.predicates))
+    everything = list({predicates.evidence(outcomes): None for outcomes in (*case.old, *case.new)})
+    present = set(range(len(case.old))) & set(range(len(everything)))
+
+    def family(chosen: set[int]) -> Masks:
+        return family_of([everything[i] for i in sorted(chosen)], n_words)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "MANY_BOUNDED", 0)
+        patch.setattr(kernel, "FIRST_EVIDENCES", first)
+        patch.setattr(kernel, "MOST_JOINING", 0 if eager else 1 << 16)
+        patch.setattr(kernel, "SETS_CHUNK", 1 if eager else 1 << 10)
+        patch.setattr(repairs, "BROKEN_SHARE", 1)
+        cover, support = kernel.supported_dcs(family(present), space, bound)
+        for _ in range(3):
+            if support is None:  # of no evidence, or of a bound of one predicate
+                break
+            after = data.draw(st.sets(st.integers(0, len(everything) - 1))) if everything else set()
+            came, went = family(after - present), family(present - after)
+            cover, support = repairs.repair_supported(cover, support, family(after), came, went, space, bound)
+            present = after
+            expected = reference.covers(predicates, [everything[i] for i in after], case.general, bound)
+            assert tuples_of(cover) == expected
+            assert {m.tobytes() for m in support} <= {m.tobytes() for m in family(after)}
+            of_support = [frozenset(positions_of(m)) for m in support]
+            assert reference.covers(predicates, of_support, case.general, bound) == expected
+
+
 def table_evidence(
     seed: int, n_rows: int, groups: list[reference.Group]
 ) -> tuple[reference.Predicates, Masks]:

@@ -75,6 +75,7 @@ class DcRef(Coded):
     within_columns: bool = False  # whether columns are compared with themselves only, as was asked for
     limits: DcLimits = DEFAULT_LIMITS
     stopped: bool = False  # max_predicates is what the limits left
+    support: FileRef | None = None  # evidence that the cover is repaired on; None: all of it
 
     @property
     def n_words(self) -> int:

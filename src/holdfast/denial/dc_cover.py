@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.cover.kernels import search
-from holdfast.core.cover.kernels.repair import add_evidences, remove_evidences
-from holdfast.core.cover.kernels.search import Watch, minimal_dcs
+from holdfast.core.cover.kernels.repair import add_evidences, remove_evidences, repair_supported
+from holdfast.core.cover.kernels.search import Watch, supported_dcs
 from holdfast.core.cover.kernels.vertices import OUTCOMES, Space
 from holdfast.core.rows.kernels.masks import popcounts, unique_masks, without
 from holdfast.core.words.column_sets import bits_of, masks_of
@@ -30,10 +30,12 @@ class DcCover:
     masks: U64
     space: Space
     max_size: int = 0  # predicates of a constraint; 0: any number
+    support: U64 | None = None  # some of the evidence, of which this is the cover too; None: all of it
 
     @classmethod
     def of(cls, evidence: U64, space: Space, max_size: int = 0, watch: Watch | None = None) -> DcCover:
-        return cls(minimal_dcs(evidence, space, max_size, watch), space, max_size)
+        masks, support = supported_dcs(evidence, space, max_size, watch)
+        return cls(masks, space, max_size, support)
 
     def __len__(self) -> int:
         return len(self.masks)
@@ -42,7 +44,7 @@ class DcCover:
         """The cover of the same evidence under a bound that is not wider: a bound only cuts the list."""
         if max_size == self.max_size:
             return self
-        return DcCover(self.masks[popcounts(self.masks) <= max_size], self.space, max_size)
+        return DcCover(self.masks[popcounts(self.masks) <= max_size], self.space, max_size, self.support)
 
     def repaired(self, evidence: U64, came: U64, went: U64, watch: Watch | None = None) -> DcCover:
         """The cover of `evidence`, which is what this is the cover of without `went` and with `came`.
@@ -51,16 +53,26 @@ class DcCover:
         """
         if not len(came) and not len(went):
             return self
-        if self.max_size == 1 or (self.max_size and len(evidence) > search.MANY_BOUNDED):
-            # A pass, or a search of a part: sooner than to make ready all edges for a repair.
+        many = self.max_size and len(evidence) > search.MANY_BOUNDED
+        if self.max_size == 1 or (many and (self.support is None or len(self.support) > search.MANY_BOUNDED)):
+            # A pass; or there is no small part of the evidence to repair the cover on: the search finds one.
             return DcCover.of(evidence, self.space, self.max_size, watch)
-        old = evidence[without(evidence, came)] if len(came) else evidence
-        masks = self.masks
-        if len(went):
-            masks = remove_evidences(masks, old, went, self.space, self.max_size, watch)
-        if len(came):
-            masks = add_evidences(masks, old, came, self.space, self.max_size, watch)
-        return self if np.array_equal(masks, self.masks) else DcCover(masks, self.space, self.max_size)
+        masks, support = self.masks, self.support
+        if support is not None:
+            masks, support = repair_supported(
+                masks, support, evidence, came, went, self.space, self.max_size, watch
+            )
+        else:
+            old = evidence[without(evidence, came)] if len(came) else evidence
+            if len(went):
+                masks = remove_evidences(masks, old, went, self.space, self.max_size, watch)
+            if len(came):
+                masks = add_evidences(masks, old, came, self.space, self.max_size, watch)
+        if np.array_equal(masks, self.masks):
+            masks = self.masks  # which is how readers see that nothing changed
+            if support is self.support or (support is not None and np.array_equal(support, self.support)):
+                return self
+        return DcCover(masks, self.space, self.max_size, support)
 
 
 def closures(masks: U64, space: Space) -> U64:

@@ -42,7 +42,7 @@ def dc_news(table: str, before: DcState, after: DcState, old: Relation, new: Rel
 
 
 def _exact(table: str, before: DcState, after: DcState, old: Relation, new: Relation, kind: Kind) -> News:
-    if before.cover is after.cover:
+    if before.cover.masks is after.cover.masks:
         return News()
     space, kernel = after.space, after.cover.space
     was, now = before.listed, after.listed

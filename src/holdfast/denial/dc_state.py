@@ -208,7 +208,10 @@ def save(root: Root, folder: str, state: DcState, previous: DcState | None, ref:
         return write_bundle(root, unique_name(folder, what, ".arrow"), dict(arrays), {"holdfast": what})
 
     before = previous if ref is not None else None
-    cover = ref.cover if ref and before and state.cover is before.cover else None
+    cover = ref.cover if ref and before and state.cover.masks is before.cover.masks else None
+    support = ref.support if ref and before and state.cover.support is before.cover.support else None
+    if state.cover.support is not None and support is None:
+        support = written("support", {"masks": state.cover.support})
     near = ref.approximate if ref and before and state.approximate is before.approximate else None
     if state.approximate is not None and near is None:
         near = written("nearly", state.approximate.to_arrays())
@@ -238,6 +241,7 @@ def save(root: Root, folder: str, state: DcState, previous: DcState | None, ref:
         state.within_columns,
         state.limits,
         state.stopped,
+        support,
     )
 
 
@@ -254,7 +258,10 @@ def load(root: Root, state: TableState) -> DcState | None:
         arrays = {name: bundle.array(name) for name in ("masks", "witnesses")}
         evidence = DcEvidence.from_arrays(arrays, ref.n_words, WITNESSES)
     near = ApproximateDcs(*read_near_dcs(root, ref)) if ref.approximate is not None else None
-    cover = DcCover(read_dcs(root, ref), kernel_space(ref.space), ref.max_predicates)
+    support = None
+    if ref.support is not None:
+        support = open_bundle(root, ref.support, "support").array("masks").reshape(-1, ref.n_words)
+    cover = DcCover(read_dcs(root, ref), kernel_space(ref.space), ref.max_predicates, support)
     return DcState(
         ref.space,
         evidence,

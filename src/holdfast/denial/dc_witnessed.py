@@ -194,9 +194,9 @@ def _without_rows(relation: Relation, state: DcState, row_ids: I64, search: Sear
     if not len(orphans):
         return replace(state, evidence=evidence)
     relaxed = _repaired(search, state.cover, evidence, orphans.masks[:0], orphans.masks)
-    if relaxed is state.cover:
+    if relaxed.masks is state.cover.masks:
         # All that the orphans forbid is forbidden by others (a NULL on one side).
-        return replace(state, evidence=evidence)
+        return replace(state, evidence=evidence, cover=relaxed)
     if _complete(relation, state):
         evidence, rounds = _with_survivors(relation, state, evidence, orphans, relaxed)
         gone = orphans.masks[without(orphans.masks, evidence.masks)]
@@ -211,7 +211,7 @@ def _without_rows(relation: Relation, state: DcState, row_ids: I64, search: Sear
     at = np.flatnonzero(~without(orphans.masks, gone)) if len(gone) else np.empty(0, np.int64)
     went = Proofs(orphans.masks[at], orphans.witnesses[at, 0])
     if np.array_equal(settled.cover.masks, state.cover.masks):
-        settled = replace(settled, cover=state.cover)
+        settled = replace(settled, cover=replace(settled.cover, masks=state.cover.masks))
     return replace(settled, went=went)
 
 

@@ -18,7 +18,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from holdfast.core.cover.kernels.search import Watch, minimal_dcs, searched
+from holdfast.core.cover.kernels.search import Watch, held_by, minimal_dcs, refuted, searched
 from holdfast.core.cover.kernels.vertices import (
     JOINS,
     UNBOUNDED,
@@ -38,7 +38,9 @@ from holdfast.core.rows.kernels.masks import (
     contains_any,
     minimal_masks,
     n_words_for,
+    transposed,
     unique_masks,
+    without,
     word_lowest,
     word_popcount,
 )
@@ -168,6 +170,62 @@ def remove_evidences(
         return cover
     gone, new = _relaxed(frame, frame.packed(cover), edges, avoided, watch)
     return in_order(np.concatenate([cover[~gone], frame.listed(new)]))
+
+
+def repair_supported(
+    cover: Masks,
+    support: Masks,
+    evidences: Masks,
+    came: Masks,
+    went: Masks,
+    space: Space,
+    max_size: int,
+    watch: Watch | None = None,
+) -> tuple[Masks, Masks]:
+    """(the cover of the evidences, a part of them that has the same cover), from those before a change.
+
+    cover IN `uint64[k, n_words]`, exact under the same space and bound for the evidences before, and for
+    `support`, a part of them; evidences IN `uint64[m, n_words]`: those before without `went`, with `came`.
+
+    Law: evidence that contains no constraint of a cover changes nothing, so what stays of the support need
+    only be joined by evidence that contains one. Old constraints hold in old evidence, and so do new ones
+    that contain one: they are looked for in what came. Those that appear because some of the support went
+    are looked for in all evidences. When none is contained in any, the cover is that of the evidences, as in
+    `searched_in_parts`.
+
+    Cost: the repairs on the support, which is a small part where a bound leaves most evidence without a say;
+    a look at what came for each constraint; if some of the support went, an index of all evidences.
+    """
+    cover, came = as_masks(cover), as_masks(came)
+    stays = without(support, went)
+    dcs, part = cover, support[stays]
+    if not stays.all():
+        dcs = remove_evidences(cover, part, support[~stays], space, max_size, watch)
+    frame = Frame(space, max_size, cover.shape[1])
+    old = frame.packed(cover)
+    pools = [(came, transposed(held_by(frame, came, watch), frame.n_vertices))]
+    if not stays.all():
+        pools.append((evidences, transposed(held_by(frame, evidences, watch), frame.n_vertices)))
+    valid = frame.nothing[:0]
+    while True:
+        sets = frame.packed(dcs)
+        sets = sets[without(sets, valid)]
+        known = ~without(sets, old) if len(pools) > 1 else np.ones(len(sets), dtype=np.bool_)
+        joining = []
+        for (pool, index), asked in zip(pools, (sets[known], sets[~known]), strict=False):
+            if not len(pool):
+                valid = np.concatenate([valid, asked])
+                continue
+            images = frame.mirrored(asked)
+            held, containing = refuted(index, np.concatenate([asked, images]), watch)
+            joining.append(pool[containing])
+            valid = np.concatenate([valid, asked[~without(asked, held) & ~without(images, held)]])
+        more = np.concatenate([evidences[:0], *joining])
+        if not len(more):
+            return dcs, part
+        more = more[unique_masks(more)[0]]
+        dcs = add_evidences(dcs, part, more, space, max_size, watch)
+        part = np.concatenate([part, more])
 
 
 def _exposed(removed: Masks, edges: Masks) -> Masks:

@@ -140,14 +140,22 @@ def minimal_dcs(evidences: Masks, space: Space, max_size: int = 0, watch: Watch 
     >>> minimal_dcs(key_or_not, column).tolist()
     [[1]]
     """
+    return supported_dcs(evidences, space, max_size, watch)[0]
+
+
+def supported_dcs(
+    evidences: Masks, space: Space, max_size: int = 0, watch: Watch | None = None
+) -> tuple[Masks, Masks | None]:
+    """(`minimal_dcs`, a part of the evidences that has the same ones; None for all of them)."""
     evidences = as_masks(evidences)
     frame = Frame(space, max_size, evidences.shape[1])
     if frame.bound == 1 and frame.n_groups:
         evidences = frame.outcomes_in(evidences)
-    if len(evidences) > (MANY_EVIDENCES if frame.bound == UNBOUNDED else MANY_BOUNDED):
-        return frame.listed(searched_in_parts(frame, evidences, watch))
+    elif len(evidences) > (MANY_EVIDENCES if frame.bound == UNBOUNDED else MANY_BOUNDED):
+        sets, chosen = searched_in_parts(frame, evidences, watch)
+        return frame.listed(sets), evidences[chosen]
     edges = frame.edges_of(evidences)
-    return frame.listed(searched(frame, edges, edges[:0], frame.nothing, watch))
+    return frame.listed(searched(frame, edges, edges[:0], frame.nothing, watch)), None
 
 
 # --- The search ------------------------------------------------------------------------------------------
@@ -205,8 +213,10 @@ def searched(
     return permuted(minimal[: state[1]], order, vertices.nothing.shape[1])
 
 
-def searched_in_parts(frame: Frame, evidences: Masks, watch: Watch | None = None) -> Masks:
+def searched_in_parts(frame: Frame, evidences: Masks, watch: Watch | None = None) -> tuple[Masks, Indices]:
     """As `searched` with all edges of the evidences: with those of some of them, checked on all of them.
+
+    Also which they are in the end.
 
     Where nearly every pair of rows has evidence of its own (columns of random numbers), lists of all edges
     need gigabytes, and minutes for constraints of two predicates. Most edges decide nothing. So each set
@@ -219,12 +229,7 @@ def searched_in_parts(frame: Frame, evidences: Masks, watch: Watch | None = None
     evidences IN uint64[m, n_words], m > 0. Cost: one pass to make the index (n_vertices * m bits); for each
     set found a pass over the rows of its members, which ends early if an evidence contains it.
     """
-    held = np.empty((len(evidences), frame.nothing.shape[1]), dtype=np.uint64)
-    for start in range(0, len(evidences), EVIDENCES_CHUNK):
-        if watch is not None:
-            watch(0)
-        chunk = evidences[start : start + EVIDENCES_CHUNK]
-        held[start : start + EVIDENCES_CHUNK] = permuted(chunk, frame.place, held.shape[1])
+    held = held_by(frame, evidences, watch)
     index = transposed(held, frame.n_vertices)
     chosen = np.unique(np.linspace(0, len(held) - 1, FIRST_EVIDENCES).astype(np.int64))
     valid = held[:0]
@@ -233,22 +238,46 @@ def searched_in_parts(frame: Frame, evidences: Masks, watch: Watch | None = None
         sets = searched(frame, edges, edges[:0], frame.nothing, watch)
         n_valid = len(valid)
         fresh = sets[unique_masks(np.concatenate([valid, sets]))[1][n_valid:] >= n_valid]
-        joining: list[Indices] = []
-        n_joining = 0
-        for start in range(0, len(fresh), SETS_CHUNK):
-            if watch is not None:
-                watch(len(sets))
-            part = fresh[start : start + SETS_CHUNK]
-            containing = np.full((len(part), CONTAINING), -1, dtype=np.int64)
-            _containing(index, part, start, containing)
-            valid = np.concatenate([valid, part[containing[:, 0] < 0]])
-            joining.append(np.unique(containing[containing >= 0]))
-            n_joining += len(joining[-1])
-            if n_joining > MOST_JOINING:
-                break
-        if not n_joining:
-            return sets
-        chosen = np.union1d(chosen, np.concatenate(joining))
+        further, joining = refuted(index, fresh, watch)
+        if not len(joining):
+            return sets, chosen
+        valid = np.concatenate([valid, further])
+        chosen = np.union1d(chosen, joining)
+
+
+def held_by(frame: Frame, evidences: Masks, watch: Watch | None = None) -> Masks:
+    """The evidences as sets of vertices: uint64[m, n_words]."""
+    held = np.empty((len(evidences), frame.nothing.shape[1]), dtype=np.uint64)
+    for start in range(0, len(evidences), EVIDENCES_CHUNK):
+        if watch is not None:
+            watch(0)
+        chunk = evidences[start : start + EVIDENCES_CHUNK]
+        held[start : start + EVIDENCES_CHUNK] = permuted(chunk, frame.place, held.shape[1])
+    return held
+
+
+def refuted(index: Masks, sets: Masks, watch: Watch | None = None) -> tuple[Masks, Indices]:
+    """(sets that no evidence contains, some evidences that contain others of them).
+
+    index IN uint64[n_vertices, n_blocks], a row of bits for each vertex, of at least one evidence; sets IN
+    uint64[k, n_words]. If many
+    evidences do, not all sets are looked at: those that are not are in neither.
+    """
+    valid: list[Masks] = [sets[:0]]
+    joining: list[Indices] = [np.empty(0, dtype=np.int64)]
+    n_joining = 0
+    for start in range(0, len(sets), SETS_CHUNK):
+        if watch is not None:
+            watch(len(sets))
+        part = sets[start : start + SETS_CHUNK]
+        containing = np.full((len(part), CONTAINING), -1, dtype=np.int64)
+        _containing(index, part, start, containing)
+        valid.append(part[containing[:, 0] < 0])
+        joining.append(np.unique(containing[containing >= 0]))
+        n_joining += len(joining[-1])
+        if n_joining > MOST_JOINING:
+            break
+    return np.concatenate(valid), np.unique(np.concatenate(joining))
 
 
 @njit(cache=True, nogil=True)
@@ -268,10 +297,13 @@ def _containing(index: Masks, sets: Masks, seed: int, out: Indices) -> None:
                 members[n_members] = WORD_BITS * w + word_lowest(word)
                 n_members += 1
                 word &= word - _ONE
+        if n_members == 0:  # which is part of everything
+            out[s, 0] = 0
+            continue
         n_containing = 0
         block = (seed + s) * 40503 % n_blocks
         for _ in range(n_blocks):
-            word = _ALL if n_members else _ZERO
+            word = _ALL
             for m in range(n_members):
                 word &= index[members[m], block]
             if word != _ZERO:
