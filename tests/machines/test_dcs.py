@@ -76,6 +76,8 @@ IN_PARTS: tuple[tuple[Any, str, Any], ...] = (
     (repair, "BROKEN_SHARE", 0),
     (search, "LOOKS_PER_CALL", 50),
     (search, "FIRST_CAPACITY", 1),
+    (search, "MANY_BOUNDED", 8),
+    (search, "FIRST_EVIDENCES", 2),
     (within, "LOOKS_PER_CALL", 50),
     (within, "FIRST_CAPACITY", 1),
     (comparison, "TASK_COMPARE", 8),

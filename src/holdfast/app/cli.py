@@ -39,6 +39,7 @@ COMMANDS = {
     "explore": "exploring",
     "links": "linking",
     "export": "linking",
+    "report": "reporting",
     "normalise": "normalising",
     "log": "reading",
     "explain": "reading",
