@@ -1,8 +1,9 @@
-"""Commands about a lake of very many tables: `link` and `joins`."""
+"""Commands about a lake of very many tables: `link`, `joins` and `overlaps`."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -13,13 +14,13 @@ import typer
 import holdfast
 from holdfast.app.calls import JSON_FORMAT, open_workspace, opened, tell
 from holdfast.app.options import Json
-from holdfast.app.report.lake import print_joins, print_lake_change, print_lake_inds
+from holdfast.app.report.lake import print_joins, print_lake_change, print_lake_inds, print_overlaps
 from holdfast.app.report.paper import Paper
-from holdfast.errors import UsageError
+from holdfast.errors import UnknownTableError, UsageError, shorten_path
 from holdfast.lakes import FILTERS
 
 if TYPE_CHECKING:
-    from holdfast.lakes.answers import LakeInd
+    from holdfast.lakes.answers import LakeInd, LakeOverlaps
     from holdfast.lakes.reader.lake_reader import LakeReader
 
 
@@ -214,10 +215,7 @@ def joins(
     Ranked by a score between 0 and 1: how much of the referenced column is covered, how unique that is, and
     how distinctive the values are. With a few matching values of each.
     """
-    ws = open_workspace(ctx)
-    lake = ws.lake()
-    if lake is None:
-        raise UsageError("the workspace has no lake: link one first, with 'holdfast link SOURCE'.")
+    lake = _lake_of(open_workspace(ctx))
     number, table, column = lake.subject(wanted)
     inds, n = lake.ranked_joins(wanted, top, min_score, direction.value)
     subject = {"version": lake.version, "table": table, "column": column, "n_joins": n}
@@ -233,6 +231,63 @@ def joins(
         n=n,
         filters=lake.state.options.filters,
     )
+
+
+def overlaps(
+    ctx: typer.Context,
+    wanted: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE[.COLUMN]",
+            help="A file, or one of its columns; where there is no such file, a table of the lake.",
+        ),
+    ],
+    *,
+    linked: Annotated[
+        bool, typer.Option("--linked", help="The table of the lake, though there is a file of that name.")
+    ] = False,
+    top: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many for each column.")] = 20,
+    reading: LakeReading,
+    as_json: Json = False,
+) -> None:
+    """Which columns of the lake share the most values with this one?
+
+    They need not contain it, and no filter leaves any out. A file need not be of the lake: it is read here,
+    and nothing of it stays.
+    """
+    file, column = (None, None) if linked else _file_of(wanted)
+    with opened(ctx) as ws:
+        if file is not None:
+            found = ws.lakes.overlaps(file, column, top=top, **reading.link_options())
+        else:
+            found = _overlaps_of_table(_lake_of(ws), wanted, top, linked=linked)
+    tell(as_json, found.to_dict, print_overlaps, found, is_file=file is not None)
+
+
+def _overlaps_of_table(lake: LakeReader, wanted: str, top: int, *, linked: bool) -> LakeOverlaps:
+    try:
+        return lake.overlaps(wanted, top)
+    except UnknownTableError as error:
+        if linked:
+            raise
+        raise UnknownTableError(f"there is no file {shorten_path(wanted)}, and {error}") from None
+
+
+def _lake_of(ws: holdfast.Workspace) -> LakeReader:
+    lake = ws.lake()
+    if lake is None:
+        raise UsageError("the workspace has no lake: link one first, with 'holdfast link SOURCE'.")
+    return lake
+
+
+def _file_of(text: str) -> tuple[str | None, str | None]:
+    """The file that a text names, and a column of it if it names one: as tables of a lake are named."""
+    from holdfast.core.store.root import is_stored
+    from holdfast.lakes.reader.value_search import splits
+
+    if is_stored(text) or os.path.exists(text):
+        return text, None
+    return next(((file, column) for file, column in splits(text) if os.path.isfile(file)), (None, None))
 
 
 class LakeView:
