@@ -261,7 +261,7 @@ def overlaps(
             found = ws.lakes.overlaps(file, column, top=top, **reading.link_options())
         else:
             found = _overlaps_of_table(_lake_of(ws), wanted, top, linked=linked)
-    tell(as_json, found.to_dict, print_overlaps, found, is_file=file is not None)
+    tell(as_json, found.to_dict, print_overlaps, found, top=top, is_file=file is not None)
 
 
 def _overlaps_of_table(lake: LakeReader, wanted: str, top: int, *, linked: bool) -> LakeOverlaps:

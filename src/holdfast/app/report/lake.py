@@ -227,8 +227,11 @@ def _side(side: LakeSide) -> str:
 # -- overlaps ----------------------------------------------------------------------------------------------
 
 
-def print_overlaps(paper: Paper, overlaps: LakeOverlaps, *, is_file: bool = False) -> None:
-    """The columns that share values with those of a table, or of a file, the most first."""
+def print_overlaps(paper: Paper, overlaps: LakeOverlaps, *, top: int, is_file: bool = False) -> None:
+    """The columns that share values with those of a table, or of a file, the most first.
+
+    At most `top` of each column were asked for; whether there are more is not known.
+    """
     of = f" of {'the file ' if is_file else ''}{name_text(overlaps.table)}"
     paper.heading(plural(len(overlaps), "overlap"), of, overlaps.version)
     by_column: dict[int, list[LakeOverlap]] = {}
@@ -244,6 +247,8 @@ def print_overlaps(paper: Paper, overlaps: LakeOverlaps, *, is_file: bool = Fals
             style = "green" if overlap.shared == column.n_values else "yellow"
             count = f"{overlap.shared:,}".rjust(width)
             paper.item((count, "bold"), (_side(overlap.other), style), f"  {shares_text(overlap)}", indent=4)
+        if len(found) == top:
+            paper.line((f"the best {top:,}; more with --top", "dim"), indent=4)
 
 
 def shares_text(overlap: LakeOverlap) -> str:
