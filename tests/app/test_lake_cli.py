@@ -538,6 +538,7 @@ def test_verify(shell: Shell) -> None:
         (["overlaps", "customers.csv.cty"], "no column 'cty'.*Did you mean 'city'"),
         (["overlaps", "customers.csv", "--top", "0"], "top"),
         (["overlaps", "LAKE"], "more than one table"),
+        (["overlaps", "customers.csv", "--no-header"], "no file is read: leave out .*header"),
         (["show", "--table", "custmers.csv"], "Did you mean 'customers.csv'"),
         (["show", "--json", "--table", "custmers.csv"], "Did you mean 'customers.csv'"),
     ],

@@ -300,9 +300,14 @@ def test_bad_questions_say_so(ws: holdfast.Workspace, tmp_path: Path) -> None:
         ws.lakes.overlaps(tmp_path / "nowhere.csv")
     with pytest.raises(UsageError, match="how are the files to be read"):
         ws.lakes.overlaps(good, colour="red")
-    for ask in (lambda: ws.lakes.overlaps(good, top=0), lambda: ws.lake().overlaps("t", 0)):  # type: ignore[union-attr]
+    for linked, table in ((False, str(good)), (True, "t")):
         with pytest.raises(UsageError, match="the best 0 overlaps are none"):
-            ask()
+            ws.lakes.overlaps(table, top=0, linked=linked)
     with pytest.raises(UnknownTableError, match=r"has no table 'q.csv'"):
-        ws.lake().overlaps("q.csv")  # type: ignore[union-attr]
+        ws.lakes.overlaps("q.csv", linked=True)
+    with pytest.raises(UnknownColumnError, match=r"'t' .* has no column 'b'"):
+        ws.lakes.overlaps("t", "b", linked=True)
+    with pytest.raises(UsageError, match="'t' is a table of the lake, and no file is read: leave out header"):
+        ws.lakes.overlaps("t", linked=True, header=False)
+    assert [str(o.other) for o in ws.lakes.overlaps("t", "a", linked=True)] == ["u[a]"]
     assert ws.version == version

@@ -139,40 +139,54 @@ class LakeKeeper:
         return LakeReader(self._writer.root, state, version)
 
     def overlaps(
-        self, source: str | Path, column: str | None = None, *, top: int = 20, **reading: Any
+        self,
+        table: str | Path,
+        column: str | None = None,
+        *,
+        linked: bool = False,
+        top: int = 20,
+        **reading: Any,
     ) -> LakeOverlaps:
         """The columns of the lake with the most values in common with those of a file, or with one of them.
 
         Of each column the best `top` that share a value, contained or not, and whatever filters the lake
         has: by the number of distinct values that both have, then by the names of tables. A value is what it
         is in the lake: normalised as there; a missing cell is none, an empty text is one. `reading` says how
-        the file is read, as `link` has it. Of tables of the lake: `ws.lake().overlaps(text)`.
+        the file is read, as `link` has it. `linked`: the table is one of the lake, as `joins` names it.
 
         Cost: the file is read here; then a look-up for each value, and a step for each column that has it,
         or fewer if many have it. Nothing is written.
         """
-        from holdfast.lakes.intake import read_table
-        from holdfast.lakes.read_task import value_sets
-
         lake = self.reader()
         if lake is None:
             raise _no_lake(self._writer.root)
-        table = read_table(source_path(source, "source"), _read_options(reading))
-        wanted = range(len(table.header))
+        if linked:
+            found = lake.overlaps(str(table) if column is None else f"{table}[{column}]", top)
+            if reading:
+                options = ", ".join(sorted(reading))
+                raise UsageError(
+                    f"{shorten(found.table)} is a table of the lake, and no file is read: leave out {options}."
+                )
+            return found
+        from holdfast.lakes.intake import read_table
+        from holdfast.lakes.read_task import value_sets
+
+        read = read_table(source_path(table, "source"), _read_options(reading))
+        wanted = range(len(read.header))
         if column is not None:
-            if column not in table.header:
-                raise UnknownColumnError.from_missing(table.name, None, column, table.header)
-            at = table.header.index(column)
+            if column not in read.header:
+                raise UnknownColumnError.from_missing(read.name, None, column, read.header)
+            at = read.header.index(column)
             wanted = range(at, at + 1)
-        header, columns = ([listed[i] for i in wanted] for listed in (table.header, table.columns))
-        chosen = replace(table, header=header, columns=columns)
+        header, columns = ([listed[i] for i in wanted] for listed in (read.header, read.columns))
+        chosen = replace(read, header=header, columns=columns)
         offsets, values, checks = value_sets(chosen, self._writer.root, lake.state.options)
         spans = (slice(*ends) for ends in itertools.pairwise(offsets.tolist()))
         asked = [
             (AskedColumn(i, name, span.stop - span.start), values[span], checks[span], None)
             for i, name, span in zip(wanted, header, spans, strict=True)
         ]
-        return lake.overlapping(table.name, asked, top)
+        return lake.overlapping(read.name, asked, top)
 
     def state(self, at: int | None = None) -> LakeState | None:
         """The lake as a commit has left it; None if there is none."""

@@ -20,7 +20,7 @@ from holdfast.errors import UnknownTableError, UsageError, shorten_path
 from holdfast.lakes import FILTERS
 
 if TYPE_CHECKING:
-    from holdfast.lakes.answers import LakeInd, LakeOverlaps
+    from holdfast.lakes.answers import LakeInd
     from holdfast.lakes.reader.lake_reader import LakeReader
 
 
@@ -215,7 +215,10 @@ def joins(
     Ranked by a score between 0 and 1: how much of the referenced column is covered, how unique that is, and
     how distinctive the values are. With a few matching values of each.
     """
-    lake = _lake_of(open_workspace(ctx))
+    ws = open_workspace(ctx)
+    lake = ws.lake()
+    if lake is None:
+        raise UsageError("the workspace has no lake: link one first, with 'holdfast link SOURCE'.")
     number, table, column = lake.subject(wanted)
     inds, n = lake.ranked_joins(wanted, top, min_score, direction.value)
     subject = {"version": lake.version, "table": table, "column": column, "n_joins": n}
@@ -257,27 +260,14 @@ def overlaps(
     """
     file, column = (None, None) if linked else _file_of(wanted)
     with opened(ctx) as ws:
-        if file is not None:
-            found = ws.lakes.overlaps(file, column, top=top, **reading.link_options())
-        else:
-            found = _overlaps_of_table(_lake_of(ws), wanted, top, linked=linked)
+        try:
+            how = {} if reading == LakeReading() else reading.link_options()
+            found = ws.lakes.overlaps(file or wanted, column, linked=file is None, top=top, **how)
+        except UnknownTableError as error:
+            if linked:
+                raise
+            raise UnknownTableError(f"there is no file {shorten_path(wanted)}, and {error}") from None
     tell(as_json, found.to_dict, print_overlaps, found, top=top, is_file=file is not None)
-
-
-def _overlaps_of_table(lake: LakeReader, wanted: str, top: int, *, linked: bool) -> LakeOverlaps:
-    try:
-        return lake.overlaps(wanted, top)
-    except UnknownTableError as error:
-        if linked:
-            raise
-        raise UnknownTableError(f"there is no file {shorten_path(wanted)}, and {error}") from None
-
-
-def _lake_of(ws: holdfast.Workspace) -> LakeReader:
-    lake = ws.lake()
-    if lake is None:
-        raise UsageError("the workspace has no lake: link one first, with 'holdfast link SOURCE'.")
-    return lake
 
 
 def _file_of(text: str) -> tuple[str | None, str | None]:
