@@ -163,9 +163,9 @@ class LakeKeeper:
         if linked:
             found = lake.overlaps(str(table) if column is None else f"{table}[{column}]", top)
             if reading:
-                options = ", ".join(sorted(reading))
                 raise UsageError(
-                    f"{shorten(found.table)} is a table of the lake, and no file is read: leave out {options}."
+                    f"{shorten(found.table)} is a table of the lake, and no file is read: leave out "
+                    f"{', '.join(sorted(reading))}."
                 )
             return found
         from holdfast.lakes.intake import read_table

@@ -32,7 +32,7 @@ from holdfast.lakes.reader import value_search
 from holdfast.lakes.reader.catalogue import U64, LakeCatalogue
 from holdfast.lakes.reader.graph_views import GraphViews
 from holdfast.lakes.reader.joins import SAMPLES, Direction
-from holdfast.lakes.reader.overlaps import most_shared
+from holdfast.lakes.reader.overlaps import live_sizes, most_shared
 from holdfast.lakes.reader.pages import ROWS_AT_ONCE, RowGroups, arrow, numbers
 from holdfast.lakes.state import INDS_SCHEMA, INTEGER_COLUMN, NULL_COLUMN, UNIQUE_COLUMN, LakeState
 
@@ -213,8 +213,9 @@ class LakeReader:
         if top < 1:
             raise UsageError(f"the best {top} overlaps are none. Expected 1 or more.")
         overlaps: list[LakeOverlap] = []
+        sizes = live_sizes(self.catalogue)
         for column, values, checks, number in asked:
-            others, shared = most_shared(self.catalogue, values, checks, top, number)
+            others, shared = most_shared(self.catalogue, sizes, values, checks, top, number)
             facts = self.catalogue.sides(others), shared.tolist(), self.catalogue.sizes[others].tolist()
             overlaps += [LakeOverlap(column, *fact) for fact in zip(*facts, strict=True)]
         return LakeOverlaps(table, self.version, [column for column, *_ in asked], overlaps)

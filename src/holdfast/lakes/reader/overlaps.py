@@ -28,16 +28,22 @@ NS_POSTING, NS_VALUE = 8, 80
 STEP = 1 << 20
 
 
-def most_shared(
-    catalogue: LakeCatalogue, values: U64, checks: U64, top: int, asked: int | None = None
-) -> tuple[I64, I32]:
-    """(columns, shared): the live columns with the most of some values, at most `top`, and how many.
+def live_sizes(catalogue: LakeCatalogue) -> I32:
+    """How many values each column has, int32[next_column]; 0 for those of dropped tables."""
+    return np.where(catalogue.live[catalogue.table_of], catalogue.sizes, np.int32(0))
 
-    The values are distinct, (h1, h2), sorted. The column `asked`, which they are of, is left out, and so is
-    what has none of them. Equal counts are in the order of the names of tables, then as the columns stand.
+
+def most_shared(
+    catalogue: LakeCatalogue, sizes: I32, values: U64, checks: U64, top: int, asked: int | None = None
+) -> tuple[I64, I32]:
+    """(columns, shared): the columns with the most of some values, at most `top`, and how many of them.
+
+    `sizes` are the `live_sizes`. The values are distinct, (h1, h2), sorted. The column `asked`, which they
+    are of, is left out, and so is what has none of them. Equal counts are in the order of the names of
+    tables, then as the columns stand in them.
     """
-    sizes = np.where(catalogue.live[catalogue.table_of], catalogue.sizes, np.int32(0))
     if asked is not None:
+        sizes = sizes.copy()
         sizes[asked] = 0
     counts = _counts(catalogue, values, checks, top, sizes)
     least = max(_least(counts, top), 1)
