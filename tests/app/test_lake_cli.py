@@ -1,4 +1,4 @@
-"""The commands of a lake as a user and as a program meet them: link, joins, show, log, verify."""
+"""The commands of a lake as a user and as a program meet them: link, joins, overlaps, show, log, verify."""
 
 from __future__ import annotations
 
@@ -349,6 +349,79 @@ def test_the_best_joins(shell: Shell) -> None:
     assert told["joins"] == every[:1]
 
 
+# --- overlaps ---------------------------------------------------------------------------------------------
+
+
+def test_overlaps_of_a_file(shell: Shell) -> None:
+    file = shell.file("new.csv", "town,rank,who\nRome,1,\nOslo,7,-\nKiel,8,dan\n")
+    assert ok(shell("overlaps", file)).out.splitlines() == [
+        "5 overlaps of the file new.csv (version 1)",
+        "  town: 3 values",
+        "    2  cities.csv[city]  66.7% of the 3, 66.7% of the 3 there, Jaccard 0.5",
+        "    2  customers.csv[city]  66.7% of the 3, all of the 2 there, Jaccard 0.667",
+        "  rank: 3 values",
+        "    1  customers.csv[rank]  33.3% of the 3, 33.3% of the 3 there, Jaccard 0.2",
+        "    1  sales/orders.csv[n]  33.3% of the 3, 33.3% of the 3 there, Jaccard 0.2",
+        "  who: 3 values",
+        "    2  cities.csv[note]  66.7% of the 3, 66.7% of the 3 there, Jaccard 0.5",
+    ]
+    lines = ok(shell("overlaps", f"{file}.rank", "--top", "1")).out.splitlines()
+    assert lines[1:] == [
+        "  rank: 3 values",
+        "    1  customers.csv[rank]  33.3% of the 3, 33.3% of the 3 there, Jaccard 0.2",
+        "    the best 1; more with --top",
+    ]
+    assert ok(shell("overlaps", f"{file}[rank]", "--top", "1")).out.splitlines() == lines
+    shell.file("new.csv", "town\nNowhere\n")
+    assert ok(shell("overlaps", file)).out.splitlines() == [
+        "0 overlaps of the file new.csv (version 1)",
+        "  town: 1 value, none of which the lake has",
+    ]
+    shell.file("new.csv", "Rome;1\nOslo;2\n")
+    told = ok(shell("overlaps", file, "--no-header", "--delimiter", ";", "--json")).json()
+    assert [c["column"] for c in told["columns"]] == ["column_1", "column_2"]
+
+
+def test_overlaps_of_a_table_of_the_lake(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file goes before a table of the lake, unless that is meant: it is not compared with itself."""
+
+    def found(*args: str) -> list[str]:
+        told = ok(shell("overlaps", *args, "--json")).json()
+        assert (told["version"], told["table"]) == (1, "customers.csv")
+        for o in told["overlaps"]:
+            union = o["asked"]["n_values"] + o["n_other"] - o["shared"]
+            assert o["containment"] == o["shared"] / o["asked"]["n_values"]
+            assert (o["coverage"], o["jaccard"]) == (o["shared"] / o["n_other"], o["shared"] / union)
+        return [
+            f"{o['asked']['column']} {o['shared']} {o['other']['table']}[{o['other']['column']}]"
+            for o in told["overlaps"]
+        ]
+
+    in_others = ["name 2 sales/orders.csv[customer]", "city 2 cities.csv[city]", "rank 3 sales/orders.csv[n]"]
+    assert found("customers.csv") == in_others
+    assert found("customers.csv.city") == in_others[1:2]
+    monkeypatch.chdir(shell.folder / "lake")
+    assert found("customers.csv", "--linked") == in_others
+    assert found("customers.csv.city", "--linked") == in_others[1:2]
+    assert found("customers.csv.city") == ["city 2 cities.csv[city]", "city 2 customers.csv[city]"]
+    assert ok(shell("overlaps", "customers.csv.city")).out.startswith("2 overlaps of the file customers.csv ")
+    assert ok(shell("overlaps", "orders.csv", "--linked")).out.startswith("2 overlaps of sales/orders.csv ")
+
+
+@pytest.mark.ordinary_user
+def test_overlaps_need_no_right_to_write(shell: Shell, tmp_path: Path) -> None:
+    file = shell.file("new.csv", "town\nRome\n")
+    everything = [shell.folder, *shell.folder.rglob("*")]
+    for path in everything:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        assert "1  cities.csv[city]" in ok(shell("overlaps", file)).out
+        assert "2  cities.csv[city]" in ok(shell("overlaps", "customers.csv.city")).out
+    finally:
+        for path in everything:
+            path.chmod(0o755)
+
+
 # --- show, log, verify ------------------------------------------------------------------------------------
 
 
@@ -457,6 +530,15 @@ def test_verify(shell: Shell) -> None:
         (["joins", "customers.csv.cty"], "no column 'cty'.*Did you mean 'city'"),
         (["joins", "customers.csv", "--top", "0"], "top"),
         (["joins", "customers.csv", "--direction", "up"], "up"),
+        (["overlaps"], "Missing argument"),
+        (
+            ["overlaps", "custmers.csv"],
+            "no file 'custmers.csv', and the lake .* Did you mean 'customers.csv'",
+        ),
+        (["overlaps", "customers.csv.cty"], "no column 'cty'.*Did you mean 'city'"),
+        (["overlaps", "customers.csv", "--top", "0"], "top"),
+        (["overlaps", "LAKE"], "more than one table"),
+        (["overlaps", "customers.csv", "--no-header"], "no file is read: leave out .*header"),
         (["show", "--table", "custmers.csv"], "Did you mean 'customers.csv'"),
         (["show", "--json", "--table", "custmers.csv"], "Did you mean 'customers.csv'"),
     ],
@@ -477,7 +559,14 @@ def test_errors(linked: Path, args: list[str], told: str) -> None:
 
 @pytest.mark.parametrize(
     "args",
-    [["joins", "x"], ["link", "--add", "LAKE"], ["link", "--replace", "LAKE"], ["link", "--drop", "x"]],
+    [
+        ["joins", "x"],
+        ["overlaps", "x"],
+        ["overlaps", "LAKE"],
+        ["link", "--add", "LAKE"],
+        ["link", "--replace", "LAKE"],
+        ["link", "--drop", "x"],
+    ],
 )
 def test_without_a_lake(tmp_path: Path, args: list[str]) -> None:
     shell = Shell(tmp_path)
@@ -533,6 +622,8 @@ def test_hostile_names_are_only_text(hostile: Path, tmp_path: Path) -> None:
         ["show", "--kind", "ind", "--table", EVIL],
         ["joins", EVIL],
         ["joins", f"{EVIL}.{EVIL[:-4]}"],
+        ["overlaps", EVIL],
+        ["overlaps", str(shell.folder / "lake" / EVIL)],
         ["log"],
         ["verify"],
     ]
@@ -563,6 +654,7 @@ READING = [
     ["show", "--table", "cities.csv"],
     ["joins", "customers.csv"],
     ["joins", "customers.csv.city", "--json"],
+    ["overlaps", "customers.csv"],
     ["log"],
     ["verify"],
 ]

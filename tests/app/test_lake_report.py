@@ -10,9 +10,23 @@ from itertools import count, islice
 
 import pytest
 
-from holdfast.app.report.lake import print_joins, print_lake_change, print_lake_inds, print_lake_summary
+from holdfast.app.report.lake import (
+    print_joins,
+    print_lake_change,
+    print_lake_inds,
+    print_lake_summary,
+    print_overlaps,
+)
 from holdfast.app.report.paper import Paper
-from holdfast.lakes.answers import LakeChange, LakeInd, LakeSide, LakeSummary
+from holdfast.lakes.answers import (
+    AskedColumn,
+    LakeChange,
+    LakeInd,
+    LakeOverlap,
+    LakeOverlaps,
+    LakeSide,
+    LakeSummary,
+)
 
 EVIL = ["[red]x[/red]", "\x1b]0;owned\x07", "a\nb", "\u202egnp.exe", "\x9b31m", "\ud800", ":smile:"]
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -134,10 +148,13 @@ def test_nothing_joins() -> None:
 def test_names_and_values_are_shown_and_never_interpreted(evil: str, terminal: bool) -> None:
     one = ind(evil, f"c{evil}", samples=(evil, f"v{evil}"))
     change = replace(CHANGE, n_bad=1, bad=((evil, f"because {evil}"),))
+    asked = AskedColumn(0, evil, 2)
+    overlaps = LakeOverlaps(evil, 1, [asked], [LakeOverlap(asked, LakeSide(1, 0, evil, evil), 1, 2)])
     reports: list[Callable[[Paper], None]] = [
         joins(one, name=evil, column=evil),
         lambda paper: print_lake_inds(paper, [one], version=1, subject=evil),
         lambda paper: print_lake_change(paper, change),
+        lambda paper: print_overlaps(paper, overlaps, top=1),
     ]
     for report in reports:
         text = printed(report, terminal=terminal, width=300)

@@ -528,7 +528,7 @@ from holdfast.lakes.state import LakeState
 state = LakeState.from_dict(json.loads(Path({str(tmp_path / "state.json")!r}).read_text()))
 r = LakeReader(Path({str(reader.catalogue.root)!r}), state, 1)
 r.summary(), r.table(0), r.ind(1, 3), r.search("o")
-r.joins("sales/orders.csv")
+r.joins("sales/orders.csv"), r.overlaps("sales/orders.csv")
 list(r.inds()), list(r.ind_names()), list(r.each_ind()), list(r.edges()), list(r.nodes())
 print([name for name in ("pyspark", "numba", "pandas") if name in sys.modules])
 r.components(), r.component(0)  # places are worked out

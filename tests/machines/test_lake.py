@@ -46,6 +46,7 @@ from holdfast.lakes import (
 )
 from holdfast.lakes.answers import LakeChange
 from holdfast.lakes.graph import drawing as lake_graph
+from holdfast.lakes.reader import overlaps as lake_overlaps
 from lake_tables import (
     POOLS,
     Matching,
@@ -92,6 +93,8 @@ class Lakes(RuleBasedStateMachine):
         self.patch.setattr(lake_propose, "CHUNK", 5)
         self.patch.setattr(lake_match, "LINKS_KEPT", 1)
         self.patch.setattr(lake_graph, "CLUSTERED", 3)
+        self.patch.setattr(lake_overlaps, "STEP", 1)
+        self.patch.setattr(lake_overlaps, "NS_VALUE", lake_overlaps.NS_POSTING)
         if self.colliding:
             honest = lake_read._hashes
 
@@ -303,6 +306,29 @@ class Lakes(RuleBasedStateMachine):
             assert math.isclose(ind.containment, ind.shared / len(dep.values), rel_tol=1e-6)
             assert math.isclose(ind.uniqueness, len(ref.values) / ref.n_rows, rel_tol=1e-6)
             assert 0 <= ind.score <= 1
+
+    @rule(data=st.data(), top=st.sampled_from([1, 3, 20]))
+    def ask_for_overlaps(self, data: st.DataObject, top: int) -> None:
+        """The columns that share the most values with those of a file, and of a table of the lake."""
+        reader = self.ws.lake()
+        assert reader is not None
+        columns = oracle.all_facts(self.tables, self.options)
+        (asked,) = self.draw_tables(data, ["asked.parquet"])
+        source = write_json_lines([asked], self.folder / "asked.jsonl")
+        questions = [(self.ws.lakes.overlaps(source, top=top, json_name="name"), asked, False)]
+        if self.held:
+            table = data.draw(st.sampled_from(self.tables))
+            questions.append((reader.overlaps(table.name, top), table, True))
+        for found, table, there in questions:
+            told: dict[int, list[tuple[oracle.Column, int, int]]] = {}
+            for o in found:
+                other = o.other.table, int(o.other.column[1:])
+                told.setdefault(o.asked.position, []).append((other, o.shared, o.n_other))
+            for position, cells in enumerate(table.columns):
+                column = table.name, position
+                values = columns[column].values if there else oracle.facts(cells, self.options).values
+                expected = oracle.overlaps(values, self.tables, self.options, top, column if there else None)
+                assert told.get(position, []) == expected
 
     @rule(text=st.sampled_from([text for pool in POOLS.values() for text in pool]))
     def search_a_value(self, text: str) -> None:

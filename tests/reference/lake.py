@@ -200,6 +200,33 @@ def removed(tables: Sequence[Table], options: Options | None = None) -> dict[str
     return {name: counts[name] for name in FILTERS if name in options.filters}
 
 
+# -- overlaps ----------------------------------------------------------------------------------------------
+
+
+def overlaps(
+    values: frozenset[str],
+    tables: Sequence[Table],
+    options: Options | None = None,
+    top: int = 20,
+    asked: Column | None = None,
+) -> list[tuple[Column, int, int]]:
+    """The columns with the most of some values, but for the one they are of: (column, shared, its values).
+
+    Equal ones by the name of the table, then by position.
+
+    >>> lake = [Table("u", ("a", "b"), (("x", "z"), ("x", "y"))), Table("t", ("c",), (("x", None, "x"),))]
+    >>> overlaps(frozenset("xy"), lake, top=2)
+    [(('u', 1), 2, 2), (('t', 0), 1, 1)]
+    """
+    columns = all_facts(tables, options or Options())
+    found = [
+        (column, len(values & one.values), len(one.values))
+        for column, one in columns.items()
+        if column != asked and values & one.values
+    ]
+    return sorted(found, key=lambda overlap: (-overlap[1], overlap[0]))[:top]
+
+
 # -- tables ------------------------------------------------------------------------------------------------
 
 

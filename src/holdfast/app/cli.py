@@ -35,6 +35,7 @@ COMMANDS = {
     "show": "showing",
     "link": "lakes",
     "joins": "lakes",
+    "overlaps": "lakes",
     "graph": "exploring",
     "explore": "exploring",
     "links": "linking",

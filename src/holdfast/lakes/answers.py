@@ -6,10 +6,11 @@ and in `--json`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.core.store.tabular import Listed
 from holdfast.core.words.codec import Coded
 
 BAD_LISTED = 100  # files that were left out, by name; all are counted
@@ -90,6 +91,90 @@ class Matches:
             "missing": list(self.missing),
             "others": list(self.others),
         }
+
+
+# -- overlaps ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AskedColumn(Coded):
+    """A column that a lake was asked about, of a file or of one of its tables."""
+
+    position: int  # in its table, from 0
+    column: str
+    n_values: int  # distinct
+
+
+@dataclass(frozen=True, slots=True)
+class LakeOverlap(Coded):
+    """Values that a column shares with one of the lake, contained or not.
+
+    `containment` and `coverage` are their share in the column that was asked about and in the other one, as
+    they are of an inclusion; `jaccard` is their share among all values of both.
+    """
+
+    asked: AskedColumn
+    other: LakeSide
+    shared: int
+    n_other: int
+
+    @property
+    def containment(self) -> float:
+        return self.shared / self.asked.n_values
+
+    @property
+    def coverage(self) -> float:
+        return self.shared / self.n_other
+
+    @property
+    def jaccard(self) -> float:
+        return self.shared / (self.asked.n_values + self.n_other - self.shared)
+
+    def __str__(self) -> str:
+        return f"{self.asked.column} with {self.other}"
+
+    def to_dict(self) -> dict[str, Any]:
+        shares = {name: getattr(self, name) for name in ("containment", "coverage", "jaccard")}
+        return {**Coded.to_dict(self), **shares}
+
+
+class LakeOverlaps(Listed[LakeOverlap]):
+    """What the columns of a table share with those of a lake: of each the best, best first.
+
+    `table` is the table that was asked about and `columns` what was asked about of it, also where nothing is
+    shared; `version` is that of the lake.
+    """
+
+    noun = "overlaps"
+
+    def __init__(
+        self, table: str, version: int, columns: Sequence[AskedColumn], overlaps: Iterable[LakeOverlap]
+    ) -> None:
+        super().__init__(overlaps)
+        self.table, self.version, self.columns = table, version, tuple(columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        columns = [column.to_dict() for column in self.columns]
+        return {"version": self.version, "table": self.table, "columns": columns, **super().to_dict()}
+
+    def records(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "column": o.asked.column,
+                "n_values": o.asked.n_values,
+                "other_table": o.other.table,
+                "other_column": o.other.column,
+                "n_other": o.n_other,
+                "shared": o.shared,
+                "containment": o.containment,
+                "coverage": o.coverage,
+                "jaccard": o.jaccard,
+            }
+            for o in self
+        ]
+
+    def lines(self) -> Iterable[str]:
+        return (f"{o.shared:,} of {o.asked.n_values:,}  {o}" for o in self)
 
 
 # -- tables ------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from holdfast.core.store.files import FileRef, unique_name, write_file
 from holdfast.core.store.root import Root
 from holdfast.errors import NOTHING_APPLIED, SourceError, shorten, shorten_path
 from holdfast.lakes.answers import BAD_LISTED
-from holdfast.lakes.files import LakeReadOptions, plan_lake
+from holdfast.lakes.files import BadFile, LakeReadOptions, RawTable, plan_lake, read_unit
 from holdfast.lakes.index import Block
 from holdfast.lakes.read_task import name_digest, read_lake_unit
 from holdfast.lakes.state import LakeOptions
@@ -75,6 +75,24 @@ def read_sources(
         raise _nothing_read(sources, bad, n_bad)
     tables, columns = (tuple(FileRef.from_dict(t[n]) for t in blocks) for n in ("tables", "columns"))
     return Intake(tuple(map(Block.from_dict, blocks)), tables, columns, n_known, n_bad, tuple(bad))
+
+
+def read_table(source: str, reading: LakeReadOptions) -> RawTable:
+    """The only table of a source, in this process; a SourceError if it has none, several, or a bad one."""
+    items = (item for unit in plan_lake([source], reading, UNIT_BYTES) for item in read_unit(unit, reading))
+    table: RawTable | None = None
+    for item in items:
+        if isinstance(item, BadFile):
+            raise SourceError(f"no table could be read: {shorten_path(item.source)} {item.reason}.")
+        if table is not None:
+            raise SourceError(
+                f"{shorten_path(source)} has more than one table: {shorten(table.name)}, "
+                f"{shorten(item.name)} and perhaps others. Give a file of one table."
+            )
+        table = item
+    if table is None:
+        raise SourceError(f"there is no table in {shorten_path(source)}. Give a file of one table.")
+    return table
 
 
 def _staged(root: Root, staging: str, document: dict[str, Any]) -> FileRef:

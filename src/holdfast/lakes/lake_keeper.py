@@ -6,6 +6,7 @@ holds for it: files are written first and named by one commit, so a step is ther
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,12 +16,20 @@ from typing import TYPE_CHECKING, Any
 from holdfast.core.rows.writer import Writer
 from holdfast.core.store.ledger_rows import LAKE, CommitRow
 from holdfast.core.store.root import Root, source_path
-from holdfast.errors import NOTHING_APPLIED, ConflictError, UsageError, WorkspaceError, shorten
+from holdfast.errors import (
+    NOTHING_APPLIED,
+    ConflictError,
+    UnknownColumnError,
+    UsageError,
+    WorkspaceError,
+    shorten,
+)
 from holdfast.lakes import FILTERS
-from holdfast.lakes.answers import LakeChange
+from holdfast.lakes.answers import AskedColumn, LakeChange, LakeOverlaps
 from holdfast.lakes.state import NORMALISATIONS, LakeOptions, LakeState
 
 if TYPE_CHECKING:
+    from holdfast.lakes.files import LakeReadOptions
     from holdfast.lakes.linker import LakeStep, LakeWork
     from holdfast.lakes.reader.lake_reader import LakeReader
 
@@ -68,7 +77,6 @@ class LakeKeeper:
         Cost: linear in what is read, and then in the inclusions; of `add`, in what is added and in the
         inclusions that concern it.
         """
-        from holdfast.lakes.files import LakeReadOptions
         from holdfast.lakes.linker import Matching
 
         if not sources or not all(map(str, sources)):
@@ -91,10 +99,7 @@ class LakeKeeper:
             "min_values": min_values,
         }
         base, before = self._lake_before(requested, more=add or replace, anew=anew)
-        try:
-            read = LakeReadOptions(**reading)
-        except TypeError as error:
-            raise UsageError(f"how are the files to be read? {error}.") from None
+        read = _read_options(reading)
         matching = Matching(None if proposer == "auto" else proposer, strategy)  # type: ignore[arg-type]
         names = [source_path(s, "source") for s in sources]
         action = "replace" if replace else "add" if add else "link"
@@ -132,6 +137,56 @@ class LakeKeeper:
         from holdfast.lakes.reader.lake_reader import LakeReader
 
         return LakeReader(self._writer.root, state, version)
+
+    def overlaps(
+        self,
+        table: str | Path,
+        column: str | None = None,
+        *,
+        linked: bool = False,
+        top: int = 20,
+        **reading: Any,
+    ) -> LakeOverlaps:
+        """The columns of the lake with the most values in common with those of a file, or with one of them.
+
+        Of each column the best `top` that share a value, contained or not, and whatever filters the lake
+        has: by the number of distinct values that both have, then by the names of tables. A value is what it
+        is in the lake: normalised as there; a missing cell is none, an empty text is one. `reading` says how
+        the file is read, as `link` has it. `linked`: the table is one of the lake, as `joins` names it.
+
+        Cost: the file is read here; then a look-up for each value, and a step for each column that has it,
+        or fewer if many have it. Nothing is written.
+        """
+        lake = self.reader()
+        if lake is None:
+            raise _no_lake(self._writer.root)
+        if linked:
+            found = lake.overlaps(str(table) if column is None else f"{table}[{column}]", top)
+            if reading:
+                raise UsageError(
+                    f"{shorten(found.table)} is a table of the lake, and no file is read: leave out "
+                    f"{', '.join(sorted(reading))}."
+                )
+            return found
+        from holdfast.lakes.intake import read_table
+        from holdfast.lakes.read_task import value_sets
+
+        read = read_table(source_path(table, "source"), _read_options(reading))
+        wanted = range(len(read.header))
+        if column is not None:
+            if column not in read.header:
+                raise UnknownColumnError.from_missing(read.name, None, column, read.header)
+            at = read.header.index(column)
+            wanted = range(at, at + 1)
+        header, columns = ([listed[i] for i in wanted] for listed in (read.header, read.columns))
+        chosen = replace(read, header=header, columns=columns)
+        offsets, values, checks = value_sets(chosen, self._writer.root, lake.state.options)
+        spans = (slice(*ends) for ends in itertools.pairwise(offsets.tolist()))
+        asked = [
+            (AskedColumn(i, name, span.stop - span.start), values[span], checks[span], None)
+            for i, name, span in zip(wanted, header, spans, strict=True)
+        ]
+        return lake.overlapping(read.name, asked, top)
 
     def state(self, at: int | None = None) -> LakeState | None:
         """The lake as a commit has left it; None if there is none."""
@@ -254,6 +309,16 @@ def checked_options(requested: Mapping[str, Any]) -> LakeOptions:
             f"signatures of m * p = {options.n_bits:,} bits are too long; expected at most {MOST_BITS:,}."
         )
     return options
+
+
+def _read_options(reading: Mapping[str, Any]) -> LakeReadOptions:
+    """How files are to be read."""
+    from holdfast.lakes.files import LakeReadOptions
+
+    try:
+        return LakeReadOptions(**reading)
+    except TypeError as error:
+        raise UsageError(f"how are the files to be read? {error}.") from None
 
 
 def _texts(name: str, values: Any) -> tuple[str, ...]:

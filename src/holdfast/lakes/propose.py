@@ -22,8 +22,8 @@ from holdfast.lakes.kernels.rarest_value import containing, nearly_containing
 from holdfast.lakes.kernels.signatures import dep2refs, ref2deps
 from holdfast.lakes.kernels.value_index import find
 from holdfast.lakes.kernels.value_sets import validated
-from holdfast.lakes.sides import I32, I64, U64, Bool, Side, bit_words, entries_of
-from holdfast.lakes.state import LakeOptions
+from holdfast.lakes.sides import I32, I64, U64, Bool, Side, bit_words
+from holdfast.lakes.state import LakeOptions, entries_of
 
 Proposer = Literal["signatures", "index"]
 Strategy = Literal["dep2refs", "ref2deps"]

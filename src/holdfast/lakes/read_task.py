@@ -33,17 +33,18 @@ from holdfast.lakes.files import BadFile, LakeReadOptions, RawTable, Unit, read_
 from holdfast.lakes.state import (
     COLUMNS_SCHEMA,
     FOLDER,
+    I64,
     INTEGER_COLUMN,
     NULL_COLUMN,
     TABLES_SCHEMA,
     TEXT_LENGTH,
+    U64,
     UNIQUE_COLUMN,
     LakeOptions,
     write_array,
 )
 
 Payload = dict[str, Any]
-U64 = NDArray[np.uint64]
 
 ROWS_SHOWN = 20
 # Texts of a block from which on another one is begun, each with what Python adds to it.
@@ -165,7 +166,16 @@ def _digests(root: Root, ref: FileRef) -> frozenset[bytes]:
     return frozenset(whole[i : i + 16] for i in range(0, len(whole), 16))
 
 
-def _written(block: _Block, root: Root, staging: str, options: LakeOptions) -> dict[str, Any]:
+def value_sets(table: RawTable, root: Root, options: LakeOptions) -> tuple[I64, U64, U64]:
+    """(offsets, values, checks) of the columns of a table, as those of a lake have them."""
+    block = _empty_block(options)
+    block.add(table)
+    offsets, values, checks, _ = _value_sets(block, root)
+    return offsets, values, checks
+
+
+def _value_sets(block: _Block, root: Root) -> tuple[I64, U64, U64, pa.Array]:
+    """(offsets, values, checks, texts) of the columns of a block; values of a column are sorted by hash."""
     sizes = np.array(block.sizes, dtype=np.int64)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     texts = pa.array(block.texts, pa.large_string())
@@ -173,7 +183,12 @@ def _written(block: _Block, root: Root, staging: str, options: LakeOptions) -> d
     values, checks = _hashes(texts, text_key(root))
     column_of = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
     order = np.lexsort((checks, values, column_of))
-    values, checks = values[order], checks[order]
+    return offsets, values[order], checks[order], texts.take(pa.array(order))
+
+
+def _written(block: _Block, root: Root, staging: str, options: LakeOptions) -> dict[str, Any]:
+    offsets, values, checks, texts = _value_sets(block, root)
+    sizes = np.diff(offsets)
     flags = np.array(block.flags, dtype=np.uint8)
     active = np.flatnonzero(matched_columns(sizes, flags, options)).astype(np.int32)
     arrays: dict[str, NDArray[Any]] = {
@@ -186,7 +201,7 @@ def _written(block: _Block, root: Root, staging: str, options: LakeOptions) -> d
         "active": active,
     }
     tables = pa.table(block.tables, schema=TABLES_SCHEMA)
-    shown = pc.utf8_slice_codeunits(texts.take(pa.array(order)), 0, TEXT_LENGTH)
+    shown = pc.utf8_slice_codeunits(texts, 0, TEXT_LENGTH)
     lists = pa.LargeListArray.from_arrays(pa.array(offsets), shown)
     columns = pa.table({**block.columns, "texts": lists})
     return {

@@ -78,28 +78,6 @@ class Side(Part):
         at = np.minimum(np.searchsorted(frequent, starts), len(frequent) - 1)
         return np.where((frequent[at] == starts) & (lengths > 0), at, -1).astype(np.int32)
 
-    def values_of(self, columns: NDArray[Any]) -> tuple[I64, U64, U64]:
-        """(offsets, values, checks) of some columns, behind each other."""
-        offsets = self.array("offsets")
-        if len(columns) and columns[-1] - columns[0] == len(columns) - 1:
-            a, b = offsets[columns[0]], offsets[columns[-1] + 1]
-            ends = offsets[columns[0] : columns[-1] + 2] - a
-            return ends, self.array("values")[a:b], self.array("checks")[a:b]
-        ends, at = entries_of(offsets, columns)
-        return ends, self.array("values")[at], self.array("checks")[at]
-
-
-def entries_of(offsets: I64, columns: NDArray[Any]) -> tuple[I64, I64]:
-    """(offsets, positions) of the entries of some columns, when they stand behind each other.
-
-    >>> [array.tolist() for array in entries_of(np.array([0, 2, 2, 5]), np.array([2, 0]))]
-    [[0, 3, 5], [2, 3, 4, 0, 1]]
-    """
-    starts = offsets[columns]
-    sizes = offsets[columns + 1] - starts
-    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    return ends, np.arange(ends[-1]) + np.repeat(starts - ends[:-1], sizes)
-
 
 def bit_words(marked: Bool) -> U64:
     """Bits as words: bit i % 64 of word i // 64."""

@@ -31,6 +31,9 @@ from holdfast.core.words.codec import Coded
 from holdfast.errors import DamagedFileError
 from holdfast.lakes import FILTERS
 
+I64 = NDArray[np.int64]
+U64 = NDArray[np.uint64]
+
 FOLDER = "lake"
 _HEADERS = threading.Lock()
 _HEADER_BYTES = 1024  # what NumPy writes before the items takes 128
@@ -196,6 +199,36 @@ class Part:
     def sizes(self) -> NDArray[np.int32]:
         """How many values each column has, int32[n]."""
         return np.diff(self.array("offsets")).astype(np.int32)
+
+    def values_of(self, columns: NDArray[Any]) -> tuple[I64, U64, U64]:
+        """(offsets, values, checks) of some columns, behind each other."""
+        offsets = self.array("offsets")
+        if len(columns) and columns[-1] - columns[0] == len(columns) - 1:
+            a, b = offsets[columns[0]], offsets[columns[-1] + 1]
+            ends = offsets[columns[0] : columns[-1] + 2] - a
+            return ends, self.array("values")[a:b], self.array("checks")[a:b]
+        ends, at = entries_of(offsets, columns)
+        return ends, self.array("values")[at], self.array("checks")[at]
+
+
+def entries_of(offsets: I64, columns: NDArray[Any]) -> tuple[I64, I64]:
+    """(offsets, positions) of the entries of some columns, when they stand behind each other.
+
+    >>> [array.tolist() for array in entries_of(np.array([0, 2, 2, 5]), np.array([2, 0]))]
+    [[0, 3, 5], [2, 3, 4, 0, 1]]
+    """
+    starts = offsets[columns]
+    return run_positions(starts, offsets[columns + 1] - starts)
+
+
+def run_positions(starts: I64, lengths: NDArray[Any]) -> tuple[I64, I64]:
+    """(offsets, positions) of runs of entries, when they stand behind each other.
+
+    >>> [array.tolist() for array in run_positions(np.array([7, 2]), np.array([2, 1]))]
+    [[0, 2, 3], [7, 8, 2]]
+    """
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    return ends, np.arange(ends[-1]) + np.repeat(starts - ends[:-1], lengths)
 
 
 # -- arrays ------------------------------------------------------------------------------------

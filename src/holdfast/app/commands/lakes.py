@@ -1,8 +1,9 @@
-"""Commands about a lake of very many tables: `link` and `joins`."""
+"""Commands about a lake of very many tables: `link`, `joins` and `overlaps`."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -13,9 +14,9 @@ import typer
 import holdfast
 from holdfast.app.calls import JSON_FORMAT, open_workspace, opened, tell
 from holdfast.app.options import Json
-from holdfast.app.report.lake import print_joins, print_lake_change, print_lake_inds
+from holdfast.app.report.lake import print_joins, print_lake_change, print_lake_inds, print_overlaps
 from holdfast.app.report.paper import Paper
-from holdfast.errors import UsageError
+from holdfast.errors import UnknownTableError, UsageError, shorten_path
 from holdfast.lakes import FILTERS
 
 if TYPE_CHECKING:
@@ -233,6 +234,50 @@ def joins(
         n=n,
         filters=lake.state.options.filters,
     )
+
+
+def overlaps(
+    ctx: typer.Context,
+    wanted: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE[.COLUMN]",
+            help="A file, or one of its columns; where there is no such file, a table of the lake.",
+        ),
+    ],
+    *,
+    linked: Annotated[
+        bool, typer.Option("--linked", help="The table of the lake, though there is a file of that name.")
+    ] = False,
+    top: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many for each column.")] = 20,
+    reading: LakeReading,
+    as_json: Json = False,
+) -> None:
+    """Which columns of the lake share the most values with this one?
+
+    They need not contain it, and no filter leaves any out. A file need not be of the lake: it is read here,
+    and nothing of it stays.
+    """
+    file, column = (None, None) if linked else _file_of(wanted)
+    with opened(ctx) as ws:
+        try:
+            how = {} if reading == LakeReading() else reading.link_options()
+            found = ws.lakes.overlaps(file or wanted, column, linked=file is None, top=top, **how)
+        except UnknownTableError as error:
+            if linked:
+                raise
+            raise UnknownTableError(f"there is no file {shorten_path(wanted)}, and {error}") from None
+    tell(as_json, found.to_dict, print_overlaps, found, top=top, is_file=file is not None)
+
+
+def _file_of(text: str) -> tuple[str | None, str | None]:
+    """The file that a text names, and a column of it if it names one: as tables of a lake are named."""
+    from holdfast.core.store.root import is_stored
+    from holdfast.lakes.reader.value_search import splits
+
+    if is_stored(text) or os.path.exists(text):
+        return text, None
+    return next(((file, column) for file, column in splits(text) if os.path.isfile(file)), (None, None))
 
 
 class LakeView:

@@ -10,7 +10,14 @@ from holdfast.app.report.paper import ALL, Paper, Part
 from holdfast.app.report.texts import cell, name_text, safe, share, side_text
 from holdfast.core.words.dependency import Side
 from holdfast.errors import plural
-from holdfast.lakes.answers import LakeChange, LakeInd, LakeSide, LakeSummary
+from holdfast.lakes.answers import (
+    LakeChange,
+    LakeInd,
+    LakeOverlap,
+    LakeOverlaps,
+    LakeSide,
+    LakeSummary,
+)
 
 # A terminal shows so many inclusions and files that were left out; a pipe all that are known by name.
 ON_A_TERMINAL = 200
@@ -215,6 +222,46 @@ def percent(value: float) -> str:
 
 def _side(side: LakeSide) -> str:
     return side_text(Side(side.table, (side.column,)))
+
+
+# -- overlaps ----------------------------------------------------------------------------------------------
+
+
+def print_overlaps(paper: Paper, overlaps: LakeOverlaps, *, top: int, is_file: bool = False) -> None:
+    """The columns that share values with those of a table, or of a file, the most first.
+
+    At most `top` of each column were asked for; whether there are more is not known.
+    """
+    of = f" of {'the file ' if is_file else ''}{name_text(overlaps.table)}"
+    paper.heading(plural(len(overlaps), "overlap"), of, overlaps.version)
+    by_column: dict[int, list[LakeOverlap]] = {}
+    for overlap in overlaps:
+        by_column.setdefault(overlap.asked.position, []).append(overlap)
+    for column in overlaps.columns:
+        found = by_column.get(column.position, [])
+        values = plural(column.n_values, "value")
+        nothing: Part = "" if found else (", none of which the lake has", "yellow")
+        paper.line((name_text(column.column), "bold"), f": {values}", nothing, indent=2)
+        width = max((len(f"{overlap.shared:,}") for overlap in found), default=0)
+        for overlap in found:
+            style = "green" if overlap.shared == column.n_values else "yellow"
+            count = f"{overlap.shared:,}".rjust(width)
+            paper.item((count, "bold"), (_side(overlap.other), style), f"  {shares_text(overlap)}", indent=4)
+        if len(found) == top:
+            paper.line((f"the best {top:,}; more with --top", "dim"), indent=4)
+
+
+def shares_text(overlap: LakeOverlap) -> str:
+    """How much of either column is shared, in words.
+
+    >>> from holdfast.lakes.answers import AskedColumn
+    >>> towns, cities = AskedColumn(0, "town", 3), LakeSide(1, 0, "cities.csv", "city")
+    >>> shares_text(LakeOverlap(towns, cities, 2, 9)), shares_text(LakeOverlap(towns, cities, 3, 3))
+    ('66.7% of the 3, 22.2% of the 9 there, Jaccard 0.2', 'all of the 3, all of the 3 there, Jaccard 1')
+    """
+    here, there = ("all" if x == 1 else percent(x) for x in (overlap.containment, overlap.coverage))
+    ends = f"{overlap.n_other:,} there, Jaccard {share(overlap.jaccard)}"
+    return f"{here} of the {overlap.asked.n_values:,}, {there} of the {ends}"
 
 
 # -- inclusions --------------------------------------------------------------------------------------------

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from holdfast.core.store.root import Root
 from holdfast.errors import UnknownColumnError, UnknownTableError
 from holdfast.lakes.answers import FoundColumn, LakeSide
-from holdfast.lakes.reader.pages import RowGroups, arrow
+from holdfast.lakes.reader.pages import RowGroups, arrow, numbers
 from holdfast.lakes.state import LakeState, Part, live_tables
 
 I32 = NDArray[np.int32]
@@ -55,6 +56,13 @@ class LakeCatalogue:
 
     def table_name(self, table: int) -> str:
         return str(self.table_names[table].as_py())
+
+    @cached_property
+    def name_ranks(self) -> I32:
+        """The place of each table by its name, int32[next_table]; of equal names only one is live."""
+        ranks = np.empty(len(self.table_names), np.int32)
+        ranks[numbers(pc.array_sort_indices(self.table_names))] = np.arange(len(ranks), dtype=np.int32)
+        return ranks
 
     def check_table(self, table: int) -> None:
         """UnknownTableError unless it is the number of a live table."""
@@ -125,9 +133,8 @@ class LakeCatalogue:
     def values(self, column: int) -> tuple[U64, U64]:
         """The value set of a column: (h1, h2), sorted."""
         part = next(p for p in reversed(self.parts) if p.ref.first_column <= column)
-        offsets = part.array("offsets")
-        span = slice(*(int(x) for x in offsets[column - part.ref.first_column :][:2]))
-        return part.array("values")[span], part.array("checks")[span]
+        _, values, checks = part.values_of(np.array([column - part.ref.first_column]))
+        return values, checks
 
     def texts(self, column: int) -> pa.StringArray:
         """The texts of a column's values, in the order of `values`. Cost: the row group they lie in."""

@@ -6,7 +6,7 @@ Methods take the numbers that the page links with, or, where a person asks, the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +14,14 @@ import pyarrow as pa
 from holdfast.core.store.root import Root
 from holdfast.errors import UsageError, shorten
 from holdfast.lakes.answers import (
+    AskedColumn,
     LakeClusters,
     LakeColumn,
     LakeComponents,
     LakeGraph,
     LakeInd,
+    LakeOverlap,
+    LakeOverlaps,
     LakeSummary,
     LakeTable,
     Matches,
@@ -26,9 +29,10 @@ from holdfast.lakes.answers import (
 )
 from holdfast.lakes.reader import joins as lake_joins
 from holdfast.lakes.reader import value_search
-from holdfast.lakes.reader.catalogue import LakeCatalogue
+from holdfast.lakes.reader.catalogue import U64, LakeCatalogue
 from holdfast.lakes.reader.graph_views import GraphViews
 from holdfast.lakes.reader.joins import SAMPLES, Direction
+from holdfast.lakes.reader.overlaps import live_sizes, most_shared
 from holdfast.lakes.reader.pages import ROWS_AT_ONCE, RowGroups, arrow, numbers
 from holdfast.lakes.state import INDS_SCHEMA, INTEGER_COLUMN, NULL_COLUMN, UNIQUE_COLUMN, LakeState
 
@@ -186,6 +190,35 @@ class LakeReader:
         pieces = lake_joins.pieces(self.catalogue, self._inds, columns, direction)
         inds, n = lake_joins.best(self.catalogue, pieces, limit, min_score)
         return lake_joins.lake_inds(self.catalogue, inds, columns, samples), n
+
+    def overlaps(self, text: str, top: int = 20) -> LakeOverlaps:
+        """The columns with the most values in common with a table's, or with one column: `top` for each.
+
+        They need not contain it, and no filter leaves any out but the column itself. Equal ones come by the
+        names of their tables.
+        """
+        columns, catalogue = self.columns(text), self.catalogue
+        table, name, _ = self.subject(text)
+        first, names = catalogue.columns_of(table).start, catalogue.column_names_of(table)
+        asked = [
+            (AskedColumn(c - first, names[c - first], int(catalogue.sizes[c])), *catalogue.values(c), c)
+            for c in columns
+        ]
+        return self.overlapping(name, asked, top)
+
+    def overlapping(
+        self, table: str, asked: Sequence[tuple[AskedColumn, U64, U64, int | None]], top: int = 20
+    ) -> LakeOverlaps:
+        """The same of columns with their values, (h1, h2), and their numbers if they are of the lake."""
+        if top < 1:
+            raise UsageError(f"the best {top} overlaps are none. Expected 1 or more.")
+        overlaps: list[LakeOverlap] = []
+        sizes = live_sizes(self.catalogue)
+        for column, values, checks, number in asked:
+            others, shared = most_shared(self.catalogue, sizes, values, checks, top, number)
+            facts = self.catalogue.sides(others), shared.tolist(), self.catalogue.sizes[others].tolist()
+            overlaps += [LakeOverlap(column, *fact) for fact in zip(*facts, strict=True)]
+        return LakeOverlaps(table, self.version, [column for column, *_ in asked], overlaps)
 
     def subject(self, text: str) -> tuple[int, str, str | None]:
         """What a text names, in full: the number and name of a table, and the name of a column or None."""
