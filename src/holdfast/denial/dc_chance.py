@@ -143,6 +143,7 @@ class MeasuredDcs:
             [[n in (p.left, p.right) for n in names] for p in space.predicates], dtype=np.bool_
         ).reshape(space.n_predicates, len(names))
         self.n_columns: I64 = (self.bits @ compared).sum(axis=1)
+        self.succinctness = succinctness(self.sizes, self.n_columns)
         # Of one predicate nothing is a rule but a key of one column, if it looks like one.
         self.same = np.array([p.op == "=" and p.left == p.right for p in space.predicates], dtype=np.bool_)
         of_keys = [key_scores.get(p.left, 0.0) for p in space.predicates]
@@ -185,7 +186,7 @@ class MeasuredDcs:
     @property
     def scores(self) -> F64:
         """Without what they have outlived."""
-        return succinctness(self.sizes, self.n_columns) * self.surprise
+        return self.succinctness * self.surprise
 
     def measure(self) -> None:
         """Look at all evidences for DCs of more than three predicates that may be rules, or for the best."""

@@ -295,7 +295,7 @@ def _ranked_dc(dcs: MeasuredDcs, table: str, rules: _Rules, place: int) -> Ranke
     return RankedRule(
         rule=dc,
         score=float(rules.scores[place]),
-        succinctness=2 / (size + int(dcs.n_columns[i])),
+        succinctness=float(dcs.succinctness[i]),
         surprise=float(rules.surprise[place]),
         rows_by_chance=rows if size > 1 else None,
         by_chance=by_chance if size > 1 else None,
