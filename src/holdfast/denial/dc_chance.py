@@ -139,15 +139,16 @@ class MeasuredDcs:
         self.bits, self.sizes = bits_of(masks, space.n_predicates), popcounts(masks)
         self.tautology = tautologies(masks, space)
         names = tuple(dict.fromkeys(g.left for g in space.groups))
-        compared = np.array(
-            [[n in (p.left, p.right) for n in names] for p in space.predicates], dtype=np.bool_
-        ).reshape(space.n_predicates, len(names))
-        self.n_columns: I64 = (self.bits @ compared).sum(axis=1)
+        compared = np.array([[n in (p.left, p.right) for n in names] for p in space.predicates], np.float32)
+        touched = self.bits.astype(np.float32) @ compared.reshape(space.n_predicates, len(names)) > 0
+        self.n_columns: I64 = touched.sum(axis=1)
         self.succinctness = succinctness(self.sizes, self.n_columns)
         # Of one predicate nothing is a rule but a key of one column, if it looks like one.
         self.same = np.array([p.op == "=" and p.left == p.right for p in space.predicates], dtype=np.bool_)
-        of_keys = [key_scores.get(p.left, 0.0) for p in space.predicates]
-        self.key_scores = np.where(self.sizes == 1, self.bits @ np.where(self.same, of_keys, 0.0), 0.0)
+        of_keys = np.array([key_scores.get(p.left, 0.0) for p in space.predicates])
+        single = np.flatnonzero(self.sizes == 1)
+        self.key_scores = np.zeros(len(masks))
+        self.key_scores[single] = self.bits[single] @ np.where(self.same, of_keys, 0.0)
         asked = [asked_for(space.n_predicates, n) for n in range(int(self.sizes.max(initial=0)) + 1)]
         self.asked = np.array(asked)[self.sizes]
         expected = most_expected(masks, pairs.joint)  # exact for two and three predicates

@@ -222,10 +222,10 @@ def _folded_dcs(dcs: MeasuredDcs, facts: RowFacts, history: History | None) -> _
     premises = axioms | (np.arange(len(known)) < len(first))
     filled = dcs.pairs.filled(dcs.space)
     by = implied(dcs.masks[known], dcs.space, axioms, premises=premises, filled=filled)[: len(at)]
-    folded = Counter(
-        "row_rules" if axioms[i] and i < len(at) else _sort_of(dcs.dc(int(known[i])))
-        for i in by[by >= 0].tolist()
-    )
+    folded: Counter[str] = Counter()
+    for last, n in zip(*(part.tolist() for part in np.unique(by[by >= 0], return_counts=True)), strict=True):
+        from_rows = axioms[last] and last < len(at)
+        folded["row_rules" if from_rows else _sort_of(dcs.dc(int(known[last])))] += n
     staying = first[by[: len(first)] < 0]
     chosen, n_open = rules[staying], len(rules) - len(first)
     return _Rules(chosen, scores[staying], dcs.surprise[chosen], _some(past, staying), folded, n_open)

@@ -72,8 +72,8 @@ def _aside_of_rules(ranking: dc_ranking.Ranking) -> list[str]:
         said = [f"{n:,} that follow from {what}" for what, n in parts.items() if n]
         lines.append(f"and {', '.join(said[:1] + [s.replace(' that follow', '') for s in said[1:]])}")
     if ranking.n_accidents:
-        n = ranking.n_accidents
-        lines.append(f"{n:,} more look{'s' if n == 1 else ''} like accidents of the rows at hand")
+        what = "looks like an accident" if ranking.n_accidents == 1 else "look like accidents"
+        lines.append(f"{ranking.n_accidents:,} more {what} of the rows at hand")
     if ranking.n_open:
         lines.append(f"{ranking.n_open:,} more were not looked at: they are too many")
     return lines
