@@ -248,6 +248,39 @@ def test_batches_are_as_from_scratch(types: list[str], data: st.DataObject, coll
         assert scratch.apart.tolist() == state.apart.tolist()
 
 
+@given(TYPES, st.data())
+@SLOW
+def test_shuffled_columns(types: list[str], data: st.DataObject) -> None:
+    """Values of each two different rows, of the largest segment."""
+    with workspace(types) as table:
+        pools = [[*POOLS[t][1], None] for t in types]
+        parts = [data.draw(rows_of(types, pools, 9)) for _ in range(2)]
+        relation = table.of(*parts)
+        pairs = comparable_pairs(table.schema)
+        largest = max(parts, key=len) if any(parts) else []
+        # A row made of one row's left and another row's right value.
+        crossed = {
+            (a, b): [
+                {a: t[a], b: s[b]} for i, t in enumerate(largest) for j, s in enumerate(largest) if i != j
+            ]
+            for a, b in pairs.tolist()
+        }
+        expected = [
+            reference.counts(crossed[a, b], a, b, expected_comparison(types[a], types[b]) == "order")
+            for a, b in pairs.tolist()
+        ]
+        assert jobs.count_shuffled(relation, pairs).tolist() == expected
+
+
+def test_a_sample_of_shuffled_columns() -> None:
+    with workspace(["int", "int"]) as table, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jobs, "SHUFFLED", 50)
+        relation = table.of([(i, i + 10) for i in range(1000)])
+        [counts] = jobs.count_shuffled(relation, comparable_pairs(table.schema))
+        assert 50 * 30 <= counts.sum() <= 50 * 32
+        assert counts[0] / counts.sum() == pytest.approx(0.5, abs=0.1)
+
+
 def rule_of(change: DependencyChange) -> RowRule:
     rule = change.dependency
     assert isinstance(rule, RowRule)
