@@ -1,4 +1,4 @@
-"""`python -m benchmarks [keys | inds | foreign_keys | fds | dcs | lake | repairs | ...] ...`: one, or all.
+"""`python -m benchmarks [keys | inds | foreign_keys | fds | dcs | rules | lake | ...] ...`: one, or all.
 
 Arguments go to the benchmark, or to each of them; what all know are --quick, --no-peers, --timeout,
 --results and --render.
@@ -6,7 +6,7 @@ Arguments go to the benchmark, or to each of them; what all know are --quick, --
 
 import sys
 
-from benchmarks import dcs, fds, foreign_keys, inds, keys, lake, repairs, scaling, stores
+from benchmarks import dcs, fds, foreign_keys, inds, keys, lake, repairs, rules, scaling, stores
 
 BENCHMARKS = {
     "keys": keys.main,
@@ -14,6 +14,7 @@ BENCHMARKS = {
     "foreign_keys": foreign_keys.main,
     "fds": fds.main,
     "dcs": dcs.main,
+    "rules": rules.main,
     "lake": lake.main,
     "stores": stores.main,
     "scaling": scaling.main,
