@@ -497,6 +497,10 @@ def test_explain_a_rule_that_holds(shell: Shell) -> None:
     ]
     trivial = shell("explain", "tax", "not(t.rate < s.rate and t.rate > s.rate)").out
     assert trivial.endswith("  holds in every table: its comparisons of rate contradict each other\n")
+    circle = "not(t.salary = s.net and t.net = s.salary and t.net = s.net and t.salary != s.salary)"
+    told = shell("explain", "tax", circle).out
+    assert told.startswith(f"tax: {circle} holds (version 1)\n")
+    assert told.endswith("\n  holds in every table: its comparisons run in a circle\n")
 
 
 def test_explain_a_rule_that_does_not_hold(shell: Shell) -> None:

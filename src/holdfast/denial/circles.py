@@ -19,14 +19,14 @@ there is no such circle.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.words.column_sets import bits_of
-from holdfast.core.words.predicate import PredicateSpace
+from holdfast.core.words.column_sets import bits_of, masks_of, words_for
+from holdfast.core.words.predicate import Group, Predicate, PredicateSpace
 from holdfast.core.words.row_rule import RowRule
 
 U64 = NDArray[np.uint64]
@@ -108,6 +108,22 @@ def tautologies(masks: U64, space: PredicateSpace) -> Bool:
 def telling(masks: U64, space: PredicateSpace) -> U64:
     """The DCs that are no tautologies: what people read, and what is counted."""
     return masks[~tautologies(masks, space)]
+
+
+def holds_always(predicates: Iterable[Predicate]) -> bool:
+    """Whether no two rows of any table satisfy the predicates together.
+
+    >>> circle = [("a", "=", "b"), ("b", "=", "a"), ("a", "=", "a"), ("b", "!=", "b")]
+    >>> holds_always(Predicate(*p) for p in circle), holds_always(Predicate(*p) for p in circle[1:])
+    (True, False)
+    """
+    asked = set(predicates)
+    groups = dict.fromkeys(
+        Group(a, b, True) for p in asked for a, b in ((p.left, p.right), (p.right, p.left))
+    )
+    space = PredicateSpace(tuple(groups))
+    bits = np.array([[p in asked for p in space.predicates]], dtype=np.bool_)
+    return bool(contradictory(masks_of(bits, words_for(space.n_predicates)), space)[0])
 
 
 def contradictory(masks: U64, space: PredicateSpace, rows: RowOrder | None = None) -> Bool:

@@ -14,8 +14,8 @@ from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
 from holdfast.core.words.change import Pair, Pin
 from holdfast.core.words.key_score import KeyScores
-from holdfast.core.words.predicate import Dc, Predicate, PredicateSpace, is_trivial, same_rule
-from holdfast.denial.circles import telling
+from holdfast.core.words.predicate import Dc, Predicate, PredicateSpace, same_rule
+from holdfast.denial.circles import holds_always, telling
 from holdfast.denial.constraints import DcRef, dc_ref, dcs_of, ordered_pairs, pinned_rules, read_dcs
 from holdfast.denial.dc_explanation import DcExplanation, DcList, IndexReport
 from holdfast.denial.row_reading import RowRuleReader
@@ -150,7 +150,7 @@ class DcReader:
         inside = (
             self._generals(ref, predicates) if ref is not None and within else np.empty((0, 1), np.uint64)
         )
-        trivial = is_trivial(predicates)
+        trivial = holds_always(predicates)
         n_violations = 0
         pairs: tuple[Pair, ...] = ()
         if not trivial and not len(inside):

@@ -69,8 +69,9 @@ def _aside_of_rules(ranking: dc_ranking.Ranking) -> list[str]:
         "other rules": folded.others,
     }
     if folded.total:
-        said = [f"{n:,} that follow from {what}" for what, n in parts.items() if n]
-        lines.append(f"and {', '.join(said[:1] + [s.replace(' that follow', '') for s in said[1:]])}")
+        said = [f"{n:,} from {what}" for what, n in parts.items() if n]
+        follow = "that follows from" if folded.total == 1 else "that follow from"
+        lines.append(f"and {', '.join(said).replace('from', follow, 1)}")
     if ranking.n_accidents:
         what = "looks like an accident" if ranking.n_accidents == 1 else "look like accidents"
         lines.append(f"{ranking.n_accidents:,} more {what} of the rows at hand")

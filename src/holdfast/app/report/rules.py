@@ -13,6 +13,7 @@ from holdfast.app.report.pins import violations_text
 from holdfast.app.report.rows import print_pairs, print_rows
 from holdfast.app.report.texts import columns_text, meaning, name_text, rule_text, safe, share
 from holdfast.core.words.predicate import Group, PredicateSpace, is_trivial
+from holdfast.denial.circles import holds_always
 from holdfast.errors import plural
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ def print_dc_explanation(paper: Paper, answer: DcExplanation, *, n_rows: int) ->
         paper.line(
             f"{violations_text(answer.n_violations)}, of {pairs} (error {share(answer.dc.error)})", indent=2
         )
+    elif holds_always(answer.dc.predicates):
+        paper.line("holds in every table: its comparisons run in a circle", indent=2)
     elif answer.minimal:
         paper.line("minimal: none of its predicates can be dropped or loosened", indent=2)
     elif answer.implied_by:
