@@ -203,6 +203,30 @@ def test_what_is_not_looked_at_is_open() -> None:
     assert few.rules == whole.rules[:2]
 
 
+def test_columns_that_have_nothing_to_do_with_each_other() -> None:
+    """Grades are from 1 to 9 and ways from 1 to 3: of comparisons of the two some are never true together."""
+    draw = random.Random(6)
+    rows = [(draw.randrange(1, 10), draw.randrange(1, 4)) for _ in range(300)]
+    table = Table(["grade", "way"], rows, [("grade", "way")])
+
+    def shuffled(dcs: Sequence[Dc]) -> Any:
+        n = 4000
+        at = {c: [draw.choice(rows)[i] for _ in range(2 * n)] for i, c in enumerate(table.names)}
+
+        def violated(dc: Dc, i: int) -> bool:
+            return all(satisfied(at[p.left][i], p.op, at[p.right][n + i]) for p in dc.predicates)
+
+        return np.array([sum(violated(dc, i) for i in range(n)) / n for dc in dcs])
+
+    assert [str(r) for r in table.ranked(shuffled=shuffled).rules] == []
+    assert table.ranked().n_rules > 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dc_chance, "MAX_ACROSS", 1)
+        found = table.ranked(shuffled=shuffled)
+    assert found.n_open > 0
+    assert adds_up(found)
+
+
 def test_witnessed_evidence_counts_kinds_of_pairs() -> None:
     rows = [(i % 25, i % 25, i) for i in range(60)]
     table = Table(["a", "b", "c"], rows)

@@ -5,13 +5,13 @@ most say again what something simpler says. So three questions are asked, and a 
 
 1. *Is it a rule, or an accident?* Chance would have violated a rule in some rows, an accident hardly
    (`dc_chance.py`). Rules about each row (`row_rules.py`) belong to the same list: were their columns
-   shuffled (`row_counting.count_shuffled`), a rule would be violated by log(6 * pairs of columns) rows at
+   shuffled (`shuffling.py`), a rule would be violated by log(6 * pairs of columns) rows at
    least, the logarithm of the number of rules that there might have been.
 
 2. *Does it follow?* What the rows alone imply (`circles.py`), then what other rules do, together with these
    and with the columns that have no NULL (`forms.implied`), is folded: it takes no place, and is counted by
-   the sort of rule that implied it at last. Nothing that holds for other reasons is lost: what is folded
-   cannot be violated where the rules that are listed hold.
+   the sort of rule that implied it at last. Nothing is lost: two rows that keep the rules about rows, and
+   the rules that are listed, cannot violate what is folded.
 
 3. *Which one first?* The score, in 0..1: succinctness * surprise * (1 - STABILITY_SHARE * (1 - stability)).
    Succinctness is 2 / (predicates + different columns), as Chu, Ilyas and Papotti have it (2013): 1 for a key
@@ -39,7 +39,7 @@ from holdfast.core.words.predicate import Dc, PredicateSpace, as_fd, as_key
 from holdfast.core.words.row_rule import RowRule
 from holdfast.core.words.sentences import sentence
 from holdfast.denial.circles import RowOrder, contradictory
-from holdfast.denial.dc_chance import MeasuredDcs, Pairs, succinctness, surprise
+from holdfast.denial.dc_chance import MeasuredDcs, Pairs, Shuffled, succinctness, surprise
 from holdfast.denial.forms import implied
 from holdfast.denial.row_counts import OPERATORS
 from holdfast.errors import plural
@@ -53,7 +53,9 @@ History = Callable[[U64], Stability]
 # Rules, those of the highest scores, that may imply others, at most; and other DCs that are asked whether
 # rules imply them. Some seconds.
 MAX_PREMISES = 1 << 14
-MAX_OTHERS = 1 << 17
+MAX_OTHERS = 1 << 16
+# Rules about each row, those of the highest scores, that may be listed.
+MAX_ROW_RULES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,7 @@ def rank(
     *,
     rows: RowFacts | None = None,
     key_scores: Mapping[str, float] | None = None,
+    shuffled: Shuffled | None = None,
     history: History | None = None,
     top: int | None = None,
 ) -> Ranking:
@@ -164,12 +167,19 @@ def rank(
 
     IN masks uint64[k, n_words]: the DCs, of one predicate a group, tautologies among them; evidence uint64[m,
     n_words], with counts int64[m] of ordered pairs or, witnessed, without; key_scores: of columns that are
-    keys; history: what some DCs have outlived. Cost: see above; words are found only for what is returned.
+    keys; shuffled: how many pairs would violate some DCs if columns were shuffled, as a share; history: what
+    some DCs have outlived. Cost: that of `dc_chance` and `forms.implied`; words are found only for what is
+    returned.
     """
     facts = RowFacts() if rows is None else rows
+    names = dict.fromkeys([*(g.left for g in space.groups), *(c for r in facts.rules for c in r.columns)])
+    order = RowOrder.of(tuple(names), facts.rules, facts.filled)
     dcs = MeasuredDcs(masks, space, Pairs.of(space, evidence, counts), key_scores or {})
     dcs.measure()
-    about_pairs, about_rows = _folded_dcs(dcs, facts, history), _folded_rows(facts, dcs.pairs.n_rows)
+    if shuffled is not None:
+        dcs.check_across(shuffled, order)
+    about_pairs = _folded_dcs(dcs, order, history)
+    about_rows = _folded_rows(facts, dcs.pairs.n_rows)
     scores = np.concatenate([about_rows.scores, about_pairs.scores])
     listed = [
         _ranked_row(facts, about_rows, i) if i < len(about_rows.at)
@@ -177,7 +187,8 @@ def rank(
         for i in np.argsort(-scores, kind="stable")[:top].tolist()
     ]  # fmt: skip
     n_dcs, n_row_rules = int(np.count_nonzero(~dcs.tautology)), len(facts.rules)
-    folded, n_open = Folded(**(about_pairs.folded + about_rows.folded)), dcs.n_open + about_pairs.n_open
+    folded = Folded(**(about_pairs.folded + about_rows.folded))
+    n_open = about_pairs.n_open + about_rows.n_open
     return Ranking(
         rules=tuple(listed),
         n_rules=len(scores),
@@ -205,7 +216,7 @@ class _Rules:
     n_open: int = 0
 
 
-def _folded_dcs(dcs: MeasuredDcs, facts: RowFacts, history: History | None) -> _Rules:
+def _folded_dcs(dcs: MeasuredDcs, order: RowOrder, history: History | None) -> _Rules:
     """The rules among the DCs, without those that follow from others or from the rules about rows."""
     rules = np.flatnonzero(dcs.is_rule)
     past = Stability.none(len(rules)) if history is None else history(dcs.masks[rules])
@@ -213,8 +224,6 @@ def _folded_dcs(dcs: MeasuredDcs, facts: RowFacts, history: History | None) -> _
     first = np.lexsort((dcs.sizes[rules], -scores))[:MAX_PREMISES]
     others = np.flatnonzero(~dcs.is_rule & ~dcs.tautology)[:MAX_OTHERS]
     at = np.concatenate([rules[first], others])
-    names = dict.fromkeys([*(g.left for g in dcs.space.groups), *(c for r in facts.rules for c in r.columns)])
-    order = RowOrder.of(tuple(names), facts.rules, facts.filled)
     # Those that hold in every table help to see what follows, as those do that follow from rules about rows.
     known = np.concatenate([at, np.flatnonzero(dcs.tautology)])
     axioms = dcs.tautology[known]
@@ -227,7 +236,10 @@ def _folded_dcs(dcs: MeasuredDcs, facts: RowFacts, history: History | None) -> _
         from_rows = axioms[last] and last < len(at)
         folded["row_rules" if from_rows else _sort_of(dcs.dc(int(known[last])))] += n
     staying = first[by[: len(first)] < 0]
-    chosen, n_open = rules[staying], len(rules) - len(first)
+    chosen, open_ = rules[staying], dcs.open.copy()
+    open_[rules] = True  # those that are too many
+    open_[rules[first]] = open_[at[by >= 0]] = False
+    n_open = int(np.count_nonzero(open_))
     return _Rules(chosen, scores[staying], dcs.surprise[chosen], _some(past, staying), folded, n_open)
 
 
@@ -242,7 +254,7 @@ def _folded_rows(facts: RowFacts, n_rows: float) -> _Rules:
     best_first = np.argsort(-scores, kind="stable")
     staying: list[int] = []
     # As with DCs: kept from the best on, then dropped from the last on.
-    for i in best_first.tolist():
+    for i in best_first[:MAX_ROW_RULES].tolist():
         if not _implied_rows(facts, rules[staying], rules[[i]])[0]:
             staying.append(i)
     for i in staying[::-1]:
@@ -251,8 +263,10 @@ def _folded_rows(facts: RowFacts, n_rows: float) -> _Rules:
             staying = others
     at = np.array(staying, dtype=np.int64)
     left = np.setdiff1d(np.arange(len(facts.rules)), rules[at])
-    folded = Counter({"row_rules": int(np.count_nonzero(_implied_rows(facts, rules[at], left)))})
-    return _Rules(rules[at], scores[at], surprises[at], _some(past, at), folded)
+    follows = _implied_rows(facts, rules[at], left)
+    folded = Counter({"row_rules": int(np.count_nonzero(follows))})
+    n_open = int(np.count_nonzero(np.isin(left, rules[best_first[MAX_ROW_RULES:]]) & ~follows))
+    return _Rules(rules[at], scores[at], surprises[at], _some(past, at), folded, n_open)
 
 
 def _implied_rows(facts: RowFacts, premises: I64, asked: I64) -> Bool:

@@ -111,6 +111,7 @@ class DcReader:
         from holdfast.core.store.bundle import open_bundle
         from holdfast.denial.dc_list import cover_masks
         from holdfast.denial.dc_ranking import rank
+        from holdfast.denial.shuffling import shuffled_shares
 
         base, state = self._tables.current(table)
         ref, root = self.needed(state), self._tables.root
@@ -124,6 +125,10 @@ class DcReader:
         def history(masks: U64) -> Stability:
             return self._past.stability(table, self.held_versions(table, masks, base + 1), base)
 
+        def shuffled(dcs: Sequence[Dc]) -> NDArray[np.float64]:
+            with self._tables.opened(state) as relation:
+                return shuffled_shares(relation, dcs)
+
         scores = KeyScores(state.column_facts())
         return rank(
             cover_masks(root, ref),
@@ -133,6 +138,7 @@ class DcReader:
             counts,
             rows=RowRuleReader(self._tables).facts(base, state),
             key_scores={name: scores((name,)) for name in state.schema.names},
+            shuffled=shuffled,
             history=history,
             top=top,
         )

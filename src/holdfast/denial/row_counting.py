@@ -38,9 +38,6 @@ Payload = dict[str, Any]
 NS_COUNT = 0.2
 # Rows of one task: enough to keep all cores busy on one segment.
 PART_ROWS = 1 << 17
-# Rows whose values are compared as if they were shuffled, and with how many others each.
-SHUFFLED = 1 << 12
-SHIFTS = 32
 
 
 # -- counting ----------------------------------------------------------------------------------
@@ -119,8 +116,8 @@ def count_part(payload: Payload) -> bytes:
 def _outcome_counts(rows: Rows, pairs: I32) -> I64:
     """int64[n_pairs, 4]."""
     types = rows.segment.schema.types
-    columns, sides = _compared(rows, pairs)
-    counts = row_outcomes.count_outcomes(columns, sides, _ordered(types, pairs))
+    columns, sides = compared_pairs(rows, pairs)
+    counts = row_outcomes.count_outcomes(columns, sides, ordered_pairs(types, pairs))
     hashed = np.array([type_.hashed for type_ in types])[pairs[:, 0]]
     for p in np.flatnonzero(hashed & (counts[:, EQUAL] > 0)).tolist():
         (a, b), (left, right) = pairs[p].tolist(), sides[p].tolist()
@@ -131,11 +128,12 @@ def _outcome_counts(rows: Rows, pairs: I32) -> I64:
     return counts
 
 
-def _ordered(types: Sequence[Type], pairs: I32) -> Bool:
+def ordered_pairs(types: Sequence[Type], pairs: I32) -> Bool:
+    """Of which pairs the values have an order: bool[n_pairs]."""
     return where_kinds(types, pairs, lambda a, b: comparison(a, b) == "order")
 
 
-def _compared(rows: Rows, pairs: I32) -> tuple[list[Compared], I64]:
+def compared_pairs(rows: Rows, pairs: I32) -> tuple[list[Compared], I64]:
     """The columns of some pairs, and for each pair which two of them are compared: int64[n_pairs, 2].
 
     A column is there twice if it is compared both as it is and with numbers of other types.
@@ -143,31 +141,6 @@ def _compared(rows: Rows, pairs: I32) -> tuple[list[Compared], I64]:
     wide = where_kinds(rows.segment.schema.types, pairs, is_wide)
     keys, where = np.unique(2 * pairs.astype(np.int64) + wide[:, None], return_inverse=True)
     return [rows.compared(key // 2, wide=bool(key % 2)) for key in keys.tolist()], where.reshape(-1, 2)
-
-
-# -- chance ------------------------------------------------------------------------------------
-
-
-def count_shuffled(relation: Relation, pairs: I32) -> I64:
-    """The outcomes of two columns in different rows, as if they were shuffled: int64[n_pairs, 4].
-
-    Of some SHUFFLED rows of the largest segment, evenly spaced, each with SHIFTS others: for an estimate, so
-    different texts of one code count as equal. IN pairs as in `count_all`. Cost: follows these constants.
-    """
-    counts = np.zeros((len(pairs), 4), dtype=np.int64)
-    largest = max(relation.segments, key=lambda s: s.n_live, default=None)
-    if largest is None or not len(pairs):
-        return counts
-    segment = open_segment(relation.root, largest, relation.schema)
-    live = np.flatnonzero(segment.live)
-    at = live[:: max(1, -(-len(live) // SHUFFLED))]
-    columns, sides = _compared(Rows(segment, at), pairs)
-    others, ordered = sides + np.array([0, len(columns)]), _ordered(segment.schema.types, pairs)
-    shifts = np.unique(np.linspace(1, len(at) - 1, SHIFTS).astype(np.int64)) if len(at) > 1 else ()
-    for shift in shifts:
-        turned, _ = _compared(Rows(segment, np.roll(at, shift)), pairs)
-        counts += row_outcomes.count_outcomes([*columns, *turned], others, ordered)
-    return counts
 
 
 # -- exceptions --------------------------------------------------------------------------------

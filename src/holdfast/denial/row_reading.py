@@ -81,7 +81,7 @@ class RowRuleReader:
     def facts(self, version: int, state: TableState) -> RowFacts:
         """The rules that hold at a version, the newest, with what chance would make of them."""
         from holdfast.denial.dc_ranking import RowFacts
-        from holdfast.denial.row_counting import count_shuffled
+        from holdfast.denial.shuffling import count_shuffled
 
         file = row_file(state)
         if file is None:
