@@ -1,12 +1,12 @@
-"""`python -m benchmarks [keys | inds | foreign_keys | fds | dcs | lake | overlaps | ...] ...`: one, or all.
+"""`python -m benchmarks [keys | inds | foreign_keys | fds | dcs | rules | lake | overlaps | ...] ...`.
 
-Arguments go to the benchmark, or to each of them; what all know are --quick, --no-peers, --timeout,
+One of them, or all. Arguments go to the benchmark, or to each of them; what all know are --quick, --no-peers, --timeout,
 --results and --render.
 """
 
 import sys
 
-from benchmarks import dcs, fds, foreign_keys, inds, keys, lake, overlaps, repairs, scaling, stores
+from benchmarks import dcs, fds, foreign_keys, inds, keys, lake, overlaps, repairs, rules, scaling, stores
 
 BENCHMARKS = {
     "keys": keys.main,
@@ -14,6 +14,7 @@ BENCHMARKS = {
     "foreign_keys": foreign_keys.main,
     "fds": fds.main,
     "dcs": dcs.main,
+    "rules": rules.main,
     "lake": lake.main,
     "overlaps": overlaps.main,
     "stores": stores.main,

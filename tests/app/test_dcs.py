@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import random
 import re
 import shutil
 from pathlib import Path
@@ -23,7 +24,7 @@ from holdfast.core.words.dependency import Fd, Ucc
 from holdfast.core.words.predicate import Dc, Operator, Predicate
 from holdfast.core.words.row_rule import RowRule
 from holdfast.core.words.schema import Column, Schema, Type
-from holdfast.denial.dc_ranking import RankedDc, Ranking
+from holdfast.denial.dc_ranking import Folded, RankedRule, Ranking
 from holdfast.denial.dc_reading import DcExplanation, IndexReport
 
 TAX = """zip,state,salary,rate,net
@@ -319,42 +320,78 @@ def test_other_forms(shell: Shell) -> None:
     assert shell("show", "--kind", "dc", "--set-minimal", "--all").out.splitlines() == many
 
 
-def test_ranked(shell: Shell) -> None:
-    outcome = shell("show", "--kind", "dc", "--top", "3")
+def prices(n: int = 80) -> str:
+    """Days of a stock: low <= last <= high in each row, last twice; each market has one currency."""
+    draw = random.Random(4)
+    lines = ["day,market,currency,low,last,high,final"]
+    for day in range(n):
+        low, last, high = sorted(draw.sample(range(300), 3))
+        market = draw.randrange(12)
+        lines.append(f"{day},m{market},c{market % 5},{low},{last},{high},{last}")
+    return "\n".join(lines) + "\n"
+
+
+def test_ranked(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    assert shell("track", "prices", shell.file("prices.csv", prices()), "--kinds", "dc").code == 0
+    outcome = shell("show", "--kind", "dc", "--top", "20")
     assert (outcome.code, outcome.err) == (0, "")
     lines = outcome.out.splitlines()
-    assert lines[0] == "tax: the first 3 of 14 denial constraints, best first (version 1)"
-    assert re.fullmatch(r"  \d\.\d\d  not\(.*\)", lines[1])
+    expected = (
+        r"prices: 5 rules among ([\d,]+) denial constraints and (\d+) row rules, best first \(version 1\)"
+    )
+    heading = re.fullmatch(expected, lines[0])
+    assert heading
+    rules = {line[8:] for line in lines if re.match(r"  \d\.\d\d  ", line)}
+    assert rules == {
+        "not(t.day = s.day)",
+        "last = final",
+        "low < last",
+        "last < high",
+        "not(t.market = s.market and t.currency != s.currency)",
+    }
     assert not any(line.startswith("       a key: ") for line in lines)  # the reasons say so
-    document = shell("show", "--kind", "dc", "--top", "3", "--json").json()
+    assert re.fullmatch(r"  and [\d,]+ that follow from row rules(, .*)?", lines[-2])
+    assert re.fullmatch(r"  [\d,]+ more look like accidents of the rows at hand", lines[-1])
+    # A ranking is concise, asked or not.
+    assert shell("show", "--kind", "dc", "--top", "20", "--concise").out == outcome.out
+    document = shell("show", "--kind", "dc", "--top", "3", "--concise", "--json").json()
     assert len(document["dependencies"]) == 3
-    assert {"kind", "predicates", "sentence", "score", "reasons"} <= document["dependencies"][0].keys()
-    assert document["tables"][0]["ranking"]["n_dcs"] == 14
+    by_kind = {d["kind"]: d for d in document["dependencies"]}
+    assert {"predicates", "sentence", "score", "reasons", "key", "fd"} <= by_kind["dc"].keys()
+    assert {"left", "op", "right", "sentence", "score", "reasons"} <= by_kind["row"].keys()
+    ranking = document["tables"][0]["ranking"]
+    assert f"{ranking['n_dcs']:,}" == heading[1]
+    assert f"{ranking['n_row_rules']:,}" == heading[2]
+    n_folded = sum(ranking["folded"].values())
+    assert ranking["n_dcs"] + ranking["n_row_rules"] == (
+        ranking["n_rules"] + n_folded + ranking["n_accidents"] + ranking["n_open"]
+    )
+    assert "form" not in document["tables"][0]["dcs"]
 
 
-def test_a_ranking_says_what_was_not_measured() -> None:
-    def ranked(name: str, surprise: float | None, *, tautology: bool = False) -> RankedDc:
-        return RankedDc(
-            dc(f"t.{name} = s.{name}"), 0.5, 0.5, 1.0, 1.0, surprise, None, None, tautology, 1, 0, ("why",)
-        )
+def test_a_ranking_says_what_it_left_out() -> None:
+    def ranked(name: str) -> RankedRule:
+        return RankedRule(dc(f"t.{name} = s.{name}"), 0.5, 1.0, 0.5, None, None, 1, 0, ("why",))
 
-    found = (ranked("a", 1.0), ranked("b", None), ranked("c", 0.0, tautology=True))
-    file = io.StringIO()
-    print_ranking(Paper(file), "t", Ranking(found, 900, 300, 256, 1, True), version=1)
-    assert file.getvalue().splitlines() == [
-        "t: the first 3 of 900 denial constraints, best first (version 1)",
+    def printed(ranking: Ranking) -> list[str]:
+        file = io.StringIO()
+        print_ranking(Paper(file), "t", ranking, version=1)
+        return file.getvalue().splitlines()
+
+    folded = Folded(row_rules=1200, keys=3, others=1)
+    assert printed(Ranking((ranked("a"),), 2, 9000, 1, folded, 7000, 795, True)) == [
+        "t: the first 1 of 2 rules among 9,000 denial constraints and 1 row rule, best first (version 1)",
         "  0.50  not(t.a = s.a)",
         "        no two rows have the same a",
         "        why",
-        "  <0.50  not(t.b = s.b)",
-        "        no two rows have the same b",
-        "        why",
-        "     -  not(t.c = s.c)",
-        "        no two rows have the same c",
-        "        why",
-        "  300 hold in every table and come last",
-        "  256 of the other 600 were measured on all pairs of rows",
-        "  only the first 1 are certain: the score of what was not measured is an upper bound",
+        "  and 1,200 that follow from row rules, 3 from keys, 1 from other rules",
+        "  7,000 more look like accidents of the rows at hand",
+        "  795 more were not looked at: they are too many",
+    ]
+    assert printed(Ranking((), 0, 1, 0, Folded(), 1, 0, True)) == [
+        "t: 0 rules among 1 denial constraint (version 1)",
+        "  1 more looks like an accident of the rows at hand",
     ]
 
 
@@ -368,7 +405,7 @@ def test_a_ranking_says_what_was_not_measured() -> None:
         (["--kind", "fd", "--concise"], "--concise is about denial constraints: give --kind dc in place of"),
         (["--set-minimal"], "--set-minimal is about denial constraints: give --kind dc."),
         (["--kind", "dc", "--concise", "--set-minimal"], "--concise lists fewer denial constraints,"),
-        (["--kind", "dc", "--concise", "--top", "3"], "--concise and --top do not go together"),
+        (["--kind", "dc", "--set-minimal", "--top", "3"], "--set-minimal and --top do not go together"),
         (["--kind", "dc", "--set-minimal", "--max-error", "0.1"], "--set-minimal and --max-error do not go"),
         (["--kind", "dc", "--with-empty"], "--with-empty says nothing about dependencies of kind dc"),
         (["--kind", "row", "--non-uniques"], "--non-uniques says nothing about dependencies of kind row"),
@@ -460,6 +497,10 @@ def test_explain_a_rule_that_holds(shell: Shell) -> None:
     ]
     trivial = shell("explain", "tax", "not(t.rate < s.rate and t.rate > s.rate)").out
     assert trivial.endswith("  holds in every table: its comparisons of rate contradict each other\n")
+    circle = "not(t.salary = s.net and t.net = s.salary and t.net = s.net and t.salary != s.salary)"
+    told = shell("explain", "tax", circle).out
+    assert told.startswith(f"tax: {circle} holds (version 1)\n")
+    assert told.endswith("\n  holds in every table: its comparisons run in a circle\n")
 
 
 def test_explain_a_rule_that_does_not_hold(shell: Shell) -> None:

@@ -49,7 +49,7 @@ def test_what_holds_breaks_and_comes_back(tmp_path: Path, capsys: pytest.Capture
         "apply orders --inserts 6-inserts.csv",
         "explain orders 'product -> unit_price'",
         "track parcels parcels.csv --kinds dc",
-        "show --kind dc --top 3",
+        "show --kind dc --top 4",
         "apply parcels --inserts 7-inserts.csv",
         "link tables",
         "joins satellites.csv",

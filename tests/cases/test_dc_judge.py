@@ -154,6 +154,8 @@ def check_complete(judge: Judge, space: Space, listed: Sequence[Rule], rng: np.r
     for _ in range(1000):
         chosen = [group for group in by_group.values() if rng.random() < 0.7]
         rules.append(tuple(group[rng.integers(len(group))] for group in chosen))
+    # What holds in every table is not listed.
+    rules = [rule for rule in rules if not predicates.circular(rule)]
     holding = [rule for rule, n in zip(rules, judge.violations(rules), strict=True) if not n]
     known = [frozenset(dc) for dc in listed]
     implied = {p: {q for q in space.words if predicates.follows(q, [p])} for p in space.words}

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,12 @@ from holdfast.core.rows.segments import encode_rows, open_segment, write_segment
 from holdfast.core.store.arrow_types import arrow_schema, type_of
 from holdfast.core.store.format import create_marker, text_key
 from holdfast.core.words.change import DependencyChange
-from holdfast.core.words.predicate import OPERATORS, Operator
+from holdfast.core.words.predicate import OPERATORS, Dc, Operator
 from holdfast.core.words.row_rule import RowRule, are_times, comparison, is_row_rule, parse_row_rule
+from holdfast.core.words.rule_text import located
 from holdfast.core.words.schema import Column, Schema, Type
 from holdfast.denial import row_counting as jobs
-from holdfast.denial import row_rules
+from holdfast.denial import row_rules, shuffling
 from holdfast.denial.row_counts import RowCounts
 from holdfast.denial.row_rule_list import (
     RowRuleState,
@@ -44,6 +46,7 @@ from holdfast.denial.row_rule_list import (
 )
 from holdfast.errors import DamagedFileError, HoldfastError, UnknownColumnError, UsageError
 from reference import row_outcomes as reference
+from reference.predicates import satisfied
 
 Row = tuple[Any, ...]
 
@@ -246,6 +249,54 @@ def test_batches_are_as_from_scratch(types: list[str], data: st.DataObject, coll
         scratch = row_rules.discover(relation, max_error)
         assert scratch.counts.counts.tolist() == state.counts.counts.tolist()
         assert scratch.apart.tolist() == state.apart.tolist()
+
+
+@given(TYPES, st.data())
+@SLOW
+def test_shuffled_columns(types: list[str], data: st.DataObject) -> None:
+    """Values of each two different rows, of the largest segment."""
+    with workspace(types) as table:
+        pools = [[*POOLS[t][1], None] for t in types]
+        parts = [data.draw(rows_of(types, pools, 9)) for _ in range(2)]
+        relation = table.of(*parts)
+        pairs = comparable_pairs(table.schema)
+        largest = max(parts, key=len) if any(parts) else []
+        # A row made of one row's left and another row's right value.
+        crossed = {
+            (a, b): [
+                {a: t[a], b: s[b]} for i, t in enumerate(largest) for j, s in enumerate(largest) if i != j
+            ]
+            for a, b in pairs.tolist()
+        }
+        expected = [
+            reference.counts(crossed[a, b], a, b, expected_comparison(types[a], types[b]) == "order")
+            for a, b in pairs.tolist()
+        ]
+        assert shuffling.count_shuffled(relation, pairs).tolist() == expected
+
+
+def test_a_sample_of_shuffled_columns() -> None:
+    with workspace(["int", "int"]) as table, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shuffling, "SHUFFLED", 50)
+        relation = table.of([(i, i + 10) for i in range(1000)])
+        [counts] = shuffling.count_shuffled(relation, comparable_pairs(table.schema))
+        assert 50 * 30 <= counts.sum() <= 50 * 32
+        assert counts[0] / counts.sum() == pytest.approx(0.5, abs=0.1)
+
+
+@given(st.lists(st.tuples(*[st.sampled_from([None, 0, 1, 2])] * 2), min_size=2, max_size=5))
+@settings(max_examples=10)
+def test_shuffled_pairs_of_rows(rows: list[Row]) -> None:
+    """All values of two different rows in each column, whatever the others have."""
+    texts = ["t.c0 < s.c0 and t.c1 >= s.c0", "t.c0 = s.c0 and t.c1 != s.c1", "t.c0 != s.c1 and t.c1 > s.c0"]
+    dcs = [Dc("t", tuple(p for p, _ in located(f"not({text})", ["c0", "c1"]))) for text in texts]
+    with workspace(["int", "int"]) as table:
+        found = shuffling.shuffled_shares(table.of(rows), dcs)
+    columns = [list(permutations(values, 2)) for values in zip(*rows, strict=True)]
+    drawn = [{"c0": a, "c1": b} for a, b in product(*columns)]
+    for dc, share in zip(dcs, found.tolist(), strict=True):
+        violated = [all(satisfied(d[p.left][0], p.op, d[p.right][1]) for p in dc.predicates) for d in drawn]
+        assert share == pytest.approx(sum(violated) / len(violated), abs=0.01)
 
 
 def rule_of(change: DependencyChange) -> RowRule:

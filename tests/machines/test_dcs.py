@@ -240,7 +240,7 @@ class Dcs(Fds):
     def general(self, space: Space, evidence: Counter[int], most: int, n_rows: int) -> dict[Named, int]:
         """The general DCs, with their violations; of a constant column that it is constant."""
         limit, operators = self.options["max_predicates"], self.options["operators"] or predicates.OPERATORS
-        found = space.general(evidence, most, limit, operators)
+        found = space.telling(space.general(evidence, most, limit, operators))
         named = {tuple(space.words[i] for i in numbers): n for numbers, n in found.items()}
         if () not in named and (limit is None or limit > 0):
             # If `!=` may not be said, both `<` and `>` say nothing more than each other.
@@ -377,6 +377,7 @@ class Dcs(Fds):
             found = self.ws.dcs.in_form(table, set_minimal=True)
             truth: Any = self.truth_of(self.at[table])
             expected = self.space.set_minimal(truth.evidence, 0, self.options["max_predicates"])
+            expected = self.space.telling(expected)
             named = {tuple(self.space.words[i] for i in numbers) for numbers in expected}
             own = [dc for dc in map(_named, found.dcs) if not self.with_constant(dc)]
             assert found.complete

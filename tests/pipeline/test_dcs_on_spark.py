@@ -233,7 +233,7 @@ def test_spark_dataframes(opened: Opener, spark: SparkSession, mode: str, eviden
         space = Space(groups, ["id", "name", "price"])
         found = [d for d in ws.dependencies(kind="dc") if isinstance(d, Dc)]
         words = {space.numbers((p.left, p.op, p.right) for p in d.predicates) for d in found}
-        assert words == set(space.general(space.evidence(live)))
+        assert words == set(space.telling(space.general(space.evidence(live))))
 
     check()
     new: list[Row] = [(5, "b", float("nan")), (1, "a", 1.5)]

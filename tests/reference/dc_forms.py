@@ -72,12 +72,29 @@ def restricted(space: Predicates, cover: Collection[Dc], operators: Collection[s
 # --- Implication -----------------------------------------------------------------------------------------
 
 
+RowRule = tuple[int, str, int]  # two columns of one row
+
+
+def keeps(row: Mapping[int, int | None], rules: Collection[RowRule], filled: Collection[int]) -> bool:
+    """Whether a row violates none of the rules, and has a value in the columns `filled`, of those it has."""
+    return not any(row[c] is None for c in filled if c in row) and all(
+        row[a] is None or row[b] is None or satisfied(row[a], op, row[b])
+        for a, op, b in rules
+        if a in row and b in row
+    )
+
+
 @cache
-def evidences(groups: tuple[Group, ...]) -> set[Dc]:
-    """What two rows can satisfy: every value of every column, as many as there are values to compare."""
+def evidences(
+    groups: tuple[Group, ...], rules: tuple[RowRule, ...] = (), filled: frozenset[int] = frozenset()
+) -> set[Dc]:
+    """What two rows can satisfy: every value of every column, as many as there are values to compare.
+
+    Each of them keeps the rules about rows, and has a value in the columns `filled`.
+    """
     space = Predicates(groups)
-    columns = sorted({c for a, b, _ in groups for c in (a, b)})
-    together = {frozenset({a, b}) for a, b, _ in groups}
+    columns = sorted({c for a, b, _ in groups for c in (a, b)} | {c for a, _, b in rules for c in (a, b)})
+    together = {frozenset({a, b}) for a, b, _ in groups} | {frozenset({a, b}) for a, _, b in rules}
     # Columns that are never compared with others have no influence on each other.
     parts: list[set[int]] = []
     for column in columns:
@@ -91,9 +108,11 @@ def evidences(groups: tuple[Group, ...]) -> set[Dc]:
         names = sorted(part)
         values = [None, *range(2 * len(names))]
         seen = set()
-        for t in product(values, repeat=len(names)):
-            for s in product(values, repeat=len(names)):
-                rows = dict(zip(names, t, strict=True)), dict(zip(names, s, strict=True))
+        all_rows = [dict(zip(names, row, strict=True)) for row in product(values, repeat=len(names))]
+        allowed = [row for row in all_rows if keeps(row, rules, filled)]
+        for t in allowed:
+            for s in allowed:
+                rows = t, s
                 seen.add(
                     frozenset(
                         i
@@ -106,21 +125,33 @@ def evidences(groups: tuple[Group, ...]) -> set[Dc]:
     return found
 
 
-def implied(space: Predicates, dcs: Collection[Dc], dc: Dc) -> bool:
-    """Whether two rows that violate `dc` always violate one of the others, in one direction or the other."""
+def implied(
+    space: Predicates,
+    dcs: Collection[Dc],
+    dc: Dc,
+    rules: tuple[RowRule, ...] = (),
+    filled: frozenset[int] = frozenset(),
+) -> bool:
+    """Whether two rows that violate `dc` always violate one of the others, in one direction or the other.
+
+    Each of the two keeps the rules about rows, and has a value in the columns `filled`.
+    """
     sides = both(space, dcs)
     return not any(
         dc <= evidence and not any(one <= evidence for one in sides)
-        for evidence in evidences(tuple(space.groups))
+        for evidence in evidences(tuple(space.groups), rules, filled)
     )
 
 
 Demands = Mapping[int, str]  # group: operator
 
 
-def refuted(clauses: Collection[Demands], n_groups: int, dc: Demands) -> bool:
-    """Whether propagation finds that no pair meets the demands of `dc` if it meets those of no clause."""
-    left = [set(OUTCOMES) for _ in range(n_groups)]
+def refuted(clauses: Collection[Demands], n_groups: int, dc: Demands, filled: Collection[int] = ()) -> bool:
+    """Whether propagation finds that no pair meets the demands of `dc` if it meets those of no clause.
+
+    In the groups `filled` no pair has the outcome NULL.
+    """
+    left = [set(OUTCOMES) - ({"null"} if g in filled else set()) for g in range(n_groups)]
     for g, op in dc.items():
         left[g] = {o for o in left[g] if op in HOLDS[o]}
     while True:
@@ -139,21 +170,30 @@ def refuted(clauses: Collection[Demands], n_groups: int, dc: Demands) -> bool:
 
 
 def not_implied(
-    sides: Sequence[tuple[Demands, Demands]], n_groups: int, order: Sequence[int], axioms: Collection[int]
+    sides: Sequence[tuple[Demands, Demands]],
+    n_groups: int,
+    order: Sequence[int],
+    axioms: Collection[int],
+    asked: Collection[int] = (),
+    filled: Collection[int] = (),
 ) -> list[int]:
-    """Which DCs (each with its mirror image) stay: kept from the first on, then dropped from the last on."""
+    """Which DCs (each with its mirror image) stay: kept from the first on, then dropped from the last on.
 
-    def others(numbers: Collection[int]) -> list[Demands]:
-        return [side for i in numbers for side in sides[i]]
+    Those `asked` imply nothing.
+    """
+
+    def follows(i: int, numbers: Collection[int]) -> bool:
+        others = [side for j in (*axioms, *numbers) if j != i for side in sides[j]]
+        return refuted(others, n_groups, sides[i][0], filled)
 
     kept: list[int] = []
-    for i in [i for i in order if i not in axioms]:
-        if not refuted(others([*axioms, *kept]), n_groups, sides[i][0]):
+    for i in [i for i in order if i not in axioms and i not in asked]:
+        if not follows(i, kept):
             kept.append(i)
     for i in kept[::-1]:
-        if refuted(others([*axioms, *(j for j in kept if j != i)]), n_groups, sides[i][0]):
+        if follows(i, kept):
             kept.remove(i)
-    return sorted(kept)
+    return sorted([*kept, *(i for i in asked if not follows(i, kept))])
 
 
 # --- Support ---------------------------------------------------------------------------------------------
@@ -172,9 +212,3 @@ def support(dc: Dc, pairs: Mapping[Dc, int]) -> tuple[int, int, float]:
     near = sum(n for evidence, n in pairs.items() if len(dc - evidence) == 1)
     chances = [by_chance(p, q) for p, q in combinations(dc, 2)]
     return satisfying(dc), near, min(chances, default=float("inf"))
-
-
-def coverage(dc: Dc, pairs: Mapping[Dc, int]) -> float:
-    """Pairs that satisfy k of n predicates count (k + 1) / n, violations nothing."""
-    weights = [n * (len(dc & evidence) + 1) / len(dc) for evidence, n in pairs.items() if not dc <= evidence]
-    return sum(weights) / sum(pairs.values())

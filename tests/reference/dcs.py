@@ -8,7 +8,7 @@ choice of predicates is asked of all evidences at once, and a search of some tho
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import combinations, permutations
 from typing import Any
@@ -18,7 +18,7 @@ import pyarrow as pa
 from reference import predicate_evidence, row_outcomes
 from reference.dc_hitting_sets import LOOSER, OPERATORS, Predicates
 from reference.keys import NAN, Row, canonical
-from reference.predicates import Words
+from reference.predicates import Words, circular
 
 Group = tuple[str, str, bool]
 Numbers = tuple[int, ...]
@@ -154,6 +154,10 @@ class Space:
     def canonical(self, dc: Iterable[int]) -> Numbers:
         mirrored = self.predicates.mirrored(frozenset(dc))
         return min(tuple(sorted(dc)), tuple(sorted(mirrored)))
+
+    def telling(self, found: Mapping[Numbers, int]) -> dict[Numbers, int]:
+        """Without constraints that hold in every table: what is listed."""
+        return {dc: n for dc, n in found.items() if not circular([self.words[i] for i in dc])}
 
     def looser(self, dc: Iterable[int]) -> Iterator[Numbers]:
         """All that say one thing less."""

@@ -53,6 +53,21 @@ def trivial(dc: Collection[Words]) -> bool:
     )
 
 
+def circular(dc: Collection[Words]) -> bool:
+    """Whether no two rows satisfy the predicates since they run in a circle: values that are at most each
+    other are the same, and neither differ nor is one less.
+
+    >>> circular([("a", "=", "b"), ("b", "=", "a"), ("a", "=", "a"), ("b", "!=", "b")])
+    True
+    """
+    below = {(("t", a), ("s", b)) for a, op, b in dc if op in ("=", "<", "<=")}
+    below |= {(("s", b), ("t", a)) for a, op, b in dc if op in ("=", ">", ">=")}
+    while more := {(x, z) for x, y in below for w, z in below if y == w} - below:
+        below |= more
+    there_and_back = {(x, y) for x, y in below if (y, x) in below}
+    return any((("t", a), ("s", b)) in there_and_back for a, op, b in dc if op in ("!=", "<", ">"))
+
+
 def follows(p: Words, dc: Collection[Words]) -> bool:
     """Whether p is true of all values of which the predicates of its group are."""
     a, op, b = p

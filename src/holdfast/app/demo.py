@@ -39,7 +39,7 @@ STEPS = (
     ("An order comes in with two digits of its price swapped.", "apply orders --inserts 6-inserts.csv"),
     ("How bad is it?", "explain orders 'product -> unit_price'"),
     ("Parcels. Which rules do any two of them keep?", "track parcels parcels.csv --kinds dc"),
-    ("Most of these are accidents of the rows at hand. Which are not?", "show --kind dc --top 3"),
+    ("Most of these are accidents of the rows at hand. Which are not?", "show --kind dc --top 4"),
     (
         "A heavy parcel at the fee of a light one, shipped before it was ordered.",
         "apply parcels --inserts 7-inserts.csv",

@@ -11,6 +11,7 @@ from holdfast.core.evidence.counted_files import load_counted
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.store.root import Root
 from holdfast.core.words.predicate import Dc
+from holdfast.denial.circles import tautologies, telling
 from holdfast.denial.constraints import DcRef, dcs_of, ordered_pairs, read_dcs, read_near_dcs
 from holdfast.denial.dc_state import in_operators, near_cover
 from holdfast.errors import UsageError
@@ -18,9 +19,14 @@ from holdfast.errors import UsageError
 U64 = NDArray[np.uint64]
 
 
-def listed_masks(root: Root, ref: DcRef) -> U64:
-    """The constraints that hold, written with the operators that the table is tracked with."""
+def cover_masks(root: Root, ref: DcRef) -> U64:
+    """The constraints that hold, tautologies too, written with the operators that a table is tracked with."""
     return in_operators(read_dcs(root, ref), ref.space, ref.operators)
+
+
+def listed_masks(root: Root, ref: DcRef) -> U64:
+    """The constraints that hold and say something, written with these operators."""
+    return telling(cover_masks(root, ref), ref.space)
 
 
 def near_dcs(root: Root, state: TableState, ref: DcRef, max_error: float, *, newest: bool) -> list[Dc]:
@@ -42,6 +48,8 @@ def near_dcs(root: Root, state: TableState, ref: DcRef, max_error: float, *, new
             "errors of denial constraints of older versions are known only for the error that a table is "
             f"tracked with; of {state.table!r} {tracked}. Ask for that, or leave out the version."
         )
+    says_something = ~tautologies(masks, ref.space)
+    masks, violations = masks[says_something], violations[says_something]
     total = max(1, ordered_pairs(state.n_rows))
     return [
         replace(dc, error=n / total)

@@ -15,6 +15,7 @@ from holdfast.core.rows.kernels.masks import first_contained, first_container, w
 from holdfast.core.rows.relation import Relation
 from holdfast.core.words.change import DependencyChange, Event
 from holdfast.denial.approximate_dcs import ApproximateDcs
+from holdfast.denial.circles import telling
 from holdfast.denial.constraints import dcs_of, ordered_pairs
 from holdfast.denial.dc_cover import closures, mirrored
 from holdfast.denial.dc_state import DcState
@@ -140,7 +141,7 @@ def _approximate(
     )
     for event, here, there, exact in sorts:
         fresh = without(here.masks, there.masks) & without(here.masks, exact)
-        masks = here.masks[fresh]
+        masks = telling(here.masks[fresh], after.space)
         unlisted += max(0, len(masks) - MAX_LISTED)
         masks = masks[:MAX_LISTED]
         violations = after.evidence.agreeing(masks).tolist()

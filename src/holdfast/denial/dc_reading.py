@@ -13,12 +13,16 @@ from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
 from holdfast.core.words.change import Pair, Pin
-from holdfast.core.words.predicate import Dc, Predicate, PredicateSpace, is_trivial, same_rule
+from holdfast.core.words.key_score import KeyScores
+from holdfast.core.words.predicate import Dc, Predicate, PredicateSpace, same_rule
+from holdfast.denial.circles import holds_always, telling
 from holdfast.denial.constraints import DcRef, dc_ref, dcs_of, ordered_pairs, pinned_rules, read_dcs
 from holdfast.denial.dc_explanation import DcExplanation, DcList, IndexReport
+from holdfast.denial.row_reading import RowRuleReader
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
+    from holdfast.core.cover.stability import Stability
     from holdfast.core.cover.violating_rows import ViolatingRows
     from holdfast.denial.dc_ranking import Ranking
 
@@ -46,7 +50,7 @@ class DcReader:
         if ref is None:
             return []
         if not max_error and not ref.operators:
-            return dcs_of(state.table, ref.space, read_dcs(self._tables.root, ref))
+            return dcs_of(state.table, ref.space, telling(read_dcs(self._tables.root, ref), ref.space))
         from holdfast.denial.dc_list import listed_masks, near_dcs
 
         if max_error and (asked or ref.evidence_kind == "counted"):
@@ -73,14 +77,15 @@ class DcReader:
     ) -> DcList:
         """The denial constraints of a table in other forms than the most general one.
 
-        `concise` leaves out what the others together imply; `set_minimal` lists every set of predicates that
-        holds and of which none can be dropped, at most `limit` of them.
+        Those that hold in every table are in none of them. `concise` leaves out what the others together
+        imply; `set_minimal` lists every set of predicates that holds and of which none can be dropped, at
+        most `limit` of them.
         """
         from holdfast.denial import forms as dc_forms
-        from holdfast.denial.dc_list import listed_masks
+        from holdfast.denial.dc_list import cover_masks
 
         ref = self.needed(self._tables.state(table, at))
-        masks, complete = listed_masks(self._tables.root, ref), True
+        masks, complete = cover_masks(self._tables.root, ref), True
         if set_minimal:
             if ref.operators:
                 raise UsageError(
@@ -89,30 +94,54 @@ class DcReader:
                 )
             loosened = dc_forms.set_minimal(masks, ref.space, limit, ref.max_predicates)
             masks, complete = loosened.masks, loosened.complete
+        listed = telling(masks, ref.space)
         n_dropped = 0
         if concise:
             staying = dc_forms.concise(masks, ref.space)
-            n_dropped, masks = len(masks) - len(staying), masks[staying]
-        return DcList(dcs_of(table, ref.space, masks), complete, n_dropped)
+            n_dropped, listed = len(listed) - len(staying), masks[staying]
+        return DcList(dcs_of(table, ref.space, listed), complete, n_dropped)
 
     def rank(self, table: str, top: int | None = None) -> Ranking:
-        """The denial constraints of a table that tell most: short, well supported, long held."""
+        """The rules of a table that tell most, about pairs of rows and about each row.
+
+        No accidents of the rows at hand, and nothing that follows from the others: how many these are is
+        counted (`dc_ranking.py`).
+        """
         from holdfast.core.evidence.counted_files import load_counted
         from holdfast.core.store.bundle import open_bundle
-        from holdfast.denial.dc_list import listed_masks
+        from holdfast.denial.dc_list import cover_masks
         from holdfast.denial.dc_ranking import rank
+        from holdfast.denial.shuffling import shuffled_shares
 
         base, state = self._tables.current(table)
         ref, root = self.needed(state), self._tables.root
-        masks = listed_masks(root, ref)
         if ref.evidence_kind == "counted":
             counted = load_counted(root, "comparisons", ref.evidence, ref.deltas, ref.space.n_predicates)
             evidence, counts = counted.masks, counted.counts
         else:
             bundle = open_bundle(root, ref.evidence, "comparisons")
             evidence, counts = bundle.array("masks").reshape(-1, ref.n_words), None
-        history = self._past.stability(table, self.held_versions(table, masks, base + 1), base)
-        return rank(masks, ref.space, table, evidence, counts, state.n_rows, history=history, top=top)
+
+        def history(masks: U64) -> Stability:
+            return self._past.stability(table, self.held_versions(table, masks, base + 1), base)
+
+        def shuffled(dcs: Sequence[Dc]) -> NDArray[np.float64]:
+            with self._tables.opened(state) as relation:
+                return shuffled_shares(relation, dcs)
+
+        scores = KeyScores(state.column_facts())
+        return rank(
+            cover_masks(root, ref),
+            ref.space,
+            table,
+            evidence,
+            counts,
+            rows=RowRuleReader(self._tables).facts(base, state),
+            key_scores={name: scores((name,)) for name in state.schema.names},
+            shuffled=shuffled,
+            history=history,
+            top=top,
+        )
 
     def explain(self, table: str, text: str) -> DcExplanation:
         """Whether a rule about two rows holds now, since when, and the pairs of rows against it."""
@@ -127,7 +156,7 @@ class DcReader:
         inside = (
             self._generals(ref, predicates) if ref is not None and within else np.empty((0, 1), np.uint64)
         )
-        trivial = is_trivial(predicates)
+        trivial = holds_always(predicates)
         n_violations = 0
         pairs: tuple[Pair, ...] = ()
         if not trivial and not len(inside):
@@ -141,7 +170,7 @@ class DcReader:
         implied_by: tuple[Dc, ...] = ()
         since = None
         if ref is not None and len(inside):
-            listed = in_operators(self._cover(ref), ref.space, ref.operators)
+            listed = telling(in_operators(self._cover(ref), ref.space, ref.operators), ref.space)
             implied_by = tuple(dcs_of(table, ref.space, _inside(ref, listed, predicates)))
         # A cover with a bound says nothing of longer rules that it does not imply.
         wide = ref is not None and 0 < ref.max_predicates < _n_groups(predicates)

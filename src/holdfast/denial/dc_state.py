@@ -39,6 +39,7 @@ from holdfast.core.words.column_sets import words_for
 from holdfast.core.words.options import EvidenceKind
 from holdfast.core.words.predicate import Operator, PredicateSpace
 from holdfast.denial.approximate_dcs import ApproximateDcs, approximate_dcs
+from holdfast.denial.circles import telling
 from holdfast.denial.constraints import (
     DEFAULT_LIMITS,
     DcLimits,
@@ -123,8 +124,8 @@ class DcState:
 
     @cached_property
     def listed(self) -> U64:
-        """The constraints of the cover, written with the operators that are wanted."""
-        return in_operators(self.cover.masks, self.space, self.operators)
+        """The constraints of the cover that say something, written with the operators that are wanted."""
+        return telling(in_operators(self.cover.masks, self.space, self.operators), self.space)
 
 
 def n_words_of(space: PredicateSpace) -> int:

@@ -19,11 +19,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.rows.kernels.masks import mask_of, popcounts, unique_masks
+from holdfast.core.rows.kernels.masks import popcounts, unique_masks
 from holdfast.core.words.column_sets import bits_of
 from holdfast.core.words.predicate import OPERATORS, SYMMETRIC, Operator, PredicateSpace
+from holdfast.denial.circles import tautologies
 from holdfast.denial.kernels import rewriting as kernel
-from holdfast.denial.kernels.implication import contradictory, not_implied
+from holdfast.denial.kernels.implication import implied_by
 
 U64 = NDArray[np.uint64]
 U8 = NDArray[np.uint8]
@@ -73,39 +74,36 @@ def restricted(masks: U64, space: PredicateSpace, operators: Collection[Operator
 def concise(masks: U64, space: PredicateSpace, order: I64 | None = None) -> I64:
     """The positions of the DCs that stay when those that others imply are dropped, ascending: int64[n].
 
-    IN masks: any DCs of the space; order int64[k]: their positions, the most interesting first (the order
-    given, if it is None). Law: a table in which those that stay hold cannot violate any of the rest, whatever
+    See `implied`; nothing but the DCs is known.
+    """
+    return np.flatnonzero(implied(masks, space, tautologies(masks, space), order) < 0)
+
+
+def implied(
+    masks: U64,
+    space: PredicateSpace,
+    axioms: Bool,
+    order: I64 | None = None,
+    *,
+    premises: Bool | None = None,
+    filled: Bool | None = None,
+) -> I64:
+    """-1 for DCs that stay when those that others imply are dropped; of these, the last one that it took.
+
+    IN masks: any DCs of the space; axioms bool[k]: those that are known to hold whatever the rest does: they
+    are implied by themselves; order int64[k]: positions, the most interesting first (the order given, if it
+    is None); premises bool[k]: those that may imply others (all, if it is None); filled bool[n_groups]: the
+    groups of which it is known that no pair has a NULL on one side only.
+    Law: a table in which those that stay hold, and what is known, cannot violate any of the rest, whatever
     its rows, with NULLs or without. The least interesting is tried first and dropped if what is left implies
     it; then the next one. So none that stays is implied by the others that stay, as far as propagation
     (`kernels/implication.py`) can see: `<` where `<=` holds, transitivity of FDs, DCs with a key
-    inside, columns that stand for each other. `tautologies` go, too.
+    inside, columns that stand for each other.
     """
     frame = _Frame(space)
     states = frame.states_of(masks)
     ranks = np.arange(len(masks), dtype=np.int64) if order is None else np.asarray(order, dtype=np.int64)
-    return np.flatnonzero(not_implied(states, frame.images_of(states), ranks, tautologies(masks, space)))
-
-
-def tautologies(masks: U64, space: PredicateSpace) -> Bool:
-    """Which DCs no table can violate, for a reason across groups: bool[k].
-
-    Such as not(t.a = s.a and t.b = s.b and t.a = s.b and t.b != s.a): comparisons that run in a circle. The
-    cover has them where columns are compared with each other: each group on its own could be satisfied, so
-    they are not trivial as `PredicateSpace.trivial` has it. With 66 predicates of adult they are 7 of
-    468,986, the shortest across columns. Cost: see `kernels.implication.contradictory`.
-    """
-    numbers = {name: i for i, name in enumerate(dict.fromkeys(g.left for g in space.groups))}
-    across = mask_of((i for i, p in enumerate(space.predicates) if p.left != p.right), masks.shape[1])
-    circular = np.zeros(len(masks), dtype=np.bool_)
-    # Within a group, DCs of a cover are satisfiable: only what compares different columns can be circular.
-    crossing = np.flatnonzero((masks & across).any(axis=1))
-    circular[crossing] = contradictory(
-        masks[crossing],
-        np.array([2 * numbers[p.left] for p in space.predicates]),
-        np.array([2 * numbers[p.right] + 1 for p in space.predicates]),
-        np.array(space.op_of),
-    )
-    return circular
+    return implied_by(states, frame.images_of(states), ranks, axioms, premises, filled)
 
 
 def _rewritten(

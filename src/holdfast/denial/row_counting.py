@@ -116,13 +116,8 @@ def count_part(payload: Payload) -> bytes:
 def _outcome_counts(rows: Rows, pairs: I32) -> I64:
     """int64[n_pairs, 4]."""
     types = rows.segment.schema.types
-    wide = where_kinds(types, pairs, is_wide)
-    ordered = where_kinds(types, pairs, lambda a, b: comparison(a, b) == "order")
-    # A column is there twice if it is compared both as it is and with numbers of other types.
-    keys, where = np.unique(2 * pairs.astype(np.int64) + wide[:, None], return_inverse=True)
-    sides = where.reshape(-1, 2)
-    columns = [rows.compared(key // 2, wide=bool(key % 2)) for key in keys.tolist()]
-    counts = row_outcomes.count_outcomes(columns, sides, ordered)
+    columns, sides = compared_pairs(rows, pairs)
+    counts = row_outcomes.count_outcomes(columns, sides, ordered_pairs(types, pairs))
     hashed = np.array([type_.hashed for type_ in types])[pairs[:, 0]]
     for p in np.flatnonzero(hashed & (counts[:, EQUAL] > 0)).tolist():
         (a, b), (left, right) = pairs[p].tolist(), sides[p].tolist()
@@ -131,6 +126,21 @@ def _outcome_counts(rows: Rows, pairs: I32) -> I64:
         counts[p, EQUAL] -= n_different
         counts[p, LESS] += n_different
     return counts
+
+
+def ordered_pairs(types: Sequence[Type], pairs: I32) -> Bool:
+    """Of which pairs the values have an order: bool[n_pairs]."""
+    return where_kinds(types, pairs, lambda a, b: comparison(a, b) == "order")
+
+
+def compared_pairs(rows: Rows, pairs: I32) -> tuple[list[Compared], I64]:
+    """The columns of some pairs, and for each pair which two of them are compared: int64[n_pairs, 2].
+
+    A column is there twice if it is compared both as it is and with numbers of other types.
+    """
+    wide = where_kinds(rows.segment.schema.types, pairs, is_wide)
+    keys, where = np.unique(2 * pairs.astype(np.int64) + wide[:, None], return_inverse=True)
+    return [rows.compared(key // 2, wide=bool(key % 2)) for key in keys.tolist()], where.reshape(-1, 2)
 
 
 # -- exceptions --------------------------------------------------------------------------------

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.core.cover.history import Past
 from holdfast.core.rows.table_state import TableState
@@ -14,14 +15,18 @@ from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
 from holdfast.core.words.change import WitnessRow
 from holdfast.core.words.row_rule import RowRule, parse_row_rule
+from holdfast.core.words.schema import Schema
 from holdfast.denial.constraints import row_file
 from holdfast.denial.dc_explanation import RowExplanation
-from holdfast.denial.row_rule_list import load, measured, rules_of
+from holdfast.denial.row_counts import OPERATORS, RowCounts
+from holdfast.denial.row_rule_list import filled_columns, load, measured, rules_of
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
     from holdfast.core.cover.violating_rows import ViolatingRows
+    from holdfast.denial.dc_ranking import RowFacts
 
+I64 = NDArray[np.int64]
 EXCEPTIONS_SHOWN = 10
 
 
@@ -73,6 +78,38 @@ class RowRuleReader:
         since, _ = self._past.spell(table, base, held, now=holds)
         return RowExplanation(now, base, holds, shown, since)
 
+    def facts(self, version: int, state: TableState) -> RowFacts:
+        """The rules that hold at a version, the newest, with what chance would make of them."""
+        from holdfast.denial.dc_ranking import RowFacts
+        from holdfast.denial.shuffling import count_shuffled
+
+        file = row_file(state)
+        if file is None:
+            return RowFacts()
+        known = load(self._tables.root, file)
+        rules = rules_of(known, state.table, state.schema)
+        pairs, operators = _numbers(rules, state.schema)
+        with self._tables.opened(state) as relation:
+            shuffled = RowCounts(count_shuffled(relation, pairs.astype(np.int32)))
+        against = shuffled.violations()[np.arange(len(rules)), operators]
+        n_compared = np.array([r.n_compared for r in rules], dtype=np.int64)
+
+        def held(earlier: FileRef, which: I64) -> NDArray[np.bool_]:
+            then = load(self._tables.root, earlier)
+            place = {pair: i for i, pair in enumerate(map(tuple, then.pairs.tolist()))}
+            at = [place[pair] for pair in map(tuple, pairs[which].tolist())]
+            none_against: NDArray[np.bool_] = then.counts.violations()[at, operators[which]] == 0
+            return none_against & (then.counts.n_compared[at] > 0)
+
+        versions = self._past.held(state.table, len(rules), version + 1, held)
+        return RowFacts(
+            rules,
+            n_compared * against / np.maximum(1, shuffled.n_compared),
+            filled_columns(known, state.schema),
+            len(known.pairs),
+            self._past.stability(state.table, versions, version),
+        )
+
     def violations(self, table: str, text: str, *, limit: int | None = None) -> ViolatingRows:
         """The rows that are against a rule about each row, oldest first: all of them go if it is to hold.
 
@@ -89,6 +126,13 @@ class RowRuleReader:
         rule = replace(rule, error=n / max(1, state.n_rows), n_exceptions=n)
         said = {"remove": np.ones(len(listed), dtype=np.bool_)}
         return ViolatingRows(rule, base, state.n_rows, n, Removal(n, n), relation, listed, said)
+
+
+def _numbers(rules: Sequence[RowRule], schema: Schema) -> tuple[I64, I64]:
+    """The positions of their columns, int64[n, 2], and the numbers of their operators, int64[n]."""
+    position = {name: i for i, name in enumerate(schema.names)}
+    pairs = np.array([[position[c] for c in r.columns] for r in rules], dtype=np.int64).reshape(-1, 2)
+    return pairs, np.array([OPERATORS.index(r.op) for r in rules], dtype=np.int64)
 
 
 def _cover_of(fields: Mapping[str, Any]) -> tuple[FileRef, FileRef] | None:

@@ -98,6 +98,13 @@ def named_rules(
     return rules
 
 
+def filled_columns(state: RowRuleState, schema: Schema) -> frozenset[str]:
+    """Columns without NULL, of those that are compared with another one that has none either."""
+    counts = state.counts
+    whole = counts.n_compared == counts.counts.sum(axis=1)
+    return frozenset(schema.names[c] for c in np.unique(state.pairs[whole]).tolist())
+
+
 def measured(state: RowRuleState, schema: Schema, rule: RowRule) -> RowRule | None:
     """A rule, written in either direction, with what violates it now; None if its columns are not tracked."""
     position = {name: i for i, name in enumerate(schema.names)}

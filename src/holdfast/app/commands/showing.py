@@ -60,7 +60,8 @@ class Showing:
             min=1,
             metavar="N",
             help="The N functional dependencies of each table that tell most, ranked, with reasons; with "
-            "--kind dc the N denial constraints.",
+            "--kind dc the N rules, about two rows or each row, without what follows from others or looks "
+            "like an accident.",
         ),
     ] = None
     max_error: Annotated[
@@ -132,7 +133,8 @@ class Showing:
         if kind != "dc":
             instead = f" in place of --kind {kind}" if kind else ""
             raise UsageError(f"--{self.form} is about denial constraints: give --kind dc{instead}.")
-        for option, value in (("--top", self.top), ("--max-error", self.max_error)):
+        # A ranking is concise, asked or not.
+        for option, value in (("--top", None if self.concise else self.top), ("--max-error", self.max_error)):
             if value:
                 raise UsageError(f"--{self.form} and {option} do not go together: give one of them.")
 
@@ -335,7 +337,7 @@ class _View:
             fields["dcs"] = self._dcs_dict(name)
         if name in self.rankings:
             ranking = self.rankings[name].to_dict()
-            fields["ranking"] = {k: v for k, v in ranking.items() if k not in ("fds", "dcs")}
+            fields["ranking"] = {k: v for k, v in ranking.items() if k not in ("fds", "rules")}
         return fields
 
     def _dcs_dict(self, name: str) -> dict[str, Any]:
@@ -352,7 +354,7 @@ class _View:
             "limits": ref.limits.to_dict(),
             "stopped": ref.stopped,
         }
-        if form != "minimal":
+        if form != "minimal" and name not in self.rankings:
             dcs = self.dcs[name]
             fields |= {"form": form, "complete": dcs.complete, "n_dropped": dcs.n_dropped}
         return fields

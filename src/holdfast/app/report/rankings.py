@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from holdfast.app.report.paper import Paper, Part
 from holdfast.app.report.texts import fd_text, name_text, rule_text, safe
+from holdfast.errors import plural
 from holdfast.kind import entries
 
 if TYPE_CHECKING:
@@ -29,30 +30,54 @@ def print_ranking(paper: Paper, table: str, ranking: Ranking, *, version: int) -
     from holdfast.functional.fd_ranking import Ranking as FdRanking  # with kernels, which were needed to rank
 
     if isinstance(ranking, FdRanking):
-        kind, n, n_last = "fd", ranking.n_fds, ranking.n_key_implied
-        why_last, measured_on = "follow from keys", "the rows"
-        items = [_fd_item(fd) for fd in ranking.fds]
+        n = entries()["fd"].counted(ranking.n_fds)
+        what = n if len(ranking.fds) == ranking.n_fds else f"the first {len(ranking.fds):,} of {n}"
+        items, aside = [_fd_item(fd) for fd in ranking.fds], _aside_of_fds(ranking)
     else:
-        kind, n, n_last = "dc", ranking.n_dcs, ranking.n_tautologies
-        why_last, measured_on = "hold in every table", "all pairs of rows"
-        items = [_dc_item(dc) for dc in ranking.dcs]
-    of = "" if len(items) == n else f"the first {len(items):,} of "
-    order = ", best first" if items else ""
-    paper.heading(name_text(table), f": {of}{entries()[kind].counted(n)}{order}", version)
+        n = plural(ranking.n_rules, "rule")
+        what = n if len(ranking.rules) == ranking.n_rules else f"the first {len(ranking.rules):,} of {n}"
+        of_rows = f" and {entries()['row'].counted(ranking.n_row_rules)}" if ranking.n_row_rules else ""
+        what += f" among {entries()['dc'].counted(ranking.n_dcs)}{of_rows}"
+        items, aside = [_rule_item(rule) for rule in ranking.rules], _aside_of_rules(ranking)
+    paper.heading(name_text(table), f": {what}{', best first' if items else ''}", version)
     for item in items:
         paper.item(item.score, item.name, item.aside, indent=2)
         for line in item.below:
             paper.line(line, indent=8)
-    doubts = []
+    for line in aside:
+        paper.line((line, "dim"), indent=2)
+
+
+def _aside_of_fds(ranking: fd_ranking.Ranking) -> list[str]:
+    n, n_last, lines = ranking.n_fds, ranking.n_key_implied, []
     if n_last:
-        doubts.append(f"{n_last:,} {why_last} and come last")
+        lines.append(f"{n_last:,} follow from keys and come last")
     if ranking.n_measured < n - n_last:
-        doubts.append(f"{ranking.n_measured:,} of the other {n - n_last:,} were measured on {measured_on}")
-    if ranking.n_certain < len(items):
+        lines.append(f"{ranking.n_measured:,} of the other {n - n_last:,} were measured on the rows")
+    if ranking.n_certain < len(ranking.fds):
         certain = f"only the first {ranking.n_certain:,} are" if ranking.n_certain else "no place is"
-        doubts.append(f"{certain} certain: the score of what was not measured is an upper bound")
-    for doubt in doubts:
-        paper.line((doubt, "dim"), indent=2)
+        lines.append(f"{certain} certain: the score of what was not measured is an upper bound")
+    return lines
+
+
+def _aside_of_rules(ranking: dc_ranking.Ranking) -> list[str]:
+    folded, lines = ranking.folded, []
+    parts = {
+        "row rules": folded.row_rules,
+        "keys": folded.keys,
+        "functional dependencies": folded.fds,
+        "other rules": folded.others,
+    }
+    if folded.total:
+        said = [f"{n:,} from {what}" for what, n in parts.items() if n]
+        follow = "that follows from" if folded.total == 1 else "that follow from"
+        lines.append(f"and {', '.join(said).replace('from', follow, 1)}")
+    if ranking.n_accidents:
+        what = "looks like an accident" if ranking.n_accidents == 1 else "look like accidents"
+        lines.append(f"{ranking.n_accidents:,} more {what} of the rows at hand")
+    if ranking.n_open:
+        lines.append(f"{ranking.n_open:,} more were not looked at: they are too many")
+    return lines
 
 
 def _fd_item(ranked: fd_ranking.RankedFd) -> _Item:
@@ -62,14 +87,14 @@ def _fd_item(ranked: fd_ranking.RankedFd) -> _Item:
     return _Item(_score(ranked), (name, "green"), "", (_reasons(ranked),))
 
 
-def _dc_item(ranked: dc_ranking.RankedDc) -> _Item:
-    score: Part = ("   -", "bold") if ranked.tautology else _score(ranked)
-    return _Item(score, (rule_text(ranked.dc), "green"), "", (safe(ranked.sentence), _reasons(ranked)))
+def _rule_item(ranked: dc_ranking.RankedRule) -> _Item:
+    score: Part = (f"{ranked.score:.2f}", "bold")
+    return _Item(score, (rule_text(ranked.rule), "green"), "", (safe(ranked.sentence), _reasons(ranked)))
 
 
-def _score(ranked: fd_ranking.RankedFd | dc_ranking.RankedDc) -> Part:
+def _score(ranked: fd_ranking.RankedFd) -> Part:
     return f"{'' if ranked.measured else '<'}{ranked.score:.2f}", "bold"
 
 
-def _reasons(ranked: fd_ranking.RankedFd | dc_ranking.RankedDc) -> Part:
+def _reasons(ranked: fd_ranking.RankedFd | dc_ranking.RankedRule) -> Part:
     return safe("; ".join(ranked.reasons)), "dim"

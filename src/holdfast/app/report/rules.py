@@ -21,6 +21,7 @@ from holdfast.app.report.texts import columns_text, meaning, name_text, rule_tex
 from holdfast.core.words.predicate import Group, PredicateSpace, is_trivial
 from holdfast.core.words.row_rule import are_times
 from holdfast.core.words.schema import Schema
+from holdfast.denial.circles import holds_always
 from holdfast.errors import plural
 from holdfast.kind import Explained, Explanation
 
@@ -44,6 +45,8 @@ def print_dc_explanation(paper: Paper, answer: DcExplanation, *, n_rows: int | N
         paper.line(
             f"{violations_text(answer.n_violations)}{pairs} (error {share(answer.dc.error)})", indent=2
         )
+    elif holds_always(answer.dc.predicates):
+        paper.line("holds in every table: its comparisons run in a circle", indent=2)
     elif answer.minimal:
         paper.line("minimal: none of its predicates can be dropped or loosened", indent=2)
     elif answer.implied_by:
