@@ -26,7 +26,7 @@ def check_part(payload: dict[str, Any]) -> bytes:
         outcomes = rows.outcomes(places[left], places[right])
         return pa.array(np.isin(outcomes, SATISFYING[op]), mask=outcomes == NULL)
 
-    return condition_tests.tested(payload, rows, compared)
+    return condition_tests.check_rows(payload, rows, compared)
 
 
 violations = partial(condition_tests.violations, task=check_part)

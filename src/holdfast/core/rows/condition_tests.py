@@ -75,7 +75,7 @@ def violations(
     """How many live rows violate each condition, and ids of the first ones; or of the rows of some segments,
     or of some rows by id, live or not. One job; cost: a pass over the columns that the conditions name.
 
-    `task` answers what `tested` says of the rows of a payload.
+    `task` answers what `check_rows` says of the rows of a payload.
     """
     if row_ids is not None:
         parts = chosen_rows(relation, row_ids)
@@ -94,7 +94,7 @@ def violations(
     return list(zip(counts.tolist(), first, strict=True))
 
 
-def tested(payload: Payload, rows: SomeRows, compare: Compare) -> bytes:
+def check_rows(payload: Payload, rows: SomeRows, compare: Compare | None = None) -> bytes:
     """The violations of each condition of a payload in its rows."""
     schema = rows.segment.schema
     nodes = [read_condition(text, schema) for text in payload["conditions"]]
@@ -111,18 +111,19 @@ def tested(payload: Payload, rows: SomeRows, compare: Compare) -> bytes:
 # -- testing -----------------------------------------------------------------------------------
 
 
-def violated(node: Node, table: Values, schema: Schema, compare: Compare) -> NDArray[np.bool_]:
+def violated(node: Node, table: Values, schema: Schema, compare: Compare | None = None) -> NDArray[np.bool_]:
     """Where a condition is false: bool[n_rows]."""
     truth = _truth(node, table, schema, compare)
     false = pc.fill_null(pc.invert(truth), False)
     return np.asarray(false.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def _truth(node: Node, table: Values, schema: Schema, compare: Compare) -> pa.Array:
+def _truth(node: Node, table: Values, schema: Schema, compare: Compare | None = None) -> pa.Array:
     """True, false or unknown of each row."""
     match node:
         case Compared(column, op, constant, partner):
             if partner is not None:
+                assert compare is not None
                 return compare(column, op, partner)
             assert constant is not None
             return _against(table[column], op, constant, schema.types[schema.places[column]])
