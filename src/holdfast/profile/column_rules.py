@@ -11,8 +11,8 @@
 | pattern | `x matches '[A-Z]{2}-[0-9]{4}'` | texts with one form, or with at most 3 shapes |
 
 A column has a list of values, or a range, or a pattern: the first that it can have. A rule is a function of
-the counts, and its bounds are round: so a batch changes few of them, and one that it breaks is news. The score
-says how much a rule means: few values with many rows each most, a range of what looks like ids least.
+the counts, and its bounds are round: so a batch changes few of them, and one that it breaks is news. The
+score says how much a rule means: few values with many rows each most, a range of what looks like ids least.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class ProfileReader:
             )
         columns: Sequence[ColumnProfile]
         if ref is not None:
-            columns = read_profiles(self._tables.root, ref.cover)
+            columns = self.columns(state)
         else:
             from holdfast.profile.profile_class import profiled
 
@@ -162,14 +162,16 @@ class ProfileReader:
         chosen = sorted((r for r in rules if r.score >= ENOUGH_SCORE), key=lambda r: -r.score)
         return Suggestions(Suggestion(table, r.columns[0], r.formula, r.reason, r.score) for r in chosen)
 
+    def columns(self, state: TableState) -> tuple[ColumnProfile, ...]:
+        """The profiles that are kept of a table, as every version has them; none if it is not tracked."""
+        ref = profile_ref(state)
+        return () if ref is None else read_profiles(self._tables.root, ref.cover)
+
     # -- as of every class --------------------------------------------------------------------
 
     def listed(self, state: TableState, max_error: float = 0.0) -> list[ColumnRule]:
         """The rules that all rows keep in a column."""
-        ref = profile_ref(state)
-        if ref is None:
-            return []
-        return [rule for column in read_profiles(self._tables.root, ref.cover) for rule in column.rules]
+        return [rule for column in self.columns(state) for rule in column.rules]
 
     def reads(self, question: str, state: TableState) -> bool:
         """A rule that is listed, as it is written; other conditions are tested on the rows."""
