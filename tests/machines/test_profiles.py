@@ -36,7 +36,7 @@ from holdfast.profile.column_profile import ColumnProfile
 from holdfast.profile.profile_class import profiled
 from reference import profiles as oracle
 from reference.conditions import truth
-from reference.keys import Row
+from reference.keys import Row, canonical
 from strategies import TYPES, VARIED, Shape, batches
 
 TABLE = "t"
@@ -183,6 +183,14 @@ class Profiles(RuleBasedStateMachine):
         end = float("nan") if repr(end) == "NaN" else end
         gone = [row for row in self.rows if row[c] is not None and _alike({"": row[c]}, {"": end})]
         self.apply([], gone)
+
+    @rule(data=st.data())
+    def delete_the_middle(self, data: st.DataObject) -> None:
+        """All rows but those with the lowest and the highest values of a column: few are left, unseen."""
+        c = data.draw(st.integers(0, self.shape.n_columns - 1))
+        ordered = sorted(oracle.values_of([row[c] for row in self.rows]), key=oracle.order)
+        ends = {*ordered[:2], *ordered[-2:], None}
+        self.apply([], [row for row in self.rows if canonical(row[c]) not in ends])
 
     @precondition(lambda self: self.deleted)
     @rule(data=st.data())

@@ -25,6 +25,7 @@ class ColumnRule(Coded):
     aspect: Aspect = field(compare=False, default="values")
     score: float = field(compare=False, default=0.0)
     reason: str = field(compare=False, default="")
+    error: float = field(compare=False, default=0.0)  # no row violates it
 
     @property
     def name(self) -> str:
