@@ -86,11 +86,11 @@ def _kept(offsets: I64, data: U8, which: NDArray[np.bool_]) -> pa.Array:
 def expression(of_shapes: Iterable[str], *, exact: bool) -> str | None:
     """A regular expression that all texts of some shapes match: one branch for each form.
 
-    `exact`: lengths of runs are those of the shapes, else any. None if a shape has a character that nobody
-    can read.
+    A run that has one length in all shapes of a form has that, others may have any; without `exact` all may.
+    None if a shape has a character that nobody can read.
 
     >>> expression(["AA-999", "AA-9999"], exact=True), expression(["a.a@a.a"], exact=False)
-    ('[A-Z]{2}-[0-9]{3,4}', '[a-z]+\\\\.[a-z]+@[a-z]+\\\\.[a-z]+')
+    ('[A-Z]{2}-[0-9]+', '[a-z]+\\\\.[a-z]+@[a-z]+\\\\.[a-z]+')
     """
     branches: dict[str, list[list[int]]] = {}  # by form: the lengths of its runs, for each shape
     for shape in of_shapes:
@@ -101,10 +101,8 @@ def expression(of_shapes: Iterable[str], *, exact: bool) -> str | None:
     texts = []
     for form, lengths in branches.items():
         symbols = [s for s, _ in _runs(form)]
-        spans = [(min(ns), max(ns)) for ns in zip(*lengths, strict=True)]
-        texts.append(
-            "".join(_piece(s, span if exact else None) for s, span in zip(symbols, spans, strict=True))
-        )
+        sizes = [{*ns} if exact else set[int]() for ns in zip(*lengths, strict=True)]
+        texts.append("".join(map(_piece, symbols, sizes)))
     return "|".join(texts)
 
 
@@ -117,10 +115,11 @@ def _runs(shape: str) -> list[tuple[str, int]]:
     return runs
 
 
-def _piece(symbol: str, span: tuple[int, int] | None) -> str:
+def _piece(symbol: str, sizes: set[int]) -> str:
+    """A run of one of these lengths; of any, if they are none or several."""
     if symbol not in CLASSES:
         return re.sub(r"([^\w \-@/:,;#%&=~<>!'\"`_])", r"\\\1", symbol)
-    if span is None:
+    if len(sizes) != 1:
         return f"{CLASSES[symbol]}+"
-    low, high = span
-    return CLASSES[symbol] + (f"{{{low},{high}}}" if low != high else "" if low == 1 else f"{{{low}}}")
+    [n] = sizes
+    return CLASSES[symbol] + ("" if n == 1 else f"{{{n}}}")

@@ -18,7 +18,7 @@ def profile(
     column: Annotated[
         list[str] | None,
         typer.Option(
-            "--column", metavar="COL,...", help="Only these columns, with all that is known of them."
+            "--column", metavar="COL,...", help="Only these columns, and all that is known of them."
         ),
     ] = None,
     at: Annotated[int | None, typer.Option(metavar="VERSION", help="As of this version.")] = None,
@@ -32,6 +32,6 @@ def profile(
     with opened(ctx) as ws:
         names = columns_of(table, ws.schema(table, at).names, column) if column else None
         whole = ws.profiles.of(table, at)
-    chosen = [p for p in whole if names is None or p.column in names]
+    chosen = whole if names is None else [whole.column(name) for name in names]
     shown = TableProfile(chosen, table, whole.version, whole.n_rows, tracked=whole.tracked)
     tell(as_json, shown.to_dict, print_profile if names is None else print_column, shown)

@@ -46,11 +46,10 @@ def print_column(paper: Paper, profile: TableProfile) -> None:
             paper.line(f"from {cell(column.low)} to {cell(column.high)}", indent=4)
         if column.lengths is not None:
             lengths, unit = column.lengths, "bytes" if column.type == "binary" else "characters"
-            paper.line(
-                f"lengths: {lengths.low:,} to {lengths.high:,} {unit}, {lengths.mean:,.1f} on average",
-                indent=4,
-            )
-        _print_counted(paper, "most frequent", column.top, column.n_distinct)
+            span = f"{lengths.low:,} to {lengths.high:,} {unit}"
+            paper.line(f"lengths: {span}, {lengths.mean:,.1f} on average", indent=4)
+        if column.top and (column.top[0].n_rows > 1 or len(column.top) == column.n_distinct):
+            _print_counted(paper, "most frequent", column.top, column.n_distinct)
         _print_counted(paper, "patterns", column.patterns, column.n_patterns)
         for rule in column.rules:
             paper.item(("rule", "green"), safe(rule.formula), (f"  {safe(rule.reason)}", "dim"), indent=4)
