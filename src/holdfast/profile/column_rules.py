@@ -3,7 +3,7 @@
 | aspect | rule | if |
 |---|---|---|
 | nulls | `x is not null` | no row is NULL |
-| values | `x in ('a', 'b')` | texts or exact numbers, at most 20 different ones, each in 3 rows or more |
+| values | `x in ('a', 'b')` | texts or whole numbers, at most 20 different ones, each in 3 rows or more |
 | values | `x >= 1 and x <= 5` | such numbers, three or more, and all whole ones from the first to the last |
 | range | `x >= 1`, `x > 0`, `x >= 0`, `x >= 0 and x <= 1` | numbers: bounds that mean something |
 | range | `x >= 1 and x <= 50` | whole numbers, 20 rows for each value: the next 1, 2 or 5 with zeros |
@@ -63,8 +63,6 @@ DENSE_NUMBERS = 3
 CONSTANT_SCORE = 0.3
 MOST_SHAPES = 3
 FIRST_YEAR = 1900
-# Families of which single values are accepted.
-_LISTED = ("text", "int", "uint", "decimal")
 
 
 # -- profiles ----------------------------------------------------------------------------------
@@ -155,7 +153,8 @@ def _accepted(column: Column, counts: ColumnCounts) -> tuple[Node, float, str] |
     values = counts.values
     assert values is not None
     n = len(values.values)
-    if column.type.family not in _LISTED or not values.complete or n > ALL_VALUES:
+    listed_type = column.type.family == "text" or column.type.whole
+    if not listed_type or not values.complete or n > ALL_VALUES:
         return None
     least = int(values.counts.min())
     constants = _constants(values.values, column.type)

@@ -11,6 +11,8 @@ from holdfast.profile.profile_reading import TableProfile, distinct_text
 # A line shows this many values or patterns, and this much of each.
 IN_A_LINE = 3
 VALUE_WIDTH = 20
+# Values are told if the first one is in more than this share of the rows.
+FREQUENT = 0.05
 
 
 def print_profile(paper: Paper, profile: TableProfile) -> None:
@@ -78,8 +80,7 @@ def _value(value: object) -> str:
 
 def _in_a_line(column: ColumnProfile) -> str:
     """The most frequent values; of a column in which hardly one occurs twice its patterns, if it has some."""
-    repeated = [item for item in column.top or () if 10 * item.n_rows > column.n_values]
-    if column.top and repeated:
+    if column.top and column.top[0].n_rows > max(1, FREQUENT * column.n_values):
         return _listed(column.top, column.n_distinct)
     return _listed(column.patterns, column.n_patterns) if column.patterns else ""
 
