@@ -36,51 +36,45 @@ def count_all(relation: Relation, columns: Sequence[int]) -> Counts:
     """The counts of some columns of all live rows. One job; cost: a pass over these columns."""
     ns = float(NS_COUNT * relation.n_rows * len(columns))
     n_rows = max(PART_ROWS, relation.n_rows // (TASKS_OF_A_SHARE * relation.shares(ns)))
-    parts = divided(live_rows(relation.segments), n_rows)
-    [counts] = _counted(relation, columns, {}, [parts])
-    return counts
+    return _counted(relation, columns, {}, divided(live_rows(relation.segments), n_rows))
 
 
-def count_change(
-    before: Relation, after: Relation, known: Counts, row_ids: I64, added: Sequence[SegmentRef]
-) -> tuple[Counts, Counts]:
-    """(gone, come): the counts of deleted rows of `before`, and of added segments. One job; cost: these rows.
+def count_deleted(before: Relation, known: Counts, row_ids: I64) -> Counts:
+    """The counts of rows that go. One job; cost: these rows."""
+    return _counted(before, list(known), _bounds(known), divided(chosen_rows(before, row_ids)))
 
-    Of columns with more values than are counted only the ends are told, and of long texts none.
-    """
+
+def count_added(after: Relation, known: Counts, added: Sequence[SegmentRef]) -> Counts:
+    """The counts of rows that come. One job; cost: these rows."""
+    return _counted(after, list(known), _bounds(known), divided(live_rows(added)))
+
+
+def _bounds(known: Counts) -> dict[str, dict[str, int]]:
+    """Of columns with more values than are counted only the ends are told, and of long texts none."""
     bounds = {}
     for c, counts in known.items():
         if counts.values is None:
             bounds[str(c)] = {"values": 0}
         elif not counts.values.complete:
             bounds[str(c)] = {"values": 2 * tally.EDGE}
-    sets = [divided(chosen_rows(before, row_ids)), divided(live_rows(added))]
-    gone, come = _counted(after, list(known), bounds, sets)
-    return gone, come
+    return bounds
 
 
 def _counted(
     relation: Relation,
     columns: Sequence[int],
     bounds: Mapping[str, Mapping[str, int]],
-    sets: Sequence[Sequence[Payload]],
-) -> list[Counts]:
-    """The counts of several sets of rows."""
-    parts = [(i, part) for i, of_set in enumerate(sets) for part in of_set]
-    payloads = [relation.payload(**part, columns=list(columns), bounds=bounds) for _, part in parts]
-    n_rows = sum(part["last"] - part["first"] for _, part in parts)
+    parts: Sequence[Payload],
+) -> Counts:
+    """The counts of some rows."""
+    payloads = [relation.payload(**part, columns=list(columns), bounds=bounds) for part in parts]
+    n_rows = sum(part["last"] - part["first"] for part in parts)
     results = relation.run(count_part, payloads, float(NS_COUNT * n_rows * len(columns)))
-    totals: list[Counts] = []
-    for i in range(len(sets)):
-        bundles = [result for (of, _), result in zip(parts, results, strict=True) if of == i]
-        none = nothing(relation.schema)
-        totals.append(
-            {
-                c: joined_counts([none[c], *(ColumnCounts.from_bundle(b, str(c)) for b in bundles)])
-                for c in columns
-            }
-        )
-    return totals
+    none = nothing(relation.schema)
+    return {
+        c: joined_counts([none[c], *(ColumnCounts.from_bundle(result, str(c)) for result in results)])
+        for c in columns
+    }
 
 
 def nothing(schema: Schema) -> list[ColumnCounts]:

@@ -1,17 +1,18 @@
 """Column profiles as a class: how a workspace tracks them.
 
-    discover: all live rows          -> counts of each column
-    grown:    + inserted - deleted   -> counts; columns that lost an end are counted again, by one more job
+    discover: all live rows  -> counts of each column
+    shrunk:   - deleted      -> counts; columns that lost an end are counted again, by one more job
+    grown:    + inserted     -> counts
 
-The counts are linear, so a batch costs what it is, and one job for all columns. What they say of a column
-(`column_profile.py`) and which rules its rows keep is worked out from them alone. News are rules: what broke,
-with rows of the batch, and what holds now.
+The counts are linear, so a batch costs what it is, in the jobs that all classes share. What they say of a
+column (`column_profile.py`) and which rules its rows keep is worked out from them alone. News are rules: what
+broke, with rows of the batch, and what holds now.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,7 +33,7 @@ from holdfast.kind import Crossing, TableClass, Tracking
 from holdfast.profile.column_counts import ColumnCounts, in_bundle
 from holdfast.profile.column_profile import ColumnProfile
 from holdfast.profile.column_rules import profile_of
-from holdfast.profile.column_tasks import Counts, count_all, count_change, violations
+from holdfast.profile.column_tasks import Counts, count_added, count_all, count_deleted, violations
 from holdfast.profile.profile_files import COUNTS, ProfileRef, profile_ref, write_profiles
 
 I64 = NDArray[np.int64]
@@ -68,27 +69,30 @@ class ProfileClass(TableClass[Profiles]):
     def discover(self, tracking: Tracking) -> Profiles:
         return profiled(tracking.state.table, tracking.looking("profiling columns"))
 
-    def grown(self, known: Profiles, crossing: Crossing) -> Profiles:
-        """One job for the rows of the batch; another one if columns have to be counted again."""
-        if not len(crossing.row_ids) and not crossing.added:
-            return known
-        before, after = crossing.before, crossing.after
-        gone, come = count_change(before, after, known.counts, crossing.row_ids, crossing.added)
-        counts: dict[int, ColumnCounts] = {}
-        for c, column in known.counts.items():
+    def shrunk(self, known: Profiles, crossing: Crossing) -> Profiles:
+        """One job for the rows that go; another one if columns have to be counted again."""
+        rows = crossing.remaining
+        gone = count_deleted(crossing.before, known.counts, crossing.row_ids)
+        left: dict[int, ColumnCounts] = {}
+        for c, counts in known.counts.items():
             try:
-                rest = column.plus(come[c]).minus(gone[c])
+                rest = counts.minus(gone[c])
             except ValueError as error:
-                raise _damaged(after, c, str(error)) from error
+                raise _damaged(rows, c, str(error)) from error
             if rest is not None:
-                counts[c] = rest
-                if rest.n_rows != after.n_rows:
-                    problem = f"{rest.n_rows:,} rows are counted, and there are {after.n_rows:,}"
-                    raise _damaged(after, c, problem)
-        again = [c for c in known.counts if c not in counts]
+                left[c] = rest
+        again = [c for c in known.counts if c not in left]
         if again:
-            counts |= count_all(after, again)
-        return Profiles(known.table, known.schema, {c: counts[c] for c in known.counts})
+            left |= count_all(rows, again)
+        return _checked(replace(known, counts={c: left[c] for c in known.counts}), rows)
+
+    def grown(self, known: Profiles, crossing: Crossing) -> Profiles:
+        """One job for the rows that come."""
+        if not crossing.added:
+            return known
+        come = count_added(crossing.after, known.counts, crossing.added)
+        counts = {c: counts.plus(come[c]) for c, counts in known.counts.items()}
+        return _checked(replace(known, counts=counts), crossing.after)
 
     def news(self, before: Profiles, after: Profiles, crossing: Crossing) -> News:
         if before is after:
@@ -133,6 +137,14 @@ class ProfileClass(TableClass[Profiles]):
         bundle = open_bundle(root, ref.counts, COUNTS)
         counts = {c: ColumnCounts.from_bundle(bundle, str(c)) for c in range(len(state.schema))}
         return Profiles(state.table, state.schema, counts)
+
+
+def _checked(known: Profiles, rows: Relation) -> Profiles:
+    """The same, if it is about as many rows as there are."""
+    for c, counts in known.counts.items():
+        if counts.n_rows != rows.n_rows:
+            raise _damaged(rows, c, f"{counts.n_rows:,} rows are counted, and there are {rows.n_rows:,}")
+    return known
 
 
 def _damaged(relation: Relation, column: int, problem: str) -> DamagedFileError:
