@@ -129,7 +129,7 @@ class ProfileReader:
         as they are now: at an earlier version the former are not known, and the latter is an error.
         """
         version, state = self._tables.current(table, at)
-        ref, newest = profile_ref(state), state is self._tables.state(table)
+        ref, newest = profile_ref(state), at is None or state == self._tables.state(table)
         if ref is None and not newest:
             raise UsageError(
                 f"the profiles of table {table!r} are not kept, so they are known of its rows now only: "

@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 from holdfast.core.rows.codes import decode, texts_differ
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import Segment, open_segment
-from holdfast.core.rows.tasks import all_opened, parsed_schema
+from holdfast.core.rows.table_state import SegmentRef
+from holdfast.core.rows.tasks import parsed_schema
 from holdfast.core.store.arrow_types import arrow_type
 from holdfast.core.store.bundle import pack
+from holdfast.core.store.root import root_of
 from holdfast.profile.tally import Tally, summed
 
 U64 = NDArray[np.uint64]
@@ -90,7 +92,10 @@ def rank_part(payload: Payload) -> bytes:
     codes: list[U64] = [np.empty(0, np.uint64)]
     counts: list[I64] = [np.empty(0, np.int64)]
     texts: list[pa.Array] = [pa.array([], pa.large_binary())]
-    for segment in all_opened(payload, schema):
+    root = root_of(payload["root"])
+    for ref in map(SegmentRef.from_dict, payload["segments"]):
+        segment = open_segment(root, ref, schema)
+        segment.expect(ref.n_rows)
         places, of_segment = _counted(segment, column, payload["first"], payload["last"])
         codes.append(segment.dictionary(column)[places])
         counts.append(of_segment)
