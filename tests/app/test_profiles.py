@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import holdfast
 from app.shell import WHAT_IS_IMPORTED, Shell
-from holdfast.errors import UnknownColumnError, UsageError
+from holdfast.core.rows.table_state import TableState
+from holdfast.errors import DamagedFileError, UnknownColumnError, UsageError
 from holdfast.profile import column_counts
 from holdfast.profile.column_rules import round_up
+from holdfast.profile.profile_class import ProfileClass, Profiles
+from holdfast.profile.tally import Tally
 
 N = 200
 ORDERS = pa.table(
@@ -158,6 +163,42 @@ def test_many_values_are_counted_when_asked(tmp_path: Path, monkeypatch: pytest.
     earlier = ws.profiles.of("t", at=1).column("a")
     assert (earlier.n_distinct, earlier.top, earlier.more_than, earlier.high) == (None, None, 300, "w")
     assert ws.profiles.of("t").column("a").high == "z"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "batch", "error"),
+    [
+        ({"n_rows": N + 1}, {"inserts": ORDERS.slice(0, 1)}, "202 rows are counted, and there are 201"),
+        ({"n_nulls": -1}, {"deletes": ORDERS.slice(3, 1)}, "it would have 199 rows, -1 of them NULL"),
+        ({"values": None}, {"deletes": ORDERS.slice(0, 2)}, "would be left with -1 rows"),
+    ],
+)
+def test_counts_of_other_rows_are_damage(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    wrong: dict[str, object],
+    batch: dict[str, pa.Table],
+    error: str,
+) -> None:
+    """Nothing is applied to counts that cannot be those of the rows."""
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("orders", ORDERS, kinds=("profile",))
+    honest = ProfileClass.load
+
+    def load(cls: ProfileClass, root: Path, state: TableState) -> Profiles | None:
+        known = honest(cls, root, state)
+        assert known is not None
+        column = known.counts[0]
+        assert column.values is not None
+        less = column.values.minus(Tally.of(pa.array([1]), np.array([1]), 9), column_counts.MOST["values"])
+        other = replace(column, **({"values": less} if "values" in wrong else wrong))  # type: ignore[arg-type]
+        return replace(known, counts={**known.counts, 0: other})
+
+    monkeypatch.setattr(ProfileClass, "load", load)
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        with pytest.raises(DamagedFileError, match=f"column 'id' kept in .*: .*{error}.*Nothing was applied"):
+            ws.apply("orders", **batch)
+        assert ws.version == 1
 
 
 def test_round_bounds() -> None:
