@@ -18,7 +18,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 # Rooms of the core, in this order: each imports itself and those before it.
 ROOMS = tuple(f"core.{room}" for room in ("words", "store", "engine", "sources", "rows", "evidence", "cover"))
 # A class of dependencies imports the core and itself, and never another class.
-CLASSES = ("functional", "denial", "inclusions", "lakes")
+CLASSES = ("functional", "denial", "profile", "inclusions", "lakes")
 # What stands on the classes, in this order.
 TOP = ("step", "order", "kinds", "commit", "pinning", "workspace", "kernels", "app", "__main__")
 # What a batch runs through knows the registry, and no class by name.

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.core.store.change_log import LogEntry
     from holdfast.core.store.tabular import Dependencies, Log
     from holdfast.core.words.change import Change, DependencyChange, Pin, TableChange, WitnessRow
+    from holdfast.core.words.column_rule import ColumnRule
     from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
     from holdfast.core.words.predicate import Dc, Predicate
     from holdfast.core.words.row_rule import RowRule
@@ -53,6 +54,7 @@ __all__ = [
     "AmbiguousRowError",
     "Change",
     "Column",
+    "ColumnRule",
     "ColumnTypeError",
     "ConflictError",
     "DamagedFileError",
@@ -94,6 +96,7 @@ _MODULES = {
     "core.store.change_log": ("LogEntry",),
     "core.store.tabular": ("Dependencies", "Log"),
     "core.words.change": ("Change", "DependencyChange", "Pin", "TableChange", "WitnessRow"),
+    "core.words.column_rule": ("ColumnRule",),
     "core.words.dependency": ("Dependency", "Fd", "Ind", "Side", "Ucc"),
     "core.words.predicate": ("Dc", "Predicate"),
     "core.words.row_rule": ("RowRule",),

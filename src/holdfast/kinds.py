@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.rows.writer import Writer
 from holdfast.core.words.change import DependencyChange, Pin
+from holdfast.core.words.column_rule import ColumnRule
 from holdfast.core.words.condition import Condition, is_condition
 from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
 from holdfast.core.words.notation import ARROW, parse_fd
@@ -27,6 +28,7 @@ from holdfast.kind import ClassReader, Entry, Explained, Query, Step, entries, k
 if TYPE_CHECKING:
     from holdfast.core.cover.violating_rows import ViolatingRows
     from holdfast.core.rows.table_state import TableState
+    from holdfast.core.rows.tables import Tables
     from holdfast.denial.check_reading import CheckReader
     from holdfast.denial.dc_reading import DcReader
     from holdfast.denial.row_reading import RowRuleReader
@@ -39,12 +41,20 @@ if TYPE_CHECKING:
     from holdfast.lakes.lake_keeper import LakeKeeper
     from holdfast.lakes.reader.lake_reader import LakeReader
     from holdfast.order import Order
+    from holdfast.profile.profile_reading import ProfileReader
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 
 COLUMNS = ("columns", "exclude")
 LIMITS = ("within_columns", "dc_seconds", "max_dcs")
+
+
+def _profile_reader(tables: Tables) -> ProfileReader:
+    from holdfast.profile.profile_reading import ProfileReader
+
+    return ProfileReader(tables)
+
 
 register(
     Entry(
@@ -105,6 +115,18 @@ register(
         implied_by="tighter one",
     )
 )
+register(
+    Entry(
+        "profile",
+        "profile",
+        "holdfast.profile.profile_class",
+        ("column rule", "column rules"),
+        dependency=ColumnRule,
+        count="n_column_rules",
+        implied_by="tighter one",
+        reader=_profile_reader,
+    )
+)
 register(Entry("rule", "rules", "holdfast.denial.pinned_class"))
 register(Entry("check", "checks", "holdfast.denial.checks", dependency=Condition))
 
@@ -151,6 +173,11 @@ class Readers:
         return CheckReader(self._tables)
 
     @cached_property
+    def profiles(self) -> ProfileReader:
+        """Column profiles: what the values of each column are like, and conditions that are worth a check."""
+        return _profile_reader(self._tables)
+
+    @cached_property
     def inds(self) -> IndReader:
         """Inclusions: explained, the foreign keys among them, attribute clusters."""
         from holdfast.inclusions.ind_reading import IndReader
@@ -181,7 +208,7 @@ class Readers:
 
     @cached_property
     def elsewhere(self) -> dict[str, ClassReader]:
-        """The readers of classes that others have registered."""
+        """The readers of classes that have nothing but what the contract says; those of others among them."""
         return {kind: e.reader(self._tables) for kind, e in entries().items() if e.reader is not None}
 
     def listed(self, query: Query) -> Iterator[Dependency]:

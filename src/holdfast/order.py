@@ -8,6 +8,7 @@
 | functional dependency | chance, below `CHANCE` | the bound of `fd_score`; 0 with a key on the left |
 | denial constraint | | by its form, `rule_score` |
 | row rule | chance, if it says little | |
+| column rule | chance, below `CHANCE` | as its profile says |
 | of a class from elsewhere | | |
 
 All of it is known without a look at rows: from schemas, counts, names, and the minimal keys. Cost: what is
@@ -25,6 +26,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.words.change import DependencyChange, Pin
+from holdfast.core.words.column_rule import ColumnRule
+from holdfast.core.words.condition import Condition
 from holdfast.core.words.dependency import Dependency, Fd, Ind, Ucc
 from holdfast.core.words.key_score import KeyScores
 from holdfast.core.words.predicate import Dc
@@ -122,6 +125,8 @@ class Order:
                 return Rank("dependency", dc_score(dependency))
             case RowRule():
                 return Rank("chance", 0.0) if says_little(dependency) else Rank("dependency", USUAL)
+            case ColumnRule():
+                return _unless_chance(dependency.score)
             case _:
                 return Rank("dependency", USUAL)
 
@@ -148,6 +153,10 @@ def _identity(what: Pin | Dependency) -> tuple[Any, ...]:
             return "dc", rule.table, frozenset(rule.predicates)
         case Dc():
             return "dc", what.table, frozenset(what.predicates)
+        case Pin(condition=Condition(formula=formula)):
+            return "check", what.table, formula
+        case Condition(formula=formula) | ColumnRule(formula=formula):
+            return "check", what.table, formula
         case Pin(referenced=referenced):
             return what.kind, what.table, what.columns, referenced
         case Ind():

@@ -232,6 +232,8 @@ class Workspace(Readers, Displayed):
         `within_columns` compares each column with itself only. The search, now and at every batch, ends after
         `dc_seconds` (60 unless said otherwise), or at more than `max_dcs` (a million): then constraints are
         known up to a number of predicates, which is that of the table from then on, and the change notes it.
+
+        Column profiles (kind "profile") have no options.
         """
         from holdfast import step
 

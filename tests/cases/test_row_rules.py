@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.cover.news import News
 from holdfast.core.engine.engine import Engine
-from holdfast.core.rows import codes
+from holdfast.core.rows import codes, some_rows
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import encode_rows, open_segment, write_segment
 from holdfast.core.store.arrow_types import arrow_schema, type_of
@@ -566,7 +566,7 @@ def test_counts_that_are_not_those_of_the_rows() -> None:
 
 def test_parts_of_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task has a few rows only; a merged segment, whose row ids are listed."""
-    monkeypatch.setattr(jobs, "PART_ROWS", 2)
+    monkeypatch.setattr(some_rows, "PART_ROWS", 2)
     with workspace(["int", "float", "text", "text"]) as table:
         texts = ["a", "b", None]
         rows = [(i % 3, float(i % 4), texts[i % 3], texts[i % 2]) for i in range(11)]

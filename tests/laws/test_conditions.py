@@ -8,12 +8,12 @@ import re
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.core.rows.condition_tests import violated
 from holdfast.core.store.arrow_types import arrow_type
 from holdfast.core.words.condition import (
     Absent,
@@ -28,12 +28,11 @@ from holdfast.core.words.condition import (
     formula_of,
     read_condition,
 )
+from holdfast.core.words.predicate import Operator
 from holdfast.core.words.row_rule import comparison
 from holdfast.core.words.schema import Column, Schema, Type
-from holdfast.denial.conditions import violated
-from holdfast.denial.row_counts import EQUAL, GREATER, LESS, NULL
 from holdfast.errors import UnknownColumnError, UsageError
-from reference.conditions import OPERATORS, key, truth
+from reference.conditions import OPERATORS, truth
 
 TYPES = {
     "i": "int",
@@ -121,12 +120,6 @@ ROWS = st.lists(
 )
 
 
-def outcome(left: Any, right: Any) -> int:
-    if left is None or right is None:
-        return NULL
-    return LESS if key(left) < key(right) else EQUAL if key(left) == key(right) else GREATER
-
-
 @given(NODES, ROWS)
 def test_what_arrow_says(node: Node, rows: list[dict[str, Any]]) -> None:
     columns = {
@@ -135,10 +128,10 @@ def test_what_arrow_says(node: Node, rows: list[dict[str, Any]]) -> None:
     }
     table = {name: columns[name] for name in columns_of(node)}
 
-    def outcomes(left: str, right: str) -> Any:
-        return np.array([outcome(row[left], row[right]) for row in rows], dtype=np.uint8)
+    def compared(left: str, op: Operator, right: str) -> pa.Array:
+        return pa.array([truth(Compared(left, op, partner=right), row) for row in rows], pa.bool_())
 
-    assert violated(node, table, outcomes, SCHEMA).tolist() == [truth(node, row) is False for row in rows]
+    assert violated(node, table, SCHEMA, compared).tolist() == [truth(node, row) is False for row in rows]
 
 
 @given(NODES)

@@ -33,9 +33,11 @@ def truth(node: Node, row: dict[str, Any]) -> bool | None:
             return bool(OPERATORS[op](*(key(v) for v in (left, right))))
         case Among(column, constants):
             return None if row[column] is None else any(key(row[column]) == key(c) for c in constants)
-        case Like(column, pattern, _):
+        case Like(column, pattern, regex):
             if row[column] is None:
                 return None
+            if regex:
+                return re.fullmatch(pattern, row[column]) is not None
             signs = {"%": ".*", "_": "."}
             plain = "".join(signs.get(c, re.escape(c)) for c in pattern)
             return re.fullmatch(plain, row[column], re.DOTALL) is not None

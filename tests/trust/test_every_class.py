@@ -28,7 +28,7 @@ contract.forget(constant_columns.ENTRY.kind)  # it is there in these tests only
 NAMES = ("a", "b", "c")
 # How each is tracked; that of denial constraints must not depend on the rows.
 OPTIONS: dict[str, dict[str, Any]] = {"dc": {"within_columns": True}}
-KINDS = ("ucc", "fd", "ind", "dc", "row", "constant")
+KINDS = ("ucc", "fd", "ind", "dc", "row", "profile", "constant")
 Row = tuple[int | None, ...]
 cells = st.one_of(st.none(), st.integers(0, 3))
 rows_of = st.lists(st.tuples(cells, cells, cells), min_size=1, max_size=6)

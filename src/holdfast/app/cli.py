@@ -33,6 +33,7 @@ COMMANDS = {
     "check": "changing",
     "check-all": "changing",
     "show": "showing",
+    "profile": "profiling",
     "link": "lakes",
     "joins": "lakes",
     "overlaps": "lakes",

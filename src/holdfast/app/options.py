@@ -87,7 +87,8 @@ class Tracking:
         typer.Option(
             metavar="KIND,...",
             help="What to keep: ucc (keys), fd (functional dependencies), ind (inclusions), dc (denial "
-            "constraints: rules about two rows; row comes with them), row (rules about each row).",
+            "constraints: rules about two rows; row comes with them), row (rules about each row), profile "
+            "(what the values of each column are like, and rules about them).",
         ),
     ] = "ucc"
     nulls: Annotated[

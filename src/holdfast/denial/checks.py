@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.cover.news import News, plain_rows
+from holdfast.core.rows.condition_tests import WITNESSES
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.store.root import Root
 from holdfast.core.words.change import ROWS_SHOWN, Pin, WitnessRow
 from holdfast.core.words.dependency import Dependency
-from holdfast.denial.conditions import WITNESSES, violations
+from holdfast.denial.conditions import violations
 from holdfast.denial.constraints import PinnedCheck, pinned_checks
 from holdfast.kind import Crossing, TableClass, Tracking
 

@@ -9,7 +9,6 @@ four counts for each pair of columns, or a few row ids. One job for all of it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,10 @@ from numpy.typing import NDArray
 
 from holdfast.core.rows.codes import texts_differ_at
 from holdfast.core.rows.relation import Relation
-from holdfast.core.rows.segments import Segment, open_segment
+from holdfast.core.rows.segments import open_segment
+from holdfast.core.rows.some_rows import SomeRows, chosen_rows, divided, live_rows
 from holdfast.core.rows.table_state import SegmentRef
-from holdfast.core.rows.tasks import opened, parsed_schema, staged
+from holdfast.core.rows.tasks import staged
 from holdfast.core.store.bundle import pack
 from holdfast.core.words.row_rule import RowRule, comparison, fraction_digits
 from holdfast.core.words.schema import Type
@@ -36,8 +36,6 @@ Payload = dict[str, Any]
 
 # What it takes on one core to count a pair of columns in a row, in ns: 0.1 to 0.3.
 NS_COUNT = 0.2
-# Rows of one task: enough to keep all cores busy on one segment.
-PART_ROWS = 1 << 17
 
 
 # -- counting ----------------------------------------------------------------------------------
@@ -64,23 +62,6 @@ def count_change(
     return gone, come
 
 
-def live_rows(segments: Sequence[SegmentRef]) -> list[Payload]:
-    """The live rows of segments as what tasks look at."""
-    return [{"segment": s.to_dict(), "n_rows": s.n_live} for s in segments if s.n_live]
-
-
-def chosen_rows(relation: Relation, row_ids: I64) -> list[Payload]:
-    """Some rows by id, live or not."""
-    parts = []
-    for ref in relation.segments if len(row_ids) else ():
-        at = open_segment(relation.root, ref, relation.schema).positions(row_ids)
-        at = np.sort(at[at >= 0])
-        if len(at):
-            positions = relation.stage("positions", positions=at.astype(np.int64))
-            parts.append({"segment": ref.to_dict(), "positions": positions, "n_rows": len(at)})
-    return parts
-
-
 def _counted(relation: Relation, pairs: I32, sets: Sequence[Sequence[Payload]]) -> list[I64]:
     """The outcomes of several sets of rows."""
     totals = [np.zeros((len(pairs), 4), dtype=np.int64) for _ in sets]
@@ -94,16 +75,6 @@ def _counted(relation: Relation, pairs: I32, sets: Sequence[Sequence[Payload]]) 
     for (i, _), result in zip(tasks, results, strict=True):
         totals[i] += result.array("counts").reshape(-1, 4)
     return totals
-
-
-def divided(parts: Sequence[Payload]) -> list[Payload]:
-    """In tasks: not too many rows of a segment at a time."""
-    smaller = []
-    for part in parts:
-        n_parts = -(-part["n_rows"] // PART_ROWS)
-        bounds = [part["n_rows"] * i // n_parts for i in range(n_parts + 1)]
-        smaller += [{**part, "first": bounds[i], "last": bounds[i + 1]} for i in range(n_parts)]
-    return smaller
 
 
 def count_part(payload: Payload) -> bytes:
@@ -199,31 +170,10 @@ def except_part(payload: Payload) -> bytes:
 # -- rows and words ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Some rows of a segment: a range of positions, or the positions themselves."""
+class Rows(SomeRows):
+    """Some rows of a segment, and what two of their columns compare to."""
 
-    segment: Segment
-    at: slice | I64
-
-    @classmethod
-    def of(cls, payload: Payload) -> Rows:
-        """Rows number `first` to `last` of those that a payload names, or of the live ones."""
-        segment = opened(payload, "segment", parsed_schema(payload["schema"]))
-        chosen = slice(payload["first"], payload["last"])
-        if "positions" in payload:
-            return cls(segment, staged(payload, "positions").array("positions")[chosen])
-        if not segment.ref.n_deleted:
-            return cls(segment, chosen)
-        return cls(segment, np.flatnonzero(segment.live)[chosen])
-
-    def codes(self, column: int) -> I32:
-        codes: I32 = self.segment.codes[column][self.at]
-        return codes
-
-    def row_ids(self, which: I64) -> I64:
-        positions = which + self.at.start if isinstance(self.at, slice) else self.at[which]
-        return self.segment.row_ids(positions)
+    __slots__ = ()
 
     def compared(self, column: int, *, wide: bool) -> Compared:
         """A column of the rows, with words of its dictionary or of its rows, whichever are fewer."""

@@ -42,8 +42,8 @@ def log(
         str | None,
         typer.Option(
             metavar="KIND",
-            help="Only changes of this kind (ucc, ind, dc, row); fd: the versions at which each functional "
-            "dependency held.",
+            help="Only changes of this kind (ucc, ind, dc, row, profile); fd: the versions at which each "
+            "functional dependency held.",
         ),
     ] = None,
     everything: All = False,

@@ -49,7 +49,7 @@ class Showing:
         typer.Option(
             metavar="KIND",
             help="Only this kind: ucc (keys), fd (functional dependencies), ind (inclusions), dc (denial "
-            "constraints) or row (rules about each row).",
+            "constraints), row (rules about each row) or profile (rules about each column).",
         ),
     ] = None
     table: OneTable = None

@@ -151,6 +151,8 @@ ABSENT: Mapping[str, Any] = {
     "dc_evidence": None,
     "n_predicates": 0,
     "n_row_rules": None,
+    "n_column_rules": None,
+    "n_columns_with_nulls": None,
 }
 
 
