@@ -1,0 +1,87 @@
+"""What is worth to be relied on, of what holds now: what `pin --suggested` and `pin --from-links` pin.
+
+Keys are those that `export` declares, references those that `links` chooses and the data proves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import holdfast
+from holdfast.core.words.condition import is_condition
+from holdfast.core.words.predicate import written_name
+from holdfast.core.words.reliance import PinTerms, Wanted
+
+if TYPE_CHECKING:
+    from holdfast.app.export import ExportTable, Model
+    from holdfast.core.words.dependency import Side
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """What to pin, and what speaks for it."""
+
+    wanted: Wanted
+    reason: str
+
+    def on(self, terms: PinTerms) -> Wanted:
+        """On some terms; a tolerance is for inclusions of single columns, and not for those of several."""
+        if self.wanted.referenced is not None and len(self.wanted.columns) > 1:
+            terms = {name: text for name, text in terms.items() if name != "at_most"}  # type: ignore[assignment]
+        return replace(self.wanted, terms=terms)
+
+
+def suggested(ws: holdfast.Workspace, table: str | None = None) -> list[Suggestion]:
+    """What is worth a pin, of a table or of all: it holds now, and hardly by chance."""
+    from holdfast.app.commands.linking import model_of
+    from holdfast.app.export import choose_keys
+
+    if table is not None:
+        ws.schema(table)  # the error that there is no such table
+    model = model_of(ws)
+    keys = choose_keys(model)
+    suggestions: list[Suggestion] = []
+    for each in model.tables:
+        if table in (None, each.name):
+            # The sources of suggestions, a line each.
+            suggestions += _keys(ws, each, keys[each.name].all(), keys[each.name].primary)
+            suggestions += _references(model, each.name)
+    return suggestions
+
+
+def linked(ws: holdfast.Workspace, table: str | None = None) -> list[Suggestion]:
+    """The references that `links` chooses, of a table or of all, but for those that only names speak for."""
+    links = (link for link in ws.inds.links(table).links if link.chosen and link.proved)
+    return [_reference(link.dependent, link.referenced, link.score) for link in links]
+
+
+def _keys(
+    ws: holdfast.Workspace,
+    table: ExportTable,
+    keys: tuple[tuple[str, ...], ...],
+    primary: tuple[str, ...] | None,
+) -> Iterator[Suggestion]:
+    """The keys that an export declares, and that their columns have no NULL."""
+    if "ucc" not in ws.kinds(table.name):
+        return
+    for key in keys:
+        what = "it looks like the primary key" if key == primary else "it looks like a key that is meant"
+        yield Suggestion(Wanted(table.name, key), what)
+    for column in dict.fromkeys(column for key in keys for column in key):
+        rule = f"{written_name(column)} is not null"
+        # Some names would make another rule of it.
+        if column in table.filled and is_condition(rule):
+            yield Suggestion(Wanted(table.name, rule=rule), "a column of a key, without a NULL now")
+
+
+def _references(model: Model, table: str) -> Iterator[Suggestion]:
+    for key in model.foreign_keys:
+        if key.dependent.table == table and key.holds:
+            yield _reference(key.dependent, key.referenced, key.score)
+
+
+def _reference(dependent: Side, referenced: Side, score: float) -> Suggestion:
+    wanted = Wanted(dependent.table, dependent.columns, referenced)
+    return Suggestion(wanted, f"it looks like a foreign key, score {score:.2f}")
