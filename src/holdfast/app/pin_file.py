@@ -56,7 +56,7 @@ def written_pins(ws: holdfast.Workspace, pins: Sequence[Pin], version: int) -> s
     tables: dict[str, list[Pin]] = {}
     for pin in pins:
         tables.setdefault(pin.table, []).append(pin)
-    lines = [f"# What is relied on, at version {version}; 'holdfast pin --file' applies it."]
+    lines = ["# What is relied on; 'holdfast pin --file' applies it."]
     lines += [f"version: {VERSION}", "tables:" if tables else "tables: {}"]
     for table in sorted(tables):
         lines.append(f"  {_text(table)}:")

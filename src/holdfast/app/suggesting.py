@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import holdfast
+from holdfast.core.words.change import Pin
 from holdfast.core.words.condition import is_condition
 from holdfast.core.words.predicate import written_name
 from holdfast.core.words.reliance import PinTerms, Wanted
@@ -25,6 +26,13 @@ class Suggestion:
 
     wanted: Wanted
     reason: str
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """(table, what is suggested), as its pin says it."""
+        wanted = self.wanted
+        text = wanted.rule or str(Pin(wanted.table, wanted.columns, True, wanted.referenced))
+        return wanted.table, text
 
     def on(self, terms: PinTerms) -> Wanted:
         """On some terms; a tolerance is for inclusions of single columns, and not for those of several."""

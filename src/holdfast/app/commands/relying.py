@@ -19,7 +19,6 @@ from holdfast.app.writing import print_written, written_to
 from holdfast.core.words.notation import ARROW
 from holdfast.core.words.reliance import PinTerms, Wanted
 from holdfast.errors import UsageError, plural
-from holdfast.pinning import PinChange
 
 
 class SeverityName(StrEnum):
@@ -156,6 +155,7 @@ def pin(
     several = many.check(table, columns or (), terms, alone=remove or referenced.named)
     if remove and (terms or many.dry_run):
         raise UsageError("--remove takes no terms, and no --dry-run: leave them out.")
+    reasons: dict[tuple[str, str], str] = {}
     with opened(ctx) as ws:
         if not several:
             wanted = [_wanted(ws, table or "", columns or [], referenced, terms)]
@@ -166,18 +166,21 @@ def pin(
         else:
             from holdfast.app.suggesting import linked, suggested
 
-            source = linked if many.from_links else suggested
-            wanted = [suggestion.on(terms) for suggestion in source(ws, table)]
+            suggestions = (linked if many.from_links else suggested)(ws, table)
+            wanted = [suggestion.on(terms) for suggestion in suggestions]
+            reasons = {suggestion.name: suggestion.reason for suggestion in suggestions}
         if remove:
             [one] = wanted
-            removed = _removed(ws, one)
-            version = ws.version
-            document = {**removed.to_dict(), "pinned": False, "version": version}
-            tell(as_json, lambda: document, print_pinned, removed, version=version, removed=True)
+            _tell(_removed(ws, one), ws.version, as_json, removed=True)
             return
         only_holding = several and many.file is None
         change = ws.pin_all(wanted, prune=many.prune, only_holding=only_holding, dry_run=many.dry_run)
-    _tell_pinned(change, as_json, several=several, dry_run=many.dry_run)
+    if several or many.dry_run:
+        document = {**change.to_dict(), "dry_run": many.dry_run}
+        tell(as_json, lambda: document, print_pin_change, change, dry_run=many.dry_run, reasons=reasons)
+    else:
+        [pinned] = change.pinned or change.unchanged
+        _tell(pinned, change.version, as_json)
 
 
 def _removed(ws: holdfast.Workspace, wanted: Wanted) -> holdfast.Pin:
@@ -186,14 +189,9 @@ def _removed(ws: holdfast.Workspace, wanted: Wanted) -> holdfast.Pin:
     return ws.pin(wanted.table, wanted.columns, referenced=wanted.referenced, remove=True)
 
 
-def _tell_pinned(change: PinChange, as_json: bool, *, several: bool, dry_run: bool) -> None:
-    if several or dry_run:
-        document = {**change.to_dict(), "dry_run": dry_run}
-        tell(as_json, lambda: document, print_pin_change, change, dry_run=dry_run)
-        return
-    [pinned] = change.pinned or change.unchanged
-    document = {**pinned.to_dict(), "pinned": True, "version": change.version}
-    tell(as_json, lambda: document, print_pinned, pinned, version=change.version, removed=False)
+def _tell(pin: holdfast.Pin, version: int, as_json: bool, *, removed: bool = False) -> None:
+    document = {**pin.to_dict(), "pinned": not removed, "version": version}
+    tell(as_json, lambda: document, print_pinned, pin, version=version, removed=removed)
 
 
 def _wanted(

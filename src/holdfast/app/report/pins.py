@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.app.report.paper import Paper, Part
@@ -36,10 +36,18 @@ def print_pinned(paper: Paper, pin: Pin, *, version: int, removed: bool) -> None
     _print_reasons(paper, pin, indent=2, limit=len(pin.witnesses))
 
 
-def print_pin_change(paper: Paper, change: PinChange, *, dry_run: bool = False) -> None:
-    """What a change of many pins did, or would do: what does not hold comes with its reasons."""
+def print_pin_change(
+    paper: Paper,
+    change: PinChange,
+    *,
+    dry_run: bool = False,
+    reasons: Mapping[tuple[str, str], str] | None = None,
+) -> None:
+    """What a change of many pins did, or would do; `reasons` say by table and name why one was suggested."""
     for pin in change.pinned:
         print_pin(paper, pin, with_table=True, indent=0)
+        if reason := (reasons or {}).get((pin.table, str(pin))):
+            paper.line((reason, "dim"), indent=2)
     for pin in change.removed:
         paper.line(f"no longer pinned: {_named(pin)}")
     for pin in change.left_out:
