@@ -72,7 +72,8 @@ class Pins:
         """Pin what is wanted, and rely no longer on what is removed; with `prune` on nothing else at all.
 
         What is pinned on the same terms already is left as it is. `only_holding`: of what is new only that
-        which holds. Without `commit` it is said what would be done.
+        which holds; what is wanted on no terms keeps those that it has. Without `commit` it is said what
+        would be done.
         """
         with ExitStack() as stack:
             draft = _Draft(self, self.writer.tables.version, stack, commit)
@@ -237,9 +238,10 @@ class _Draft:
         for table in tables:
             before = self.pinned(table)
             here = {i: target.new for i, target in targets.items() if target.table == table}
-            changed = self._verified(
-                table, {i: p for i, p in here.items() if i not in before or before[i].terms != p.terms}
-            )
+            new = {i: p for i, p in here.items() if i not in before or before[i].terms != p.terms}
+            if only_holding:  # proposed: no terms are no wish to have others than there are
+                new = {i: p for i, p in new.items() if i not in before or targets[i].wanted.terms}
+            changed = self._verified(table, new)
             pins = self._told(table, changed)
             if only_holding:
                 told["left_out"] |= {i: pins[i] for i in changed if i not in before and not pins[i].holds}

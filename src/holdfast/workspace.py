@@ -444,6 +444,7 @@ class Workspace(Readers):
         """Rely on many things at once: one version, or none if nothing is new; all of it or nothing.
 
         What is pinned already on the same terms is left alone. `prune` unpins everything else.
-        `only_holding`: of what is new only that which holds. `dry_run` says what would be done.
+        `only_holding`: of what is new only that which holds; what is pinned keeps its terms if none are
+        given. `dry_run` says what would be done.
         """
         return self._pins.change(wanted, prune=prune, only_holding=only_holding, commit=not dry_run)
