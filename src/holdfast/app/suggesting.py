@@ -1,6 +1,6 @@
 """What is worth to be relied on, of what holds now: what `pin --suggested` and `pin --from-links` pin.
 
-Keys are those that `export` declares, references those that `links` chooses and the data proves.
+Keys are of those that `export` declares, references those that `links` chooses and the data proves.
 """
 
 from __future__ import annotations
@@ -44,17 +44,15 @@ class Suggestion:
 def suggested(ws: holdfast.Workspace, table: str | None = None) -> list[Suggestion]:
     """What is worth a pin, of a table or of all: it holds now, and hardly by chance."""
     from holdfast.app.commands.linking import model_of
-    from holdfast.app.export import choose_keys
 
     if table is not None:
         ws.schema(table)  # the error that there is no such table
     model = model_of(ws)
-    keys = choose_keys(model)
     suggestions: list[Suggestion] = []
     for each in model.tables:
         if table in (None, each.name):
             # The sources of suggestions, a line each.
-            suggestions += _keys(ws, each, keys[each.name].all(), keys[each.name].primary)
+            suggestions += _keys(ws, model, each)
             suggestions += _references(model, each.name)
     return suggestions
 
@@ -65,19 +63,25 @@ def linked(ws: holdfast.Workspace, table: str | None = None) -> list[Suggestion]
     return [_reference(link.dependent, link.referenced, link.score) for link in links]
 
 
-def _keys(
-    ws: holdfast.Workspace,
-    table: ExportTable,
-    keys: tuple[tuple[str, ...], ...],
-    primary: tuple[str, ...] | None,
-) -> Iterator[Suggestion]:
-    """The keys that an export declares, and that their columns have no NULL."""
+def _keys(ws: holdfast.Workspace, model: Model, table: ExportTable) -> Iterator[Suggestion]:
+    """Of the keys that an export declares the primary key and those that others refer to, and that their
+    columns have no NULL. Others may be unique by chance, and a pin of one would close a gate for nothing."""
+    from holdfast.app.export import choose_keys
+
     if "ucc" not in ws.kinds(table.name):
         return
-    for key in keys:
-        what = "it looks like the primary key" if key == primary else "it looks like a key that is meant"
-        yield Suggestion(Wanted(table.name, key), what)
-    for column in dict.fromkeys(column for key in keys for column in key):
+    primary = table.primary_key or ws.order(model.version or None).table(table.name).primary_key or ()
+    referenced = [
+        set(f.referenced.columns) for f in model.foreign_keys if f.holds and f.referenced.table == table.name
+    ]
+    columns: dict[str, None] = {}
+    for key in choose_keys(model)[table.name].all():
+        reasons = ["it looks like the primary key"] * (set(key) == set(primary))
+        reasons += ["foreign keys refer to it"] * (set(key) in referenced)
+        if reasons:
+            yield Suggestion(Wanted(table.name, key), reasons[0])
+            columns |= dict.fromkeys(key)
+    for column in columns:
         rule = f"{written_name(column)} is not null"
         # Some names would make another rule of it.
         if column in table.filled and is_condition(rule):

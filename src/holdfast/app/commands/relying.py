@@ -80,8 +80,8 @@ class ManyPins:
         bool,
         typer.Option(
             "--suggested",
-            help="Pin what is worth it: keys and references as 'holdfast export' declares them, and that "
-            "columns of keys have no NULL.",
+            help="Pin what is worth it: primary keys and references as 'holdfast export' declares them, and "
+            "that columns of keys have no NULL.",
         ),
     ] = False
     file: Annotated[
