@@ -199,7 +199,7 @@ class _Draft:
         return PinnedRule(written_rules.read_rule(text, state.schema, state.table, self.base), 0, ())
 
     def _ind(self, dependent: Side, referenced: Side, *, removing: bool) -> PinnedInd:
-        """An inclusion; of several columns, one that is listed."""
+        """An inclusion; of several columns, one that is listed, or was when it was pinned."""
         if len(dependent.columns) != len(referenced.columns):
             raise UsageError(f"{dependent} and {referenced} have different numbers of columns.")
         for side in (dependent, referenced):
@@ -212,7 +212,9 @@ class _Draft:
         dependent = Side(dependent.table, tuple(a for a, _ in pairs))
         referenced = Side(referenced.table, tuple(b for _, b in pairs))
         holds = self.inclusions.holds(dependent, referenced)
-        if len(pairs) > 1 and not holds and not removing:
+        pinned = PinnedInd(dependent, referenced, holds)
+        known = removing or _identity(dependent.table, pinned) in self.pinned(dependent.table)
+        if len(pairs) > 1 and not holds and not known:
             composites = self.inclusions.composites
             if not composites.decides(Composite(dependent, referenced)):
                 raise UsageError(
@@ -225,7 +227,7 @@ class _Draft:
                 f"{dependent} in {referenced} does not hold now, or its right side contains no key; of "
                 "several columns only inclusions in a key are kept. 'holdfast show --kind ind' lists them."
             )
-        return PinnedInd(dependent, referenced, holds)
+        return pinned
 
     # -- verified, and committed --------------------------------------------------------------
 

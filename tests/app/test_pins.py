@@ -297,6 +297,7 @@ version: 1
             "line 4: table 'orders', reference: expected columns, table",
         ),
         ("- fd: zip, city", "line 4, table 'orders', fd:"),
+        ("- key: []", "line 4, table 'orders', key: no column of table 'orders' is named"),
         ("- key: zip\n      key: city", "line 5: table 'orders': 'key' is there twice"),
         ("key: zip", "line 4: table 'orders': expected a list of pins"),
         ("- just a text", "line 4: table 'orders': expected fields with names"),

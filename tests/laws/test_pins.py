@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -228,6 +229,14 @@ def test_an_inclusion_of_several_columns_has_no_tolerance(tmp_path: Path) -> Non
         with pytest.raises(UsageError, match="has several columns"):
             ws.pin("left", ["no", "ref"], referenced=to, at_most="1%")
         assert ws.pin("left", ["no", "ref"], referenced=to, severity="info").severity == "info"
-        change = ws.check("left", inserts=children([(7, 7, 7, 7)]))
+        change = ws.apply("left", inserts=children([(7, 7, 7, 7)]))
         assert [p.severity for p in change.broken_pins] == ["info"]
         assert (change.failing(), change.failing("warning"), len(change.failing("info"))) == ([], [], 1)
+        # One that does not hold is not pinned any more, but what is pinned stays so.
+        wanted = Wanted("left", ("no", "ref"), to, terms={"severity": "info"})
+        assert [p.holds for p in ws.pin_all([wanted]).unchanged] == [False]
+        [pinned] = ws.pin_all([replace(wanted, terms={"owner": "ann"})]).pinned
+        assert (pinned.holds, pinned.terms) == (False, Terms(owner="ann"))
+        ws.pin("left", ["no", "ref"], referenced=to, remove=True)
+        with pytest.raises(UsageError, match="does not hold now"):
+            ws.pin_all([wanted])

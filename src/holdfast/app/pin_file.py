@@ -192,6 +192,8 @@ class _Reader:
         return {name: self.said(value, where, sides=False) for name, value in fields.items()}
 
     def columns(self, table: str, said: str | list[str]) -> tuple[str, ...]:
+        if not said:
+            raise UsageError(f"no column of table {table!r} is named.")
         names = self.ws.schema(table).names
         return tuple(columns_of(table, names, [said]) if isinstance(said, str) else said)
 
