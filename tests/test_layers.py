@@ -33,6 +33,7 @@ RESERVED = {
     "pyroaring": {"core.rows"},
     "typer": {"app"},
     "rich": {"app"},
+    "yaml": {"app"},
 }
 # What looks private and is not: of named tuples; and of libraries that offer nothing else.
 TUPLES = {"_asdict", "_replace", "_fields"}

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from holdfast.core.words.column_rule import ColumnRule
     from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
     from holdfast.core.words.predicate import Dc, Predicate
+    from holdfast.core.words.reliance import Terms, Wanted
     from holdfast.core.words.row_rule import RowRule
     from holdfast.core.words.schema import Column, Schema, Type
     from holdfast.errors import (
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         UsageError,
         WorkspaceError,
     )
+    from holdfast.pinning import PinChange
     from holdfast.workspace import Workspace, open
 
 __version__ = "0.1.0"
@@ -70,6 +72,7 @@ __all__ = [
     "Log",
     "LogEntry",
     "Pin",
+    "PinChange",
     "Predicate",
     "RowRule",
     "Schema",
@@ -80,11 +83,13 @@ __all__ = [
     "StoreError",
     "TableChange",
     "TableExistsError",
+    "Terms",
     "Type",
     "Ucc",
     "UnknownColumnError",
     "UnknownTableError",
     "UsageError",
+    "Wanted",
     "WitnessRow",
     "Workspace",
     "WorkspaceError",
@@ -99,8 +104,10 @@ _MODULES = {
     "core.words.column_rule": ("ColumnRule",),
     "core.words.dependency": ("Dependency", "Fd", "Ind", "Side", "Ucc"),
     "core.words.predicate": ("Dc", "Predicate"),
+    "core.words.reliance": ("Terms", "Wanted"),
     "core.words.row_rule": ("RowRule",),
     "core.words.schema": ("Column", "Schema", "Type"),
+    "pinning": ("PinChange",),
     "workspace": ("Workspace", "open"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -1,29 +1,426 @@
-"""Pins: what somebody relies on, be it a key, an inclusion or a rule that they wrote.
+"""Pins: what somebody relies on, be it a key, an inclusion or a rule that they wrote, and on which terms.
 
-Every batch says whether a pin holds, and `check` gates on it.
+Every batch says whether a pin holds, and `check` gates on it. Any number of pins is one commit: all of them
+are read and verified first, by one job for the rules and one for the conditions of a table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
 
 from holdfast.commit import Committer
 from holdfast.core.rows.table_state import TableState
-from holdfast.core.rows.writer import Writer
+from holdfast.core.rows.writer import Context, Writer
 from holdfast.core.store.ledger_rows import SHARED, CommitRow
 from holdfast.core.words.change import Pin
 from holdfast.core.words.condition import OTHER_ROW, formula_of, is_condition, read_condition
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.notation import ARROW, parse_fd
-from holdfast.core.words.predicate import same_rule, written_name
+from holdfast.core.words.predicate import Predicate, written_name
+from holdfast.core.words.reliance import Terms, Wanted
 from holdfast.core.words.row_rule import is_row_rule
-from holdfast.denial.constraints import pinned_checks, pinned_rules
-from holdfast.errors import UsageError, listing
-from holdfast.functional.refs import PinnedKey
+from holdfast.denial.constraints import PinnedCheck, PinnedRule, pinned_checks, pinned_rules
+from holdfast.errors import HoldfastError, UsageError, listing
+from holdfast.functional.refs import PinnedKey, key_ref
 from holdfast.inclusions.composite_state import Composite, stopped_texts
 from holdfast.inclusions.generator import PinnedInd
 from holdfast.kinds import Readers
+
+if TYPE_CHECKING:
+    from holdfast.core.rows.relation import Relation
+
+Pinned = PinnedKey | PinnedRule | PinnedCheck | PinnedInd
+
+
+@dataclass(frozen=True, slots=True)
+class PinChange:
+    """What a change of pins did: one version, or none if nothing is new."""
+
+    version: int
+    pinned: tuple[Pin, ...]  # new, or on other terms
+    unchanged: tuple[Pin, ...]
+    removed: tuple[Pin, ...]
+    left_out: tuple[Pin, ...]  # not pinned, as they do not hold and only what holds was asked for
+
+    def to_dict(self) -> dict[str, Any]:
+        parts = {"pinned": self.pinned, "unchanged": self.unchanged, "removed": self.removed}
+        parts["left_out"] = self.left_out
+        return {"version": self.version, **{name: [p.to_dict() for p in ps] for name, ps in parts.items()}}
+
+
+@dataclass(frozen=True)
+class Pins:
+    """What is pinned in a workspace."""
+
+    writer: Writer
+    readers: Readers
+    committer: Committer
+
+    def change(
+        self,
+        wanted: Sequence[Wanted] = (),
+        *,
+        removed: Sequence[Wanted] = (),
+        prune: bool = False,
+        only_holding: bool = False,
+        commit: bool = True,
+    ) -> PinChange:
+        """Pin what is wanted, and rely no longer on what is removed; with `prune` on nothing else at all.
+
+        What is pinned on the same terms already is left as it is. `only_holding`: of what is new only that
+        which holds; what is wanted on no terms keeps those that it has. Without `commit` it is said what
+        would be done.
+        """
+        with ExitStack() as stack:
+            draft = _Draft(self, self.writer.tables.version, stack, commit)
+            targets: dict[Hashable, _Target] = {}
+            for each in wanted:
+                target = draft.target(each)
+                if target.identity in targets:
+                    first = targets[target.identity].wanted.where
+                    raise _at(
+                        each, UsageError(f"{target.name} is there twice{first and f', first at {first}'}.")
+                    )
+                targets[target.identity] = target
+            gone = [draft.target(each, removing=True) for each in removed]
+            for target in gone:
+                if target.identity not in draft.pinned(target.table):
+                    raise UsageError(f"{target.name} is not pinned.")
+            leaving = {target.identity for target in gone}
+            if prune:
+                tables = self.writer.tables.names(draft.base or None)
+                leaving |= {i for table in tables for i in draft.pinned(table)} - targets.keys()
+            return draft.committed(targets, leaving, only_holding)
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What is wanted, in the words of the workspace."""
+
+    wanted: Wanted
+    table: str
+    identity: Hashable
+    name: str
+    new: Pinned  # on the terms that are wanted; not verified yet
+
+
+@dataclass
+class _Draft:
+    """Pins on top of a version, before anything is committed."""
+
+    pins: Pins
+    base: int
+    stack: ExitStack
+    commit: bool
+    _pinned: dict[str, dict[Hashable, Pinned]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.state = cache(self._state)
+        self.rows = cache(self._rows)
+
+    def _state(self, table: str) -> TableState:
+        return self.pins.writer.tables.state(table, self.base or None)
+
+    @cached_property
+    def context(self) -> Context:
+        return self.stack.enter_context(self.pins.writer.context(self.base, commit=self.commit))
+
+    def _rows(self, table: str) -> Relation:
+        state = self.state(table)
+        folder = state.folder if self.commit else self.context.staging
+        return self.context.relation(state, folder, "verifying pins")
+
+    @cached_property
+    def inclusions(self) -> Any:
+        return self.pins.committer.among("ind", self.base)[1]
+
+    def pinned(self, table: str) -> Mapping[Hashable, Pinned]:
+        """What is pinned of a table, by identity; inclusions of it in others."""
+        if table not in self._pinned:
+            state, ref = self.state(table), key_ref(self.state(table))
+            pinned: list[Pinned] = [*(ref.pins if ref else ()), *pinned_rules(state), *pinned_checks(state)]
+            if "ind" in state.kinds:
+                pinned += [p for p in self.inclusions.state.pins if p.dependent.table == table]
+            self._pinned[table] = {_identity(table, p): p for p in pinned}
+        return self._pinned[table]
+
+    # -- what is wanted -----------------------------------------------------------------------
+
+    def target(self, wanted: Wanted, *, removing: bool = False) -> _Target:
+        """What is wanted, checked: an error names its place, if it has one."""
+        try:
+            if not wanted.table and wanted.rule:
+                from holdfast.denial.written_rules import only_table
+
+                tables = self.pins.writer.tables.names(self.base or None)
+                wanted = replace(wanted, table=only_table(tables, wanted.rule))
+            new, name = self._read(wanted, removing=removing)
+            return _Target(wanted, wanted.table, _identity(wanted.table, new), name, new)
+        except HoldfastError as error:
+            raise _at(wanted, error) from None
+
+    def _read(self, wanted: Wanted, *, removing: bool) -> tuple[Pinned, str]:
+        """(what is to be pinned, its name in errors)"""
+        state, table = self.state(wanted.table), wanted.table
+        pinned: Pinned
+        if wanted.referenced is not None:
+            pinned = self._ind(Side(table, wanted.columns), wanted.referenced, removing=removing)
+            name = f"{pinned.dependent} in {pinned.referenced}"
+        elif not wanted.rule:
+            tables = self.pins.writer.tables
+            self.pins.readers.keys.needed(state)
+            positions = tables.positions(state, self.base, wanted.columns)
+            pinned = PinnedKey(tuple(state.schema.names[p] for p in positions), False)
+            name = f"[{listing(pinned.columns)}] of table {table!r}"
+        else:
+            pinned = self._rule(wanted.rule, state)
+            what = "rule" if isinstance(pinned, PinnedRule) else "condition"
+            name = f"the {what} {wanted.rule!r} of table {table!r}"
+        terms = Terms.of(isinstance(pinned, PinnedRule), wanted.terms)
+        if terms.at_most and isinstance(pinned, PinnedInd) and len(pinned.dependent.columns) > 1:
+            raise UsageError(
+                f"{name} has several columns, and of such an inclusion nobody counts the rows against it. "
+                "Leave out the tolerance, or pin its columns one by one."
+            )
+        return replace(pinned, terms=terms), name
+
+    def _rule(self, text: str, state: TableState) -> PinnedRule | PinnedCheck:
+        from holdfast.denial import written_rules
+
+        if is_row_rule(text) and ARROW in text:
+            text = _as_rule(text, state, self.base)
+        elif is_condition(text) or (is_row_rule(text) and not OTHER_ROW.search(text)):
+            node = read_condition(text, state.schema, table=state.table, version=self.base)
+            return PinnedCheck(formula_of(node), 0, ())
+        return PinnedRule(written_rules.read_rule(text, state.schema, state.table, self.base), 0, ())
+
+    def _ind(self, dependent: Side, referenced: Side, *, removing: bool) -> PinnedInd:
+        """An inclusion; of several columns, one that is listed, or was when it was pinned."""
+        if len(dependent.columns) != len(referenced.columns):
+            raise UsageError(f"{dependent} and {referenced} have different numbers of columns.")
+        for side in (dependent, referenced):
+            for column in side.columns:
+                self.pins.readers.inds.column_id(Side(side.table, (column,)), self.base or None)
+        pairs = sorted(
+            zip(dependent.columns, referenced.columns, strict=True),
+            key=lambda pair: self.state(dependent.table).schema.names.index(pair[0]),
+        )
+        dependent = Side(dependent.table, tuple(a for a, _ in pairs))
+        referenced = Side(referenced.table, tuple(b for _, b in pairs))
+        holds = self.inclusions.holds(dependent, referenced)
+        pinned = PinnedInd(dependent, referenced, holds)
+        known = removing or _identity(dependent.table, pinned) in self.pinned(dependent.table)
+        if len(pairs) > 1 and not holds and not known:
+            composites = self.inclusions.composites
+            if not composites.decides(Composite(dependent, referenced)):
+                raise UsageError(
+                    f"{dependent} in {referenced} has more columns than the inclusions that are kept. "
+                    + " ".join(f"{text}." for text in stopped_texts(composites, [dependent.table]))
+                    + " Raise the bound with --max-arity of 'holdfast track', or leave columns out with "
+                    "--exclude."
+                )
+            raise UsageError(
+                f"{dependent} in {referenced} does not hold now, or its right side contains no key; of "
+                "several columns only inclusions in a key are kept. 'holdfast show --kind ind' lists them."
+            )
+        return pinned
+
+    # -- verified, and committed --------------------------------------------------------------
+
+    def committed(
+        self, targets: Mapping[Hashable, _Target], leaving: set[Hashable], only_holding: bool
+    ) -> PinChange:
+        tables = dict.fromkeys([*(target.table for target in targets.values()), *self._pinned])
+        now: dict[str, dict[Hashable, Pinned]] = {}
+        told: dict[str, dict[Hashable, Pin]] = {part: {} for part in ("pinned", "same", "gone", "left_out")}
+        for table in tables:
+            before = self.pinned(table)
+            here = {i: target.new for i, target in targets.items() if target.table == table}
+            new = {i: p for i, p in here.items() if i not in before or before[i].terms != p.terms}
+            if only_holding:  # proposed: no terms are no wish to have others than there are
+                new = {i: p for i, p in new.items() if i not in before or targets[i].wanted.terms}
+            changed = self._verified(table, new)
+            pins = self._told(table, changed)
+            if only_holding:
+                told["left_out"] |= {i: pins[i] for i in changed if i not in before and not pins[i].holds}
+            told["pinned"] |= {i: pin for i, pin in pins.items() if i not in told["left_out"]}
+            told["same"] |= self._told(table, {i: before[i] for i in here if i not in changed})
+            told["gone"] |= self._told(table, {i: p for i, p in before.items() if i in leaving}, bare=True)
+            added = {i: p for i, p in changed.items() if i in told["pinned"]}
+            # What was pinned before keeps its place.
+            now[table] = {i: p for i, p in (before | added).items() if i not in leaving}
+        version = self.base
+        if self.commit and (told["pinned"] or told["gone"]):
+            version = self.pins.writer.append(self.base, self._commits(now, told["pinned"], told["gone"]))
+        # As they were asked for.
+        parts = ([told[part][i] for i in targets if i in told[part]] for part in ("pinned", "same"))
+        left_out = tuple(told["left_out"].values())
+        return PinChange(version, *map(tuple, parts), tuple(told["gone"].values()), left_out)
+
+    def _verified(self, table: str, new: Mapping[Hashable, Pinned]) -> dict[Hashable, Pinned]:
+        """What is new, or on new terms, as the rows say now."""
+        before = self.pinned(table)
+        verified: dict[Hashable, Pinned] = {}
+        rules: dict[Hashable, PinnedRule] = {}
+        checks: dict[Hashable, PinnedCheck] = {}
+        for identity, pin in new.items():
+            known = before.get(identity)
+            if isinstance(pin, PinnedKey):
+                verified[identity] = self._key(table, pin)
+            elif isinstance(pin, PinnedInd):
+                from holdfast.inclusions.inclusions import settled_pin
+
+                # Of several columns it may be wider than what is listed: then as it was.
+                several = len(pin.dependent.columns) > 1
+                holds = known.holds if several and isinstance(known, PinnedInd) else pin.holds
+                verified[identity] = settled_pin(self.inclusions, pin, holds, lambda: self.rows(table))
+            elif known is not None:  # counted already
+                verified[identity] = replace(known, terms=pin.terms)
+            elif isinstance(pin, PinnedRule):
+                rules[identity] = pin
+            else:
+                checks[identity] = pin
+        if rules:
+            from holdfast.denial import written_rules
+
+            found = written_rules.pinned(self.rows(table), [p.predicates for p in rules.values()])
+            verified |= {i: replace(f, terms=p.terms) for (i, p), f in zip(rules.items(), found, strict=True)}
+        if checks:
+            from holdfast.denial.checks import verified as counted
+
+            against = counted(self.rows(table), [p.formula for p in checks.values()])
+            verified |= {
+                i: replace(f, terms=p.terms) for (i, p), f in zip(checks.items(), against, strict=True)
+            }
+        return {identity: verified[identity] for identity in new}
+
+    def _key(self, table: str, pin: PinnedKey) -> PinnedKey:
+        keys, state = self.pins.readers.keys, self.state(table)
+        positions = [state.schema.names.index(c) for c in pin.columns]
+        unique = bool(keys.inside(state, positions))
+        if not unique and 0 < keys.max_columns_of(state) < len(positions):
+            unique = not keys.duplicates(state, positions)
+        if unique or not pin.terms.at_most:
+            return replace(pin, holds=unique, n_violations=0 if pin.terms.at_most else None)
+        from holdfast.functional.group_violations import settled_pin
+
+        return settled_pin(self.rows(table), pin, unique)
+
+    def _told(
+        self, table: str, pinned: Mapping[Hashable, Pinned], *, bare: bool = False
+    ) -> dict[Hashable, Pin]:
+        """Pins for reports, with a few of the rows against them unless they are to be bare."""
+        told: dict[Hashable, Pin] = {}
+        state = self.state(table)
+        for identity, pin in pinned.items():
+            if isinstance(pin, PinnedKey):
+                told[identity] = pin.pin(table, state.n_rows)
+            elif isinstance(pin, PinnedInd):
+                told[identity] = pin.pin()
+            elif isinstance(pin, PinnedRule):
+                told[identity] = pin.pin(table, state.n_rows)
+                if not bare and pin.n_violations:
+                    from holdfast.denial.written_rules import as_pins
+
+                    [told[identity]] = as_pins(table, [pin], self.rows(table))
+            else:
+                told[identity] = pin.pin(state, state.n_rows)
+                if not bare and pin.n_violations:
+                    from holdfast.denial.checks import as_pins as shown
+
+                    [told[identity]] = shown((pin,), state, self.rows(table))
+        return told
+
+    def _commits(
+        self,
+        now: Mapping[str, Mapping[Hashable, Pinned]],
+        pinned: Mapping[Hashable, Pin],
+        gone: Mapping[Hashable, Pin],
+    ) -> list[CommitRow]:
+        action = "pin" if pinned else "unpin"
+        commits = []
+        among_tables = False
+        for table, pins in now.items():
+            changes = [[pin for pin in part.values() if pin.table == table] for part in (pinned, gone)]
+            if not any(changes):
+                continue
+            among_tables |= any(pin.kind == "ind" for part in changes for pin in part)
+            state = self._with(self.state(table), pins.values())
+            commits.append(CommitRow(table, action, state.to_dict(), _detail(*changes)))
+        if among_tables:
+            shared = self.inclusions.state
+            inds = {_identity("", p): p for p in shared.pins}
+            inds |= {i: p for pins in now.values() for i, p in pins.items() if isinstance(p, PinnedInd)}
+            staying = tuple(p for i, p in inds.items() if i not in gone)
+            commits.append(CommitRow(SHARED, action, replace(shared, pins=staying).to_dict(), {}))
+        return commits
+
+    def _with(self, state: TableState, pins: Iterable[Pinned]) -> TableState:
+        """A table's state with its pins, and with the indexes that rules among them need."""
+        pins = list(pins)
+        ref = key_ref(state)
+        if ref is not None:
+            keys = tuple(p for p in pins if isinstance(p, PinnedKey))
+            state = state.keeping(**replace(ref, pins=keys).to_dict())
+        rules = [p for p in pins if isinstance(p, PinnedRule)]
+        checks = [p.to_dict() for p in pins if isinstance(p, PinnedCheck)]
+        if checks or pinned_checks(state):
+            state = state.keeping(checks=checks)
+        before = pinned_rules(state)
+        if rules or before:
+            state = state.keeping(rules=[r.to_dict() for r in rules])
+        if {r.predicates for r in rules} <= {r.predicates for r in before}:
+            return state
+        from holdfast.denial.written_rules import indexes_for
+
+        relation = self.rows(state.table)
+        more_columns, more_orders = indexes_for(relation, rules)
+        columns = list(dict.fromkeys([*state.rule_columns, *more_columns]))
+        orders = list(dict.fromkeys([*state.orders, *more_orders]))
+        relation = relation.indexed(columns, orders)
+        return replace(state, segments=relation.segments, rule_columns=tuple(columns), orders=tuple(orders))
+
+
+def _detail(pinned: Sequence[Pin], gone: Sequence[Pin]) -> dict[str, Any]:
+    """What the log says of one table of a commit."""
+    if len(pinned) + len(gone) > 1:
+        return {"pinned": list(map(str, pinned)), "unpinned": list(map(str, gone))}
+    [pin] = [*pinned, *gone]
+    detail: dict[str, Any] = {"columns": list(pin.columns)}
+    if pin.kind in ("dc", "check"):
+        detail["rule"] = str(pin)
+    if pin.referenced is not None:
+        detail["referenced"] = pin.referenced.to_dict()
+    return detail
+
+
+def _identity(table: str, pin: Pinned) -> Hashable:
+    """What makes two pins the same: terms do not, nor the order of predicates, nor which row is t."""
+    match pin:
+        case PinnedKey():
+            return "ucc", table, pin.columns
+        case PinnedInd():
+            return "ind", pin.dependent, pin.referenced
+        case PinnedCheck():
+            return "check", table, pin.formula
+        case PinnedRule():
+            return "dc", table, _either_way(pin.predicates)
+
+
+def _either_way(predicates: Iterable[Predicate]) -> frozenset[frozenset[Predicate]]:
+    predicates = frozenset(predicates)
+    return frozenset([predicates, frozenset(p.mirrored for p in predicates)])
+
+
+def _at(wanted: Wanted, error: HoldfastError) -> HoldfastError:
+    """An error with the place of what it is about, if it has one."""
+    if not wanted.where:
+        return error
+    return type(error)(f"{wanted.where}: {error}")
 
 
 def _as_rule(text: str, state: TableState, version: int) -> str:
@@ -36,138 +433,3 @@ def _as_rule(text: str, state: TableState, version: int) -> str:
         )
     same = [f"t.{written_name(c)} = s.{written_name(c)}" for c in lhs]
     return f"not({' and '.join([*same, f't.{written_name(rhs)} != s.{written_name(rhs)}'])})"
-
-
-@dataclass(frozen=True)
-class Pins:
-    """What is pinned in a workspace."""
-
-    writer: Writer
-    readers: Readers
-    committer: Committer
-
-    def pin_key(self, table: str, columns: Sequence[str], *, remove: bool) -> Pin:
-        """Rely on a combination of columns being unique."""
-        tables, keys = self.writer.tables, self.readers.keys
-        base, state = tables.current(table)
-        ref = keys.needed(state)
-        positions = tables.positions(state, base, columns)
-        named = tuple(state.schema.names[p] for p in positions)
-        remaining = tuple(p for p in ref.pins if p.columns != named)
-        if remove and len(remaining) == len(ref.pins):
-            raise UsageError(f"[{listing(named)}] of table {table!r} is not pinned.")
-        holds = bool(keys.inside(state, positions))
-        if not holds and 0 < ref.max_columns < len(named):
-            holds = not keys.duplicates(state, positions)
-        pins = remaining if remove else (*remaining, PinnedKey(named, holds))
-        state = state.keeping(**replace(ref, pins=pins).to_dict())
-        action = "unpin" if remove else "pin"
-        commit = CommitRow(table, action, state.to_dict(), {"columns": list(named)})
-        self.writer.append(base, [commit])
-        return Pin(table, named, holds)
-
-    def pin_rule(self, rule: str, *, table: str | None, remove: bool) -> Pin:
-        """Rely on a rule about two rows, or on a condition on each. It is verified now; one job."""
-        from holdfast.denial import written_rules
-
-        if table is None:
-            table = written_rules.only_table(self.writer.tables.names(), rule)
-        base, state = self.writer.tables.current(table)
-        if is_row_rule(rule) and ARROW in rule:
-            rule = _as_rule(rule, state, base)
-        elif is_condition(rule) or (is_row_rule(rule) and not OTHER_ROW.search(rule)):
-            return self._pin_condition(rule, base, state, remove=remove)
-        predicates = written_rules.read_rule(rule, state.schema, table, base)
-        rules = pinned_rules(state)
-        remaining = tuple(r for r in rules if not same_rule(r.predicates, predicates))
-        if remove:
-            if len(remaining) == len(rules):
-                raise UsageError(f"the rule {rule!r} of table {table!r} is not pinned.")
-            [gone] = [r for r in rules if same_rule(r.predicates, predicates)]
-            state = state.keeping(rules=[r.to_dict() for r in remaining])
-            return self._pinned(base, state, "unpin", gone.pin(table, state.n_rows))
-        with self.writer.context(base) as context:
-            relation = context.relation(state, state.folder, "verifying the rule")
-            verified = written_rules.pinned(relation, predicates)
-            columns, orders = written_rules.indexes_for(relation, [verified])
-            columns = list(dict.fromkeys([*state.rule_columns, *columns]))
-            orders = list(dict.fromkeys([*state.orders, *orders]))
-            relation = relation.indexed(columns, orders)
-            [pin] = written_rules.as_pins(table, [verified], relation)
-            state = replace(
-                state.keeping(rules=[r.to_dict() for r in (*remaining, verified)]),
-                segments=relation.segments,
-                rule_columns=tuple(columns),
-                orders=tuple(orders),
-            )
-            return self._pinned(base, state, "pin", pin)
-
-    def _pin_condition(self, text: str, base: int, state: TableState, *, remove: bool) -> Pin:
-        """Rely on a condition on each row. It is verified now; one job."""
-        from holdfast.denial import checks
-
-        table = state.table
-        formula = formula_of(read_condition(text, state.schema, table=table, version=base))
-        pinned = pinned_checks(state)
-        remaining = tuple(check for check in pinned if check.formula != formula)
-        if remove:
-            if len(remaining) == len(pinned):
-                raise UsageError(f"the condition {formula!r} of table {table!r} is not pinned.")
-            [gone] = [check for check in pinned if check.formula == formula]
-            state = state.keeping(checks=[check.to_dict() for check in remaining])
-            return self._pinned(base, state, "unpin", gone.pin(state))
-        with self.writer.context(base) as context:
-            relation = context.relation(state, state.folder, "verifying the condition")
-            check = checks.verified(relation, formula)
-            [pin] = checks.as_pins((check,), state, relation)
-        state = state.keeping(checks=[c.to_dict() for c in (*remaining, check)])
-        return self._pinned(base, state, "pin", pin)
-
-    def _pinned(self, base: int, state: TableState, action: str, pin: Pin) -> Pin:
-        detail = {"columns": list(pin.columns), "rule": str(pin)}
-        self.writer.append(base, [CommitRow(state.table, action, state.to_dict(), detail)])
-        return pin
-
-    def pin_ind(self, dependent: Side, referenced: Side, *, remove: bool) -> Pin:
-        """Rely on an inclusion; of several columns, on one that is listed."""
-        tables = self.writer.tables
-        base = tables.version
-        if len(dependent.columns) != len(referenced.columns):
-            raise UsageError(f"{dependent} and {referenced} have different numbers of columns.")
-        for side in (dependent, referenced):
-            for column in side.columns:
-                self.readers.inds.column_id(Side(side.table, (column,)), base or None)
-        state = tables.state(dependent.table, base)
-        pairs = sorted(
-            zip(dependent.columns, referenced.columns, strict=True),
-            key=lambda pair: state.schema.names.index(pair[0]),
-        )
-        dependent = Side(dependent.table, tuple(a for a, _ in pairs))
-        referenced = Side(referenced.table, tuple(b for _, b in pairs))
-        inclusions = self.committer.among("ind", base)[1]
-        holds = inclusions.holds(dependent, referenced)
-        if len(dependent.columns) > 1 and not holds and not remove:
-            if not inclusions.composites.decides(Composite(dependent, referenced)):
-                raise UsageError(
-                    f"{dependent} in {referenced} has more columns than the inclusions that are kept. "
-                    + " ".join(f"{text}." for text in stopped_texts(inclusions.composites, [dependent.table]))
-                    + " Raise the bound with --max-arity of 'holdfast track', or leave columns out with "
-                    "--exclude."
-                )
-            raise UsageError(
-                f"{dependent} in {referenced} does not hold now, or its right side contains no key; of "
-                "several columns only inclusions in a key are kept. 'holdfast show --kind ind' lists them."
-            )
-        same = (dependent, referenced)
-        remaining = tuple(p for p in inclusions.state.pins if (p.dependent, p.referenced) != same)
-        if remove and len(remaining) == len(inclusions.state.pins):
-            raise UsageError(f"{dependent} in {referenced} is not pinned.")
-        pins = remaining if remove else (*remaining, PinnedInd(dependent, referenced, holds))
-        action = "unpin" if remove else "pin"
-        detail = {"columns": list(dependent.columns), "referenced": referenced.to_dict()}
-        commits = [
-            CommitRow(dependent.table, action, state.to_dict(), detail),
-            CommitRow(SHARED, action, replace(inclusions.state, pins=pins).to_dict(), {}),
-        ]
-        self.writer.append(base, commits)
-        return Pin(dependent.table, dependent.columns, holds, referenced)

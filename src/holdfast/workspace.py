@@ -33,12 +33,13 @@ from holdfast.core.words.change import Change, Pin
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.display import Displayed
 from holdfast.core.words.options import TrackOptions, check_share
+from holdfast.core.words.reliance import PinTerms, Wanted
 from holdfast.core.words.schema import Schema
 from holdfast.errors import TableExistsError
 from holdfast.kind import Explained, Query, across_of, check_kind
 from holdfast.kind import kinds as known_kinds
 from holdfast.kinds import Readers
-from holdfast.pinning import Pins
+from holdfast.pinning import PinChange, Pins
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -171,7 +172,7 @@ class Workspace(Readers, Displayed):
         return self.violating(*self.asked(table, question, referenced), limit, as_pairs=as_pairs)
 
     def pins(self, table: str | None = None, at: int | None = None) -> list[Pin]:
-        """What is pinned, and whether it holds: keys, rules, and inclusions of a table in others."""
+        """What is pinned, on which terms, and whether it holds: keys, rules, inclusions in other tables."""
         return list(self.pinned(table, self._tables.newest(at)))
 
     def log(self, table: str | None = None) -> Log:
@@ -399,21 +400,54 @@ class Workspace(Readers, Displayed):
     # -- relying ------------------------------------------------------------------------------
 
     def pin(
-        self, table: str, columns: Sequence[str], *, referenced: Side | None = None, remove: bool = False
+        self,
+        table: str,
+        columns: Sequence[str],
+        *,
+        referenced: Side | None = None,
+        remove: bool = False,
+        **terms: Unpack[PinTerms],
     ) -> Pin:
         """Rely on a key, or on an inclusion in the `referenced` columns of a table.
 
-        Every batch then says whether it holds, and `check` gates on it.
+        Every batch then says whether it holds, and `check` gates on it. `at_most` is a tolerance: a share
+        such as "0.1%" or 0.001, or a whole number, of rows to remove (a key) or of rows whose value is
+        missing (an inclusion of one column). `severity` is "error", "warning" or "info"; `reason` and `owner`
+        are texts. What is pinned already has the new terms from now on.
         """
-        if referenced is not None:
-            return self._pins.pin_ind(Side(table, tuple(columns)), referenced, remove=remove)
-        return self._pins.pin_key(table, columns, remove=remove)
+        return self._pin(Wanted(table, tuple(columns), referenced, terms=terms), remove)
 
-    def pin_rule(self, rule: str, *, table: str | None = None, remove: bool = False) -> Pin:
-        """Rely on a rule about two rows, such as `not(t.zip = s.zip and t.state != s.state)`, or on a
-        condition on each row, such as `quantity > 0` or `email is not null`.
+    def pin_rule(
+        self, rule: str, *, table: str | None = None, remove: bool = False, **terms: Unpack[PinTerms]
+    ) -> Pin:
+        """Rely on a rule about two rows, such as `not(t.zip = s.zip and t.state != s.state)`, on a functional
+        dependency such as `zip -> state`, or on a condition on each row, such as `quantity > 0` or `email is
+        not null`.
 
         It is verified now, and after every batch, at a cost that follows the batch: how many pairs of rows,
-        or rows, violate it, and a few of them. No kind of dependency need be tracked for it.
+        or rows, violate it, and a few of them. No kind of dependency need be tracked for it. Terms are those
+        of `pin`; a tolerance is of rows that violate a condition, else of ordered pairs of rows.
         """
-        return self._pins.pin_rule(rule, table=table, remove=remove)
+        return self._pin(Wanted(table or "", rule=rule, terms=terms), remove)
+
+    def _pin(self, wanted: Wanted, remove: bool) -> Pin:
+        asked = [wanted]
+        done = self._pins.change(removed=asked) if remove else self._pins.change(asked)
+        [pin] = done.pinned or done.unchanged or done.removed
+        return pin
+
+    def pin_all(
+        self,
+        wanted: Sequence[Wanted],
+        *,
+        prune: bool = False,
+        only_holding: bool = False,
+        dry_run: bool = False,
+    ) -> PinChange:
+        """Rely on many things at once: one version, or none if nothing is new; all of it or nothing.
+
+        What is pinned already on the same terms is left alone. `prune` unpins everything else.
+        `only_holding`: of what is new only that which holds; what is pinned keeps its terms if none are
+        given. `dry_run` says what would be done.
+        """
+        return self._pins.change(wanted, prune=prune, only_holding=only_holding, commit=not dry_run)

@@ -283,20 +283,25 @@ class Referenced:
             return Side(table, tuple(columns_of(table, ws.schema(table).names, [column])))
         if table is not None or column is not None:
             raise UsageError("give --in TABLE.COLUMN, or --in-table and --in-column; not all of them.")
-        if "." not in within:
-            raise UsageError(f"--in has {shorten(within)}; expected TABLE.COLUMN, such as customers.id.")
-        tables = ws.tables()
-        splits = [(within[:i], within[i + 1 :]) for i, c in enumerate(within) if c == "."]
-        schemas = {name: ws.schema(name) for name, _ in splits if name in tables}
-        if not schemas:
-            raise UnknownTableError.from_missing(splits[0][0], tables)
-        sides = [
-            Side(name, tuple(columns_of(name, schemas[name].names, [columns])))
-            for name, columns in splits
-            if name in schemas
-        ]
-        existing = [s for s in sides if all(schemas[s.table].position(c) is not None for c in s.columns)]
-        if len(existing) > 1:
-            both = " or ".join(map(side_text, existing))
-            raise UsageError(f"--in {shorten(within)} may be {both}: say it with --in-table and --in-column.")
-        return (existing or sides)[0]
+        return named_side(ws, within, "--in", "say it with --in-table and --in-column")
+
+
+def named_side(ws: holdfast.Workspace, text: str, where: str, otherwise: str) -> Side:
+    """The columns that TABLE.COLUMN names, or TABLE.COLUMN,COLUMN: names may have dots where it is clear."""
+    if "." not in text:
+        raise UsageError(f"{where} has {shorten(text)}; expected TABLE.COLUMN, such as customers.id.")
+    tables = ws.tables()
+    splits = [(text[:i], text[i + 1 :]) for i, c in enumerate(text) if c == "."]
+    schemas = {name: ws.schema(name) for name, _ in splits if name in tables}
+    if not schemas:
+        raise UnknownTableError.from_missing(splits[0][0], tables)
+    sides = [
+        Side(name, tuple(columns_of(name, schemas[name].names, [columns])))
+        for name, columns in splits
+        if name in schemas
+    ]
+    existing = [s for s in sides if all(schemas[s.table].position(c) is not None for c in s.columns)]
+    if len(existing) > 1:
+        both = " or ".join(map(side_text, existing))
+        raise UsageError(f"{where} {shorten(text)} may be {both}: {otherwise}.")
+    return (existing or sides)[0]

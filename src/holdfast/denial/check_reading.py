@@ -35,7 +35,7 @@ class CheckReader:
 
     def pins(self, state: TableState) -> list[Pin]:
         """The pinned conditions of a table."""
-        return [check.pin(state) for check in pinned_checks(state)]
+        return [check.pin(state, state.n_rows) for check in pinned_checks(state)]
 
     def explain(self, table: str, text: str) -> Explanation:
         """Whether each row keeps a condition. It need not be pinned; since when it does is known if it is."""

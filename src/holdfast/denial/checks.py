@@ -31,10 +31,10 @@ I64 = NDArray[np.int64]
 Checks = tuple[PinnedCheck, ...]
 
 
-def verified(relation: Relation, formula: str) -> PinnedCheck:
-    """A condition with the rows that violate it now. One job."""
-    [(n, row_ids)] = violations(relation, [formula])
-    return PinnedCheck(formula, n, tuple(row_ids.tolist()))
+def verified(relation: Relation, formulas: Sequence[str]) -> list[PinnedCheck]:
+    """Conditions with the rows that violate them now. One job."""
+    against = violations(relation, formulas) if formulas else []
+    return [PinnedCheck(f, n, tuple(ids.tolist())) for f, (n, ids) in zip(formulas, against, strict=True)]
 
 
 class CheckClass(TableClass[Checks]):
@@ -74,7 +74,10 @@ class CheckClass(TableClass[Checks]):
 
 def as_pins(checks: Checks, state: TableState, relation: Relation) -> tuple[Pin, ...]:
     """Pinned conditions with a few of the rows that violate them."""
-    return tuple(check.pin(state, shown_rows(relation, check.row_ids[:ROWS_SHOWN])) for check in checks)
+    return tuple(
+        check.pin(state, relation.n_rows, shown_rows(relation, check.row_ids[:ROWS_SHOWN]))
+        for check in checks
+    )
 
 
 def shown_rows(relation: Relation, row_ids: Sequence[int]) -> list[WitnessRow]:

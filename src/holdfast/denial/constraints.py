@@ -18,7 +18,7 @@ from holdfast.core.words.column_sets import columns_of, words_for
 from holdfast.core.words.condition import Condition, read_condition
 from holdfast.core.words.condition import columns_of as columns_named
 from holdfast.core.words.predicate import Dc, Operator, Predicate, PredicateSpace
-from holdfast.core.words.schema import Schema
+from holdfast.core.words.reliance import USUAL, Terms
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -89,17 +89,13 @@ class PinnedRule(Coded):
     predicates: tuple[Predicate, ...]
     n_violations: int
     pairs: tuple[tuple[int, int], ...]  # row ids
-
-    @property
-    def holds(self) -> bool:
-        return self.n_violations == 0
-
-    def dc(self, table: str, n_rows: int) -> Dc:
-        return Dc(table, self.predicates, self.n_violations / max(1, ordered_pairs(n_rows)))
+    terms: Terms = USUAL
 
     def pin(self, table: str, n_rows: int) -> Pin:
-        dc = self.dc(table, n_rows)
-        return Pin(table, dc.columns, self.holds, rule=dc, n_violations=self.n_violations)
+        n, total = self.n_violations, ordered_pairs(n_rows)
+        dc = Dc(table, self.predicates, n / max(1, total))
+        holds = self.terms.allows(n, total)
+        return Pin(table, dc.columns, holds, rule=dc, n_violations=n, terms=self.terms, error=dc.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,25 +105,20 @@ class PinnedCheck(Coded):
     formula: str
     n_violations: int
     row_ids: tuple[int, ...]
+    terms: Terms = USUAL
 
-    @property
-    def holds(self) -> bool:
-        return self.n_violations == 0
-
-    def condition(self, table: str, schema: Schema, n_rows: int) -> Condition:
-        columns = columns_named(read_condition(self.formula, schema))
-        return Condition(table, self.formula, columns, self.n_violations / max(1, n_rows), self.n_violations)
-
-    def pin(self, state: TableState, witnesses: Sequence[WitnessRow] = ()) -> Pin:
-        condition = self.condition(state.table, state.schema, state.n_rows)
-        rows = tuple((row,) for row in witnesses)
+    def pin(self, state: TableState, n_rows: int, witnesses: Sequence[WitnessRow] = ()) -> Pin:
+        n, columns = self.n_violations, columns_named(read_condition(self.formula, state.schema))
+        condition = Condition(state.table, self.formula, columns, n / max(1, n_rows), n)
         return Pin(
             state.table,
-            condition.columns,
-            self.holds,
+            columns,
+            self.terms.allows(n, n_rows),
             condition=condition,
-            n_violations=self.n_violations,
-            witnesses=rows,
+            n_violations=n,
+            witnesses=tuple((row,) for row in witnesses),
+            terms=self.terms,
+            error=condition.error,
         )
 
 

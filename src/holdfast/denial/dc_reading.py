@@ -161,7 +161,7 @@ class DcReader:
         pairs: tuple[Pair, ...] = ()
         if not trivial and not len(inside):
             with self._tables.opened(state) as relation:
-                rule = written_rules.pinned(relation, predicates)
+                [rule] = written_rules.pinned(relation, [predicates])
                 n_violations = rule.n_violations
                 [pin] = written_rules.as_pins(table, [rule], relation)
                 pairs = tuple((t, s) for t, s in pin.witnesses)

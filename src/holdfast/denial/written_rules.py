@@ -57,10 +57,10 @@ def as_rule(predicates: Sequence[Predicate], schema: Schema) -> Rule:
     return Rule(tuple((at[p.left], OPERATORS.index(p.op), at[p.right]) for p in predicates))
 
 
-def pinned(relation: Relation, predicates: tuple[Predicate, ...]) -> PinnedRule:
-    """A rule with the pairs of rows that violate it now. One job."""
-    [violations] = verify(relation, [as_rule(predicates, relation.schema)])
-    return _pinned_rule(predicates, violations)
+def pinned(relation: Relation, rules: Sequence[tuple[Predicate, ...]]) -> list[PinnedRule]:
+    """Rules with the pairs of rows that violate them now. One job."""
+    against = verify(relation, [as_rule(r, relation.schema) for r in rules]) if rules else []
+    return [_counted(PinnedRule(r, 0, ()), found) for r, found in zip(rules, against, strict=True)]
 
 
 def watched(
@@ -77,7 +77,7 @@ def watched(
     known = [Violations(r.n_violations, np.array(r.pairs, dtype=np.int64).reshape(-1, 2)) for r in rules]
     pair_rules = [as_rule(r.predicates, after.schema) for r in rules]
     after_batch = changed(before, remaining, after, row_ids, added, pair_rules, known)
-    return tuple(_pinned_rule(r.predicates, f) for r, f in zip(rules, after_batch, strict=True))
+    return tuple(map(_counted, rules, after_batch))
 
 
 def indexes_for(relation: Relation, rules: Sequence[PinnedRule]) -> tuple[list[int], list[OrderKey]]:
@@ -98,9 +98,9 @@ def _shown(rule: PinnedRule, relation: Relation) -> tuple[Pair, ...]:
     return tuple(p for shown in witness_pairs(pairs, relation, [columns] * len(pairs)) for p in shown)
 
 
-def _pinned_rule(predicates: tuple[Predicate, ...], violations: Violations) -> PinnedRule:
+def _counted(rule: PinnedRule, violations: Violations) -> PinnedRule:
     pairs = tuple((int(t), int(s)) for t, s in violations.pairs.tolist())
-    return PinnedRule(predicates, violations.n_violations, pairs)
+    return replace(rule, n_violations=violations.n_violations, pairs=pairs)
 
 
 def only_table(tables: Sequence[str], text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from holdfast.core.rows.kernels.masks import mask_of
 from holdfast.core.rows.relation import Relation
 from holdfast.core.words.column_sets import n_pairs
 from holdfast.core.words.dependency import Fd, Ucc
+from holdfast.functional.refs import PinnedKey
 
 
 def fd_violations(
@@ -63,3 +65,15 @@ def key_violations(
         n_violations=groups.n_pairs,
         noun="duplicated value",
     )
+
+
+def settled_pin(rows: Relation, pin: PinnedKey, unique: bool) -> PinnedKey:
+    """A pinned key as it is now. With a tolerance, if it is not unique, the rows to remove are counted: by
+    two passes over the table."""
+    if not pin.terms.at_most:
+        return replace(pin, holds=unique, n_violations=None)
+    n = 0
+    if not unique:
+        columns = [rows.schema.names.index(c) for c in pin.columns]
+        n = group_rows(rows, mask_of(columns, rows.n_words), -1, 0).n_removed
+    return replace(pin, holds=pin.terms.allows(n, rows.n_rows), n_violations=n)

@@ -27,12 +27,12 @@ from holdfast.core.words.column_sets import columns_of
 from holdfast.core.words.dependency import Dependency
 from holdfast.core.words.options import at_least_one
 from holdfast.functional import keys
+from holdfast.functional.group_violations import settled_pin
 from holdfast.functional.key_news import key_news
 from holdfast.functional.keys import KeyState
 from holdfast.functional.refs import (
     Combinations,
     KeyRef,
-    PinnedKey,
     combinations,
     key_ref,
     named_uccs,
@@ -67,22 +67,26 @@ class KeyClass(TableClass[KeyState]):
         return replace(after, pins=known.pins)
 
     def settled(self, known: KeyState, crossing: Crossing) -> KeyState:
-        """With the pins as they are now; what is wider than the bound on keys is looked up in the rows."""
+        """With the pins as they are now; what is wider than the bound on keys is looked up in the rows.
+
+        Of a pinned key with a tolerance that is not unique the rows are counted: two passes over the table.
+        """
         if not known.pins:
             return known
         names = crossing.state.schema.names
         minimal = [{names[c] for c in columns} for columns in columns_of(known.cover.masks)]
         pinned = [pin.columns for pin in known.pins]
-        holds = [any(key <= set(columns) for key in minimal) for columns in pinned]
+        unique = [any(key <= set(columns) for key in minimal) for columns in pinned]
         bound = known.cover.max_size
-        wide = [i for i, columns in enumerate(pinned) if not holds[i] and 0 < bound < len(columns)]
+        wide = [i for i, columns in enumerate(pinned) if not unique[i] and 0 < bound < len(columns)]
         if wide:
             n_words = known.cover.masks.shape[1]
             masks = [mask_of([names.index(c) for c in pinned[i]], n_words) for i in wide]
             refuted = validate(crossing.after, np.stack(masks)).refuted.tolist()
             for i, is_refuted in zip(wide, refuted, strict=True):
-                holds[i] = not is_refuted
-        return replace(known, pins=tuple(PinnedKey(c, h) for c, h in zip(pinned, holds, strict=True)))
+                unique[i] = not is_refuted
+        pins = (settled_pin(crossing.after, pin, u) for pin, u in zip(known.pins, unique, strict=True))
+        return replace(known, pins=tuple(pins))
 
     def probed(self, known: KeyState) -> U64:
         return known.cover.masks
@@ -94,7 +98,7 @@ class KeyClass(TableClass[KeyState]):
         return named_uccs(state, known.cover.masks), 0
 
     def pins(self, known: KeyState, state: TableState, rows: Relation) -> tuple[Pin, ...]:
-        return tuple(Pin(state.table, columns, holds) for columns, holds in known.pins)
+        return tuple(pin.pin(state.table, rows.n_rows) for pin in known.pins)
 
     def summary(self, known: KeyState, state: TableState, *, tracked: bool) -> Summary:
         n, bound = len(known.cover), known.cover.max_size

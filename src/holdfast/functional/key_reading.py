@@ -89,7 +89,7 @@ class KeyReader:
 
     def pins(self, state: TableState) -> list[Pin]:
         ref = key_ref(state)
-        return [] if ref is None else [Pin(state.table, columns, holds) for columns, holds in ref.pins]
+        return [] if ref is None else [pin.pin(state.table, state.n_rows) for pin in ref.pins]
 
     def non_uniques(self, table: str, at: int | None = None) -> list[tuple[str, ...]]:
         """The maximal combinations that are not unique; of a table at its newest version."""

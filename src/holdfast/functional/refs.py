@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,12 @@ from holdfast.core.rows.table_state import TableState, read_masks
 from holdfast.core.store.bundle import open_bundle, write_bundle
 from holdfast.core.store.files import FileRef, unique_name
 from holdfast.core.store.root import Root
+from holdfast.core.words.change import Pin
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.column_sets import columns_of, n_pairs, words_for
 from holdfast.core.words.dependency import Fd, Ucc
 from holdfast.core.words.options import EvidenceKind
+from holdfast.core.words.reliance import USUAL, Terms
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
@@ -28,11 +30,22 @@ I64 = NDArray[np.int64]
 Combinations = tuple[tuple[str, ...], ...]
 
 
-class PinnedKey(NamedTuple):
-    """Columns that somebody relies on, and whether they are unique."""
+@dataclass(frozen=True, slots=True)
+class PinnedKey(Coded):
+    """Columns that somebody relies on, and whether they are unique within the tolerance.
+
+    `n_violations` counts the rows to remove, all but one of those that agree; only of a key with a tolerance.
+    """
 
     columns: tuple[str, ...]
     holds: bool
+    terms: Terms = USUAL
+    n_violations: int | None = None
+
+    def pin(self, table: str, n_rows: int) -> Pin:
+        n = self.n_violations
+        error = None if n is None else n / max(1, n_rows)
+        return Pin(table, self.columns, self.holds, n_violations=n, terms=self.terms, error=error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,10 @@ from numpy.typing import NDArray
 from holdfast.core.store.bundle import open_bundle
 from holdfast.core.store.files import FileRef
 from holdfast.core.store.root import Root
+from holdfast.core.words.change import Pin
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Side
+from holdfast.core.words.reliance import USUAL, Terms
 
 FOLDER = "values"
 
@@ -66,11 +68,34 @@ class SumRef(Coded):
 
 @dataclass(frozen=True, slots=True)
 class PinnedInd(Coded):
-    """An inclusion that somebody relies on, and whether it holds."""
+    """An inclusion that somebody relies on, and whether it holds within the tolerance.
+
+    `n_violations` counts the rows whose value is missing; only of an inclusion with a tolerance.
+    """
 
     dependent: Side
     referenced: Side
     holds: bool
+    terms: Terms = USUAL
+    n_violations: int | None = None
+    n_rows: int = 0  # of the dependent table, when they were counted
+
+    @property
+    def tables(self) -> set[str]:
+        return {self.dependent.table, self.referenced.table}
+
+    def pin(self) -> Pin:
+        side, n = self.dependent, self.n_violations
+        error = None if n is None else n / max(1, self.n_rows)
+        return Pin(
+            side.table,
+            side.columns,
+            self.holds,
+            self.referenced,
+            n_violations=n,
+            terms=self.terms,
+            error=error,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,10 @@ from holdfast.inclusions.composite_state import (
 )
 from holdfast.inclusions.composites import CompositeStep
 from holdfast.inclusions.generator import GeneratorState, PinnedInd
+from holdfast.inclusions.ind_list import inds_of
 from holdfast.inclusions.inds import Inclusions, IndStep
-from holdfast.inclusions.missing import ind_changes
+from holdfast.inclusions.missing import ind_changes, orphans
+from holdfast.inclusions.pair_counts import pair_ids
 from holdfast.inclusions.tuples import TableRows
 from holdfast.inclusions.values import Values
 from holdfast.kind import OtherTables, Step
@@ -101,7 +103,12 @@ def take_in(
     if wide.after is not known.composites and wide.after != known.composites:
         state = replace(state, composites=write_composites(values.root, values.folder, wide.after))
     after = Known(unary.after.with_state(state), wide.after)
-    pins = tuple(replace(p, holds=_pin_holds(after, wide, p)) for p in state.pins)
+    tables = {step.table for step in done}
+    pins = tuple(
+        # Of what the batch leaves alone nothing is counted again.
+        p if p.terms.at_most and not tables & p.tables else _settled(after, wide, p, relation)
+        for p in state.pins
+    )
     state = replace(state, pins=pins)
     if commit:
         state = replace(values, state=state).tidied()
@@ -114,7 +121,7 @@ def without_table(values: Values, known: Known, table: str) -> Known:
     """What holds without the columns of a table that is dropped; no row or value is looked at."""
     unary = inds.dropped(values, known.unary, table)
     remaining = known.composites.without_table(table)
-    pins = tuple(p for p in unary.state.pins if table not in (p.dependent.table, p.referenced.table))
+    pins = tuple(p for p in unary.state.pins if table not in p.tables)
     state = replace(unary.state, pins=pins)
     if remaining != known.composites:
         state = replace(state, composites=write_composites(values.root, values.folder, remaining))
@@ -152,12 +159,41 @@ def _composite_step(
     return composites.maintain(before, included, tables, state.max_arity, pinned, same_basis=same)
 
 
-def _pin_holds(after: Known, wide: CompositeStep, pin: PinnedInd) -> bool:
-    """Whether a pinned inclusion holds; of more columns than are listed, as its rows say or said before."""
+def _settled(
+    after: Known, wide: CompositeStep, pin: PinnedInd, relation: Callable[[str], Relation]
+) -> PinnedInd:
+    """A pinned inclusion after a batch; of more columns than are listed, as its rows say or said before."""
     node = Composite(pin.dependent, pin.referenced)
     if len(pin.dependent.columns) == 1 or wide.after.decides(node):
-        return after.holds(pin.dependent, pin.referenced)
-    return wide.pinned.get(node, pin.holds)
+        holds = after.holds(pin.dependent, pin.referenced)
+    else:
+        holds = wide.pinned.get(node, pin.holds)
+    return settled_pin(after, pin, holds, lambda: relation(pin.dependent.table))
+
+
+def settled_pin(known: Known, pin: PinnedInd, holds: bool, rows: Callable[[], Relation]) -> PinnedInd:
+    """A pinned inclusion as it is now. With a tolerance, which only one of single columns has, the rows whose
+    value is missing are counted.
+
+    The counts of pairs of columns have that number. Those of an append-only table have not: there its values
+    are looked up, by one job, if the inclusion does not hold.
+    """
+    if not pin.terms.at_most:
+        return replace(pin, holds=holds, n_violations=None, n_rows=0)
+    relation = rows()
+    n: int | None = 0
+    if not holds:
+        state = known.state
+        ids = {name: i for i, name in state.names().items()}
+        left, right = (ids[side.table, side.columns[0]] for side in (pin.dependent, pin.referenced))
+        [ind] = inds_of(state, known.unary.pairs, pair_ids(np.array([left]), np.array([right])))
+        n = ind.missing_rows
+        if n is None:
+            table = state.table(pin.dependent.table)
+            assert table is not None
+            *_, n = orphans(state, relation, table, pin.dependent.columns[0], right, 0)
+    within = pin.terms.allows(n, relation.n_rows)
+    return replace(pin, holds=within, n_violations=n, n_rows=relation.n_rows)
 
 
 def _composite_changes(

@@ -102,8 +102,8 @@ def _values(context: Context, state: GeneratorState, folder: str) -> Values:
 def _pins(state: GeneratorState, tables: set[str]) -> Iterator[Pin]:
     """The pinned inclusions that batches of some tables could have touched."""
     for pin in state.pins:
-        if tables & {pin.dependent.table, pin.referenced.table}:
-            yield Pin(pin.dependent.table, pin.dependent.columns, pin.holds, pin.referenced)
+        if tables & pin.tables:
+            yield pin.pin()
 
 
 CLASS = IndClass()

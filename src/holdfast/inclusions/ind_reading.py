@@ -106,7 +106,7 @@ class IndReader:
         """The pinned inclusions of a table in others, or of all."""
         state = self.generator(at)
         return [
-            Pin(pin.dependent.table, pin.dependent.columns, pin.holds, pin.referenced)
+            pin.pin()
             for pin in (state.pins if state is not None else ())
             if table in (None, pin.dependent.table)
         ]

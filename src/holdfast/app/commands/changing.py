@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Annotated
 
@@ -11,15 +11,14 @@ import typer
 
 import holdfast
 from holdfast.app import options
-from holdfast.app.calls import BROKEN, Referenced, dc_bounds, opened, tell, tell_change
+from holdfast.app.calls import BROKEN, dc_bounds, opened, tell, tell_change
+from holdfast.app.commands.relying import FailOn, SeverityName
 from holdfast.app.options import Batch, Batches, BatchId, Held, Json, Reading, TableName, Tracking
 from holdfast.app.report.changes import print_long_held
 from holdfast.app.report.paper import Paper
-from holdfast.app.report.pins import print_pinned
 from holdfast.app.report.texts import name_text
 from holdfast.core.words.change import Change
 from holdfast.core.words.dependency import Fd
-from holdfast.core.words.notation import ARROW
 from holdfast.errors import UsageError, listing
 
 
@@ -107,35 +106,41 @@ def check(
     *,
     batch: Batch,
     held: Held = None,
+    fail_on: FailOn = SeverityName.error,
     reading: Reading,
     as_json: Json = False,
 ) -> None:
     """Say what a batch would change, and apply nothing.
 
-    Exit code 1 if something pinned would not hold after it; with --held also if a functional dependency
-    would break that had held for long.
+    Exit code 1 if something pinned would not hold after it, within its tolerance; of severity error, unless
+    --fail-on says otherwise. With --held also if a functional dependency would break that had held for long.
     """
     files = reading.read_options()
     with opened(ctx) as ws:
         _check_held(ws, held, [table])
         change = ws.check(table, **asdict(batch), options=files)
-    _tell_checked(change, held, as_json)
+    _tell_checked(change, held, fail_on, as_json)
 
 
 def check_all(
-    ctx: typer.Context, *, parts: Batches, held: Held = None, reading: Reading, as_json: Json = False
+    ctx: typer.Context,
+    *,
+    parts: Batches,
+    held: Held = None,
+    fail_on: FailOn = SeverityName.error,
+    reading: Reading,
+    as_json: Json = False,
 ) -> None:
     """Say what batches to several tables would change.
 
-    Nothing is applied. Exit code 1 if something pinned would not hold after them; with --held also if a
-    functional dependency would break that had held for long.
+    Nothing is applied. Exit codes are those of 'holdfast check'.
     """
     files = reading.read_options()
     with opened(ctx) as ws:
         batches = options.batches_of(ws.tables(), asdict(parts))
         _check_held(ws, held, batches)
         change = ws.check_all(batches, options=files)
-    _tell_checked(change, held, as_json)
+    _tell_checked(change, held, fail_on, as_json)
 
 
 def _check_held(ws: holdfast.Workspace, held: int | None, tables: Iterable[str]) -> None:
@@ -148,70 +153,16 @@ def _check_held(ws: holdfast.Workspace, held: int | None, tables: Iterable[str])
         )
 
 
-def _tell_checked(change: Change, held: int | None, as_json: bool) -> None:
+def _tell_checked(change: Change, held: int | None, fail_on: SeverityName, as_json: bool) -> None:
     """The report, and the exit code: whether what is pinned holds, and what has held for long."""
     tell_change(change, as_json)
-    closed = bool(change.broken_pins)
+    closed = bool(change.failing(fail_on.value))
     if held is not None and any(t.longest >= held for t in change.tables):
         listed = sum(c.held >= held for c in change.broke if isinstance(c.dependency, Fd))
         print_long_held(Paper(sys.stderr if as_json else sys.stdout), listed, held)
         closed = True
     if closed:
         raise typer.Exit(BROKEN)
-
-
-def pin(
-    ctx: typer.Context,
-    table: Annotated[
-        str,
-        typer.Argument(
-            metavar="[TABLE]", help="The table's name; a rule needs none if the workspace has one table."
-        ),
-    ],
-    columns: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="COLUMN...|RULE",
-            help="Columns, as separate arguments or with commas; or, in quotes, a functional dependency: "
-            "'zip -> city'; or a rule about two rows, t and s: 'not(t.zip = s.zip and t.state != s.state)'; "
-            "or a condition on each row: "
-            "'quantity > 0', 'email is not null', 'net <= gross', \"status in ('open', 'done')\".",
-        ),
-    ] = None,
-    *,
-    referenced: Referenced,
-    remove: Annotated[bool, typer.Option("--remove", help="Rely on it no longer.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Rely on a key, inclusion or rule, so that `check` guards it.
-
-    Every batch then says whether it holds, and `check` has exit code 1 if it would not. Of a rule it also
-    says how many pairs of rows violate it.
-    """
-    with opened(ctx) as ws:
-        rule, named_table = _rule_to_pin(ws, table, columns or [])
-        if rule is not None:
-            if referenced.named:
-                raise UsageError("a rule is about one table: leave out --in.")
-            pinned = ws.pin_rule(rule, table=named_table, remove=remove)
-        else:
-            named = options.columns_of(table, ws.schema(table).names, columns or [])
-            pinned = ws.pin(table, named, referenced=referenced.side(ws), remove=remove)
-        version = ws.version
-    document = {**pinned.to_dict(), "pinned": not remove, "version": version}
-    tell(as_json, lambda: document, print_pinned, pinned, version=version, removed=remove)
-
-
-def _rule_to_pin(ws: holdfast.Workspace, table: str, texts: Sequence[str]) -> tuple[str | None, str | None]:
-    """(rule, table) that arguments ask for; (None, table) if they are columns."""
-    if not texts and table not in ws.tables() and options.is_rule(table, ()):
-        return table, None
-    names = ws.schema(table).names
-    if not any(options.is_rule(text, names) or (ARROW in text and text not in names) for text in texts):
-        return None, table
-    if len(texts) > 1:
-        raise UsageError("put the whole rule in one argument, in quotes, such as 'not(t.zip = s.zip)'.")
-    return texts[0], table
 
 
 def drop(ctx: typer.Context, table: TableName, as_json: Json = False) -> None:

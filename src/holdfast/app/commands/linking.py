@@ -68,7 +68,7 @@ def export(
     """Write keys and foreign keys as SQL, dbt tests or a diagram.
 
     It is a proposal: what holds in the data, not what was declared. SQL also has CHECK constraints, of
-    the row rules that are tracked.
+    the row rules that are tracked and of pinned conditions, which dbt tests, too.
     """
     if dialect is not None and format is not ExportFormat.sql:
         raise UsageError(f"--dialect is for SQL, not for {format.value}: leave it out.")
@@ -129,7 +129,8 @@ def model_of(ws: holdfast.Workspace, max_error: float | None = None) -> Model:
             if link.chosen
         ]
     tables = tuple(export_table(ws, name, at, primary.get(name)) for name in names)
-    return Model(at or 0, tables, tuple(foreign_keys))
+    pins = tuple(pin for pin in ws.pins(at=at) if pin.kind == "check")
+    return Model(at or 0, tables, tuple(foreign_keys), pins)
 
 
 def export_table(

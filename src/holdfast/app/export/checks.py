@@ -1,4 +1,4 @@
-"""CHECK constraints from row rules: `CHECK ("ship_date" >= "order_date")`.
+"""CHECK constraints from row rules and pinned conditions: `CHECK ("ship_date" >= "order_date")`.
 
 A CHECK is violated where its condition is false, and NULL makes it unknown: rows with a NULL pass, as they do
 in a row rule. What a database would not enforce as it is meant, or what does not hold, is a comment that says
@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.app.export.model import ExportTable, Model
+from holdfast.app.export.conditions import ConditionSql, Untold
+from holdfast.app.export.model import ExportTable, Model, doubt_of
 from holdfast.app.export.sql import (
     DialectName,
     SqlConstraint,
@@ -21,13 +22,15 @@ from holdfast.app.export.sql import (
     spelling_of,
     sql_type,
 )
-from holdfast.app.report.texts import name_text, rule_text
+from holdfast.app.report.texts import name_text, rule_text, safe
+from holdfast.core.words.change import Pin
+from holdfast.core.words.condition import Compared, Node
 from holdfast.core.words.row_rule import RowRule
 
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What CREATE TABLE says of row rules, by table: elements with a remark each, and comments before it."""
+    """What CREATE TABLE says of rules, by table: elements with a remark each, and comments before it."""
 
     elements: Mapping[str, Sequence[tuple[str, str]]]
     comments: Mapping[str, Sequence[str]]
@@ -39,13 +42,20 @@ def checks_of(
     """The constraints for CREATE TABLE statements.
 
     Declared are rules that hold; without `all_rules` not those between columns whose ranges are apart, and
-    not `!=`: both may well be accidents. Linear in the rules.
+    not `!=`: both may well be accidents. What is pinned is none. Linear in the rules.
     """
+    pinned = {t.name: model.conditions(t) for t in model.tables}
+    compared = {(t, node) for t, conditions in pinned.items() for _, node in conditions}
+    rules = [r for r in rules if (r.table, Compared(r.left, r.op, partner=r.right)) not in compared]
     script = _CheckScript(model, rules, dialect, all_rules)
-    return Checks(
-        {t.name: [(script.clause(r), script.remark(t, r)) for r in script.declared(t)] for t in model.tables},
-        {t.name: script.comments(t) for t in model.tables},
-    )
+    elements: dict[str, list[tuple[str, str]]] = {}
+    comments: dict[str, list[str]] = {}
+    for t in model.tables:
+        elements[t.name] = [(script.clause(r), script.remark(t, r)) for r in script.declared(t)]
+        comments[t.name] = script.comments(t)
+        for pin, node in pinned[t.name]:
+            script.tell(t, pin, node, elements[t.name], comments[t.name])
+    return Checks(elements, comments)
 
 
 class _CheckScript:
@@ -66,8 +76,15 @@ class _CheckScript:
             for of_table in self.rules.values()
             for r in of_table
         }
-        names_of = constraint_names(list(constraints.values()), self.table_names.values())
+        pinned = {
+            (pin.table, str(pin)): SqlConstraint("ck", pin.table, pin.columns, referenced=(str(pin),))
+            for pin in model.pins
+            if pin.table in self.rules
+        }
+        every = [*constraints.values(), *pinned.values()]
+        names_of = constraint_names(every, self.table_names.values())
         self.names = {rule: names_of[constraint] for rule, constraint in constraints.items()}
+        self.pin_names = {pin: names_of[constraint] for pin, constraint in pinned.items()}
 
     def left_out(self, rule: RowRule) -> bool:
         return not self.all_rules and rule.n_exceptions == 0 and (rule.apart or rule.op == "!=")
@@ -107,6 +124,32 @@ class _CheckScript:
 
     def alter(self, rule: RowRule) -> str:
         return f"ALTER TABLE {quoted(self.table_names[rule.table])} ADD {self.clause(rule)};"
+
+    def tell(
+        self,
+        table: ExportTable,
+        pin: Pin,
+        node: Node,
+        elements: list[tuple[str, str]],
+        comments: list[str],
+    ) -> None:
+        """Adds a pinned condition: a constraint, or the comment why there is none."""
+        names = {c: quoted(name) for c, name in self.column_names[table.name].items()}
+        sql = ConditionSql(table.schema, names, self.dialect.name)
+        text = f"{name_text(table.name)}: {safe(str(pin))}"
+        reason = safe(f" ({pin.terms.reason})") if pin.terms.reason else ""
+        try:
+            condition = sql.written(node)
+        except Untold as why:
+            comments.append(f"pinned {text}{reason}: {why}")
+            return
+        clause = f"CONSTRAINT {quoted(self.pin_names[pin.table, str(pin)])} CHECK ({condition})"
+        if doubt := doubt_of(pin):
+            alter = f"ALTER TABLE {quoted(self.table_names[table.name])} ADD {clause};"
+            comments.append(f"pinned {text}{reason}: {doubt}\n{alter}")
+        else:
+            remarks = [f"pinned{reason}", *sorted(sql.remarks)]
+            elements.append((clause, "; ".join(remarks)))
 
     def comments(self, table: ExportTable) -> list[str]:
         """Rules that are not declared: why, and how they would be."""

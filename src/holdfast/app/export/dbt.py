@@ -1,6 +1,7 @@
 """dbt tests (`schema.yml`, dbt 1.10 or newer): unique, not_null, relationships, and combinations of columns.
 
-Four things differ from SQL's constraints, and are seen to:
+Pinned conditions are accepted_values and not_null where they say no more, and expressions elsewhere; one that
+need not hold for each row is a comment. Four things differ from SQL's constraints, and are seen to:
 
 - `dbt_utils.unique_combination_of_columns` takes two NULLs for equal, UNIQUE does not. A key with columns
   that may be NULL is tested on the rows without NULL.
@@ -14,12 +15,23 @@ Four things differ from SQL's constraints, and are seen to:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.app.export import yaml
-from holdfast.app.export.model import ChosenKeys, ExportTable, ForeignKey, Model, choose_keys, header
+from holdfast.app.export.conditions import ConditionSql, Untold
+from holdfast.app.export.model import (
+    ChosenKeys,
+    ExportTable,
+    ForeignKey,
+    Model,
+    choose_keys,
+    doubt_of,
+    header,
+)
 from holdfast.app.export.names import DIGEST, digest
-from holdfast.app.report.texts import columns_text, name_text
+from holdfast.app.report.texts import columns_text, name_text, safe
+from holdfast.core.words.change import Pin
+from holdfast.core.words.condition import Absent, Among, Node, Not
 
 # Words that the common databases take for a column only in quotes, so whoever made the column quoted it.
 _WORDS = """
@@ -35,6 +47,8 @@ _WORDS = """
     variadic verbose when where window with
 """
 RESERVED = frozenset(_WORDS.split())
+# A text that accepted_values may put into quotes as it is.
+_PLAIN_VALUE = re.compile(r"[^'\\{}\0]*")
 
 
 def to_dbt(model: Model, *, all_keys: bool = False) -> str:
@@ -50,7 +64,8 @@ def to_dbt(model: Model, *, all_keys: bool = False) -> str:
     for table in model.tables:
         if table.name in names:
             foreign_keys = [f for f in model.foreign_keys if f.dependent.table == table.name]
-            models += _entry(table, chosen[table.name], foreign_keys, names)
+            conditions = model.conditions(table)
+            models += _entry(table, chosen[table.name], foreign_keys, names, conditions)
         else:
             models.append(yaml.Comment(f"left out, as dbt cannot name it: {name_text(table.name)}"))
     document: yaml.Value = {"version": 2, "models": models}
@@ -104,7 +119,11 @@ def _in_sql(name: str) -> str:
 
 
 def _entry(
-    table: ExportTable, keys: ChosenKeys, foreign_keys: list[ForeignKey], names: Mapping[str, str]
+    table: ExportTable,
+    keys: ChosenKeys,
+    foreign_keys: list[ForeignKey],
+    names: Mapping[str, str],
+    conditions: Iterable[tuple[Pin, Node]] = (),
 ) -> list[yaml.Value]:
     """The comments and the entry of a table."""
     comments = keys.remark(table.name) + keys.remark_left_out(table)
@@ -125,6 +144,7 @@ def _entry(
         if column in table.filled:
             tests[column].append("not_null")
     comments += _relationships(foreign_keys, tests, names)
+    comments += _conditions(table, conditions, mute, tests, combined)
     columns: list[yaml.Value] = [
         {
             "name": column,
@@ -180,3 +200,50 @@ def _relationships(
                 test["config"] = {"severity": "warn"}
             tests[column].append({"relationships": test})
     return remarks
+
+
+def _conditions(
+    table: ExportTable,
+    conditions: Iterable[tuple[Pin, Node]],
+    mute: Sequence[str],
+    tests: dict[str, list[yaml.Value]],
+    of_table: list[yaml.Value],
+) -> list[str]:
+    """Adds the tests of pinned conditions to those of a column, or of the table; remarks on the others."""
+    remarks = []
+    for pin, node in conditions:
+        doubt = doubt_of(pin)
+        if not doubt and set(pin.columns) & {*mute}:
+            doubt = "dbt cannot name its columns"
+        if not doubt:
+            try:
+                place, test = _condition(table, node)
+            except Untold as why:
+                doubt = str(why)
+        if doubt:
+            remarks.append(f"pinned {safe(str(pin))}: {doubt}")
+            continue
+        config: dict[str, yaml.Value] = {} if pin.severity == "error" else {"config": {"severity": "warn"}}
+        (of_table if place is None else tests[place]).append(_with(test, config))
+    return remarks
+
+
+def _condition(table: ExportTable, node: Node) -> tuple[str | None, tuple[str, dict[str, yaml.Value]]]:
+    """(column, (test, arguments)) of a condition; no column: a test of the table."""
+    if isinstance(node, Not) and isinstance(node.part, Absent):
+        return node.part.column, ("not_null", {})
+    if isinstance(node, Among) and all(
+        isinstance(c, str) and _PLAIN_VALUE.fullmatch(c) for c in node.constants
+    ):
+        return node.column, ("accepted_values", {"values": [str(c) for c in node.constants]})
+    sql = ConditionSql(table.schema, {c: _in_sql(c) for c in table.schema.names}, "ansi")
+    text = sql.written(node)
+    if any(part in text for part in ("{{", "{%", "{#")):
+        raise Untold("dbt would render what stands in its braces")
+    return None, ("dbt_utils.expression_is_true", {"expression": text})
+
+
+def _with(test: tuple[str, dict[str, yaml.Value]], config: Mapping[str, yaml.Value]) -> yaml.Value:
+    name, arguments = test
+    fields: dict[str, yaml.Value] = {**({"arguments": arguments} if arguments else {}), **config}
+    return {name: fields} if fields else name

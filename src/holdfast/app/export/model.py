@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 
 from holdfast.app.report.texts import name_text, side_text
+from holdfast.core.words.change import Pin
 from holdfast.core.words.column_facts import ColumnFacts, domain
+from holdfast.core.words.condition import Absent, Node, Not, read_condition
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.key_score import WORTH, KeyScores
 from holdfast.core.words.schema import Schema
@@ -121,11 +123,15 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A version of a workspace, or a part of it: a foreign key may refer to a table that is left out."""
+    """A version of a workspace, or a part of it: a foreign key may refer to a table that is left out.
+
+    `pins` are the conditions on each row that somebody relies on.
+    """
 
     version: int
     tables: tuple[ExportTable, ...]
     foreign_keys: tuple[ForeignKey, ...] = ()
+    pins: tuple[Pin, ...] = ()
 
     def __post_init__(self) -> None:
         tables = self.by_name()
@@ -147,6 +153,26 @@ class Model:
 
     def by_name(self) -> dict[str, ExportTable]:
         return {t.name: t for t in self.tables}
+
+    def conditions(self, table: ExportTable) -> list[tuple[Pin, Node]]:
+        """The pinned conditions of a table, each as it is read; not those that NOT NULL says already."""
+        pinned = [p for p in self.pins if p.condition is not None and p.table == table.name]
+        read = [(p, read_condition(str(p), table.schema)) for p in pinned]
+        return [(p, node) for p, node in read if not (p.holds and _says_filled(node, table))]
+
+
+def _says_filled(node: Node, table: ExportTable) -> bool:
+    return isinstance(node, Not) and isinstance(node.part, Absent) and node.part.column in table.filled
+
+
+def doubt_of(pin: Pin) -> str:
+    """Why what is pinned is not declared: it does not hold, or need not for each row; "" if nothing is."""
+    n = pin.n_violations or 0
+    if not pin.holds:
+        return f"it does not hold: {plural(n, 'row')} violate{'s' if n == 1 else ''} it"
+    if pin.terms.at_most:
+        return f"it is pinned with a tolerance: at most {pin.terms.at_most}, now {plural(n, 'row')}"
+    return ""
 
 
 def _check_columns(table: ExportTable, columns: tuple[str, ...]) -> None:

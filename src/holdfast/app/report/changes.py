@@ -44,7 +44,7 @@ def print_change(paper: Paper, change: Change, bounds: Mapping[str, Sequence[str
         return
     several = len(change.tables) > 1
     would = change.action == "check"
-    for pin in sorted(change.pins, key=lambda pin: pin.holds):
+    for pin in (*change.broken_pins, *(pin for pin in change.pins if pin.holds)):
         print_pin(paper, pin, would=would, with_table=several)
     changes = [c.to_dict() for c in in_order(change.changes)]
     print_events(paper, changes, limit=IN_A_REPORT, would=would, with_table=several)

@@ -64,6 +64,9 @@ def _inclusions(detail: Mapping[str, Any], before: str) -> str:
 
 
 def _detail(action: str, detail: Mapping[str, Any]) -> str:
+    if "pinned" in detail:
+        parts = ((detail["pinned"], "pinned"), (detail["unpinned"], "no longer pinned"))
+        return f": {', '.join(f'{len(pins):,} {what}' for pins, what in parts if pins)}"
     if "rule" in detail:
         return f": {safe(detail['rule'])}"
     if "columns" in detail:

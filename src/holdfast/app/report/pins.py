@@ -1,14 +1,18 @@
-"""What somebody relies on: whether it holds, and the pairs of rows against a rule."""
+"""What somebody relies on: whether it holds, on which terms, and the rows against it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from holdfast.app.report.paper import Paper, Part
 from holdfast.app.report.rows import print_pairs, print_rows
-from holdfast.app.report.texts import columns_text, meaning, name_text, pin_text
-from holdfast.core.words.change import Pin
+from holdfast.app.report.texts import columns_text, meaning, name_text, pin_text, safe, share
+from holdfast.core.words.change import Pin, pairs_text
 from holdfast.errors import plural
+
+if TYPE_CHECKING:
+    from holdfast.pinning import PinChange
 
 # In the report of a batch, of each rule.
 PAIRS_IN_A_REPORT = 2
@@ -19,29 +23,65 @@ def violations_text(n: int) -> str:
     >>> violations_text(1), violations_text(1200)
     ('1 ordered pair of rows violates it', '1,200 ordered pairs of rows violate it')
     """
-    return f"{n:,} ordered pair{'' if n == 1 else 's'} of rows violate{'s' if n == 1 else ''} it"
+    return f"{pairs_text(n)} violate{'s' if n == 1 else ''} it"
 
 
 def print_pinned(paper: Paper, pin: Pin, *, version: int, removed: bool) -> None:
     """What `pin` did."""
-    if pin.kind != "ucc":
-        what = pin_text(pin, with_table=True)
-    else:
-        what = f"{name_text(pin.table)} {columns_text(pin.columns)}"
+    what = _named(pin)
     if removed:
         paper.line(f"{what} is no longer pinned (version {version})")
         return
-    paper.line(f"pinned {what}: ", _state(pin, would=False), f" (version {version})")
+    paper.line(f"pinned {what}{terms_text(pin)}: ", _state(pin, would=False), f" (version {version})")
     _print_reasons(paper, pin, indent=2, limit=len(pin.witnesses))
+
+
+def print_pin_change(
+    paper: Paper,
+    change: PinChange,
+    *,
+    dry_run: bool = False,
+    reasons: Mapping[tuple[str, str], str] | None = None,
+) -> None:
+    """What a change of many pins did, or would do; `reasons` say by table and name why one was suggested."""
+    for pin in change.pinned:
+        print_pin(paper, pin, with_table=True, indent=0)
+        if reason := (reasons or {}).get((pin.table, str(pin))):
+            paper.line((reason, "dim"), indent=2)
+    for pin in change.removed:
+        paper.line(f"no longer pinned: {_named(pin)}")
+    for pin in change.left_out:
+        paper.line(("left out, as it does not hold: ", "yellow"), _named(pin))
+    counts = [f"{len(change.pinned):,} pinned", f"{len(change.unchanged):,} as before"]
+    counts += [f"{len(pins):,} {what}" for pins, what in _few(change) if pins]
+    done = "nothing applied" if dry_run else f"version {change.version}"
+    paper.line(f"{'would be: ' if dry_run else ''}{', '.join(counts)} ({done})")
+
+
+def _few(change: PinChange) -> list[tuple[Sequence[Pin], str]]:
+    return [(change.removed, "no longer pinned"), (change.left_out, "left out")]
+
+
+def print_all_pins(paper: Paper, pins: Sequence[Pin], *, version: int) -> None:
+    """What is pinned in a workspace, what does not hold first."""
+    broken = sum(not pin.holds for pin in pins)
+    state = f"{broken:,} of them do{'es' if broken == 1 else ''} not hold" if broken else "all of them hold"
+    head = f"{plural(len(pins), 'pin')}: {state}" if pins else "nothing is pinned"
+    paper.line(f"{head} (version {version})")
+    for pin in sorted(pins, key=lambda pin: pin.holds):
+        print_pin(paper, pin, with_table=True)
 
 
 def print_pin(
     paper: Paper, pin: Pin, *, would: bool = False, with_table: bool = False, indent: int = 2
 ) -> None:
-    """A line for what is pinned; of a rule that does not hold also how many pairs of rows are against it."""
-    paper.line(f"pinned {pin_text(pin, with_table=with_table)}: ", _state(pin, would=would), indent=indent)
+    """A line for what is pinned; of what does not hold, or has a tolerance, also how much is against it."""
+    text = f"pinned {pin_text(pin, with_table=with_table)}{terms_text(pin)}: "
+    paper.line(text, _state(pin, would=would), indent=indent)
     if not pin.holds:
         _print_reasons(paper, pin, indent=indent + 2, limit=PAIRS_IN_A_REPORT)
+    else:
+        _print_count(paper, pin, indent=indent + 2)
 
 
 def print_pins(paper: Paper, pins: Sequence[Pin], *, indent: int = 2) -> None:
@@ -49,26 +89,68 @@ def print_pins(paper: Paper, pins: Sequence[Pin], *, indent: int = 2) -> None:
         print_pin(paper, pin, indent=indent)
 
 
+def terms_text(pin: Pin) -> str:
+    """The terms of a pin; nothing of those that are usual.
+
+    >>> from holdfast.core.words.reliance import Terms
+    >>> terms_text(Pin("t", ("a",), True, terms=Terms("0.1%", "warning", "of old", "ann")))
+    ' (at most 0.1%, warning, owner ann, reason: of old)'
+    """
+    terms = pin.terms
+    texts = [f"at most {terms.at_most}"] if terms.at_most else []
+    texts += [terms.severity] if terms.severity != "error" else []
+    texts += [f"owner {safe(terms.owner)}"] if terms.owner else []
+    texts += [f"reason: {safe(terms.reason)}"] if terms.reason else []
+    return f" ({', '.join(texts)})" if texts else ""
+
+
+def _named(pin: Pin) -> str:
+    if pin.kind != "ucc":
+        return pin_text(pin, with_table=True)
+    return f"{name_text(pin.table)} {columns_text(pin.columns)}"
+
+
 def _state(pin: Pin, *, would: bool) -> Part:
     if pin.holds:
-        return ("would hold" if would else "holds", "green")
-    return ("WOULD NOT HOLD" if would else "DOES NOT HOLD", "bold red")
+        within = " within it" if pin.n_violations else ""
+        return (f"would hold{within}" if would else f"holds{within}", "green")
+    text = "WOULD NOT HOLD" if would else "DOES NOT HOLD"
+    return (text, "bold red") if pin.severity == "error" else (text.lower(), "yellow")
+
+
+def _print_count(paper: Paper, pin: Pin, *, indent: int) -> None:
+    """How much is against what holds within its tolerance, or against a key or an inclusion that does not."""
+    if pin.n_violations:
+        paper.line(f"{_against(pin)}{_of_all(pin)}", indent=indent)
+
+
+def _against(pin: Pin) -> str:
+    n = pin.n_violations or 0
+    match pin.kind:
+        case "dc":
+            return violations_text(n)
+        case "ind":
+            return f"{plural(n, 'row')} ha{'s a value that is' if n == 1 else 've values that are'} missing"
+        case "ucc":
+            return f"{plural(n, 'row')} repeat{'s' if n == 1 else ''} another one"
+        case _:
+            return f"{plural(n, 'row')} violate{'s' if n == 1 else ''} it"
+
+
+def _of_all(pin: Pin) -> str:
+    return f" ({share(100 * pin.error)}%)" if pin.error and pin.terms.at_most else ""
 
 
 def _print_reasons(paper: Paper, pin: Pin, *, indent: int, limit: int) -> None:
     """Of a rule: what it says, how many pairs of rows, or rows, violate it, and some of them."""
-    if pin.condition is not None and not pin.holds:
-        rows = [row for group in pin.witnesses[:limit] for row in group]
-        verb = "violates" if pin.n_violations == 1 else "violate"
-        such = ", such as:" if rows else ""
-        paper.line(f"{plural(pin.n_violations, 'row')} {verb} it{such}", indent=indent)
-        if rows:
-            print_rows(paper, rows, set(pin.columns), "red", indent=indent + 2)
-    if pin.rule is None:
+    if pin.rule is not None:
+        paper.line(meaning(pin.rule), indent=indent)
+    shown = pin.witnesses[:limit]
+    if not pin.n_violations:
         return
-    paper.line(meaning(pin.rule), indent=indent)
-    if pin.holds:
-        return
-    pairs = [(t, s) for t, s in pin.witnesses[:limit]]
-    paper.line(f"{violations_text(pin.n_violations)}{', such as:' if pairs else ''}", indent=indent)
-    print_pairs(paper, pairs, pin.rule, "red", indent=indent + 2)
+    paper.line(f"{_against(pin)}{_of_all(pin)}{', such as:' if shown else ''}", indent=indent)
+    if pin.rule is not None:
+        print_pairs(paper, [(t, s) for t, s in shown], pin.rule, "red", indent=indent + 2)
+    elif shown:
+        rows = [row for group in shown for row in group]
+        print_rows(paper, rows, set(pin.columns), "red", indent=indent + 2)

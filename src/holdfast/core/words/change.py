@@ -11,7 +11,8 @@ from holdfast.core.words.dependency import Dependency, Side
 from holdfast.core.words.display import Displayed
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.ranks import Role
-from holdfast.errors import shorten
+from holdfast.core.words.reliance import SEVERITIES, USUAL, Severity, Terms
+from holdfast.errors import plural, shorten
 
 Event = Literal["appeared", "broke", "implied", "within", "beyond", "dropped"]
 ROWS_SHOWN = 3
@@ -92,10 +93,11 @@ class DependencyChange:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """What somebody relies on, and whether it holds: a key, an inclusion, a rule, or a condition.
+    """What somebody relies on, on which terms, and whether it holds: a key, inclusion, rule or condition.
 
-    Of a rule `n_violations` counts the ordered pairs of rows against it, of a condition the rows; the
-    witnesses are a few of them.
+    It holds if no more is against it than its tolerance allows (`reliance.py` says what is counted):
+    `n_violations`, which is a share `error` of all that there is; None where nobody counts, of keys and
+    inclusions without a tolerance. The witnesses are a few of the rows, or pairs of rows.
     """
 
     table: str
@@ -103,9 +105,11 @@ class Pin:
     holds: bool
     referenced: Side | None = None  # of an inclusion
     rule: Dc | None = None
-    n_violations: int = 0
+    n_violations: int | None = None
     witnesses: tuple[tuple[WitnessRow, ...], ...] = ()
     condition: Condition | None = None
+    terms: Terms = USUAL
+    error: float | None = None
 
     @property
     def kind(self) -> str:
@@ -114,6 +118,17 @@ class Pin:
         if self.rule is not None:
             return "dc"
         return "ucc" if self.referenced is None else "ind"
+
+    @property
+    def severity(self) -> Severity:
+        return self.terms.severity
+
+    @property
+    def counted(self) -> str:
+        """What is against it, in words: `3 rows`, `1 ordered pair of rows`; "" where nobody counts."""
+        if self.n_violations is None:
+            return ""
+        return plural(self.n_violations, "row") if self.rule is None else pairs_text(self.n_violations)
 
     def __str__(self) -> str:
         """The dependency, without its table where that is clear.
@@ -129,13 +144,24 @@ class Pin:
         return columns if self.referenced is None else f"{self.table}{columns} in {self.referenced}"
 
     def to_dict(self) -> dict[str, Any]:
-        fields = {"table": self.table, "columns": list(self.columns), "holds": self.holds}
+        fields = {"kind": self.kind, "table": self.table, "columns": list(self.columns), "holds": self.holds}
+        fields |= {"at_most": self.terms.at_most or None, "severity": self.severity}
+        fields |= {"reason": self.terms.reason or None, "owner": self.terms.owner or None}
+        if self.n_violations is not None:
+            fields |= {"n_violations": self.n_violations, "error": self.error}
         written = self.condition if self.rule is None else self.rule
         if written is not None:
             rows = [[row.to_dict() for row in group] for group in self.witnesses]
-            rule = {"rule": written.to_dict(), "formula": written.formula}
-            return {**fields, **rule, "n_violations": self.n_violations, "witnesses": rows}
+            return {**fields, "rule": written.to_dict(), "formula": written.formula, "witnesses": rows}
         return fields if self.referenced is None else {**fields, "referenced": self.referenced.to_dict()}
+
+
+def pairs_text(n: int) -> str:
+    """
+    >>> pairs_text(1), pairs_text(1200)
+    ('1 ordered pair of rows', '1,200 ordered pairs of rows')
+    """
+    return f"{plural(n, 'ordered pair')} of rows"
 
 
 # What programs are told of classes that a table is not tracked for.
@@ -249,7 +275,13 @@ class Change(Displayed):
 
     @property
     def broken_pins(self) -> list[Pin]:
-        return [p for p in self.pins if not p.holds]
+        """Those that do not hold, the gravest first."""
+        return sorted((p for p in self.pins if not p.holds), key=lambda p: SEVERITIES.index(p.severity))
+
+    def failing(self, fail_on: Severity = "error") -> list[Pin]:
+        """The broken pins of a severity, and of graver ones: what a gate is closed by."""
+        worst = SEVERITIES.index(fail_on)
+        return [p for p in self.broken_pins if SEVERITIES.index(p.severity) <= worst]
 
     def to_dict(self) -> dict[str, Any]:
         one = self.tables[0].to_dict() if len(self.tables) == 1 else {}
@@ -286,8 +318,9 @@ class Change(Displayed):
         for text in self.notes:
             yield f"  {text}"
         for pin in self.broken_pins:
-            n = f" ({pin.n_violations:,} pairs of rows)" if pin.rule is not None else ""
-            yield f"  PINNED, does not hold: {pin}{n}"
+            n = f" ({pin.counted})" if pin.counted else ""
+            severity = "" if pin.severity == "error" else f" ({pin.severity})"
+            yield f"  PINNED{severity}, does not hold: {pin}{n}"
             for pair in pin.witnesses[:1]:
                 for row in pair:
                     yield f"      {row_text(row, pin.columns)}"

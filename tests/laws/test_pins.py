@@ -1,0 +1,242 @@
+"""Pins with tolerances along any history of batches: as much is against them as the definitions say."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import holdfast
+from holdfast import Pin, Side
+from holdfast.core.words.reliance import PinTerms, Terms, Wanted, tolerance
+from holdfast.denial.constraints import PinnedCheck, PinnedRule
+from holdfast.errors import UsageError
+from holdfast.functional.refs import KeyRef, PinnedKey
+from holdfast.inclusions.generator import PinnedInd
+
+SMALL = st.none() | st.integers(0, 3)
+ROW = st.tuples(SMALL, SMALL, SMALL)
+AT_MOST = st.sampled_from(["", "1", "3", "10%", "0.34", "50%", "100%"])
+INCLUSION = Side("parents", ("id",))
+Row = tuple[Any, ...]
+
+
+def children(rows: list[Row]) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [()] * 4
+    return pa.table(
+        {n: pa.array(v, pa.int64()) for n, v in zip(("no", "ref", "a", "b"), columns, strict=True)}
+    )
+
+
+def parents(ids: list[int]) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64())})
+
+
+def duplicates(values: list[Row], *, distinct: bool) -> int:
+    """Rows to remove so that none agrees with another one."""
+    telling = [v for v in values if not (distinct and None in v)]
+    return sum(n - 1 for n in Counter(telling).values())
+
+
+def pairs(rows: list[Row]) -> int:
+    """Ordered pairs that violate a -> b."""
+    return sum(r[2] == s[2] and r[3] != s[3] for r in rows for s in rows)
+
+
+def against(pin: Pin, rows: list[Row], ids: set[int], *, distinct: bool) -> tuple[int, int]:
+    """(what is against a pin, of how much), by the definition."""
+    if pin.kind == "ind":
+        return sum(r[1] is not None and r[1] not in ids for r in rows), len(rows)
+    if pin.kind == "ucc":
+        at = [("no", "ref", "a", "b").index(c) for c in pin.columns]
+        return duplicates([tuple(r[i] for i in at) for r in rows], distinct=distinct), len(rows)
+    if pin.kind == "dc":
+        return pairs(rows), len(rows) * (len(rows) - 1)
+    return sum(r[2] is not None and r[2] <= 1 for r in rows), len(rows)
+
+
+def allowed(at_most: str, n: int, total: int) -> bool:
+    if at_most.endswith("%"):
+        return n <= Fraction(Decimal(at_most[:-1])) * total / 100
+    return n <= int(at_most or "0")
+
+
+def check(pins: list[Pin], rows: list[Row], ids: set[int], *, distinct: bool) -> None:
+    for pin in pins:
+        n, total = against(pin, rows, ids, distinct=distinct)
+        if pin.kind in ("ucc", "ind") and not pin.terms.at_most:
+            assert pin.n_violations is None
+        else:
+            assert pin.n_violations == n, str(pin)
+            assert pin.error == n / max(1, total)
+        if pin.kind == "ind" and not pin.terms.at_most and not any(r[1] is not None for r in rows):
+            assert not pin.holds  # without a value it is no inclusion
+        else:
+            assert pin.holds == allowed(pin.terms.at_most, n, total), str(pin)
+
+
+@given(st.data(), st.sampled_from([("equal", 0), ("equal", 1), ("distinct", 0)]), st.booleans())
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+def test_any_history(data: st.DataObject, how: tuple[Any, int], append_only: bool) -> None:
+    nulls, max_columns = how
+    distinct = nulls == "distinct"
+    with tempfile.TemporaryDirectory() as folder:
+        ws = holdfast.open(f"{folder}/my.hold", engine="inline")
+        ids: set[int] = set(data.draw(st.lists(st.integers(0, 3), unique=True, min_size=1)))
+        rows = {i: (i, *row) for i, row in enumerate(data.draw(st.lists(ROW, min_size=1, max_size=6)))}
+        kinds = {"kinds": ("ucc", "ind"), "nulls": nulls, "max_columns": max_columns or None}
+        ws.track("parents", parents(sorted(ids)), row_key=["id"], **kinds)
+        ws.track(
+            "children",
+            children(list(rows.values())),
+            append_only=append_only,
+            **({} if append_only else {"row_key": ["no"]}),
+            **kinds,
+        )
+        wanted = [
+            Wanted("children", ("a",)),
+            Wanted("children", ("ref", "b")),
+            Wanted("children", ("ref",), INCLUSION),
+            Wanted("children", rule="a > 1"),
+            *([] if distinct else [Wanted("children", rule="a -> b")]),
+        ]
+        for each in wanted:
+            pinned = pin(ws, each, {"at_most": data.draw(AT_MOST)})
+            check([pinned], list(rows.values()), ids, distinct=distinct)
+        for step in range(1, data.draw(st.integers(2, 5))):
+            if data.draw(st.booleans()):
+                gone = [] if append_only else data.draw(st.lists(st.sampled_from(sorted(rows)), unique=True))
+                come = {
+                    10 * step + i: (10 * step + i, *row)
+                    for i, row in enumerate(data.draw(st.lists(ROW, max_size=4)))
+                }
+                rows = {i: row for i, row in rows.items() if i not in gone} | come
+                batch = {"inserts": children(list(come.values()))} if come else {}
+                batch |= {"deletes": pa.table({"no": pa.array(gone, pa.int64())})} if gone else {}
+                table = "children"
+            else:
+                more = set(data.draw(st.lists(st.integers(0, 3), unique=True)))
+                # Those that are there go, the others come.
+                batch = {"inserts": parents(sorted(more - ids))} if more - ids else {}
+                batch |= {"deletes": parents(sorted(more & ids))} if more & ids else {}
+                table, ids = "parents", ids ^ more
+            if batch:
+                foretold = ws.check(table, **batch)
+                done = ws.apply(table, **batch)
+                assert [(str(p), p.holds, p.n_violations) for p in foretold.pins] == [
+                    (str(p), p.holds, p.n_violations) for p in done.pins
+                ]
+                check(list(done.pins), list(rows.values()), ids, distinct=distinct)
+            if data.draw(st.booleans()):
+                ws.close()
+                ws = holdfast.open(f"{folder}/my.hold", engine="inline")
+            if data.draw(st.booleans()):
+                again = data.draw(st.sampled_from(wanted))
+                pin(ws, again, {"at_most": data.draw(AT_MOST)})
+            assert len(ws.pins()) == len(wanted)
+            check(ws.pins(), list(rows.values()), ids, distinct=distinct)
+            assert all(p.rule is None or p.error == p.rule.error for p in ws.pins())
+        ws.close()
+
+
+def pin(ws: holdfast.Workspace, wanted: Wanted, terms: PinTerms) -> Pin:
+    if wanted.rule:
+        return ws.pin_rule(wanted.rule, table=wanted.table, **terms)
+    return ws.pin(wanted.table, wanted.columns, referenced=wanted.referenced, **terms)
+
+
+@given(st.integers(0, 10**12), st.integers(0, 10**12), st.decimals(0, 100, places=6))
+def test_shares_compare_exactly(n: int, total: int, percent: Decimal) -> None:
+    written = tolerance(f"{percent}%")
+    assert tolerance(written) == written
+    assert tolerance(f"{percent / 100:f}") == written
+    assert Terms(written).allows(n, total) == (100 * n <= Fraction(percent) * total)
+
+
+@pytest.mark.parametrize("text", ["-1", "101%", "1.5", "few", "5 cows", "nan", "1e5", "%", "0x1", "inf%"])
+def test_what_is_no_tolerance(text: str) -> None:
+    with pytest.raises(UsageError, match="is no tolerance"):
+        tolerance(text)
+
+
+def test_states_of_earlier_releases_are_read() -> None:
+    """A pin of before has the usual terms."""
+    side = {"table": "t", "columns": ["a"]}
+    file = {"name": "x", "length": 1, "checksum": ""}
+    kept = {"cover": file, "evidence": file, "max_columns": 0, "pins": [{"columns": ["a"], "holds": True}]}
+    assert KeyRef.from_dict(kept).pins == (PinnedKey(("a",), True),)
+    ind = PinnedInd.from_dict({"dependent": side, "referenced": side, "holds": False})
+    assert (ind.terms, ind.n_violations) == (Terms(), None)
+    assert PinnedRule.from_dict({"predicates": [], "n_violations": 2, "pairs": [[1, 2]]}).terms == Terms()
+    assert PinnedCheck.from_dict({"formula": "a > 0", "n_violations": 2, "row_ids": [1]}).terms == Terms()
+
+
+def test_many_at_once_or_nothing(tmp_path: Path) -> None:
+    with holdfast.open(tmp_path / "my.hold", engine="inline") as ws:
+        ws.track("parents", parents([1, 2]), kinds=("ucc", "ind"))
+        ws.track("children", children([(1, 1, 2, 3), (2, 2, 0, 3)]), kinds=("ucc", "ind"))
+        version = ws.version
+        good = [
+            Wanted("parents", ("id",)),
+            Wanted("children", ("ref",), INCLUSION, terms={"owner": "ann"}),
+            Wanted("children", rule="a > 1", terms={"at_most": "50%"}),
+            Wanted("children", rule="a -> b"),
+        ]
+        for bad, message in (
+            (Wanted("children", ("nope",)), "no column 'nope'"),
+            (Wanted("elsewhere", ("id",)), "elsewhere"),
+            (Wanted("children", rule="a >"), "at character"),
+            (Wanted("children", rule="t.a > 1"), "there twice"),
+            (Wanted("children", rule="b > 1", terms={"severity": "fatal"}), "severity is 'fatal'"),
+        ):
+            with pytest.raises(holdfast.HoldfastError, match=message):
+                ws.pin_all([*good, bad])
+            assert (ws.version, ws.pins()) == (version, [])
+        foretold = ws.pin_all(good, dry_run=True)
+        assert (ws.version, ws.pins()) == (version, [])
+        done = ws.pin_all(good)
+        assert done.pinned == foretold.pinned
+        assert (done.version, ws.version, len(done.pinned)) == (version + 1, version + 1, 4)
+        again = ws.pin_all(good)
+        assert (again.version, again.pinned, len(again.unchanged)) == (version + 1, (), 4)
+        [entry] = [e for e in ws.log() if e.version == ws.version]
+        assert (entry.action, entry.tables) == ("pin", ("parents", "children"))
+        # Proposed again, on no terms, all of it keeps its own; on others it has those.
+        assert len(ws.pin_all([Wanted("children", rule="a > 1")], only_holding=True).unchanged) == 1
+        proposed = [Wanted("children", rule="a > 1", terms={"at_most": 1}), Wanted("children", rule="b > 3")]
+        assert [str(p) for p in ws.pin_all(proposed, only_holding=True).left_out] == ["b > 3"]
+        assert {str(p): p.terms.at_most for p in ws.pins()}["a > 1"] == "1"
+        pruned = ws.pin_all(good[:1], prune=True)
+        assert [str(p) for p in ws.pins()] == ["[id]"]
+        assert len(pruned.removed) == 3
+        assert ws.apply("children", inserts=children([(3, 9, 0, 0)])).pins == ()
+
+
+def test_an_inclusion_of_several_columns_has_no_tolerance(tmp_path: Path) -> None:
+    with holdfast.open(tmp_path / "my.hold", engine="inline") as ws:
+        rows = children([(1, 1, 2, 3), (2, 2, 0, 3)])
+        ws.track_all({"left": rows, "right": rows}, kinds=("ucc", "ind"))
+        to = Side("right", ("no", "ref"))
+        with pytest.raises(UsageError, match="has several columns"):
+            ws.pin("left", ["no", "ref"], referenced=to, at_most="1%")
+        assert ws.pin("left", ["no", "ref"], referenced=to, severity="info").severity == "info"
+        change = ws.apply("left", inserts=children([(7, 7, 7, 7)]))
+        assert [p.severity for p in change.broken_pins] == ["info"]
+        assert (change.failing(), change.failing("warning"), len(change.failing("info"))) == ([], [], 1)
+        # One that does not hold is not pinned any more, but what is pinned stays so.
+        wanted = Wanted("left", ("no", "ref"), to, terms={"severity": "info"})
+        assert [p.holds for p in ws.pin_all([wanted]).unchanged] == [False]
+        [pinned] = ws.pin_all([replace(wanted, terms={"owner": "ann"})]).pinned
+        assert (pinned.holds, pinned.terms) == (False, Terms(owner="ann"))
+        ws.pin("left", ["no", "ref"], referenced=to, remove=True)
+        with pytest.raises(UsageError, match="does not hold now"):
+            ws.pin_all([wanted])
