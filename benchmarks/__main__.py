@@ -1,7 +1,7 @@
 """`python -m benchmarks [keys | inds | foreign_keys | fds | dcs | rules | lake | overlaps | ...] ...`.
 
-One of them, or all. Arguments go to the benchmark, or to each of them; what all know are --quick, --no-peers, --timeout,
---results and --render.
+One of them, or all. Arguments go to the benchmark, or to each of them; what all know are --quick,
+--no-peers, --timeout, --results and --render.
 """
 
 import sys

@@ -26,7 +26,14 @@ def test_python_examples(page: str) -> None:
 
 
 # Their examples go on where those of the page before ended.
-PAGES = ("README.md", "docs/functional.md", "docs/denial.md", "docs/profiles.md", "docs/lakes.md", "docs/pins.md")
+PAGES = (
+    "README.md",
+    "docs/functional.md",
+    "docs/denial.md",
+    "docs/profiles.md",
+    "docs/lakes.md",
+    "docs/pins.md",
+)
 
 
 def console_examples() -> list[tuple[str, str]]:

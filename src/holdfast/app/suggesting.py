@@ -1,6 +1,7 @@
 """What is worth to be relied on, of what holds now: what `pin --suggested` and `pin --from-links` pin.
 
-Keys are of those that `export` declares, references those that `links` chooses and the data proves.
+Keys are of those that `export` declares, references those that `links` chooses and the data proves, and
+conditions what the profiles of columns suggest.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ def suggested(ws: holdfast.Workspace, table: str | None = None) -> list[Suggesti
             # The sources of suggestions, a line each.
             suggestions += _keys(ws, model, each)
             suggestions += _references(model, each.name)
-    return suggestions
+            suggestions += _conditions(ws, each.name)
+    # Two of them may have the same to say: that a column of a key is not NULL.
+    return list({suggestion.name: suggestion for suggestion in reversed(suggestions)}.values())[::-1]
 
 
 def linked(ws: holdfast.Workspace, table: str | None = None) -> list[Suggestion]:
@@ -86,6 +89,12 @@ def _keys(ws: holdfast.Workspace, model: Model, table: ExportTable) -> Iterator[
         # Some names would make another rule of it.
         if column in table.filled and is_condition(rule):
             yield Suggestion(Wanted(table.name, rule=rule), "a column of a key, without a NULL now")
+
+
+def _conditions(ws: holdfast.Workspace, table: str) -> Iterator[Suggestion]:
+    """What the profiles of columns suggest: that they have no NULL, few values, a range or a pattern."""
+    for suggestion in ws.profiles.suggestions(table):
+        yield Suggestion(Wanted(table, rule=suggestion.text), suggestion.reason)
 
 
 def _references(model: Model, table: str) -> Iterator[Suggestion]:
