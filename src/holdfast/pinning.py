@@ -252,14 +252,17 @@ class _Draft:
             told["gone"] |= self._told(table, {i: p for i, p in before.items() if i in leaving}, bare=True)
             added = {i: p for i, p in changed.items() if i in told["pinned"]}
             # What was pinned before keeps its place.
-            now[table] = {i: p for i, p in (before | added).items() if i not in leaving}
+            now[table] = {i: p for i, p in {**before, **added}.items() if i not in leaving}
         version = self.base
         if self.commit and (told["pinned"] or told["gone"]):
             version = self.pins.writer.append(self.base, self._commits(now, told["pinned"], told["gone"]))
         # As they were asked for.
-        parts = ([told[part][i] for i in targets if i in told[part]] for part in ("pinned", "same"))
-        left_out = tuple(told["left_out"].values())
-        return PinChange(version, *map(tuple, parts), tuple(told["gone"].values()), left_out)
+        pinned, same = (
+            tuple(told[part][i] for i in targets if i in told[part]) for part in ("pinned", "same")
+        )
+        return PinChange(
+            version, pinned, same, tuple(told["gone"].values()), tuple(told["left_out"].values())
+        )
 
     def _verified(self, table: str, new: Mapping[Hashable, Pinned]) -> dict[Hashable, Pinned]:
         """What is new, or on new terms, as the rows say now."""

@@ -162,10 +162,8 @@ class _Reader:
             self.fail(node, f"{where}: an entry {have}; expected one of {', '.join(TARGETS)}.")
         [target] = targets
         where += f", {target}"
-        terms: PinTerms = {
-            name: self.scalar(fields[name], f"{where}, {name}")  # type: ignore[misc]
-            for name in TERMS
-            if name in fields
+        terms: PinTerms = {  # type: ignore[assignment]
+            name: self.scalar(fields[name], f"{where}, {name}") for name in TERMS if name in fields
         }
         place = f"{self.name}, line {node.start_mark.line + 1}, {where}"
         said = self.said(fields[target], where, sides=target == "reference")

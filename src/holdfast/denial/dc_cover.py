@@ -70,7 +70,7 @@ class DcCover:
                 masks = add_evidences(masks, old, came, self.space, self.max_size, watch)
         if np.array_equal(masks, self.masks):
             masks = self.masks  # which is how readers see that nothing changed
-            if support is self.support or (support is not None and np.array_equal(support, self.support)):
+            if support is None or self.support is None or np.array_equal(support, self.support):
                 return self
         return DcCover(masks, self.space, self.max_size, support)
 

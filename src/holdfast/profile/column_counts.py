@@ -127,7 +127,7 @@ class ColumnCounts:
 
     @classmethod
     def from_bundle(cls, bundle: Bundle, name: str) -> ColumnCounts:
-        tallies = {part: Tally.from_bundle(bundle, f"{name}.{part}") for part in MOST}
+        tallies: dict[str, Any] = {part: Tally.from_bundle(bundle, f"{name}.{part}") for part in MOST}
         return cls(*bundle.array(f"{name}.rows").tolist(), **tallies)
 
 
@@ -157,6 +157,7 @@ def count_column(rows: SomeRows, column: int, bounds: Mapping[str, int]) -> Colu
     Cost: a pass over the codes of the rows, and over the different values that they have.
     """
     codes, type_ = rows.codes(column), rows.segment.schema.types[column]
+    used: NDArray[Any]
     n_dictionary = rows.segment.ref.distinct[column]
     if len(codes) < n_dictionary // 4:
         used, counts = np.unique(codes, return_counts=True)
