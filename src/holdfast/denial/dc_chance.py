@@ -124,7 +124,7 @@ class Pairs:
     def n_rows(self) -> float:
         """The rows that have so many ordered pairs."""
         total = float(self.joint[-1, -1])
-        return float((1 + np.sqrt(1 + 4 * total)) / 2
+        return float(1 + np.sqrt(1 + 4 * total)) / 2
 
     def filled(self, space: PredicateSpace) -> Bool:
         """The groups in which no pair has a NULL on one side only, as far as that can be told: bool[n]."""
