@@ -533,6 +533,26 @@ def test_webgl_draws_where_there_is_a_graphics_card(visit: Visit) -> None:
     expect(page.locator("#details .head h2")).to_have_text("geo/countries.csv")
 
 
+# A busy machine: the page hears late that its address has changed.
+LATE = """
+addEventListener("hashchange", (event) => {
+  if (event.late) return;
+  event.stopImmediatePropagation();
+  setTimeout(() => dispatchEvent(Object.assign(new Event("hashchange"), { late: true })), 400);
+});
+"""
+
+
+def test_whoever_sets_a_filter_and_goes_on_gets_there(visit: Visit) -> None:
+    page = visit(f"#component={CITIES}", script=LATE)
+    painted(page, 180)
+    slide(page, "score", 0.1)
+    page.evaluate(f"location.hash = '#component={CITIES}&table={COUNTRIES}'")
+    expect(page.locator("#details .head h2")).to_have_text("geo/countries.csv")
+    assert "score=0.1" in hash_of(page)
+    assert f"table={COUNTRIES}" in hash_of(page)
+
+
 def test_a_table_without_inclusions_is_in_no_component(visit: Visit) -> None:
     page = visit(f"#table={ALONE['id']}")
     expect(page.locator(".message")).to_contain_text("In no component")

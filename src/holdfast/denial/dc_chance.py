@@ -44,8 +44,8 @@ from holdfast.core.rows.kernels.masks import popcounts, positions_of, unique_mas
 from holdfast.core.words.column_sets import bits_of, masks_of
 from holdfast.core.words.key_score import WORTH
 from holdfast.core.words.predicate import Dc, PredicateSpace
-from holdfast.denial.circles import RowOrder, contradictory, tautologies
 from holdfast.denial.kernels.support import most_expected, support
+from holdfast.denial.order_circles import RowOrder, contradictory, tautologies
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]

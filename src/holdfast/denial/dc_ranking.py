@@ -38,9 +38,9 @@ from holdfast.core.words.dependency import Fd
 from holdfast.core.words.predicate import Dc, PredicateSpace, as_fd, as_key
 from holdfast.core.words.row_rule import RowRule
 from holdfast.core.words.sentences import sentence
-from holdfast.denial.circles import RowOrder, contradictory
 from holdfast.denial.dc_chance import MeasuredDcs, Pairs, Shuffled, succinctness, surprise
 from holdfast.denial.forms import implied
+from holdfast.denial.order_circles import RowOrder, contradictory
 from holdfast.denial.row_counts import OPERATORS
 from holdfast.errors import plural
 

@@ -21,7 +21,7 @@ from holdfast.app.report.texts import columns_text, meaning, name_text, rule_tex
 from holdfast.core.words.predicate import Group, PredicateSpace, is_trivial
 from holdfast.core.words.row_rule import are_times
 from holdfast.core.words.schema import Schema
-from holdfast.denial.circles import holds_always
+from holdfast.denial.order_circles import holds_always
 from holdfast.errors import plural
 from holdfast.kind import Explained, Explanation
 

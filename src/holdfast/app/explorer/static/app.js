@@ -135,8 +135,14 @@ class Page {
   }
 
   replace(route) {
-    history.replaceState(null, "", format(route));
+    this.#write(route);
     this.follow();
+  }
+
+  /** Puts a route into the address, in place of the one that is there. */
+  #write(route) {
+    history.replaceState(null, "", format(route));
+    this.followed = location.hash;
   }
 
   /** Where the middle is, even if the address does not say so (the largest component). */
@@ -146,6 +152,7 @@ class Page {
   }
 
   follow() {
+    this.followed = location.hash;
     this.route = parse(location.hash);
     const tracked = this.route.tab === "tracked";
     byId("lake").hidden = byId("filters").hidden = tracked;
@@ -168,7 +175,7 @@ class Page {
     const unsaid = this.route.score === undefined && this.route.coverage === undefined;
     if (unsaid && Object.keys(chosen).length) {
       this.route = { ...this.route, ...chosen };
-      history.replaceState(null, "", format(this.route));
+      this.#write(this.route);
       return;
     }
     this.filters.set(this.route);
@@ -426,8 +433,9 @@ class Page {
     // Not a step of its own in the history: a slider gives hundreds.
     clearTimeout(this.writing);
     this.writing = setTimeout(() => {
-      if (this.route.tab !== undefined) return;
-      history.replaceState(null, "", format(this.route));
+      // Somebody went on, and the page does not know yet: it will write the filters when it does.
+      if (this.route.tab !== undefined || location.hash !== this.followed) return;
+      this.#write(this.route);
       byId("tab-lake").setAttribute("href", format(this.route));
     }, 150);
   }
