@@ -58,7 +58,7 @@ def test_what_no_two_rows_can_violate(
     possible = reference.evidences(tuple(groups), tuple(rules), frozenset(filled))
     expected = [not any(s <= evidence for evidence in possible) for s in sets]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(circles, "AT_ONCE", at_once)
+        patch.setattr(order_circles, "AT_ONCE", at_once)
         found = contradictory(masks, space, order_of(rules, filled)).tolist()
         alone = contradictory(masks, space).tolist()
     event(f"{sum(found)} of {sum(expected)}")
