@@ -127,6 +127,7 @@ MODES = {
         Mode("adult-1k", "adult", 1_000, {}, peers=(SAME_COLUMNS,)),
         Mode("adult-5k", "adult", 5_000, {}, peers=(SAME_COLUMNS,)),
         Mode("adult", "adult", 24_000, {}, 240, 3, again=True),
+        Mode("adult-tenth", "adult", 24_000, {}, 2_400, 1, again=True),
         Mode("tax-50k", "tax", 50_000, WITNESSED, 1_000, 3, again=True),
         Mode("tax-500k", "tax", 500_000, WITNESSED, 1_000, 3, again=True),
         Mode(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from holdfast.core.rows.kernels.masks import mask_of
 from holdfast.core.words.predicate import OPERATORS, Group, Operator, PredicateSpace
 from holdfast.core.words.row_rule import RowRule
+from holdfast.denial import order_circles
 from holdfast.denial.order_circles import RowOrder, contradictory
 from reference import dc_forms as reference
 from reference.dc_hitting_sets import Predicates
