@@ -29,7 +29,7 @@ from holdfast.core.rows.some_rows import SomeRows
 from holdfast.core.store.bundle import Bundle
 from holdfast.core.words.schema import Type
 from holdfast.profile import tally
-from holdfast.profile.tally import Tally, joined, summed
+from holdfast.profile.tally import Tally, summed
 from holdfast.profile.text_shapes import forms, shapes
 
 I32 = NDArray[np.int32]
@@ -67,12 +67,12 @@ class ColumnCounts:
 
     def plus(self, other: ColumnCounts) -> ColumnCounts:
         """With further rows."""
-        lengths = _both(self.lengths, other.lengths)
-        tallies = {"lengths": None if lengths is None else joined(lengths, MOST["lengths"])}
         longest = max(self.max_length, other.max_length)
-        for name in LONGEST:
-            both = _both(getattr(self, name), getattr(other, name)) if longest <= LONGEST[name] else None
-            tallies[name] = None if both is None else joined(both, MOST[name])
+        tallies: dict[str, Tally | None] = {}
+        for name, most in MOST.items():
+            left, right = getattr(self, name), getattr(other, name)
+            too_long = longest > LONGEST.get(name, longest)
+            tallies[name] = None if left is None or right is None or too_long else left.plus(right, most)
         return ColumnCounts(
             self.n_rows + other.n_rows,
             self.n_nulls + other.n_nulls,
@@ -129,10 +129,6 @@ class ColumnCounts:
     def from_bundle(cls, bundle: Bundle, name: str) -> ColumnCounts:
         tallies = {part: Tally.from_bundle(bundle, f"{name}.{part}") for part in MOST}
         return cls(*bundle.array(f"{name}.rows").tolist(), **tallies)
-
-
-def _both(left: Tally | None, right: Tally | None) -> list[Tally] | None:
-    return None if left is None or right is None else [left, right]
 
 
 def in_bundle(columns: Mapping[int, ColumnCounts]) -> dict[str, NDArray[Any] | pa.Array]:

@@ -14,7 +14,6 @@ NULL is no value here. Floats are ordered as everywhere: NaN is one value, great
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -177,11 +176,3 @@ def summed(values: pa.Array, counts: I64) -> tuple[pa.Array, I64]:
     sums = np.zeros(len(different), np.int64)
     np.add.at(sums, at, counts)
     return different, sums
-
-
-def joined(tallies: Sequence[Tally], most: int) -> Tally:
-    """The tally of several sets of rows."""
-    first, *others = tallies
-    for other in others:
-        first = first.plus(other, most)
-    return first
