@@ -128,7 +128,8 @@ class ColumnCounts:
     @classmethod
     def from_bundle(cls, bundle: Bundle, name: str) -> ColumnCounts:
         tallies = {part: Tally.from_bundle(bundle, f"{name}.{part}") for part in MOST}
-        return cls(*bundle.array(f"{name}.rows").tolist(), **tallies)
+        n_rows, n_nulls, total_length = bundle.array(f"{name}.rows").tolist()
+        return cls(n_rows, n_nulls, total_length, **tallies)
 
 
 def in_bundle(columns: Mapping[int, ColumnCounts]) -> dict[str, NDArray[Any] | pa.Array]:
@@ -154,24 +155,26 @@ def count_column(rows: SomeRows, column: int, bounds: Mapping[str, int]) -> Colu
     """
     codes, type_ = rows.codes(column), rows.segment.schema.types[column]
     n_dictionary = rows.segment.ref.distinct[column]
+    used: I64
+    counts: I64
     if len(codes) < n_dictionary // 4:
-        used, counts = np.unique(codes, return_counts=True)
+        used, counts = np.unique(codes.astype(np.int64), return_counts=True)
     else:
         counts = np.bincount(codes, minlength=n_dictionary + 1)
         used = np.flatnonzero(counts)
         counts = counts[used]
     n_nulls = int(counts[0]) if len(used) and used[0] == 0 else 0
-    used, counts = used[used > 0].astype(np.int32), counts[used > 0].astype(np.int64)
+    chosen, counts = used[used > 0].astype(np.int32), counts[used > 0].astype(np.int64)
     most = bounds.get("values", MOST["values"])
     if type_.hashed:
-        return _counted(rows.values(column, used), counts, len(codes), n_nulls, type_, bounds)
-    if len(used) <= most:
-        values = Tally(rows.values(column, used), counts, int(counts.sum()), None, len(used))
+        return _counted(rows.values(column, chosen), counts, len(codes), n_nulls, type_, bounds)
+    if len(chosen) <= most:
+        values = Tally(rows.values(column, chosen), counts, int(counts.sum()), None, len(chosen))
     else:  # their codes are in the order of the values: nothing else is decoded
         edge = tally.EDGE
-        ends = np.concatenate([used[:edge], used[-edge:]])
+        ends = np.concatenate([chosen[:edge], chosen[-edge:]])
         both = np.concatenate([counts[:edge], counts[-edge:]])
-        values = Tally(rows.values(column, ends), both, int(counts.sum()), edge, len(used))
+        values = Tally(rows.values(column, ends), both, int(counts.sum()), edge, len(chosen))
     return ColumnCounts(len(codes), n_nulls, values=values)
 
 

@@ -21,7 +21,7 @@ def print_profile(paper: Paper, profile: TableProfile) -> None:
     heads = ("column", "type", "NULLs", "distinct", "min", "max", "most frequent, or patterns")
     rows: list[list[Part]] = [[(head, "dim") for head in heads]]
     for column in profile:
-        nulls: Part = f"{column.n_nulls:,}"
+        nulls = f"{column.n_nulls:,}"
         rows.append(
             [
                 (name_text(column.column), "bold"),
