@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -145,7 +146,7 @@ def in_bundle(columns: Mapping[int, ColumnCounts]) -> dict[str, NDArray[Any] | p
 
 def no_rows(type_: Type, empty: pa.Array) -> ColumnCounts:
     """The counts of a column without rows; `empty` is an array of its type."""
-    return _counted(empty, np.empty(0, np.int64), 0, 0, type_, {})
+    return count_values(empty, np.empty(0, np.int64), 0, 0, type_)
 
 
 def count_column(rows: SomeRows, column: int, bounds: Mapping[str, int]) -> ColumnCounts:
@@ -167,7 +168,7 @@ def count_column(rows: SomeRows, column: int, bounds: Mapping[str, int]) -> Colu
     chosen, counts = used[used > 0].astype(np.int32), counts[used > 0].astype(np.int64)
     most = bounds.get("values", MOST["values"])
     if type_.hashed:
-        return _counted(rows.values(column, chosen), counts, len(codes), n_nulls, type_, bounds)
+        return count_values(rows.values(column, chosen), counts, len(codes), n_nulls, type_, bounds)
     if len(chosen) <= most:
         values = Tally(rows.values(column, chosen), counts, int(counts.sum()), None, len(chosen))
     else:  # their codes are in the order of the values: nothing else is decoded
@@ -178,8 +179,13 @@ def count_column(rows: SomeRows, column: int, bounds: Mapping[str, int]) -> Colu
     return ColumnCounts(len(codes), n_nulls, values=values)
 
 
-def _counted(
-    values: pa.Array, counts: I64, n_rows: int, n_nulls: int, type_: Type, bounds: Mapping[str, int]
+def count_values(
+    values: pa.Array,
+    counts: I64,
+    n_rows: int,
+    n_nulls: int,
+    type_: Type,
+    bounds: Mapping[str, int] = MappingProxyType({}),
 ) -> ColumnCounts:
     """The counts of different values that occur so often."""
     longest, total, lengths = 0, 0, None

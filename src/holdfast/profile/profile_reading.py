@@ -48,6 +48,11 @@ class TableProfile(Listed[ColumnProfile]):
                 return profile
         raise UnknownColumnError.from_missing(self.table, self.version, name, [p.column for p in self])
 
+    def restricted(self, names: Sequence[str]) -> TableProfile:
+        """The profiles of some columns, in that order."""
+        chosen = [self.column(name) for name in names]
+        return TableProfile(chosen, self.table, self.version, self.n_rows, tracked=self.tracked)
+
     def to_dict(self) -> dict[str, Any]:
         fields = {"version": self.version, "table": self.table, "n_rows": self.n_rows}
         return {**fields, "tracked": self.tracked, **super().to_dict()}
@@ -76,16 +81,9 @@ def _record(profile: ColumnProfile) -> dict[str, Any]:
 
 def _line(profile: ColumnProfile) -> str:
     return (
-        f"{profile.column} {profile.type}: {profile.n_nulls:,} NULL, {distinct_text(profile)} distinct, "
+        f"{profile.column} {profile.type}: {profile.n_nulls:,} NULL, {profile.distinct_text} distinct, "
         f"{profile.low!r} to {profile.high!r}"
     )
-
-
-def distinct_text(profile: ColumnProfile) -> str:
-    """How many distinct values a column has, as far as it is known."""
-    if profile.n_distinct is not None:
-        return f"{profile.n_distinct:,}"
-    return f"more than {profile.more_than:,}" if profile.more_than else "?"
 
 
 @dataclass(frozen=True, slots=True)
