@@ -144,11 +144,6 @@ def in_bundle(columns: Mapping[int, ColumnCounts]) -> dict[str, NDArray[Any] | p
 # -- counting ----------------------------------------------------------------------------------
 
 
-def no_rows(type_: Type, empty: pa.Array) -> ColumnCounts:
-    """The counts of a column without rows; `empty` is an array of its type."""
-    return count_values(empty, np.empty(0, np.int64), 0, 0, type_)
-
-
 def count_column(rows: SomeRows, column: int, bounds: Mapping[str, int]) -> ColumnCounts:
     """The counts of a column in some rows. `bounds`: tallies that are to be cut earlier, or not made (0).
 

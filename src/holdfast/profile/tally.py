@@ -71,6 +71,8 @@ class Tally:
 
     def plus(self, other: Tally, most: int) -> Tally:
         """With the values of further rows."""
+        if not other.n_values:
+            return self
         together = _together(self, other, 1)
         assert together is not None  # nothing goes
         return together.cut(most)
@@ -80,6 +82,8 @@ class Tally:
 
         ValueError: these rows were never counted.
         """
+        if not other.n_values:
+            return self
         if self.complete and not other.complete:
             return None
         together = _together(self, other, -1)
