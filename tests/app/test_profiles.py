@@ -109,6 +109,14 @@ def test_rules_can_be_pinned_and_are_told_first(ws: holdfast.Workspace) -> None:
     assert [str(p) for p in change.broken_pins] == ["status in ('done', 'open')"]
 
 
+def test_other_spellings_and_other_conditions(ws: holdfast.Workspace) -> None:
+    assert ws.explain("orders", "rating BETWEEN 1 and 5").to_dict()["since"] == 1
+    other = ws.explain("orders", "rating < 5").to_dict()
+    assert (other["holds"], other["since"], other["reason"]) == (False, None, "40 rows of 200 violate it")
+    with pytest.raises(UnknownColumnError, match="ratings"):
+        ws.explain("orders", "ratings > 5")
+
+
 def test_suggestions(ws: holdfast.Workspace) -> None:
     suggested = ws.profiles.suggestions("orders")
     texts = [s.text for s in suggested]
