@@ -248,6 +248,27 @@ def test_the_command(tmp_path: Path) -> None:
     assert shell("violations", "again", first["formula"], "--json").json()["n_violating"] == 0
 
 
+def test_a_batch_on_the_command_line(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    rows = "\n".join(f"{i},{'open' if i % 3 else 'done'}" for i in range(1, 61))
+    assert (
+        shell("track", "orders", shell.file("o.csv", f"id,status\n{rows}\n"), "--kinds", "profile").code == 0
+    )
+    batch = shell.file("b.csv", "id,status\n61,opne\n62,\n")
+    document = shell("check", "orders", "--inserts", batch, "--json").json()
+    assert [c["dependency"]["formula"] for c in document["changes"]] == [
+        "status in ('done', 'open')",
+        "status is not null",
+    ]
+    told = shell("apply", "orders", "--inserts", batch).out
+    assert told.startswith("orders: +2 -0 rows, now 62 rows, 2 columns profiled (1 with NULLs) (version 2,")
+    assert "broke: 2 column rules\n" in told
+    assert "status in ('done', 'open') does not hold any more: 1 new row violates it:" in told
+    assert "opne" in told
+    logged = shell("log", "--kind", "profile", "--json").json()["log"]
+    assert [c["dependency"]["aspect"] for c in logged[1]["changes"]] == ["values", "nulls"]
+
+
 def test_reading_is_quick(tmp_path: Path) -> None:
     """What is kept is shown without Spark and Numba."""
     shell = Shell(tmp_path)
