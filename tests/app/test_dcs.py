@@ -398,7 +398,7 @@ def test_a_ranking_says_what_it_left_out() -> None:
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        (["--kind", "dcs"], "dependencies of kind 'dcs' are not known. Kinds: ucc, fd, ind, dc, row."),
+        (["--kind", "dcs"], "dependencies of kind 'dcs' are not known. Kinds: ucc, fd, ind, dc, row, "),
         (["--kind", "dc", "--top", "3", "--at", "1"], "--top ranks what holds now: leave out --at."),
         (["--kind", "row", "--top", "3"], "--top ranks functional dependencies, or denial constraints:"),
         (["--kind", "dc", "--top", "3", "--max-error", "0.1"], "--top ranks denial constraints that hold"),

@@ -236,7 +236,10 @@ def test_show_top(shell: Shell) -> None:
         (["--top", "3", "--kind", "ucc"], "--top ranks functional dependencies"),
         (["--top", "3", "--at", "1"], "--top ranks what holds now"),
         (["--kind", "fd", "--non-uniques"], "--non-uniques says nothing about dependencies of kind fd"),
-        (["--kind", "fds"], "dependencies of kind 'fds' are not known. Kinds: ucc, fd, ind, dc, row."),
+        (
+            ["--kind", "fds"],
+            "dependencies of kind 'fds' are not known. Kinds: ucc, fd, ind, dc, row, ",
+        ),
     ],
 )
 def test_show_of_what_cannot_be(shell: Shell, options: list[str], error: str) -> None:

@@ -109,6 +109,14 @@ def test_rules_can_be_pinned_and_are_told_first(ws: holdfast.Workspace) -> None:
     assert [str(p) for p in change.broken_pins] == ["status in ('done', 'open')"]
 
 
+def test_other_spellings_and_other_conditions(ws: holdfast.Workspace) -> None:
+    assert ws.explain("orders", "rating BETWEEN 1 and 5").to_dict()["since"] == 1
+    other = ws.explain("orders", "rating < 5").to_dict()
+    assert (other["holds"], other["since"], other["reason"]) == (False, None, "40 rows of 200 violate it")
+    with pytest.raises(UnknownColumnError, match="ratings"):
+        ws.explain("orders", "ratings > 5")
+
+
 def test_suggestions(ws: holdfast.Workspace) -> None:
     suggested = ws.profiles.suggestions("orders")
     texts = [s.text for s in suggested]
@@ -238,6 +246,27 @@ def test_the_command(tmp_path: Path) -> None:
     told = shell("explain", "again", first["formula"], "--json").json()
     assert (told["holds"], told["since"]) == (True, 2)
     assert shell("violations", "again", first["formula"], "--json").json()["n_violating"] == 0
+
+
+def test_a_batch_on_the_command_line(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    rows = "\n".join(f"{i},{'open' if i % 3 else 'done'}" for i in range(1, 61))
+    assert (
+        shell("track", "orders", shell.file("o.csv", f"id,status\n{rows}\n"), "--kinds", "profile").code == 0
+    )
+    batch = shell.file("b.csv", "id,status\n61,opne\n62,\n")
+    document = shell("check", "orders", "--inserts", batch, "--json").json()
+    assert [c["dependency"]["formula"] for c in document["changes"]] == [
+        "status in ('done', 'open')",
+        "status is not null",
+    ]
+    told = shell("apply", "orders", "--inserts", batch).out
+    assert told.startswith("orders: +2 -0 rows, now 62 rows, 2 columns profiled (1 with NULLs) (version 2,")
+    assert "broke: 2 column rules\n" in told
+    assert "status in ('done', 'open') does not hold any more: 1 new row violates it:" in told
+    assert "opne" in told
+    logged = shell("log", "--kind", "profile", "--json").json()["log"]
+    assert [c["dependency"]["aspect"] for c in logged[1]["changes"]] == ["values", "nulls"]
 
 
 def test_reading_is_quick(tmp_path: Path) -> None:

@@ -29,7 +29,9 @@ from holdfast.inclusions.kernels import clusters as cluster_kernels
 from holdfast.inclusions.kernels import sorted_runs as runs
 from holdfast.inclusions.kernels.clusters import Clusters
 from holdfast.inclusions.pair_counts import PairCounts
-from laws import predicate_states, row_counts
+from holdfast.profile.column_counts import ColumnCounts
+from holdfast.profile.tally import Tally
+from laws import column_counts, predicate_states, row_counts
 from reference import clusters as cluster_reference
 from reference.inds import comparable
 from reference.keys import Combination, Row, agree_set
@@ -305,6 +307,22 @@ def _pair_counts_changed(
 STATES = [
     StateType(
         "linear", RowCounts, row_counts.scratch, row_counts.grown, row_counts.shrunk, row_counts.meaning
+    ),
+    StateType(
+        "linear",
+        Tally,
+        column_counts.tally,
+        column_counts.tally_grown,
+        column_counts.tally_shrunk,
+        column_counts.tally_meaning,
+    ),
+    StateType(
+        "linear",
+        ColumnCounts,
+        column_counts.column,
+        column_counts.column_grown,
+        column_counts.column_shrunk,
+        column_counts.column_meaning,
     ),
     StateType(
         "quadratic",

@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import holdfast
+from holdfast.core.rows import condition_tests
 from holdfast.core.words.condition import read_condition
-from holdfast.denial import checks, conditions
+from holdfast.denial import checks
 from holdfast.errors import UsageError
 from reference.conditions import truth
 
@@ -39,7 +40,7 @@ def table(rows: list[Row]) -> pa.Table:
 def test_any_history(data: st.DataObject, n_witnesses: int) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(checks, "WITNESSES", n_witnesses)
-        patch.setattr(conditions, "WITNESSES", n_witnesses)
+        patch.setattr(condition_tests, "WITNESSES", n_witnesses)
         rows: dict[int, Row] = {}
         ws = holdfast.open(f"{folder}/my.hold", engine="inline")
         for step in range(data.draw(st.integers(1, 5))):

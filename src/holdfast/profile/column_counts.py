@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from holdfast.core.rows.some_rows import SomeRows
 from holdfast.core.store.bundle import Bundle
 from holdfast.core.words.schema import Type
 from holdfast.profile import tally
-from holdfast.profile.tally import Tally, joined, summed
+from holdfast.profile.tally import Tally, summed
 from holdfast.profile.text_shapes import forms, shapes
 
 I32 = NDArray[np.int32]
@@ -67,12 +68,12 @@ class ColumnCounts:
 
     def plus(self, other: ColumnCounts) -> ColumnCounts:
         """With further rows."""
-        lengths = _both(self.lengths, other.lengths)
-        tallies = {"lengths": None if lengths is None else joined(lengths, MOST["lengths"])}
         longest = max(self.max_length, other.max_length)
-        for name in LONGEST:
-            both = _both(getattr(self, name), getattr(other, name)) if longest <= LONGEST[name] else None
-            tallies[name] = None if both is None else joined(both, MOST[name])
+        tallies: dict[str, Tally | None] = {}
+        for name, most in MOST.items():
+            left, right = getattr(self, name), getattr(other, name)
+            too_long = longest > LONGEST.get(name, longest)
+            tallies[name] = None if left is None or right is None or too_long else left.plus(right, most)
         return ColumnCounts(
             self.n_rows + other.n_rows,
             self.n_nulls + other.n_nulls,
@@ -127,12 +128,9 @@ class ColumnCounts:
 
     @classmethod
     def from_bundle(cls, bundle: Bundle, name: str) -> ColumnCounts:
-        tallies: dict[str, Any] = {part: Tally.from_bundle(bundle, f"{name}.{part}") for part in MOST}
-        return cls(*bundle.array(f"{name}.rows").tolist(), **tallies)
-
-
-def _both(left: Tally | None, right: Tally | None) -> list[Tally] | None:
-    return None if left is None or right is None else [left, right]
+        tallies = {part: Tally.from_bundle(bundle, f"{name}.{part}") for part in MOST}
+        n_rows, n_nulls, total_length = bundle.array(f"{name}.rows").tolist()
+        return cls(n_rows, n_nulls, total_length, **tallies)
 
 
 def in_bundle(columns: Mapping[int, ColumnCounts]) -> dict[str, NDArray[Any] | pa.Array]:
@@ -146,42 +144,43 @@ def in_bundle(columns: Mapping[int, ColumnCounts]) -> dict[str, NDArray[Any] | p
 # -- counting ----------------------------------------------------------------------------------
 
 
-def no_rows(type_: Type, empty: pa.Array) -> ColumnCounts:
-    """The counts of a column without rows; `empty` is an array of its type."""
-    return _counted(empty, np.empty(0, np.int64), 0, 0, type_, {})
-
-
 def count_column(rows: SomeRows, column: int, bounds: Mapping[str, int]) -> ColumnCounts:
     """The counts of a column in some rows. `bounds`: tallies that are to be cut earlier, or not made (0).
 
     Cost: a pass over the codes of the rows, and over the different values that they have.
     """
     codes, type_ = rows.codes(column), rows.segment.schema.types[column]
-    used: NDArray[Any]
     n_dictionary = rows.segment.ref.distinct[column]
+    used: I64
+    counts: I64
     if len(codes) < n_dictionary // 4:
-        used, counts = np.unique(codes, return_counts=True)
+        used, counts = np.unique(codes.astype(np.int64), return_counts=True)
     else:
         counts = np.bincount(codes, minlength=n_dictionary + 1)
         used = np.flatnonzero(counts)
         counts = counts[used]
     n_nulls = int(counts[0]) if len(used) and used[0] == 0 else 0
-    used, counts = used[used > 0].astype(np.int32), counts[used > 0].astype(np.int64)
+    chosen, counts = used[used > 0].astype(np.int32), counts[used > 0].astype(np.int64)
     most = bounds.get("values", MOST["values"])
     if type_.hashed:
-        return _counted(rows.values(column, used), counts, len(codes), n_nulls, type_, bounds)
-    if len(used) <= most:
-        values = Tally(rows.values(column, used), counts, int(counts.sum()), None, len(used))
+        return count_values(rows.values(column, chosen), counts, len(codes), n_nulls, type_, bounds)
+    if len(chosen) <= most:
+        values = Tally(rows.values(column, chosen), counts, int(counts.sum()), None, len(chosen))
     else:  # their codes are in the order of the values: nothing else is decoded
         edge = tally.EDGE
-        ends = np.concatenate([used[:edge], used[-edge:]])
+        ends = np.concatenate([chosen[:edge], chosen[-edge:]])
         both = np.concatenate([counts[:edge], counts[-edge:]])
-        values = Tally(rows.values(column, ends), both, int(counts.sum()), edge, len(used))
+        values = Tally(rows.values(column, ends), both, int(counts.sum()), edge, len(chosen))
     return ColumnCounts(len(codes), n_nulls, values=values)
 
 
-def _counted(
-    values: pa.Array, counts: I64, n_rows: int, n_nulls: int, type_: Type, bounds: Mapping[str, int]
+def count_values(
+    values: pa.Array,
+    counts: I64,
+    n_rows: int,
+    n_nulls: int,
+    type_: Type,
+    bounds: Mapping[str, int] = MappingProxyType({}),
 ) -> ColumnCounts:
     """The counts of different values that occur so often."""
     longest, total, lengths = 0, 0, None

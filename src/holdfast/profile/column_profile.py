@@ -61,3 +61,10 @@ class ColumnProfile(Coded):
     def n_values(self) -> int:
         """The rows that have a value."""
         return self.n_rows - self.n_nulls
+
+    @property
+    def distinct_text(self) -> str:
+        """How many distinct values it has, as far as it is known."""
+        if self.n_distinct is not None:
+            return f"{self.n_distinct:,}"
+        return f"more than {self.more_than:,}" if self.more_than else "?"

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -63,6 +63,10 @@ DENSE_NUMBERS = 3
 CONSTANT_SCORE = 0.3
 MOST_SHAPES = 3
 FIRST_YEAR = 1900
+
+
+Known = tuple[Node, float, str]  # a rule, its score and its reason
+Finder = Callable[[Column, ColumnCounts], Known | None]
 
 
 # -- profiles ----------------------------------------------------------------------------------
@@ -137,10 +141,15 @@ def _rules(table: str, column: Column, counts: ColumnCounts) -> Iterator[ColumnR
         yield rule("nulls", Not(Absent(column.name)), _grown(0.35, counts.n_rows), "no row is NULL")
     if not counts.n_values or counts.values is None:
         return
-    for aspect, rules in (("values", _accepted), ("range", _range), ("pattern", _pattern)):
-        known = rules(column, counts)
+    finders: tuple[tuple[Aspect, Finder], ...] = (
+        ("values", _accepted),
+        ("range", _range),
+        ("pattern", _pattern),
+    )
+    for aspect, finder in finders:
+        known = finder(column, counts)
         if known is not None:
-            yield rule(aspect, *known)  # type: ignore[arg-type]
+            yield rule(aspect, *known)
             return
 
 
@@ -149,7 +158,7 @@ def _grown(least: float, n: float) -> float:
     return min(0.95, least + 0.1 * math.log10(max(1.0, n)))
 
 
-def _accepted(column: Column, counts: ColumnCounts) -> tuple[Node, float, str] | None:
+def _accepted(column: Column, counts: ColumnCounts) -> Known | None:
     values = counts.values
     assert values is not None
     n = len(values.values)
@@ -162,8 +171,12 @@ def _accepted(column: Column, counts: ColumnCounts) -> tuple[Node, float, str] |
         return None
     reason = f"{plural(n, 'value')} in {plural(counts.n_values, 'row')}, each in at least {least:,}"
     node: Node = Among(column.name, constants)
-    if n >= DENSE_NUMBERS and column.type.whole and constants[-1] - constants[0] == n - 1:  # type: ignore[operator]
-        node = Every((Compared(column.name, ">=", constants[0]), Compared(column.name, "<=", constants[-1])))
+    if n >= DENSE_NUMBERS and column.type.whole:
+        low, high = values.values[0].as_py(), values.values[-1].as_py()
+        if high - low == n - 1:
+            node = Every(
+                (Compared(column.name, ">=", constants[0]), Compared(column.name, "<=", constants[-1]))
+            )
     return node, _grown(0.55 if n > 1 else CONSTANT_SCORE, counts.n_values / n), reason
 
 
@@ -177,7 +190,7 @@ def _constants(values: pa.Array, type_: Type) -> tuple[Constant, ...] | None:
     return tuple(Decimal(value) for value in values.to_pylist())
 
 
-def _range(column: Column, counts: ColumnCounts) -> tuple[Node, float, str] | None:
+def _range(column: Column, counts: ColumnCounts) -> Known | None:
     values, family = counts.values, column.type.family
     assert values is not None
     ends = values.values.take(pa.array([0, len(values.values) - 1]))
@@ -189,9 +202,7 @@ def _range(column: Column, counts: ColumnCounts) -> tuple[Node, float, str] | No
     return None
 
 
-def _number_range(
-    column: Column, low: Any, high: Any, counts: ColumnCounts
-) -> tuple[Node, float, str] | None:
+def _number_range(column: Column, low: Any, high: Any, counts: ColumnCounts) -> Known | None:
     """Bounds with a meaning. NaN is greater than all numbers, and so no lower bound."""
     name, values, whole = column.name, counts.values, column.type.whole
     assert values is not None
@@ -225,7 +236,7 @@ def round_up(n: int) -> int:
         power *= 10
 
 
-def _time_range(column: Column, first: Any) -> tuple[Node, float, str] | None:
+def _time_range(column: Column, first: Any) -> Known | None:
     """From the decade of the first one on; of years that Python does not know there is none."""
     if not isinstance(first, dt.date) or first.year < FIRST_YEAR:
         return None
@@ -235,7 +246,7 @@ def _time_range(column: Column, first: Any) -> tuple[Node, float, str] | None:
     return Compared(column.name, ">=", bound), 0.3, f"the first one is {first.isoformat()}"
 
 
-def _pattern(column: Column, counts: ColumnCounts) -> tuple[Node, float, str] | None:
+def _pattern(column: Column, counts: ColumnCounts) -> Known | None:
     """One form, or a few shapes; of a form whose shapes are not known any length of a run."""
     shapes, forms = counts.shapes, counts.forms
     if shapes is None or forms is None or not forms.complete:

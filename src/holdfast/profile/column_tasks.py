@@ -19,9 +19,9 @@ from holdfast.core.rows.some_rows import PART_ROWS, Payload, SomeRows, chosen_ro
 from holdfast.core.rows.table_state import SegmentRef
 from holdfast.core.store.arrow_types import arrow_type
 from holdfast.core.store.bundle import pack
-from holdfast.core.words.schema import Schema
+from holdfast.core.words.schema import Type
 from holdfast.profile import tally
-from holdfast.profile.column_counts import ColumnCounts, count_column, in_bundle, joined_counts, no_rows
+from holdfast.profile.column_counts import ColumnCounts, count_column, count_values, in_bundle, joined_counts
 
 I64 = NDArray[np.int64]
 Counts = dict[int, ColumnCounts]  # by column
@@ -70,16 +70,14 @@ def _counted(
     payloads = [relation.payload(**part, columns=list(columns), bounds=bounds) for part in parts]
     n_rows = sum(part["last"] - part["first"] for part in parts)
     results = relation.run(count_part, payloads, float(NS_COUNT * n_rows * len(columns)))
-    none = nothing(relation.schema)
-    return {
-        c: joined_counts([none[c], *(ColumnCounts.from_bundle(result, str(c)) for result in results)])
-        for c in columns
-    }
+    if not results:
+        return {c: nothing(relation.schema.types[c]) for c in columns}
+    return {c: joined_counts([ColumnCounts.from_bundle(r, str(c)) for r in results]) for c in columns}
 
 
-def nothing(schema: Schema) -> list[ColumnCounts]:
-    """The counts of all columns of a table without rows."""
-    return [no_rows(type_, pa.array([], arrow_type(type_))) for type_ in schema.types]
+def nothing(type_: Type) -> ColumnCounts:
+    """The counts of a column without rows."""
+    return count_values(pa.array([], arrow_type(type_)), np.empty(0, np.int64), 0, 0, type_)
 
 
 def count_part(payload: Payload) -> bytes:

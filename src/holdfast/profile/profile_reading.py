@@ -13,7 +13,8 @@ from holdfast.core.store.files import FileRef
 from holdfast.core.store.tabular import Listed
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.column_rule import ColumnRule
-from holdfast.errors import UnknownColumnError, UsageError, plural
+from holdfast.core.words.condition import formula_of, is_condition, read_condition
+from holdfast.errors import HoldfastError, UnknownColumnError, UsageError, plural
 from holdfast.kind import Explanation
 from holdfast.profile.column_profile import TOP_VALUES, ColumnProfile
 from holdfast.profile.profile_files import ProfileRef, profile_ref, read_profiles
@@ -48,6 +49,11 @@ class TableProfile(Listed[ColumnProfile]):
                 return profile
         raise UnknownColumnError.from_missing(self.table, self.version, name, [p.column for p in self])
 
+    def restricted(self, names: Sequence[str]) -> TableProfile:
+        """The profiles of some columns, in that order."""
+        chosen = [self.column(name) for name in names]
+        return TableProfile(chosen, self.table, self.version, self.n_rows, tracked=self.tracked)
+
     def to_dict(self) -> dict[str, Any]:
         fields = {"version": self.version, "table": self.table, "n_rows": self.n_rows}
         return {**fields, "tracked": self.tracked, **super().to_dict()}
@@ -76,16 +82,9 @@ def _record(profile: ColumnProfile) -> dict[str, Any]:
 
 def _line(profile: ColumnProfile) -> str:
     return (
-        f"{profile.column} {profile.type}: {profile.n_nulls:,} NULL, {distinct_text(profile)} distinct, "
+        f"{profile.column} {profile.type}: {profile.n_nulls:,} NULL, {profile.distinct_text} distinct, "
         f"{profile.low!r} to {profile.high!r}"
     )
-
-
-def distinct_text(profile: ColumnProfile) -> str:
-    """How many distinct values a column has, as far as it is known."""
-    if profile.n_distinct is not None:
-        return f"{profile.n_distinct:,}"
-    return f"more than {profile.more_than:,}" if profile.more_than else "?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +173,14 @@ class ProfileReader:
         return [rule for column in self.columns(state) for rule in column.rules]
 
     def reads(self, question: str, state: TableState) -> bool:
-        """A rule that is listed, as it is written; other conditions are tested on the rows."""
-        return any(rule.formula == question.strip() for rule in self.listed(state))
+        """A rule that is listed, however it is spelt; other conditions are tested on the rows."""
+        return self._rule(state, question) is not None
 
     def explain(self, table: str, question: str) -> Explanation:
         """Since when a rule that is listed holds, and why."""
         version, state = self._tables.current(table)
         rule = self._rule(state, question)
+        assert rule is not None  # it `reads` the question
 
         def held(cover: FileRef) -> bool:
             columns = read_profiles(self._tables.root, cover)
@@ -197,13 +197,21 @@ class ProfileReader:
 
         version, state = self._tables.current(table)
         rule, relation = self._rule(state, question), self._tables.rows(state)
+        assert rule is not None
         none = np.empty(0, np.int64)
         return ViolatingRows(
             rule, version, state.n_rows, 0, Removal(0, 0), relation, none, {"remove": none.astype(np.bool_)}
         )
 
-    def _rule(self, state: TableState, question: str) -> ColumnRule:
-        return next(rule for rule in self.listed(state) if rule.formula == question.strip())
+    def _rule(self, state: TableState, question: str) -> ColumnRule | None:
+        """The rule that a question is about; None if it is none that is listed."""
+        if profile_ref(state) is None or not is_condition(question):
+            return None
+        try:
+            formula = formula_of(read_condition(question, state.schema, table=state.table))
+        except HoldfastError:  # what is wrong with it is said by who has to answer
+            return None
+        return next((rule for rule in self.listed(state) if rule.formula == formula), None)
 
 
 def _ranked(relation: Relation, columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:

@@ -14,7 +14,6 @@ NULL is no value here. Floats are ordered as everywhere: NaN is one value, great
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,6 +71,8 @@ class Tally:
 
     def plus(self, other: Tally, most: int) -> Tally:
         """With the values of further rows."""
+        if not other.n_values:
+            return self
         together = _together(self, other, 1)
         assert together is not None  # nothing goes
         return together.cut(most)
@@ -81,6 +82,8 @@ class Tally:
 
         ValueError: these rows were never counted.
         """
+        if not other.n_values:
+            return self
         if self.complete and not other.complete:
             return None
         together = _together(self, other, -1)
@@ -177,11 +180,3 @@ def summed(values: pa.Array, counts: I64) -> tuple[pa.Array, I64]:
     sums = np.zeros(len(different), np.int64)
     np.add.at(sums, at, counts)
     return different, sums
-
-
-def joined(tallies: Sequence[Tally], most: int) -> Tally:
-    """The tally of several sets of rows."""
-    first, *others = tallies
-    for other in others:
-        first = first.plus(other, most)
-    return first

@@ -9,7 +9,6 @@ import typer
 from holdfast.app.calls import opened, tell
 from holdfast.app.options import Json, TableName, columns_of
 from holdfast.app.report.profiles import print_column, print_profile
-from holdfast.profile.profile_reading import TableProfile
 
 
 def profile(
@@ -32,6 +31,5 @@ def profile(
     with opened(ctx) as ws:
         names = columns_of(table, ws.schema(table, at).names, column) if column else None
         whole = ws.profiles.of(table, at)
-    chosen = whole if names is None else [whole.column(name) for name in names]
-    shown = TableProfile(chosen, table, whole.version, whole.n_rows, tracked=whole.tracked)
+    shown = whole if names is None else whole.restricted(names)
     tell(as_json, shown.to_dict, print_profile if names is None else print_column, shown)

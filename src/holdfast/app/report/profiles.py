@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from holdfast.app.report.paper import Paper, Part
 from holdfast.app.report.texts import cell, name_text, safe, share
 from holdfast.errors import plural
 from holdfast.profile.column_profile import ColumnProfile, Counted
-from holdfast.profile.profile_reading import TableProfile, distinct_text
+
+if TYPE_CHECKING:
+    from holdfast.profile.profile_reading import TableProfile
 
 # A line shows this many values or patterns, and this much of each.
 IN_A_LINE = 3
@@ -27,7 +31,7 @@ def print_profile(paper: Paper, profile: TableProfile) -> None:
                 (name_text(column.column), "bold"),
                 column.type,
                 (nulls, "yellow") if column.n_nulls else nulls,
-                distinct_text(column),
+                column.distinct_text,
                 _value(column.low),
                 _value(column.high),
                 _in_a_line(column),
@@ -43,7 +47,7 @@ def print_column(paper: Paper, profile: TableProfile) -> None:
         paper.line((name_text(column.column), "bold"), f" ({column.type})", indent=2)
         of_rows = f" ({share(column.n_nulls / column.n_rows)} of the rows)" if column.n_nulls else ""
         paper.line(f"NULLs: {column.n_nulls:,}{of_rows}", indent=4)
-        paper.line(f"distinct values: {distinct_text(column)}", indent=4)
+        paper.line(f"distinct values: {column.distinct_text}", indent=4)
         if column.low is not None:
             paper.line(f"from {cell(column.low)} to {cell(column.high)}", indent=4)
         if column.lengths is not None:
