@@ -178,8 +178,8 @@ class LakeKeeper:
                 raise UnknownColumnError.from_missing(read.name, None, column, read.header)
             at = read.header.index(column)
             wanted = range(at, at + 1)
-        header, columns = ([listed[i] for i in wanted] for listed in (read.header, read.columns))
-        chosen = replace(read, header=header, columns=columns)
+        header = [read.header[i] for i in wanted]
+        chosen = replace(read, header=header, columns=[read.columns[i] for i in wanted])
         offsets, values, checks = value_sets(chosen, self._writer.root, lake.state.options)
         spans = (slice(*ends) for ends in itertools.pairwise(offsets.tolist()))
         asked = [
