@@ -31,7 +31,7 @@ from lake_tables import POOLS, write_json_lines
 from reference import lake as ref
 
 # Steps of one posting or more, and what a posting and a value are said to cost: read all, or look soon.
-COSTS = [(1, 1, 10**9), (1, 10**9, 1), (1, 4, 1), (1 << 20, 8, 80)]
+COSTS = [(1, 1, 10**9), (1, 10**9, 1), (1, 4, 1), (1 << 20, 15, 150)]
 NAMES = ["z", "t10", "t2", "ä", "T", "x/y"]
 Told = list[tuple[ref.Column, int, int]]
 

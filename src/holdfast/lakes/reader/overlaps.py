@@ -24,8 +24,9 @@ from holdfast.lakes.reader.joins import common
 from holdfast.lakes.reader.value_search import runs_of
 from holdfast.lakes.state import I64, run_positions
 
-# What one core takes, in ns: to read and count a posting; to look up a value of a column among others.
-NS_POSTING, NS_VALUE = 8, 80
+# What one core takes, in ns: to read and count a posting, 15 to 28; to look a value of a column up among
+# others, 120 to 280, the more of these there are (533,146 columns, a busy machine).
+NS_POSTING, NS_VALUE = 15, 150
 # Postings that are read between two looks at the bounds, unless the lake has more columns: a look costs about
 # as much as a posting for each column.
 STEP = 1 << 20
