@@ -309,8 +309,8 @@ def markdown(results: Json) -> str:
         *(f"| {t.what} | {t.reach} | {t.reached} | {t.verdict} |" for t in targets(results)),
         "",
         "Seconds in a warm process: the median of the questions, what of it reads the file, and the slowest. "
-        "The ratio is that of brute force, which reads no file, and of the question without reading. Stop words "
-        f"are asked of another lake, of {results['n_stop_columns']:,} columns.",
+        "The ratio is that of brute force, which reads no file, and of the question without reading. "
+        f"Stop words are asked of another lake, of {results['n_stop_columns']:,} columns.",
         "",
         "| asked | questions | columns | values | seconds | of it reading | slowest | all postings "
         "| brute force | ratio |",

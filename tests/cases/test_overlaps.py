@@ -289,7 +289,8 @@ def test_bad_questions_say_so(ws: holdfast.Workspace, tmp_path: Path) -> None:
     bad.write_text('town\n"never closed\n')
     with pytest.raises(WorkspaceError, match="has no lake: link one first"):
         ws.lakes.overlaps(good)
-    ws.link(source, json_name="name")
+    with holdfast.open(ws.root, engine="inline") as another:  # what it links is seen here
+        another.link(source, json_name="name")
     version = ws.version
     with pytest.raises(
         UnknownColumnError, match=r"'q.csv' has no column 'tow'. Columns: town. Did you mean 'town'"
@@ -313,4 +314,8 @@ def test_bad_questions_say_so(ws: holdfast.Workspace, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'t' is a table of the lake, and no file is read: leave out header"):
         ws.lakes.overlaps("t", linked=True, header=False)
     assert [str(o.other) for o in ws.lakes.overlaps("t", "a", linked=True)] == ["u[a]"]
+    with holdfast.open(ws.root, engine="inline") as another:
+        another.unlink("u")
+    assert ws.lakes.overlaps("t", "a", linked=True) == []
+    version += 1
     assert ws.version == version
