@@ -46,6 +46,7 @@ class LakeKeeper:
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
+        self._asked: LakeReader | None = None  # questions come in a row: names are read for the first one
 
     def link(
         self,
@@ -155,9 +156,11 @@ class LakeKeeper:
         the file is read, as `link` has it. `linked`: the table is one of the lake, as `joins` names it.
 
         Cost: the file is read here; then a look-up for each value, and a step for each column that has it,
-        or fewer if many have it. Nothing is written.
+        or fewer if many have it. The first question to a version reads all names. Nothing is written.
         """
-        lake = self.reader()
+        lake = self._asked
+        if lake is None or lake.version != self._writer.ledger.version:
+            lake = self._asked = self.reader()
         if lake is None:
             raise _no_lake(self._writer.root)
         if linked:

@@ -7,6 +7,7 @@ index of each part. Cost: a pass over the names (milliseconds for 100,000), two 
 from __future__ import annotations
 
 import difflib
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -82,12 +83,14 @@ def runs_of(part: Part, values: U64, checks: U64) -> tuple[I64, I64]:
     value, faster for sorted ones.
     """
     keys, key_checks = part.array("keys"), part.array("key_checks")
-    low, high = (np.searchsorted(keys, values, side) for side in ("left", "right"))
+    low: NDArray[Any] = np.searchsorted(keys, values, "left")
+    high: NDArray[Any] = np.searchsorted(keys, values, "right")
     there = np.flatnonzero(low < high)
     other = (key_checks[low[there]] != checks[there]) | (key_checks[high[there] - 1] != checks[there])
     for i in there[other].tolist():  # another value has this h1, 64 bits of a keyed hash: hardly ever
         first, run = low[i], key_checks[low[i] : high[i]]
-        low[i], high[i] = (first + np.searchsorted(run, checks[i], side) for side in ("left", "right"))
+        low[i] = first + np.searchsorted(run, checks[i], "left")
+        high[i] = first + np.searchsorted(run, checks[i], "right")
     return low, high - low
 
 
