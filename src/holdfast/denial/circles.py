@@ -94,14 +94,16 @@ def tautologies(masks: U64, space: PredicateSpace) -> Bool:
 
     The cover has them where columns are compared with each other: each group on its own could be satisfied,
     so they are not trivial as `PredicateSpace.trivial` has it. With 66 predicates of adult they are 7 of
-    468,986, the shortest across columns. Cost: that of `contradictory`, for DCs that compare columns.
+    468,986, the shortest across columns. Cost: that of `contradictory`, for DCs that may be some.
     """
     circular = np.zeros(len(masks), dtype=np.bool_)
     across = [p.left != p.right for p in space.predicates]
-    # Within a group, DCs of a cover are satisfiable: only what compares different columns can be circular.
+    # Within a group, DCs of a cover are satisfiable. So a circle has two values of t at least, and two of s,
+    # that is four comparisons, of which two are of different columns.
     if any(across):
-        crossing = np.flatnonzero(bits_of(masks, space.n_predicates)[:, across].any(axis=1))
-        circular[crossing] = contradictory(masks[crossing], space)
+        bits = bits_of(masks, space.n_predicates)
+        able = np.flatnonzero((bits[:, across].sum(axis=1) >= 2) & (bits.sum(axis=1) >= 4))
+        circular[able] = contradictory(masks[able], space)
     return circular
 
 
