@@ -9,11 +9,11 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from holdfast.core.rows.kernels.masks import mask_of
+from holdfast.core.rows.kernels.masks import mask_of, positions_of
 from holdfast.core.words.predicate import OPERATORS, Group, Operator, PredicateSpace
 from holdfast.core.words.row_rule import RowRule
 from holdfast.denial import order_circles
-from holdfast.denial.order_circles import RowOrder, contradictory
+from holdfast.denial.order_circles import RowOrder, contradictory, following_from_rows, written_out
 from reference import dc_forms as reference
 from reference.dc_hitting_sets import Predicates
 
@@ -89,6 +89,29 @@ def test_rules_about_rows_that_follow_from_others(
 def test_what_is_at_most_another_and_differs_is_less() -> None:
     order = order_of([(0, "<=", 1), (1, "!=", 0)], {0, 1, 2})
     assert order.implies(RowRule("t", "a", "<", "b"))
+
+
+@given(st.sampled_from(SPACES[:3]), st.data())
+@settings(max_examples=100)
+def test_written_out(groups: list[tuple[int, int, bool]], data: st.DataObject) -> None:
+    """With all that any two rows satisfy that satisfy the given, but for what is said by a tighter one."""
+    space, plain = space_of(groups), Predicates(groups)
+    rules = data.draw(rules_of([(0, 1), (1, 0)], list(OPERATORS if groups[0][2] else OPERATORS[:2])))
+    asked = data.draw(st.frozensets(st.integers(0, len(plain.predicates) - 1), min_size=1, max_size=4))
+    masks = np.array([mask_of(asked, 1)], dtype=np.uint64)
+    satisfying = [
+        e for e in reference.evidences(tuple(groups), tuple(rules), frozenset({0, 1, 2})) if asked <= e
+    ]
+    if not satisfying:
+        return
+    order = order_of(rules, {0, 1, 2})
+    [found] = written_out(masks, space, order)
+    assert reference.closure(plain, frozenset(positions_of(found))) == frozenset.intersection(*satisfying)
+    assert len({space.group_of[i] for i in positions_of(found)}) == len(positions_of(found))
+    if not plain.trivial(asked):
+        assert (
+            following_from_rows(masks, space, order).tolist() == contradictory(masks, space, order).tolist()
+        )
 
 
 def test_a_rule_says_nothing_of_nulls() -> None:

@@ -17,9 +17,10 @@ so that of all the sets of its size hardly one would hold by chance. On 830 orde
 of up to three predicates have 184 to 818, where 8.6 is asked for; the best of the others has 4.6, where 12.1
 is.
 
-Where columns are compared with each other, two comparisons may exclude each other whatever the rows are: of
-t.a < s.a, t.a > s.b and t.b > s.a the last two cannot be true if no b is above the second lowest a. So for
-such a DC E is no more than it would be if all columns were shuffled (`shuffling.py`).
+Where columns are compared with each other, comparisons hang together whatever the rows are. So E of such a DC
+is no more than if all columns were shuffled (`shuffling.py`: of t.a < s.a, t.a > s.b and t.b > s.a the last
+two cannot be true if no b is above the second lowest a), and no more than that of the DC with everything
+written out that follows by the rules about each row (t.a >= s.b and t.b <= s.a say t.a = s.a, where a <= b).
 
 A key of one column has no two predicates: it is a rule if it looks like one that was meant
 (`core/words/key_score.py`). A constant column is none, nor is any other DC of one predicate.
@@ -35,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import lgamma
+from math import lgamma, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,7 @@ from holdfast.core.words.column_sets import bits_of, masks_of
 from holdfast.core.words.key_score import WORTH
 from holdfast.core.words.predicate import Dc, PredicateSpace
 from holdfast.denial.kernels.support import most_expected, support
-from holdfast.denial.order_circles import RowOrder, contradictory, tautologies
+from holdfast.denial.order_circles import RowOrder, following_from_rows, tautologies, written_out
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -124,7 +125,7 @@ class Pairs:
     def n_rows(self) -> float:
         """The rows that have so many ordered pairs."""
         total = float(self.joint[-1, -1])
-        return float(1 + np.sqrt(1 + 4 * total)) / 2
+        return (1 + sqrt(1 + 4 * total)) / 2
 
     def filled(self, space: PredicateSpace) -> Bool:
         """The groups in which no pair has a NULL on one side only, as far as that can be told: bool[n]."""
@@ -133,8 +134,8 @@ class Pairs:
         for i, p in enumerate(space.predicates):
             if p.op in ("<", "=", ">"):
                 compared[space.group_of[i]] += each[i]
-        filled: Bool = np.array([g.ordered for g in space.groups], dtype=np.bool_) & (compared == total)
-        return filled
+        ordered = np.array([g.ordered for g in space.groups], dtype=np.bool_)
+        return np.logical_and(ordered, compared == total)
 
 
 class MeasuredDcs:
@@ -204,13 +205,18 @@ class MeasuredDcs:
         self.by_chance[at] = support(self.masks[at], self.pairs.masks, self.pairs.counts).expected
 
     def check_across(self, shuffled: Shuffled, rows: RowOrder) -> None:
-        """Bound E of the best DCs that compare different columns, but for those that follow from rows."""
+        """Bound E of the best DCs that compare different columns, but for those that follow from rows.
+
+        By that of the same with all that follows written out, and by what shuffled columns would violate.
+        """
         across = np.array([p.left != p.right for p in self.space.predicates], dtype=np.bool_)
         rules = np.flatnonzero(self.is_rule & (self.bits & across).any(axis=1))
-        rules = rules[~contradictory(self.masks[rules], self.space, rows)]
+        rules = rules[~following_from_rows(self.masks[rules], self.space, rows)]
         at = self._first(rules, MAX_ACROSS)
+        whole = written_out(self.masks[at], self.space, rows)
+        expected = support(whole, self.pairs.masks, self.pairs.counts).expected
         violated = shuffled([self.dc(i) for i in at.tolist()]) * float(self.pairs.joint[-1, -1])
-        self.by_chance[at] = np.minimum(self.by_chance[at], violated)
+        self.by_chance[at] = np.minimum(self.by_chance[at], np.minimum(expected, violated))
 
     def _first(self, at: I64, n: int) -> I64:
         """Those n of the highest scores; the others are left open."""

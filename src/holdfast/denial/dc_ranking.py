@@ -40,7 +40,7 @@ from holdfast.core.words.row_rule import RowRule
 from holdfast.core.words.sentences import sentence
 from holdfast.denial.dc_chance import MeasuredDcs, Pairs, Shuffled, succinctness, surprise
 from holdfast.denial.forms import implied
-from holdfast.denial.order_circles import RowOrder, contradictory
+from holdfast.denial.order_circles import RowOrder, following_from_rows
 from holdfast.denial.row_counts import OPERATORS
 from holdfast.errors import plural
 
@@ -227,7 +227,7 @@ def _folded_dcs(dcs: MeasuredDcs, order: RowOrder, history: History | None) -> _
     # Those that hold in every table help to see what follows, as those do that follow from rules about rows.
     known = np.concatenate([at, np.flatnonzero(dcs.tautology)])
     axioms = dcs.tautology[known]
-    axioms[: len(at)] = contradictory(dcs.masks[at], dcs.space, order)
+    axioms[: len(at)] = following_from_rows(dcs.masks[at], dcs.space, order)
     premises = axioms | (np.arange(len(known)) < len(first))
     filled = dcs.pairs.filled(dcs.space)
     by = implied(dcs.masks[known], dcs.space, axioms, premises=premises, filled=filled)[: len(at)]

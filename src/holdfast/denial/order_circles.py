@@ -19,20 +19,22 @@ there is no such circle.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.words.column_sets import bits_of, masks_of, words_for
-from holdfast.core.words.predicate import Group, Predicate, PredicateSpace
+from holdfast.core.words.predicate import Group, Operator, Predicate, PredicateSpace
 from holdfast.core.words.row_rule import RowRule
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
+NEGATED: Mapping[Operator, Operator] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+TIGHTEST: tuple[Operator, ...] = ("=", "<", ">", "<=", ">=", "!=")
 # Comparisons of two values of one DC that are held at a time, for all DCs at once.
 AT_ONCE = 1 << 22
 
@@ -94,14 +96,16 @@ def tautologies(masks: U64, space: PredicateSpace) -> Bool:
 
     The cover has them where columns are compared with each other: each group on its own could be satisfied,
     so they are not trivial as `PredicateSpace.trivial` has it. With 66 predicates of adult they are 7 of
-    468,986, the shortest across columns. Cost: that of `contradictory`, for DCs that compare columns.
+    468,986, the shortest across columns. Cost: that of `contradictory`, for DCs that may be some.
     """
     circular = np.zeros(len(masks), dtype=np.bool_)
     across = [p.left != p.right for p in space.predicates]
-    # Within a group, DCs of a cover are satisfiable: only what compares different columns can be circular.
+    # Within a group, DCs of a cover are satisfiable. So a circle has two values of t at least, and two of s,
+    # that is four comparisons, of which two are of different columns.
     if any(across):
-        crossing = np.flatnonzero(bits_of(masks, space.n_predicates)[:, across].any(axis=1))
-        circular[crossing] = contradictory(masks[crossing], space)
+        bits = bits_of(masks, space.n_predicates)
+        able = np.flatnonzero((bits[:, across].sum(axis=1) >= 2) & (bits.sum(axis=1) >= 4))
+        circular[able] = contradictory(masks[able], space)
     return circular
 
 
@@ -124,6 +128,41 @@ def holds_always(predicates: Iterable[Predicate]) -> bool:
     space = PredicateSpace(tuple(groups))
     bits = np.array([[p in asked for p in space.predicates]], dtype=np.bool_)
     return bool(contradictory(masks_of(bits, words_for(space.n_predicates)), space)[0])
+
+
+def following_from_rows(masks: U64, space: PredicateSpace, rows: RowOrder) -> Bool:
+    """Which DCs follow from the rules about each row: bool[k]. As `contradictory`, of DCs of a cover."""
+    same = (rows.at_most & rows.at_most.T & ~np.eye(len(rows.names), dtype=np.bool_)).any(axis=1)
+    twins = {name for name, flag in zip(rows.names, same.tolist(), strict=True) if flag}
+    # A circle leads from t to s by one column and back by another: across columns, or by two that are equal.
+    across = [p.left != p.right for p in space.predicates]
+    of_twins = [p.left in twins for p in space.predicates]
+    bits = bits_of(masks, space.n_predicates)
+    able = np.flatnonzero(bits[:, across].any(axis=1) | (bits[:, of_twins].sum(axis=1) >= 2))
+    following = np.zeros(len(masks), dtype=np.bool_)
+    following[able] = contradictory(masks[able], space, rows)
+    return following
+
+
+def written_out(masks: U64, space: PredicateSpace, rows: RowOrder) -> U64:
+    """Each DC with all comparisons that follow from its own if rows keep to `rows` and have no NULL.
+
+    Of each group the tightest. Cost: that of `contradictory` for each predicate of the space.
+    """
+    n = space.n_predicates
+    opposite = [space.number(Predicate(p.left, NEGATED[p.op], p.right)) for p in space.predicates]
+    asked = np.repeat(bits_of(masks, n)[:, None, :], n, axis=1)
+    asked[:, np.arange(n), opposite] = True
+    questions = masks_of(asked.reshape(-1, n), masks.shape[1])
+    follows = contradictory(questions, space, rows).reshape(-1, n)
+    whole = np.zeros_like(follows)
+    for group in range(len(space.groups)):
+        said = np.zeros(len(masks), dtype=np.bool_)
+        members = [i for i, g in enumerate(space.group_of) if g == group]
+        for i in sorted(members, key=lambda i: TIGHTEST.index(space.predicates[i].op)):
+            whole[:, i] = follows[:, i] & ~said
+            said |= follows[:, i]
+    return masks_of(whole, masks.shape[1])
 
 
 def contradictory(masks: U64, space: PredicateSpace, rows: RowOrder | None = None) -> Bool:

@@ -14,9 +14,9 @@ their comparisons run in a circle (`circles.py`). These are never listed, and he
 is known that no pair has the outcome NULL in a group, that outcome is left out from the start.
 
 Two passes. The first one takes the DCs from the most wanted on and keeps one if those kept before it do not
-imply it; the second one takes the kept from the least wanted on and drops one if the rest implies it. (The
-second pass alone, over all DCs, would do: it kept 2,982 of 27,057 instead of 3,099, but each test would
-have to look at all DCs, and of hundreds of thousands few stay.)
+imply it; the second one takes the kept from the least wanted on and drops one if the rest implies it. Those
+that are no premises are asked at last. (The second pass alone, over all DCs, would do: it kept 2,982 of
+27,057 instead of 3,099, but each test would have to look at all DCs, and of hundreds of thousands few stay.)
 
 Each clause (DC or mirror image) is watched at two literals that are not certain, as satisfiability solvers
 do: it is looked at only when one of these becomes certain, and the watch moves to another one. Nothing has
@@ -115,13 +115,20 @@ def implied_by(
     demands = np.ascontiguousarray(states)
     wanted = np.asarray(order, dtype=np.int64)
     others = np.zeros(n_dcs, dtype=np.bool_) if premises is None else ~premises
-    for adding, part_of in ((True, axioms), (True, ~axioms & ~others), (False, None), (False, others)):
-        # Without a part, those that were kept, the least wanted first.
-        tested = wanted[part_of[wanted]] if part_of is not None else wanted[(staying & ~axioms)[wanted]][::-1]
+    for step in ("axioms", "keep", "drop", "ask"):
+        part = {
+            "axioms": axioms,
+            "keep": ~axioms & ~others,
+            "drop": staying & ~axioms,
+            "ask": others,
+        }[step]
+        tested, adding = wanted[part[wanted]], step in ("axioms", "keep")
+        if step == "drop":  # the least wanted first
+            tested = tested[::-1]
         for at in range(0, len(tested), TESTS_PER_CALL):
-            part = np.ascontiguousarray(tested[at : at + TESTS_PER_CALL])
+            some = np.ascontiguousarray(tested[at : at + TESTS_PER_CALL])
             _test(
-                demands, part, adding, clauses, group, by_state[group, state], numbers, by_state,
+                demands, some, adding, clauses, group, by_state[group, state], numbers, by_state,
                 short, n_short, heads, links, watched, staying, by,
             )  # fmt: skip
     return np.where(axioms, np.arange(n_dcs), by)
