@@ -240,10 +240,10 @@ class _Draft:
         for table in tables:
             before = self.pinned(table)
             here = {i: target.new for i, target in targets.items() if target.table == table}
-            new = {i: p for i, p in here.items() if i not in before or before[i].terms != p.terms}
+            asked = {i: p for i, p in here.items() if i not in before or before[i].terms != p.terms}
             if only_holding:  # proposed: no terms are no wish to have others than there are
-                new = {i: p for i, p in new.items() if i not in before or targets[i].wanted.terms}
-            changed = self._verified(table, new)
+                asked = {i: p for i, p in asked.items() if i not in before or targets[i].wanted.terms}
+            changed = self._verified(table, asked)
             pins = self._told(table, changed)
             if only_holding:
                 told["left_out"] |= {i: pins[i] for i in changed if i not in before and not pins[i].holds}
@@ -252,14 +252,13 @@ class _Draft:
             told["gone"] |= self._told(table, {i: p for i, p in before.items() if i in leaving}, bare=True)
             added = {i: p for i, p in changed.items() if i in told["pinned"]}
             # What was pinned before keeps its place.
-            now[table] = {i: p for i, p in (before | added).items() if i not in leaving}
+            now[table] = {i: p for i, p in {**before, **added}.items() if i not in leaving}
         version = self.base
         if self.commit and (told["pinned"] or told["gone"]):
             version = self.pins.writer.append(self.base, self._commits(now, told["pinned"], told["gone"]))
         # As they were asked for.
-        parts = ([told[part][i] for i in targets if i in told[part]] for part in ("pinned", "same"))
-        left_out = tuple(told["left_out"].values())
-        return PinChange(version, *map(tuple, parts), tuple(told["gone"].values()), left_out)
+        new, same = (tuple(told[part][i] for i in targets if i in told[part]) for part in ("pinned", "same"))
+        return PinChange(version, new, same, tuple(told["gone"].values()), tuple(told["left_out"].values()))
 
     def _verified(self, table: str, new: Mapping[Hashable, Pinned]) -> dict[Hashable, Pinned]:
         """What is new, or on new terms, as the rows say now."""

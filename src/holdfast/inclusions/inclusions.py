@@ -181,14 +181,15 @@ def settled_pin(known: Known, pin: PinnedInd, holds: bool, rows: Callable[[], Re
     if not pin.terms.at_most:
         return replace(pin, holds=holds, n_violations=None, n_rows=0)
     relation = rows()
-    n: int | None = 0
+    n = 0
     if not holds:
         state = known.state
         ids = {name: i for i, name in state.names().items()}
         left, right = (ids[side.table, side.columns[0]] for side in (pin.dependent, pin.referenced))
         [ind] = inds_of(state, known.unary.pairs, pair_ids(np.array([left]), np.array([right])))
-        n = ind.missing_rows
-        if n is None:
+        if ind.missing_rows is not None:
+            n = ind.missing_rows
+        else:
             table = state.table(pin.dependent.table)
             assert table is not None
             *_, n = orphans(state, relation, table, pin.dependent.columns[0], right, 0)
