@@ -240,10 +240,10 @@ class _Draft:
         for table in tables:
             before = self.pinned(table)
             here = {i: target.new for i, target in targets.items() if target.table == table}
-            new = {i: p for i, p in here.items() if i not in before or before[i].terms != p.terms}
+            asked = {i: p for i, p in here.items() if i not in before or before[i].terms != p.terms}
             if only_holding:  # proposed: no terms are no wish to have others than there are
-                new = {i: p for i, p in new.items() if i not in before or targets[i].wanted.terms}
-            changed = self._verified(table, new)
+                asked = {i: p for i, p in asked.items() if i not in before or targets[i].wanted.terms}
+            changed = self._verified(table, asked)
             pins = self._told(table, changed)
             if only_holding:
                 told["left_out"] |= {i: pins[i] for i in changed if i not in before and not pins[i].holds}
@@ -257,12 +257,8 @@ class _Draft:
         if self.commit and (told["pinned"] or told["gone"]):
             version = self.pins.writer.append(self.base, self._commits(now, told["pinned"], told["gone"]))
         # As they were asked for.
-        pinned, same = (
-            tuple(told[part][i] for i in targets if i in told[part]) for part in ("pinned", "same")
-        )
-        return PinChange(
-            version, pinned, same, tuple(told["gone"].values()), tuple(told["left_out"].values())
-        )
+        new, same = (tuple(told[part][i] for i in targets if i in told[part]) for part in ("pinned", "same"))
+        return PinChange(version, new, same, tuple(told["gone"].values()), tuple(told["left_out"].values()))
 
     def _verified(self, table: str, new: Mapping[Hashable, Pinned]) -> dict[Hashable, Pinned]:
         """What is new, or on new terms, as the rows say now."""

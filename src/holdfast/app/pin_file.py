@@ -25,7 +25,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import holdfast
 from holdfast.app.calls import named_side
@@ -162,9 +162,8 @@ class _Reader:
             self.fail(node, f"{where}: an entry {have}; expected one of {', '.join(TARGETS)}.")
         [target] = targets
         where += f", {target}"
-        terms: PinTerms = {  # type: ignore[assignment]
-            name: self.scalar(fields[name], f"{where}, {name}") for name in TERMS if name in fields
-        }
+        given = {name: self.scalar(fields[name], f"{where}, {name}") for name in TERMS if name in fields}
+        terms = cast(PinTerms, given)
         place = f"{self.name}, line {node.start_mark.line + 1}, {where}"
         said = self.said(fields[target], where, sides=target == "reference")
         if target not in ("key", "reference"):
