@@ -135,7 +135,8 @@ class Pairs:
             if p.op in ("<", "=", ">"):
                 compared[space.group_of[i]] += each[i]
         ordered = np.array([g.ordered for g in space.groups], dtype=np.bool_)
-        return np.logical_and(ordered, compared == total)
+        filled: Bool = np.logical_and(ordered, compared == total)
+        return filled
 
 
 class MeasuredDcs:
