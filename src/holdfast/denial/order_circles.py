@@ -132,7 +132,7 @@ def holds_always(predicates: Iterable[Predicate]) -> bool:
 
 def following_from_rows(masks: U64, space: PredicateSpace, rows: RowOrder) -> Bool:
     """Which DCs follow from the rules about each row: bool[k]. As `contradictory`, of DCs of a cover."""
-    same: Bool = (rows.at_most & rows.at_most.T & ~np.eye(len(rows.names), dtype=np.bool_)).any(axis=1)
+    same: Bool = np.any(rows.at_most & rows.at_most.T & ~np.eye(len(rows.names), dtype=np.bool_), axis=1)
     twins = {name for name, flag in zip(rows.names, same.tolist(), strict=True) if flag}
     # A circle leads from t to s by one column and back by another: across columns, or by two that are equal.
     across = [p.left != p.right for p in space.predicates]
