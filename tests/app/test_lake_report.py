@@ -23,10 +23,10 @@ from holdfast.lakes.answers import (
     LakeChange,
     LakeInd,
     LakeOverlap,
-    LakeOverlaps,
     LakeSide,
     LakeSummary,
 )
+from holdfast.lakes.reader.overlaps import LakeOverlaps
 
 EVIL = ["[red]x[/red]", "\x1b]0;owned\x07", "a\nb", "\u202egnp.exe", "\x9b31m", "\ud800", ":smile:"]
 ANSI = re.compile(r"\x1b\[[0-9;]*m")

@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 import holdfast
 import lake_maker
 from holdfast.errors import SourceError, UnknownColumnError, UnknownTableError, UsageError, WorkspaceError
-from holdfast.lakes.answers import LakeOverlaps
 from holdfast.lakes.reader import overlaps as lake_overlaps
 from holdfast.lakes.reader.lake_reader import LakeReader
+from holdfast.lakes.reader.overlaps import LakeOverlaps
 from holdfast.lakes.state import LakeOptions
 from lake_maker import as_table, judge_options, make_lake
 from lake_tables import POOLS, write_json_lines

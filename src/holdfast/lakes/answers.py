@@ -6,11 +6,10 @@ and in `--json`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.core.store.tabular import Listed
 from holdfast.core.words.codec import Coded
 
 BAD_LISTED = 100  # files that were left out, by name; all are counted
@@ -136,45 +135,6 @@ class LakeOverlap(Coded):
     def to_dict(self) -> dict[str, Any]:
         shares = {name: getattr(self, name) for name in ("containment", "coverage", "jaccard")}
         return {**Coded.to_dict(self), **shares}
-
-
-class LakeOverlaps(Listed[LakeOverlap]):
-    """What the columns of a table share with those of a lake: of each the best, best first.
-
-    `table` is the table that was asked about and `columns` what was asked about of it, also where nothing is
-    shared; `version` is that of the lake.
-    """
-
-    noun = "overlaps"
-
-    def __init__(
-        self, table: str, version: int, columns: Sequence[AskedColumn], overlaps: Iterable[LakeOverlap]
-    ) -> None:
-        super().__init__(overlaps)
-        self.table, self.version, self.columns = table, version, tuple(columns)
-
-    def to_dict(self) -> dict[str, Any]:
-        columns = [column.to_dict() for column in self.columns]
-        return {"version": self.version, "table": self.table, "columns": columns, **super().to_dict()}
-
-    def records(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "column": o.asked.column,
-                "n_values": o.asked.n_values,
-                "other_table": o.other.table,
-                "other_column": o.other.column,
-                "n_other": o.n_other,
-                "shared": o.shared,
-                "containment": o.containment,
-                "coverage": o.coverage,
-                "jaccard": o.jaccard,
-            }
-            for o in self
-        ]
-
-    def lines(self) -> Iterable[str]:
-        return (f"{o.shared:,} of {o.asked.n_values:,}  {o}" for o in self)
 
 
 # -- tables ------------------------------------------------------------------------------------------------

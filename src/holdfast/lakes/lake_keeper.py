@@ -25,13 +25,14 @@ from holdfast.errors import (
     shorten,
 )
 from holdfast.lakes import FILTERS
-from holdfast.lakes.answers import AskedColumn, LakeChange, LakeOverlaps
+from holdfast.lakes.answers import AskedColumn, LakeChange
 from holdfast.lakes.state import NORMALISATIONS, LakeOptions, LakeState
 
 if TYPE_CHECKING:
     from holdfast.lakes.files import LakeReadOptions
     from holdfast.lakes.linker import LakeStep, LakeWork
     from holdfast.lakes.reader.lake_reader import LakeReader
+    from holdfast.lakes.reader.overlaps import LakeOverlaps
 
 PROPOSERS = ("auto", "signatures", "index")
 STRATEGIES = ("dep2refs", "ref2deps")

@@ -5,19 +5,16 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from holdfast.app.report.paper import ALL, Paper, Part
 from holdfast.app.report.texts import cell, name_text, safe, share, side_text
 from holdfast.core.words.dependency import Side
 from holdfast.errors import plural
-from holdfast.lakes.answers import (
-    LakeChange,
-    LakeInd,
-    LakeOverlap,
-    LakeOverlaps,
-    LakeSide,
-    LakeSummary,
-)
+from holdfast.lakes.answers import LakeChange, LakeInd, LakeOverlap, LakeSide, LakeSummary
+
+if TYPE_CHECKING:
+    from holdfast.lakes.reader.overlaps import LakeOverlaps
 
 # A terminal shows so many inclusions and files that were left out; a pipe all that are known by name.
 ON_A_TERMINAL = 200

@@ -21,7 +21,6 @@ from holdfast.lakes.answers import (
     LakeGraph,
     LakeInd,
     LakeOverlap,
-    LakeOverlaps,
     LakeSummary,
     LakeTable,
     Matches,
@@ -32,7 +31,7 @@ from holdfast.lakes.reader import value_search
 from holdfast.lakes.reader.catalogue import U64, LakeCatalogue
 from holdfast.lakes.reader.graph_views import GraphViews
 from holdfast.lakes.reader.joins import SAMPLES, Direction
-from holdfast.lakes.reader.overlaps import live_sizes, most_shared
+from holdfast.lakes.reader.overlaps import LakeOverlaps, live_sizes, most_shared
 from holdfast.lakes.reader.pages import ROWS_AT_ONCE, RowGroups, arrow, numbers
 from holdfast.lakes.state import INDS_SCHEMA, INTEGER_COLUMN, NULL_COLUMN, UNIQUE_COLUMN, LakeState
 

@@ -14,11 +14,14 @@ again for bounds. Memory: a few numbers for each column of the lake, and the pos
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.store.tabular import Listed
+from holdfast.lakes.answers import AskedColumn, LakeOverlap
 from holdfast.lakes.reader.catalogue import I32, U64, LakeCatalogue
 from holdfast.lakes.reader.joins import common
 from holdfast.lakes.reader.value_search import runs_of
@@ -30,6 +33,45 @@ NS_POSTING, NS_VALUE = 15, 150
 # Postings that are read between two looks at the bounds, unless the lake has more columns: a look costs about
 # as much as a posting for each column.
 STEP = 1 << 20
+
+
+class LakeOverlaps(Listed[LakeOverlap]):
+    """What the columns of a table share with those of a lake: of each the best, best first.
+
+    `table` is the table that was asked about and `columns` what was asked about of it, also where nothing is
+    shared; `version` is that of the lake. It is not among the other answers, since it needs Arrow.
+    """
+
+    noun = "overlaps"
+
+    def __init__(
+        self, table: str, version: int, columns: Sequence[AskedColumn], overlaps: Iterable[LakeOverlap]
+    ) -> None:
+        super().__init__(overlaps)
+        self.table, self.version, self.columns = table, version, tuple(columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        columns = [column.to_dict() for column in self.columns]
+        return {"version": self.version, "table": self.table, "columns": columns, **super().to_dict()}
+
+    def records(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "column": o.asked.column,
+                "n_values": o.asked.n_values,
+                "other_table": o.other.table,
+                "other_column": o.other.column,
+                "n_other": o.n_other,
+                "shared": o.shared,
+                "containment": o.containment,
+                "coverage": o.coverage,
+                "jaccard": o.jaccard,
+            }
+            for o in self
+        ]
+
+    def lines(self) -> Iterable[str]:
+        return (f"{o.shared:,} of {o.asked.n_values:,}  {o}" for o in self)
 
 
 def live_sizes(catalogue: LakeCatalogue) -> I32:
