@@ -99,7 +99,7 @@ class Committer:
 
     def earlier(self, tables: Iterable[str], batch_id: str) -> CommitRow | None:
         """The newest commit of a batch id, if all of these tables know it; None if none does."""
-        rows = {table: self.writer.ledger.find_batch(table, batch_id) for table in tables}
+        rows = self.writer.ledger.find_batch(tables, batch_id)
         versions = {table: row.version for table, row in rows.items() if row is not None}
         if versions and len(versions) < len(rows):
             applied = [f"{table} (version {version})" for table, version in versions.items()]

@@ -162,7 +162,21 @@ def test_suggested(shop: Shell) -> None:
         "  a column of a key, without a NULL now",
         "pinned orders[customer_id] in customers[customer_id]: holds",
         "  it looks like a foreign key, score 1.00",
-        "would be: 3 pinned, 0 as before (nothing applied)",
+        "pinned orders: zip in ('z0', 'z1', 'z2', 'z3', 'z4', 'z5', 'z6'): holds",
+        "  7 values in 300 rows, each in at least 42",
+        "pinned orders: city in ('c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6'): holds",
+        "  7 values in 300 rows, each in at least 42",
+        "pinned orders: quantity >= 1 and quantity <= 9: holds",
+        "  9 values in 300 rows, each in at least 33",
+        "pinned orders: customer_id is not null: holds",
+        "  no row is NULL",
+        "pinned orders: zip is not null: holds",
+        "  no row is NULL",
+        "pinned orders: city is not null: holds",
+        "  no row is NULL",
+        "pinned orders: quantity is not null: holds",
+        "  no row is NULL",
+        "would be: 10 pinned, 0 as before (nothing applied)",
     ]
     shop("pin", "orders", "order_id", "--owner", "ann")
     document = shop("pin", "--suggested", "--json").json()
@@ -176,7 +190,7 @@ def test_suggested(shop: Shell) -> None:
     }
     log = shop("log").out.splitlines()
     assert log[-3].endswith("pin 2 tables")
-    assert log[-1] == "    orders: 2 pinned"
+    assert log[-1] == "    orders: 9 pinned"
     changed = shop("pin", "--suggested", "--owner", "bob", "--json").json()
     assert {p["owner"] for p in changed["pinned"]} == {"bob"}
 

@@ -21,6 +21,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -157,7 +158,7 @@ def test_an_empty_ledger(tmp_path: Path) -> None:
     Ledger.create(tmp_path)
     ledger = Ledger.open(tmp_path)
     assert (ledger.version, ledger.heads(), ledger.commits(), ledger.changes()) == (0, {}, [], [])
-    assert ledger.find_batch("orders", "x") is None
+    assert ledger.find_batch(["orders"], "x") == {"orders": None}
     with pytest.raises(WorkspaceError, match="has no version 1: it has none yet"):
         ledger.commit_row(1)
 
@@ -237,8 +238,8 @@ def test_several_tables_in_one_version(tmp_path: Path) -> None:
         slim = [replace(row, state=None, heads=None) for row in expected]
         assert ledger.commits()[1:] == slim
         assert [ledger.commits(row.table) for row in slim] == [[row] for row in slim]
-        assert [ledger.find_batch(row.table, "batch") for row in slim] == slim
-        assert ledger.find_batch("old", "batch") is None
+        known = {row.table: row for row in slim}
+        assert ledger.find_batch([*known, "old"], "batch") == {**known, "old": None}
         assert [(c.table, c.dependency["i"]) for c in ledger.changes(since=1)] == list(
             zip("abba", range(4), strict=True)
         )
@@ -334,11 +335,31 @@ def test_filters(tmp_path: Path) -> None:
     assert versions(since=2, until=4, kind="ucc") == [3, 4]
     assert versions(since=6) == versions(until=0) == versions(table="c") == []
     assert versions(until=99, kind="ucc") == [1, 2, 3, 4, 5, 6]
-    found = ledger.find_batch("b", "batch-1")
-    assert found is not None
-    assert found.version == 4
-    assert ledger.find_batch("c", "batch-1") is None
-    assert ledger.find_batch("b", "batch-9") is None
+    found = ledger.find_batch("bc", "batch-1")
+    assert found["b"] is not None
+    assert found["b"].version == 4
+    assert found["c"] is None
+    assert ledger.find_batch("b", "batch-9") == {"b": None}
+
+
+def test_a_batch_of_two_tables_is_seen_by_both_or_by_neither(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also by a reader that looks while another process commits it."""
+    ledger, other = Ledger.create(tmp_path), Ledger.open(tmp_path)
+    ledger.append(0, [CommitRow(name, "track") for name in "ab"], [])
+    files = ledger._files
+    refresh = files.refresh
+
+    def late(*, at_once: bool = True) -> Any:
+        snapshot = refresh(at_once=at_once)
+        if other.version == 1:
+            other.append(1, [CommitRow(name, "apply", batch_id="x") for name in "ab"], [])
+        return snapshot
+
+    monkeypatch.setattr(files, "refresh", late)
+    assert ledger.find_batch("ab", "x") == {"a": None, "b": None}
+    assert {row.version for row in ledger.find_batch("ab", "x").values() if row} == {2}
 
 
 def test_a_batch_id_belongs_to_one_life_of_a_table(tmp_path: Path) -> None:
@@ -350,8 +371,8 @@ def test_a_batch_id_belongs_to_one_life_of_a_table(tmp_path: Path) -> None:
         ledger.append(v, [CommitRow("a", action, batch_id=batch_id)], [])
     ledger.append(6, [CommitRow("b", "apply", batch_id="x")], [])
     for reader in (ledger, Ledger.open(tmp_path)):
-        assert reader.find_batch("a", "x") is None
-        row = reader.find_batch("a", "y")
+        assert reader.find_batch("a", "x") == {"a": None}
+        row = reader.find_batch("a", "y")["a"]
         assert row is not None
         assert row.version == 5
 

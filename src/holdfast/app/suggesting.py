@@ -55,9 +55,12 @@ def suggested(ws: holdfast.Workspace, table: str | None = None) -> list[Suggesti
             # The sources of suggestions, a line each.
             suggestions += _keys(ws, model, each)
             suggestions += _references(model, each.name)
-            suggestions += _conditions(ws, each.name)
+            suggestions += _conditions(ws, model, each)
     # Two of them may have the same to say: that a column of a key is not NULL.
-    return list({suggestion.name: suggestion for suggestion in reversed(suggestions)}.values())[::-1]
+    once: dict[tuple[str, str], Suggestion] = {}
+    for suggestion in suggestions:
+        once.setdefault(suggestion.name, suggestion)
+    return list(once.values())
 
 
 def linked(ws: holdfast.Workspace, table: str | None = None) -> list[Suggestion]:
@@ -91,10 +94,16 @@ def _keys(ws: holdfast.Workspace, model: Model, table: ExportTable) -> Iterator[
             yield Suggestion(Wanted(table.name, rule=rule), "a column of a key, without a NULL now")
 
 
-def _conditions(ws: holdfast.Workspace, table: str) -> Iterator[Suggestion]:
-    """What the profiles of columns suggest: that they have no NULL, few values, a range or a pattern."""
-    for suggestion in ws.profiles.suggestions(table):
-        yield Suggestion(Wanted(table, rule=suggestion.text), suggestion.reason)
+def _conditions(ws: holdfast.Workspace, model: Model, table: ExportTable) -> Iterator[Suggestion]:
+    """What the profiles of columns suggest: that they have no NULL, few values, a range or a pattern.
+
+    What values a key or a reference may have, others say.
+    """
+    linked = {c for f in model.foreign_keys if f.dependent.table == table.name for c in f.dependent.columns}
+    linked |= set(table.primary_key or ())
+    for suggestion in ws.profiles.suggestions(table.name):
+        if suggestion.column not in linked or suggestion.text.endswith(" is not null"):
+            yield Suggestion(Wanted(table.name, rule=suggestion.text), suggestion.reason)
 
 
 def _references(model: Model, table: str) -> Iterator[Suggestion]:

@@ -11,7 +11,7 @@ from holdfast.errors import plural
 
 
 def report(ctx: typer.Context, output: Output = None) -> None:
-    """Write what holds, what is broken and what changed as one HTML file.
+    """Write what holds, broke and changed as one HTML file.
 
     It needs nothing else, and can be sent to people who do not have holdfast, or printed.
     """

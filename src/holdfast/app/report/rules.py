@@ -21,7 +21,6 @@ from holdfast.app.report.texts import columns_text, meaning, name_text, rule_tex
 from holdfast.core.words.predicate import Group, PredicateSpace, is_trivial
 from holdfast.core.words.row_rule import are_times
 from holdfast.core.words.schema import Schema
-from holdfast.denial.order_circles import holds_always
 from holdfast.errors import plural
 from holdfast.kind import Explained, Explanation
 
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
 
 def print_dc_explanation(paper: Paper, answer: DcExplanation, *, n_rows: int | None = None) -> None:
     """Whether no two rows satisfy the predicates of a rule together."""
+    from holdfast.denial.order_circles import holds_always  # with NumPy
+
     print_verdict(paper, name_text(answer.table), f": {rule_text(answer.dc)}", answer.holds, answer.version)
     paper.line(meaning(answer.dc), indent=2)
     if is_trivial(answer.dc.predicates):

@@ -160,21 +160,24 @@ class Ledger:
                 )
         return len(files)
 
-    def find_batch(self, table: str, batch_id: str) -> CommitRow | None:
-        """The newest commit of a batch id to a table, if it was applied; without `state`.
+    def find_batch(self, tables: Iterable[str], batch_id: str) -> dict[str, CommitRow | None]:
+        """The newest commit of a batch id to each table, if it was applied; without `state`.
 
-        An id belongs to one life of a table: what was applied before the table was dropped does not count.
+        All of one version: a batch of several tables is one commit, and is seen by all or by none of them. An
+        id belongs to one life of a table: what was applied before the table was dropped does not count.
         Cost: a look at the commits since then.
         """
+        rows: dict[str, CommitRow | None] = dict.fromkeys(tables)
+        unknown = set(rows)
         for file in reversed(self._files.refresh(at_once=False).files):
-            for row in reversed(self._slim_rows(file)):
-                if row.table != table:
+            for row in reversed(self._slim_rows(file)) if unknown else ():
+                if row.table not in unknown:
                     continue
                 if row.batch_id == batch_id:
-                    return row
-                if row.action in ("track", "drop"):
-                    return None
-        return None
+                    rows[row.table] = row
+                if row.batch_id == batch_id or row.action in ("track", "drop"):
+                    unknown.discard(row.table)
+        return rows
 
     def changes(
         self,
