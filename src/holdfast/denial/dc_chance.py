@@ -134,8 +134,8 @@ class Pairs:
         for i, p in enumerate(space.predicates):
             if p.op in ("<", "=", ">"):
                 compared[space.group_of[i]] += each[i]
-        ordered = np.array([g.ordered for g in space.groups], dtype=np.bool_)
-        return np.logical_and(ordered, compared == total)
+        ordered = [g.ordered for g in space.groups]
+        return np.array(ordered, dtype=np.bool_) & np.asarray(compared == total, dtype=np.bool_)
 
 
 class MeasuredDcs:
