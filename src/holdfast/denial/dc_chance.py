@@ -45,7 +45,7 @@ from holdfast.core.rows.kernels.masks import popcounts, positions_of, unique_mas
 from holdfast.core.words.column_sets import bits_of, masks_of
 from holdfast.core.words.key_score import WORTH
 from holdfast.core.words.predicate import Dc, PredicateSpace
-from holdfast.denial.circles import RowOrder, following_from_rows, tautologies, written_out
+from holdfast.denial.circular_dcs import RowOrder, following_from_rows, tautologies, written_out
 from holdfast.denial.kernels.support import most_expected, support
 
 U64 = NDArray[np.uint64]

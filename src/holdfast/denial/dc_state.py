@@ -39,7 +39,7 @@ from holdfast.core.words.column_sets import words_for
 from holdfast.core.words.options import EvidenceKind
 from holdfast.core.words.predicate import Operator, PredicateSpace
 from holdfast.denial.approximate_dcs import ApproximateDcs, approximate_dcs
-from holdfast.denial.circles import telling
+from holdfast.denial.circular_dcs import telling
 from holdfast.denial.constraints import (
     DEFAULT_LIMITS,
     DcLimits,

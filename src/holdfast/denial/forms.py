@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from holdfast.core.rows.kernels.masks import popcounts, unique_masks
 from holdfast.core.words.column_sets import bits_of
 from holdfast.core.words.predicate import OPERATORS, SYMMETRIC, Operator, PredicateSpace
-from holdfast.denial.circles import tautologies
+from holdfast.denial.circular_dcs import tautologies
 from holdfast.denial.kernels import rewriting as kernel
 from holdfast.denial.kernels.implication import implied_by
 

@@ -13,7 +13,7 @@ from holdfast.app.report.pins import violations_text
 from holdfast.app.report.rows import print_pairs, print_rows
 from holdfast.app.report.texts import columns_text, meaning, name_text, rule_text, safe, share
 from holdfast.core.words.predicate import Group, PredicateSpace, is_trivial
-from holdfast.denial.circles import holds_always
+from holdfast.denial.circular_dcs import holds_always
 from holdfast.errors import plural
 
 if TYPE_CHECKING:
