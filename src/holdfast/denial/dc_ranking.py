@@ -9,9 +9,9 @@ most say again what something simpler says. So three questions are asked, and a 
    least, the logarithm of the number of rules that there might have been.
 
 2. *Does it follow?* What the rows alone imply (`circular_dcs.py`), then what other rules do, together with
-   these and with the columns that have no NULL (`forms.implied`), is folded: it takes no place, and is counted
-   by the sort of rule that implied it at last. Nothing is lost: two rows that keep the rules about rows, and
-   the rules that are listed, cannot violate what is folded.
+   these and with the columns that have no NULL (`forms.implied`), is folded: it takes no place, and is
+   counted by the sort of rule that implied it at last. Nothing is lost: two rows that keep the rules about
+   rows, and the rules that are listed, cannot violate what is folded.
 
 3. *Which one first?* The score, in 0..1: succinctness * surprise * (1 - STABILITY_SHARE * (1 - stability)).
    Succinctness is 2 / (predicates + different columns), as Chu, Ilyas and Papotti have it (2013): 1 for a key
