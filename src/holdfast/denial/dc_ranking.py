@@ -51,9 +51,9 @@ Bool = NDArray[np.bool_]
 History = Callable[[U64], Stability]
 
 # Rules, those of the highest scores, that may imply others, at most; and other DCs that are asked whether
-# rules imply them. Some seconds.
+# rules imply them, the shortest first: half a second.
 MAX_PREMISES = 1 << 14
-MAX_OTHERS = 1 << 16
+MAX_OTHERS = 1 << 14
 # Rules about each row, those of the highest scores, that may be listed.
 MAX_ROW_RULES = 200
 
