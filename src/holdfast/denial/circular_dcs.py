@@ -168,8 +168,7 @@ def written_out(masks: U64, space: PredicateSpace, rows: RowOrder) -> U64:
 def contradictory(masks: U64, space: PredicateSpace, rows: RowOrder | None = None) -> Bool:
     """Which DCs no two rows can violate, if each of them keeps to `rows`: bool[k].
 
-    Cost: for a DC of m predicates 2 m passes over the square of its 2 m values, all DCs of a size at once:
-    0.3 us for one of four.
+    Cost: for a DC of m predicates 2 m passes over the square of its 2 m values, all DCs of a size at once.
     """
     names = rows.names if rows is not None else tuple(dict.fromkeys(g.left for g in space.groups))
     number = {name: i for i, name in enumerate(names)}

@@ -51,7 +51,7 @@ Bool = NDArray[np.bool_]
 History = Callable[[U64], Stability]
 
 # Rules, those of the highest scores, that may imply others, at most; and other DCs that are asked whether
-# rules imply them, the shortest first: half a second.
+# rules imply them, the shortest first.
 MAX_PREMISES = 1 << 14
 MAX_OTHERS = 1 << 14
 # Rules about each row, those of the highest scores, that may be listed.
