@@ -52,7 +52,7 @@ def judgements(page: str) -> dict[str, dict[str, tuple[bool, str]]]:
     return found
 
 
-def measure(name: str, file: Path, scratch: Path, judged: dict[str, tuple[bool, str]]) -> Json:
+def measure(name: str, file: Path, scratch: Path) -> Json:
     import holdfast
 
     with holdfast.open(scratch / f"{name}.hold", engine="inline") as ws:
@@ -63,21 +63,24 @@ def measure(name: str, file: Path, scratch: Path, judged: dict[str, tuple[bool, 
         ranked = time.perf_counter()
         ref = ws.dcs.ref(name)
         n_rows = ws.n_rows(name)
-    rules = []
-    for place in ranking.rules:
-        means, why = judged.get(place.rule.formula, (None, ""))
-        rules.append({"rule": place.rule.formula, "score": round(place.score, 2), "means": means, "why": why})
-    counts = {k: v for k, v in ranking.to_dict().items() if k != "rules"}
     say(f"{name}: {ranking.n_rules:,} rules among {ranking.n_dcs:,} denial constraints")
     return {
+        **ranking.to_dict(),
         "name": name,
         "n_rows": n_rows,
         "max_predicates": ref.max_predicates if ref is not None else 0,
-        "rules": rules,
-        **counts,
+        "rules": [{"rule": place.rule.formula, "score": round(place.score, 2)} for place in ranking.rules],
         "track_s": tracked - started,
         "rank_s": ranked - tracked,
     }
+
+
+def judge(results: Json, page: str) -> None:
+    """Say of each rule what the page says of it."""
+    judged = judgements(page)
+    for case in results["cases"]:
+        for rule in case["rules"]:
+            rule["means"], rule["why"] = judged.get(case["name"], {}).get(rule["rule"], (None, ""))
 
 
 def targets(results: Json) -> list[Target]:
@@ -130,6 +133,7 @@ def markdown(results: Json) -> str:
 
 
 def write_results(results: Json, folder: Path) -> None:
+    judge(results, JUDGEMENT.read_text())
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{STEM}.json").write_text(json.dumps(results, indent=1) + "\n")
     (folder / f"{STEM}.md").write_text(markdown(results))
@@ -140,7 +144,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rules", description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, default=tables.DATA, help="folder with the tables")
     parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--render", action="store_true", help="only write the report again")
+    parser.add_argument("--render", action="store_true", help="only judge and write the report again")
     args, _ = parser.parse_known_args(argv)  # --quick, --no-peers and --timeout of the others change nothing
     if args.render:
         write_results(json.loads((args.results / f"{STEM}.json").read_text()), args.results)
@@ -155,11 +159,8 @@ def main(argv: list[str] | None = None) -> int:
         "machine": machine(),
         "versions": versions(()),
     }
-    judged = judgements(JUDGEMENT.read_text())
     with tempfile.TemporaryDirectory(prefix="rules-") as scratch:
-        results["cases"] = [
-            measure(name, file, Path(scratch), judged.get(name, {})) for name, file in there.items()
-        ]
+        results["cases"] = [measure(name, file, Path(scratch)) for name, file in there.items()]
     write_results(results, args.results)
     print(markdown(results))
     return 0 if all(target.met for target in targets(results)) else 1

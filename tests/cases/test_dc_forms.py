@@ -15,8 +15,8 @@ from holdfast.core.cover.kernels.vertices import Space
 from holdfast.core.rows.kernels.masks import mask_of, n_words_for, positions_of
 from holdfast.core.words.predicate import OPERATORS, Group, Operator, PredicateSpace, is_trivial
 from holdfast.core.words.rule_text import located
+from holdfast.denial.circular_dcs import tautologies
 from holdfast.denial.forms import concise, restricted, set_minimal
-from holdfast.denial.order_circles import tautologies
 from reference import dc_forms as reference
 from reference.dc_hitting_sets import Predicates
 

@@ -23,8 +23,8 @@ from holdfast.core.rows.kernels.masks import mask_of, n_words_for, positions_of
 from holdfast.core.words.predicate import Dc, Group, PredicateSpace
 from holdfast.core.words.row_rule import RowRule
 from holdfast.denial import dc_chance, dc_ranking
+from holdfast.denial.circular_dcs import tautologies
 from holdfast.denial.dc_ranking import Folded, Ranking, RowFacts, rank
-from holdfast.denial.order_circles import tautologies
 from holdfast.denial.row_counts import SATISFYING
 from reference import dc_forms as reference
 from reference.dc_hitting_sets import Predicates

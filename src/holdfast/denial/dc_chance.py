@@ -45,8 +45,8 @@ from holdfast.core.rows.kernels.masks import popcounts, positions_of, unique_mas
 from holdfast.core.words.column_sets import bits_of, masks_of
 from holdfast.core.words.key_score import WORTH
 from holdfast.core.words.predicate import Dc, PredicateSpace
+from holdfast.denial.circular_dcs import RowOrder, following_from_rows, tautologies, written_out
 from holdfast.denial.kernels.support import most_expected, support
-from holdfast.denial.order_circles import RowOrder, following_from_rows, tautologies, written_out
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -134,9 +134,8 @@ class Pairs:
         for i, p in enumerate(space.predicates):
             if p.op in ("<", "=", ">"):
                 compared[space.group_of[i]] += each[i]
-        ordered = np.array([g.ordered for g in space.groups], dtype=np.bool_)
-        filled: Bool = np.logical_and(ordered, compared == total)
-        return filled
+        ordered = [g.ordered for g in space.groups]
+        return np.array(ordered, dtype=np.bool_) & np.asarray(compared == total, dtype=np.bool_)
 
 
 class MeasuredDcs:

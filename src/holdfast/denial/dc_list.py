@@ -11,9 +11,9 @@ from holdfast.core.evidence.counted_files import load_counted
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.store.root import Root
 from holdfast.core.words.predicate import Dc
+from holdfast.denial.circular_dcs import tautologies, telling
 from holdfast.denial.constraints import DcRef, dcs_of, ordered_pairs, read_dcs, read_near_dcs
 from holdfast.denial.dc_state import in_operators, near_cover
-from holdfast.denial.order_circles import tautologies, telling
 from holdfast.errors import UsageError
 
 U64 = NDArray[np.uint64]

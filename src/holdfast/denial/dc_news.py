@@ -15,10 +15,10 @@ from holdfast.core.rows.kernels.masks import first_contained, first_container, w
 from holdfast.core.rows.relation import Relation
 from holdfast.core.words.change import DependencyChange, Event
 from holdfast.denial.approximate_dcs import ApproximateDcs
+from holdfast.denial.circular_dcs import telling
 from holdfast.denial.constraints import dcs_of, ordered_pairs
 from holdfast.denial.dc_cover import closures, mirrored
 from holdfast.denial.dc_state import DcState
-from holdfast.denial.order_circles import telling
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]

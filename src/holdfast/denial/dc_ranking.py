@@ -8,7 +8,7 @@ most say again what something simpler says. So three questions are asked, and a 
    shuffled (`shuffling.py`), a rule would be violated by log(6 * pairs of columns) rows at
    least, the logarithm of the number of rules that there might have been.
 
-2. *Does it follow?* What the rows alone imply (`order_circles.py`), then what other rules do, together with
+2. *Does it follow?* What the rows alone imply (`circular_dcs.py`), then what other rules do, together with
    these and with the columns that have no NULL (`forms.implied`), is folded: it takes no place, and is
    counted by the sort of rule that implied it at last. Nothing is lost: two rows that keep the rules about
    rows, and the rules that are listed, cannot violate what is folded.
@@ -17,7 +17,7 @@ most say again what something simpler says. So three questions are asked, and a 
    Succinctness is 2 / (predicates + different columns), as Chu, Ilyas and Papotti have it (2013): 1 for a key
    of one column; surprise is log(1 + rows_by_chance) / log(1 + rows), for a key of one column its score.
 
-DCs that hold in every table (`order_circles.tautologies`) say nothing: they are not counted.
+DCs that hold in every table (`circular_dcs.tautologies`) say nothing: they are not counted.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from holdfast.core.words.dependency import Fd
 from holdfast.core.words.predicate import Dc, PredicateSpace, as_fd, as_key
 from holdfast.core.words.row_rule import RowRule
 from holdfast.core.words.sentences import sentence
+from holdfast.denial.circular_dcs import RowOrder, following_from_rows
 from holdfast.denial.dc_chance import MeasuredDcs, Pairs, Shuffled, succinctness, surprise
 from holdfast.denial.forms import implied
-from holdfast.denial.order_circles import RowOrder, following_from_rows
 from holdfast.denial.row_counts import OPERATORS
 from holdfast.errors import plural
 
@@ -51,9 +51,9 @@ Bool = NDArray[np.bool_]
 History = Callable[[U64], Stability]
 
 # Rules, those of the highest scores, that may imply others, at most; and other DCs that are asked whether
-# rules imply them. Some seconds.
+# rules imply them, the shortest first.
 MAX_PREMISES = 1 << 14
-MAX_OTHERS = 1 << 16
+MAX_OTHERS = 1 << 14
 # Rules about each row, those of the highest scores, that may be listed.
 MAX_ROW_RULES = 200
 

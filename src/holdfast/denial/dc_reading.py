@@ -15,9 +15,9 @@ from holdfast.core.store.files import FileRef
 from holdfast.core.words.change import Pair, Pin
 from holdfast.core.words.key_score import KeyScores
 from holdfast.core.words.predicate import Dc, Predicate, PredicateSpace, same_rule
+from holdfast.denial.circular_dcs import holds_always, telling
 from holdfast.denial.constraints import DcRef, dc_ref, dcs_of, ordered_pairs, pinned_rules, read_dcs
 from holdfast.denial.dc_explanation import DcExplanation, DcList, IndexReport
-from holdfast.denial.order_circles import holds_always, telling
 from holdfast.denial.row_reading import RowRuleReader
 from holdfast.errors import UsageError
 

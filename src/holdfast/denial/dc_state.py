@@ -39,6 +39,7 @@ from holdfast.core.words.column_sets import words_for
 from holdfast.core.words.options import EvidenceKind
 from holdfast.core.words.predicate import Operator, PredicateSpace
 from holdfast.denial.approximate_dcs import ApproximateDcs, approximate_dcs
+from holdfast.denial.circular_dcs import telling
 from holdfast.denial.constraints import (
     DEFAULT_LIMITS,
     DcLimits,
@@ -50,7 +51,6 @@ from holdfast.denial.constraints import (
 )
 from holdfast.denial.dc_cover import DcCover
 from holdfast.denial.forms import restricted
-from holdfast.denial.order_circles import telling
 from holdfast.errors import UsageError
 
 U64 = NDArray[np.uint64]

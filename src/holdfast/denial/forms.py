@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from holdfast.core.rows.kernels.masks import popcounts, unique_masks
 from holdfast.core.words.column_sets import bits_of
 from holdfast.core.words.predicate import OPERATORS, SYMMETRIC, Operator, PredicateSpace
+from holdfast.denial.circular_dcs import tautologies
 from holdfast.denial.kernels import rewriting as kernel
 from holdfast.denial.kernels.implication import implied_by
-from holdfast.denial.order_circles import tautologies
 
 U64 = NDArray[np.uint64]
 U8 = NDArray[np.uint8]

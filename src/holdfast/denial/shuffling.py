@@ -50,8 +50,8 @@ def count_shuffled(relation: Relation, pairs: I32) -> I64:
 def shuffled_shares(relation: Relation, dcs: Sequence[Dc]) -> F64:
     """The share of the pairs of rows that satisfy all predicates of each DC: float64[n].
 
-    Each column has values of two different rows, drawn at random, the same in every call. Cost: some ms for
-    two columns that are compared, and 1 ms for each predicate of a DC.
+    Each column has values of two different rows, drawn at random, the same in every call. Cost: ROUNDS
+    passes over SHUFFLED values for each two columns that are compared, and for each predicate of a DC.
     """
     satisfying = np.zeros(len(dcs), dtype=np.int64)
     segment, at = _sample(relation)

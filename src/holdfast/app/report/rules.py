@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def print_dc_explanation(paper: Paper, answer: DcExplanation, *, n_rows: int | None = None) -> None:
     """Whether no two rows satisfy the predicates of a rule together."""
-    from holdfast.denial.order_circles import holds_always  # with NumPy
+    from holdfast.denial.circular_dcs import holds_always  # with NumPy
 
     print_verdict(paper, name_text(answer.table), f": {rule_text(answer.dc)}", answer.holds, answer.version)
     paper.line(meaning(answer.dc), indent=2)

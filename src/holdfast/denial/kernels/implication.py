@@ -10,8 +10,8 @@ out of its group. If a group is left without outcome there is no such pair: the 
 Sound for every table, since what is taken out is impossible. Found are `<` where `<=` holds, FDs by
 transitivity, DCs that contain a key, columns that stand for each other. Not complete: nothing is tried out by
 cases, and groups are taken as independent, but for the *axioms*: DCs that need no pair of rows to hold, since
-their comparisons run in a circle (`order_circles.py`). These are never listed, and help to imply others.
-Where it is known that no pair has the outcome NULL in a group, that outcome is left out from the start.
+their comparisons run in a circle (`circular_dcs.py`). These are never listed, and help to imply others. Where
+it is known that no pair has the outcome NULL in a group, that outcome is left out from the start.
 
 Two passes. The first one takes the DCs from the most wanted on and keeps one if those kept before it do not
 imply it; the second one takes the kept from the least wanted on and drops one if the rest implies it. Those

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from holdfast.core.rows.kernels.masks import mask_of, positions_of
 from holdfast.core.words.predicate import OPERATORS, Group, Operator, PredicateSpace
 from holdfast.core.words.row_rule import RowRule
-from holdfast.denial import order_circles
-from holdfast.denial.order_circles import RowOrder, contradictory, following_from_rows, written_out
+from holdfast.denial import circular_dcs
+from holdfast.denial.circular_dcs import RowOrder, contradictory, following_from_rows, written_out
 from reference import dc_forms as reference
 from reference.dc_hitting_sets import Predicates
 
@@ -59,7 +59,7 @@ def test_what_no_two_rows_can_violate(
     possible = reference.evidences(tuple(groups), tuple(rules), frozenset(filled))
     expected = [not any(s <= evidence for evidence in possible) for s in sets]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(order_circles, "AT_ONCE", at_once)
+        patch.setattr(circular_dcs, "AT_ONCE", at_once)
         found = contradictory(masks, space, order_of(rules, filled)).tolist()
         alone = contradictory(masks, space).tolist()
     event(f"{sum(found)} of {sum(expected)}")
