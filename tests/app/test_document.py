@@ -57,7 +57,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     people = pa.table({"id": [1, 2, 3], "name": ["Ada", HOSTILE, "Cleo"], "boss": [1, 1, 2]})
     calls = pa.table({"person_id": [1, 2, 2], "net": [1, 2, 3], "gross": [2, 3, 4]})
     with holdfast.open(folder / "my.hold", engine="inline") as ws:
-        ws.track_all({"people": people, f"calls {HOSTILE}": calls}, kinds=("ucc", "fd", "ind", "row", "dc"))
+        ws.track_all(
+            {"people": people, f"calls {HOSTILE}": calls}, kinds=("ucc", "fd", "ind", "row", "dc", "profile")
+        )
         ws.pin("people", ["name"])
         ws.pin_rule("net <= gross", table=f"calls {HOSTILE}")
         ws.apply("people", inserts=pa.table({"id": [4], "name": ["Ada"], "boss": [9]}))
@@ -74,6 +76,7 @@ def test_the_file_says_what_is_broken_and_what_holds(folder: Path) -> None:
     words = " ".join(page.words)
     assert "DOES NOT HOLD" in words
     assert "gross" in words
+    assert "1 to 9" in words  # the ends of a column that is profiled
     assert {link[1:] for link in page.links} <= page.ids
     assert "people" in page.headings
     # Nothing from elsewhere.

@@ -16,7 +16,7 @@ from holdfast.app.export.er_svg import to_svg
 from holdfast.app.export.model import ForeignKey, Model, choose_keys
 from holdfast.app.report.html import report_html, table_html, text_html
 from holdfast.app.report.pins import print_pin
-from holdfast.app.report.texts import dependency_text, meaning, name_text
+from holdfast.app.report.texts import cell, dependency_text, meaning, name_text
 from holdfast.core.store.change_log import LogEntry
 from holdfast.core.words.dependency import Dependency
 from holdfast.core.words.predicate import Dc
@@ -24,8 +24,9 @@ from holdfast.core.words.row_rule import RowRule
 from holdfast.errors import plural
 from holdfast.kind import entries
 
-# Dependencies of a kind that are listed; versions; changes of a version.
+# Dependencies of a kind that are listed; versions; changes of a version; values of a column.
 MOST_LISTED, MOST_VERSIONS, MOST_CHANGES = 25, 40, 6
+MOST_VALUES = 4
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2733; --faint: #566373; --paper: #fff; --edge: #d5dde6;
@@ -124,7 +125,7 @@ def _table(ws: holdfast.Workspace, model: Model, name: str, at: int | None) -> I
     table, keys = model.by_name()[name], choose_keys(model)[name]
     yield f"<h2>{text_html(name_text(name))}</h2>"
     yield f'<p class="faint">{plural(table.n_rows, "row")}, {plural(len(table.schema), "column")}</p>'
-    yield f'<div class="wide">{table_html(list(_columns(model, name)))}</div>'
+    yield f'<div class="wide">{table_html(list(_columns(ws, model, name, at)))}</div>'
     out = [f for f in model.foreign_keys if f.dependent.table == name]
     back = [f for f in model.foreign_keys if f.referenced.table == name]
     for title, references in (("Refers to", out), ("Referred to by", back)):
@@ -148,21 +149,32 @@ def _table(ws: holdfast.Workspace, model: Model, name: str, at: int | None) -> I
         yield '<p class="faint">None of its keys looks like a primary key.</p>'
 
 
-def _columns(model: Model, name: str) -> Iterator[dict[str, Any]]:
+def _columns(ws: holdfast.Workspace, model: Model, name: str, at: int | None) -> Iterator[dict[str, Any]]:
     """The columns of a table: types, keys, what is known of their values."""
     table, keys = model.by_name()[name], choose_keys(model)[name]
+    profiles = {p.column: p for p in ws.profiles.of(name, at)} if "profile" in ws.kinds(name, at) else {}
     starts = {c for f in model.foreign_keys if f.dependent.table == name for c in f.dependent.columns}
     for column in table.schema.columns:
         roles = ["primary key"] * (column.name in (keys.primary or ()))
         roles += ["unique"] * ((column.name,) in keys.unique) + ["reference"] * (column.name in starts)
         distinct = table.distinct.get(column.name)
-        yield {
+        fields = {
             "column": column.name,
             "type": str(column.type),
             "role": ", ".join(roles),
             "distinct values": "" if distinct is None else f"{distinct:,}",
             "NULLs": "none" if column.name in table.filled else "",
         }
+        if (profile := profiles.get(column.name)) is not None:
+            top = [f"{cell(t.value)} ({t.n_rows:,})" for t in (profile.top or ())[:MOST_VALUES]]
+            ends = "" if profile.low is None else f"{cell(profile.low)} to {cell(profile.high)}"
+            fields |= {
+                "distinct values": profile.distinct_text,
+                "NULLs": f"{profile.n_nulls:,}" if profile.n_nulls else "none",
+                "from, to": ends,
+                "most frequent": ", ".join(top),
+            }
+        yield fields
 
 
 def _reference(foreign_key: ForeignKey) -> str:
