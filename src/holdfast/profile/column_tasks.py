@@ -21,7 +21,14 @@ from holdfast.core.store.arrow_types import arrow_type
 from holdfast.core.store.bundle import pack
 from holdfast.core.words.schema import Type
 from holdfast.profile import tally
-from holdfast.profile.column_counts import ColumnCounts, count_column, count_values, in_bundle, joined_counts
+from holdfast.profile.column_counts import (
+    MOST,
+    ColumnCounts,
+    count_column,
+    count_values,
+    in_bundle,
+    joined_counts,
+)
 
 I64 = NDArray[np.int64]
 Counts = dict[int, ColumnCounts]  # by column
@@ -36,7 +43,8 @@ def count_all(relation: Relation, columns: Sequence[int]) -> Counts:
     """The counts of some columns of all live rows. One job; cost: a pass over these columns."""
     ns = float(NS_COUNT * relation.n_rows * len(columns))
     n_rows = max(PART_ROWS, relation.n_rows // (TASKS_OF_A_SHARE * relation.shares(ns)))
-    return _counted(relation, columns, {}, divided(live_rows(relation.segments), n_rows))
+    bounds = {str(c): {"values": MOST["values"]} for c in columns}
+    return _counted(relation, columns, bounds, divided(live_rows(relation.segments), n_rows))
 
 
 def count_deleted(before: Relation, known: Counts, row_ids: I64) -> Counts:
