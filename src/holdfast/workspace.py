@@ -19,6 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -39,7 +40,6 @@ from holdfast.errors import TableExistsError
 from holdfast.kind import Explained, Query, across_of, check_kind
 from holdfast.kind import kinds as known_kinds
 from holdfast.kinds import Readers
-from holdfast.pinning import PinChange, Pins
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from holdfast.core.cover.violating_rows import ViolatingRows
     from holdfast.core.engine.engine import Mode
     from holdfast.core.rows.batch import Batch
+    from holdfast.pinning import PinChange, Pins
 
 
 def open(
@@ -77,7 +78,6 @@ class Workspace(Readers, Displayed):
         super().__init__(writer)
         self.root, self.ledger, self._tables = writer.root, writer.ledger, writer.tables
         self._committer = Committer(self.writer, self)
-        self._pins = Pins(self.writer, self, self._committer)
 
     def __enter__(self) -> Workspace:
         return self
@@ -398,6 +398,12 @@ class Workspace(Readers, Displayed):
         return self.writer.tidy(grace_s=grace_s)
 
     # -- relying ------------------------------------------------------------------------------
+
+    @cached_property
+    def _pins(self) -> Pins:
+        from holdfast.pinning import Pins
+
+        return Pins(self.writer, self, self._committer)
 
     def pin(
         self,

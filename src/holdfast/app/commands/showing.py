@@ -12,15 +12,14 @@ import typer
 
 import holdfast
 from holdfast.app.calls import dc_bounds, evidence_text, note, open_workspace, opened, print_json
-from holdfast.app.commands.lakes import LakeView
 from holdfast.app.options import All, Json, OneTable, check_share
 from holdfast.app.report.covers import print_cover, print_inds, print_listed
 from holdfast.app.report.dcs import print_dcs, print_row_rules
 from holdfast.app.report.fds import print_fds
-from holdfast.app.report.lake import print_lake_summary
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.rankings import Ranking, print_ranking
 from holdfast.app.report.texts import name_text, not_kept_text
+from holdfast.core.store.ledger_rows import LAKE
 from holdfast.core.words.dependency import Dependency, Fd, Ind
 from holdfast.core.words.predicate import Dc, as_fd, as_key
 from holdfast.core.words.ranks import Rank, best_first
@@ -31,6 +30,7 @@ from holdfast.errors import UsageError, plural
 from holdfast.kind import check_kind
 
 if TYPE_CHECKING:
+    from holdfast.app.commands.lakes import LakeView
     from holdfast.core.words.change import Pin
 
 Anything = TypeVar("Anything", bound=Dependency)
@@ -144,7 +144,7 @@ def show(ctx: typer.Context, showing: Showing, as_json: Json = False) -> None:
     showing, lake = showing.checked(), None
     if showing.top is None:
         ws = open_workspace(ctx)
-        lake = LakeView.of(ws, showing.kind, showing.table, showing.at)
+        lake = _lake_of(ws, showing)
         if lake is not None and lake.alone:
             lake.show(as_json=as_json, everything=showing.everything)
             return
@@ -158,7 +158,18 @@ def show(ctx: typer.Context, showing: Showing, as_json: Json = False) -> None:
     else:
         view.print(Paper(sys.stdout))
         if lake is not None:
+            from holdfast.app.report.lake import print_lake_summary
+
             print_lake_summary(Paper(sys.stdout), lake.lake.summary())
+
+
+def _lake_of(ws: holdfast.Workspace, showing: Showing) -> LakeView | None:
+    """The lake of a workspace, if it has one: most have not, and need nothing of what tells of it."""
+    if LAKE not in ws.ledger.heads(showing.at):
+        return None
+    from holdfast.app.commands.lakes import LakeView
+
+    return LakeView.of(ws, showing.kind, showing.table, showing.at)
 
 
 class _View:
