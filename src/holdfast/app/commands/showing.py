@@ -19,7 +19,6 @@ from holdfast.app.report.fds import print_fds
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.rankings import Ranking, print_ranking
 from holdfast.app.report.texts import name_text, not_kept_text
-from holdfast.core.store.ledger_rows import LAKE
 from holdfast.core.words.dependency import Dependency, Fd, Ind
 from holdfast.core.words.predicate import Dc, as_fd, as_key
 from holdfast.core.words.ranks import Rank, best_first
@@ -165,6 +164,8 @@ def show(ctx: typer.Context, showing: Showing, as_json: Json = False) -> None:
 
 def _lake_of(ws: holdfast.Workspace, showing: Showing) -> LakeView | None:
     """The lake of a workspace, if it has one: most have not, and need nothing of what tells of it."""
+    from holdfast.core.store.ledger_rows import LAKE  # with Arrow
+
     if LAKE not in ws.ledger.heads(showing.at):
         return None
     from holdfast.app.commands.lakes import LakeView
