@@ -34,7 +34,7 @@ import pytest
 import holdfast
 from app.shell import WHAT_IS_IMPORTED, Shell
 from holdfast.app.commands import exploring
-from holdfast.app.explorer import Explorer, ExplorerServer, api, server
+from holdfast.app.explorer import Explorer, ExplorerServer, lake_answers, server
 from holdfast.core.store.change_log import LogEntry
 from holdfast.core.store.ledger_rows import ChangeRow
 from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
@@ -571,8 +571,12 @@ def test_routes(ask: Client) -> None:
 
     assert told("components") == {"limit": 2_000}
     assert told("component?id=3&max_edges=9") == {"id": 3, "max_edges": 9}
-    assert told("component?id=3") == {"id": 3, "max_edges": api.USUAL_EDGES}
-    assert told("cluster?component=1&id=2") == {"component": 1, "id": 2, "max_edges": api.USUAL_EDGES}
+    assert told("component?id=3") == {"id": 3, "max_edges": lake_answers.USUAL_EDGES}
+    assert told("cluster?component=1&id=2") == {
+        "component": 1,
+        "id": 2,
+        "max_edges": lake_answers.USUAL_EDGES,
+    }
     assert told("table?id=5") == {"id": 5}
     assert told("ind?dependent=5&referenced=6") == {"dependent": 5, "referenced": 6, "limit": 100}
     assert told("search?q=a%26b") == {"q": "a&b", "what": "all", "limit": 50}

@@ -36,7 +36,8 @@ from socketserver import TCPServer
 from typing import Any
 from urllib.parse import parse_qsl
 
-from holdfast.app.explorer.api import Explorer, NotFoundError
+from holdfast.app.explorer.api import Explorer
+from holdfast.app.explorer.routes import NotFoundError
 from holdfast.errors import (
     HoldfastError,
     UnknownColumnError,

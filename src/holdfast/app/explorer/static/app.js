@@ -1,482 +1,132 @@
-// The page: follows the address, asks the server, and hands the answers to the parts of the page.
+// The page: follows the address, and opens the view that it names. A view is a module with `open(page, holder)`,
+// which is loaded when it is first needed, and gives an object with
+//   follow(route)  the address names this view, or says something else about it;
+//   leave()        the address names another view now (may be missing);
+//   refresh()      there is a new version of the workspace (without it the page offers to load itself again).
 
-import { ApiError, get, Latest, onNewVersion } from "./api.js";
-import { CircleView } from "./circles.js";
-import { byId, el, failure, fill, loading, notice, number, plural, text, visible } from "./dom.js";
-import { Filters } from "./filters.js";
-import { GraphView } from "./graph.js";
-import { Graph } from "./network.js";
-import { Overview } from "./overview.js";
-import { clusterList, TablePanel, tableList } from "./panels.js";
+import { get, onNewVersion } from "./api.js";
+import { byId, el, failure, fill, number, plural } from "./dom.js";
 import { format, parse } from "./route.js";
-import { Search } from "./search.js";
-import { Tracked } from "./tracked.js";
 
-const MOST_EDGES = 30_000;
+// By the `tab` of the address; `at` is the element that a view fills, and the links in the head are #tab-NAME.
+const VIEWS = {
+  table: { at: "tracked", module: () => import("./tracked.js") },
+  lake: { at: "lake", module: () => import("./lake.js") },
+};
 
 class Page {
   route = {};
-  graphAsked = null; // "component/cluster" of what the middle shows or waits for
-  tableAsked = null;
-  graph = null;
-  answer = null; // of the component or cluster
-  panel = null;
-  graphRequest = new Latest();
-  tableRequest = new Latest();
+  followed = null; // the address that was last followed
+  opened = new Map();
 
   constructor() {
-    this.#ask();
-    const stage = byId("stage");
-    this.message = el("div", { class: "message" });
-    this.view = new GraphView(stage, {
-      select: (id) => this.go({ table: id }),
-      painted: (n) => this.painted(n),
-      status: (shown, of) => this.tellEdges(shown, of),
-    });
-    const clusters = el("div", { class: "layer" });
-    stage.append(clusters, this.message);
-    this.clusters = new CircleView(clusters, "Clusters of this component. They are listed beside it.", {
-      open: (id) => this.go({ cluster: id, table: null }),
-      tell: (c) => [c.name, plural(c.n_tables, "table")],
-      painted: (n) => this.painted(n),
-    }, { margin: 56 });
-    this.clusterLayer = clusters;
-    clusters.hidden = true;
-    this.overview = new Overview((id) => this.go({ component: id, cluster: null, table: null }));
-    this.tracked = new Tracked();
-    this.filters = new Filters(byId("filters"), (values) => this.filtered(values));
-    this.search = new Search(byId("search-text"), byId("search-results"), (id) => this.openTable(id));
-    this.#wire();
-  }
-
-  #wire() {
-    const current = () => (this.clusterLayer.hidden ? this.view : this.clusters);
-    byId("zoom-in").addEventListener("click", () => current().zoom(1.4));
-    byId("zoom-out").addEventListener("click", () => current().zoom(1 / 1.4));
-    byId("zoom-fit").addEventListener("click", () => current().fit());
+    this.summary = get("summary");
+    this.summary.catch(() => {}); // whoever waits for it tells what went wrong
     addEventListener("hashchange", () => this.follow());
-    onNewVersion(() => { byId("outdated").hidden = false; });
+    onNewVersion(() => this.#renew());
     byId("outdated").addEventListener("click", () => location.reload());
-    addEventListener("keydown", (event) => {
-      const typing = event.target instanceof HTMLElement && event.target.matches("input, textarea");
-      const seen = this.route.table !== undefined && this.route.tab === undefined;
-      if (event.key === "Escape" && !typing && seen) this.go({ table: null });
-    });
-    fill(
-      byId("legend"),
-      el("span", {}, el("i", { class: "dot" }), "larger: more neighbours"),
-      el("span", {}, el("i", { class: "stroke" }), "stronger: better score"),
-      el("span", {}, el("i", { class: "stroke out" }), "contained in"),
-      el("span", {}, el("i", { class: "stroke into" }), "contains"),
-    );
   }
 
-  /** What every page needs is asked for first: setting up WebGL may take longer than the answers. */
-  #ask() {
-    this.summaryRequest = get("summary");
-    this.componentsRequest = this.summaryRequest.then((s) => (s.lake === null ? null : get("components")));
-    const { component, cluster } = parse(location.hash);
-    if (component !== undefined) {
-      const signal = this.graphRequest.next();
-      this.early = { wanted: `${component}/${cluster ?? ""}`, signal, answer: askGraph(component, cluster, signal) };
-    }
-    // Whoever waits for an answer tells what went wrong.
-    for (const request of [this.summaryRequest, this.componentsRequest, this.early?.answer]) request?.catch(() => {});
+  /** Goes to a route, which is a step of the history. */
+  go(route) {
+    location.hash = format(route);
   }
 
-  async start() {
-    this.say(loading("Opening the lake"));
-    this.follow();
-    try {
-      this.summary = await this.summaryRequest;
-    } catch (error) {
-      this.say(failure("The page cannot be filled", error));
-      fill(byId("component-list"));
-      return;
-    }
-    this.#tellSummary();
-    if (this.summary.lake === null) {
-      const tables = this.summary.workspace.tables.length;
-      if (tables && location.hash.length < 2) this.replace({ tab: "tracked" });
-      return;
-    }
-    try {
-      this.overview.show(await this.componentsRequest, this.summary.lake);
-    } catch (error) {
-      fill(byId("component-list"), failure("The components cannot be listed", error));
-    }
-  }
-
-  #tellSummary() {
-    const { lake, workspace } = this.summary;
-    const parts = [];
-    if (lake !== null) {
-      parts.push(plural(lake.n_tables, "table"), plural(lake.n_columns, "column"));
-      parts.push(plural(lake.n_inds, "inclusion"), plural(lake.n_components, "component"));
-    }
-    if (lake === null && workspace.tables.length) parts.push(plural(workspace.tables.length, "tracked table"));
-    const nodes = parts.flatMap((words, i) => {
-      const space = words.indexOf(" ");
-      const node = el("span", {}, el("b", { text: words.slice(0, space) }), words.slice(space));
-      return i ? [el("i", { class: "gap" }), node] : [node];
-    });
-    if (lake !== null) {
-      const removed = Object.entries(lake.removed ?? {}).map(([name, n]) => `${name}: ${number(n)} removed`).join("\n");
-      const filters = lake.filters.length ? `filters: ${lake.filters.join(", ")}` : "no filters";
-      nodes.push(el("i", { class: "gap" }), el("span", { text: filters, title: removed }));
-    }
-    fill(byId("summary"), ...nodes);
-    byId("summary").title = byId("summary").textContent;
-  }
-
-  /** Changes a part of the address. What is null is left out; links and `back` do the rest. */
-  go(change) {
-    location.hash = format(merged({ ...this.route, ...this.where }, change));
-  }
-
+  /** Goes to a route in place of the one that is there. */
   replace(route) {
-    this.#write(route);
+    this.write(route);
     this.follow();
   }
 
-  /** Puts a route into the address, in place of the one that is there. */
-  #write(route) {
+  /** Puts a route into the address without a step of the history; nobody follows it. */
+  write(route) {
     history.replaceState(null, "", format(route));
     this.followed = location.hash;
   }
 
-  /** Where the middle is, even if the address does not say so (the largest component). */
-  get where() {
-    if (this.answer === null) return {};
-    return merged({}, { component: this.answer.id, cluster: this.answer.cluster ?? null });
+  /** The link in the head leads back to where a view was. */
+  link(route) {
+    byId(`tab-${this.tab}`).setAttribute("href", format(route));
   }
 
-  follow() {
+  /** What stands above the views: counted things, such as "2 tables", and perhaps more. */
+  tell(parts, ...more) {
+    const gap = () => el("i", { class: "gap" });
+    const nodes = parts.map((words) => {
+      const space = words.indexOf(" ");
+      return el("span", {}, el("b", { text: words.slice(0, space) }), words.slice(space));
+    });
+    const line = byId("summary");
+    fill(line, ...[...nodes, ...more].flatMap((node, i) => (i ? [gap(), node] : [node])));
+    line.title = line.textContent;
+  }
+
+  async follow() {
     this.followed = location.hash;
-    this.route = parse(location.hash);
-    const tracked = this.route.tab === "tracked";
-    byId("lake").hidden = byId("filters").hidden = tracked;
-    byId("search").classList.toggle("off", tracked);
-    byId("tracked").hidden = !tracked;
-    byId("tab-lake").setAttribute("aria-selected", String(!tracked));
-    byId("tab-tracked").setAttribute("aria-selected", String(tracked));
-    if (tracked) {
-      this.#followTracked();
+    const route = parse(location.hash);
+    const tab = route.tab ?? await this.#first(route);
+    if (this.followed !== location.hash) return;
+    this.route = { ...route, tab };
+    if (this.tab !== tab) this.#turnTo(tab);
+    const view = await this.#view(tab);
+    if (view !== null && this.tab === tab && this.followed === location.hash) view.follow(this.route);
+  }
+
+  /** The view of an address that names none: that of what is there. */
+  async #first(route) {
+    if (route.component !== undefined || route.table !== undefined) return "lake";
+    try {
+      const { lake, workspace } = await this.summary;
+      return lake === null && workspace.tables.length ? "table" : "lake";
+    } catch {
+      return "lake"; // which tells why
+    }
+  }
+
+  #turnTo(tab) {
+    this.opened.get(this.tab)?.leave?.();
+    this.tab = tab;
+    for (const [name, { at }] of Object.entries(VIEWS)) {
+      byId(at).hidden = name !== tab;
+      byId(`tab-${name}`).setAttribute("aria-selected", String(name === tab));
+    }
+    byId("search").classList.toggle("off", tab !== "lake");
+    byId("filters").hidden = tab !== "lake";
+    if (tab !== "lake") this.#tellTracked();
+  }
+
+  async #tellTracked() {
+    const { workspace } = await this.summary.catch(() => ({ workspace: null }));
+    if (workspace === null || this.tab === "lake") return;
+    this.tell([plural(workspace.tables.length, "tracked table")], el("span", { text: `version ${number(workspace.version)}` }));
+  }
+
+  /** The view, opened if it was not; null if that failed, which is told. */
+  async #view(tab) {
+    if (this.opened.has(tab)) return this.opened.get(tab);
+    const { at, module } = VIEWS[tab];
+    try {
+      const { open } = await module();
+      if (!this.opened.has(tab)) this.opened.set(tab, open(this, byId(at)));
+      return this.opened.get(tab);
+    } catch (error) {
+      fill(byId(at), failure("This part of the page cannot be loaded", error));
+      return null;
+    }
+  }
+
+  /** There is a new version of the workspace. */
+  #renew() {
+    const view = this.opened.get(this.tab);
+    if (view?.refresh === undefined) {
+      byId("outdated").hidden = false;
       return;
     }
-    this.#followFilters();
-    byId("tab-lake").setAttribute("href", format(this.route));
-    this.#followLake();
-  }
-
-  /** Links do not say the filters: those that are set stay, and are written into the address. */
-  #followFilters() {
-    const chosen = shares(this.filters.values);
-    const unsaid = this.route.score === undefined && this.route.coverage === undefined;
-    if (unsaid && Object.keys(chosen).length) {
-      this.route = { ...this.route, ...chosen };
-      this.#write(this.route);
-      return;
-    }
-    this.filters.set(this.route);
-    this.view.setFilter(this.filters.values);
-    this.panel?.view?.setFilter(this.filters.values);
-  }
-
-  async #followTracked() {
-    try {
-      const { workspace } = await this.summaryRequest;
-      if (this.route.tab === "tracked") await this.tracked.show(workspace, this.route.name);
-    } catch (error) {
-      fill(byId("tracked-table"), failure("The tracked tables cannot be listed", error));
-    }
-  }
-
-  async #followLake() {
-    const { route } = this;
-    const table = this.#followTable(route.table);
-    let { component, cluster } = route;
-    if (component === undefined && route.table !== undefined) {
-      const known = await table;
-      if (this.route !== route) return;
-      component = known?.component;
-      if (known !== undefined && !(component >= 0)) {
-        const filters = this.summary?.lake?.filters?.length ? ", or the filters kept it out" : "";
-        const why = `No column of this table is contained in one of another table, nor contains one${filters}.`;
-        this.#noGraph(notice("In no component", why));
-        return;
-      }
-    }
-    if (component === undefined) {
-      component = await this.#largest();
-      if (this.route !== route || component === null) return;
-    }
-    await this.#followGraph(component, cluster);
-    if (this.route !== route) return;
-    if (this.answer?.clustered && route.table !== undefined) {
-      const known = await table;
-      const clustered = Number.isInteger(known?.cluster) && known.cluster >= 0;
-      if (this.route === route && clustered) this.replace({ ...route, component, cluster: known.cluster });
-      return;
-    }
-    if (this.graph === null) return;
-    this.view.select(route.table);
-    const known = await table;
-    if (known !== undefined && this.route.table === known.id) this.view.tell(known.id, known.inds.map(edge));
-  }
-
-  /** The id of the largest component; null if there is none, which is told. */
-  async #largest() {
-    try {
-      const summary = await this.summaryRequest;
-      if (summary.lake === null) {
-        this.#noGraph(notice("No lake", "This workspace has none yet. Make one with: holdfast link FOLDER"));
-        fill(byId("component-list"));
-        byId("map").hidden = true;
-        fill(byId("details"));
-        return null;
-      }
-      const { components } = await this.componentsRequest;
-      if (components.length) return components[0].id;
-      const removed = Object.values(summary.lake.removed ?? {}).reduce((sum, n) => sum + n, 0);
-      const all = removed === 1 ? "the only one" : `all ${number(removed)}`;
-      const why = removed
-        ? `The filters kept out ${all}. Keep them with: holdfast link --all-inds`
-        : "No column of a table is contained in one of another, so there is no graph to show.";
-      this.#noGraph(notice("No inclusions", why));
-    } catch (error) {
-      this.#noGraph(failure("The lake cannot be shown", error));
-    }
-    return null;
-  }
-
-  #noGraph(words) {
-    this.graphRequest.stop();
-    this.graphAsked = null;
-    this.graph = this.answer = null;
-    this.view.clear();
-    this.clusters.clear();
-    this.clusterLayer.hidden = true;
-    fill(byId("crumbs"));
-    fill(byId("graph-facts"));
-    byId("lake").classList.add("bare");
-    this.overview.activate(null);
-    this.say(words);
-    this.#showDetails();
-  }
-
-  async #followGraph(component, cluster) {
-    const wanted = `${component}/${cluster ?? ""}`;
-    if (this.graphAsked === wanted) return this.graphShown;
-    this.graphAsked = wanted;
-    this.overview.activate(component);
-    this.graphShown = this.#loadGraph(component, cluster);
-    return this.graphShown;
-  }
-
-  async #loadGraph(component, cluster) {
-    const early = this.early?.wanted === this.graphAsked ? this.early : null;
-    this.early = null;
-    const signal = early?.signal ?? this.graphRequest.next();
-    this.say(loading("Loading the graph"));
-    try {
-      const answer = await (early?.answer ?? askGraph(component, cluster, signal));
-      if (!signal.aborted) this.#showGraph(answer);
-    } catch (error) {
-      if (error.name === "AbortError") return;
-      this.#noGraph(failure("The graph cannot be shown", error));
-      if (!(error instanceof ApiError)) throw error;
-    }
-  }
-
-  #showGraph(answer) {
-    this.answer = answer;
-    this.say(null);
-    byId("lake").classList.remove("bare");
-    byId("lake").classList.toggle("clustered", answer.clustered);
-    this.clusterLayer.hidden = !answer.clustered;
-    this.#tellCrumbs();
-    if (answer.clustered) {
-      this.graph = null;
-      this.view.clear();
-      const within = `${plural(answer.n_tables, "table")} in ${plural(answer.clusters.length, "cluster")}`;
-      byId("graph-facts").textContent = `${within}: open one to see its tables`;
-      this.clusters.show(answer.clusters, answer.links);
-    } else {
-      this.clusters.clear();
-      this.graph = new Graph(answer);
-      this.view.filter = this.filters.values;
-      this.view.show(this.graph);
-      this.view.select(this.route.table);
-    }
-    this.#showDetails();
-  }
-
-  #tellCrumbs() {
-    const { answer } = this;
-    const inCluster = answer.cluster !== null && answer.cluster !== undefined;
-    const known = this.componentName?.id === answer.id ? this.componentName.name : `component ${answer.id}`;
-    if (!inCluster) this.componentName = { id: answer.id, name: answer.name };
-    const crumb = (route, name, here) => el(
-      "a",
-      { href: format(route), "aria-current": here ? "page" : null },
-      text(name, "name", 40),
-    );
-    fill(
-      byId("crumbs"),
-      crumb({ component: answer.id }, inCluster ? known : answer.name, !inCluster),
-      inCluster ? el("span", { class: "then", text: "›" }) : null,
-      inCluster ? crumb({ component: answer.id, cluster: answer.cluster }, answer.name, true) : null,
-    );
-    if (inCluster && this.componentName?.id !== answer.id) this.#nameComponent(answer.id);
-  }
-
-  /** The name of a component whose cluster was opened first, from the list of components. */
-  async #nameComponent(id) {
-    const component = (await this.componentsRequest.catch(() => null))?.components.find((c) => c.id === id);
-    if (component === undefined || this.answer?.id !== id) return;
-    this.componentName = { id, name: component.name };
-    this.#tellCrumbs();
-  }
-
-  tellEdges(shown, of) {
-    const { answer, graph } = this;
-    if (graph === null) return;
-    const edges = shown === of ? plural(of, "edge") : `${number(shown)} of ${plural(of, "edge")}`;
-    const cut = answer.n_edges > of ? ` (the best of ${number(answer.n_edges)})` : "";
-    byId("graph-facts").textContent = `${plural(graph.n, "table")}, ${edges}${cut}`;
-  }
-
-  /** Asks for a table and shows it. The table, or undefined. */
-  async #followTable(id) {
-    if (id === this.tableAsked) return this.tableShown;
-    this.tableAsked = id;
-    this.panel = null;
-    if (id === undefined) {
-      this.tableRequest.stop();
-      this.tableShown = undefined;
-      this.#showDetails();
-      return undefined;
-    }
-    const signal = this.tableRequest.next();
-    this.#fillDetails(loading("Loading the table"));
-    this.tableShown = (async () => {
-      try {
-        const table = await get("table", { id }, { signal });
-        if (signal.aborted) return undefined;
-        this.panel = { table };
-        this.#showDetails();
-        return table;
-      } catch (error) {
-        if (error.name === "AbortError") return undefined;
-        this.tableAsked = null;
-        const back = format(merged(this.route, { table: null }));
-        const words = failure("The table cannot be shown", error);
-        fill(byId("details"), words, el("a", { class: "go", href: back, text: "Back to the list" }));
-        return undefined;
-      }
-    })();
-    return this.tableShown;
-  }
-
-  #showDetails() {
-    const details = byId("details");
-    const name = this.panel?.table.name ?? this.answer?.name;
-    document.title = name === undefined ? "holdfast explore" : `${visible(name)} – holdfast explore`;
-    if (this.panel !== null) {
-      // The graph may come after the table: links in the panel are then made anew.
-      if (this.panel.view === undefined || this.panel.where !== this.answer) {
-        this.panel.where = this.answer;
-        this.panel.view = new TablePanel(this.panel.table, (id) => this.#link(id), format(this.where));
-        this.#fillDetails(...this.panel.view.nodes(this.filters.values));
-      }
-    } else if (this.route.table !== undefined) {
-      return; // on its way, or its error is told
-    } else if (this.answer === null) fill(details);
-    else if (this.answer.clustered) this.#fillDetails(...clusterList(this.answer));
-    else if (this.graph !== null) {
-      this.#fillDetails(...tableList(this.graph, (id) => this.#link(id), (id) => this.view.point(id)));
-    }
-  }
-
-  /** Fills the right side. Whoever was there with the keyboard goes on at its top, not at that of the page. */
-  #fillDetails(...nodes) {
-    const details = byId("details");
-    if (details.contains(document.activeElement)) this.inDetails = true;
-    else if (document.activeElement !== document.body) this.inDetails = false;
-    fill(details, ...nodes);
-    const top = details.querySelector("h2");
-    if (!this.inDetails || top === null) return;
-    top.focus({ preventScroll: true });
-    this.inDetails = false;
-  }
-
-  /** The address of a table: in the graph that is seen, or in its own component, which is then looked up. */
-  #link(id) {
-    return format(this.graph?.position.has(id) ? { ...this.where, table: id } : { table: id });
-  }
-
-  /** A table found by the search; the keyboard goes there with it. */
-  openTable(id) {
-    document.activeElement?.blur();
-    this.inDetails = true;
-    location.hash = this.#link(id);
-  }
-
-  filtered(values) {
-    this.view.setFilter(values);
-    this.panel?.view?.setFilter(values);
-    // The same route, with other filters: what waits for an answer goes on.
-    delete this.route.score;
-    delete this.route.coverage;
-    Object.assign(this.route, shares(values));
-    // Not a step of its own in the history: a slider gives hundreds.
-    clearTimeout(this.writing);
-    this.writing = setTimeout(() => {
-      // Somebody went on, and the page does not know yet: it will write the filters when it does.
-      if (this.route.tab !== undefined || location.hash !== this.followed) return;
-      this.#write(this.route);
-      byId("tab-lake").setAttribute("href", format(this.route));
-    }, 150);
-  }
-
-  say(words) {
-    fill(this.message, words);
-    this.message.hidden = words === null;
-  }
-
-  /** Told once a graph: for tests and measurements. */
-  painted(nodes) {
-    performance.mark("holdfast-first-paint");
-    window.__holdfast = {
-      painted: performance.now(),
-      nodes,
-      place: (id) => (this.clusterLayer.hidden ? this.view : this.clusters).place(id),
-      component: (id) => this.overview.view.place(id),
-      lit: () => this.view.lit.length,
-      faint: () => this.view.states.reduce((sum, state) => sum + state, 0),
-    };
+    this.summary = get("summary");
+    this.summary.catch(() => {});
+    this.#tellTracked();
+    for (const other of this.opened.values()) other.refresh?.();
   }
 }
 
-function askGraph(component, cluster, signal) {
-  const path = cluster === undefined ? "component" : "cluster";
-  const which = cluster === undefined ? { id: component } : { component, id: cluster };
-  return get(path, { ...which, max_edges: MOST_EDGES }, { signal });
-}
-
-/** An inclusion as an edge between tables. */
-const edge = (ind) => ({ from: ind.dependent.table_id, to: ind.referenced.table_id, score: ind.score });
-
-/** A route with a change; what is null in it is left out. */
-function merged(route, change) {
-  const entries = Object.entries({ ...route, ...change });
-  return Object.fromEntries(entries.filter(([, value]) => value !== null && value !== undefined));
-}
-
-/** The filters that are set. */
-function shares(values) {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value > 0));
-}
-
-new Page().start();
+new Page().follow();

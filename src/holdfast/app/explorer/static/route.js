@@ -1,13 +1,17 @@
-// The state of the page in the address, such as #component=3&table=12, so that reload, back and links work.
+// The state of the page in the address, such as #tab=table&name=orders, so that reload, back and links work.
 
-const NUMBERS = ["component", "cluster", "table"];
+const TABS = ["table", "lake"];
+const OLD_TABS = { tracked: "table" };
+const NUMBERS = ["component", "cluster", "table"]; // of the lake
 const SHARES = ["score", "coverage"];
+const TEXTS = ["name", "column", "kind", "ask", "q"]; // of tracked tables
 
 /** What a hash says; what it does not say, or says wrongly, is left out. */
 export function parse(hash) {
   const given = new URLSearchParams(hash.replace(/^#/, ""));
   const route = {};
-  if (given.get("tab") === "tracked") route.tab = "tracked";
+  const tab = OLD_TABS[given.get("tab")] ?? given.get("tab");
+  if (TABS.includes(tab)) route.tab = tab;
   for (const key of NUMBERS) {
     const text = given.get(key);
     if (text !== null && /^\d{1,10}$/.test(text)) route[key] = Number(text);
@@ -16,20 +20,17 @@ export function parse(hash) {
     const share = Number(given.get(key));
     if (share > 0 && share <= 1) route[key] = share;
   }
-  if (given.get("name") !== null) route.name = given.get("name");
+  for (const key of TEXTS) if (given.get(key) !== null) route[key] = given.get(key);
   return route;
 }
 
-/** The hash of a route. */
+/** The hash of a route. A place in the lake needs no tab. */
 export function format(route) {
   const given = new URLSearchParams();
-  if (route.tab === "tracked") {
-    given.set("tab", "tracked");
-    if (route.name !== undefined) given.set("name", route.name);
-    return `#${given}`;
-  }
-  for (const key of [...NUMBERS, ...SHARES]) {
+  const lake = route.tab === undefined || route.tab === "lake";
+  for (const key of lake ? [...NUMBERS, ...SHARES] : TEXTS) {
     if (route[key] !== undefined && route[key] !== null) given.set(key, String(route[key]));
   }
-  return `#${given}`;
+  const named = route.component !== undefined || route.table !== undefined;
+  return `#${lake && named ? "" : `tab=${route.tab ?? "lake"}${given.size ? "&" : ""}`}${given}`;
 }

@@ -13,10 +13,20 @@ const EVENTS = {
 };
 const capital = (words) => words[0].toUpperCase() + words.slice(1);
 
-export class Tracked {
-  constructor() {
+class TableView {
+  constructor(page) {
+    this.page = page;
     this.latest = new Latest();
     this.shown = null;
+  }
+
+  async follow({ name }) {
+    try {
+      const { workspace } = await this.page.summary;
+      await this.show(workspace, name);
+    } catch (error) {
+      fill(byId("tracked-table"), failure("The tracked tables cannot be listed", error));
+    }
   }
 
   /** The list of tables, and one of them; `summary.workspace` may have none. */
@@ -112,10 +122,12 @@ export class Tracked {
   }
 }
 
+export const open = (page) => new TableView(page);
+
 function listed(table, current) {
   const link = el(
     "a",
-    { href: format({ tab: "tracked", name: table.name }), class: "row", "aria-current": current ? "true" : null },
+    { href: format({ tab: "table", name: table.name }), class: "row", "aria-current": current ? "true" : null },
     text(table.name, "name", 60),
     count(table.n_rows, plural(table.n_rows, "row")),
   );

@@ -4,7 +4,7 @@ import { CircleView } from "./circles.js";
 import { byId, count, el, fill, hint, notice, number, paged, plural, text } from "./dom.js";
 import { format } from "./route.js";
 
-export class Overview {
+export class ComponentList {
   constructor(open) {
     this.view = new CircleView(
       byId("map"),
