@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 import holdfast
+from app.browser import PAGE, PATIENCE_S, Tabs, expect, tab_to, until
 from app.explorer_fake import (
     ALONE,
     CITIES,
@@ -37,30 +37,8 @@ from app.shell import Shell
 from holdfast.app.explorer import Explorer, ExplorerServer
 from holdfast.app.explorer.server import page_that_leads_to
 
-BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
-if BROWSER is None:
-    pytest.skip("no Chromium here", allow_module_level=True)
-playwright = pytest.importorskip("playwright.sync_api")
-expect = playwright.expect
-
-# Nothing here is measured: a machine that is busy with other things may take its time.
-PATIENCE_S = 90.0
-expect.set_options(timeout=1_000 * PATIENCE_S)
-
-pytestmark = pytest.mark.xdist_group("browser")
-QUIET = (
-    "--no-sandbox",
-    "--disable-quic",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-)
+pytestmark = PAGE
 COUNTRIES = CITIES * IN_A_COMPONENT + 1
-WATCH = """
-window.__violations = [];
-document.addEventListener("securitypolicyviolation", (e) => window.__violations.push(e.violatedDirective));
-"""
 # Chromium without a graphics card emulates WebGL, which the page would not use.
 A_CARD = """
 const context = WebGL2RenderingContext.prototype;
@@ -78,44 +56,8 @@ context.drawElements = function (mode, count, type, offset) {
 };
 """
 
-Page = Any  # of playwright, which may not be there
+Page = Any  # of playwright
 Visit = Callable[..., Page]
-
-
-class Tabs:
-    """One browser for all tests, and in it a tab for each script that runs before the page's own.
-
-    A new tab takes longer than most tests. What a test did there is gone with the next page, but for the
-    history, in which the tests only go back as far as they came.
-    """
-
-    def __init__(self, browser: Any) -> None:
-        self.browser = browser
-        self.wrong: list[str] = []
-        self._open: dict[str, Page] = {}
-
-    def get(self, script: str) -> Page:
-        if script not in self._open:
-            self._open[script] = self._new(script)
-        return self._open[script]
-
-    def _new(self, script: str) -> Page:
-        context = self.browser.new_context()
-        context.add_init_script(WATCH + script)
-        page = context.new_page()
-        page.set_default_timeout(1_000 * PATIENCE_S)
-        page.on("pageerror", lambda error: self.wrong.append(str(error)))
-        page.on("console", lambda line: self.wrong.append(line.text) if line.type == "error" else None)
-        page.on("dialog", lambda dialog: (self.wrong.append(dialog.message), dialog.dismiss()))
-        return page
-
-
-@pytest.fixture(scope="module")
-def tabs() -> Iterator[Tabs]:
-    with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=BROWSER, args=list(QUIET))
-        yield Tabs(launched)
-        launched.close()
 
 
 @pytest.fixture(scope="module")
@@ -166,36 +108,6 @@ def visit(tabs: Tabs, served: Serving, lake: FakeLake) -> Iterator[Visit]:
         leave(page)
     # Answers with an error are asked for by some tests.
     assert [line for line in tabs.wrong if not line.startswith("Failed to load resource")] == []
-
-
-def until(page: Page, condition: str, timeout_s: float = PATIENCE_S) -> Any:
-    """Waits for an expression to be true. Playwright's own way evaluates a text, which the page forbids."""
-    end = time.monotonic() + timeout_s
-    while not (found := page.evaluate(condition)):
-        assert time.monotonic() < end, f"{condition} did not come true in {timeout_s} s"
-        page.wait_for_timeout(20)
-    return found
-
-
-def tab_to(page: Page, condition: str) -> None:
-    """Goes on by the Tab key. A busy browser may drop the key: then the same element has the focus still.
-
-    If another one has it, an element made anew included, the page took it there, and that is what is told.
-    """
-    before = page.evaluate_handle("document.activeElement")
-    end = time.monotonic() + PATIENCE_S
-    while True:
-        page.bring_to_front()
-        page.keyboard.press("Tab")
-        again = time.monotonic() + 5
-        while time.monotonic() < again:
-            if page.evaluate(condition):
-                return
-            page.wait_for_timeout(20)
-        stays = before.evaluate("element => element === document.activeElement")
-        focused = page.evaluate("document.activeElement.outerHTML")
-        assert stays, f"{condition} did not come true; the focus is at {focused:.200}"
-        assert time.monotonic() < end, f"the Tab key does nothing at {focused:.200}"
 
 
 def painted(page: Page, nodes: int | None = None) -> float:

@@ -1,0 +1,61 @@
+"""What the tests of the page share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from app.browser import Tabs
+    from holdfast.app.explorer import ExplorerServer
+
+
+@pytest.fixture(scope="module")
+def tabs() -> Iterator[Tabs]:
+    from app.browser import BROWSER, QUIET, Tabs, playwright
+
+    with playwright.sync_playwright() as started:
+        launched = started.chromium.launch(executable_path=BROWSER, args=list(QUIET))
+        yield Tabs(launched)
+        launched.close()
+
+
+@pytest.fixture
+def browse(tabs: Tabs) -> Iterator[Callable[..., Any]]:
+    """Opens the page that a server has, at an address such as `#tab=lake`; at the end nothing failed there,
+    nothing was blocked, and nobody's script ran."""
+    page = tabs.get("")
+    tabs.wrong.clear()
+    entered = set()
+
+    def go(
+        server: ExplorerServer,
+        hash_: str = "",
+        *,
+        width: int = 1280,
+        height: int = 800,
+        scheme: str = "light",
+        hash_: str = "",
+        *,
+        width: int = 1280,
+        height: int = 800,
+        scheme: str = "light",
+    ) -> Any:
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=scheme)
+        if server.address not in entered:  # with the token; from then on there is a cookie
+            page.goto(server.address)
+            page.wait_for_url(f"{server.page_address}*")
+            entered.add(server.address)
+        page.goto("about:blank")
+        page.goto(server.page_address + hash_)
+        return page
+
+    yield go
+    if entered:
+        assert page.evaluate("window.__violations") == []
+        assert page.evaluate("window.__owned") is None
+    page.goto("about:blank")
+    assert [line for line in tabs.wrong if not line.startswith("Failed to load resource")] == []
