@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from holdfast.commit import Committer
 from holdfast.core.rows.writer import ProgressHook, Writer
@@ -32,7 +32,7 @@ from holdfast.core.store.root import workspace_root
 from holdfast.core.store.tabular import Dependencies, Log
 from holdfast.core.words.change import Change, Pin
 from holdfast.core.words.dependency import Side
-from holdfast.core.words.display import Displayed
+from holdfast.core.words.display import Displayed, notebook_progress
 from holdfast.core.words.options import TrackOptions, check_share
 from holdfast.core.words.reliance import PinTerms, Wanted
 from holdfast.core.words.schema import Schema
@@ -56,7 +56,7 @@ def open(
     spark: SparkSession | None = None,
     engine: Mode = "auto",
     create: bool = True,
-    progress: ProgressHook | None = None,
+    progress: ProgressHook | Literal[False] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Workspace:
     """Open the workspace at a path or URL; make it if there is none and `create` is true.
@@ -66,9 +66,14 @@ def open(
 
     `engine` says where work runs: "auto" (small work inline, the rest on Spark), "inline" or
     "spark". Spark is started when it is first needed, unless a session is given.
+
+    `progress` is called with what is going on: a stage, how much is done, and of how much (0: not known). In
+    a notebook a line below the cell says it, unless `progress` is False.
     """
     root = workspace_root(path, storage_options)
-    return Workspace(Writer(root, spark=spark, engine=engine, create=create, progress=progress))
+    if progress is None:
+        progress = notebook_progress()
+    return Workspace(Writer(root, spark=spark, engine=engine, create=create, progress=progress or None))
 
 
 class Workspace(Readers, Displayed):

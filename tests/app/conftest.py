@@ -37,11 +37,6 @@ def browse(tabs: Tabs) -> Iterator[Callable[..., Any]]:
         width: int = 1280,
         height: int = 800,
         scheme: str = "light",
-        hash_: str = "",
-        *,
-        width: int = 1280,
-        height: int = 800,
-        scheme: str = "light",
     ) -> Any:
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme=scheme)

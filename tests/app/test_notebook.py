@@ -7,14 +7,18 @@ import os
 import re
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
 import holdfast
+from holdfast.app import cell_progress
 
 HOSTILE = "<script>alert('1')</script> & \x1b[31m\u202e"
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebook.ipynb"
@@ -118,3 +122,105 @@ def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def untimed(outputs: object) -> str:
     text = re.sub(r"\d{4}-\d\d-\d\d( at)? \d\d:\d\d:\d\d", "TIME", json.dumps(outputs))
     return re.sub(r"\d+\.\d+ s\b|object at 0x\w+", "", text)
+
+
+@dataclass(eq=False)
+class Shell:
+    """What a kernel has of IPython, as far as progress is concerned."""
+
+    kernel: object = None
+    lines: list[list[str]] = field(default_factory=list)  # what each showed, in turn
+    ends: list[Callable[..., None]] = field(default_factory=list)
+
+    @property
+    def events(self) -> Shell:
+        return self
+
+    def register(self, event: str, call: Callable[..., None]) -> None:
+        assert event == "post_run_cell"
+        self.ends.append(call)
+
+    def display(self, data: dict[str, str], *, raw: bool, display_id: bool = False) -> Line:
+        assert raw
+        assert display_id
+        self.lines.append([data["text/html"]])
+        return Line(self.lines[-1])
+
+    def cell_ends(self) -> None:
+        for call in self.ends:
+            call(object())
+
+
+@dataclass
+class Line:
+    shown: list[str]
+
+    def update(self, data: dict[str, str], *, raw: bool) -> None:
+        assert raw
+        self.shown.append(data["text/html"])
+
+
+def test_a_line_below_the_cell_says_what_is_going_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cell_progress, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(cell_progress, "LOOK_S", 0.01)
+    shell = Shell()
+    progress = cell_progress.CellProgress(shell, shell.display)
+    for n in (1, 2):
+        progress("reading <orders>", 3, 10)
+        until(lambda n=n: len(shell.lines) == n)
+        assert "3/10" in shell.lines[-1][-1]
+        assert 'value="3" max="10"' in shell.lines[-1][-1]
+        assert "reading &lt;orders&gt;" in shell.lines[-1][-1]
+        progress("searching", 0, 0)
+        until(lambda: "searching" in shell.lines[-1][-1])
+        assert "max=" not in shell.lines[-1][-1]
+        shell.cell_ends()
+        assert shell.lines[-1][-1] == ""  # nothing stays below the cell
+    assert len(shell.lines) == 2
+    shell.cell_ends()  # of a cell that asked for nothing
+
+
+def test_what_is_over_at_once_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cell_progress, "PATIENCE_S", 1_000.0)
+    shell = Shell()
+    cell_progress.CellProgress(shell, shell.display)("reading", 0, 1)
+    shell.cell_ends()
+    assert shell.lines == []
+
+
+def test_only_the_kernel_of_a_notebook_shows_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell: object = Shell()
+    shown = SimpleNamespace(display=Shell.display)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(sys.modules, "IPython.display", shown)
+    people = tmp_path / "people.csv"
+    people.write_text("id\n1\n2\n")
+
+    def stages(**how: object) -> list[str]:
+        stages = []
+        monkeypatch.setattr(
+            cell_progress.CellProgress, "__call__", lambda _, stage, *__: stages.append(stage)
+        )
+        with holdfast.open(tmp_path / f"{len(list(tmp_path.iterdir()))}.hold", engine="inline", **how) as ws:
+            ws.track("people", people)
+        return stages
+
+    monkeypatch.delenv("HOLDFAST_PROGRESS", raising=False)
+    assert stages()
+    assert stages(progress=False) == []
+    monkeypatch.setenv("HOLDFAST_PROGRESS", "0")
+    assert stages() == []
+    monkeypatch.delenv("HOLDFAST_PROGRESS")
+    shell = object()  # IPython in a terminal
+    assert stages() == []
+    shell = None
+    assert stages() == []
+
+
+def until(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)

@@ -135,7 +135,7 @@ def progress_on(paper: Paper) -> Iterator[Callable[[str, int, int], None] | None
         yield hook
 
 
-def _words(stage: str, count: str) -> tuple[str, str]:
+def words(stage: str, count: str) -> tuple[str, str]:
     """What is going on, and how far it is. Kernels are compiled inside of all stages."""
     n_compiled = activity.compiling()
     if n_compiled is None:
@@ -147,7 +147,7 @@ def _words(stage: str, count: str) -> tuple[str, str]:
     return what, f"({n_compiled} so far)" if n_compiled else ""
 
 
-def _counted(done: int, total: int) -> str:
+def counted(done: int, total: int) -> str:
     """How far work is; of work whose end nobody knows there is no total."""
     return f"{done}/{total}" if total else f"({done:,} so far)" if done else ""
 
@@ -176,12 +176,12 @@ class _Words:
         self._thread.join()
 
     def _show(self, stage: str, done: int, total: int) -> None:
-        self._stage, self._count = stage, _counted(done, total)
+        self._stage, self._count = stage, counted(done, total)
 
     def _watch(self) -> None:
         while not self._over.wait(min(LOOK_S, WORD_AFTER_S)):
             now = time.monotonic()
-            stage, count = _words(self._stage, self._count)
+            stage, count = words(self._stage, self._count)
             if stage != self._written_stage:
                 self._pause_s = WORD_AFTER_S
             if now - self._written_at < self._pause_s:
@@ -205,7 +205,7 @@ def _moving_line(paper: Paper) -> Iterator[Callable[[str, int, int], None]]:
             super().__init__()
 
         def render(self, task: Task) -> Text:
-            return Text(_words(task.description, task.fields["count"])[self._part])
+            return Text(words(task.description, task.fields["count"])[self._part])
 
     display = Progress(
         SpinnerColumn(),
@@ -225,7 +225,7 @@ def _moving_line(paper: Paper) -> Iterator[Callable[[str, int, int], None]]:
             stage = now
             text = f"{now} (a few seconds) ..." if now == "starting Spark" else now
             display.reset(task, description=text, total=None)
-        display.update(task, completed=done, total=total or None, count=_counted(done, total))
+        display.update(task, completed=done, total=total or None, count=counted(done, total))
 
     # What is over at once needs no display: it would only flicker.
     begin = threading.Timer(PATIENCE_S, display.start)

@@ -1,14 +1,16 @@
 """How answers look in a notebook: as the reports of the command line do, with tables and diagrams.
 
 Reports stand above all classes, so they are called by name; nothing of them is imported until a notebook
-shows an answer.
+shows an answer, or the progress of one.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from importlib import import_module
 
-REPORTS = "holdfast.app.notebook"
+REPORTS, PROGRESS = "holdfast.app.notebook", "holdfast.app.cell_progress"
 
 
 class Displayed:
@@ -27,3 +29,13 @@ class SelfExplaining(Displayed):
 
     def __repr__(self) -> str:
         return str(import_module(REPORTS).text_of(self))
+
+
+def notebook_progress() -> Callable[[str, int, int], None] | None:
+    """What shows the progress of work below a cell, where this process is the kernel of a notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    if not hasattr(shell, "kernel"):
+        return None
+    hook: Callable[[str, int, int], None] | None = import_module(PROGRESS).cell_progress()
+    return hook
