@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from benchmarks import glance
 from typer.testing import CliRunner
 
 from holdfast.app.cli import app
@@ -62,6 +63,12 @@ def test_console_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_every_console_block_is_executed() -> None:
     having = {str(p.relative_to(ROOT)) for p in ROOT.glob("**/*.md") if "```console" in p.read_text()}
     assert {page for page in having if not page.startswith(".")} == set(PAGES)
+
+
+def test_the_page_of_the_benchmarks_says_what_their_reports_say() -> None:
+    """`python -m benchmarks glance` writes it."""
+    text = (ROOT / "benchmarks" / "README.md").read_text("utf-8")
+    assert glance.page(text) == text
 
 
 def test_the_readme_is_short() -> None:
