@@ -21,7 +21,7 @@ BUSY = "**The machine was busy"
 def targets(report: str) -> Iterator[tuple[str, str, str, str]]:
     """(what, reach, reached, verdict) of each figure in a report.
 
-    >>> list(targets("| what | reach | reached | |\\n|---|---|---|---|\\n| a | <= 1 s | 2 s | **no** |\\n\\n| b |"))
+    >>> list(targets("| what | reach | reached | |\\n|---|---|---|---|\\n| a | <= 1 s | 2 s | **no** |"))
     [('a', '<= 1 s', '2 s', '**no**')]
     """
     inside = False
