@@ -438,7 +438,7 @@ def _list_pairs(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _narrowed(words, places, level, n, bits, column, complement, target):  # type: ignore[no-untyped-def]
-    """Those pairs of a level, n words, that agree on a column, or do not, at another level; how many words."""
+    """Those pairs of a level, n words, that agree on a column, or do not, at another level; its words."""
     n_new = 0
     for i in range(n):
         at = places[level, i]
