@@ -10,7 +10,7 @@ For each table, in a process of its own (so that no case inherits another's memo
 The key sets (not only their numbers) are compared with HPIValid's after tracking, after the first
 1,000 inserts and at the end. A difference is an error: it heads the report and sets exit code 1.
 
-    python -m benchmarks.keys [--rows 100000,1000000] [--quick] [--no-peers] [--data DIR] [--render]
+    python -m benchmarks.keys [--rows 100000,1000000] [--quick] [--swan] [--no-peers] [--data DIR] [--render]
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ from benchmarks.report import (
 )
 
 LINEITEM_ROWS = (100_000, 1_000_000, 10_000_000)
+# The sizes of SWAN's own experiments, for `--swan`.
+SWAN_TABLES = (("uniprot40", 400_000), ("ncvoter", 5_000_000))
 REPEATS = {1: 5, 100: 5, 1_000: 3}
 FINAL_CHECK_ROWS = 1_000_000  # larger tables are not written and searched a third time
 
@@ -615,6 +617,8 @@ def write_results(results: Json, folder: Path, stem: str) -> None:
 
 
 def cases_of(args: argparse.Namespace) -> list[Case]:
+    if args.swan:
+        return [Case(table, n_rows, args.data) for table, n_rows in SWAN_TABLES]
     cases = [Case("lineitem", n, args.data) for n in args.rows]
     if args.data is not None and (args.data / "lineitem.csv").exists():
         cases = cases[:1]  # one real file has one size
@@ -630,6 +634,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
         "--quick", action="store_true", help="lineitem at 100 k only; results as keys-quick.*"
     )
     parser.add_argument("--only-lineitem", action="store_true", help="leave out ncvoter and adult")
+    parser.add_argument(
+        "--swan", action="store_true", help="tables of SWAN's own sizes instead; results as keys-swan.*"
+    )
     parser.add_argument("--no-peers", action="store_true", help="measure holdfast only, check nothing")
     parser.add_argument("--peers-only", action="store_true", help="measure the peers only")
     parser.add_argument("--timeout", type=float, default=TIMEOUT_S, help="seconds a peer may take")
@@ -659,7 +666,7 @@ def main(argv: list[str] | None = None) -> int:
         case = Case(args.child[0], int(args.child[1]), args.data)
         run_child(case, args.child_ws, args.child_keys, args.child_out)
         return 0
-    stem = "keys-quick" if args.quick else "keys"
+    stem = "keys-swan" if args.swan else "keys-quick" if args.quick else "keys"
     if args.render:
         write_results(json.loads((args.results / f"{stem}.json").read_text()), args.results, stem)
         return 0

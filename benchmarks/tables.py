@@ -485,6 +485,12 @@ def claims_rows(rows: Rows, seed: int, table_rows: int) -> pa.Table:
 # --- uniprot ----------------------------------------------------------------------------------
 
 UNIPROT_COLUMNS = tuple(str(i + 1) for i in range(222))
+SWAN_COLUMNS = 40  # of them, as SWAN's experiments take
+
+
+def uniprot40_rows(rows: Rows, seed: int, table_rows: int) -> pa.Table:
+    """The first columns of `uniprot_rows`."""
+    return uniprot_rows(rows, seed, table_rows).select(range(SWAN_COLUMNS))
 
 
 def uniprot_rows(rows: Rows, seed: int, table_rows: int) -> pa.Table:
@@ -726,6 +732,7 @@ MAKERS: dict[str, Callable[[Rows, int, int], pa.Table]] = {
     "adult": adult_rows,
     "claims": claims_rows,
     "uniprot": uniprot_rows,
+    "uniprot40": uniprot40_rows,
     "flight": flight_rows,
 }
 

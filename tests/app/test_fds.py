@@ -90,6 +90,9 @@ def test_dependencies_of_keys_alone_are_only_counted(tmp_path: Path) -> None:
     assert printed(many).splitlines()[1:] == [
         "  new: 80,000 functional dependencies: too many to list, but see 'holdfast show --top 20'"
     ]
+    change = DependencyChange("appeared", Ucc("t", ("a",)), "holds")
+    many = Change("track", 1, (part("t", 9, 0, 9, 5_001, unlisted=5_000),), (change,), 0.1)
+    assert printed(many).splitlines()[1:] == ["  [a]", "  ... and 5,000 more; see them with 'holdfast show'"]
 
 
 @pytest.mark.parametrize(
@@ -575,7 +578,7 @@ def test_many_changes_are_cut_and_counted() -> None:
     assert "    c20 -> x\n" not in text
     assert "    ... and 20 more; all with --json\n" in text
     assert "    c9, y -> x\n    each holds now\n    ... and 30 more; all with --json\n" in text
-    assert text.endswith("  70,000 more changes of functional dependencies: too many to list\n")
+    assert text.endswith("  70,000 more changes of keys or functional dependencies: too many to list\n")
 
 
 def test_dependencies_on_keys_that_changed_are_counted_beside_the_others() -> None:

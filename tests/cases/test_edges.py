@@ -11,7 +11,9 @@ import pytest
 
 import holdfast
 from holdfast import Workspace
+from holdfast.core.words.change import Change
 from holdfast.errors import UsageError
+from holdfast.functional import key_class, key_news
 from reference import keys as oracle
 
 Columns = dict[str, list[Any]]
@@ -87,6 +89,34 @@ def test_an_empty_batch_is_a_version_without_changes(tracked: Opener) -> None:
     ws = tracked({"a": [1, 2]})
     change = ws.apply("t", inserts=ints({"a": []}), deletes=ints({"a": []}))
     assert (change.version, change.changes, change.n_rows) == (2, (), 2)
+
+
+def test_changes_that_are_too_many_to_list(tracked: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are counted, shortest first, by sort; what holds is known all the same."""
+    columns = {name: [1, 2, 3] for name in "abcd"} | {"e": [1, 1, 1]}
+    ws, more = tracked(columns), ints({"a": [1], "b": [1], "c": [4], "d": [4], "e": [1]})
+    third = ints({"a": [3], "b": [3], "c": [3], "d": [3], "e": [1]})
+    batches: list[dict[str, pa.Table]] = [{"inserts": more}, {"deletes": more}]
+    batches += [{"inserts": more, "deletes": third}, {"inserts": third, "deletes": more}]
+
+    def told(change: Change) -> set[tuple[str, str, str]]:
+        return {(c.event, c.dependency.name, c.reason) for c in change.changes}
+
+    every = [ws.apply("t", **batch) for batch in batches]
+    assert [c.tables[0].unlisted for c in every] == [0] * 4
+    monkeypatch.setattr(key_news, "MAX_LISTED", 1)
+    for whole, batch in zip(every, batches, strict=True):
+        change = ws.apply("t", **batch)
+        assert told(change) <= told(whole)
+        assert {c.event for c in change.changes} == {c.event for c in whole.changes}
+        assert all(c.witnesses for c in change.broke)
+        assert change.tables[0].unlisted == len(whole.changes) - len(change.changes) > 0
+        assert ws.log("t")[-1].details[0]["n_changes"] == len(whole.changes)
+        assert keys(ws) == keys(ws, at=whole.version)
+    monkeypatch.setattr(key_class, "MAX_LISTED", 3)
+    change = ws.track("u", ints(columns))
+    assert [c.dependency.columns for c in change.changes] == [("a",), ("b",), ("c",)]
+    assert (change.tables[0].unlisted, len(ws.dependencies(table="u"))) == (1, 4)
 
 
 def test_a_batch_of_nothing_is_refused(tracked: Opener) -> None:

@@ -131,10 +131,18 @@ def check(case: Candidates) -> int:
     st.sampled_from([1, 30, 1 << 18]),
     st.sampled_from([2, 3, 7, 1 << 9]),
     st.sampled_from([1, 3]),
+    st.sampled_from([(0, 0, 1 << 22), (1, 0, 1 << 10), (0, 1, 1 << 22), (1 << 20, 0, 1 << 22)]),
 )
-def test_refute(case: Candidates, chunk_values: int, leaf_rows: int, n_climbs: int) -> None:
-    """Exactly what is violated is refuted, however the clusters are cut; evidence is real."""
+def test_refute(
+    case: Candidates, chunk_values: int, leaf_rows: int, n_climbs: int, by_pairs: tuple[int, int, int]
+) -> None:
+    """Exactly what is violated is refuted, however the clusters are cut; evidence is real.
+
+    By clusters alone, by pairs where these are few, by pairs alone.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        for name, value in zip(("PAIRS_EACH", "PAIRS_A_ROW", "PAIR_BITS"), by_pairs, strict=True):
+            patch.setattr(partitions, name, value)
         patch.setattr(partitions, "CHUNK_VALUES", chunk_values)
         patch.setattr(partitions, "LEAF_ROWS", leaf_rows)
         patch.setattr(partitions, "N_CLIMBS", n_climbs)
@@ -147,10 +155,16 @@ def test_refute(case: Candidates, chunk_values: int, leaf_rows: int, n_climbs: i
 @pytest.mark.parametrize("nulls_distinct", [False, True])
 @pytest.mark.parametrize("chunk_values", [50, 1 << 18])
 @pytest.mark.parametrize("offset", [0, 6000])
+@pytest.mark.parametrize("pairs_each", [0, 1, 1 << 20])
 def test_refute_on_large_clusters(
-    nulls_distinct: bool, chunk_values: int, offset: int, monkeypatch: pytest.MonkeyPatch
+    nulls_distinct: bool, chunk_values: int, offset: int, pairs_each: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Clusters of more than 12 rows are split by direct addressing, or by hashing where values are many."""
+    """Clusters of more than 12 rows are split by direct addressing, or by hashing where values are many.
+
+    Or they are settled by their pairs of rows.
+    """
+    monkeypatch.setattr(partitions, "PAIRS_EACH", pairs_each)
+    monkeypatch.setattr(partitions, "PAIRS_A_ROW", min(pairs_each, 1))
     monkeypatch.setattr(partitions, "CHUNK_VALUES", chunk_values)
     monkeypatch.setattr(partitions, "LEAF_ROWS", 16)
     rng = np.random.default_rng(8)
@@ -164,8 +178,9 @@ def test_refute_on_large_clusters(
     assert 0 < check(case) < sum(len(asked) for _, asked in fds)
 
 
-@given(candidates())
-def test_climbs_end_at_maximal_agree_sets(case: Candidates) -> None:
+@pytest.mark.parametrize("pairs_each", [0, 1 << 20])
+@given(case=candidates())
+def test_climbs_end_at_maximal_agree_sets(pairs_each: int, case: Candidates) -> None:
     """With one candidate and all rows looked at, climbs end at maximal sets without its column."""
     column = case.fds[0][0] and min(case.fds[0][0])
     width, rows = case.width, case.rows
@@ -175,9 +190,12 @@ def test_climbs_end_at_maximal_agree_sets(case: Candidates) -> None:
     pending = case.masks([frozenset({column or 0})])
     n_ids = case.values.max(axis=0).astype(np.int64) + 1
     sequences = np.full((1, 1), -1, dtype=np.int32)
-    masks, _ = partitions.refute(
-        case.values.T, np.array([0, len(rows)]), sequences, lhs, pending, n_ids, case.nulls_distinct
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partitions, "PAIRS_EACH", pairs_each)
+        patch.setattr(partitions, "PAIRS_A_ROW", min(pairs_each, 1))
+        masks, _ = partitions.refute(
+            case.values.T, np.array([0, len(rows)]), sequences, lhs, pending, n_ids, case.nulls_distinct
+        )
     top = reference.maximal_without(rows, column or 0, case.nulls_distinct)
     assert bool(top) == bool(len(masks))
     assert {frozenset(positions_of(m)) for m in masks} <= top

@@ -12,6 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,9 +33,10 @@ from holdfast.core.rows.segments import (
     write_index,
     write_segment,
 )
+from holdfast.core.rows.table_state import agreeing_pairs
 from holdfast.core.store.arrow_types import arrow_schema, type_of
 from holdfast.core.store.format import create_marker, text_key
-from holdfast.core.words.schema import Column, Schema
+from holdfast.core.words.schema import Column, Nulls, Schema
 from reference import encode as reference
 from reference import keys as oracle
 from reference.keys import Row, canonical_row
@@ -141,6 +143,9 @@ def test_invariants_of_a_segment(case: Filled, data: st.DataObject) -> None:
             assert segment.ref.distinct[c] == len(dictionary)
             used = set(segment.codes[c].tolist()) - {0}
             assert used == set(range(1, len(dictionary) + 1)), "every entry is some row's"
+            counts = Counter(segment.codes[c].tolist())
+            assert segment.ref.nulls[c] == counts.pop(0, 0)
+            assert segment.ref.equal_pairs[c] == sum(n * (n - 1) // 2 for n in counts.values())
         assert (np.diff(segment.row_hashes.astype(object)) >= 0).all()
         assert sorted(segment.row_order.tolist()) == list(range(n_rows))
         for h, position in zip(segment.row_hashes.tolist(), segment.row_order.tolist(), strict=True):
@@ -189,6 +194,21 @@ def test_merge_is_the_live_rows_encoded_anew(shape: Shape, data: st.DataObject) 
             assert texts is None or texts.to_pylist() == fresh.to_pylist()
         assert merged.row_hashes.tolist() == anew.row_hashes.tolist()
         assert merged.ref.distinct == anew.ref.distinct
+        assert (merged.ref.equal_pairs, merged.ref.nulls) == (anew.ref.equal_pairs, anew.ref.nulls)
+
+
+@pytest.mark.parametrize("nulls", ["equal", "distinct"])
+def test_columns_are_ranked_by_the_pairs_that_agree(tmp_path: Path, nulls: Nulls) -> None:
+    """Many values do not help where half of the rows are NULL; what was not counted is estimated."""
+    rows = {"few": [1, 1, 2, 2, 3, 3], "sparse": [None, None, None, 1, 2, 3], "same": [7] * 6}
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("t", pa.table({name: pa.array(v, pa.int64()) for name, v in rows.items()}), nulls=nulls)
+        state = ws.writer.tables.state("t")
+    segments = state.segments
+    by_nulls = {"equal": [3, 3, 15], "distinct": [3, 0, 15]}
+    assert agreeing_pairs(segments, 3, nulls_distinct=nulls == "distinct") == by_nulls[nulls]
+    older = [replace(s, equal_pairs=(), nulls=()) for s in segments]
+    assert agreeing_pairs(older, 3, nulls_distinct=True) == [5, 5, 15]
 
 
 def _written(s: Store, rows: pa.Table):  # type: ignore[no-untyped-def]

@@ -87,6 +87,8 @@ def test_a_round_over_a_billion_rows(tmp_path: Path) -> None:
             n_rows=n_rows,
             file=FileRef(f"tables/big-0a1b2c/segment-{i:012x}.arrow", 365_000_000, f"{i:016x}"),
             distinct=tuple(range(100_000 + i, 100_000 + i + n_columns)),
+            equal_pairs=tuple(range(10**9 + i, 10**9 + i + n_columns)),
+            nulls=tuple(range(10_000 + i, 10_000 + i + n_columns)),
             indexes=(
                 ((1, 2, 3), FileRef(f"tables/big-0a1b2c/index-{i:012x}.arrow", 9_000_000, f"{i:016x}")),
             ),

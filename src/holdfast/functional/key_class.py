@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.cover.cover import Cover
-from holdfast.core.cover.news import News
+from holdfast.core.cover.news import MAX_LISTED, News, kind_of
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.refute import validate
 from holdfast.core.evidence.sampling import look_for_keys
@@ -92,10 +92,13 @@ class KeyClass(TableClass[KeyState]):
         return known.cover.masks
 
     def news(self, before: KeyState, after: KeyState, crossing: Crossing) -> News:
-        return key_news(crossing.state.table, before, after, crossing.before, crossing.after)
+        kind = kind_of(len(crossing.added), len(crossing.row_ids))
+        return key_news(crossing.state.table, before, after, crossing.before, crossing.after, kind)
 
     def dependencies(self, known: KeyState, state: TableState) -> tuple[Sequence[Dependency], int]:
-        return named_uccs(state, known.cover.masks), 0
+        masks = known.cover.masks
+        shortest = masks[np.argsort(popcounts(masks), kind="stable")[:MAX_LISTED]]
+        return named_uccs(state, shortest), len(masks) - len(shortest)
 
     def pins(self, known: KeyState, state: TableState, rows: Relation) -> tuple[Pin, ...]:
         return tuple(pin.pin(state.table, rows.n_rows) for pin in known.pins)

@@ -103,7 +103,8 @@ def insert(
     if not cover.masks.any(axis=1).all():
         # The empty key: there was one row at most, so the batch is the table.
         return settle(relation, state.evidence, cover, proven=cover.masks[:0])
-    masks, witnesses = probe(relation, batch, cover.masks, index_columns)
+    non_uniques = state.evidence.maximal
+    masks, witnesses = probe(relation, batch, cover.masks, index_columns, non_uniques=non_uniques)
     if not len(masks):
         return replace(state, rounds=0)
     evidence = state.evidence.merged(masks, witnesses)

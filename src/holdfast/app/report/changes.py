@@ -66,7 +66,7 @@ def _print_notes(paper: Paper, change: Change) -> None:
 
 def _many(tables: Sequence[TableChange]) -> str:
     """What there may be too many of to list."""
-    return _nouns({s.kind for t in tables for s in t.kept} - {"ucc"}, "or", "dependencies")
+    return _nouns({s.kind for t in tables if t.unlisted for s in t.kept}, "or", "dependencies")
 
 
 def _nouns(kinds: Collection[str], last: str, otherwise: str) -> str:
@@ -159,7 +159,8 @@ def _print_new_keys(paper: Paper, part: TableChange, keys: _New) -> None:
         note = "" if key.columns else " (no column needed: there is at most one row)"
         paper.line((columns_text(key.columns), "green"), note, indent=2)
     where = "see them with 'holdfast show'"
-    paper.more(len(keys.shown) - IN_A_REPORT, f"; {where}", style="dim")
+    unlisted = max(0, (part.n("ucc") or 0) - len(keys.every))
+    paper.more(max(0, len(keys.shown) - IN_A_REPORT) + unlisted, f"; {where}", style="dim")
     print_by_chance(paper, "ucc", keys.n_folded, where, indent=2)
     if part.n("ucc") == 0:
         paper.line(("no column combination is unique", "yellow"), indent=2)

@@ -17,6 +17,7 @@ from holdfast.core.evidence.kernels.fd_masks import breaks
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.witnessed_masks import evidence_in
 from holdfast.core.rows.kernels.masks import (
+    contained_in_any,
     contains_any,
     mask_of,
     minimal_masks,
@@ -43,15 +44,23 @@ def probe(
     keys: U64,
     index_columns: Sequence[int],
     rhs: U64 | None = None,
+    non_uniques: U64 | None = None,
 ) -> tuple[U64, I64]:
     """Evidence of all pairs of a batch row with another row that agree on some key.
+
+    `non_uniques` are agree sets, so they contain no key; neither does what is part of one.
 
     With `rhs` the keys are left-hand sides, and of the pairs that agree on one those count that differ
     on a column of its rhs. The segments of the batch are the newest of the relation; they are probed
     with themselves, too. Every key has an indexed column.
     """
     probes = probes_for(keys, index_columns, rhs)
-    staged = relation.stage("keys", masks=keys, rhs=rhs if rhs is not None else keys[:0])
+    staged = relation.stage(
+        "keys",
+        masks=keys,
+        rhs=rhs if rhs is not None else keys[:0],
+        non_uniques=non_uniques if non_uniques is not None else keys[:0],
+    )
     payloads, work = [], 0.0
     new = {s.number for s in batch}
     for i, part in enumerate(batch):
@@ -135,13 +144,18 @@ def probe_segment(payload: Payload) -> bytes:
     segment, batch = opened(payload, "segment", schema), opened(payload, "batch", schema)
     segment.expect(batch.ref.n_rows)
     bundle, n_words = staged(payload, "keys"), n_words_for(len(schema))
-    keys, rhs = bundle.array("masks").reshape(-1, n_words), bundle.array("rhs").reshape(-1, n_words)
+    keys, rhs, non_uniques = (
+        bundle.array(name).reshape(-1, n_words) for name in ("masks", "rhs", "non_uniques")
+    )
     probes = [Probe(**p) for p in payload["probes"]]
     nulls_distinct = payload["nulls"] == "distinct"
     masks, pairs = probe_pairs(
         segment, batch, probes, nulls_distinct, within=payload["within"], settled=payload["settled"]
     )
-    breaking = breaks(masks, keys, rhs) if len(rhs) else contains_any(masks, keys)
+    # There are far fewer maximal non-uniques than keys, and most agree sets are part of one.
+    breaking = breaks(masks, keys, rhs) if len(rhs) else ~contained_in_any(masks, non_uniques)
+    if not len(rhs):
+        breaking[breaking] = contains_any(masks[breaking], keys)
     witnesses = by_row_id(pairs[breaking], batch, segment)
     return pack({"masks": masks[breaking], "witnesses": witnesses}, {})
 

@@ -31,12 +31,15 @@ I64 = NDArray[np.int64]
 # Pairs compared per column, and for all columns together; and how many cells that may be.
 SAMPLE_PAIRS = 20_000
 MAX_PAIRS = 400_000
+# For keys a fourth of them, and a third of the windows: what they miss a validation finds sooner. Of 37,045
+# keys of 40 columns, 2.7 instead of 3.4 s.
+MAX_KEY_PAIRS = 100_000
 MAX_CELLS = 400_000_000
 # Of the pairs' agree sets so many are kept, the largest: among random pairs of a wide table nearly all
 # differ, and the maximal ones of a million sets take minutes to find.
 MAX_MASKS = 1 << 13
 # Windows of neighbouring rows in each column's order that are climbed from; and the cells in all of them.
-N_WINDOWS = 24
+N_WINDOWS, N_KEY_WINDOWS = 24, 8
 WINDOW_ROWS = 512
 MAX_CLIMBED = 1 << 30
 
@@ -79,8 +82,10 @@ def sample_evidence(
         one, other = np.triu_indices(n_rows, 1)
         masks, witnesses = pairs.pairs_evidence(segment.codes, one, other, nulls_distinct)
         return _relevant(masks, by_row_id(witnesses, segment, segment), segment, per_column=per_column)
+    most = most if per_column else min(most, MAX_KEY_PAIRS)
     left, right, windows = [], [], []
     n_windows = MAX_CLIMBED // (n_columns * n_columns * min(n_rows, WINDOW_ROWS))
+    n_windows = min(n_windows, N_WINDOWS if per_column else N_KEY_WINDOWS)
     columns = np.arange(n_columns)
     if n_columns > most or not n_windows:
         # Too wide to begin at every column.
@@ -94,9 +99,7 @@ def sample_evidence(
         right.append(b)
         # NULLs come first in the postings; where they are distinct they share nothing
         start = int(offsets[1]) if nulls_distinct else 0
-        starts = rng.integers(
-            start, max(start + 1, len(positions) - WINDOW_ROWS), min(N_WINDOWS, max(1, n_windows))
-        )
+        starts = rng.integers(start, max(start + 1, len(positions) - WINDOW_ROWS), max(1, n_windows))
         windows += [(c, positions[low : low + WINDOW_ROWS]) for low in np.unique(starts)]
     masks, witnesses = pairs.pairs_evidence(
         segment.codes, np.concatenate(left), np.concatenate(right), nulls_distinct

@@ -392,7 +392,16 @@ def write_segment(
     name = unique_name(folder, "segment", ".arrow")
     file = write_bundle(root, name, arrays, {"holdfast": "segment"}, compress=compress)
     distinct = tuple(len(c.dictionary) for c in columns)
-    return SegmentRef(number, n_rows, file, distinct, merged=row_ids is not None)
+    counts = [np.bincount(c.codes, minlength=1) for c in columns]
+    return SegmentRef(
+        number,
+        n_rows,
+        file,
+        distinct,
+        merged=row_ids is not None,
+        equal_pairs=tuple(int((n[1:] * (n[1:] - 1) // 2).sum()) for n in counts),
+        nulls=tuple(int(n[0]) for n in counts),
+    )
 
 
 def write_index(root: Root, folder: str, segment: Segment, columns: Sequence[int]) -> SegmentRef:

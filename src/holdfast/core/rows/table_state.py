@@ -20,7 +20,7 @@ from holdfast.core.store.files import FileRef
 from holdfast.core.store.root import Root
 from holdfast.core.words.codec import Coded, decoded
 from holdfast.core.words.column_facts import ColumnFacts, domain
-from holdfast.core.words.column_sets import words_for
+from holdfast.core.words.column_sets import n_pairs, words_for
 from holdfast.core.words.schema import Nulls, Schema
 
 U64 = NDArray[np.uint64]
@@ -56,6 +56,9 @@ class SegmentRef(Coded):
     deletes: FileRef | None = None
     indexes: tuple[IndexRef, ...] = ()
     orders: tuple[OrdersRef, ...] = ()
+    # Per column, as it was written: pairs of rows with the same value, and NULLs. Not in older workspaces.
+    equal_pairs: tuple[int, ...] = ()
+    nulls: tuple[int, ...] = ()
 
     @property
     def n_live(self) -> int:
@@ -170,6 +173,22 @@ def distinct_values(segments: Sequence[SegmentRef], n_columns: int) -> list[int]
         return [0] * n_columns
     n_rows = sum(s.n_live for s in segments)
     return [min(sum(of_column), n_rows) for of_column in zip(*(s.distinct for s in segments), strict=True)]
+
+
+def agreeing_pairs(segments: Sequence[SegmentRef], n_columns: int, *, nulls_distinct: bool) -> list[int]:
+    """An estimate, up to a factor, of how many pairs of rows agree on each column: those within a segment.
+
+    Where they were not counted, the values of a column are taken to be equally frequent.
+    """
+    counts = [0] * n_columns
+    for s in segments:
+        if s.equal_pairs:
+            nulls = [0 if nulls_distinct else n_pairs(n) for n in s.nulls]
+            within = [a + b for a, b in zip(s.equal_pairs, nulls, strict=True)]
+        else:
+            within = [n_pairs(s.n_rows) // max(1, d) for d in s.distinct]
+        counts = [a + b for a, b in zip(counts, within, strict=True)]
+    return counts
 
 
 _FIELDS = frozenset(f.name for f in fields(TableState))
