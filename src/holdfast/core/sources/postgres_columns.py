@@ -48,10 +48,11 @@ class PostgresColumns:
         fields, conversions = list(schema), dict[int, Callable[[Any], Any]]()
         free, raw = [], []
         for i, field in enumerate(schema):
-            kind = (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
+            said = field.metadata or {}
+            kind = (said.get(b"POSTGRESQL:type") or said.get(b"ADBC:postgresql:typname") or b"").decode()
             is_opaque = isinstance(field.type, _pa.OpaqueType)
-            if is_opaque and field.type.type_name == "numeric":
-                digits = _digits(int((field.metadata or {}).get(b"POSTGRESQL:typmod", b"-1")))
+            if kind == "numeric":
+                digits = _digits(int(said.get(b"POSTGRESQL:typmod", b"-1")))
                 if digits is None:
                     free.append(field.name)
                 new, convert = _decimal(digits or (DIGITS, SCALE), field.name, table)
@@ -108,7 +109,7 @@ def _decimal(digits: tuple[int, int], name: str, table: str) -> tuple[pa.DataTyp
             return None
 
     def convert(column: Any) -> Any:
-        texts = column.storage
+        texts = column.storage if isinstance(column, _pa.ExtensionArray) else column
         values = cast(texts)
         if values is None:
             at = first_unfit(pa.chunked_array([texts]), lambda part: cast(part) is not None)

@@ -84,7 +84,8 @@ def _lazy_reader(source: Any, kind: str, table: str) -> Any:
 
     def batches() -> Iterator[Any]:
         try:
-            for frame in source.collect_batches():
+            older = not hasattr(source, "collect_batches")
+            for frame in [source.collect()] if older else source.collect_batches():
                 yield from _pa.RecordBatchReader.from_stream(frame, schema)
         except Exception as error:
             raise _broken(error, kind, table) from None
