@@ -15,6 +15,7 @@ import hashlib
 import hmac
 import http.client
 import http.server
+import json
 import os
 import re
 import shutil
@@ -64,6 +65,10 @@ class Store:
     def signed(self, method: str, path: str, headers: dict[str, str]) -> dict[str, str]:
         """The headers of a request that was changed on the way; what was signed does not matter to moto."""
         return headers
+
+    def translated(self, path: str, headers: dict[str, str]) -> tuple[str, dict[str, str]]:
+        """(path, headers) of a request as the server is asked it."""
+        return path, headers
 
 
 def options_for(address: str) -> dict[str, str]:
@@ -130,6 +135,31 @@ class AzureStore(Store):
         return {**kept, "Authorization": f"SharedKey {ACCOUNT}:{base64.b64encode(code).decode()}"}
 
 
+class GcsStore(Store):
+    """Google's storage, as far as its clients ask for it in the way of S3: see `served_gcs`."""
+
+    scheme = "gs"
+    secret = b"nobody@example.com"
+
+    def options_at(self, address: str) -> dict[str, str]:
+        keys = {"client_email": self.secret.decode(), "private_key": "", "private_key_id": ""}
+        account = {**keys, "gcs_base_url": address, "disable_oauth": True}
+        return {"google_service_account_key": json.dumps(account), "google_allow_http": "true"}
+
+
+class _S3AsGcs(Store):
+    """An S3 server that is asked in the way of Google's."""
+
+    def translated(self, path: str, headers: dict[str, str]) -> tuple[str, dict[str, str]]:
+        place, mark, query = path.partition("?")
+        given = {name.lower(): value for name, value in headers.items()}
+        if (generation := given.pop("x-goog-if-generation-match", None)) is not None:
+            assert generation == "0"  # if there is none of the name
+            given["If-None-Match"] = "*"
+        given["authorization"] = "AWS4-HMAC-SHA256 Credential=someone/20260101/us-east-1/s3/aws4_request"
+        return urllib.parse.quote(urllib.parse.unquote(place)) + mark + query, given
+
+
 def azurite() -> str | None:
     """The program, if there is one: HOLDFAST_AZURITE names it, or it is on the path."""
     return os.environ.get("HOLDFAST_AZURITE") or shutil.which("azurite-blob")
@@ -157,6 +187,16 @@ def served_azure() -> contextlib.AbstractContextManager[Store]:
     return _served(
         lambda port: [azurite() or "", "--blobHost", "127.0.0.1", "--blobPort", port, *quiet], AzureStore
     )
+
+
+@contextlib.contextmanager
+def served_gcs() -> Iterator[Store]:
+    """S3 behind a proxy that takes what Google's clients send: their addresses, conditions, credentials.
+
+    The clients are tried with it, not Google's server.
+    """
+    with served() as s3, through(_S3AsGcs(s3.address), Faults()) as address:
+        yield GcsStore(address)
 
 
 @contextlib.contextmanager
@@ -242,7 +282,9 @@ def through(store: Store, faults: Faults) -> Iterator[str]:
         def answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             with lock:
-                request = Request(len(faults.seen), self.command, self.path)
+                place, mark, query = self.path.partition("?")
+                path = urllib.parse.unquote(place) + mark + query
+                request = Request(len(faults.seen), self.command, path)
                 faults.seen.append(request)
             action = faults.choose(request)
             assert action in (None, *ACTIONS)
@@ -255,11 +297,13 @@ def through(store: Store, faults: Faults) -> Iterator[str]:
             if action == "blind":
                 headers.pop("If-None-Match", None)
                 headers.pop("if-none-match", None)
+                headers.pop("x-goog-if-generation-match", None)
                 headers = store.signed(self.command, self.path, headers)
+            path, headers = store.translated(self.path, headers)
             headers["Host"] = f"{host}:{port}"
             connection = http.client.HTTPConnection(host, int(port), timeout=300)
             with contextlib.closing(connection):
-                connection.request(self.command, self.path, body, headers)
+                connection.request(self.command, path, body, headers)
                 response = connection.getresponse()
                 content = response.read()
             faults.n_bytes += len(content)

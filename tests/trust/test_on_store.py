@@ -1,6 +1,6 @@
 """A workspace on an object store is like one in a folder: by the same story, raced for, killed.
 
-On S3, and on Azure where there is a server of that kind.
+On S3, and on Azure where there is a server of that kind; some of it as Google's clients ask for it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from holdfast.core.store import bucket as buckets
 from holdfast.core.store.bucket import Bucket, bucket_of
 from holdfast.errors import DamagedFileError, HoldfastError, WorkspaceError
 from trust import story
-from trust.object_store import Faults, Request, Store, served_azure, through, why_no_azure
+from trust.object_store import Faults, Request, Store, served_azure, served_gcs, through, why_no_azure
 
 pytestmark = pytest.mark.xdist_group("store")
 TESTS = Path(__file__).resolve().parents[1]
@@ -36,11 +36,14 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     if request.param == "s3":
         yield request.getfixturevalue("store_of_s3")
         return
-    if reason := why_no_azure():
+    if request.param == "azure" and (reason := why_no_azure()):
         pytest.skip(reason)
-    with served_azure() as azure:
-        azure.new_bucket("box")
-        yield azure
+    with served_azure() if request.param == "azure" else served_gcs() as other:
+        other.new_bucket("box")
+        yield other
+
+
+every_store = pytest.mark.parametrize("store", ["s3", "azure", "gcs"], indirect=True)
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +65,7 @@ def url(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     buckets.forget()
 
 
+@every_store
 def test_the_same_story(url: str, store: Store, sources: Path, told: list[Any]) -> None:
     story.upload(sources, Bucket(f"{url}/sources", store.options))
     facts = story.tell(f"{url}/ws", f"{url}/sources", engine="inline", storage_options=store.options)
@@ -125,6 +129,7 @@ def test_a_store_that_goes_away_is_one_clear_error(url: str, store: Store) -> No
             assert (ws.version, ws.n_rows("t"), ws.verify() > 0) == (2, 15, True)
 
 
+@every_store
 def test_a_store_that_ignores_conditions_is_refused(url: str, store: Store) -> None:
     ignored = pytest.raises(WorkspaceError, match="ignores the condition of a put")
     with through(store, Faults(lambda request: "blind")) as address, ignored:
@@ -198,6 +203,7 @@ def launched(script: str, *arguments: str, store: Store, address: str, cache: Pa
     )
 
 
+@every_store
 def test_two_drivers_race_for_one_table(url: str, store: Store, tmp_path: Path) -> None:
     with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
         ws.track("t", rows(0, 10), kinds=("ucc", "fd"))
@@ -283,6 +289,7 @@ def test_killed_at_a_put(tracked: str, store: Store, tmp_path: Path, after: bool
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("store", ["s3"], indirect=True)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_killed_at_every_request(tracked: str, store: Store, tmp_path: Path, after: bool) -> None:
     for n in range(3, 1000):
