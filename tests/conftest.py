@@ -66,13 +66,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def store() -> Iterator[Store]:
+def store_of_s3() -> Iterator[Store]:
     """An object store with a bucket `box`, for all tests of a process."""
     from trust.object_store import served
 
     with served() as store:
         store.new_bucket("box")
         yield store
+
+
+@pytest.fixture(scope="session")
+def store(store_of_s3: Store) -> Store:
+    """The same, where one kind of store will do."""
+    return store_of_s3
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -150,7 +150,7 @@ class Committer:
             action=action,
             version=base + 1 if commit else base,
             tables=tuple(_part(step, longest) for step, (_, longest) in zip(steps, spells, strict=True)),
-            changes=self.readers.ranked(listed, steps, known, pins, state),
+            changes=self.readers.ranked(listed, base, steps, known, pins, state),
             elapsed_s=time.perf_counter() - started,
             batch_id=batch_id,
             pins=pins,
@@ -194,7 +194,7 @@ def _part(step: Step, longest: int) -> TableChange:
     summaries = (cls.summary(now, step.state, tracked=step.before is None) for _, cls, now in findings)
     return TableChange(
         step.table,
-        sum(s.n_rows for s in step.added),
+        step.n_inserted,
         len(step.row_ids),
         step.rows.n_rows,
         tuple(s for s in summaries if s is not None),

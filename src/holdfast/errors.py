@@ -8,6 +8,7 @@ message never carries a whole cell of a user's data into a log.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 
 NOTHING_APPLIED = "Nothing was applied."
@@ -31,12 +32,33 @@ def shorten(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
+def plain_address(place: str) -> str:
+    """An address without user, password and options, which no message may tell; a path as it is.
+
+    >>> plain_address("postgresql://me:secret@db.example:5432/shop?sslmode=require")
+    'postgresql://db.example:5432/shop'
+    >>> plain_address("host=db.example user=me password=secret"), plain_address("data/a@b.csv")
+    ('host=db.example user=me ...', 'data/a@b.csv')
+    """
+    scheme = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/+", place)
+    if scheme is None:
+        return re.sub(r"(?i)\bpassword\s*=.*", "...", place)
+    rest, _, options = place[scheme.end() :].partition("?")
+    if "@" in options:  # whether the `?` is of a password nobody knows
+        return f"{scheme[0]}..."
+    if not scheme[0].startswith("abfs"):  # there a container stands before the `@`
+        rest = rest.rpartition("@")[2]
+    is_glob = options and not re.match(r"\w+=", options)
+    return f"{scheme[0]}{rest}?{options}" if is_glob else scheme[0] + rest
+
+
 def shorten_path(path: str, limit: int = 120) -> str:
     """The path's repr, cut at its start: the end says which file it is.
 
     >>> shorten_path("/a/very/long/way/to/orders.csv", 18)
     "'.../to/orders.csv'"
     """
+    path = plain_address(path)
     return repr(path if len(path) <= limit else f"...{path[3 - limit :]}")
 
 

@@ -426,6 +426,10 @@ class Step:
     def table(self) -> str:
         return self.state.table
 
+    @property
+    def n_inserted(self) -> int:
+        return sum(segment.n_rows for segment in self.added)
+
     def of(self, findings: Mapping[str, Any]) -> list[tuple[str, TableClass[Any], Any]]:
         """The classes that know something, and what."""
         return [(kind, class_of(kind), findings[kind]) for kind in entries() if kind in findings]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.cover.stability import Stability
 from holdfast.core.rows.writer import Writer
 from holdfast.core.words.change import DependencyChange, Pin
 from holdfast.core.words.column_rule import ColumnRule
@@ -322,18 +323,22 @@ class Readers:
             counted = self.inds.counted(at)
             return None if counted is None else References(*counted, state, keys)
 
-        return Order(state, keys, list(self.pinned(None, at)), references)
+        def outlived(table: str, asked: Sequence[tuple[str, ...]]) -> Stability:
+            return self.keys.outlived(state(table), asked, self._tables.version if at is None else at)
+
+        return Order(state, keys, outlived, list(self.pinned(None, at)), references)
 
     def ranked(
         self,
         changes: Sequence[DependencyChange],
+        base: int,
         steps: Sequence[Step],
         across: Mapping[str, tuple[Any, Any]],
         pins: Sequence[Pin],
         other: Callable[[str], TableState],
     ) -> tuple[DependencyChange, ...]:
-        """The changes of some steps with what they mean, as they are told. `across` is what was and is known
-        among tables, by kind; `other` tables are as they are."""
+        """The changes of some steps on top of a version with what they mean, as they are told. `across` is
+        what was and is known among tables, by kind; `other` tables are as they are."""
         if not changes:
             return ()
         from holdfast.inclusions.links.references import References
@@ -363,7 +368,16 @@ class Readers:
                 unary = across["ind"][after].unary
                 return References(unary.state, unary.pairs, state, keys)
 
-            return Order(state, keys, pins, references)
+            def outlived(table: str, asked: Sequence[tuple[str, ...]]) -> Stability:
+                step = own.get(table)
+                if step is not None and step.before is None:
+                    return Stability.none(len(asked))
+                history = self.keys.outlived(state(table), asked, base)
+                if step is None or not after:
+                    return history
+                return history.through(step.n_inserted + len(step.row_ids))
+
+            return Order(state, keys, outlived, pins, references)
 
         return ranked(changes, order(after=False), order(after=True))
 

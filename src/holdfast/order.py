@@ -13,8 +13,8 @@
 
 All of it is known without a look at rows: from schemas, counts, names, and the minimal keys. Cost: what is
 said of `References` for inclusions, some microseconds for each dependency of another kind, and for keys that
-of the minimal keys of their tables that have at most WIDEST columns. `core/words/ranks.py` says what follows
-from roles and scores.
+of the minimal keys of their tables that have at most WIDEST columns, and of the newest covers, for what each
+has outlived. `core/words/ranks.py` says what follows from roles and scores.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from holdfast.core.cover.stability import Stability, stability
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.words.change import DependencyChange, Pin
 from holdfast.core.words.column_rule import ColumnRule
@@ -48,25 +49,38 @@ USUAL = 0.5
 
 Combinations = tuple[tuple[str, ...], ...]
 Anything = TypeVar("Anything", bound=Dependency)
+# What some keys of a table have outlived.
+Outlived = Callable[[str, Sequence[tuple[str, ...]]], Stability]
 
 
 class TableOrder:
     """What the keys and functional dependencies of one table mean."""
 
-    def __init__(self, state: TableState, keys: Combinations | None) -> None:
+    def __init__(self, state: TableState, keys: Combinations | None, outlived: Outlived) -> None:
         facts = state.column_facts()
-        self.key_scores, self.n_rows = KeyScores(facts), state.n_rows
+        self._table, self.n_rows, self._outlived = state.table, state.n_rows, outlived
+        self._stability: dict[tuple[str, ...], float] = {}
+        self.key_scores = KeyScores(facts, self._stability)
         self.distinct = {f.column: f.n_distinct for f in facts}
-        self._keys = [key for key in keys or () if len(key) <= WIDEST]
+        self.weighed = [key for key in keys or () if len(key) <= WIDEST]
+
+    def stability(self, keys: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], float]:
+        """How much keys have outlived, 0 to 1: these, and those asked for before. One look at all."""
+        new = [key for key in dict.fromkeys(keys) if key not in self._stability]
+        if new:
+            shares = stability(self._outlived(self._table, new), self.n_rows)
+            self._stability.update(zip(new, shares.tolist(), strict=True))
+        return self._stability
 
     @cached_property
     def primary_key(self) -> tuple[str, ...] | None:
         """The minimal key that looks like the primary key."""
-        return self.key_scores.primary(self._keys)
+        self.stability(self.weighed)
+        return self.key_scores.primary(self.weighed)
 
     @cached_property
     def _left_sides(self) -> frozenset[tuple[str, ...]]:
-        return frozenset(self._keys)
+        return frozenset(self.weighed)
 
     def key(self, columns: tuple[str, ...]) -> Rank:
         score = self.key_scores(columns)
@@ -76,6 +90,7 @@ class TableOrder:
 
     def fd(self, fd: Fd) -> Rank:
         if fd.lhs in self._left_sides:  # told with its key, and no more than that one
+            self.stability(self.weighed)
             return _unless_chance(self.key_scores(fd.lhs))._replace(score=0.0)
         return _unless_chance(score_bound(fd, self.n_rows, self.distinct))
 
@@ -86,10 +101,11 @@ def _unless_chance(score: float) -> Rank:
 
 @dataclass
 class Order:
-    """What dependencies mean at a version: `state` and `keys` tell of a table by its name."""
+    """What dependencies mean at a version: `state`, `keys`, `outlived` tell of a table by its name."""
 
     state: Callable[[str], TableState]
     keys: Callable[[str], Combinations | None]
+    outlived: Outlived
     pins: Iterable[Pin] = ()
     references: Callable[[], References | None] = lambda: None
     _tables: dict[str, TableOrder] = field(default_factory=dict, init=False)
@@ -98,6 +114,12 @@ class Order:
         """The rank of each."""
         inds = [d for d in dependencies if isinstance(d, Ind)]
         references = self.references() if inds else None
+        keys: dict[str, list[tuple[str, ...]]] = {}
+        for d in dependencies:
+            if isinstance(d, Ucc):
+                keys.setdefault(d.table, []).append(d.columns)
+        for table, of_table in keys.items():
+            self.table(table).stability([*of_table, *self.table(table).weighed])
         of_inds = iter([Rank()] * len(inds) if references is None else references.ranks(inds))
         ranks = [next(of_inds) if isinstance(d, Ind) else self._rank(d) for d in dependencies]
         pinned = {_identity(pin) for pin in self.pins}
@@ -112,7 +134,7 @@ class Order:
 
     def table(self, name: str) -> TableOrder:
         if name not in self._tables:
-            self._tables[name] = TableOrder(self.state(name), self.keys(name))
+            self._tables[name] = TableOrder(self.state(name), self.keys(name), self.outlived)
         return self._tables[name]
 
     def _rank(self, dependency: Dependency) -> Rank:

@@ -61,8 +61,8 @@ def open(
 ) -> Workspace:
     """Open the workspace at a path or URL; make it if there is none and `create` is true.
 
-    A URL is file://, or one of an object store: s3://, gs://, abfss://. Credentials come from the environment
-    or from `storage_options`, by the names that Delta Lake has for them; they are never written.
+    A URL is file://, or one of an object store: s3://, gs://, az://, abfss://. Credentials come from the
+    environment or from `storage_options`, by the names that Delta Lake has for them; they are never written.
 
     `engine` says where work runs: "auto" (small work inline, the rest on Spark), "inline" or
     "spark". Spark is started when it is first needed, unless a session is given.

@@ -115,6 +115,17 @@ def test_more_rows_are_less_by_chance(n_rows: int, more: int) -> None:
     assert few <= many
 
 
+@given(st.integers(1, 300), st.floats(0, 1), st.floats(0, 1))
+def test_what_a_key_has_outlived_speaks_for_it(n_rows: int, less: float, more: float) -> None:
+    less, more = sorted((less, more))
+    facts = [integers("name", 0, n_rows, n_rows, "text")]
+    new, *scores = (
+        KeyScores(facts, stability)(("name",)) for stability in (None, {("name",): less}, {("name",): more})
+    )
+    assert new <= scores[0] <= scores[1] < new + 0.25  # mildly
+    assert KeyScores(facts, {})(("name",)) == KeyScores(facts, {("name",): 0.0})(("name",)) == new
+
+
 def test_wide_tables_have_more_combinations_than_a_float() -> None:
     columns = [integers(f"c{i}", i, 10**6, 10**6) for i in range(200)]
     assert 0 <= KeyScores(columns)(tuple(f.column for f in columns)) < WORTH

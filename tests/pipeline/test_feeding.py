@@ -7,9 +7,7 @@ import gzip
 import io
 import json
 import lzma
-import sqlite3
 import sys
-import types
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -167,57 +165,64 @@ def test_duckdb_files(ws: holdfast.Workspace, tmp_path: Path) -> None:
         ws.track("u", tmp_path / "no.csv", options={"sql": "select 1"})
 
 
-@pytest.fixture
-def adbc(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver for SQLite, by the standard library's: as much of ADBC as is called."""
-
-    class Cursor:
-        def __init__(self, cursor: sqlite3.Cursor) -> None:
-            self.cursor, self.close = cursor, cursor.close
-
-        def execute(self, sql: str) -> None:
-            self.cursor.execute(sql)
-
-        def fetch_record_batch(self) -> pa.RecordBatchReader:
-            names = [column[0] for column in self.cursor.description]
-            return pa.Table.from_pylist([dict(zip(names, r, strict=True)) for r in self.cursor]).to_reader()
-
-    class Connection:
-        def __init__(self, path: str) -> None:
-            self.connection = sqlite3.connect(path)
-            self.close = self.connection.close
-
-        def cursor(self) -> Cursor:
-            return Cursor(self.connection.cursor())
-
-    dbapi: Any = types.ModuleType("adbc_driver_sqlite.dbapi")
-    dbapi.connect, dbapi.Error = Connection, sqlite3.Error
-    package: Any = types.ModuleType("adbc_driver_sqlite")
-    package.dbapi = dbapi
-    monkeypatch.setitem(sys.modules, "adbc_driver_sqlite", package)
-    monkeypatch.setitem(sys.modules, "adbc_driver_sqlite.dbapi", dbapi)
-
-
-def test_sqlite_files(ws: holdfast.Workspace, tmp_path: Path, adbc: None) -> None:
-    path = tmp_path / "shop.sqlite"
-    connection = sqlite3.connect(path)
-    connection.execute("create table t (id integer, name text)")
-    connection.executemany("insert into t values (?, ?)", [tuple(row.values()) for row in ROWS])
-    connection.commit()
-    connection.close()
-    ws.track("t", str(path), options={"sql": "select * from t"})
-    assert rows_of(ws) == ROWS
-    with pytest.raises(SourceError, match=r"SQLite refuses the query .*no such table"):
-        ws.track("u", f"sqlite:///{path}", options={"sql": "select * from nowhere"})
-
-
-def test_a_driver_that_is_missing_is_named_and_no_password_told(ws: holdfast.Workspace) -> None:
+def test_a_driver_that_is_missing_is_named_and_no_password_told(
+    ws: holdfast.Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     address = "postgresql://me:secret@localhost/shop"
+    monkeypatch.setitem(sys.modules, "adbc_driver_postgresql.dbapi", None)
     with pytest.raises(UsageError, match="pip install adbc-driver-postgresql") as told:
         ws.track("t", address, options={"sql": "select 1"})
     assert "secret" not in str(told.value)
     with pytest.raises(UsageError, match="its source is a Table"):
         ws.track("t", ARROW, options={"sql": "select 1"})
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://me:secret@host/db",
+        "POSTGRES://me:secret@host/db",
+        "postgresql:/me:secret@host/db",
+        "postgresql://me:se/secret@host/db",
+        "postgresql://me:se@secret@host/db",
+        "postgresql://me:se?secret@host/db",
+        "postgresql://me:%zzsecret@host/db",
+        "postgresql://host/db?user=me&password=secret",
+        "postgresql://host/db?password=a@secret",
+        "mysql://me:secret@host/db",
+        "host=localhost user=me password=secret",
+    ],
+)
+def test_no_password_is_told_whatever_an_address_looks_like(
+    ws: holdfast.Workspace, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    """With sql and without; where there is a driver, and where there is none."""
+    for driver in (True, False):
+        if not driver:
+            monkeypatch.setitem(sys.modules, "adbc_driver_postgresql.dbapi", None)
+        for options in ({"sql": "select 1"}, {}):
+            with pytest.raises(HoldfastError) as told:
+                ws.track("t", address, options=options)
+            assert "secret" not in str(told.value)
+            assert told.value.__cause__ is None
+            assert told.value.__suppress_context__ or told.value.__context__ is None
+    assert not any(b"secret" in p.read_bytes() for p in Path(str(ws.writer.root)).rglob("*") if p.is_file())
+
+
+def test_every_part_of_a_stream_may_have_a_dictionary_of_its_own(
+    ws: holdfast.Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small, and so large that it is staged."""
+    parts = [pa.array(["a", "b", None] * 3).dictionary_encode(), pa.array(["b", "c"] * 2).dictionary_encode()]
+    rows = pa.table({"id": list(range(13)), "name": pa.chunked_array(parts)})
+    ws.track("small", rows.to_reader())
+    monkeypatch.setattr(encoding, "WHOLE_BYTES", 1)
+    monkeypatch.setattr(encoding, "MIN_SPLIT_BYTES", 1)
+    ws.track("large", rows.to_reader())
+    assert rows_of(ws, "small") == rows_of(ws, "large")
+    assert {row["id"]: row["name"] for row in rows_of(ws, "large")} == dict(
+        enumerate(rows["name"].to_pylist())
+    )
 
 
 # -- packed files --------------------------------------------------------------------------------

@@ -342,6 +342,28 @@ def test_filters(tmp_path: Path) -> None:
     assert ledger.find_batch("b", "batch-9") == {"b": None}
 
 
+def test_the_latest_commits_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as asked for, and no file is read beyond them."""
+    ledger = Ledger.create(tmp_path)
+    fill_several(ledger, 40)
+    for table in ("t0", "t3", SHARED, "absent"):
+        rows = [c for c in ledger.states() if c.table == table]
+        for until, since, most in ((40, 0, 7), (33, 0, 7), (33, 29, 7), (40, 0, 99), (40, 40, 7), (5, 0, 1)):
+            between = [c for c in rows if since < c.version <= until]
+            assert ledger.latest(table, until, since, most) == between[-most:]
+    fill(ledger, 3, "t1")
+    files: list[str] = []
+    opened = LedgerFiles.open_file
+
+    def noted(self: LedgerFiles, path: str, length: int) -> Any:
+        files.append(path)
+        return opened(self, path, length)
+
+    monkeypatch.setattr(LedgerFiles, "open_file", noted)
+    assert [c.version for c in Ledger.open(tmp_path).latest("t1", 43, 0, 3)] == [41, 42, 43]
+    assert len(set(files)) <= 3
+
+
 def test_a_batch_of_two_tables_is_seen_by_both_or_by_neither(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,28 +1,35 @@
-"""An object store on this machine: S3 as moto speaks it, and a proxy before it that counts, delays, breaks.
+"""An object store on this machine, and a proxy before it that counts, delays, breaks.
 
-    with served() as store:
+    with served() as store:                 # S3, as moto speaks it; `served_azure`: Azure, as Azurite does
         store.new_bucket("box")
-        with store.through(Faults(...)) as address: ...
+        with through(store, Faults(...)) as address: ...
 
 The server is a process of its own: it outlives writers that are killed, and shares no lock of theirs.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hashlib
+import hmac
 import http.client
 import http.server
+import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from typing import Any
 
 START_S = 120
@@ -39,10 +46,29 @@ class Store:
         with urllib.request.urlopen(request):
             pass
 
+    scheme = "s3"
+    secret = b"secret"
+
     @property
     def options(self) -> dict[str, str]:
         """What reaches it, by the names that Delta Lake has."""
-        return options_for(self.address)
+        return self.options_at(self.address)
+
+    def options_at(self, address: str) -> dict[str, str]:
+        """What reaches it at another address, such as a proxy's."""
+        return options_for(address)
+
+    def environment_at(self, address: str) -> dict[str, str]:
+        """The same as variables of the environment."""
+        return {name.upper(): value for name, value in self.options_at(address).items()}
+
+    def signed(self, method: str, path: str, headers: dict[str, str]) -> dict[str, str]:
+        """The headers of a request that was changed on the way; what was signed does not matter to moto."""
+        return headers
+
+    def translated(self, path: str, headers: dict[str, str]) -> tuple[str, dict[str, str]]:
+        """(path, headers) of a request as the server is asked it."""
+        return path, headers
 
 
 def options_for(address: str) -> dict[str, str]:
@@ -60,13 +86,125 @@ def environment_for(address: str) -> dict[str, str]:
     return {name.upper(): value for name, value in options_for(address).items()}
 
 
+# The account that Azurite has, by its documentation: of nobody, and the same everywhere.
+ACCOUNT = "devstoreaccount1"
+KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+# Before it, listings ignored where they were to start, and Delta Lake needs that.
+LEAST_AZURITE = (3, 37)
+# The headers that a signature is about, in its order.
+SIGNED = (
+    *("content-encoding", "content-language", "content-length", "content-md5", "content-type", "date"),
+    *("if-modified-since", "if-match", "if-none-match", "if-unmodified-since", "range"),
+)
+
+
+class AzureStore(Store):
+    """Azure's blob storage, as Azurite serves it: the account is the first part of a path."""
+
+    scheme = "az"
+    secret = KEY.encode()
+
+    def new_bucket(self, name: str) -> None:
+        path = f"/{ACCOUNT}/{name}?restype=container"
+        headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": "2021-08-06", "Content-Length": "0"}
+        request = urllib.request.Request(
+            f"{self.address}{path}", method="PUT", headers=self.signed("PUT", path, headers)
+        )
+        with urllib.request.urlopen(request):
+            pass
+
+    def options_at(self, address: str) -> dict[str, str]:
+        return {
+            "azure_storage_account_name": ACCOUNT,
+            "azure_storage_account_key": KEY,
+            "azure_storage_endpoint": f"{address}/{ACCOUNT}",
+            "azure_allow_http": "true",
+        }
+
+    def signed(self, method: str, path: str, headers: dict[str, str]) -> dict[str, str]:
+        given = {name.lower(): value for name, value in headers.items()}
+        if given.get("content-length") == "0":
+            given["content-length"] = ""
+        own = "".join(f"{n}:{given[n]}\n" for n in sorted(given) if n.startswith("x-ms-"))
+        place, _, query = path.partition("?")
+        asked = "".join(f"\n{n.lower()}:{v}" for n, v in sorted(urllib.parse.parse_qsl(query)))
+        lines = [method, *(given.get(name, "") for name in SIGNED)]
+        text = "\n".join(lines) + f"\n{own}/{ACCOUNT}{place}{asked}"
+        code = hmac.new(base64.b64decode(KEY), text.encode(), hashlib.sha256).digest()
+        kept = {name: value for name, value in headers.items() if name.lower() != "authorization"}
+        return {**kept, "Authorization": f"SharedKey {ACCOUNT}:{base64.b64encode(code).decode()}"}
+
+
+class GcsStore(Store):
+    """Google's storage, as far as its clients ask for it in the way of S3: see `served_gcs`."""
+
+    scheme = "gs"
+    secret = b"nobody@example.com"
+
+    def options_at(self, address: str) -> dict[str, str]:
+        keys = {"client_email": self.secret.decode(), "private_key": "", "private_key_id": ""}
+        account = {**keys, "gcs_base_url": address, "disable_oauth": True}
+        return {"google_service_account_key": json.dumps(account), "google_allow_http": "true"}
+
+
+class _S3AsGcs(Store):
+    """An S3 server that is asked in the way of Google's."""
+
+    def translated(self, path: str, headers: dict[str, str]) -> tuple[str, dict[str, str]]:
+        place, mark, query = path.partition("?")
+        given = {name.lower(): value for name, value in headers.items()}
+        if (generation := given.pop("x-goog-if-generation-match", None)) is not None:
+            assert generation == "0"  # if there is none of the name
+            given["If-None-Match"] = "*"
+        given["authorization"] = "AWS4-HMAC-SHA256 Credential=someone/20260101/us-east-1/s3/aws4_request"
+        return urllib.parse.quote(urllib.parse.unquote(place)) + mark + query, given
+
+
+def azurite() -> str | None:
+    """The program, if there is one: HOLDFAST_AZURITE names it, or it is on the path."""
+    return os.environ.get("HOLDFAST_AZURITE") or shutil.which("azurite-blob")
+
+
+def why_no_azure() -> str | None:
+    """Why there is no Azure on this machine; None if there is."""
+    program = azurite()
+    if program is None:
+        return "there is no azurite-blob here (npm install azurite; HOLDFAST_AZURITE names it)"
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    if tuple(int(part) for part in done.stdout.strip().split(".")[:2]) < LEAST_AZURITE:
+        return f"azurite {done.stdout.strip()} ignores where a listing starts: 3.37 does not"
+    return None
+
+
+def served() -> contextlib.AbstractContextManager[Store]:
+    """An S3 server that ends with the block."""
+    return _served(lambda port: [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", port], Store)
+
+
+def served_azure() -> contextlib.AbstractContextManager[Store]:
+    """An Azure server that ends with the block; it keeps everything in memory."""
+    quiet = ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent"]
+    return _served(
+        lambda port: [azurite() or "", "--blobHost", "127.0.0.1", "--blobPort", port, *quiet], AzureStore
+    )
+
+
 @contextlib.contextmanager
-def served() -> Iterator[Store]:
-    """A server that ends with the block."""
+def served_gcs() -> Iterator[Store]:
+    """S3 behind a proxy that takes what Google's clients send: their addresses, conditions, credentials.
+
+    The clients are tried with it, not Google's server.
+    """
+    with served() as s3, through(_S3AsGcs(s3.address), Faults()) as address:
+        yield GcsStore(address)
+
+
+@contextlib.contextmanager
+def _served(command_at: Callable[[str], list[str]], kind: type[Store]) -> Iterator[Store]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    command = command_at(str(port))
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -82,9 +220,9 @@ def served() -> Iterator[Store]:
                     break
             except OSError:
                 if process.poll() is not None or time.monotonic() > deadline:
-                    raise AssertionError("moto's server did not start") from None
+                    raise AssertionError(f"{command[0]} did not start") from None
                 time.sleep(0.05)
-        yield Store(f"http://127.0.0.1:{port}")
+        yield kind(f"http://127.0.0.1:{port}")
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -144,7 +282,9 @@ def through(store: Store, faults: Faults) -> Iterator[str]:
         def answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             with lock:
-                request = Request(len(faults.seen), self.command, self.path)
+                place, mark, query = self.path.partition("?")
+                path = urllib.parse.unquote(place) + mark + query
+                request = Request(len(faults.seen), self.command, path)
                 faults.seen.append(request)
             action = faults.choose(request)
             assert action in (None, *ACTIONS)
@@ -157,10 +297,13 @@ def through(store: Store, faults: Faults) -> Iterator[str]:
             if action == "blind":
                 headers.pop("If-None-Match", None)
                 headers.pop("if-none-match", None)
-            headers["Host"] = f"{host}:{port}"  # what was signed does not matter to moto
+                headers.pop("x-goog-if-generation-match", None)
+                headers = store.signed(self.command, self.path, headers)
+            path, headers = store.translated(self.path, headers)
+            headers["Host"] = f"{host}:{port}"
             connection = http.client.HTTPConnection(host, int(port), timeout=300)
             with contextlib.closing(connection):
-                connection.request(self.command, self.path, body, headers)
+                connection.request(self.command, path, body, headers)
                 response = connection.getresponse()
                 content = response.read()
             faults.n_bytes += len(content)

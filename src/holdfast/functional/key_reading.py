@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.history import Past
+from holdfast.core.cover.history import WEIGHED, Past
+from holdfast.core.cover.stability import Stability
 from holdfast.core.rows.table_state import TableState, read_masks
 from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow, turned_dict
 from holdfast.core.words.change import Pair, Pin
-from holdfast.core.words.column_sets import columns_mask
+from holdfast.core.words.column_sets import columns_mask, words_for
 from holdfast.core.words.dependency import Dependency, Ucc
 from holdfast.core.words.display import SelfExplaining
 from holdfast.errors import UsageError
@@ -25,9 +26,12 @@ if TYPE_CHECKING:
     from holdfast.core.cover.violating_rows import ViolatingRows
 
 U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
 PAIRS_SHOWN = 4
 # Covers that are held open at most.
 MAX_COVERS = 64
+# Keys that are compared with a cover at once.
+BLOCK = 256
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -177,6 +181,23 @@ class KeyReader:
             )
         return ref
 
+    def outlived(self, state: TableState, keys: Sequence[tuple[str, ...]], base: int) -> Stability:
+        """What each of some keys has outlived up to a version, as far as the WEIGHED newest commits say.
+
+        `state`: the table then. A key that is implied by a narrower one holds, too. Cost: a hash of each key
+        for each different cover; a process reads a commit once.
+        """
+        table = state.table
+        if not keys or key_ref(state) is None:
+            return Stability(*np.zeros((2, len(keys)), dtype=np.int64))
+        masks = _masks(state, keys)
+
+        def holds(ref: KeyRef, numbers: I64) -> NDArray[np.bool_]:
+            return _held_in(masks[numbers], self._cover(ref, state))
+
+        held = self._past.held(table, len(keys), base + 1, holds, newest=WEIGHED)
+        return self._past.stability(table, held, base, newest=WEIGHED)
+
     # -- inside -------------------------------------------------------------------------------
 
     def _cover(self, ref: KeyRef, state: TableState) -> U64:
@@ -208,6 +229,33 @@ def _inside(masks: U64, positions: Sequence[int]) -> NDArray[np.bool_]:
     """Which masks are parts of some columns."""
     outside = ~columns_mask(positions, masks.shape[1])
     return np.logical_not((masks & outside).any(axis=1))
+
+
+def _masks(state: TableState, keys: Sequence[tuple[str, ...]]) -> U64:
+    """Keys as masks, uint64[n, n_words]."""
+    position = {name: p for p, name in enumerate(state.schema.names)}
+    at = np.repeat(np.arange(len(keys)), [len(key) for key in keys])
+    columns = np.array([position[name] for key in keys for name in key], dtype=np.int64)
+    masks = np.zeros((len(keys), words_for(len(position))), dtype=np.uint64)
+    np.bitwise_or.at(masks, (at, columns >> 6), np.uint64(1) << (columns & 63).astype(np.uint64))
+    return masks
+
+
+def _held_in(masks: U64, cover: U64) -> NDArray[np.bool_]:
+    """Which keys follow from a cover: bool[n]. Without kernels; those that are not in it are compared."""
+    members = set(_texts(cover))
+    held = np.array([text in members for text in _texts(masks)], dtype=np.bool_)
+    uncovered = np.flatnonzero(~held)
+    for start in range(0, len(uncovered), BLOCK):
+        at = uncovered[start : start + BLOCK]
+        held[at] = ((cover[None] & ~masks[at, None]) == 0).all(axis=2).any(axis=1)
+    return held
+
+
+def _texts(masks: U64) -> list[bytes]:
+    contiguous = np.ascontiguousarray(masks)
+    texts: list[bytes] = contiguous.view(f"V{8 * masks.shape[1]}").ravel().tolist()
+    return texts
 
 
 def _cover_of(fields: Mapping[str, Any]) -> tuple[FileRef, KeyRef] | None:

@@ -141,5 +141,6 @@ def export_table(
 
     keys = tuple(k.columns for k in ws.dependencies("ucc", name, at) if isinstance(k, Ucc))
     schema, n_rows, not_null = ws.schema(name, at), ws.n_rows(name, at), ws.inds.not_null(name, at)
-    distinct = ws.order(at).table(name).distinct
-    return ExportTable(name, schema, n_rows, keys, primary, not_null, ws.inds.longest(name, at), distinct)
+    order, longest = ws.order(at).table(name), ws.inds.longest(name, at)
+    stability = order.stability(keys)
+    return ExportTable(name, schema, n_rows, keys, primary, not_null, longest, order.distinct, stability)

@@ -28,7 +28,8 @@ TELLING_ROWS = 100  # in fewer rows a column is easily without duplicates by cha
 class ExportTable:
     """A table: `keys` are its minimal keys (none if they are not tracked), `not_null` the columns that are
     known to hold no NULL, `primary_key` the key that was chosen among all. `longest` are the most bytes that
-    a value of a text or binary column has, `distinct` the values that a column has, as far as it is known."""
+    a value of a text or binary column has, `distinct` the values that a column has, as far as it is known;
+    `stability` is how much each key has outlived."""
 
     name: str
     schema: Schema
@@ -38,6 +39,7 @@ class ExportTable:
     not_null: frozenset[str] = frozenset()
     longest: Mapping[str, int] = field(default_factory=dict, hash=False)
     distinct: Mapping[str, int] = field(default_factory=dict, hash=False)
+    stability: Mapping[tuple[str, ...], float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         for columns in (*self.keys, self.primary_key or (), tuple(sorted(self.not_null))):
@@ -68,7 +70,8 @@ class ExportTable:
                 for position, (name, type_) in enumerate(
                     zip(self.schema.names, self.schema.types, strict=True)
                 )
-            ]
+            ],
+            self.stability,
         )
 
     @property

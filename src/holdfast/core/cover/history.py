@@ -37,6 +37,9 @@ FEW_COMMITS = 8
 # compare a cover of some thousand dependencies takes about a millisecond.
 MAX_RUNS = 100
 MAX_BYTES = 16_000_000
+# Reports weigh what so many of the newest commits to a table say: each batch makes one, and to read hundreds
+# in a process that was just started takes longer than the batch.
+WEIGHED = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,24 +87,35 @@ class Past(Generic[Ref]):
     def __init__(self, tables: Tables, cover_of: CoverOf[Ref]) -> None:
         self._tables, self._cover_of = tables, cover_of
         self._commits: dict[str, list[PastCommit[Ref]]] = {}  # by table, since it was tracked
+        self._newest: dict[str, list[PastCommit[Ref]]] = {}  # of these the newest, where no more are needed
 
-    def commits(self, table: str, until: int) -> list[PastCommit[Ref]]:
-        """The commits to a table since it was tracked, up to a version, oldest first."""
-        past = self._commits.get(table, [])
-        if past and past[0].version > until:
+    def commits(self, table: str, until: int, *, newest: int | None = None) -> list[PastCommit[Ref]]:
+        """The commits to a table since it was tracked, up to a version, oldest first.
+
+        `newest`: only so many, which is cheaper where the past is long, as no older one is looked at.
+        """
+        memory = self._commits if newest is None else self._newest
+        past = memory.get(table, [])
+        if past and past[0 if newest is None else -1].version > until:
             past = []
         last = past[-1].version if past else 0
-        fresh = [c for c in self._tables.ledger.commits(table) if last < c.version <= until]
+        ledger = self._tables.ledger
+        if newest is None:
+            fresh = [c for c in ledger.commits(table) if last < c.version <= until]
+        else:
+            fresh = ledger.latest(table, until, last, newest)
         begun = [i for i, c in enumerate(fresh) if c.action == "track"]
         if begun:
             past, fresh = [], fresh[begun[-1] :]
-        states = self._states(table, [c.version for c in fresh])
+        states: Sequence[Mapping[str, Any]] = [c.state or {} for c in fresh]
+        if newest is None:
+            states = self._states(table, [c.version for c in fresh])
         past = list(past)
         for commit, fields in zip(fresh, states, strict=True):
             if (place := self._cover_of(fields)) is not None:
                 past.append(_past_commit(commit, *place))
-        self._commits[table] = past
-        return [c for c in past if c.version <= until]
+        memory[table] = past if newest is None else past[-newest:]
+        return [c for c in memory[table] if c.version <= until]
 
     def _states(self, table: str, versions: Sequence[int]) -> list[Mapping[str, Any]]:
         ledger = self._tables.ledger
@@ -113,26 +127,28 @@ class Past(Generic[Ref]):
         }
         return [states[version] for version in versions]
 
-    def runs(self, table: str, until: int) -> list[Run[Ref]]:
+    def runs(self, table: str, until: int, *, newest: int | None = None) -> list[Run[Ref]]:
         runs: list[list[PastCommit[Ref]]] = []
-        for commit in self.commits(table, until):
+        for commit in self.commits(table, until, newest=newest):
             if runs and runs[-1][-1].cover == commit.cover:
                 runs[-1].append(commit)
             else:
                 runs.append([commit])
         return [Run(tuple(commits)) for commits in runs]
 
-    def held(self, table: str, n: int, before: int, holds: Callable[[Ref, I64], Bool]) -> I64:
+    def held(
+        self, table: str, n: int, before: int, holds: Callable[[Ref, I64], Bool], *, newest: int | None = None
+    ) -> I64:
         """For how many versions of a table, up to that before one, each of n had held without a break.
 
         int64[n]. `holds` says which of some (by their numbers) follow from a cover. 0: it did not hold just
-        before. Looks no further back than MAX_RUNS changes of the cover, or MAX_BYTES of them: then it is at
-        least that many.
+        before. Looks no further back than the `newest` commits, MAX_RUNS changes of the cover, or MAX_BYTES
+        of them: then it is at least that many.
         Cost: covers, newest first, while one is left that held through all of them.
         """
         counts = np.zeros(n, dtype=np.int64)
         holding, n_bytes = np.arange(n), 0
-        for run in reversed(self.runs(table, before - 1)[-MAX_RUNS:]):
+        for run in reversed(self.runs(table, before - 1, newest=newest)[-MAX_RUNS:]):
             if not len(holding) or n_bytes > MAX_BYTES:
                 break
             holding = holding[holds(run.ref, holding)]
@@ -151,9 +167,9 @@ class Past(Generic[Ref]):
                 return run.first, next(c for c in commits if c.version == run.first)
         return runs[0].first, None
 
-    def stability(self, table: str, held: I64, base: int) -> Stability:
+    def stability(self, table: str, held: I64, base: int, *, newest: int | None = None) -> Stability:
         """What dependencies have outlived that have held for so many versions: these, and changed rows."""
-        batches = [c for c in self.commits(table, base) if c.is_batch]
+        batches = [c for c in self.commits(table, base, newest=newest) if c.is_batch]
         # The version that brought a dependency is not one that it outlived.
         changed = np.cumsum([0, *(c.n_inserted + c.n_deleted for c in reversed(batches))])
         return Stability(held, changed[np.clip(held - 1, 0, len(changed) - 1)])

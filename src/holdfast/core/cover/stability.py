@@ -27,6 +27,15 @@ class Stability:
         """No history: each was seen at one version."""
         return cls(np.ones(n, dtype=np.int64), np.zeros(n, dtype=np.int64))
 
+    def through(self, n_changed: int) -> Stability:
+        """With one more batch, of so many rows: what held before it has outlived it, all else is new.
+
+        >>> history = Stability(np.array([3, 0]), np.array([40, 0])).through(5)
+        >>> history.versions.tolist(), history.changed_rows.tolist()
+        ([4, 1], [45, 0])
+        """
+        return Stability(self.versions + 1, np.where(self.versions > 0, self.changed_rows + n_changed, 0))
+
 
 def stability(history: Stability, n_rows: int) -> F64:
     """How much a dependency has outlived: 0 if seen at one version only, towards 1 with batches and rows.

@@ -175,9 +175,10 @@ def _plan_query(place: Any, options: ReadOptions, target: Target, staging: str) 
             f"sql is given for table {target.table!r}, but its source is a {type(place).__name__}. Next "
             "step: give the file or the address of a database, or the rows of the query without sql."
         )
-    with queried(place, options.sql or "", target.table) as (rows, description):
-        source = plan(rows, replace(options, sql=None), target, staging)
-        source.description = description
+    with queried(place, options.sql or "", target.table) as query:
+        source = plan(query.rows, replace(options, sql=None), target, staging)
+        source.description = query.description
+        source.notes += query.notes
         return source
 
 

@@ -123,11 +123,42 @@ def plain(values: Any) -> Any:
         chunks = [chunk.storage for chunk in values.chunks]
         values = _pa.chunked_array(chunks, values.type.storage_type)
     if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
+        values = _pa.chunked_array(map(_decoded, values.chunks), _decoded_type(values.type))
     elif pa.types.is_run_end_encoded(values.type):
         chunks = [pc.run_end_decode(chunk) for chunk in values.chunks]
         values = _pa.chunked_array(chunks, values.type.value_type)
     return values
+
+
+def without_views(t: pa.DataType) -> pa.DataType:
+    """The type of the same values, for what Arrow cannot do with views."""
+    if pa.types.is_string_view(t):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary_view(t) else t
+
+
+def without_dictionaries(schema: pa.Schema) -> pa.Schema:
+    """The schema of the same rows without dictionaries: a file has one for all batches, a stream may not."""
+    return pa.schema([_pa.field(f.name, _decoded_type(f.type), f.nullable, f.metadata) for f in schema])
+
+
+def _decoded_type(t: Any) -> pa.DataType:
+    return without_views(t.value_type) if pa.types.is_dictionary(t) else t
+
+
+def decoded(batch: Any, schema: pa.Schema) -> Any:
+    """A record batch without dictionaries, in the schema without them."""
+    if batch.schema.equals(schema):
+        return batch
+    columns = [
+        _decoded(column) if pa.types.is_dictionary(column.type) else column for column in batch.columns
+    ]
+    return _pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _decoded(column: Any) -> Any:
+    """The values of a column with a dictionary. Of one of views, as in polars, Arrow casts and takes none."""
+    return column.dictionary.cast(without_views(column.type.value_type)).take(column.indices)
 
 
 def _lossless(values: Any, source_type: Type, t: Type) -> Any | None:

@@ -118,8 +118,10 @@ def _plan_batches(
         return source
     name = unique_name(staging, "source", ".arrow")
     sizes = []
+    schema = columnar.without_dictionaries(schema)
     with new_file(root, name) as file, pa.ipc.new_file(file, schema) as writer:
         for batch in itertools.chain(first, stream):
+            batch = columnar.decoded(batch, schema)
             for low in range(0, batch.num_rows, BATCH_ROWS):
                 part = batch.slice(low, BATCH_ROWS)
                 writer.write_batch(part)

@@ -13,9 +13,16 @@ import pyarrow as pa
 
 from holdfast.core.sources import frames
 from holdfast.core.sources.columnar import first_line
-from holdfast.errors import NOTHING_APPLIED, SourceError, UsageError, shorten
+from holdfast.errors import NOTHING_APPLIED, ColumnTypeError, SourceError, UsageError, shorten
 
 _pa: Any = pa  # third-party stubs lag behind Arrow
+# What polars has and Arrow has not, and what to do.
+_AS_DECIMAL = "cast it, to Int64 or to Decimal(38, 0)"
+_ONLY_POLARS = {
+    "Object": "cast it to text, or leave it out",
+    "Int128": _AS_DECIMAL,
+    "UInt128": _AS_DECIMAL,
+}
 # Rows of a batch of a table in memory.
 BATCH_ROWS = 65_536
 
@@ -29,6 +36,8 @@ def opened_stream(source: Any, table: str) -> tuple[str, pa.Schema, Iterable[Any
     elif isinstance(source, list):
         kind = "list of rows"
         source = frames.arrow_table(_framed(source, table), table, f"the {kind}")
+    elif library == "polars":
+        source = _of_polars(source, kind, table)
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if isinstance(source, pa.Table):
@@ -48,6 +57,40 @@ def _framed(rows: list[Any], table: str) -> Any:
             f"{NOTHING_APPLIED} Next step: give each row as a dict from columns to values."
         )
     return pd.DataFrame(rows, dtype=object)
+
+
+def _of_polars(source: Any, kind: str, table: str) -> Any:
+    """What holds the rows of a polars frame or series; a lazy one is computed batch by batch.
+
+    Arrow has no form for what polars itself adds: of an Object it would hand out addresses of memory.
+    """
+    if hasattr(source, "to_frame"):  # a series
+        source = source.to_frame()
+    try:
+        columns = source.collect_schema()
+    except Exception as error:  # a lazy frame is checked here
+        raise _broken(error, kind, table) from None
+    for name, dtype in columns.items():
+        if str(dtype) in _ONLY_POLARS:
+            raise ColumnTypeError(
+                f"column {shorten(name)} of table {table!r} is of type {dtype} in the {kind}, which holdfast "
+                f"does not keep. {NOTHING_APPLIED} Next step: {_ONLY_POLARS[str(dtype)]}."
+            )
+    return _lazy_reader(source, kind, table) if hasattr(source, "collect") else source
+
+
+def _lazy_reader(source: Any, kind: str, table: str) -> Any:
+    schema = _pa.RecordBatchReader.from_stream(source.head(0).collect()).schema
+
+    def batches() -> Iterator[Any]:
+        try:
+            older = not hasattr(source, "collect_batches")
+            for frame in [source.collect()] if older else source.collect_batches():
+                yield from _pa.RecordBatchReader.from_stream(frame, schema)
+        except Exception as error:
+            raise _broken(error, kind, table) from None
+
+    return _pa.RecordBatchReader.from_batches(schema, batches())
 
 
 def _reader(source: Any, kind: str, table: str) -> Any:

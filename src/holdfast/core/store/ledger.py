@@ -143,6 +143,20 @@ class Ledger:
             rows = self._files.rows(file, "commit", STATE_COLUMNS, file.first, file.last)
             yield from map(self._commit, sorted(rows, key=lambda row: row["version"]))
 
+    def latest(self, table: str, until: int, since: int, most: int) -> list[CommitRow]:
+        """The newest commit rows of a table after one version, up to another, with states, oldest first.
+
+        At most so many. Cost: that of the files that they lie in, the newest ones; none older is looked at.
+        """
+        rows: list[dict[str, Any]] = []
+        for file in sorted(self._files.refresh(at_once=False).files, key=lambda f: -f.last):
+            if len(rows) >= most or file.last <= since:
+                break
+            if file.first <= until:
+                rows += self._files.rows(file, "commit", STATE_COLUMNS, since + 1, until, table=table)
+        rows.sort(key=lambda row: int(row["version"]))
+        return [self._commit(row) for row in rows[-most:]]
+
     def verify(self) -> int:
         """Read every live file whole, with its page checksums; how many there are.
 

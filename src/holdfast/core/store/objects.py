@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,10 @@ _CLIENT = (
     "user_agent",
 )
 _PROBE = "conditional-put"
+# What S3 and Azure answer to a request that they refuse.
+_ANSWER = re.compile(r"<Code>(\w+)</Code>\s*(?:<Message>([^<\n]*))?")
+# Names of options may begin with the store's.
+_PREFIX = re.compile(r"^(aws|azure_storage|azure|google)_")
 # Where machines of a cloud ask for the credentials of their role.
 _METADATA = "169.254.169.254"
 
@@ -167,8 +172,14 @@ class Objects:
 
     @contextlib.contextmanager
     def _writing(self, name: str) -> Iterator[None]:
-        with self._reaching(f"write {name!r} to"):
-            yield
+        try:
+            with self._reaching(f"write {name!r} to"):
+                yield
+        except FileNotFoundError as error:  # what there is not is what it would lie in
+            raise StoreError(
+                f"cannot write {name!r} to {self.url!r}: {_reason(error)}. {NOTHING_APPLIED} Make the bucket "
+                "or container first."
+            ) from None
 
     @contextlib.contextmanager
     def _reaching(self, doing: str) -> Iterator[None]:
@@ -236,7 +247,7 @@ def _connect(url: str, options: Mapping[str, str]) -> Any:
     client: dict[str, Any] = {}
     store: dict[str, Any] = {}
     for name, value in options.items():
-        bare = name.lower().removeprefix("aws_").removeprefix("azure_").removeprefix("google_")
+        bare = _PREFIX.sub("", name.lower())
         if bare in _CLIENT:
             client[bare] = value if value.lower() not in ("true", "false") else value.lower() == "true"
         else:
@@ -253,6 +264,9 @@ def _connect(url: str, options: Mapping[str, str]) -> Any:
 
 
 def _reason(error: BaseException) -> str:
-    """The first line of what a client says, without its debugging notes."""
-    line = str(error).strip().split("\n")[0]
+    """What the store answers, or the first line of what a client says, without its debugging notes."""
+    text = str(error)
+    if (answer := _ANSWER.search(text)) is not None:
+        return f"{answer[1]}: {(answer[2] or '').strip()[:200]}".rstrip(". :")
+    line = text.strip().split("\n")[0]
     return line[:200].rstrip(". ") or type(error).__name__

@@ -21,8 +21,8 @@ Root = Path | Bucket
 
 # Two letters at least: `C:/` is a drive. One slash is enough: `dbfs:/x`, and `Path` folds two into one.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
-# How obstore and Delta Lake both understand a store.
-STORES = ("s3", "s3a", "gs", "abfs", "abfss")
+# How obstore and Delta Lake both understand a store; `az` names a container, `abfss` its account, too.
+STORES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss")
 
 
 def root_of(address: str) -> Root:

@@ -5,7 +5,9 @@ short texts. Each column has points for that (`key_points`), which are log-odds;
 columns', less for each further column. And it is no chance: were its columns to have nothing to do with each
 other, n rows would all differ with a probability of exp(-n (n - 1) / 2 D), with D combinations that there
 could be (`chance`). That is nearly 1 for a price and a day of few orders, and for the names of eight
-employees; it is nothing for order and line number, which fill their combinations.
+employees; it is nothing for order and line number, which fill their combinations. A key that has outlived
+batches, and rows that came since, was hardly an accident: it has points for that, none where it is new
+(`core/cover/stability.py` says how much it has outlived, 0 to 1).
 
 No row is looked at: what is not known (NULLs, the length of texts) does not count. Cost: an addition for each
 column of a key.
@@ -13,7 +15,7 @@ column of a key.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import exp, log
 
 from holdfast.core.words.column_facts import ColumnFacts
@@ -34,6 +36,8 @@ FURTHER_COLUMN = -0.8
 # Of a key: where it starts from, and what is taken if it is chance.
 START = 1.25
 CHANCE = -2.5
+# What is added, at most, for what it has outlived: mildly, as for functional dependencies.
+OUTLIVED = 0.75
 # A column of which values seldom repeat could have so many times more of them.
 POSSIBLE = 30
 # From this score on a key is worth to be declared, and to be called the primary key.
@@ -85,11 +89,15 @@ class KeyScores:
     [0.96, 0.09]
     """
 
-    def __init__(self, columns: Sequence[ColumnFacts]) -> None:
+    def __init__(
+        self, columns: Sequence[ColumnFacts], stability: Mapping[tuple[str, ...], float] | None = None
+    ) -> None:
+        """`stability` says of keys how much they have outlived; those that it lacks are new."""
         names = Names({f.table: [f.column for f in columns] for f in columns})
         self._n_rows = columns[0].n_rows if columns else 0
         self._points = {f.column: key_points(f, names, len(columns)) for f in columns}
         self._distinct = {f.column: f.n_distinct for f in columns}
+        self._stability = {} if stability is None else stability
 
     def __call__(self, columns: Sequence[str]) -> float:
         """The score; 0 of the empty key, which says that there is at most one row."""
@@ -97,6 +105,7 @@ class KeyScores:
             return 0.0
         by_chance = chance(self._n_rows, [self._distinct[c] for c in columns])
         points = START + points_together([self._points[c] for c in columns]) + CHANCE * by_chance
+        points += OUTLIVED * self._stability.get(tuple(columns), 0.0)
         return 1 / (1 + exp(-points))
 
     def primary(self, keys: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
