@@ -6,7 +6,20 @@ One of them, or all. Arguments go to the benchmark, or to each of them; what all
 
 import sys
 
-from benchmarks import dcs, fds, foreign_keys, inds, keys, lake, overlaps, repairs, rules, scaling, stores
+from benchmarks import (
+    dcs,
+    fds,
+    foreign_keys,
+    inds,
+    keys,
+    lake,
+    latency,
+    overlaps,
+    repairs,
+    rules,
+    scaling,
+    stores,
+)
 
 BENCHMARKS = {
     "keys": keys.main,
@@ -20,6 +33,7 @@ BENCHMARKS = {
     "stores": stores.main,
     "scaling": scaling.main,
     "repairs": repairs.main,
+    "latency": latency.main,
 }
 
 if __name__ == "__main__":

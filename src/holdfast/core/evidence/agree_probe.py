@@ -7,7 +7,7 @@ One job, whatever the number of keys.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +65,7 @@ def probe(
                     segment=segment.to_dict(),
                     batch=part.to_dict(),
                     keys=staged,
-                    probes=[asdict(p) for p in probes],
+                    probes=probes,
                     within=within,
                     settled=segment.number not in new,
                 )
@@ -110,8 +110,7 @@ def _indexed_parts(keys: U64, index_columns: Sequence[int]) -> list[tuple[int, .
 # -- tasks -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(NamedTuple):
     """What a pair must agree on to be of interest and, if there is any `rhs`, differ on some of.
 
     `determines`: it is a single column that determines the whole `rhs` among the old rows.
@@ -136,7 +135,7 @@ def probe_segment(payload: Payload) -> bytes:
     segment.expect(batch.ref.n_rows)
     bundle, n_words = staged(payload, "keys"), n_words_for(len(schema))
     keys, rhs = bundle.array("masks").reshape(-1, n_words), bundle.array("rhs").reshape(-1, n_words)
-    probes = [Probe(**p) for p in payload["probes"]]
+    probes = [Probe(*p) for p in payload["probes"]]
     nulls_distinct = payload["nulls"] == "distinct"
     masks, pairs = probe_pairs(
         segment, batch, probes, nulls_distinct, within=payload["within"], settled=payload["settled"]

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.evidence.witnessed_masks import WitnessedMasks
-from holdfast.core.rows.kernels.masks import indices_in, maximal_masks, popcounts, unique_masks
+from holdfast.core.rows.kernels.mask_lookup import indices_in
+from holdfast.core.rows.kernels.masks import maximal_masks, popcounts, unique_masks
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]

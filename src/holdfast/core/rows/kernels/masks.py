@@ -197,8 +197,8 @@ def unique_masks(masks: Masks) -> tuple[Indices, Indices]:
     family = as_masks(masks)
     first = np.empty(len(family), dtype=np.int64)
     inverse = np.empty(len(family), dtype=np.int64)
-    slots = np.full(_n_slots(len(family)), -1, dtype=np.int64)
-    n_distinct = _unique(family, slots, first, inverse)
+    n_slots = 1 << max(4, (2 * len(family)).bit_length())
+    n_distinct = _unique(family, np.full(n_slots, -1, dtype=np.int64), first, inverse)
     return first[:n_distinct].copy(), inverse
 
 
@@ -206,46 +206,9 @@ def without(left: Masks, right: Masks) -> Flags:
     """Which masks of `left` are not in `right`: bool[n]. Cost: a hash of each mask."""
     if not len(left) or not len(right):
         return np.ones(len(left), dtype=np.bool_)
-    first, inverse = unique_masks(left)
-    absent: Flags = indices_in(left[first], right)[inverse] < 0
+    first, inverse = unique_masks(np.concatenate([right, left]))
+    absent: Flags = first[inverse[len(right) :]] >= len(right)
     return absent
-
-
-def indices_in(masks: Masks, family: Masks) -> Indices:
-    """The first index in IN family `uint64[n, n_words]` of each of IN masks, all different: int64[k], -1 for
-    those that are not there.
-
-    Cost: a hash of each mask; the table holds `masks` alone. A few masks are looked for in a large family
-    without a cache miss for each of its members: 2 ms in 500,000, by a table of the family 50 ms.
-    """
-    wanted, among = as_masks(masks), as_masks(family)
-    indices = np.full(len(wanted), -1, dtype=np.int64)
-    _indices_in(wanted, among, np.full(_n_slots(len(wanted)), -1, dtype=np.int64), indices)
-    return indices
-
-
-def _n_slots(n_masks: int) -> int:
-    return 1 << max(4, (2 * n_masks).bit_length())
-
-
-@njit(cache=True)
-def _hash(masks, i):  # type: ignore[no-untyped-def]
-    """The finaliser of splitmix64 after every word: masks differ in few bits, often the high ones."""
-    h = np.uint64(0x9E3779B97F4A7C15)
-    for w in range(masks.shape[1]):
-        h ^= masks[i, w]
-        h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        h ^= h >> np.uint64(31)
-    return h
-
-
-@njit(cache=True)
-def _same(left, i, right, j):  # type: ignore[no-untyped-def]
-    same = True
-    for w in range(left.shape[1]):
-        same &= left[i, w] == right[j, w]
-    return same
 
 
 @njit(cache=True)
@@ -255,10 +218,18 @@ def _unique(masks: Masks, slots: Indices, first: Indices, inverse: Indices) -> i
     masks IN uint64[n, n_words]; slots IN/OUT int64[a power of two > 2n], -1 everywhere;
     first OUT int64[n], of which the result says how many are valid; inverse OUT int64[n].
     """
+    n_words = masks.shape[1]
     last_slot = np.uint64(slots.shape[0] - 1)
     n_distinct = 0
     for i in range(masks.shape[0]):
-        slot = _hash(masks, i) & last_slot
+        # The finaliser of splitmix64 after every word: masks differ in few bits, often the high ones.
+        h = np.uint64(0x9E3779B97F4A7C15)
+        for w in range(n_words):
+            h ^= masks[i, w]
+            h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            h ^= h >> np.uint64(31)
+        slot = h & last_slot
         while True:
             number = slots[slot]
             if number < 0:
@@ -267,32 +238,17 @@ def _unique(masks: Masks, slots: Indices, first: Indices, inverse: Indices) -> i
                 inverse[i] = n_distinct
                 n_distinct += 1
                 break
-            if _same(masks, i, masks, first[number]):
+            j = first[number]
+            same = True
+            for w in range(n_words):
+                if masks[i, w] != masks[j, w]:
+                    same = False
+                    break
+            if same:
                 inverse[i] = number
                 break
             slot = (slot + _ONE) & last_slot
     return n_distinct
-
-
-@njit(cache=True)
-def _indices_in(masks: Masks, family: Masks, slots: Indices, indices: Indices) -> None:
-    """masks IN uint64[k, n_words], all different; family IN uint64[n, n_words]; slots IN/OUT int64[a power of
-    two > 2k], -1 everywhere; indices IN/OUT int64[k], -1 everywhere."""
-    last_slot = np.uint64(slots.shape[0] - 1)
-    for k in range(masks.shape[0]):
-        slot = _hash(masks, k) & last_slot
-        while slots[slot] >= 0:
-            slot = (slot + _ONE) & last_slot
-        slots[slot] = k
-    for i in range(family.shape[0]):
-        slot = _hash(family, i) & last_slot
-        while slots[slot] >= 0:
-            k = slots[slot]
-            if _same(masks, k, family, i):
-                if indices[k] < 0:
-                    indices[k] = i
-                break
-            slot = (slot + _ONE) & last_slot
 
 
 # --- Inclusion -------------------------------------------------------------------------------------------
@@ -444,6 +400,5 @@ def warm_up() -> None:
     few = np.array([[1], [3]], dtype=np.uint64)
     popcounts(few)
     unique_masks(few)
-    indices_in(few, few)
     maximal_masks(few)
     first_container(few, few)
