@@ -331,8 +331,8 @@ def _large_batch(codes: I32, live: Bool, rows: I32, within: bool, first: int) ->
     """The result by frequency, or None if it would not pay: pairs with rows before the batch, and its own."""
     if within:
         last = first + rows.shape[1]
-        own = codes[:, first:last]
-        inside = _counts_by_frequency(own, rows, True) if live[first:last].all() else None
+        batch_codes = codes[:, first:last]
+        inside = _counts_by_frequency(batch_codes, rows, True) if live[first:last].all() else None
         if inside is None or first == 0:
             return inside
         before = agree_counts(codes[:, :first], live[:first], rows)

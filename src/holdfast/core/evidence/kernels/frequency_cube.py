@@ -220,3 +220,11 @@ def counted_by_cube(
         if witnesses[mask] < 0:
             witnesses[mask] = j * n + _witness(frozen(codes), frozen(rows), j, mask)
     return table, witnesses
+
+
+def warm_up() -> None:
+    codes = np.array([[1, 1, 2, 2]], dtype=np.int32)
+    ranks = codes.astype(np.int16)
+    empty = np.zeros((4, 1), dtype=np.int64)
+    cube = Cube(np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64), 3)
+    counted_by_cube(cube, codes, codes, ranks, ranks, (empty, empty, np.empty(0, dtype=np.int32)))
