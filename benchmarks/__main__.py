@@ -14,6 +14,7 @@ from benchmarks import (
     inds,
     keys,
     lake,
+    latency,
     overlaps,
     repairs,
     rules,
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "stores": stores.main,
     "scaling": scaling.main,
     "repairs": repairs.main,
+    "latency": latency.main,
 }
 
 if __name__ == "__main__":

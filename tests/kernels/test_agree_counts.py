@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.evidence.kernels import agree_counts as kernel
-from holdfast.core.evidence.kernels import compared_pairs
+from holdfast.core.evidence.kernels import compared_pairs, frequency_cube
 from reference import agree_counts as reference
 
 WIDTHS = (0, 1, 2, 5, 15, 16, 17, 33, 63, 64, 65, 130)
@@ -62,8 +62,9 @@ def crosses(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return codes, lives(draw, codes.shape[1]), draw(code_matrices(-1, width))
 
 
-def settings(patch: pytest.MonkeyPatch, block_rows: int, rarity: int) -> None:
-    """Small blocks; units always (rare: fewer than one row in `rarity`) or, if it is 0, never."""
+def settings(patch: pytest.MonkeyPatch, block_rows: int, rarity: int, cube: bool = False) -> None:
+    """Small blocks; units or a cube always (rare: fewer than one row in `rarity`) or, if it is 0, never."""
+    patch.setattr(frequency_cube, "CUBE_WORK", 0 if cube else 1 << 60)
     patch.setattr(compared_pairs, "block_rows", lambda _: block_rows)
     patch.setattr(kernel, "RARITY", rarity)
     patch.setattr(kernel, "UNITS_FROM", 0 if rarity else 1 << 30)
@@ -75,12 +76,12 @@ BLOCK_ROWS = st.sampled_from([1, 3, 64])
 RARITIES = st.sampled_from([0, 1, 2, 3, 16])
 
 
-@given(crosses(), st.booleans(), BLOCK_ROWS, RARITIES)
+@given(crosses(), st.booleans(), BLOCK_ROWS, RARITIES, st.booleans())
 def test_batch_with_old_rows(
-    cross: tuple[np.ndarray, np.ndarray, np.ndarray], share: bool, block_rows: int, rarity: int
+    cross: tuple[np.ndarray, np.ndarray, np.ndarray], share: bool, block_rows: int, rarity: int, cube: bool
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        settings(patch, block_rows, rarity)
+        settings(patch, block_rows, rarity, cube)
         check(*cross, share=share)
 
 
@@ -94,13 +95,17 @@ def parts(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     return codes, lives(draw, n_rows), np.where(rows == 0, -1, rows) if draw(st.booleans()) else rows, first
 
 
-@given(parts(), st.booleans(), BLOCK_ROWS, RARITIES)
+@given(parts(), st.booleans(), BLOCK_ROWS, RARITIES, st.booleans())
 def test_rows_among_themselves(
-    part: tuple[np.ndarray, np.ndarray, np.ndarray, int], share: bool, block_rows: int, rarity: int
+    part: tuple[np.ndarray, np.ndarray, np.ndarray, int],
+    share: bool,
+    block_rows: int,
+    rarity: int,
+    cube: bool,
 ) -> None:
     codes, live, rows, first = part
     with pytest.MonkeyPatch.context() as patch:
-        settings(patch, block_rows, rarity)
+        settings(patch, block_rows, rarity, cube)
         check(codes, live, rows, own=True, first=first, share=share)
 
 
@@ -122,43 +127,78 @@ def test_many_agree_sets(width: int, own: bool, dead: float) -> None:
     codes = skewed(width, n_rows, width)
     live = np.random.default_rng(1).random(n_rows) >= dead
     rows = codes if own else codes[:, 30:90]
-    for rarity in (0, 4) if width <= kernel.UNITS_COLUMNS else (0,):
+    ways = [(0, False), (4, False), (4, True)] if width <= kernel.UNITS_COLUMNS else [(0, False)]
+    for rarity, cube in ways:
         with pytest.MonkeyPatch.context() as patch:
-            settings(patch, 32, rarity)
+            settings(patch, 32, rarity, cube)
             assert check(codes, live, rows, own=own) > 8
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_a_mask_that_only_units_have(own: bool) -> None:
+@pytest.mark.parametrize("cube", [False, True])
+def test_a_mask_that_only_units_have(own: bool, cube: bool) -> None:
     """Whoever agrees on the frequent values agrees on a rare one too: the units' mask is no pair's."""
     n = 64
     codes = np.array([np.arange(n) // 8, np.arange(n) // 8 % 2, np.arange(n) // 16], dtype=np.int32)
     live = np.ones(n, dtype=np.bool_)
     with pytest.MonkeyPatch.context() as patch:
-        settings(patch, 64, 4)
+        settings(patch, 64, 4, cube)
         assert check(codes, live, codes, own=own) == 4
+
+
+def answers_of(patch: pytest.MonkeyPatch, name: str) -> list[object]:
+    """What a function of the kernel's module answers from now on, call by call."""
+    answers: list[object] = []
+    function = getattr(kernel, name)
+    patch.setattr(kernel, name, lambda *given: answers.append(function(*given)) or answers[-1])
+    return answers
 
 
 def test_units_when_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     """A large batch is counted by units, whether rows are dead or not; with too many units it is not."""
-    found = []
-    by_units = kernel._counts_by_units
-    monkeypatch.setattr(
-        kernel, "_counts_by_units", lambda *given: found.append(by_units(*given)) or found[-1]
-    )
+    answers = answers_of(monkeypatch, "_counts_by_frequency")
+    monkeypatch.setattr(frequency_cube, "MAX_CELLS", 0)
     codes, live = skewed(4, 200, 1), np.arange(200) % 7 > 0
     for own, alive in [(False, live), (False, live | True), (True, live | True)]:
         check(codes[:, ::2], alive[::2], codes[:, ::2], own=own)
-        assert found.pop() is not None
+        assert answers.pop() is not None
     check(codes, live | True, codes[:, 100:], own=True, first=100)
-    assert len(found) == 2
-    assert all(found)
-    found.clear()
+    assert len(answers) == 2
+    assert all(answers)
+    answers.clear()
     scattered = np.random.default_rng(1).integers(0, 10, (4, 100)).astype(np.int32)
     for rarity in (1, 50):  # every value is rare, lists are long; every row is its own unit
         monkeypatch.setattr(kernel, "RARITY", rarity)
         check(scattered, np.ones(100, dtype=np.bool_), scattered)
-    assert found == [None, None]
+    assert answers == [None, None]
+
+
+def test_a_cube_when_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are as many units as rows are counted by a cube, if there are far more of them than cells."""
+    cubes, halves = answers_of(monkeypatch, "_counts_by_cube"), answers_of(monkeypatch, "_halved")
+    rng = np.random.default_rng(5)
+    codes = np.stack([rng.integers(1, 4, 900), rng.integers(1, 5, 900), rng.permutation(900)])
+    codes, live = codes.astype(np.int32), np.arange(900) % 7 > 0
+    for alive in (live, live | True):
+        check(codes, alive, codes[:, :200])
+        assert len(cubes) == 1
+        assert cubes.pop() is not None
+    check(codes[:, :300], live[:300] | True, codes[:, :300], own=True)
+    assert halves
+    assert cubes
+    cubes.clear()
+    few = np.tile(np.arange(70, dtype=np.int32) % 20, (2, 1))
+    check(few, live[:70] | True, few)  # fewer pairs than steps
+    assert not cubes
+
+
+def test_ranks_of_more_than_one_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more than eight columns with frequent values the ranks take two words."""
+    cubes = answers_of(monkeypatch, "_counts_by_cube")
+    settings(monkeypatch, 64, 4, cube=True)
+    codes = skewed(11, 150, 9, sizes=(2, 3))
+    check(codes, np.ones(150, dtype=np.bool_), codes[:, :60])
+    assert len(cubes) == 1
 
 
 @pytest.mark.parametrize("width", [3, 70])

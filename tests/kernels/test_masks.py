@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.rows.kernels import masks as kernel
+from holdfast.core.rows.kernels.mask_lookup import indices_in
 from reference import hitting_sets as reference
 
 WIDTHS = (5, 64, 65, 130, 192)
@@ -60,6 +61,10 @@ def test_inclusion(case: tuple[int, tuple[list[int], list[int]]]) -> None:
     containers = reference.first_container(masks, others)
     assert kernel.first_container(family, other_family).tolist() == containers
     assert kernel.contained_in_any(family, other_family).tolist() == [j >= 0 for j in containers]
+    different = list(dict.fromkeys(masks))
+    indices = indices_in(family_of(different, n_words), other_family)
+    assert indices.tolist() == [others.index(mask) if mask in others else -1 for mask in different]
+    assert kernel.without(family, other_family).tolist() == [mask not in others for mask in masks]
     contained = reference.first_contained(masks, others)
     assert kernel.first_contained(family, other_family).tolist() == contained
     assert kernel.contains_any(family, other_family).tolist() == [j >= 0 for j in contained]

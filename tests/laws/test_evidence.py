@@ -68,6 +68,21 @@ def test_merged_is_the_union(parts: list[Pairs]) -> None:
         )
 
 
+@given(st.lists(PAIRS, min_size=1, max_size=4), st.booleans())
+def test_lots_joined_one_by_one_are_the_lots_joined_at_once(parts: list[Pairs], directed: bool) -> None:
+    lots = [arrays_of(part, WIDTH) for part in parts]
+    empty = WitnessedEvidence.empty(n_words_for(WIDTH), WITNESSES)
+    masks, witnesses = empty.masks, empty.witnesses
+    for lot in lots:
+        masks, witnesses = module.joined(masks, witnesses, *lot, directed=directed)
+    everything = (np.concatenate(arrays) for arrays in zip(*lots, strict=True))
+    at_once = module.joined(empty.masks, empty.witnesses, *everything, directed=directed)
+    np.testing.assert_array_equal(masks, at_once[0])
+    np.testing.assert_array_equal(witnesses, at_once[1])
+    again = module.joined(masks, witnesses, *at_once, directed=directed)
+    assert again[0] is masks, "nothing is new"
+
+
 @given(PAIRS, PAIRS, PAIRS)
 def test_merged_in_any_order(a: Pairs, b: Pairs, c: Pairs) -> None:
     masks = [sets_of(evidence(*order).masks) for order in ([a, b, c], [c, b, a], [b, a, c])]

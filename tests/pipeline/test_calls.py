@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,24 @@ values = st.recursive(
     leaves, lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(max_size=3), v, max_size=3)
 )
 payloads = st.dictionaries(st.text(max_size=4), values, max_size=4)
+
+
+def test_a_schema_from_another_process_is_the_schema() -> None:
+    """Hashes of texts differ between processes, so a schema must not bring its own along."""
+    schema = Schema((Column("id", Type("int")), Column("name", Type("text"))))
+    made = (
+        "import pickle, sys; from holdfast.core.words.schema import Column, Schema, Type; "
+        "schema = Schema((Column('id', Type('int')), Column('name', Type('text')))); "
+        "sys.stdout.buffer.write(pickle.dumps(schema))"
+    )
+    command = [sys.executable, "-c", made]
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(command, env=environment, capture_output=True, check=True)
+        other = pickle.loads(done.stdout)
+        assert other == schema
+        assert hash(other) == hash(schema)
+        assert other.position("name") == 1
 
 
 @given(st.lists(st.tuples(st.sampled_from(["m:f", "m:g"]), payloads), max_size=6))

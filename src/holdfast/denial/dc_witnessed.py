@@ -26,6 +26,7 @@ from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.probe import Plan, ViolatingEvidence, evidence_of, probe
 from holdfast.core.evidence.probe_place import Access
 from holdfast.core.evidence.proofs import Proofs
+from holdfast.core.rows.kernels.mask_lookup import indices_in
 from holdfast.core.rows.kernels.masks import contained_in_any, contains_any, without
 from holdfast.core.rows.kernels.order_index import EQ
 from holdfast.core.rows.relation import Relation
@@ -161,7 +162,7 @@ def insert(
     violating = probe(relation, _plan(relation, state, state.cover.masks, state.accesses), batch)
     if not len(violating.masks):
         return replace(state, came=Proofs.none(state.n_words))
-    came = violating.masks[without(violating.masks, before.masks)]
+    came = violating.masks[indices_in(violating.masks, before.masks) < 0]
     evidence = before.merged(violating.masks, violating.witnesses)
     changed = replace(state, evidence=evidence, came=Proofs(violating.masks, violating.witnesses[:, 0]))
 

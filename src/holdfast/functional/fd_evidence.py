@@ -51,6 +51,8 @@ class FdEvidence:
         if not len(masks):
             return self
         distinct, united = joined(self.masks, self.witnesses, masks, witnesses)
+        if distinct is self.masks:
+            return self
         merged = FdEvidence(distinct, united, self.n_columns)
         if len(merged) - len(merged.relevant.masks) <= RESERVE:
             return merged

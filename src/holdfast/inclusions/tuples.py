@@ -5,7 +5,6 @@ A *look* asks about one inclusion: in all rows of the dependent table, or only i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -125,7 +124,7 @@ def _side(table: TableRows, segments: Sequence[SegmentRef] | None = None) -> dic
     relation = table.relation
     chosen = [s for s in relation.segments if s.n_live] if segments is None else segments
     return {
-        "schema": json.dumps(relation.schema.to_dict()),
+        "schema": relation.schema_text,
         "segments": [s.to_dict() for s in chosen],
         "as_text": table.as_text,
     }

@@ -7,7 +7,7 @@ One job, whatever the number of keys.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +74,7 @@ def probe(
                     segment=segment.to_dict(),
                     batch=part.to_dict(),
                     keys=staged,
-                    probes=[asdict(p) for p in probes],
+                    probes=probes,
                     within=within,
                     settled=segment.number not in new,
                 )
@@ -119,8 +119,7 @@ def _indexed_parts(keys: U64, index_columns: Sequence[int]) -> list[tuple[int, .
 # -- tasks -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(NamedTuple):
     """What a pair must agree on to be of interest and, if there is any `rhs`, differ on some of.
 
     `determines`: it is a single column that determines the whole `rhs` among the old rows.
@@ -147,7 +146,7 @@ def probe_segment(payload: Payload) -> bytes:
     keys, rhs, non_uniques = (
         bundle.array(name).reshape(-1, n_words) for name in ("masks", "rhs", "non_uniques")
     )
-    probes = [Probe(**p) for p in payload["probes"]]
+    probes = [Probe(*p) for p in payload["probes"]]
     nulls_distinct = payload["nulls"] == "distinct"
     masks, pairs = probe_pairs(
         segment, batch, probes, nulls_distinct, within=payload["within"], settled=payload["settled"]

@@ -30,7 +30,8 @@ class DcEvidence(WitnessedMasks):
         """With further evidence: witnesses of equal masks are united."""
         if not len(masks):
             return self
-        return DcEvidence(*joined(self.masks, self.witnesses, masks, witnesses, directed=True))
+        distinct, united = joined(self.masks, self.witnesses, masks, witnesses, directed=True)
+        return self if distinct is self.masks else DcEvidence(distinct, united)
 
     def without_rows(self, row_ids: I64) -> tuple[DcEvidence, DcEvidence]:
         """(evidence, orphans): witnesses of these rows dropped; what is left without one, as it was.

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.evidence.witnessed_masks import WitnessedMasks
+from holdfast.core.rows.kernels.mask_lookup import indices_in
 from holdfast.core.rows.kernels.masks import maximal_masks, popcounts, unique_masks
 
 U64 = NDArray[np.uint64]
@@ -39,11 +40,13 @@ class WitnessedEvidence(WitnessedMasks):
     def merged(self, masks: U64, witnesses: I64) -> WitnessedEvidence:
         """With further evidence: witnesses of equal masks are united, the reserve is cut to size.
 
-        Cost: a hash of each mask, a sort of the witnesses.
+        Cost: a hash of each mask, a sort of the new witnesses.
         """
         if not len(masks):
             return self
         distinct, united = joined(self.masks, self.witnesses, masks, witnesses)
+        if distinct is self.masks:
+            return self
         needed = np.zeros(len(distinct), dtype=np.bool_)
         needed[maximal_masks(distinct)] = True
         chosen = with_reserve(distinct, needed, RESERVE)
@@ -69,13 +72,23 @@ def joined(
 ) -> tuple[U64, I64]:
     """(masks, witnesses) of two lots of evidence: every mask once, with the witnesses of both.
 
-    Unless pairs are `directed`, (a, b) is the same as (b, a).
+    The masks of the first lot are all different, their witnesses as `unite` gives them; the same arrays come
+    back if nothing is new. Unless pairs are `directed`, (a, b) is the same as (b, a).
+
+    Cost: a hash of each mask, and a sort of the witnesses of masks of the second lot.
     """
-    everything = np.concatenate([masks, more_masks])
-    first, group = unique_masks(everything)
-    pairs = np.concatenate([witnesses, more_witnesses])
-    pairs = pairs if directed else np.sort(pairs, axis=2)
-    return np.ascontiguousarray(everything[first]), unite(pairs, group, len(first))
+    first, group = unique_masks(more_masks)
+    different = more_masks[first]
+    at = indices_in(different, masks)
+    known = np.flatnonzero(at >= 0)
+    more = more_witnesses if directed else np.sort(more_witnesses, axis=2)
+    united = unite(np.concatenate([witnesses[at[known]], more]), np.concatenate([known, group]), len(first))
+    fresh = at < 0
+    if not fresh.any() and np.array_equal(united[known], witnesses[at[known]]):
+        return masks, witnesses
+    pairs = np.concatenate([witnesses, united[fresh]])
+    pairs[at[known]] = united[known]
+    return np.concatenate([masks, different[fresh]]), pairs
 
 
 def with_reserve(masks: U64, needed: NDArray[np.bool_], reserve: int) -> I64:

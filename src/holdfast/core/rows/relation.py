@@ -96,14 +96,14 @@ class Relation:
         return [s.to_dict() for s in self.segments if s.n_live]
 
     @cached_property
-    def _schema_text(self) -> str:
+    def schema_text(self) -> str:
         return json.dumps(self.schema.to_dict())
 
     def payload(self, **fields: Any) -> Payload:
         return {
             "root": str(self.root),
             "folder": self.folder,
-            "schema": self._schema_text,
+            "schema": self.schema_text,
             "nulls": self.nulls,
             "locator": list(self.locator),
             "compress": self.compress,

@@ -87,13 +87,14 @@ class Bundle:
 
 
 def _batch(arrays: Arrays, meta: Mapping[str, str]) -> pa.RecordBatch:
-    columns, fields = [], []
-    for name, array in arrays.items():
+    columns = []
+    for array in arrays.values():
         values = array if isinstance(array, pa.Array) else pa.array(np.ascontiguousarray(array).reshape(-1))
-        offsets = pa.array([0, len(values)], type=pa.int64())
-        columns.append(pa.LargeListArray.from_arrays(offsets, values))
-        fields.append(pa.field(name, columns[-1].type))
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata=dict(meta)))
+        # By buffers: a third of what `from_arrays` takes, and a batch of one row writes some hundred arrays.
+        offsets = pa.py_buffer(np.array([0, len(values)], dtype=np.int64))
+        list_type = pa.large_list(values.type)
+        columns.append(pa.LargeListArray.from_buffers(list_type, 1, [None, offsets], children=[values]))
+    return pa.RecordBatch.from_arrays(columns, names=list(arrays), metadata=dict(meta))
 
 
 def pack(arrays: Arrays, meta: Mapping[str, str]) -> bytes:

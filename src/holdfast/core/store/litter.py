@@ -61,6 +61,7 @@ TIDY_EVERY_S = 3_600.0
 _STAMP = f"{STAGING}/tidied"
 # When this process asked a store for it last.
 _looked: dict[Bucket, float] = {}
+_REF_FIELDS = FileRef("", 0, "").to_dict().keys()
 _OWN = re.compile(r"[a-z]+-[0-9a-f]{12}\.[a-z]+")
 _COVER = re.compile(r"/(cover|fds|approximate|dcs|nearly)-[^/]+$")
 
@@ -149,7 +150,7 @@ def is_cover(ref: FileRef) -> bool:
 def named_files(state: Any) -> Iterator[FileRef]:
     """The references to files anywhere in a state."""
     if isinstance(state, dict):
-        if state.keys() == FileRef("", 0, "").to_dict().keys():
+        if state.keys() == _REF_FIELDS:
             yield FileRef.from_dict(state)
             return
         state = list(state.values())

@@ -98,12 +98,20 @@ class Schema:
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     types: tuple[Type, ...] = field(init=False, repr=False, compare=False)
     places: dict[str, int] = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Frozen, and asked for all the time: worked out once.
         object.__setattr__(self, "names", tuple(c.name for c in self.columns))
         object.__setattr__(self, "types", tuple(c.type for c in self.columns))
         object.__setattr__(self, "places", {name: i for i, name in enumerate(self.names)})
+        object.__setattr__(self, "_hash", hash(self.columns))
+
+    def __hash__(self) -> int:
+        return self._hash  # open segments are looked up by it, fifty times for a batch of one row
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Schema, (self.columns,)  # hashes of texts differ between processes
 
     def __len__(self) -> int:
         return len(self.columns)

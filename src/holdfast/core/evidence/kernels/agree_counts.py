@@ -7,16 +7,21 @@ the last: a batch costs |R| * |D| pairs, never |R| squared. Rows are columns of 
 An agree set is the key of a pair in `holdfast.core.evidence.kernels.compared_pairs`, with one comparison for
 each column, equal or not. The paper (DynASt, sec. 4) keeps evidence vectors per attribute value, and
 multiplies them so that batch rows with an equal prefix share the product (its algorithm 3). We share the same
-work, in two ways: *prefixes*, as all comparisons of pairs do, and
+work: *prefixes*, as all comparisons of pairs do. And for large batches of up to 16 columns most pairs are
+left out. A value is frequent if at least one row in RARITY has it; how many old rows agree with a batch row
+on which frequent values is counted
 
-- *Units.* A value is frequent if at least one row in RARITY has it. Rows that are equal but for rare
-  values are one unit, on either side, and units are compared with units. Then each batch row is put right:
-  the lists of its rare values name the few old rows that it agrees with on more, and each of these pairs
-  moves from the one mask to the other. Used for large batches of up to 16 columns, where it leaves out
-  most pairs: 530 M pairs of 15 columns in 0.33 s, 5,200 M of 10 columns in 0.93 s, on one core.
+- by a *cube* (`frequency_cube.py`), where its cells are few: whatever the number of rows,
+- or by *units*: rows that are equal but for rare values are one, on either side, and units are compared with
+  units. 530 M pairs of 15 columns in 0.33 s, on one core.
+
+Then each batch row is put right: the lists of its rare values name the few old rows that it agrees with on
+more, and each of these pairs moves from the one mask to the other.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +35,7 @@ from holdfast.core.evidence.kernels.compared_pairs import (
     level_order,
     shared_levels,
 )
+from holdfast.core.evidence.kernels.frequency_cube import RARE, Cube, counted_by_cube, cube_for
 from holdfast.core.rows.kernels.encode import frozen, postings
 from holdfast.core.rows.kernels.masks import unique_masks
 
@@ -41,24 +47,22 @@ Bool = NDArray[np.bool_]
 # Masks uint64[k, n_words], counts int64[k], witnesses int64[k, 2].
 Counted = tuple[U64, I64, I64]
 
-# Units are counted in a table of all masks, which has 512 KB for this many columns.
+# Cubes and units are counted in a table of all masks, which has 512 KB for this many columns.
 UNITS_COLUMNS = 16
-# The rank of a batch's value that is not frequent.
-RARE = -1
 # The half rank of a batch's value that no old row has.
 NOTHING = 1
 # Of frequent values there are at most this many in a column; 62 at most (`_pack`). All pairs of
 # adult and claims take 0.29 s and 1.4 s with 16, 0.33 s and 0.93 s with 24, 0.40 s and 0.94 s with 32.
 RARITY = 24
-# Units are tried if a batch has so many rows for each column: to find them costs as much as such a batch.
+# Both are tried if a batch has so many rows for each column: to rank values costs as much as such a batch.
 UNITS_FROM = 20
 # And used if at most one pair in so many is put right afterwards, which costs some 5 ns,
 MAX_TOUCHED = 8
-# and at most one pair of units in so many pairs of rows is left.
+# and, of units, if at most one pair of them in so many pairs of rows is left.
 MAX_UNITS = 2
 
 
-# --- Units: rows that are equal but for rare values -------------------------------------------------------
+# --- Cubes, and units: rows that are equal but for rare values -------------------------------------------
 
 
 @njit(cache=True, nogil=True)
@@ -245,30 +249,64 @@ def _units_of(ranks: I16, order: I64 | None) -> tuple[I64, I64, I64]:
     return first, starts.astype(np.int64), members.astype(np.int64)
 
 
-def _counts_by_units(codes: I32, rows: I32, within: bool) -> Counted | None:
-    """The result by units, or None if they would not pay. All rows are live; `within`: codes are rows."""
+class _Ranked(NamedTuple):
+    """Rows and a batch of them, all live: their codes, the ranks of these, and the sizes of dictionaries."""
+
+    codes: I32
+    rows: I32
+    ranks: I16
+    row_ranks: I16
+    sizes: I64
+
+    def lists(self, members: I64, row_members: I64) -> tuple[I64, I64, I32]:
+        """(starts, ends, places): see `_lists`."""
+        starts = np.zeros(self.rows.shape[::-1], dtype=np.int64)
+        ends = np.zeros(self.rows.shape[::-1], dtype=np.int64)
+        places = _lists(self.codes, members, self.rows, row_members, self.row_ranks, self.sizes, starts, ends)
+        return starts, ends, places
+
+
+def _counts_by_frequency(codes: I32, rows: I32, within: bool) -> Counted | None:
+    """The result by a cube or by units, or None if neither would pay. `within`: codes are the rows' own."""
     n_columns, n = codes.shape
     n_pairs = n * rows.shape[1]
     sizes = codes.max(axis=1).astype(np.int64) + 1
     ranks = np.empty((n_columns, n), dtype=np.int16)
     row_ranks = np.empty(rows.shape, dtype=np.int16)
     scratch = np.empty(int(sizes.max()), dtype=np.int32)
-    if _ranked(codes, rows, RARITY, ranks, row_ranks, sizes, scratch) * MAX_TOUCHED > n_pairs:
+    ranked = _Ranked(frozen(codes), frozen(rows), ranks, row_ranks, sizes)
+    if _ranked(ranked.codes, ranked.rows, RARITY, ranks, row_ranks, sizes, scratch) * MAX_TOUCHED > n_pairs:
         return None
+    cube = cube_for(ranks.max(axis=1).astype(np.int64), n, rows.shape[1])
+    if cube is None:
+        return _counts_by_units(ranked, within)
+    return _halved(codes, rows) if within else _counts_by_cube(ranked, cube)
+
+
+def _counts_by_cube(ranked: _Ranked, cube: Cube) -> Counted:
+    n = ranked.codes.shape[1]
+    lists = ranked.lists(np.arange(n), np.arange(ranked.rows.shape[1]))
+    table, witnesses = counted_by_cube(cube, *ranked[:4], lists)
+    masks = np.flatnonzero(table)
+    pairs = np.stack(np.divmod(witnesses[masks], n), axis=1)
+    return masks.astype(np.uint64)[:, None], table[masks], pairs
+
+
+def _counts_by_units(ranked: _Ranked, within: bool) -> Counted | None:
+    """The result by units, or None if they would not pay."""
+    _, rows, ranks, row_ranks, _ = ranked
+    n_columns, n = ranks.shape
     order = level_order(row_ranks)
     row_first, row_starts, row_members = _units_of(row_ranks, order)
     first, starts, members = (row_first, row_starts, row_members) if within else _units_of(ranks, None)
-    if len(first) * len(row_first) * MAX_UNITS > n_pairs:
+    if len(first) * len(row_first) * MAX_UNITS > n * rows.shape[1]:
         return None
     levels = np.take(row_ranks[order], row_first, axis=1)
-    list_starts = np.zeros(rows.shape[::-1], dtype=np.int64)
-    list_ends = np.zeros(rows.shape[::-1], dtype=np.int64)
-    places = _lists(codes, members, rows, row_members, row_ranks, sizes, list_starts, list_ends)
     table = np.zeros(1 << n_columns, dtype=np.int64)
     witnesses = np.full(1 << n_columns, -1, dtype=np.int64)
     _count_units(
         np.take(ranks[order], first, axis=1), starts, levels, row_starts, shared_levels(levels), order,
-        within, list_starts, list_ends, places, table, witnesses,
+        within, *ranked.lists(members, row_members), table, witnesses,
     )  # fmt: skip
     masks = np.flatnonzero(table)
     j, r = np.divmod(witnesses[masks], n)
@@ -278,19 +316,31 @@ def _counts_by_units(codes: I32, rows: I32, within: bool) -> Counted | None:
     return masks.astype(np.uint64)[:, None], table[masks], np.stack([j, r], axis=1)
 
 
+def _halved(codes: I32, rows: I32) -> Counted:
+    """The pairs of live rows among themselves: those of either half, and of one half with the other."""
+    half = rows.shape[1] // 2
+    live = np.ones(rows.shape[1], dtype=np.bool_)
+    lower = agree_counts(codes[:, :half], live[:half], rows[:, :half], within=True)
+    upper = agree_counts(codes[:, half:], live[half:], rows[:, half:], within=True)
+    cross = agree_counts(codes[:, :half], live[:half], rows[:, half:])
+    upper = upper[0], upper[1], upper[2] + half
+    return _merged(_merged(lower, upper), (cross[0], cross[1], cross[2] + np.array([half, 0])))
+
+
 def _large_batch(codes: I32, live: Bool, rows: I32, within: bool, first: int) -> Counted | None:
-    """The result by units, or None if they would not pay: pairs with rows before the batch, and its own."""
+    """The result by frequency, or None if it would not pay: pairs with rows before the batch, and its own."""
     if within:
         last = first + rows.shape[1]
-        inside = _counts_by_units(frozen(rows), frozen(rows), True) if live[first:last].all() else None
+        batch_codes = codes[:, first:last]
+        inside = _counts_by_frequency(batch_codes, rows, True) if live[first:last].all() else None
         if inside is None or first == 0:
             return inside
         before = agree_counts(codes[:, :first], live[:first], rows)
         return _merged(before, (inside[0], inside[1], inside[2] + np.array([0, first])))
     if live.all():
-        return _counts_by_units(frozen(codes), frozen(rows), False)
+        return _counts_by_frequency(codes, rows, False)
     positions = np.flatnonzero(live)
-    counted = _counts_by_units(frozen(codes[:, positions]), frozen(rows), False)
+    counted = _counts_by_frequency(codes[:, positions], rows, False)
     if counted is not None:
         counted[2][:, 1] = positions[counted[2][:, 1]]
     return counted
@@ -332,7 +382,7 @@ def agree_counts(
     ([0, 1, 4], [1, 1, 1], [[1, 0], [2, 0], [2, 1]])
     """
     n_columns, n_batch = rows.shape
-    large = n_batch >= max(1, UNITS_FROM * n_columns) and live.any()
+    large = n_batch >= max(2, UNITS_FROM * n_columns) and live.any()
     if share and 0 < n_columns <= UNITS_COLUMNS and large:
         counted = _large_batch(codes, live, rows, within, first)
         if counted is not None:
@@ -349,7 +399,9 @@ def agree_counts(
 
 
 def warm_up() -> None:
-    # Two values, each of half of the rows: few units.
-    codes = np.repeat(np.arange(2, dtype=np.int32), UNITS_FROM)[None]
-    agree_counts(codes, np.ones(2 * UNITS_FROM, dtype=np.bool_), codes)
-    agree_counts(codes, np.ones(2 * UNITS_FROM, dtype=np.bool_), codes, within=True)
+    # Two values, each of half of the rows: few units. Of one column a cube has few cells, of seven too many.
+    for n_columns in (1, 7):
+        codes = np.tile(np.repeat(np.arange(2, dtype=np.int32), UNITS_FROM * n_columns), (n_columns, 1))
+        live = np.ones(codes.shape[1], dtype=np.bool_)
+        agree_counts(codes, live, codes)
+        agree_counts(codes, live, codes, within=True)
