@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -132,6 +132,19 @@ class IndReader:
         state = self.generator(at)
         return None if state is None else (state, self._pair_counts(state))
 
+    def measured(self, sides: Sequence[tuple[Side, Side]], at: int | None = None) -> list[Ind]:
+        """Inclusions of one column in another, in the order given, each with what it misses."""
+        from holdfast.inclusions.ind_list import inds_of
+
+        state = self.generator(at)
+        if state is None or not sides:
+            return []
+        number = {name: i for i, name in state.names().items()}
+        ids = np.array(
+            [[number[side.table, *side.columns] for side in pair] for pair in sides], dtype=np.int64
+        )
+        return inds_of(state, self._pair_counts(state), pair_ids(ids[:, 0], ids[:, 1]))
+
     def links(
         self, table: str | None = None, *, max_error: float | None = None, at: int | None = None
     ) -> Linkage:
@@ -203,7 +216,7 @@ class IndReader:
             assert table is not None
             relation = self._tables.rows(self._tables.current(dependent.table, at)[1])
             missing = missing_now(generator, relation, table, dependent.columns[0], right, VALUES_SHOWN)
-        since, turned = self._spell_of_ind(ind)
+        since, turned = self.spell(ind)
         return IndExplanation(
             dependent, referenced, at or 0, ind, ind.missing_values == 0, since, missing, turned
         )
@@ -294,8 +307,8 @@ class IndReader:
             )
         return table.first + table.columns.index(column)
 
-    def _spell_of_ind(self, ind: Ind) -> tuple[int | None, CommitRow | None]:
-        """(since, turned): from the changes that the ledger has of this inclusion."""
+    def spell(self, ind: Ind) -> tuple[int | None, CommitRow | None]:
+        """(since, turned): from the changes that the ledger has of an inclusion, of one column or several."""
         wanted = {"dependent": ind.dependent.to_dict(), "referenced": ind.referenced.to_dict()}
         tables = {ind.dependent.table, ind.referenced.table}
         tracked = max(

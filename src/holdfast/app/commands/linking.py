@@ -19,6 +19,7 @@ from holdfast.errors import UsageError, plural
 
 if TYPE_CHECKING:
     from holdfast.app.export import ExportTable, Model
+    from holdfast.order import Order
 
 
 class ExportFormat(StrEnum):
@@ -128,18 +129,23 @@ def model_of(ws: holdfast.Workspace, max_error: float | None = None) -> Model:
             for link in linkage.links
             if link.chosen
         ]
-    tables = tuple(export_table(ws, name, at, primary.get(name)) for name in names)
+    order = ws.order(at)  # of all tables at once: it reads every pin
+    tables = tuple(export_table(ws, name, at, primary.get(name), order) for name in names)
     pins = tuple(pin for pin in ws.pins(at=at) if pin.kind == "check")
     return Model(at or 0, tables, tuple(foreign_keys), pins)
 
 
 def export_table(
-    ws: holdfast.Workspace, name: str, at: int | None, primary: tuple[str, ...] | None = None
+    ws: holdfast.Workspace,
+    name: str,
+    at: int | None,
+    primary: tuple[str, ...] | None = None,
+    order: Order | None = None,
 ) -> ExportTable:
     """What an export says of one table."""
     from holdfast.app.export import ExportTable
 
     keys = tuple(k.columns for k in ws.dependencies("ucc", name, at) if isinstance(k, Ucc))
     schema, n_rows, not_null = ws.schema(name, at), ws.n_rows(name, at), ws.inds.not_null(name, at)
-    distinct = ws.order(at).table(name).distinct
+    distinct = (order or ws.order(at)).table(name).distinct
     return ExportTable(name, schema, n_rows, keys, primary, not_null, ws.inds.longest(name, at), distinct)
