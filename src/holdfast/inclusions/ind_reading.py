@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -145,14 +145,45 @@ class IndReader:
         )
         return inds_of(state, self._pair_counts(state), pair_ids(ids[:, 0], ids[:, 1]))
 
+    def broken(self, at: int | None = None) -> list[Ind]:
+        """Inclusions of one column in another that held once and do not now, each with what it misses.
+
+        Cost: a pass over the changes since the first of the tables was tracked.
+        """
+        at = self._tables.newest(at)
+        state = self.generator(at)
+        if state is None:
+            return []
+        ledger, there = self._tables.ledger, set(state.names().values())
+        tracked = {c.table: c.version for c in ledger.commits() if c.action == "track"}
+        sides = dict.fromkeys(
+            (Side.from_dict(c.dependency["dependent"]), Side.from_dict(c.dependency["referenced"]))
+            for c in ledger.changes(since=min(tracked.values(), default=0), until=at, kind="ind")
+            if c.change == "broke" and c.version > tracked.get(c.table, 0)
+        )
+        usable = [
+            pair
+            for pair in sides
+            if all(len(side.columns) == 1 and (side.table, *side.columns) in there for side in pair)
+        ]
+        return [ind for ind in self.measured(usable, at) if ind.missing_values]
+
     def links(
-        self, table: str | None = None, *, max_error: float | None = None, at: int | None = None
+        self,
+        table: str | None = None,
+        *,
+        max_error: float | None = None,
+        at: int | None = None,
+        with_broken: bool = False,
     ) -> Linkage:
         """Foreign-key candidates, ranked, with their reasons; and the primary keys chosen with them.
 
         Every table of the workspace counts in the choice; `table` only narrows what is returned, to links
         from or to it. Inclusions that almost hold are candidates, too: those that miss at most a share
         `max_error` of their values; if it is None, one in twenty, or one value of at least three.
+
+        `with_broken`: one that held once is judged as it was then, whatever it misses now; of columns that
+        refer to something else now, none.
         """
         from holdfast.inclusions.links.facts import column_facts, with_coverage
         from holdfast.inclusions.links.scored import Linkage, rank_links
@@ -182,6 +213,9 @@ class IndReader:
             listed = [ind for ind in listed if ind.missing_values <= 1 or ind.error <= ALMOST]
         inds = with_coverage(listed, relations, as_text)
         linkage = rank_links(facts, keys, inds)
+        if with_broken and (lost := sorted(set(self.broken(at)).difference(inds))):
+            unbroken = [replace(ind, error=0.0, missing_values=0, missing_rows=0) for ind in lost]
+            linkage = linkage.with_broken(rank_links(facts, keys, [*inds, *unbroken]), lost)
         if table is None:
             return linkage
         chosen = tuple(k for k in linkage.links if table in (k.dependent.table, k.referenced.table))

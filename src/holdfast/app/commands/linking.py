@@ -110,10 +110,11 @@ def _written(
     return FORMATS[format.value](model, all_keys=all_keys)
 
 
-def model_of(ws: holdfast.Workspace, max_error: float | None = None) -> Model:
+def model_of(ws: holdfast.Workspace, max_error: float | None = None, *, with_broken: bool = False) -> Model:
     """What an export is made from: all tables with their keys, and the foreign keys that are proposed.
 
-    Without a table that takes part in inclusions there are keys only.
+    Without a table that takes part in inclusions there are keys only. `with_broken`: those too that held once
+    and miss more now than a proposal may.
     """
     from holdfast.app.export import ForeignKey, Model
 
@@ -122,7 +123,7 @@ def model_of(ws: holdfast.Workspace, max_error: float | None = None) -> Model:
     primary: dict[str, tuple[str, ...]] = {}
     foreign_keys: list[ForeignKey] = []
     if any("ind" in ws.kinds(name, at) for name in names):
-        linkage = ws.inds.links(max_error=max_error, at=at)
+        linkage = ws.inds.links(max_error=max_error, at=at, with_broken=with_broken)
         primary = dict(linkage.primary_keys)
         foreign_keys = [
             ForeignKey(link.dependent, link.referenced, link.score, link.error, link.proved)

@@ -1,8 +1,8 @@
 """What the page asks about how tracked tables hang together: the diagram of `export/er_drawing.py`, and what
 is known of a reference.
 
-References are those that an export proposes, and the pinned inclusions; those may have any number of orphans.
-To choose references costs a look at all inclusions, so that is kept until the next version.
+References are those that an export proposes, those that were such before they broke, and pinned inclusions.
+To choose them costs a look at all inclusions, so the answer is kept until the next version.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class MapAnswers:
 
     def mermaid(self) -> dict[str, Any]:
         """The text of `export --format mermaid`."""
-        return {"version": self._newest.version, "text": to_mermaid(self._model())}
+        return {"version": self._newest.version, "text": self._newest.cached("mermaid", self._mermaid)}
 
     def orphans(self, table: str, ask: str) -> dict[str, Any]:
         """What is known of a reference: since when it is as it is, and the values that are missing, those in
@@ -64,11 +64,10 @@ class MapAnswers:
 
     # -- inside -------------------------------------------------------------------------------
 
-    def _model(self) -> Model:
+    def _mermaid(self) -> str:
         from holdfast.app.commands.linking import model_of
 
-        model: Model = self._newest.cached("model", lambda: model_of(self._newest.workspace))
-        return model
+        return to_mermaid(model_of(self._newest.workspace))
 
     def _boxes(self) -> dict[str, Any]:
         ws, at = self._newest.workspace, self._newest.at
@@ -76,12 +75,14 @@ class MapAnswers:
         return self._answer(Model(at or 0, tables), frozenset())
 
     def _map(self) -> dict[str, Any]:
+        from holdfast.app.commands.linking import model_of
+
         ws, at = self._newest.workspace, self._newest.at
         pinned = [
             (Side(p.table, p.columns), p.referenced) for p in ws.pins(at=at) if p.referenced is not None
         ]
         relied = self._measured(pinned)
-        return self._answer(with_pins(self._model(), relied), frozenset(map(_sides, relied)))
+        return self._answer(with_pins(model_of(ws, with_broken=True), relied), frozenset(map(_sides, relied)))
 
     def _measured(self, sides: Sequence[tuple[Side, Side]]) -> list[Ind]:
         """Inclusions with what they miss; those of one column only, of others that is not counted."""
