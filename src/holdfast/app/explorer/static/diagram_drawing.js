@@ -67,7 +67,9 @@ export class Drawing {
     this.node.classList.toggle("dimming", names !== null);
     for (const [name, { node }] of this.tables) node.classList.toggle("lit", names?.has(name) ?? false);
     for (const reference of this.references) {
-      reference.node.classList.toggle("lit", references?.has(reference) ?? false);
+      const lit = references?.has(reference) ?? false;
+      reference.node.classList.toggle("lit", lit);
+      if (lit) reference.node.parentNode.append(reference.node); // above the others
     }
   }
 
