@@ -141,7 +141,7 @@ class IndReader:
             return []
         number = {name: i for i, name in state.names().items()}
         ids = np.array(
-            [[number[side.table, *side.columns] for side in pair] for pair in sides], dtype=np.int64
+            [[number[side.table, side.columns[0]] for side in pair] for pair in sides], dtype=np.int64
         )
         return inds_of(state, self._pair_counts(state), pair_ids(ids[:, 0], ids[:, 1]))
 

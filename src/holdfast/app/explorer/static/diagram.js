@@ -175,7 +175,7 @@ class MapView {
     this.#moved(false);
     this.#find();
     this.#select(first);
-    if (focused !== undefined) [...this.svg.querySelectorAll(".table")].find((n) => n.dataset.table === focused)?.focus();
+    if (focused !== undefined) [...this.svg.querySelectorAll(".table")].find((n) => n.dataset.table === focused)?.querySelector("[role=link]").focus();
   }
 
   /** The rules of the picture, on the page too; `diagram.css` has its colours here. */

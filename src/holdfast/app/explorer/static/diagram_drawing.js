@@ -120,16 +120,22 @@ export class Drawing {
     const title = svg("text", { class: "name", x: 8, y: 17, text: data.title }, whole(data.name, data.title));
     const node = svg(
       "g",
-      {
-        class: "table", tabindex: 0, role: "link", "data-table": visible(data.name),
-        "aria-label": `${visible(data.name)}, ${plural(data.n_rows, "row")}`,
-      },
+      { class: "table", "data-table": visible(data.name) },
       svg("rect", { class: "box", width: data.width, height: data.height, rx: 4 }),
       svg("rect", { class: "head", width: data.width, height: sizes.head, rx: 4 }),
-      svg("text", { class: "faint rows", x: data.width - 8, y: 17, "text-anchor": "end", text: number(data.n_rows) }),
       ...rows,
       data.remark ? svg("text", { class: "faint row", x: data.room, y: below, text: data.remark }) : null,
-      title,
+      // Last: from afar the title is over all else.
+      svg(
+        "g",
+        { role: "link", tabindex: 0 },
+        title,
+        svg(
+          "text",
+          { class: "faint rows", x: data.width - 8, y: 17, "text-anchor": "end", "aria-hidden": "true", text: number(data.n_rows) },
+          svg("title", { text: plural(data.n_rows, "row") }),
+        ),
+      ),
     );
     const table = { data, node, rows, title, box: { width: data.width, height: data.height } };
     this.#put(table, data.x, data.y);

@@ -32,9 +32,9 @@ function plain(node) {
   for (const one of copy.querySelectorAll(".hit, .mark")) one.remove();
   for (const one of copy.querySelectorAll("*")) {
     one.classList.remove("lit", "match");
-    for (const name of ["tabindex", "style", "aria-label", ...(one.matches(".table") ? ["role"] : [])]) one.removeAttribute(name);
+    for (const name of ["tabindex", "style", "aria-hidden", "role"]) one.removeAttribute(name);
   }
-  for (const title of copy.querySelectorAll(".table > .name")) {
+  for (const title of copy.querySelectorAll(".table .name")) {
     for (const [name, value] of [["x", "8"], ["y", "17"], ["text-anchor", "start"]]) title.setAttribute(name, value);
   }
   return copy.childNodes;
