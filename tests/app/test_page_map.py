@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 import threading
@@ -514,3 +515,19 @@ def test_a_narrow_screen_has_the_list_below(mapped: Browse) -> None:
     assert aside["y"] >= stage["y"] + stage["height"] - 1
     assert page.evaluate("document.documentElement.scrollWidth") <= 600
     mapped(width=1280)
+
+
+def test_a_table_of_the_lake_that_is_tracked_leads_to_its_view(browse: Browse, tmp_path: Path) -> None:
+    planets = {"name": "planets", "headers": ["planet"], "columns": [["Venus", "Earth", "Mars"]]}
+    moons = {"name": "moons", "headers": ["of"], "columns": [["Earth", "Mars", "Mars"]]}
+    (tmp_path / "sky.jsonl").write_text(f"{json.dumps(planets)}\n{json.dumps(moons)}\n")
+    ws = holdfast.open(tmp_path / "w", engine="inline")
+    ws.link(tmp_path / "sky.jsonl", json_name="name")
+    ws.track("planets", pa.table({"planet": ["Venus", "Earth", "Mars"]}))
+    with explored(ws) as server:
+        page = browse(server, "#table=0")
+        page.get_by_role("link", name="Open the tracked table").click()
+        until(page, "location.hash === '#tab=table&name=planets'")
+        page = browse(server, "#table=1")
+        expect(page.locator("#details h2").first).to_have_text("moons")
+        expect(page.get_by_role("link", name="Open the tracked table")).to_have_count(0)
