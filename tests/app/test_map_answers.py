@@ -171,6 +171,28 @@ def test_a_column_that_refers_elsewhere_now_has_one_reference(tmp_path: Path) ->
     assert parents() == [("sites_new", "holds")]
 
 
+def test_a_copied_column_is_no_broken_reference(tmp_path: Path) -> None:
+    """What told that it is a copy, an inclusion of both columns, broke as well."""
+    ws = holdfast.open(tmp_path / "w", engine="inline")
+    mails = [f"{i}.{'abcdefgh'[i % 8]}@example.org" for i in range(60)]
+    customers = pa.table({"customer_id": list(range(1, 61)), "mail": mails})
+    ids = [i % 60 for i in range(200)]
+    orders = pa.table(
+        {
+            "order_id": [f"o{i}" for i in range(200)],
+            "customer_id": [i + 1 for i in ids],
+            "customer_mail": [mails[i] for i in ids],
+        }
+    )
+    ws.track_all({"customers": customers, "orders": orders}, kinds=("ucc", "ind"))
+    explorer = Explorer(ws)
+    assert set(references(explorer.answer("workspace/map", {}))) == {"orders.customer_id"}
+    ws.apply("customers", deletes=customers.slice(0, 20))
+    assert len(ws.inds.broken()) >= 2
+    [found] = explorer.answer("workspace/map", {})["references"]
+    assert (found["columns"], found["missing_values"]) == (["customer_id"], 20)
+
+
 def test_references_of_several_columns(tmp_path: Path) -> None:
     ws = holdfast.open(tmp_path / "w", engine="inline")
     orders, lines = [f"o{i // 6}" for i in range(36)], [i % 6 for i in range(36)]

@@ -182,8 +182,8 @@ class IndReader:
         from or to it. Inclusions that almost hold are candidates, too: those that miss at most a share
         `max_error` of their values; if it is None, one in twenty, or one value of at least three.
 
-        `with_broken`: one that held once is judged as it was then, whatever it misses now; of columns that
-        refer to something else now, none.
+        `with_broken`: one in a primary key that held once is judged as it was then, whatever it misses now;
+        of columns that refer to something else now, none.
         """
         from holdfast.inclusions.links.facts import column_facts, with_coverage
         from holdfast.inclusions.links.scored import Linkage, rank_links
