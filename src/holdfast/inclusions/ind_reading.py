@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -132,14 +132,58 @@ class IndReader:
         state = self.generator(at)
         return None if state is None else (state, self._pair_counts(state))
 
+    def measured(self, sides: Sequence[tuple[Side, Side]], at: int | None = None) -> list[Ind]:
+        """Inclusions of one column in another, in the order given, each with what it misses."""
+        from holdfast.inclusions.ind_list import inds_of
+
+        state = self.generator(at)
+        if state is None or not sides:
+            return []
+        number = {name: i for i, name in state.names().items()}
+        ids = np.array(
+            [[number[side.table, side.columns[0]] for side in pair] for pair in sides], dtype=np.int64
+        )
+        return inds_of(state, self._pair_counts(state), pair_ids(ids[:, 0], ids[:, 1]))
+
+    def broken(self, at: int | None = None) -> list[Ind]:
+        """Inclusions of one column in another that held once and do not now, each with what it misses.
+
+        Cost: a pass over the changes since the first of the tables was tracked.
+        """
+        at = self._tables.newest(at)
+        state = self.generator(at)
+        if state is None:
+            return []
+        ledger, there = self._tables.ledger, set(state.names().values())
+        tracked = {c.table: c.version for c in ledger.commits() if c.action == "track"}
+        sides = dict.fromkeys(
+            (Side.from_dict(c.dependency["dependent"]), Side.from_dict(c.dependency["referenced"]))
+            for c in ledger.changes(since=min(tracked.values(), default=0), until=at, kind="ind")
+            if c.change == "broke" and c.version > tracked.get(c.table, 0)
+        )
+        usable = [
+            pair
+            for pair in sides
+            if all(len(side.columns) == 1 and (side.table, *side.columns) in there for side in pair)
+        ]
+        return [ind for ind in self.measured(usable, at) if ind.missing_values]
+
     def links(
-        self, table: str | None = None, *, max_error: float | None = None, at: int | None = None
+        self,
+        table: str | None = None,
+        *,
+        max_error: float | None = None,
+        at: int | None = None,
+        with_broken: bool = False,
     ) -> Linkage:
         """Foreign-key candidates, ranked, with their reasons; and the primary keys chosen with them.
 
         Every table of the workspace counts in the choice; `table` only narrows what is returned, to links
         from or to it. Inclusions that almost hold are candidates, too: those that miss at most a share
         `max_error` of their values; if it is None, one in twenty, or one value of at least three.
+
+        `with_broken`: one in a primary key that held once is judged as it was then, whatever it misses now;
+        of columns that refer to something else now, none.
         """
         from holdfast.inclusions.links.facts import column_facts, with_coverage
         from holdfast.inclusions.links.scored import Linkage, rank_links
@@ -169,6 +213,9 @@ class IndReader:
             listed = [ind for ind in listed if ind.missing_values <= 1 or ind.error <= ALMOST]
         inds = with_coverage(listed, relations, as_text)
         linkage = rank_links(facts, keys, inds)
+        if with_broken and (lost := sorted(set(self.broken(at)).difference(inds))):
+            unbroken = [replace(ind, error=0.0, missing_values=0, missing_rows=0) for ind in lost]
+            linkage = linkage.with_broken(rank_links(facts, keys, [*inds, *unbroken]), lost)
         if table is None:
             return linkage
         chosen = tuple(k for k in linkage.links if table in (k.dependent.table, k.referenced.table))
@@ -203,7 +250,7 @@ class IndReader:
             assert table is not None
             relation = self._tables.rows(self._tables.current(dependent.table, at)[1])
             missing = missing_now(generator, relation, table, dependent.columns[0], right, VALUES_SHOWN)
-        since, turned = self._spell_of_ind(ind)
+        since, turned = self.spell(ind)
         return IndExplanation(
             dependent, referenced, at or 0, ind, ind.missing_values == 0, since, missing, turned
         )
@@ -294,8 +341,8 @@ class IndReader:
             )
         return table.first + table.columns.index(column)
 
-    def _spell_of_ind(self, ind: Ind) -> tuple[int | None, CommitRow | None]:
-        """(since, turned): from the changes that the ledger has of this inclusion."""
+    def spell(self, ind: Ind) -> tuple[int | None, CommitRow | None]:
+        """(since, turned): from the changes that the ledger has of an inclusion, of one column or several."""
         wanted = {"dependent": ind.dependent.to_dict(), "referenced": ind.referenced.to_dict()}
         tables = {ind.dependent.table, ind.referenced.table}
         tracked = max(

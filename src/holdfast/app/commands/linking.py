@@ -19,6 +19,7 @@ from holdfast.errors import UsageError, plural
 
 if TYPE_CHECKING:
     from holdfast.app.export import ExportTable, Model
+    from holdfast.order import Order
 
 
 class ExportFormat(StrEnum):
@@ -109,10 +110,11 @@ def _written(
     return FORMATS[format.value](model, all_keys=all_keys)
 
 
-def model_of(ws: holdfast.Workspace, max_error: float | None = None) -> Model:
+def model_of(ws: holdfast.Workspace, max_error: float | None = None, *, with_broken: bool = False) -> Model:
     """What an export is made from: all tables with their keys, and the foreign keys that are proposed.
 
-    Without a table that takes part in inclusions there are keys only.
+    Without a table that takes part in inclusions there are keys only. `with_broken`: those too that held once
+    and miss more now than a proposal may.
     """
     from holdfast.app.export import ForeignKey, Model
 
@@ -121,26 +123,31 @@ def model_of(ws: holdfast.Workspace, max_error: float | None = None) -> Model:
     primary: dict[str, tuple[str, ...]] = {}
     foreign_keys: list[ForeignKey] = []
     if any("ind" in ws.kinds(name, at) for name in names):
-        linkage = ws.inds.links(max_error=max_error, at=at)
+        linkage = ws.inds.links(max_error=max_error, at=at, with_broken=with_broken)
         primary = dict(linkage.primary_keys)
         foreign_keys = [
             ForeignKey(link.dependent, link.referenced, link.score, link.error, link.proved)
             for link in linkage.links
             if link.chosen
         ]
-    tables = tuple(export_table(ws, name, at, primary.get(name)) for name in names)
+    order = ws.order(at)  # of all tables at once: it reads every pin
+    tables = tuple(export_table(ws, name, at, primary.get(name), order) for name in names)
     pins = tuple(pin for pin in ws.pins(at=at) if pin.kind == "check")
     return Model(at or 0, tables, tuple(foreign_keys), pins)
 
 
 def export_table(
-    ws: holdfast.Workspace, name: str, at: int | None, primary: tuple[str, ...] | None = None
+    ws: holdfast.Workspace,
+    name: str,
+    at: int | None,
+    primary: tuple[str, ...] | None = None,
+    order: Order | None = None,
 ) -> ExportTable:
     """What an export says of one table."""
     from holdfast.app.export import ExportTable
 
     keys = tuple(k.columns for k in ws.dependencies("ucc", name, at) if isinstance(k, Ucc))
     schema, n_rows, not_null = ws.schema(name, at), ws.n_rows(name, at), ws.inds.not_null(name, at)
-    order, longest = ws.order(at).table(name), ws.inds.longest(name, at)
-    stability = order.stability(keys)
-    return ExportTable(name, schema, n_rows, keys, primary, not_null, longest, order.distinct, stability)
+    of_table, longest = (order or ws.order(at)).table(name), ws.inds.longest(name, at)
+    distinct, stability = of_table.distinct, of_table.stability(keys)
+    return ExportTable(name, schema, n_rows, keys, primary, not_null, longest, distinct, stability)

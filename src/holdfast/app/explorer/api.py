@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from holdfast.app.explorer.lake_answers import LakeAnswers
+from holdfast.app.explorer.map_answers import MapAnswers
 from holdfast.app.explorer.newest import Newest
 from holdfast.app.explorer.routes import NotFoundError, Route
 from holdfast.app.explorer.tracked_answers import TrackedAnswers
@@ -24,7 +25,7 @@ from holdfast.kind import entries, kinds
 if TYPE_CHECKING:
     from holdfast.workspace import Workspace
 
-PARTS = (LakeAnswers, TrackedAnswers)
+PARTS = (LakeAnswers, TrackedAnswers, MapAnswers)
 
 
 class Explorer:

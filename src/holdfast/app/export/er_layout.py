@@ -10,8 +10,9 @@ by construction. Lines that end at one point of a parent share their way (a *net
 3. *heights*: as close to the neighbours as the order allows, by isotonic regression, to and fro.
 4. *tracks*: in each channel every net that turns has a vertical line, and two on one track do not touch.
 
-Parts that no line connects are laid out one by one and put side by side. The same boxes and lines give the
-same layout. Cost: O(lines^2) small steps of NumPy; 100 boxes with 200 lines take some tenths of a second.
+Parts that no line connects are laid out one by one and put side by side; boxes without a line stand apart,
+below all others, close to each other. The same boxes and lines give the same layout. Cost: O(lines^2) small
+steps of NumPy; 100 boxes with 200 lines take some tenths of a second.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import numpy as np
 Point = tuple[float, float]
 
 GAP = 28.0  # between boxes of a layer, and between parts
+APART = 64.0  # between them and the boxes without a line
 PASSING = 14.0  # between a line that passes a layer and its neighbours
 END = 34.0  # of a channel before its first track and behind its last: room for the ends of lines
 TRACK = 12.0  # between tracks
@@ -52,12 +54,16 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The upper left corners of boxes; the corners of lines, from child to parent; the size of it all."""
+    """The upper left corners of boxes; the corners of lines, from child to parent; the size of it all.
+
+    `apart` is where the boxes without a line begin, if there are others above them.
+    """
 
     corners: tuple[Point, ...]
     paths: tuple[tuple[Point, ...], ...]
     width: float
     height: float
+    apart: float | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -102,13 +108,19 @@ def layout(boxes: Sequence[Box], lines: Sequence[Line]) -> Layout:
     parts = [_Part(boxes, lines, members) for members in _connected(len(boxes), lines)]
     corners: list[Point] = [(0.0, 0.0)] * len(boxes)
     paths: list[tuple[Point, ...]] = [()] * len(lines)
-    places, width, height = _packed([(part.width, part.height) for part in parts])
-    for part, (dx, dy) in zip(parts, places, strict=True):
+    joined, alone = [part for part in parts if part.lines], [part for part in parts if not part.lines]
+    places, width, height = _packed(joined)
+    apart = height + APART if joined and alone else None
+    more, wide, high = _packed(alone, width)
+    top = apart or 0.0
+    places += [(x, y + top) for x, y in more]
+    for part, (dx, dy) in zip([*joined, *alone], places, strict=True):
         for box, (x, y) in part.corners().items():
             corners[box] = (x + dx, y + dy)
         for line, path in part.paths().items():
             paths[line] = tuple((x + dx, y + dy) for x, y in path)
-    return Layout(tuple(corners), tuple(paths), width, height)
+    height = top + high if alone else height
+    return Layout(tuple(corners), tuple(paths), max(width, wide), height, apart)
 
 
 def _connected(n: int, lines: Iterable[Line]) -> list[list[int]]:
@@ -129,10 +141,11 @@ def _connected(n: int, lines: Iterable[Line]) -> list[list[int]]:
     return sorted(parts.values(), key=lambda part: (-len(part), part))
 
 
-def _packed(sizes: Sequence[tuple[float, float]]) -> tuple[list[Point], float, float]:
-    """Places of rectangles on shelves, high ones first; about 4:3 in all, and the size of it."""
+def _packed(parts: Sequence[_Part], least: float = 0.0) -> tuple[list[Point], float, float]:
+    """Places of parts on shelves, high ones first; about 4:3 in all, or `least` wide; and the size of it."""
+    sizes = [(part.width, part.height) for part in parts]
     area = sum((w + GAP) * (h + GAP) for w, h in sizes)
-    room = max([sqrt(area * 4 / 3), *(w for w, _ in sizes)], default=0.0)
+    room = max([sqrt(area * 4 / 3), least, *(w for w, _ in sizes)])
     places: list[Point] = [(0.0, 0.0)] * len(sizes)
     x = y = shelf = width = 0.0
     for i in sorted(range(len(sizes)), key=lambda i: (-sizes[i][1], i)):

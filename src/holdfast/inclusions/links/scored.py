@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 from typing import Any
 
@@ -70,6 +70,22 @@ class Linkage(Coded, Ranked):
 
     def ranked(self) -> Sequence[Any]:
         return self.links
+
+    def with_broken(self, as_before: Linkage, lost: Sequence[Ind]) -> Linkage:
+        """These links, and those that are chosen `as_before`, when what was lost held: of columns that have
+        none, to primary keys (of a copied column nobody knows any more that it is one). Each with what it
+        misses now."""
+        referring = {link.dependent for link in self.links if link.chosen}
+        misses = {(ind.dependent, ind.referenced): ind for ind in lost}
+        more = [
+            replace(link, error=ind.error, missing_values=ind.missing_values)
+            for link in as_before.links
+            if link.chosen
+            and link.dependent not in referring
+            and link.referenced.columns == self.primary_keys.get(link.referenced.table)
+            and (ind := misses.get((link.dependent, link.referenced)))
+        ]
+        return Linkage(tuple(sorted([*self.links, *more], key=lambda link: -link.score)), self.primary_keys)
 
 
 def rank_links(

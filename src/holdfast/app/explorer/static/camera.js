@@ -12,15 +12,15 @@ export class Camera {
   width = 1;
   height = 1;
 
-  /** Shows a box [left, top, right, bottom], with a margin of pixels around it. */
-  fit([left, top, right, bottom], margin = 36) {
+  /** Shows a box [left, top, right, bottom], with a margin of pixels around it, and no closer than `most`. */
+  fit([left, top, right, bottom], margin = 36, most = Infinity) {
     this.x = (left + right) / 2;
     this.y = (top + bottom) / 2;
     const across = Math.max(right - left, 1e-6);
     const down = Math.max(bottom - top, 1e-6);
     const wide = Math.max(this.width - 2 * margin, 20);
     const high = Math.max(this.height - 2 * margin, 20);
-    this.scale = this.whole = Math.min(wide / across, high / down);
+    this.scale = this.whole = Math.min(wide / across, high / down, most);
   }
 
   /** How much closer than the view of all. */
@@ -55,10 +55,12 @@ export class Camera {
 
 /** Wires gestures on an element to a camera.
 
-`on`: moved(), fit(), hover(left, top) or hover(null), click(left, top). */
+`on`: moved(), fit(), hover(left, top) or hover(null), click(left, top). And perhaps grab(event), which gives what
+is dragged in place of the camera, if there is something: {move(dx, dy), drop()}. */
 export function gestures(element, camera, on) {
   const held = new Map(); // pointers that are down, and where
   let travelled = 0;
+  let grabbed = null;
 
   const place = (event) => {
     const box = element.getBoundingClientRect();
@@ -74,6 +76,7 @@ export function gestures(element, camera, on) {
     element.setPointerCapture(event.pointerId);
     held.set(event.pointerId, place(event));
     if (held.size === 1) travelled = 0;
+    grabbed = held.size === 1 ? on.grab?.(event) ?? null : null;
   });
   element.addEventListener("pointermove", (event) => {
     const now = place(event);
@@ -94,6 +97,10 @@ export function gestures(element, camera, on) {
       travelled += Math.hypot(now[0] - before[0], now[1] - before[1]);
       if (travelled <= CLICK_DISTANCE) return;
       element.classList.add("dragging");
+      if (grabbed !== null) {
+        grabbed.move(now[0] - before[0], now[1] - before[1]);
+        return;
+      }
       camera.pan(now[0] - before[0], now[1] - before[1]);
     }
     on.moved();
@@ -101,6 +108,8 @@ export function gestures(element, camera, on) {
   const release = (event) => {
     if (!held.delete(event.pointerId)) return;
     element.classList.remove("dragging");
+    if (travelled > CLICK_DISTANCE) grabbed?.drop();
+    grabbed = null;
     if (event.type === "pointerup" && held.size === 0 && travelled <= CLICK_DISTANCE) on.click(...place(event));
   };
   element.addEventListener("pointerup", release);

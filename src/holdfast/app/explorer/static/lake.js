@@ -320,7 +320,9 @@ export class LakeView {
       try {
         const table = await get("table", { id }, { signal });
         if (signal.aborted) return undefined;
-        this.panel = { table };
+        const { workspace } = await this.page.summary;
+        if (signal.aborted) return undefined;
+        this.panel = { table, tracked: workspace.tables.some((t) => t.name === table.name) };
         this.#showDetails();
         return table;
       } catch (error) {
@@ -343,7 +345,8 @@ export class LakeView {
       // The graph may come after the table: links in the panel are then made anew.
       if (this.panel.view === undefined || this.panel.where !== this.answer) {
         this.panel.where = this.answer;
-        this.panel.view = new TablePanel(this.panel.table, (id) => this.#link(id), format(this.where));
+        const { table, tracked } = this.panel;
+        this.panel.view = new TablePanel(table, (id) => this.#link(id), format(this.where), tracked);
         this.#fillDetails(...this.panel.view.nodes(this.filters.values));
       }
     } else if (this.route.table !== undefined) {

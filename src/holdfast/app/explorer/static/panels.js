@@ -58,10 +58,12 @@ export function clusterList(component) {
   ];
 }
 
-/** One table. `link` gives the address of another, `closed` is that of the page without it. */
+/** One table. `link` gives the address of another, `closed` is that of the page without it; `tracked`: there is a
+tracked table of that name, too. */
 export class TablePanel {
-  constructor(table, link, closed) {
+  constructor(table, link, closed, tracked = false) {
     this.table = table;
+    this.tracked = tracked;
     this.link = link;
     this.closed = closed;
     this.column = null; // only the inclusions of this column
@@ -85,6 +87,7 @@ export class TablePanel {
         el("h2", { tabindex: -1 }, text(table.name, "name", 200)),
         el("p", { class: "source" }, text(table.source, "value", 200)),
         el("p", { class: "facts", text: facts.join(" · ") }),
+        this.tracked ? el("a", { class: "go", href: format({ tab: "table", name: table.name }), text: "Open the tracked table" }) : null,
       ),
       el("div", { class: "scroll body" }, this.#columns(), this.#sample(), this.inds),
     ];

@@ -1,0 +1,72 @@
+"""Workspaces with references between tables, for tests of the map."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pyarrow as pa
+
+import holdfast
+from holdfast.core.words.dependency import Side
+
+HOSTILE = '"><img src=x onerror="window.__owned=1">\u202e'
+PRODUCTS = pa.table(
+    {"product_id": [f"p{i:03}" for i in range(60)], "price": [i * 7 + 0.5 for i in range(60)]}
+)
+
+
+def shop(place: Path) -> holdfast.Workspace:
+    """Five tables that refer to each other, and one with a hostile name that stands alone.
+
+    Of the products p003 and p005 are gone, which 9 and 7 lines have; half of the customers are gone; nobody
+    ever gave a discount; orders are pinned to the lines that refer to them.
+    """
+    ws = holdfast.open(place, engine="inline")
+    customers = pa.table(
+        {"customer_id": [f"c{i:03}" for i in range(60)], "city": [f"city {i % 7}" for i in range(60)]}
+    )
+    orders = pa.table(
+        {
+            "order_id": [f"o{i:03}" for i in range(120)],
+            "customer_id": [f"c{i % 50:03}" for i in range(120)],
+            "discount_id": pa.array([None] * 120, pa.string()),
+        }
+    )
+    lines = pa.table(
+        {
+            "line_id": [f"l{i:03}" for i in range(200)],
+            "order_id": [f"o{i % 110:03}" for i in range(200)],
+            "product_id": [f"p{'003' if i < 6 else '005' if i < 10 else f'{i % 57:03}'}" for i in range(200)],
+        }
+    )
+    discounts = pa.table({"discount_id": [f"d{i}" for i in range(9)], "share": [i / 90 for i in range(9)]})
+    alone = pa.table({"words": [f"{i} <b>" for i in range(30)]})
+    tables = {"customers": customers, "orders": orders, "lines": lines, "products": PRODUCTS}
+    ws.track_all({**tables, "discounts": discounts, HOSTILE: alone}, kinds=("ucc", "ind"))
+    ws.pin("lines", ["order_id"], referenced=Side("orders", ("order_id",)))
+    ws.apply("products", deletes=PRODUCTS.take([3, 5]), batch_id="spring")
+    ws.apply("customers", deletes=customers.slice(0, 30))
+    return ws
+
+
+def large(place: Path) -> holdfast.Workspace:
+    """A hundred tables, of which 82 have 200 references."""
+    chance, n_rows = random.Random(7), 24
+    columns = {
+        f"table_{i:02}": {
+            f"table_{i:02}_id": [f"{i}-{j}" for j in range(n_rows)],
+            **{f"fact_{k}": [f"{i}/{k}/{j}" for j in range(n_rows)] for k in range(chance.randrange(5))},
+        }
+        for i in range(100)
+    }
+    pairs: set[tuple[int, int]] = {(i, chance.randrange(min(i, 12))) for i in range(1, 82)}
+    while len(pairs) < 200:
+        i = chance.randrange(1, 82)
+        pairs.add((i, min(i - 1, int(chance.expovariate(1 / 15)))))
+    for child, parent in sorted(pairs):
+        ids = columns[f"table_{parent:02}"][f"table_{parent:02}_id"]
+        columns[f"table_{child:02}"][f"table_{parent:02}_id"] = chance.choices(ids, k=n_rows)
+    ws = holdfast.open(place, engine="inline")
+    ws.track_all({name: pa.table(table) for name, table in columns.items()}, kinds=("ucc", "ind"))
+    return ws
