@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.words.change import DependencyChange, Pin
 from holdfast.core.words.column_rule import ColumnRule
-from holdfast.core.words.column_sets import columns_mask, flat_columns, numbered
+from holdfast.core.words.column_sets import flat_columns, masks_from, places_among
 from holdfast.core.words.condition import Condition
 from holdfast.core.words.dependency import Dependency, Fd, Ind, Ucc
 from holdfast.core.words.key_score import KeyScores
@@ -109,15 +109,10 @@ class TableOrder:
         chance = scores < CHANCE
         if self._left_sides:
             position = {name: i for i, name in enumerate(self.distinct)}
-            keys = np.array(
-                [columns_mask([position[c] for c in key], masks.shape[1]) for key in self._left_sides]
-            )
-            numbers = numbered(np.concatenate([keys, masks]))
-            of_key = np.full(int(numbers.max()) + 1, -1, dtype=np.int8)
-            of_key[numbers[: len(keys)]] = list(self._left_sides.values())
-            of_masks = of_key[numbers[len(keys) :]]
-            scores[of_masks >= 0] = 0.0
-            chance = np.where(of_masks >= 0, of_masks == 1, chance)
+            keys = masks_from([[position[c] for c in key] for key in self._left_sides], masks.shape[1])
+            key = places_among(masks, keys)
+            scores[key >= 0] = 0.0
+            chance = np.where(key >= 0, np.array([*self._left_sides.values()])[key], chance)
         return chance, scores
 
 

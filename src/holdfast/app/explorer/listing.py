@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.app.report.texts import meaning, safe
-from holdfast.core.words.column_sets import columns_mask, flat_columns, listed_order, words_for
+from holdfast.core.words.column_sets import columns_mask, listed_order, masks_from, words_for
 from holdfast.core.words.dependency import Dependency, Fd, Ind, Ucc
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.ranks import ROLES, Rank
@@ -204,7 +204,7 @@ def _fds(ws: Workspace, order: Order, state: TableState) -> Part:
     n_words = words_for(len(state.schema))
     masks, rhs = (np.empty((0, n_words), np.uint64), np.empty(0, np.int32)) if cover is None else cover
     chance, scores = order.table(state.table).fd_ranks(masks, rhs)
-    best = np.lexsort((rhs, *listed_order(flat_columns(masks)[1], masks), -scores, chance))
+    best = np.lexsort((rhs, *listed_order(masks), -scores, chance))
     masks, rhs, roles = masks[best], rhs[best], np.where(chance[best], CHANCE, DEPENDENCY).astype(np.int8)
 
     def named(some: I64) -> list[Dependency]:
@@ -223,10 +223,8 @@ def _others(dependencies: Sequence[Dependency], kind: str, order: Order, state: 
     best = sorted(range(len(ranks)), key=lambda i: ranks[i].place())
     some = [dependencies[i] for i in best]
     position = {name: i for i, name in enumerate(state.schema.names)}
-    n_words = words_for(len(position))
-    masks = np.zeros((len(some), n_words), dtype=np.uint64)
-    for i, dependency in enumerate(some):
-        masks[i] = columns_mask([position[c] for c in columns_in(dependency, state.table)], n_words)
+    sets = [[position[c] for c in columns_in(dependency, state.table)] for dependency in some]
+    masks = masks_from(sets, words_for(len(position)))
     return Part(
         kind,
         np.array([ROLES.index(ranks[i].role) for i in best], dtype=np.int8),

@@ -36,6 +36,7 @@ FURTHER_COLUMN = -0.8
 # Of a key: where it starts from, and what is taken if it is chance.
 START = 1.25
 CHANCE = -2.5
+NAMED_SO = "named like a key"
 UNLIKELY = 0.01  # a probability below that is not worth a word
 # A column of which values seldom repeat could have so many times more of them.
 POSSIBLE = 30
@@ -45,10 +46,11 @@ WORTH = 0.5
 
 @dataclass(frozen=True, slots=True)
 class KeyReason(Coded):
-    """One reason: it adds points to a key's log-odds, and says why in words."""
+    """One reason: it adds points to a key's log-odds, and says why in words, of some columns or of all."""
 
     points: float
     text: str
+    columns: tuple[str, ...] = ()  # those that it is true of; (): of all, or of the key
 
 
 def key_points(facts: ColumnFacts, names: Names, width: int) -> float:
@@ -58,8 +60,8 @@ def key_points(facts: ColumnFacts, names: Names, width: int) -> float:
 
 def _parts(facts: ColumnFacts, names: Names, width: int) -> Iterator[tuple[float, str]]:
     """The points of a column one by one, each with what it is for."""
-    yield NAMED * names.of_key(facts.table, facts.column), "named like a key"
-    yield LATE * facts.position / max(1, width), "far to the right" if 2 * facts.position > width else ""
+    yield NAMED * names.of_key(facts.table, facts.column), NAMED_SO
+    yield LATE * facts.position / max(1, width), "late in the table" if 2 * facts.position > width else ""
     if facts.has_nulls:
         yield NULLS, "with NULLs"
     elif facts.n_values is not None:
@@ -111,14 +113,18 @@ class KeyScores:
         self._n_rows = columns[0].n_rows if columns else 0
         self._points = {f.column: key_points(f, self._names, len(columns)) for f in columns}
         self._distinct = {f.column: f.n_distinct for f in columns}
+        self._scores: dict[tuple[str, ...], float] = {}
 
     def __call__(self, columns: Sequence[str]) -> float:
         """The score; 0 of the empty key, which says that there is at most one row."""
         if not columns:
             return 0.0
-        by_chance = chance(self._n_rows, [self._distinct[c] for c in columns])
-        points = START + points_together([self._points[c] for c in columns]) + CHANCE * by_chance
-        return 1 / (1 + exp(-points))
+        score = self._scores.get(key := tuple(columns))
+        if score is None:
+            by_chance = chance(self._n_rows, [self._distinct[c] for c in columns])
+            points = START + points_together([self._points[c] for c in columns]) + CHANCE * by_chance
+            score = self._scores[key] = 1 / (1 + exp(-points))
+        return score
 
     def reasons(self, columns: Sequence[str]) -> list[KeyReason]:
         """Why a key has its score, in words: of the whole key, then of its columns.
@@ -137,10 +143,14 @@ class KeyScores:
         size = "one column" if n == 1 else f"{n} columns"
         luck = f"{by_chance:.0%} likely by chance" if by_chance >= UNLIKELY else "not by chance"
         reasons = [KeyReason(FURTHER_COLUMN * (n - 1), size), KeyReason(CHANCE * by_chance, luck)]
+        of_columns: dict[str, dict[str, float]] = {}
         for column in columns:
             for points, text in _parts(self._facts[column], self._names, len(self._facts)):
-                if text and (points or text != "named like a key"):
-                    reasons.append(KeyReason(points / n, text if n == 1 else f"{column}: {text}"))
+                if text and (points or text != NAMED_SO):
+                    of_columns.setdefault(text, {})[column] = points / n
+        for text, points_of in of_columns.items():
+            some = () if len(points_of) == n else tuple(points_of)
+            reasons.append(KeyReason(sum(points_of.values()), text, some))
         return reasons
 
     def primary(self, keys: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
