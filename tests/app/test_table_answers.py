@@ -1,4 +1,4 @@
-"""What the page is told about a table: the order of reports, filters, since when, keys with reasons, groups."""
+"""What the page is told about a table: order, filters, since when, keys with reasons, groups of FDs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def ws(tmp_path: Path) -> holdfast.Workspace:
 
 
 def asked(explorer: Explorer, table: str, **fields: Any) -> dict[str, Any]:
-    return explorer.answer("workspace/dependencies", {"table": table, **{k: str(v) for k, v in fields.items()}})
+    return explorer.answer(
+        "workspace/dependencies", {"table": table, **{k: str(v) for k, v in fields.items()}}
+    )
 
 
 def whole(explorer: Explorer, table: str, **fields: Any) -> list[dict[str, Any]]:
@@ -107,7 +109,8 @@ def test_bounds_are_those_of_the_law() -> None:
 def test_sets_of_columns_without_kernels(n_columns: int) -> None:
     random, n_words = Random(n_columns), (n_columns + 63) // 64
     sets = [
-        tuple(sorted(random.sample(range(n_columns), random.randrange(min(5, n_columns))))) for _ in range(200)
+        tuple(sorted(random.sample(range(n_columns), random.randrange(min(5, n_columns)))))
+        for _ in range(200)
     ]
     masks = masks_from(sets, n_words)
     assert columns_of(masks) == sets
@@ -145,10 +148,16 @@ def test_filters_say_what_a_look_at_each_says(orders: Explorer, ws: holdfast.Wor
     position = {name: i for i, name in enumerate(ORDERS.column_names)}
 
     def columns(d: dict[str, Any]) -> set[str]:
-        return {*d["lhs"], d["rhs"]} if d["kind"] == "fd" else {*d["columns"]} if "columns" in d else {
-            d["left"],
-            d["right"],
-        }
+        return (
+            {*d["lhs"], d["rhs"]}
+            if d["kind"] == "fd"
+            else {*d["columns"]}
+            if "columns" in d
+            else {
+                d["left"],
+                d["right"],
+            }
+        )
 
     assert {d["kind"] for d in everything} == {"ucc", "fd", "row", "profile"}
     for column in position:
@@ -163,7 +172,9 @@ def test_filters_say_what_a_look_at_each_says(orders: Explorer, ws: holdfast.Wor
     told = asked(orders, "orders", kind="fd", column="zip")
     assert told["by_kind"]["fd"] == told["n_matching"] < told["n"]
     assert sum(told["by_kind"].values()) == asked(orders, "orders", column="zip")["n_matching"]
-    assert told["n_chance"] == sum(d["role"] == "chance" for d in whole(orders, "orders", kind="fd", column="zip"))
+    assert told["n_chance"] == sum(
+        d["role"] == "chance" for d in whole(orders, "orders", kind="fd", column="zip")
+    )
 
 
 def test_texts_are_looked_for(orders: Explorer) -> None:
@@ -189,7 +200,13 @@ def test_what_is_asked_for_is_checked(orders: Explorer) -> None:
         asked(orders, "nobody")
     with pytest.raises(UnknownTableError):
         orders.answer("workspace/table", {"name": "nobody"})
-    for wrong in ({"least_score": "2"}, {"least_score": "nan"}, {"role": "king"}, {"kind": "x"}, {"limit": "-1"}):
+    for wrong in (
+        {"least_score": "2"},
+        {"least_score": "nan"},
+        {"role": "king"},
+        {"kind": "x"},
+        {"limit": "-1"},
+    ):
         with pytest.raises(UsageError):
             asked(orders, "orders", **wrong)
 
@@ -252,14 +269,21 @@ def test_a_table(shop: Explorer, ws: holdfast.Workspace) -> None:
     assert (columns["customer_id"]["low"], columns["customer_id"]["high"]) == (1, 30)
     primary = told["keys"]["first"][0]
     assert told["keys"]["has_primary"]
-    assert (primary["columns"], primary["role"], primary["since"]["version"]) == (["order_id"], "primary key", 1)
+    assert (primary["columns"], primary["role"], primary["since"]["version"]) == (
+        ["order_id"],
+        "primary key",
+        1,
+    )
     reasons = {reason["text"]: reason["points"] for reason in primary["reasons"]}
     assert reasons["named like a key"] > 1
     assert {"one column", "never NULL", "a sequence without gaps", "27% likely by chance"} <= {*reasons}
     [reference] = told["references"]["out"]
     assert (reference["role"], reference["text"]) == ("foreign key", "orders[customer_id] in customers[id]")
     assert reference["coverage"] == 0.75
-    assert shop.answer("workspace/table", {"name": "customers"})["references"]["into"][0]["text"] == reference["text"]
+    assert (
+        shop.answer("workspace/table", {"name": "customers"})["references"]["into"][0]["text"]
+        == reference["text"]
+    )
     assert told["tracked"]["version"] == 1
 
 

@@ -243,7 +243,9 @@ class DcReader:
         def holds(ref: DcRef, numbers: I64) -> NDArray[np.bool_]:
             rules = [dcs[i].predicates for i in numbers]
             known = [all(p in ref.space for p in rule) for rule in rules]
-            return np.array([k and len(self._generals(ref, r)) > 0 for k, r in zip(known, rules, strict=True)])
+            return np.array(
+                [k and len(self._generals(ref, r)) > 0 for k, r in zip(known, rules, strict=True)]
+            )
 
         return self._past.since(state.table, len(dcs), until, holds)
 

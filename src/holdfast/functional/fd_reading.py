@@ -217,14 +217,14 @@ class FdReader:
         return self._past.held(table, len(questions), before, holds)
 
     def cover(self, state: TableState) -> tuple[U64, I32] | None:
-        """(left-hand sides, right-hand sides) of the minimal dependencies; None where they are not tracked."""
+        """(left-hand sides, right-hand sides) of the minimal ones; None where they are not tracked."""
         ref = fd_ref(state)
         return None if ref is None else self._cover(ref, state)
 
     def since(self, state: TableState, fds: Sequence[Fd], until: int) -> I64:
         """Since which version each of some dependencies, which hold at one, has held: int64[n].
 
-        Without kernels: for a few of them. Cost: of each different cover the part with their right-hand sides.
+        For a few of them, without kernels. Cost: the part of each cover with their right-hand sides.
         """
         position = {name: i for i, name in enumerate(state.schema.names)}
         n_words = words_for(len(position))
@@ -233,7 +233,9 @@ class FdReader:
         def holds(ref: FdRef, numbers: I64) -> NDArray[np.bool_]:
             masks, rhs = self._cover(ref, state)
             parts = {a: masks[rhs == a] for a in {asked[i][1] for i in numbers}}
-            return np.array([not (parts[a] & ~m).any(axis=1).all() for m, a in map(asked.__getitem__, numbers)])
+            return np.array(
+                [not (parts[a] & ~m).any(axis=1).all() for m, a in map(asked.__getitem__, numbers)]
+            )
 
         return self._past.since(state.table, len(fds), until, holds)
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from holdfast.app.report.texts import meaning, safe
 from holdfast.core.words.column_sets import columns_mask, listed_order, masks_from, words_for
-from holdfast.core.words.dependency import Dependency, Fd, Ind, Ucc
+from holdfast.core.words.dependency import Dependency, Ind
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.ranks import ROLES, Rank
 from holdfast.core.words.row_rule import RowRule
@@ -41,7 +41,7 @@ F64 = NDArray[np.float64]
 Bool = NDArray[np.bool_]
 
 ARROW = "->"
-# The kinds in the order in which a workspace lists them, which is that of what means the same; then all others.
+# The kinds as a workspace lists them, which is the order of what means the same; then all others.
 FIRST = ("ucc", "fd", "dc", "row", "ind")
 CHANCE, DEPENDENCY = ROLES.index("chance"), ROLES.index("dependency")
 
@@ -117,7 +117,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The places of what is wanted, best first; `by_kind`: how many of each kind there were without the kind."""
+    """The places of what is wanted, best first; `by_kind` counts those of each kind, wanted or not."""
 
     places: I64
     n_chance: int
@@ -136,7 +136,12 @@ class Listing:
         roles = np.concatenate([np.empty(0, np.int8), *(part.roles for part in parts)])
         scores = np.concatenate([np.empty(0), *(part.scores for part in parts)])
         order = np.lexsort((-scores, roles))  # stable: of one place the kinds come in their order
-        self.kind, self.within, self.roles, self.scores = kind[order], within[order], roles[order], scores[order]
+        self.kind, self.within, self.roles, self.scores = (
+            kind[order],
+            within[order],
+            roles[order],
+            scores[order],
+        )
         self._order = order
 
     def __len__(self) -> int:

@@ -61,7 +61,9 @@ class Share:
         if text is None:
             return self.default
         if not _SHARE.fullmatch(text) or not float(text) <= 1:
-            raise UsageError(f"the parameter {self.name!r} is {shorten(text)}; expected a number from 0 to 1.")
+            raise UsageError(
+                f"the parameter {self.name!r} is {shorten(text)}; expected a number from 0 to 1."
+            )
         return float(text)
 
 

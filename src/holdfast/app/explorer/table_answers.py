@@ -17,7 +17,7 @@ from holdfast.app.explorer.tracked_answers import dependency_dict
 from holdfast.app.report.texts import pin_text
 from holdfast.core.words.change import Pin
 from holdfast.core.words.column_facts import ColumnFacts
-from holdfast.core.words.dependency import Dependency, Ind, Ucc
+from holdfast.core.words.dependency import Dependency, Ind
 from holdfast.core.words.key_score import KeyScores
 from holdfast.core.words.ranks import ROLES, Rank, best_first
 from holdfast.errors import UnknownColumnError
@@ -279,9 +279,7 @@ def _profile_dict(profile: ColumnProfile, n_distinct: int) -> dict[str, Any]:
 
 def _with_profile(facts: ColumnFacts, profile: ColumnProfile) -> ColumnFacts:
     """Facts about a column with what its profile says."""
-    numbers = [
-        float(v) if isinstance(v, int | float) else None for v in (profile.low, profile.high)
-    ]
+    numbers = [float(v) if isinstance(v, int | float) else None for v in (profile.low, profile.high)]
     return replace(
         facts,
         n_values=profile.n_values,
