@@ -37,7 +37,6 @@ from holdfast.app.commands import exploring
 from holdfast.app.explorer import Explorer, ExplorerServer, lake_answers, server
 from holdfast.core.store.change_log import LogEntry
 from holdfast.core.store.ledger_rows import ChangeRow
-from holdfast.core.words.dependency import Ucc
 from holdfast.errors import DamagedFileError, UnknownTableError, UsageError
 from holdfast.kind import entries, kinds
 from holdfast.lakes.reader.lake_reader import LakeReader

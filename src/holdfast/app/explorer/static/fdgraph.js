@@ -116,7 +116,7 @@ function picture(groups, names, width, choose) {
     return node;
   };
   const column = (c, x, y, anchor, of) => alive(part(svg(
-    "text", { class: "of-graph", x, y: y + 4, "text-anchor": anchor }, svg("title", { text: visible(names[c]) }), label(c),
+    "text", { class: "end", x, y: y + 4, "text-anchor": anchor }, svg("title", { text: visible(names[c]) }), label(c),
   ), of), of);
   const knot = (k) => {
     const g = groups[k];
