@@ -201,15 +201,17 @@ def test_a_new_version_is_shown_in_place(browse: Browse, tmp_path: Path) -> None
             page = open_orders(browse, server, "&kind=fd")
             until(page, "document.querySelectorAll('#tracked-table .loading').length === 0")
             expect(page.locator(".dependency", has_text="zip -> city")).to_have_count(1)
-            search = page.locator(".narrowing input[type=search]")
-            search.focus()
+            of(page, "history").locator("summary").click()
             with holdfast.open(tmp_path / "w", engine="inline") as other:
                 other.apply("orders", inserts=orders(500, 1, zip=[1], city=["nowhere"]))
             page.evaluate("fetch('api/summary').then(r => r.json())")
             page.locator(".chips-of-kinds button", has_text="Functional dependencies").click()
             expect(page.locator("#tracked-table .facts").first).to_contain_text("61 rows")
             expect(page.locator(".dependency .code", has_text=re.compile("^zip -> city$"))).to_have_count(0)
+            # Who looked at a version looks at it still, and the focus stays at its place.
             expect(of(page, "history").locator(".history > li")).to_have_count(2)
+            expect(of(page, "history").locator("details[open]")).to_have_attribute("id", "version-1")
+            until(page, "document.activeElement.textContent.startsWith('Functional dependencies')")
 
 
 def test_errors_and_empty_states(browse: Browse, tmp_path: Path) -> None:

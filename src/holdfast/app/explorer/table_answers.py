@@ -21,6 +21,7 @@ from holdfast.core.words.dependency import Dependency, Ind
 from holdfast.core.words.key_score import KeyScores
 from holdfast.core.words.ranks import ROLES, Rank, best_first
 from holdfast.errors import UnknownColumnError
+from holdfast.inclusions.ind_reading import ALMOST, ORPHAN
 from holdfast.kind import kinds
 from holdfast.order import Order
 from holdfast.profile.column_profile import ColumnProfile
@@ -30,8 +31,6 @@ USUAL_DEPENDENCIES = 50
 MOST_KEYS = 12  # of the table's head; all are among the dependencies
 MOST_REFERENCES = 100
 MOST_PINS = 500
-# A foreign key that misses no more than this share of its values, or one value, is broken, and not none.
-ALMOST, ORPHAN = 0.05, 1 / 3
 
 
 class TableAnswers:
@@ -148,8 +147,10 @@ class TableAnswers:
         return {p.column: p for p in ws.profiles.columns(self._order.state(name))}
 
     def _references(self, name: str, pins: Sequence[Pin]) -> dict[str, Any]:
-        """Inclusions of the table and in it, those that are chosen or pinned first; almost ones if they would
-        be foreign keys."""
+        """Inclusions of the table and in it, those that are chosen or pinned first.
+
+        One that misses a few values is there if it would be a foreign key: it broke, most likely.
+        """
         ws, at = self._newest.workspace, self._newest.at
         near = [
             ind
@@ -163,12 +164,11 @@ class TableAnswers:
             if not near[i].missing_values or ranks[i].role in ("foreign key", "pinned")
         ]
         answer: dict[str, Any] = {}
-        for side, other in (("out", "into"), ("into", "out")):
+        for side in ("out", "into"):
             those = [(ind, rank) for ind, rank in placed if name == _table_of(ind, side)]
             meant = [(ind, rank) for ind, rank in those if rank.role != "chance"]
             answer[side] = self._told(name, meant[:MOST_REFERENCES])
             answer[f"n_{side}"], answer[f"n_chance_{side}"] = len(those), len(those) - len(meant)
-            assert other in ("out", "into")
         return answer
 
     def _pin(self, pin: Pin) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 
 import { actions } from "./actions.js";
 import { get, Latest } from "./api.js";
-import { count, el, failure, fill, loading, notice, number, plural, score, share, text } from "./dom.js";
+import { count, el, failure, fill, loading, notice, number, plural, refill, score, share, text } from "./dom.js";
 import { format } from "./route.js";
 
 const PAGE = 50;
@@ -39,6 +39,7 @@ export class Dependencies {
     this.loaded = []; // the pages so far, in one
     this.withChance = false;
     this.painted = false;
+    this.above = null; // a promise, if something is still to come above the list
     this.head = el("h3", { text: "What holds" });
     this.kinds = el("div", { class: "chips-of-kinds", role: "group", "aria-label": "Kinds" });
     this.input = el("input", {
@@ -76,27 +77,39 @@ export class Dependencies {
   /** Shows what a route wants; nothing is asked for if that is there. */
   async follow({ column, kind, q, score: least }) {
     const wanted = { column, kind, q, score: least };
+    const isFirst = !this.painted;
     const same = this.painted && JSON.stringify(wanted) === JSON.stringify(this.wanted);
     this.wanted = wanted;
     this.#reflect();
     if (!same) await this.#ask();
+    // Whoever comes for some of the list is led to it, once all above it is there.
+    if (isFirst && Object.values(wanted).some((value) => value !== undefined)) {
+      await this.above;
+      this.#lead("auto");
+    }
   }
 
   /** Wants other things than so far, and leads there. */
   show(wanted) {
     this.#want({ column: undefined, q: undefined, score: undefined, kind: undefined, ...wanted });
-    this.node.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+    this.#lead();
     this.input.focus({ preventScroll: true });
   }
 
   /** The list of one column, or of all again. */
   toggle(column) {
-    this.#want({ column: this.wanted.column === column ? undefined : column });
+    const isOn = this.wanted.column === column;
+    this.#want({ column: isOn ? undefined : column });
+    if (!isOn) this.#lead();
+  }
+
+  #lead(behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth") {
+    this.node.scrollIntoView({ block: "start", behavior });
   }
 
   /** The same of a new version, in place: as many as there are. */
   async refresh() {
-    if (this.painted) await this.#ask(Math.max(PAGE, this.loaded.length));
+    if (this.painted) await this.#ask(Math.max(PAGE, this.loaded.length), this.withChance);
   }
 
   #want(change) {
@@ -134,10 +147,10 @@ export class Dependencies {
     this.chose(column);
   }
 
-  async #ask(limit = PAGE) {
+  async #ask(limit = PAGE, withChance = false) {
     clearTimeout(this.#typing);
     const signal = this.#latest.next();
-    this.withChance = false;
+    this.withChance = withChance;
     const parameters = this.#parameters({ limit: Math.min(1000, limit) });
     try {
       const answer = await get("workspace/dependencies", parameters, { signal });
@@ -167,7 +180,7 @@ export class Dependencies {
     if (nChance) said.push(`${number(nChance)} ${nChance === 1 ? "looks" : "look"} like chance`);
     this.status.textContent = `${said.join(", ")}. The best come first.`;
     const rows = this.loaded.slice(0, this.withChance ? this.loaded.length : nMeant);
-    fill(this.list, ...rows.map((d) => this.#row(d)));
+    refill(this.list, ...rows.map((d) => this.#row(d)));
     if (!nMatching) fill(this.list, el("li", {}, this.#nothing(n)));
     else if (!rows.length) fill(this.list, el("li", {}, notice("Only what looks like chance", "It is folded away below.")));
     this.#further(rows.length, nMeant, nMatching);
@@ -266,6 +279,7 @@ export class Dependencies {
 /** What is worth saying of a dependency beyond its text. */
 function note(d) {
   const notes = [];
+  if (d.kind === "fd" && d.role === "dependency" && d.score === 0) notes.push("follows from a key");
   if (d.kind === "ind" && typeof d.coverage === "number") notes.push(`covers ${share(d.coverage)}`);
   if (d.kind === "profile" && d.reason) notes.push(d.reason);
   if (d.error) notes.push(`error ${share(d.error)}`);

@@ -35,7 +35,7 @@ function entry(e, table) {
     el("time", { text: when(e.at) }),
   );
   const unlisted = (e.n_changes ?? 0) - e.changes.length;
-  const details = el("details", {}, head);
+  const details = el("details", { id: `version-${e.version}` }, head);
   // Made when it is opened: a version may have changed very much.
   details.addEventListener("toggle", () => {
     if (!details.open || details.children.length > 1) return;

@@ -5,6 +5,7 @@ import { el, hint, number, plural, score, text } from "./dom.js";
 import { link, since } from "./dependencies.js";
 
 const FIRST = 4; // others
+const WEIGHTY = 0.2; // points against a key that are worth a word
 
 /** The keys; `all` shows the list of all of them. */
 export function keys(page, { keys: told, max_columns: most }, all) {
@@ -44,7 +45,7 @@ function primary(page, key, nOthers) {
 }
 
 function other(page, key) {
-  const against = key.reasons.filter((r) => r.points < 0 && Math.abs(r.points) >= 0.2).map(reason);
+  const against = key.reasons.filter((r) => r.points < -WEIGHTY).map(reason);
   return el(
     "li",
     {},
@@ -62,15 +63,16 @@ function aside(page, key) {
 /** A reason, with the columns that it is true of if it is not true of all. */
 const reason = (r) => (r.columns.length ? `${r.columns.join(", ")} ${r.text}` : r.text);
 
-/** Reasons as words, the strongest first; those against it are marked. */
+/** Reasons as words, the strongest first; then those against it. */
 function reasons(key) {
   const sorted = [...key.reasons].sort((a, b) => b.points - a.points);
-  return sorted.flatMap((r, i) => [
-    i ? ", " : "",
-    el(
-      "span",
-      { class: r.points < -0.2 ? "against" : "for", title: `${r.points < 0 ? "−" : "+"}${score(Math.abs(r.points))} points` },
-      text(reason(r), "reason"),
-    ),
-  ]);
+  const words = (some) => some.flatMap((r, i) => {
+    const title = `${r.points < 0 ? "−" : "+"}${score(Math.abs(r.points))} points`;
+    return [i ? ", " : "", el("span", { title }, text(reason(r), "reason"))];
+  });
+  const against = sorted.filter((r) => r.points < -WEIGHTY).reverse();
+  return [
+    ...words(sorted.filter((r) => r.points >= -WEIGHTY)),
+    against.length ? el("span", { class: "aside" }, "; but ", ...words(against)) : "",
+  ];
 }

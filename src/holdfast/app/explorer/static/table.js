@@ -3,7 +3,7 @@
 import { get, Latest } from "./api.js";
 import { columns } from "./columns.js";
 import { Dependencies } from "./dependencies.js";
-import { byId, count, el, failure, fill, hint, loading, notice, number, paged, plural, text } from "./dom.js";
+import { byId, count, el, failure, fill, hint, loading, notice, number, paged, plural, refill, text } from "./dom.js";
 import { FdGraph } from "./fdgraph.js";
 import { history, when } from "./history.js";
 import { keys } from "./keys.js";
@@ -93,7 +93,7 @@ class TableView {
     }
     this.narrow.hidden = this.tables.length < MANY;
     fill(this.head, "Tracked tables ", count(this.tables.length));
-    fill(this.rows, list);
+    refill(this.rows, list);
   }
 
   #row(table) {
@@ -135,12 +135,14 @@ class TableView {
       section("history", "History"),
     );
     this.sheet.scrollTop = 0;
+    let filled;
+    this.dependencies.above = new Promise((resolve) => { filled = resolve; });
     const first = this.dependencies.follow(route);
-    await Promise.all([first, this.#load(name, false)]);
+    await Promise.all([first, this.#load(name, false, filled)]);
   }
 
   /** Asks for all that is shown of a table, but for what holds in it, which looks after itself. */
-  async #load(name, again) {
+  async #load(name, again, filled = () => {}) {
     const signal = this.latest.next();
     const load = async (wanted, show, path, parameters, how = {}) => {
       try {
@@ -154,12 +156,12 @@ class TableView {
     const told = load(
       ["columns", "keys", "references", "pins"], (answer) => this.#table(answer), "workspace/table", { name },
     );
+    told.then(filled);
     const rest = again ? [this.dependencies.refresh()] : [];
     await Promise.all([told, ...rest]);
     // What is below the list may come after it: the server answers one question at a time.
     await load(["graph"], (answer) => this.#groups(answer), "workspace/fds", { table: name });
-    await load(["history"], ({ entries }) => this.#put("history", "History", null, history(entries, name)),
-      "workspace/log", { table: name }, { exact: true });
+    await load(["history"], ({ entries }) => this.#past(entries), "workspace/log", { table: name }, { exact: true });
     if (!signal.aborted) this.complete = true;
   }
 
@@ -167,7 +169,7 @@ class TableView {
   #put(key, title, n, ...nodes) {
     const { head, body } = this.sections[key];
     fill(head, n === null ? title : `${title} `, n === null ? null : count(n));
-    fill(body, ...nodes);
+    refill(body, ...nodes);
   }
 
   #table(answer) {
@@ -181,13 +183,20 @@ class TableView {
       kept.join(", "),
     ];
     fill(this.title.querySelector(".facts"), facts.filter(Boolean).join(" · "));
-    fill(this.alarm, ...broken(this.page, answer));
+    refill(this.alarm, ...broken(this.page, answer));
     this.#put("keys", "Keys", answer.keys.n, keys(this.page, answer, () => this.dependencies.show({ kind: "ucc" })));
     const { n_out: nOut, n_into: nInto } = answer.references;
     this.#put("references", "References", answer.kinds.includes("ind") ? nOut + nInto : null, references(this.page, answer, () => this.dependencies.show({ kind: "ind" })));
     this.#put("columns", "Columns", answer.columns.length, columns(answer, (name) => this.dependencies.toggle(name)));
     this.#put("pins", "Pins", answer.n_pins, pins(this.page, answer));
     this.#mark(this.dependencies.wanted.column);
+  }
+
+  /** The history; what was unfolded stays so. */
+  #past(entries) {
+    const unfolded = [...this.sections.history.body.querySelectorAll("details[open]")].map((d) => d.id);
+    this.#put("history", "History", null, history(entries, this.shown));
+    for (const id of unfolded) byId(id)?.setAttribute("open", "");
   }
 
   #groups(answer) {
