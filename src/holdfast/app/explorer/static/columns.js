@@ -28,7 +28,7 @@ export function columns({ columns: all, n_rows: nRows }, choose) {
   const rest = profiled ? null : el("p", {
     class: "hint", text: "NULLs, extremes and values are known of tables that are tracked with --kinds ucc,profile.",
   });
-  return el("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Columns" }, paged(all, row, table, FIRST), rest);
+  return el("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "What is known of the columns" }, paged(all, row, table, FIRST), rest);
 }
 
 function pick(c, choose) {
