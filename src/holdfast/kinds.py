@@ -309,6 +309,27 @@ class Readers:
             yield from self.checks.pins(state)
         yield from self.inds.pins(table, at)
 
+    def since(
+        self, table: str, dependencies: Sequence[Dependency], at: int | None = None
+    ) -> list[int | None]:
+        """Since which version each of some dependencies of a table, which hold at one, has held.
+
+        None where its class does not tell. For the few that are shown: of each kind covers, newest first.
+        """
+        readers: dict[str, Any] = {
+            "ucc": self.keys, "fd": self.fds, "ind": self.inds, "dc": self.dcs, "row": self.row_rules,
+            **self.elsewhere,
+        }  # fmt: skip
+        version, state = self._tables.current(table, at)
+        first: list[int | None] = [None] * len(dependencies)
+        for kind in {d.kind for d in dependencies}:
+            those = [i for i, d in enumerate(dependencies) if d.kind == kind]
+            if hasattr(readers[kind], "since"):
+                asked = [dependencies[i] for i in those]
+                for i, since in zip(those, readers[kind].since(state, asked, version).tolist(), strict=True):
+                    first[i] = since or None
+        return first
+
     def order(self, at: int | None) -> Order:
         """What dependencies mean at a version: the order in which they are told."""
         from holdfast.inclusions.links.references import References

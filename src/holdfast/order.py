@@ -24,10 +24,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from holdfast.core.cover.stability import Stability, stability
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.words.change import DependencyChange, Pin
 from holdfast.core.words.column_rule import ColumnRule
+from holdfast.core.words.column_sets import flat_columns, masks_from, places_among
 from holdfast.core.words.condition import Condition
 from holdfast.core.words.dependency import Dependency, Fd, Ind, Ucc
 from holdfast.core.words.key_score import KeyScores
@@ -35,10 +39,15 @@ from holdfast.core.words.predicate import Dc
 from holdfast.core.words.ranks import Rank, best_first, in_order
 from holdfast.core.words.row_rule import RowRule
 from holdfast.denial.rule_score import dc_score, says_little
-from holdfast.functional.fd_score import score_bound
+from holdfast.functional.fd_score import score_bounds
 
 if TYPE_CHECKING:
     from holdfast.inclusions.links.references import References
+
+U64 = NDArray[np.uint64]
+I32 = NDArray[np.int32]
+F64 = NDArray[np.float64]
+Bool = NDArray[np.bool_]
 
 # A key or functional dependency with less looks like chance.
 CHANCE = 0.15
@@ -79,8 +88,10 @@ class TableOrder:
         return self.key_scores.primary(self.weighed)
 
     @cached_property
-    def _left_sides(self) -> frozenset[tuple[str, ...]]:
-        return frozenset(self.weighed)
+    def _left_sides(self) -> dict[tuple[str, ...], bool]:
+        """The minimal keys of at most WIDEST columns, and whether each looks like chance."""
+        self.stability(self.weighed)
+        return {key: self.key_scores(key) < CHANCE for key in self.weighed}
 
     def key(self, columns: tuple[str, ...]) -> Rank:
         score = self.key_scores(columns)
@@ -88,11 +99,36 @@ class TableOrder:
             return Rank("primary key", score)
         return _unless_chance(score)
 
-    def fd(self, fd: Fd) -> Rank:
-        if fd.lhs in self._left_sides:  # told with its key, and no more than that one
-            self.stability(self.weighed)
-            return _unless_chance(self.key_scores(fd.lhs))._replace(score=0.0)
-        return _unless_chance(score_bound(fd, self.n_rows, self.distinct))
+    def fds(self, fds: Sequence[Fd]) -> list[Rank]:
+        sizes = np.array([len(fd.lhs) for fd in fds], dtype=np.int64)
+        most = [max((self.distinct[c] for c in fd.lhs), default=0) for fd in fds]
+        bounds = score_bounds(self.n_rows, sizes, most, [self.distinct[fd.rhs] for fd in fds])
+        ranks = [_unless_chance(bound) for bound in bounds.tolist()]
+        for i, fd in enumerate(fds):
+            if fd.lhs in self._left_sides:  # told with its key, and no more than that one
+                ranks[i] = Rank("chance" if self._left_sides[fd.lhs] else "dependency", 0.0)
+        return ranks
+
+    def fd_ranks(self, masks: U64, rhs: I32) -> tuple[Bool, F64]:
+        """(chance, scores): the same of dependencies as masks of left-hand sides, and right-hand sides.
+
+        bool[n], float64[n]; the role of what is no chance is "dependency". Cost: 0.3 us for each.
+        """
+        distinct = np.array([*self.distinct.values(), 0], dtype=np.int64)
+        columns, sizes = flat_columns(masks)
+        most, filled = np.zeros(len(masks), dtype=np.int64), np.flatnonzero(sizes)
+        if len(filled):
+            starts = (np.cumsum(sizes) - sizes)[filled]
+            most[filled] = np.maximum.reduceat(distinct[columns], starts)
+        scores = score_bounds(self.n_rows, sizes, most, distinct[rhs])
+        chance = scores < CHANCE
+        if self._left_sides:
+            position = {name: i for i, name in enumerate(self.distinct)}
+            keys = masks_from([[position[c] for c in key] for key in self._left_sides], masks.shape[1])
+            key = places_among(masks, keys)
+            scores[key >= 0] = 0.0
+            chance = np.where(key >= 0, np.array([*self._left_sides.values()])[key], chance)
+        return chance, scores
 
 
 def _unless_chance(score: float) -> Rank:
@@ -121,7 +157,18 @@ class Order:
         for table, of_table in keys.items():
             self.table(table).stability([*of_table, *self.table(table).weighed])
         of_inds = iter([Rank()] * len(inds) if references is None else references.ranks(inds))
-        ranks = [next(of_inds) if isinstance(d, Ind) else self._rank(d) for d in dependencies]
+        fds: dict[str, list[Fd]] = {}
+        for d in dependencies:
+            if isinstance(d, Fd):
+                fds.setdefault(d.table, []).append(d)
+        of_fds = {name: iter(self.table(name).fds(those)) for name, those in fds.items()}
+
+        def rank(d: Dependency) -> Rank:
+            if isinstance(d, Ind):
+                return next(of_inds)
+            return next(of_fds[d.table]) if isinstance(d, Fd) else self._rank(d)
+
+        ranks = [rank(d) for d in dependencies]
         pinned = {_identity(pin) for pin in self.pins}
         return [
             rank._replace(role="pinned") if pinned and _identity(d) in pinned else rank
@@ -141,8 +188,6 @@ class Order:
         match dependency:
             case Ucc():
                 return self.table(dependency.table).key(dependency.columns)
-            case Fd():
-                return self.table(dependency.table).fd(dependency)
             case Dc():
                 return Rank("dependency", dc_score(dependency))
             case RowRule():

@@ -515,6 +515,55 @@ DEPENDENCIES: Mapping[str, list[Answer]] = {
 }
 
 
+SINCE = {"version": 2, "at": "2026-03-01T09:00:00+00:00"}
+
+
+def dependencies(table: str, kind: str | None) -> Answer:
+    """What holds in the table `orders`; nothing holds in the other one."""
+    by_kind = {k: len(d) for k, d in DEPENDENCIES.items()} if table == "orders" else {}
+    chosen = [
+        {"role": "dependency", "score": 0.5, "since": SINCE, **d}
+        for k, some in DEPENDENCIES.items()
+        for d in some
+        if k in by_kind and kind in (None, k)
+    ]
+    n = {"n": sum(by_kind.values()), "n_matching": len(chosen), "n_chance": 0}
+    return {"version": 3, **n, "by_kind": by_kind, "dependencies": chosen}
+
+
+def tracked_table(name: str) -> Answer:
+    chosen = {"role": "primary key", "score": 0.9, "since": SINCE}
+    keys = [
+        {**d, **chosen, "reasons": [{"points": 1.0, "text": "one column", "columns": []}]}
+        for d in DEPENDENCIES["ucc"]
+    ]
+    references = [{**d, **chosen, "role": "foreign key"} for d in DEPENDENCIES["ind"]]
+    is_full = name == "orders"
+    column = {"type": "text", "n_distinct": 3, "is_estimate": False, "is_primary": True, "is_unique": True}
+    return {
+        "version": 3,
+        "name": name,
+        "n_rows": 4004,
+        "kinds": ["ucc", "fd", "ind", "dc", "row"] if is_full else ["ucc", "ind"],
+        "nulls": "equal",
+        "tracked": SINCE,
+        "max_lhs": None,
+        "max_columns": None,
+        "columns": [{"name": n, **column, "refers_to": [SCRIPT]} for n in (IMAGE, "order_id")],
+        "keys": {"n": 2 * is_full, "n_chance": 0, "has_primary": is_full, "first": keys if is_full else []},
+        "references": {
+            "out": references if is_full else [],
+            "into": [],
+            "n_out": 1 * is_full,
+            "n_into": 0,
+            "n_chance_out": 0,
+            "n_chance_into": 0,
+        },
+        "pins": [],
+        "n_pins": 0,
+    }
+
+
 def _row(number: int, **values: Any) -> Answer:
     return {"row": f"{number >> 32}.{number & 0xFFFFFFFF}", "values": values}
 
@@ -597,8 +646,14 @@ class FakeLake:
             case "search":
                 return search(given["q"], int(given.get("limit", 50)))
             case "workspace/dependencies":
-                found = DEPENDENCIES[given["kind"]] if given["table"] == "orders" else []
-                return {"version": 3, "n": len(found), "dependencies": found}
+                return dependencies(given["table"], given.get("kind"))
+            case "workspace/table":
+                return tracked_table(given["name"])
+            case "workspace/fds":
+                return {"n": 3, "n_of_keys": 0, "n_chance": 0, "n_groups": 1} | {
+                    "columns": [IMAGE, "product", "weight"],
+                    "groups": [{"lhs": [1], "rhs": [0, 2], "scores": [0.9, 0.8]}],
+                }
             case "workspace/log":
                 return {"entries": log() if given["table"] == "orders" else []}
         raise NotThere(f"there is nothing at api/{path}")

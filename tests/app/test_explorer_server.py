@@ -37,9 +37,6 @@ from holdfast.app.commands import exploring
 from holdfast.app.explorer import Explorer, ExplorerServer, lake_answers, server
 from holdfast.core.store.change_log import LogEntry
 from holdfast.core.store.ledger_rows import ChangeRow
-from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
-from holdfast.core.words.predicate import Dc, Predicate
-from holdfast.core.words.row_rule import RowRule
 from holdfast.errors import DamagedFileError, UnknownTableError, UsageError
 from holdfast.kind import entries, kinds
 from holdfast.lakes.reader.lake_reader import LakeReader
@@ -131,9 +128,7 @@ class FakeLake:
 class FakeWorkspace:
     version: int = 1
     linked: bool = True
-    found: list[Dependency] = field(default_factory=list)
     entries: list[LogEntry] = field(default_factory=list)
-    n_listed: int = 0
     opened: Callable[[int, object], FakeLake] = FakeLake
     lake_state: object = None  # None: another one with each version
 
@@ -146,21 +141,9 @@ class FakeWorkspace:
     def n_rows(self, table: str, at: int | None = None) -> int:
         return 7
 
-    def dependencies(
-        self,
-        kind: str | None = None,
-        table: str | None = None,
-        at: int | None = None,
-        *,
-        ranked: bool = False,
-    ) -> list[Dependency]:
-        self.n_listed += 1
-        assert ranked  # as reports tell them
+    def log(self, table: str | None = None) -> list[LogEntry]:
         if table not in (None, *self.tables()):
             raise UnknownTableError.from_missing(table or "", self.tables())
-        return [d for d in self.found if kind in (None, d.kind)]
-
-    def log(self, table: str | None = None) -> list[LogEntry]:
         return self.entries
 
     def lake(self) -> FakeLake | None:
@@ -625,7 +608,9 @@ def test_hostile_names_stay_texts(ask: Client) -> None:
         ("search?q=a&what=x", "'x'; expected one of all, table, column, value"),
         ("search?q=a&limit=0", "from 1 to 1,000"),
         ("search?q=" + "a" * 10_001, "longer than 10,000"),
-        ("workspace/dependencies?kind=x", "expected one of ucc, fd"),
+        ("workspace/dependencies?table=t&kind=x", "expected one of ucc, fd"),
+        ("workspace/dependencies?kind=fd", "'table' is missing"),
+        ("workspace/dependencies?table=t&least_score=1.5", "from 0 to 1"),
     ],
 )
 def test_wrong_parameters(ask: Client, path: str, told: str) -> None:
@@ -637,7 +622,7 @@ def test_wrong_parameters(ask: Client, path: str, told: str) -> None:
 def test_errors(ask: Client) -> None:
     got = ask("api/table?id=404")
     assert (got.status, got.json()) == (404, {"error": "the lake has no table 404."})
-    assert ask("api/workspace/dependencies?table=nobody").status == 404
+    assert ask("api/workspace/log?table=nobody").status == 404
     got = ask("api/none")
     assert (got.status, got.json()) == (404, {"error": "there is nothing at api/none."})
     got = ask("api/table?id=500")
@@ -661,11 +646,12 @@ def test_a_workspace_without_a_lake(ask: Client, workspace: FakeWorkspace) -> No
 
 def test_a_new_version_is_seen(ask: Client, workspace: FakeWorkspace) -> None:
     assert ask("api/components").json()["lake"] == 1
-    assert ask("api/workspace/dependencies").json() == {"version": 1, "n": 0, "dependencies": []}
-    workspace.version, workspace.found = 2, [Ucc("t", ("a",))]
+    assert ask("api/workspace/log").json() == {"entries": []}
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    workspace.version, workspace.entries = 2, [LogEntry(2, at, ("t",), "apply", None, ({},), ())]
     assert ask("api/components").json()["lake"] == 2
     assert ask("api/summary").json()["lake"]["version"] == 2
-    assert ask("api/workspace/dependencies").json()["n"] == 1
+    assert [e["version"] for e in ask("api/workspace/log").json()["entries"]] == [2]
 
 
 def test_answers_say_the_version(ask: Client, workspace: FakeWorkspace) -> None:
@@ -715,41 +701,6 @@ def test_many_at_once(ask: Client) -> None:
 # --- Tracked tables ---------------------------------------------------------------------------------------
 
 
-def test_dependencies(ask: Client, workspace: FakeWorkspace) -> None:
-    t = workspace.tables()[0]
-    workspace.found = [
-        Ucc(t, ("a", "b,c")),
-        Fd(t, ("zip",), "\x1bcity"),
-        Dc(t, (Predicate("zip", "=", "zip"), Predicate("state", "!=", "state"))),
-        RowRule(t, "net", "<=", "gross"),
-        Ind(Side(t, ("x",)), Side("u", ("y",))),
-    ]
-    told = ask("api/workspace/dependencies?table=%3Cscript%3Ealert(1)%3C/script%3E").json()
-    assert told["n"] == 5
-    assert [(d["kind"], d["text"]) for d in told["dependencies"]] == [
-        ("ucc", "[a, 'b,c']"),
-        ("fd", "zip -> \\x1bcity"),
-        ("dc", "not(t.zip = s.zip and t.state != s.state)"),
-        ("row", "net <= gross"),
-        ("ind", f"{t}[x] in u[y]"),
-    ]
-    assert told["dependencies"][2]["sentence"] == (
-        "the FD zip -> state: rows with the same zip have the same state"
-    )
-    assert told["dependencies"][3]["sentence"] == "net is at most gross"
-    assert told["dependencies"][0] == {**workspace.found[0].to_dict(), "text": "[a, 'b,c']"}
-    of_all = ask("api/workspace/dependencies?kind=fd").json()
-    assert [d["text"] for d in of_all["dependencies"]] == [f"{t}: zip -> \\x1bcity"]
-
-
-def test_of_a_large_cover_the_first(ask: Client, workspace: FakeWorkspace) -> None:
-    workspace.found = [Fd("t", (f"a{i}",), "b") for i in range(1_500)]
-    for _ in range(2):
-        told = ask("api/workspace/dependencies?kind=fd").json()
-        assert (told["n"], len(told["dependencies"])) == (1_500, 1_000)
-    assert workspace.n_listed == 1
-
-
 def test_log(ask: Client, workspace: FakeWorkspace) -> None:
     change = ChangeRow("t", "ucc", "broke", {"kind": "ucc", "table": "t", "columns": ["a"]}, "why", None)
     at = datetime(2026, 1, 1, tzinfo=UTC)
@@ -770,7 +721,8 @@ def test_a_real_workspace(tmp_path: Path, page: Path) -> None:
     with holdfast.open(path, engine="inline") as writer, holdfast.open(path, engine="inline") as reader:
         explorer = Explorer(reader)
         assert explorer.answer("summary", {}) == {"lake": None, "workspace": EMPTY}
-        assert explorer.answer("workspace/dependencies", {})["n"] == 0
+        with pytest.raises(UnknownTableError):
+            explorer.answer("workspace/dependencies", {"table": "people"})
         assert explorer.answer("workspace/log", {}) == {"entries": []}
         writer.track(
             "people", pa.table({"name": ["a", "b"], "age": [1, 1]}), kinds=("ucc", "fd", "ind", "dc")
@@ -778,7 +730,8 @@ def test_a_real_workspace(tmp_path: Path, page: Path) -> None:
         told = explorer.answer("summary", {})["workspace"]
         assert told["version"] == 1
         assert [(t["name"], t["n_rows"]) for t in told["tables"]] == [("people", 2)]
-        json.dumps(explorer.answer("workspace/dependencies", {}))
+        json.dumps(explorer.answer("workspace/dependencies", {"table": "people"}))
+        json.dumps(explorer.answer("workspace/table", {"name": "people"}))
         json.dumps(explorer.answer("workspace/log", {"table": "people"}))
         with pytest.raises(UnknownTableError):
             explorer.answer("workspace/log", {"table": "nobody"})

@@ -130,9 +130,11 @@ def test_lists_have_one_order_too(shop: Shell) -> None:
     shown = shop("show", "--kind", "ucc", "--table", "rental").out.splitlines()[1:]
     assert [line.split(maxsplit=1)[1] for line in shown] == [", ".join(k["columns"]) for k in keys]
     with holdfast.open(shop.folder / "my.hold", engine="inline") as ws:
-        page = Explorer(ws).answer("workspace/dependencies", {"kind": "ind"})["dependencies"]
-        ranked = ws.dependencies("ind", ranked=True)
-    assert [d["text"] for d in page] == [dependency_text(d) for d in inds] == [str(d) for d in ranked]
+        told = Explorer(ws).answer("workspace/dependencies", {"kind": "ind", "table": "rental"})
+        ranked = ws.dependencies("ind", "rental", ranked=True)
+        everything = ws.dependencies("ind", ranked=True)
+    assert [d["text"] for d in told["dependencies"]] == [str(d) for d in ranked]
+    assert [dependency_text(d) for d in inds] == [str(d) for d in everything]
 
 
 def test_pins_come_first(shop: Shell) -> None:

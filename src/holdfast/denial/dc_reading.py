@@ -237,6 +237,18 @@ class DcReader:
         """The constraints of a cover that a rule follows from, each within its groups."""
         return _inside(ref, self._cover(ref), predicates)
 
+    def since(self, state: TableState, dcs: Sequence[Dc], until: int) -> I64:
+        """Since which version each of some constraints, which hold at one, has held: int64[n]."""
+
+        def holds(ref: DcRef, numbers: I64) -> NDArray[np.bool_]:
+            rules = [dcs[i].predicates for i in numbers]
+            known = [all(p in ref.space for p in rule) for rule in rules]
+            return np.array(
+                [k and len(self._generals(ref, r)) > 0 for k, r in zip(known, rules, strict=True)]
+            )
+
+        return self._past.since(state.table, len(dcs), until, holds)
+
     def held_versions(self, table: str, questions: U64, before: int) -> I64:
         """For how many versions, up to that before one, each had held without a break: int64[n]."""
         from holdfast.core.rows.kernels.masks import contains_any, without

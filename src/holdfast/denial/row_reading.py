@@ -72,11 +72,22 @@ class RowRuleReader:
         holds = now.n_exceptions == 0
 
         def held(earlier: FileRef) -> bool:
-            then = measured(load(self._tables.root, earlier), state.schema, rule)
-            return then is not None and then.n_exceptions == 0
+            return self._held(state, earlier, rule)
 
         since, _ = self._past.spell(table, base, held, now=holds)
         return RowExplanation(now, base, holds, shown, since)
+
+    def since(self, state: TableState, rules: Sequence[RowRule], until: int) -> I64:
+        """Since which version each of some rules, which hold at one, has held: int64[n]."""
+
+        def holds(earlier: FileRef, numbers: I64) -> NDArray[np.bool_]:
+            return np.array([self._held(state, earlier, rules[i]) for i in numbers])
+
+        return self._past.since(state.table, len(rules), until, holds)
+
+    def _held(self, state: TableState, earlier: FileRef, rule: RowRule) -> bool:
+        then = measured(load(self._tables.root, earlier), state.schema, rule)
+        return then is not None and then.n_exceptions == 0
 
     def facts(self, version: int, state: TableState) -> RowFacts:
         """The rules that hold at a version, the newest, with what chance would make of them."""

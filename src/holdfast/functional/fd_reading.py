@@ -216,6 +216,29 @@ class FdReader:
 
         return self._past.held(table, len(questions), before, holds)
 
+    def cover(self, state: TableState) -> tuple[U64, I32] | None:
+        """(left-hand sides, right-hand sides) of the minimal ones; None where they are not tracked."""
+        ref = fd_ref(state)
+        return None if ref is None else self._cover(ref, state)
+
+    def since(self, state: TableState, fds: Sequence[Fd], until: int) -> I64:
+        """Since which version each of some dependencies, which hold at one, has held: int64[n].
+
+        For a few of them, without kernels. Cost: the part of each cover with their right-hand sides.
+        """
+        position = {name: i for i, name in enumerate(state.schema.names)}
+        n_words = words_for(len(position))
+        asked = [(columns_mask([position[c] for c in fd.lhs], n_words), position[fd.rhs]) for fd in fds]
+
+        def holds(ref: FdRef, numbers: I64) -> NDArray[np.bool_]:
+            masks, rhs = self._cover(ref, state)
+            parts = {a: masks[rhs == a] for a in {asked[i][1] for i in numbers}}
+            return np.array(
+                [not (parts[a] & ~m).any(axis=1).all() for m, a in map(asked.__getitem__, numbers)]
+            )
+
+        return self._past.since(state.table, len(fds), until, holds)
+
     def agree_sets(self, table: str) -> list[tuple[tuple[str, ...], int]]:
         """The agree sets of a table with counted evidence, and how many pairs of rows have each."""
         evidence, names = self.evidence(table), self._tables.state(table).schema.names

@@ -91,6 +91,21 @@ class KeyReader:
         """The minimal keys as names of columns; None where they are not tracked."""
         return stored_keys(self._tables.root, state)
 
+    def cover(self, state: TableState) -> U64 | None:
+        """The minimal keys as masks; None where they are not tracked."""
+        ref = key_ref(state)
+        return None if ref is None else self._cover(ref, state)
+
+    def since(self, state: TableState, keys: Sequence[Ucc], until: int) -> NDArray[np.int64]:
+        """Since which version each of some keys, which hold at one, has held: int64[n]."""
+        asked = [[p for p in map(state.schema.position, key.columns) if p is not None] for key in keys]
+
+        def holds(ref: KeyRef, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+            cover = self._cover(ref, state)
+            return np.array([_inside(cover, asked[i]).any() for i in numbers])
+
+        return self._past.since(state.table, len(keys), until, holds)
+
     def pins(self, state: TableState) -> list[Pin]:
         ref = key_ref(state)
         return [] if ref is None else [pin.pin(state.table, state.n_rows) for pin in ref.pins]

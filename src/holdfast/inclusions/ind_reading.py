@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.tables import Tables
@@ -289,6 +291,13 @@ class IndReader:
             noun="missing value",
         )
 
+    def since(self, state: TableState, inds: Sequence[Ind], until: int) -> NDArray[np.int64]:
+        """Since which version each of some inclusions, which hold at one, has held: int64[n]."""
+        turns, tracked = self._turns({ind.dependent.table for ind in inds}), self._tracked()
+        first = [max(tracked[ind.dependent.table], tracked[ind.referenced.table]) for ind in inds]
+        last = [max((v for v in turns[ind] if v <= until), default=0) for ind in inds]
+        return np.maximum(np.array(first, dtype=np.int64), last)
+
     # -- inside -------------------------------------------------------------------------------
 
     def _column_ids(self, dependent: Side, referenced: Side, at: int | None) -> tuple[int, int]:
@@ -341,19 +350,24 @@ class IndReader:
             )
         return table.first + table.columns.index(column)
 
+    def _turns(self, dependent: Collection[str]) -> Mapping[Ind, list[int]]:
+        """The versions that changed inclusions of some tables, by inclusion, oldest first."""
+        turns: dict[Ind, list[int]] = defaultdict(list)
+        for table in dependent:
+            for c in self._tables.ledger.changes(table, kind="ind"):
+                turns[Ind.from_dict(c.dependency)].append(c.version)
+        return turns
+
+    def _tracked(self) -> Mapping[str, int]:
+        """The version since which each table is tracked."""
+        commits = self._tables.ledger.commits()
+        return defaultdict(lambda: 1, {c.table: c.version for c in commits if c.action == "track"})
+
     def spell(self, ind: Ind) -> tuple[int | None, CommitRow | None]:
         """(since, turned): from the changes that the ledger has of an inclusion, of one column or several."""
-        wanted = {"dependent": ind.dependent.to_dict(), "referenced": ind.referenced.to_dict()}
-        tables = {ind.dependent.table, ind.referenced.table}
-        tracked = max(
-            (c.version for c in self._tables.ledger.commits() if c.table in tables and c.action == "track"),
-            default=1,
-        )
-        changed = [
-            c.version
-            for c in self._tables.ledger.changes(ind.dependent.table, since=tracked, kind="ind")
-            if {side: c.dependency[side] for side in wanted} == wanted
-        ]
+        of_table = self._tracked()
+        tracked = max(of_table[ind.dependent.table], of_table[ind.referenced.table])
+        changed = [v for v in self._turns({ind.dependent.table})[ind] if v > tracked]
         if not changed:
             return tracked, None
         return changed[-1], next(

@@ -20,6 +20,9 @@ from holdfast.profile.column_profile import TOP_VALUES, ColumnProfile
 from holdfast.profile.profile_files import ProfileRef, profile_ref, read_profiles
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from holdfast.core.cover.violating_rows import ViolatingRows
     from holdfast.core.rows.relation import Relation
 
@@ -188,6 +191,16 @@ class ProfileReader:
 
         since, _ = self._past.spell(table, version, held, now=True)
         return Explanation(rule, version, True, since, rule.reason)
+
+    def since(self, state: TableState, rules: Sequence[ColumnRule], until: int) -> NDArray[np.int64]:
+        """Since which version each of some rules, which hold at one, has held: int64[n]."""
+        import numpy as np
+
+        def holds(cover: FileRef, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+            kept = {r.formula for column in read_profiles(self._tables.root, cover) for r in column.rules}
+            return np.array([rules[i].formula in kept for i in numbers])
+
+        return self._past.since(state.table, len(rules), until, holds)
 
     def violations(self, table: str, question: str, *, limit: int | None = None) -> ViolatingRows:
         """The rows that violate a rule that is listed: none."""

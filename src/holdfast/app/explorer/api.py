@@ -18,6 +18,7 @@ from holdfast.app.explorer.lake_answers import LakeAnswers
 from holdfast.app.explorer.map_answers import MapAnswers
 from holdfast.app.explorer.newest import Newest
 from holdfast.app.explorer.routes import NotFoundError, Route
+from holdfast.app.explorer.table_answers import TableAnswers
 from holdfast.app.explorer.tracked_answers import TrackedAnswers
 from holdfast.errors import WorkspaceError, shorten
 from holdfast.kind import entries, kinds
@@ -25,7 +26,7 @@ from holdfast.kind import entries, kinds
 if TYPE_CHECKING:
     from holdfast.workspace import Workspace
 
-PARTS = (LakeAnswers, TrackedAnswers, MapAnswers)
+PARTS = (LakeAnswers, TrackedAnswers, MapAnswers, TableAnswers)
 
 
 class Explorer:

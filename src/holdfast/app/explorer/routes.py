@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from holdfast.errors import HoldfastError, UsageError, shorten
 
 _LARGEST = (1 << 31) - 1
 _LONGEST = 10_000
+_SHARE = re.compile(r"[01](\.[0-9]{1,20})?")
 
 
 class NotFoundError(HoldfastError):
@@ -45,6 +47,27 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """A number from 0 to 1."""
+
+    name: str
+    default: float = 0.0
+
+    def read(self, text: str | None) -> float:
+        """
+        >>> Share("score").read("0.25"), Share("score").read(None)
+        (0.25, 0.0)
+        """
+        if text is None:
+            return self.default
+        if not _SHARE.fullmatch(text) or not float(text) <= 1:
+            raise UsageError(
+                f"the parameter {self.name!r} is {shorten(text)}; expected a number from 0 to 1."
+            )
+        return float(text)
+
+
+@dataclass(frozen=True, slots=True)
 class Text:
     """A text, perhaps one of a few."""
 
@@ -74,7 +97,7 @@ class Text:
 @dataclass(frozen=True, slots=True)
 class Route:
     method: Callable[..., dict[str, Any]]
-    parameters: tuple[Whole | Text, ...] = ()
+    parameters: tuple[Whole | Share | Text, ...] = ()
 
     def read(self, fields: Mapping[str, str]) -> dict[str, Any]:
         names = [p.name for p in self.parameters]

@@ -1,4 +1,4 @@
-"""What the page asks about tracked tables: what holds in them, and how it came about."""
+"""What the page asks about the past of tracked tables: what was done to them, and what that changed."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from holdfast.app.explorer.listing import sentence_of
 from holdfast.app.explorer.newest import Newest
 from holdfast.app.explorer.routes import Route, Text
-from holdfast.app.report.texts import dependency_text, meaning, safe
+from holdfast.app.report.texts import dependency_text
 from holdfast.core.store.change_log import LogEntry
 from holdfast.core.words.dependency import Dependency
-from holdfast.core.words.predicate import Dc
-from holdfast.core.words.row_rule import RowRule
-from holdfast.kind import kinds
 
-MOST_DEPENDENCIES = 1_000
 MOST_ENTRIES = 200
 MOST_CHANGES = 200  # of one entry of the log
 
@@ -25,23 +22,7 @@ class TrackedAnswers:
         self._newest = newest
 
     def routes(self) -> Mapping[str, Route]:
-        return {
-            "workspace/dependencies": Route(self.dependencies, (Text("table"), Text("kind", kinds()))),
-            "workspace/log": Route(self.log, (Text("table"),)),
-        }
-
-    def dependencies(self, table: str | None, kind: str | None) -> dict[str, Any]:
-        """The first dependencies of a table, or of all, as reports tell them; `n` counts them all."""
-        answer: dict[str, Any] = self._newest.cached(
-            ("dependencies", table, kind), lambda: self._dependencies(table, kind)
-        )
-        return answer
-
-    def _dependencies(self, table: str | None, kind: str | None) -> dict[str, Any]:
-        newest = self._newest
-        dependencies = newest.workspace.dependencies(kind, table, newest.at, ranked=True)
-        first = [dependency_dict(d, with_table=table is None) for d in dependencies[:MOST_DEPENDENCIES]]
-        return {"version": newest.version, "n": len(dependencies), "dependencies": first}
+        return {"workspace/log": Route(self.log, (Text("table"),))}
 
     def log(self, table: str | None) -> dict[str, Any]:
         """The newest entries of the log, newest first."""
@@ -56,16 +37,15 @@ class TrackedAnswers:
 def dependency_dict(dependency: Dependency, *, with_table: bool = False) -> dict[str, Any]:
     """A dependency with a text for people, as the command line writes it; a rule also with its sentence.
 
+    >>> from holdfast.core.words.row_rule import RowRule
     >>> fields = dependency_dict(RowRule("orders", "net", "<=", "gross"), with_table=True)
     >>> fields["kind"], fields["text"], fields["sentence"]
     ('row', 'orders: net <= gross', 'net is at most gross')
     """
     fields = dependency.to_dict()
     fields["text"] = dependency_text(fields, with_table=with_table)
-    if isinstance(dependency, Dc):
-        fields["sentence"] = meaning(dependency)
-    elif isinstance(dependency, RowRule):
-        fields["sentence"] = safe(dependency.sentence)
+    if sentence := sentence_of(dependency):
+        fields["sentence"] = sentence
     return fields
 
 

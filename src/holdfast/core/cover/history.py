@@ -156,6 +156,21 @@ class Past(Generic[Ref]):
             n_bytes += run.commits[0].cover.length
         return counts
 
+    def since(self, table: str, n: int, until: int, holds: Callable[[Ref, I64], Bool]) -> I64:
+        """Since which version each of n, which hold at one, has held without a break: int64[n].
+
+        `holds`, bounds and cost are as of `held`: beyond them it is the oldest version that was looked at.
+        """
+        first = np.zeros(n, dtype=np.int64)
+        holding, n_bytes = np.arange(n), 0
+        for run in reversed(self.runs(table, until)[-MAX_RUNS:]):
+            if not len(holding) or n_bytes > MAX_BYTES:
+                break
+            holding = holding[holds(run.ref, holding)]
+            first[holding] = run.first
+            n_bytes += run.commits[0].cover.length
+        return first
+
     def spell(
         self, table: str, until: int, holds: Callable[[Ref], bool], *, now: bool
     ) -> tuple[int, CommitRow | None]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
 Bits = NDArray[np.bool_]
+
+# Each octet with its bits the other way round.
+_REVERSED = np.packbits(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)[:, ::-1], axis=1)[:, 0]
 
 
 def words_for(n_columns: int) -> int:
@@ -34,13 +39,76 @@ def columns_of(masks: U64) -> list[tuple[int, ...]]:
     >>> columns_of(np.array([[5], [0]], dtype=np.uint64))
     [(0, 2), ()]
     """
-    # Word by word: of wide tables nearly all words are 0.
-    row, word = np.nonzero(masks)
-    octets = np.ascontiguousarray(masks[row, word], dtype="<u8").view(np.uint8).reshape(-1, 8)
-    at, bit = np.nonzero(np.unpackbits(octets, axis=1, bitorder="little"))
-    columns = (64 * word[at] + bit).tolist()
-    ends = np.cumsum(np.bincount(row[at], minlength=len(masks))).tolist()
+    flat, sizes = flat_columns(masks)
+    columns, ends = flat.tolist(), np.cumsum(sizes).tolist()
     return [tuple(columns[a:b]) for a, b in zip([0, *ends], ends, strict=False)]
+
+
+def flat_columns(masks: U64) -> tuple[I64, I64]:
+    """(columns, sizes): the column positions of all masks in a row, and how many each mask has.
+
+    >>> columns, sizes = flat_columns(np.array([[5], [0], [2]], dtype=np.uint64))
+    >>> columns.tolist(), sizes.tolist()
+    ([0, 2, 1], [2, 0, 1])
+    """
+    # Octet by octet: of wide tables nearly all are 0.
+    octets = np.ascontiguousarray(masks, dtype="<u8").view(np.uint8).ravel()
+    filled = np.flatnonzero(octets)
+    at, bit = np.divmod(np.flatnonzero(np.unpackbits(octets[filled], bitorder="little")), 8)
+    row, octet = np.divmod(filled[at], 8 * masks.shape[1])
+    return 8 * octet + bit, np.bincount(row, minlength=len(masks))
+
+
+def masks_from(sets: Sequence[Sequence[int]], n_words: int) -> U64:
+    """The inverse of `columns_of`: uint64[n, n_words].
+
+    >>> masks_from([(0, 2), ()], 1).tolist()
+    [[5], [0]]
+    """
+    masks = np.zeros((len(sets), n_words), dtype=np.uint64)
+    rows = np.repeat(np.arange(len(sets)), [len(columns) for columns in sets])
+    columns = np.array([column for columns in sets for column in columns], dtype=np.int64)
+    np.bitwise_or.at(masks, (rows, columns >> 6), np.uint64(1) << (columns & 63).astype(np.uint64))
+    return masks
+
+
+def places_among(masks: U64, others: U64) -> I64:
+    """Where each mask is among others, which are all different: int64[n]; -1 where it is not.
+
+    >>> masks = np.array([[5], [0], [2]], dtype=np.uint64)
+    >>> places_among(masks, masks[::2]).tolist()
+    [0, -1, 1]
+    """
+    if not len(others):
+        return np.full(len(masks), -1, dtype=np.int64)
+    # As texts of one length: these NumPy can sort and look up.
+    wanted, known = (np.ascontiguousarray(m).view(f"S{8 * m.shape[1]}").ravel() for m in (masks, others))
+    order = np.argsort(known)
+    at = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(order) - 1)]
+    return np.where(known[at] == wanted, at, -1)
+
+
+def numbered(masks: U64) -> I64:
+    """A number for each mask, the same iff the masks are the same: int64[n]. Cost: a sort for each word."""
+    numbers = np.unique(masks[:, 0], return_inverse=True)[1]
+    for word in masks.T[1:]:
+        values, place = np.unique(word, return_inverse=True)
+        numbers = np.unique(numbers * len(values) + place, return_inverse=True)[1]
+    return numbers
+
+
+def listed_order(masks: U64) -> tuple[NDArray[Any], ...]:
+    """Sort keys for `np.lexsort`, the last one counts most: short masks first, then as their columns compare.
+
+    Of two sets of one size that one comes first that has the first column in which they differ.
+
+    >>> masks = np.array([[0b110], [0b101], [0b010]], dtype=np.uint64)
+    >>> np.lexsort(listed_order(masks)).tolist()
+    [2, 1, 0]
+    """
+    octets = np.ascontiguousarray(masks, dtype="<u8").view(np.uint8)
+    first_highest = _REVERSED[octets].view(">u8").astype(np.uint64).reshape(masks.shape)
+    return (*(~first_highest.T[::-1]), np.bitwise_count(masks).sum(axis=1))
 
 
 def bits_of(masks: U64, n_bits: int) -> Bits:

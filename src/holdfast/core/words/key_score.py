@@ -15,9 +15,11 @@ column of a key.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import exp, log
 
+from holdfast.core.words.codec import Coded
 from holdfast.core.words.column_facts import ColumnFacts
 from holdfast.core.words.name_similarity import Names
 
@@ -38,25 +40,45 @@ START = 1.25
 CHANCE = -2.5
 # What is added, at most, for what it has outlived: mildly, as for functional dependencies.
 OUTLIVED = 0.75
+NAMED_SO = "named like a key"
+UNLIKELY = 0.01  # a probability below that is not worth a word
 # A column of which values seldom repeat could have so many times more of them.
 POSSIBLE = 30
 # From this score on a key is worth to be declared, and to be called the primary key.
 WORTH = 0.5
 
 
+@dataclass(frozen=True, slots=True)
+class KeyReason(Coded):
+    """One reason: it adds points to a key's log-odds, and says why in words, of some columns or of all."""
+
+    points: float
+    text: str
+    columns: tuple[str, ...] = ()  # those that it is true of; (): of all, or of the key
+
+
 def key_points(facts: ColumnFacts, names: Names, width: int) -> float:
     """How much a column looks like (a part of) a key, of a table with so many columns."""
-    points = NAMED * names.of_key(facts.table, facts.column) + LATE * facts.position / max(1, width)
+    return sum(points for points, _ in _parts(facts, names, width))
+
+
+def _parts(facts: ColumnFacts, names: Names, width: int) -> Iterator[tuple[float, str]]:
+    """The points of a column one by one, each with what it is for."""
+    yield NAMED * names.of_key(facts.table, facts.column), NAMED_SO
+    yield LATE * facts.position / max(1, width), "late in the table" if 2 * facts.position > width else ""
     if facts.has_nulls:
-        points += NULLS
-    if facts.domain == "number":
-        points += (SEQUENCE if facts.is_sequence else 0.0) if facts.integers else FRACTIONS
+        yield NULLS, "with NULLs"
+    elif facts.n_values is not None:
+        yield 0.0, "never NULL"
+    if facts.domain == "number" and facts.integers:
+        yield (SEQUENCE, "a sequence without gaps") if facts.is_sequence else (0.0, "integers")
+    elif facts.domain == "number":
+        yield FRACTIONS, "fractions"
     elif facts.domain == "text":
         long = facts.mean_length is not None and facts.mean_length > LONG_TEXT
-        points += LONG if long else TEXT
+        yield (LONG, "long texts") if long else (TEXT, "texts")
     elif facts.domain != "binary":
-        points += OTHER
-    return points
+        yield OTHER, f"of type {facts.domain}"
 
 
 def points_together(points: Sequence[float]) -> float:
@@ -93,20 +115,54 @@ class KeyScores:
         self, columns: Sequence[ColumnFacts], stability: Mapping[tuple[str, ...], float] | None = None
     ) -> None:
         """`stability` says of keys how much they have outlived; those that it lacks are new."""
-        names = Names({f.table: [f.column for f in columns] for f in columns})
+        self._names = Names({f.table: [f.column for f in columns] for f in columns})
+        self._facts = {f.column: f for f in columns}
         self._n_rows = columns[0].n_rows if columns else 0
-        self._points = {f.column: key_points(f, names, len(columns)) for f in columns}
+        self._points = {f.column: key_points(f, self._names, len(columns)) for f in columns}
         self._distinct = {f.column: f.n_distinct for f in columns}
         self._stability = {} if stability is None else stability
+        self._lasting: dict[tuple[str, ...], float] = {}  # points that stay, of keys
 
     def __call__(self, columns: Sequence[str]) -> float:
         """The score; 0 of the empty key, which says that there is at most one row."""
         if not columns:
             return 0.0
+        points = self._lasting.get(key := tuple(columns))
+        if points is None:
+            by_chance = chance(self._n_rows, [self._distinct[c] for c in columns])
+            points = START + points_together([self._points[c] for c in columns]) + CHANCE * by_chance
+            self._lasting[key] = points
+        return 1 / (1 + exp(-points - OUTLIVED * self._stability.get(key, 0.0)))
+
+    def reasons(self, columns: Sequence[str]) -> list[KeyReason]:
+        """Why a key has its score, in words: of the whole key, then of its columns.
+
+        The points are those of the score, but for START, which every key has; of several columns each has
+        its share. Facts that are not known have no reason.
+
+        >>> facts = [ColumnFacts("t", "id", 0, "number", 500, 500, 500, 1, 500, True, None)]
+        >>> print(", ".join(reason.text for reason in KeyScores(facts).reasons(["id"])))
+        one column, not by chance, named like a key, never NULL, a sequence without gaps
+        """
+        n = len(columns)
+        if not n:
+            return [KeyReason(0.0, "no columns: there is at most one row")]
         by_chance = chance(self._n_rows, [self._distinct[c] for c in columns])
-        points = START + points_together([self._points[c] for c in columns]) + CHANCE * by_chance
-        points += OUTLIVED * self._stability.get(tuple(columns), 0.0)
-        return 1 / (1 + exp(-points))
+        outlived = self._stability.get(tuple(columns), 0.0)
+        size = "one column" if n == 1 else f"{n} columns"
+        luck = f"{by_chance:.0%} likely by chance" if by_chance >= UNLIKELY else "not by chance"
+        reasons = [KeyReason(FURTHER_COLUMN * (n - 1), size), KeyReason(CHANCE * by_chance, luck)]
+        if outlived:
+            reasons.append(KeyReason(OUTLIVED * outlived, "it has outlived changes"))
+        of_columns: dict[str, dict[str, float]] = {}
+        for column in columns:
+            for points, text in _parts(self._facts[column], self._names, len(self._facts)):
+                if text and (points or text != NAMED_SO):
+                    of_columns.setdefault(text, {})[column] = points / n
+        for text, points_of in of_columns.items():
+            some = () if len(points_of) == n else tuple(points_of)
+            reasons.append(KeyReason(sum(points_of.values()), text, some))
+        return reasons
 
     def primary(self, keys: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
         """The key that looks like the primary key; None if none is worth it. Cost: a pass over the keys."""

@@ -10,8 +10,8 @@ import { format, parse } from "./route.js";
 
 // By the `tab` of the address; `at` is the element that a view fills, and the links in the head are #tab-NAME.
 const VIEWS = {
-  table: { at: "tracked", module: () => import("./tracked.js") },
   map: { at: "diagram", module: () => import("./diagram.js") },
+  table: { at: "tracked", module: () => import("./table.js") },
   lake: { at: "lake", module: () => import("./lake.js") },
 };
 

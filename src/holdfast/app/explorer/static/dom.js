@@ -31,6 +31,16 @@ export function fill(node, ...children) {
   return node;
 }
 
+const REACHABLE = "a[href], button, input, summary, [tabindex]";
+
+/** Replaces what is in a node by the same of another version: the focus stays at its place. */
+export function refill(node, ...children) {
+  const at = [...node.querySelectorAll(REACHABLE)].indexOf(document.activeElement);
+  fill(node, ...children);
+  if (at >= 0) [...node.querySelectorAll(REACHABLE)].at(at)?.focus({ preventScroll: true });
+  return node;
+}
+
 export const byId = (id) => document.getElementById(id);
 
 const numbers = new Intl.NumberFormat("en-US");

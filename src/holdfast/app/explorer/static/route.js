@@ -28,7 +28,7 @@ export function parse(hash) {
 export function format(route) {
   const given = new URLSearchParams();
   const lake = route.tab === undefined || route.tab === "lake";
-  for (const key of lake ? [...NUMBERS, ...SHARES] : TEXTS) {
+  for (const key of lake ? [...NUMBERS, ...SHARES] : [...TEXTS, "score"]) {
     if (route[key] !== undefined && route[key] !== null) given.set(key, String(route[key]));
   }
   const named = route.component !== undefined || route.table !== undefined;

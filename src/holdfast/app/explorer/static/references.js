@@ -1,0 +1,126 @@
+// What a table refers to and what refers to it, what is relied on, and what of all that is broken.
+
+import { actions } from "./actions.js";
+import { el, hint, number, plural, share, text } from "./dom.js";
+import { link, since } from "./dependencies.js";
+import { format } from "./route.js";
+
+const FIRST = 12;
+
+/** What is broken now: pins that do not hold, foreign keys that miss values. */
+export function broken(page, { pins: all, references: { out, into }, name }) {
+  const lost = [...out, ...into].filter((r) => r.missing_values);
+  const items = [
+    ...all.filter((p) => !p.holds).map((p) => alarm(p.severity, "Pinned", p, name, [p.counted, p.reason])),
+    ...lost.filter((r) => r.role !== "pinned").map((r) => alarm("error", "Foreign key", r, name, [missing(r)])),
+  ];
+  if (!items.length) return [];
+  return [el("ul", { class: "broken", "aria-label": "Broken now" }, ...items)];
+}
+
+function alarm(severity, what, d, name, words) {
+  return el(
+    "li",
+    { class: severity },
+    el("span", { class: `event ${severity === "error" ? "broke" : "beyond"}`, text: `${what} broken` }),
+    link(d, d.table ?? name),
+    el("span", { class: "aside", text: words.filter(Boolean).join(" · ") }),
+  );
+}
+
+const missing = (r) => {
+  const rows = r.missing_rows ? ` in ${plural(r.missing_rows, "row")}` : "";
+  return `${plural(r.missing_values, "value")} missing${rows}`;
+};
+
+/** References of a table and to it; `all` shows the list of all inclusions. */
+export function references(page, { references: told, name, kinds }, all) {
+  if (!kinds.includes("ind")) return hint("Inclusions are not tracked here: track the table with --kinds ucc,ind to see them.");
+  const side = (title, key, empty) => {
+    const list = told[key];
+    const more = told[`n_${key}`] - Math.min(FIRST, list.length);
+    const button = el("button", { type: "button", class: "inline", text: "List all inclusions", on: { click: all } });
+    const chance = told[`n_chance_${key}`];
+    const rest = `${plural(more, "more inclusion")}${chance ? `, ${number(chance)} by chance, it seems` : ""}. `;
+    return el(
+      "div",
+      {},
+      el("h4", { class: key, text: title }),
+      list.length ? el("ul", {}, ...list.slice(0, FIRST).map((r) => reference(page, r, name, key))) : hint(empty),
+      more > 0 ? el("p", { class: "rest" }, rest, button) : null,
+    );
+  };
+  return el(
+    "div",
+    { class: "sides-of-table" },
+    side("Refers to", "out", "It refers to no other table."),
+    side("Referred to by", "into", "No other table refers to it."),
+  );
+}
+
+function reference(page, r, name, key) {
+  const [near, far] = key === "out" ? [r.dependent, r.referenced] : [r.referenced, r.dependent];
+  const chosen = r.role === "foreign key" || r.role === "pinned";
+  const there = far.table === name ? el("span", { class: "aside", text: "itself" }) : el(
+    "a", { class: "to", href: format({ tab: "table", name: far.table }) }, text(far.table, "name", 60),
+  );
+  return el(
+    "li",
+    { class: `reference${r.missing_values ? " lost" : ""}${chosen ? " chosen" : ""}` },
+    el(
+      "p",
+      {},
+      chosen ? el("span", { class: "flag refers", text: r.role === "pinned" ? "pinned" : "FK" }) : null,
+      text(near.columns.join(", "), "name", 80),
+      el("span", { class: `sign ${key}`, text: key === "out" ? "→" : "←", "aria-hidden": "true" }),
+      there,
+      el("span", { class: "aside" }, ".", text(far.columns.join(", "), "name", 80)),
+    ),
+    el(
+      "p",
+      { class: "numbers" },
+      r.missing_values ? el("span", { class: "bad", text: missing(r) }) : meter(r),
+      since(r),
+      link(r, r.dependent.table, "details"),
+      actions(page, r),
+    ),
+  );
+}
+
+function meter(r) {
+  if (typeof r.coverage !== "number") return null;
+  const bar = el("span", { class: "fill" });
+  bar.style.width = `${Math.min(100, 100 * r.coverage)}%`;
+  return el(
+    "span", { class: "meter", title: "Of the values of the referenced column so many occur" },
+    el("span", { class: "track", "aria-hidden": "true" }, bar), `covers ${share(r.coverage)}`,
+  );
+}
+
+/** What is pinned, on which terms, and whether it holds. */
+export function pins(page, { pins: all, n_pins: n, name }) {
+  if (!all.length) return hint("Nothing is pinned. Rely on something with: holdfast pin TABLE COLUMNS.");
+  const row = (p) => el(
+    "tr",
+    { class: p.holds ? null : "lost" },
+    el("td", {}, el("span", { class: `event ${p.holds ? "appeared" : p.severity === "error" ? "broke" : "beyond"}`, text: p.holds ? "holds" : "broken" })),
+    el("td", {}, link({ ...p, kind: p.kind }, name)),
+    el("td", { class: "aside", text: terms(p) }),
+    el("td", {}, actions(page, p)),
+  );
+  return el(
+    "div",
+    {},
+    el("table", { class: "plain pins" }, el("tbody", {}, ...all.map(row))),
+    n > all.length ? hint(`The first ${number(all.length)} of ${number(n)}: see all with holdfast pins.`) : null,
+  );
+}
+
+function terms(p) {
+  const parts = [p.severity];
+  if (p.at_most !== null && p.at_most !== undefined) parts.push(`at most ${p.at_most}`);
+  if (p.counted) parts.push(p.counted);
+  if (p.owner) parts.push(`owner ${p.owner}`);
+  if (p.reason) parts.push(p.reason);
+  return parts.join(" · ");
+}

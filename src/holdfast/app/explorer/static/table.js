@@ -1,0 +1,221 @@
+// One table: its columns, keys and references, what holds in it, what is relied on, and how it came about.
+
+import { get, Latest } from "./api.js";
+import { columns } from "./columns.js";
+import { Dependencies } from "./dependencies.js";
+import { byId, count, el, failure, fill, hint, loading, notice, number, paged, plural, refill, text } from "./dom.js";
+import { FdGraph } from "./fdgraph.js";
+import { history, when } from "./history.js";
+import { keys } from "./keys.js";
+import { broken, pins, references } from "./references.js";
+import { format } from "./route.js";
+
+const MANY = 8; // tables, from which on the list has a box to narrow it
+
+class TableView {
+  constructor(page) {
+    this.page = page;
+    this.latest = new Latest();
+    this.shown = null; // the name of the table
+    this.list = byId("tracked-list");
+    this.sheet = byId("tracked-table");
+    this.narrow = el("input", {
+      class: "narrow", type: "search", placeholder: "Narrow the list", "aria-label": "Narrow the list of tables",
+      on: { input: () => this.#listed() },
+    });
+    this.narrow.autocomplete = "off";
+    this.tables = [];
+  }
+
+  async follow(route) {
+    let workspace;
+    try {
+      ({ workspace } = await this.page.summary);
+    } catch (error) {
+      fill(this.sheet, failure("The tracked tables cannot be listed", error));
+      return;
+    }
+    if (this.page.route !== route) return; // another one is followed by now
+    this.workspace = workspace;
+    this.tables = workspace.tables;
+    const name = route.name ?? this.tables[0]?.name;
+    const isNew = this.shown !== name;
+    this.shown = name;
+    this.#listed();
+    if (!this.tables.length) {
+      const how = "Track one with: holdfast track NAME FILE. Then what holds in it is listed here, with its history.";
+      fill(this.sheet, notice("No tracked table", how));
+    } else if (!this.tables.some((t) => t.name === name)) {
+      fill(this.sheet, notice("No such table", `No table of that name is tracked in this workspace: ${name}`, "error"));
+    } else if (isNew) {
+      await this.#open(name, route);
+    } else {
+      this.dependencies?.follow(route);
+      this.#mark(route.column);
+    }
+  }
+
+  leave() {
+    this.latest.stop();
+    this.dependencies?.stop();
+    if (!this.complete) this.shown = null; // what was on its way is asked for again
+  }
+
+  /** There is a new version: the same things of it, in place. */
+  async refresh() {
+    if (!this.shown || !this.complete) return;
+    const { workspace } = await this.page.summary.catch(() => ({ workspace: null }));
+    if (workspace === null) return;
+    this.workspace = workspace;
+    this.tables = workspace.tables;
+    this.#listed();
+    if (!this.tables.some((t) => t.name === this.shown)) {
+      this.complete = false;
+      fill(this.sheet, notice("The table is gone", `It is not tracked any more: ${this.shown}`));
+      return;
+    }
+    await this.#load(this.shown, true);
+  }
+
+  /** The list of tables, those that are asked for. */
+  #listed() {
+    const wanted = this.narrow.value.trim().toLowerCase();
+    const tables = wanted ? this.tables.filter((t) => t.name.toLowerCase().includes(wanted)) : this.tables;
+    const list = tables.length ? paged(tables, (t) => this.#row(t)) : hint("No table has that in its name.");
+    if (!this.tables.length) {
+      fill(this.list);
+      return;
+    }
+    if (!this.head) {
+      this.head = el("h2");
+      this.rows = el("div", { class: "tables" });
+      fill(this.list, this.head, this.narrow, this.rows);
+    }
+    this.narrow.hidden = this.tables.length < MANY;
+    fill(this.head, "Tracked tables ", count(this.tables.length));
+    refill(this.rows, list);
+  }
+
+  #row(table) {
+    const current = table.name === this.shown;
+    return el("li", {}, el(
+      "a",
+      { href: format({ tab: "table", name: table.name }), class: "row", "aria-current": current ? "true" : null },
+      text(table.name, "name", 60),
+      count(table.n_rows, plural(table.n_rows, "row")),
+    ));
+  }
+
+  async #open(name, route) {
+    this.complete = false;
+    this.sections = {};
+    const section = (key, title) => {
+      const body = el("div", { class: "section-body" }, loading(title));
+      this.sections[key] = { head: el("h3", { text: title }), body };
+      return el("section", { class: `of-${key}`, "aria-label": title }, this.sections[key].head, body);
+    };
+    this.title = el("div", { class: "head" }, el("h2", {}, text(name, "name", 200)), el("p", { class: "facts" }));
+    this.alarm = el("div", { class: "alarms" });
+    this.graph = new FdGraph();
+    this.dependencies?.stop();
+    this.dependencies = new Dependencies(this.page, name, this.workspace.nouns, {
+      wrote: (wanted) => this.page.link({ tab: "table", name, ...wanted }),
+      chose: (column) => this.#mark(column),
+    });
+    fill(
+      this.sheet,
+      this.title,
+      this.alarm,
+      section("keys", "Keys"),
+      section("references", "References"),
+      section("columns", "Columns"),
+      this.dependencies.node,
+      section("graph", "Functional dependencies by left side"),
+      section("pins", "Pins"),
+      section("history", "History"),
+    );
+    this.sheet.scrollTop = 0;
+    let filled;
+    this.dependencies.above = new Promise((resolve) => { filled = resolve; });
+    const first = this.dependencies.follow(route);
+    await Promise.all([first, this.#load(name, false, filled)]);
+  }
+
+  /** Asks for all that is shown of a table, but for what holds in it, which looks after itself. */
+  async #load(name, again, filled = () => {}) {
+    const signal = this.latest.next();
+    const load = async (wanted, show, path, parameters, how = {}) => {
+      try {
+        const answer = await get(path, parameters, { signal, ...how });
+        if (!signal.aborted) show(answer);
+      } catch (error) {
+        if (error.name === "AbortError") return;
+        for (const key of wanted) fill(this.sections[key].body, failure("It cannot be shown", error));
+      }
+    };
+    const told = load(
+      ["columns", "keys", "references", "pins"], (answer) => this.#table(answer), "workspace/table", { name },
+    );
+    told.then(filled);
+    const rest = again ? [this.dependencies.refresh()] : [];
+    await Promise.all([told, ...rest]);
+    // What is below the list may come after it: the server answers one question at a time.
+    await load(["graph"], (answer) => this.#groups(answer), "workspace/fds", { table: name });
+    await load(["history"], ({ entries }) => this.#past(entries), "workspace/log", { table: name }, { exact: true });
+    if (!signal.aborted) this.complete = true;
+  }
+
+  /** Fills a section; `n` counts what is in it. */
+  #put(key, title, n, ...nodes) {
+    const { head, body } = this.sections[key];
+    fill(head, n === null ? title : `${title} `, n === null ? null : count(n));
+    refill(body, ...nodes);
+  }
+
+  #table(answer) {
+    this.answer = answer;
+    const { nouns } = this.workspace;
+    const kept = answer.kinds.filter((kind) => Object.hasOwn(nouns, kind)).map((kind) => nouns[kind][1]);
+    const facts = [
+      plural(answer.n_rows, "row"),
+      plural(answer.columns.length, "column"),
+      `tracked since version ${number(answer.tracked.version)}${answer.tracked.at ? `, ${when(answer.tracked.at)}` : ""}`,
+      kept.join(", "),
+    ];
+    fill(this.title.querySelector(".facts"), facts.filter(Boolean).join(" · "));
+    refill(this.alarm, ...broken(this.page, answer));
+    this.#put("keys", "Keys", answer.keys.n, keys(this.page, answer, () => this.dependencies.show({ kind: "ucc" })));
+    const { n_out: nOut, n_into: nInto } = answer.references;
+    this.#put("references", "References", answer.kinds.includes("ind") ? nOut + nInto : null, references(this.page, answer, () => this.dependencies.show({ kind: "ind" })));
+    this.#put("columns", "Columns", answer.columns.length, columns(answer, (name) => this.dependencies.toggle(name)));
+    this.#put("pins", "Pins", answer.n_pins, pins(this.page, answer));
+    this.#mark(this.dependencies.wanted.column);
+  }
+
+  /** The history; what was unfolded stays so. */
+  #past(entries) {
+    const unfolded = [...this.sections.history.body.querySelectorAll("details[open]")].map((d) => d.id);
+    this.#put("history", "History", null, history(entries, this.shown));
+    for (const id of unfolded) byId(id)?.setAttribute("open", "");
+  }
+
+  #groups(answer) {
+    const title = "Functional dependencies by left side";
+    if (answer.n === null) {
+      this.#put("graph", title, null, hint("They are not tracked here: track the table with --kinds ucc,fd to see them."));
+      return;
+    }
+    this.#put("graph", title, answer.n_groups, this.graph.show(answer, (lhs, rhs) => this.dependencies.show(
+      { kind: "fd", q: `${lhs.join(" ")} -> ${rhs ?? ""}`.trim() },
+    )));
+  }
+
+  /** Marks the column that the list is about. */
+  #mark(column) {
+    for (const button of this.sheet.querySelectorAll(".of-columns button.column")) {
+      button.setAttribute("aria-pressed", String(button.value === (column ?? "\0")));
+    }
+  }
+}
+
+export const open = (page) => new TableView(page);
