@@ -139,7 +139,8 @@ def export_table(
     """What an export says of one table."""
     from holdfast.app.export import ExportTable
 
-    keys = tuple(k.columns for k in ws.dependencies("ucc", name, at) if isinstance(k, Ucc))
+    muted = ws.muted_at(at)
+    keys = tuple(k.columns for k in ws.dependencies("ucc", name, at) if isinstance(k, Ucc) and k not in muted)
     schema, n_rows, not_null = ws.schema(name, at), ws.n_rows(name, at), ws.inds.not_null(name, at)
     distinct = ws.order(at).table(name).distinct
     return ExportTable(name, schema, n_rows, keys, primary, not_null, ws.inds.longest(name, at), distinct)

@@ -22,7 +22,8 @@ from fractions import Fraction
 from typing import Any, Literal, TypedDict, get_args
 
 from holdfast.core.words.codec import Coded
-from holdfast.core.words.dependency import Side
+from holdfast.core.words.dependency import Dependency, Side
+from holdfast.core.words.sameness import said
 from holdfast.errors import UsageError, shorten
 
 Severity = Literal["error", "warning", "info"]
@@ -60,7 +61,7 @@ class Terms(Coded):
         severity: Any = given.get("severity") or "error"
         if severity not in SEVERITIES:
             raise UsageError(f"severity is {shorten(severity)}; expected {' or '.join(SEVERITIES)}.")
-        texts = {name: _line(name, given.get(name)) for name in ("reason", "owner")}
+        texts = {name: one_line(name, given.get(name)) for name in ("reason", "owner")}
         return cls(tolerance(given.get("at_most"), pairs=pairs), severity, **texts)
 
     def allows(self, n: int, total: int) -> bool:
@@ -90,7 +91,8 @@ class Terms(Coded):
 USUAL = Terms()
 
 
-def _line(name: str, text: object) -> str:
+def one_line(name: str, text: object) -> str:
+    """A text that is given, on one line; "" for None."""
     if text is None:
         return ""
     if not isinstance(text, str):
@@ -145,3 +147,26 @@ class Wanted:
     rule: str = ""
     terms: PinTerms = field(default_factory=PinTerms)
     where: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Muted:
+    """A dependency that somebody takes for an accident, or that is of no interest: kept exactly as all others
+    are, and in reports only counted. It need not hold."""
+
+    dependency: Dependency
+    reason: str = ""
+
+    @property
+    def table(self) -> str:
+        return self.dependency.table
+
+    @property
+    def kind(self) -> str:
+        return self.dependency.kind
+
+    def __str__(self) -> str:
+        return self.dependency.name
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"dependency": said(self.dependency), "reason": self.reason}
