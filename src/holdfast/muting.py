@@ -28,6 +28,9 @@ from holdfast.errors import UsageError
 from holdfast.kind import muted_of
 from holdfast.kinds import Readers
 
+# What `explain` understands, or what a list has.
+Question = str | Sequence[str] | Dependency
+
 
 @dataclass(frozen=True)
 class Mutes:
@@ -37,12 +40,10 @@ class Mutes:
     readers: Readers
     committer: Committer
 
-    def mute(
-        self, table: str, question: str | Sequence[str], referenced: Side | None, reason: str | None
-    ) -> Muted:
+    def mute(self, table: str, question: Question, referenced: Side | None, reason: str | None) -> Muted:
         """Mute what a question asks for; what is muted already has the new reason, if one is given."""
         base, state = self.writer.tables.current(table)
-        wanted = Muted(self.asked(state, base, question, referenced), one_line("reason", reason))
+        wanted = Muted(self._asked(table, question, referenced), one_line("reason", reason))
         this = DependencySet([wanted.dependency], lambda _: state.nulls)
         if any(pin.dependency in this for pin in self.readers.pinned(table, base)):
             raise UsageError(
@@ -56,54 +57,20 @@ class Mutes:
         self._commit(base, replace(after, muted=(*after.muted, wanted.to_dict())), "mute", wanted)
         return wanted
 
-    def unmute(self, table: str, question: str | Sequence[str], referenced: Side | None) -> Muted:
+    def unmute(self, table: str, question: Question, referenced: Side | None) -> Muted:
         """Tell what a question asks for again."""
         base, state = self.writer.tables.current(table)
-        dependency = self.asked(state, base, question, referenced)
+        dependency = self._asked(table, question, referenced)
         after, gone = unmuted(state, DependencySet([dependency], lambda _: state.nulls))
         if not gone:
             raise UsageError(f"{dependency.name} of table {table!r} is not muted.")
         self._commit(base, after, "unmute", gone[0])
         return gone[0]
 
-    def asked(
-        self, state: TableState, base: int, question: str | Sequence[str], referenced: Side | None
-    ) -> Dependency:
-        """What a question asks for, as `explain` reads it; nothing is looked up but names and types."""
-        table, names = state.table, state.schema.names
-        reader, asked = self.readers.asked(table, question, referenced)
-        if referenced is not None:
-            return self._ind(state, *asked)
-        if reader is self.readers.keys:
-            positions = self.writer.tables.positions(state, base, asked[1])
-            return Ucc(table, tuple(names[p] for p in positions))
-        if reader is self.readers.fds:
-            return Fd(*asked)
-        if reader is self.readers.dcs:
-            from holdfast.denial.written_rules import read_rule
-
-            return Dc(table, read_rule(asked[1], state.schema, table, base))
-        if reader is self.readers.row_rules:
-            return parse_row_rule(asked[1], state.schema, table=table, version=base)
-        if reader is self.readers.checks:
-            node = read_condition(asked[1], state.schema, table=table, version=base)
-            return Condition(table, formula_of(node), columns_of(node))
-        dependency: Dependency = reader.explain(*asked).dependency  # of a class from elsewhere
-        return dependency
-
-    def _ind(self, state: TableState, dependent: Side, referenced: Side) -> Ind:
-        """An inclusion, its columns in the order of the dependent table's schema."""
-        if len(dependent.columns) != len(referenced.columns):
-            raise UsageError(f"{dependent} and {referenced} have different numbers of columns.")
-        for side in (dependent, referenced):
-            for column in side.columns:
-                self.readers.inds.column_id(Side(side.table, (column,)), None)
-        pairs = sorted(
-            zip(dependent.columns, referenced.columns, strict=True),
-            key=lambda pair: state.schema.names.index(pair[0]),
-        )
-        left, right = tuple(a for a, _ in pairs), tuple(b for _, b in pairs)
-        return Ind(Side(dependent.table, left), Side(referenced.table, right))
+    def _asked(self, table: str, question: Question, referenced: Side | None) -> Dependency:
+        if not isinstance(question, str | Sequence):
+            return question
+        return dependency_asked(self.readers, *self.readers.asked(table, question, referenced))
 
     def _commit(self, base: int, state: TableState, action: str, muted: Muted) -> None:
         detail: dict[str, Any] = {"dependency": said(muted.dependency)}
@@ -112,6 +79,45 @@ class Mutes:
             fields = self.committer.among("ind", base)[0]
             commits.append(CommitRow(SHARED, action, None if fields is None else dict(fields), {}))
         self.writer.append(base, commits)
+
+
+def dependency_asked(readers: Readers, reader: Any, asked: tuple[Any, ...]) -> Dependency:
+    """What a reader is asked for; nothing is looked up but names and types."""
+    if reader is readers.inds:
+        return _inclusion(readers, *asked)
+    tables, table = readers.writer.tables, asked[0]
+    base, state = tables.current(table)
+    if reader is readers.keys:
+        return Ucc(table, tuple(state.schema.names[p] for p in tables.positions(state, base, asked[1])))
+    if reader is readers.fds:
+        return Fd(*asked)
+    text = asked[1]
+    if reader is readers.dcs:
+        from holdfast.denial.written_rules import read_rule
+
+        return Dc(table, read_rule(text, state.schema, table, base))
+    if reader is readers.row_rules:
+        return parse_row_rule(text, state.schema, table=table, version=base)
+    if reader is readers.checks:
+        node = read_condition(text, state.schema, table=table, version=base)
+        return Condition(table, formula_of(node), columns_of(node))
+    dependency: Dependency = reader.explain(*asked).dependency  # of a class from elsewhere
+    return dependency
+
+
+def _inclusion(readers: Readers, dependent: Side, referenced: Side) -> Ind:
+    """An inclusion, its columns in the order of the dependent table's schema."""
+    if len(dependent.columns) != len(referenced.columns):
+        raise UsageError(f"{dependent} and {referenced} have different numbers of columns.")
+    for side in (dependent, referenced):
+        for column in side.columns:
+            readers.inds.column_id(Side(side.table, (column,)), None)
+    names = readers.writer.tables.state(dependent.table).schema.names
+    pairs = sorted(
+        zip(dependent.columns, referenced.columns, strict=True), key=lambda pair: names.index(pair[0])
+    )
+    left, right = tuple(a for a, _ in pairs), tuple(b for _, b in pairs)
+    return Ind(Side(dependent.table, left), Side(referenced.table, right))
 
 
 def unmuted(state: TableState, which: DependencySet) -> tuple[TableState, list[Muted]]:

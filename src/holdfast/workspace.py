@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from holdfast.core.cover.violating_rows import ViolatingRows
     from holdfast.core.engine.engine import Mode
     from holdfast.core.rows.batch import Batch
-    from holdfast.muting import Mutes
+    from holdfast.muting import Mutes, Question
     from holdfast.pinning import PinChange, Pins
 
 
@@ -474,19 +474,16 @@ class Workspace(Readers, Displayed):
         return Mutes(self.writer, self, self._committer)
 
     def mute(
-        self,
-        table: str,
-        question: str | Sequence[str],
-        referenced: Side | None = None,
-        reason: str | None = None,
+        self, table: str, question: Question, referenced: Side | None = None, reason: str | None = None
     ) -> Muted:
-        """Have reports only count something that `explain` understands: it is an accident, or of no interest.
+        """Have reports only count something that `explain` understands, or a dependency of a list: it is an
+        accident, or of no interest.
 
         It is kept as exactly as before, listed or not, until it is unmuted or pinned, or a table of it is
         dropped.
         """
         return self._mutes.mute(table, question, referenced, reason)
 
-    def unmute(self, table: str, question: str | Sequence[str], referenced: Side | None = None) -> Muted:
+    def unmute(self, table: str, question: Question, referenced: Side | None = None) -> Muted:
         """Tell something again."""
         return self._mutes.unmute(table, question, referenced)

@@ -180,7 +180,7 @@ def pin(
         tell(as_json, lambda: document, print_pin_change, change, dry_run=many.dry_run, reasons=reasons)
     else:
         [pinned] = change.pinned or change.unchanged
-        _tell(pinned, change.version, as_json)
+        _tell(pinned, change.version, as_json, unmuted=change.unmuted)
 
 
 def _removed(ws: holdfast.Workspace, wanted: Wanted) -> holdfast.Pin:
@@ -189,9 +189,17 @@ def _removed(ws: holdfast.Workspace, wanted: Wanted) -> holdfast.Pin:
     return ws.pin(wanted.table, wanted.columns, referenced=wanted.referenced, remove=True)
 
 
-def _tell(pin: holdfast.Pin, version: int, as_json: bool, *, removed: bool = False) -> None:
-    document = {**pin.to_dict(), "pinned": not removed, "version": version}
-    tell(as_json, lambda: document, print_pinned, pin, version=version, removed=removed)
+def _tell(
+    pin: holdfast.Pin,
+    version: int,
+    as_json: bool,
+    *,
+    removed: bool = False,
+    unmuted: Sequence[holdfast.Muted] = (),
+) -> None:
+    document = {**pin.to_dict(), "pinned": not removed, "unmuted": [m.to_dict() for m in unmuted]}
+    document["version"] = version
+    tell(as_json, lambda: document, print_pinned, pin, version=version, removed=removed, unmuted=unmuted)
 
 
 def _wanted(

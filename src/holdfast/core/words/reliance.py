@@ -22,7 +22,12 @@ from fractions import Fraction
 from typing import Any, Literal, TypedDict, get_args
 
 from holdfast.core.words.codec import Coded
-from holdfast.core.words.dependency import Dependency, Side
+from holdfast.core.words.column_rule import ColumnRule
+from holdfast.core.words.condition import Condition
+from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
+from holdfast.core.words.notation import arrow_text
+from holdfast.core.words.predicate import Dc
+from holdfast.core.words.row_rule import RowRule
 from holdfast.core.words.sameness import said
 from holdfast.errors import UsageError, shorten
 
@@ -147,6 +152,28 @@ class Wanted:
     rule: str = ""
     terms: PinTerms = field(default_factory=PinTerms)
     where: str = field(default="", compare=False)
+
+    @classmethod
+    def of(cls, dependency: Dependency, terms: PinTerms) -> Wanted:
+        """What a list has, as it is pinned.
+
+        >>> Wanted.of(Fd("orders", ("zip",), "city"), {}).rule
+        'zip -> city'
+        """
+        match dependency:
+            case Ucc():
+                return cls(dependency.table, dependency.columns, terms=terms)
+            case Ind():
+                return cls(dependency.table, dependency.columns, dependency.referenced, terms=terms)
+            case Fd():
+                return cls(dependency.table, rule=arrow_text(dependency.lhs, dependency.rhs), terms=terms)
+            case Dc() | RowRule() | Condition() | ColumnRule():
+                return cls(dependency.table, rule=dependency.formula, terms=terms)
+            case _:
+                raise UsageError(
+                    f"{dependency.name} of table {dependency.table!r} is of kind {dependency.kind}, of which "
+                    "nothing can be pinned. Pin a key, an inclusion, a functional dependency or a rule."
+                )
 
 
 @dataclass(frozen=True, slots=True)
