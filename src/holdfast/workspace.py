@@ -445,6 +445,10 @@ class Workspace(Readers, Displayed):
         """
         return self._pin(Wanted(table or "", rule=rule, terms=terms), remove)
 
+    def unpin(self, wanted: Wanted) -> Pin:
+        """Rely on something no longer, on whatever terms it is pinned."""
+        return self._pin(wanted, remove=True)
+
     def _pin(self, wanted: Wanted, remove: bool) -> Pin:
         asked = [wanted]
         done = self._pins.change(removed=asked) if remove else self._pins.change(asked)

@@ -171,7 +171,7 @@ def pin(
             reasons = {suggestion.name: suggestion.reason for suggestion in suggestions}
         if remove:
             [one] = wanted
-            _tell(_removed(ws, one), ws.version, as_json, removed=True)
+            _tell(ws.unpin(one), ws.version, as_json, removed=True)
             return
         only_holding = several and many.file is None
         change = ws.pin_all(wanted, prune=many.prune, only_holding=only_holding, dry_run=many.dry_run)
@@ -181,12 +181,6 @@ def pin(
     else:
         [pinned] = change.pinned or change.unchanged
         _tell(pinned, change.version, as_json, unmuted=change.unmuted)
-
-
-def _removed(ws: holdfast.Workspace, wanted: Wanted) -> holdfast.Pin:
-    if wanted.rule:
-        return ws.pin_rule(wanted.rule, table=wanted.table or None, remove=True)
-    return ws.pin(wanted.table, wanted.columns, referenced=wanted.referenced, remove=True)
 
 
 def _tell(

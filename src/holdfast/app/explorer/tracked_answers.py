@@ -8,11 +8,14 @@ from typing import Any
 
 from holdfast.app.explorer.newest import Newest
 from holdfast.app.explorer.routes import Route, Text
+from holdfast.app.report.log import unmuted
 from holdfast.app.report.texts import dependency_text, meaning, safe
 from holdfast.core.store.change_log import LogEntry
 from holdfast.core.words.dependency import Dependency
 from holdfast.core.words.predicate import Dc
+from holdfast.core.words.ranks import Rank, best_first
 from holdfast.core.words.row_rule import RowRule
+from holdfast.core.words.sameness import NONE, DependencySet
 from holdfast.kind import kinds
 
 MOST_DEPENDENCIES = 1_000
@@ -39,9 +42,19 @@ class TrackedAnswers:
 
     def _dependencies(self, table: str | None, kind: str | None) -> dict[str, Any]:
         newest = self._newest
-        dependencies = newest.workspace.dependencies(kind, table, newest.at, ranked=True)
-        first = [dependency_dict(d, with_table=table is None) for d in dependencies[:MOST_DEPENDENCIES]]
-        return {"version": newest.version, "n": len(dependencies), "dependencies": first}
+        dependencies = newest.workspace.dependencies(kind, table, newest.at)
+        ranks = newest.workspace.order(newest.at).ranks(dependencies)
+        told = [
+            {**dependency_dict(dependencies[i], with_table=table is None), **rank_dict(ranks[i])}
+            for i in best_first(ranks)[:MOST_DEPENDENCIES]
+        ]
+        n_muted = sum(rank.role == "muted" for rank in ranks)
+        return {
+            "version": newest.version,
+            "n": len(dependencies),
+            "n_muted": n_muted,
+            "dependencies": told,
+        }
 
     def log(self, table: str | None) -> dict[str, Any]:
         """The newest entries of the log, newest first."""
@@ -49,8 +62,14 @@ class TrackedAnswers:
         return answer
 
     def _log(self, table: str | None) -> dict[str, Any]:
-        entries = self._newest.workspace.log(table)[: -MOST_ENTRIES - 1 : -1]
-        return {"entries": list(map(entry_dict, entries))}
+        ws = self._newest.workspace
+        muted = ws.muted_at(self._newest.at)
+        return {"entries": [entry_dict(e, muted) for e in ws.log(table)[: -MOST_ENTRIES - 1 : -1]]}
+
+
+def rank_dict(rank: Rank) -> dict[str, Any]:
+    """What a dependency means, and what somebody has said of it."""
+    return {"role": rank.role, "pinned": rank.role == "pinned", "muted": rank.role == "muted"}
 
 
 def dependency_dict(dependency: Dependency, *, with_table: bool = False) -> dict[str, Any]:
@@ -69,9 +88,11 @@ def dependency_dict(dependency: Dependency, *, with_table: bool = False) -> dict
     return fields
 
 
-def entry_dict(entry: LogEntry) -> dict[str, Any]:
-    """An entry of the log; of its changes the first, and how many there are."""
-    fields = replace(entry, changes=entry.changes[:MOST_CHANGES]).to_dict()
+def entry_dict(entry: LogEntry, muted: DependencySet = NONE) -> dict[str, Any]:
+    """An entry of the log; of its changes that are not muted the first, and how many of both there are."""
+    changes = unmuted(entry.changes, muted)
+    fields = replace(entry, changes=tuple(changes[:MOST_CHANGES])).to_dict()
+    fields["n_muted"] = len(entry.changes) - len(changes)
     for change in fields["changes"]:
         change["text"] = dependency_text(change["dependency"], with_table=len(entry.tables) > 1)
-    return {**fields, "n_changes": len(entry.changes)}
+    return {**fields, "n_changes": len(changes)}
