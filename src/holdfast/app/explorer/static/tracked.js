@@ -1,5 +1,6 @@
 // The second tab: what holds in each tracked table, and how it came about.
 
+import { actions } from "./actions.js";
 import { get, Latest } from "./api.js";
 import {
   byId, count, el, failure, fill, hint, loading, notice, number, paged, plural, share, text, value,
@@ -27,6 +28,19 @@ class TableView {
     } catch (error) {
       fill(byId("tracked-table"), failure("The tracked tables cannot be listed", error));
     }
+  }
+
+  /** There is a new version: the same table again, where it was scrolled to, and opened as it was. */
+  async refresh() {
+    const sheet = byId("tracked-table");
+    const [at, open] = [sheet.scrollTop, sheet.querySelectorAll("details.muted[open]").length > 0];
+    const name = this.shown;
+    if (name === null) return;
+    const { workspace } = await this.page.summary;
+    const table = workspace.tables.find((t) => t.name === name);
+    if (table === undefined || this.shown !== name) return;
+    await this.#table(sheet, table, workspace.nouns, open);
+    sheet.scrollTop = at;
   }
 
   /** The list of tables, and one of them; `summary.workspace` may have none. */
@@ -57,7 +71,7 @@ class TableView {
     await this.#table(sheet, table, nouns);
   }
 
-  async #table(sheet, table, nouns) {
+  async #table(sheet, table, nouns, open = null) {
     const signal = this.latest.next();
     const parts = table.kinds.filter((kind) => Object.hasOwn(nouns, kind)).map((kind) => {
       const [noun, several] = nouns[kind];
@@ -65,7 +79,7 @@ class TableView {
       return { kind, noun, title, node: el("section", {}, loading(title)) };
     });
     const history = el("section", {}, loading("History"));
-    fill(
+    const show = () => fill(
       sheet,
       el(
         "div",
@@ -76,7 +90,10 @@ class TableView {
       ...parts.map((part) => part.node),
       history,
     );
-    sheet.scrollTop = 0;
+    if (open === null) {
+      show();
+      sheet.scrollTop = 0;
+    }
     const load = async (node, title, ask) => {
       try {
         const nodes = await ask();
@@ -87,32 +104,48 @@ class TableView {
     };
     await Promise.all([
       ...parts.map(({ kind, noun, title, node }) => load(node, title, async () => this.#dependencies(
-        kind, noun, title, await get("workspace/dependencies", { table: table.name, kind }, { signal }),
+        kind, noun, title, await get("workspace/dependencies", { table: table.name, kind }, { signal }), open,
       ))),
       load(history, "History", async () => this.#history(
         table.name, (await get("workspace/log", { table: table.name }, { signal, exact: true })).entries,
       )),
     ]);
+    if (open !== null && !signal.aborted) show();
   }
 
-  #dependencies(kind, noun, title, { n, dependencies }) {
+  #dependencies(kind, noun, title, { n, n_muted: nMuted = 0, dependencies }, open) {
     const head = el("h3", {}, `${title} `, count(n));
     if (!dependencies.length) return [head, hint(`No ${noun} holds.`)];
+    const [loud, muted] = [dependencies.filter((d) => !d.muted), dependencies.filter((d) => d.muted)];
+    const rest = `The first ${number(dependencies.length)} are listed; see all with: holdfast show --kind ${kind}`;
+    return [
+      head,
+      loud.length ? this.#list(loud) : null,
+      muted.length
+        ? el("details", { class: "muted", open: open === true }, el("summary", { text: `${number(nMuted)} muted` }), this.#list(muted))
+        : null,
+      n > dependencies.length ? hint(rest) : null,
+    ];
+  }
+
+  #list(dependencies) {
     const anyNote = dependencies.some((d) => note(d));
     const table = el("table", { class: "plain" }, el("tbody"));
-    const list = paged(
+    return paged(
       dependencies,
-      (d) => el(
-        "tr",
-        {},
-        el("td", {}, text(d.text, "code", 2000)),
-        anyNote ? el("td", { class: "aside", text: note(d) }) : null,
-      ),
+      (d) => {
+        const buttons = actions(this.page, d);
+        return el(
+          "tr",
+          {},
+          el("td", {}, text(d.text, "code", 2000)),
+          anyNote ? el("td", { class: "aside", text: note(d) }) : null,
+          buttons === null ? null : el("td", { class: "acts" }, buttons),
+        );
+      },
       table,
       FIRST,
     );
-    const rest = `The first ${number(dependencies.length)} are listed; see all with: holdfast show --kind ${kind}`;
-    return [head, list, n > dependencies.length ? hint(rest) : null];
   }
 
   #history(table, entries) {
@@ -142,7 +175,6 @@ function note(d) {
   if (d.error) notes.push(`error ${share(d.error)}`);
   if (d.missing_values) notes.push(`${plural(d.missing_values, "value")} missing`);
   if (d.n_exceptions) notes.push(plural(d.n_exceptions, "exception"));
-  if (d.pinned) notes.push("pinned");
   return notes.join(" · ");
 }
 
@@ -172,7 +204,8 @@ function entry(e, table) {
     : hint("What holds did not change.");
   const open = e.changes.length > 0 && e.changes.length <= 6 && e.action !== "track";
   const rest = unlisted > 0 ? hint(`and ${plural(unlisted, "more change")}`) : null;
-  return el("li", {}, el("details", { open }, head, body, rest));
+  const muted = e.n_muted ? hint(`and ${number(e.n_muted)} muted`) : null;
+  return el("li", {}, el("details", { open }, head, body, rest, muted));
 }
 
 function badge(event, more = "") {
