@@ -669,7 +669,12 @@ def test_a_workspace_without_a_lake(ask: Client, workspace: FakeWorkspace) -> No
 
 def test_a_new_version_is_seen(ask: Client, workspace: FakeWorkspace) -> None:
     assert ask("api/components").json()["lake"] == 1
-    assert ask("api/workspace/dependencies").json() == {"version": 1, "n": 0, "dependencies": []}
+    assert ask("api/workspace/dependencies").json() == {
+        "version": 1,
+        "n": 0,
+        "n_muted": 0,
+        "dependencies": [],
+    }
     workspace.version, workspace.found = 2, [Ucc("t", ("a",))]
     assert ask("api/components").json()["lake"] == 2
     assert ask("api/summary").json()["lake"]["version"] == 2
@@ -745,7 +750,8 @@ def test_dependencies(ask: Client, workspace: FakeWorkspace) -> None:
         "the FD zip -> state: rows with the same zip have the same state"
     )
     assert told["dependencies"][3]["sentence"] == "net is at most gross"
-    assert told["dependencies"][0] == {**workspace.found[0].to_dict(), "text": "[a, 'b,c']"}
+    meaning = {"role": "dependency", "pinned": False, "muted": False}
+    assert told["dependencies"][0] == {**workspace.found[0].to_dict(), "text": "[a, 'b,c']", **meaning}
     of_all = ask("api/workspace/dependencies?kind=fd").json()
     assert [d["text"] for d in of_all["dependencies"]] == [f"{t}: zip -> \\x1bcity"]
 
@@ -769,7 +775,7 @@ def test_log(ask: Client, workspace: FakeWorkspace) -> None:
     assert [e["version"] for e in entries] == list(range(250, 50, -1))
     assert (entries[0]["n_changes"], len(entries[0]["changes"])) == (300, 200)
     assert {c["text"] for c in entries[0]["changes"]} == {"[a]"}
-    assert entries[1] == {**workspace.entries[248].to_dict(), "n_changes": 0}
+    assert entries[1] == {**workspace.entries[248].to_dict(), "n_changes": 0, "n_muted": 0}
 
 
 def test_a_real_workspace(tmp_path: Path, page: Path) -> None:
@@ -777,7 +783,7 @@ def test_a_real_workspace(tmp_path: Path, page: Path) -> None:
     path = tmp_path / "my.hold"
     with holdfast.open(path, engine="inline") as writer, holdfast.open(path, engine="inline") as reader:
         explorer = Explorer(reader)
-        assert explorer.answer("summary", {}) == {"lake": None, "workspace": EMPTY}
+        assert explorer.answer("summary", {}) == {"lake": None, "workspace": EMPTY, "write": False}
         assert explorer.answer("workspace/dependencies", {})["n"] == 0
         assert explorer.answer("workspace/log", {}) == {"entries": []}
         writer.track(
@@ -888,12 +894,12 @@ def test_explore_serves_until_it_is_interrupted(shell: Shell) -> None:
             page = got.url.removesuffix("enter")
             assert b"url=./" in got.read()
         with browser.open(f"{page}api/summary", timeout=PATIENCE_S) as got:
-            assert json.load(got) == {"lake": None, "workspace": EMPTY}
+            assert json.load(got) == {"lake": None, "workspace": EMPTY, "write": False}
         with browser.open(page, timeout=PATIENCE_S) as got:
             assert b"<title>" in got.read()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE_S)
-    assert (process.returncode, out, err) == (0, "", "Ctrl-C ends it\nended\n[]\n")
+    assert (process.returncode, out, err) == (0, "", f"{exploring.ONLY_READS}; Ctrl-C ends it\nended\n[]\n")
 
 
 @pytest.fixture
