@@ -18,6 +18,7 @@ from holdfast.errors import UsageError
 
 KINDS = ("ucc", "fd", "ind", "dc", "profile")
 ROW = st.tuples(st.none() | st.integers(0, 3), st.none() | st.integers(0, 2), st.none() | st.integers(0, 2))
+WHAT = st.sampled_from(("mute", "unmute", "pin", "unpin"))
 INCLUSION = Side("parents", ("id",))
 # Of each kind, listed or not.
 QUESTIONS: list[tuple[Any, Side | None]] = [
@@ -71,15 +72,11 @@ def test_any_history(data: st.DataObject) -> None:
         pinned: set[int] = set()
         for step in range(1, data.draw(st.integers(2, 5))):
             for i in data.draw(st.lists(st.integers(0, len(QUESTIONS) - 1), max_size=3)):
-                change_one(
-                    loud, i, data.draw(st.sampled_from(("mute", "unmute", "pin", "unpin"))), reasons, pinned
-                )
+                change_one(loud, i, data.draw(WHAT), reasons, pinned)
             if data.draw(st.booleans()):
                 gone = data.draw(st.lists(st.sampled_from(sorted(rows)), unique=True)) if rows else []
-                come = {
-                    10 * step + i: (10 * step + i, *r)
-                    for i, r in enumerate(data.draw(st.lists(ROW, max_size=3)))
-                }
+                new = enumerate(data.draw(st.lists(ROW, max_size=3)))
+                come = {10 * step + i: (10 * step + i, *row) for i, row in new}
                 rows = {i: row for i, row in rows.items() if i not in gone} | come
                 batch: dict[str, Any] = {"inserts": children(list(come.values()))} if come else {}
                 batch |= {"deletes": pa.table({"no": pa.array(gone, pa.int64())})} if gone else {}
@@ -93,7 +90,7 @@ def test_any_history(data: st.DataObject) -> None:
                     ws.close()
                 loud, plain = both = open_both(folder)
             muted = {str(m): m.reason for m in loud.muted()}
-            assert muted == {name(loud, i): reason for i, reason in reasons.items()}
+            assert muted == {name(i): reason for i, reason in reasons.items()}
             assert known(loud) == known(plain)
             ranked = list(loud.dependencies(ranked=True))
             roles = [rank.role for rank in loud.order(None).ranks(ranked)]
@@ -106,7 +103,7 @@ def test_any_history(data: st.DataObject) -> None:
             ws.close()
 
 
-def name(ws: holdfast.Workspace, i: int) -> str:
+def name(i: int) -> str:
     question, referenced = QUESTIONS[i]
     if referenced is not None:
         return f"{Side('children', tuple(question))} in {referenced}"
@@ -124,7 +121,7 @@ def change_one(ws: holdfast.Workspace, i: int, what: str, reasons: dict[int, str
             assert ws.version == version
             return
         done: Muted = ws.mute("children", question, referenced, f"at {version}")
-        assert (str(done), done.reason) == (name(ws, i), f"at {version}")
+        assert (str(done), done.reason) == (name(i), f"at {version}")
         reasons.pop(i, None)
         reasons[i] = done.reason
     elif what == "unmute":
@@ -135,7 +132,7 @@ def change_one(ws: holdfast.Workspace, i: int, what: str, reasons: dict[int, str
         assert ws.unmute("children", question, referenced).reason == reasons.pop(i)
     elif what == "pin":
         change = ws.pin_all([wanted(question, referenced)])
-        assert [str(m) for m in change.unmuted] == ([name(ws, i)] if i in reasons else [])
+        assert [str(m) for m in change.unmuted] == ([name(i)] if i in reasons else [])
         reasons.pop(i, None)
         pinned.add(i)
     elif i in pinned:

@@ -39,6 +39,7 @@ class TableView {
     const { workspace } = await this.page.summary;
     const table = workspace.tables.find((t) => t.name === name);
     if (table === undefined || this.shown !== name) return;
+    this.#tables(workspace, name);
     await this.#table(sheet, table, workspace.nouns, open);
     sheet.scrollTop = at;
   }
@@ -55,12 +56,7 @@ class TableView {
       return;
     }
     const current = name ?? tables[0].name;
-    fill(
-      list,
-      el("h2", {}, "Tracked tables ", count(tables.length)),
-      paged(tables, (t) => listed(t, t.name === current)),
-      hint(`Version ${number(version)} of the workspace.`),
-    );
+    this.#tables({ version, tables }, current);
     if (this.shown === current) return;
     this.shown = current;
     const table = tables.find((t) => t.name === current);
@@ -69,6 +65,15 @@ class TableView {
       return;
     }
     await this.#table(sheet, table, nouns);
+  }
+
+  #tables({ version, tables }, current) {
+    fill(
+      byId("tracked-list"),
+      el("h2", {}, "Tracked tables ", count(tables.length)),
+      paged(tables, (t) => listed(t, t.name === current)),
+      hint(`Version ${number(version)} of the workspace.`),
+    );
   }
 
   async #table(sheet, table, nouns, open = null) {
