@@ -76,7 +76,7 @@ class Actions {
     const press = () => this.#press(what);
     return el(
       "button",
-      { type: "button", class: `action ${what}`, "aria-label": `${label} ${name(this.dependency)}`, on: { click: press } },
+      { type: "button", class: `act ${what}`, "aria-label": `${label} ${name(this.dependency)}`, on: { click: press } },
       icon,
       el("span", { text: label }),
     );
