@@ -23,9 +23,9 @@ def mute(
     remove: Annotated[bool, typer.Option("--remove", help="Tell of it again.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Have reports only count something: an accident of the rows, or of no interest.
+    """Have reports only count an accident of the rows.
 
-    Whatever 'holdfast explain' understands, listed now or not. It is kept as exactly as before, and --json
+    Or what is of no interest. Whatever 'holdfast explain' understands, listed now or not. It is kept as exactly as before, and --json
     lists it, with "muted": true. What is pinned cannot be muted; pinning unmutes.
     """
     if remove and reason is not None:
