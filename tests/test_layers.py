@@ -20,7 +20,7 @@ ROOMS = tuple(f"core.{room}" for room in ("words", "store", "engine", "sources",
 # A class of dependencies imports the core and itself, and never another class.
 CLASSES = ("functional", "denial", "profile", "inclusions", "lakes")
 # What stands on the classes, in this order.
-TOP = ("step", "order", "kinds", "commit", "pinning", "workspace", "kernels", "app", "__main__")
+TOP = ("step", "order", "kinds", "commit", "muting", "pinning", "workspace", "kernels", "app", "__main__")
 # What a batch runs through knows the registry, and no class by name.
 CLASSLESS = ("kind", "step", "commit", "workspace")
 
@@ -107,7 +107,7 @@ def allowed(room: str, other: str) -> bool:
     if room in CLASSES:
         return other in ROOMS or other == "kind"
     if room in CLASSLESS:
-        return other in ROOMS or other in ("kind", "kinds", "pinning", *CLASSLESS)
+        return other in ROOMS or other in ("kind", "kinds", "muting", "pinning", *CLASSLESS)
     if room in TOP:
         below = other in TOP and TOP.index(other) < TOP.index(room)
         return other in ROOMS or other in CLASSES or other == "kind" or below

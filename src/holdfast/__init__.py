@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holdfast.core.words.column_rule import ColumnRule
     from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
     from holdfast.core.words.predicate import Dc, Predicate
-    from holdfast.core.words.reliance import Terms, Wanted
+    from holdfast.core.words.reliance import Muted, Terms, Wanted
     from holdfast.core.words.row_rule import RowRule
     from holdfast.core.words.schema import Column, Schema, Type
     from holdfast.errors import (
@@ -71,6 +71,7 @@ __all__ = [
     "Ind",
     "Log",
     "LogEntry",
+    "Muted",
     "Pin",
     "PinChange",
     "Predicate",
@@ -104,7 +105,7 @@ _MODULES = {
     "core.words.column_rule": ("ColumnRule",),
     "core.words.dependency": ("Dependency", "Fd", "Ind", "Side", "Ucc"),
     "core.words.predicate": ("Dc", "Predicate"),
-    "core.words.reliance": ("Terms", "Wanted"),
+    "core.words.reliance": ("Muted", "Terms", "Wanted"),
     "core.words.row_rule": ("RowRule",),
     "core.words.schema": ("Column", "Schema", "Type"),
     "pinning": ("PinChange",),

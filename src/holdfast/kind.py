@@ -28,6 +28,8 @@ from holdfast.core.words.change import DependencyChange, Pin, Summary, WitnessRo
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Dependency
 from holdfast.core.words.display import SelfExplaining
+from holdfast.core.words.reliance import Muted
+from holdfast.core.words.sameness import DependencySet
 from holdfast.errors import NOTHING_APPLIED, UsageError, listing, shorten
 
 if TYPE_CHECKING:
@@ -388,6 +390,22 @@ def keys_of(root: Root, state: TableState) -> tuple[tuple[str, ...], ...] | None
     """The minimal keys of a table; None where they are not tracked."""
     keys = (class_of(kind).stored_keys(root, state) for kind in kinds_with_state(state))
     return next((k for k in keys if k is not None), None)
+
+
+def muted_of(state: TableState) -> tuple[Muted, ...]:
+    """What of a table is muted; not what is of a class that this process knows nothing of."""
+    types = {kind: entry.dependency for kind, entry in entries().items() if entry.dependency is not None}
+    return tuple(
+        Muted(types[kind].from_dict(fields["dependency"]), fields["reason"])
+        for fields in state.muted
+        if (kind := fields["dependency"]["kind"]) in types
+    )
+
+
+def muted_set(*states: TableState) -> DependencySet:
+    """What of some tables is muted, to be looked up."""
+    nulls = {state.table: state.nulls for state in states}
+    return DependencySet((m.dependency for state in states for m in muted_of(state)), nulls.__getitem__)
 
 
 def load(root: Root, state: TableState) -> dict[str, Any]:

@@ -24,12 +24,13 @@ from holdfast.core.words.notation import ARROW, parse_fd
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule, is_row_rule
 from holdfast.errors import UsageError
-from holdfast.kind import ClassReader, Entry, Explained, Query, Step, entries, keys_of, register
+from holdfast.kind import ClassReader, Entry, Explained, Query, Step, entries, keys_of, muted_set, register
 
 if TYPE_CHECKING:
     from holdfast.core.cover.violating_rows import ViolatingRows
     from holdfast.core.rows.table_state import TableState
     from holdfast.core.rows.tables import Tables
+    from holdfast.core.words.sameness import DependencySet
     from holdfast.denial.check_reading import CheckReader
     from holdfast.denial.dc_reading import DcReader
     from holdfast.denial.row_reading import RowRuleReader
@@ -329,6 +330,10 @@ class Readers:
                 for i, since in zip(those, readers[kind].since(state, asked, version).tolist(), strict=True):
                     first[i] = since or None
         return first
+
+    def muted_at(self, at: int | None) -> DependencySet:
+        """What is muted at a version, in all tables, to be looked up."""
+        return muted_set(*self._tables.chosen(None, at))
 
     def order(self, at: int | None) -> Order:
         """What dependencies mean at a version: the order in which they are told."""

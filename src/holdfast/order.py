@@ -2,7 +2,7 @@
 
 | kind | role | score |
 |---|---|---|
-| all | pinned, if somebody relies on it | as below |
+| all | pinned, if somebody relies on it; muted, if somebody has said that it means nothing | as below |
 | inclusion | foreign key, as `links` would choose; chance, if unlikely and of integers | of the link |
 | key | primary key, if it is the best one of its table; chance, below `CHANCE` | `KeyScores` |
 | functional dependency | chance, below `CHANCE` | the bound of `fd_score`; 0 with a key on the left |
@@ -32,14 +32,15 @@ from holdfast.core.rows.table_state import TableState
 from holdfast.core.words.change import DependencyChange, Pin
 from holdfast.core.words.column_rule import ColumnRule
 from holdfast.core.words.column_sets import flat_columns, masks_from, places_among
-from holdfast.core.words.condition import Condition
 from holdfast.core.words.dependency import Dependency, Fd, Ind, Ucc
 from holdfast.core.words.key_score import KeyScores
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.ranks import Rank, best_first, in_order
 from holdfast.core.words.row_rule import RowRule
+from holdfast.core.words.sameness import DependencySet
 from holdfast.denial.rule_score import dc_score, says_little
 from holdfast.functional.fd_score import score_bounds
+from holdfast.kind import muted_set
 
 if TYPE_CHECKING:
     from holdfast.inclusions.links.references import References
@@ -65,13 +66,16 @@ Outlived = Callable[[str, Sequence[tuple[str, ...]]], Stability]
 class TableOrder:
     """What the keys and functional dependencies of one table mean."""
 
-    def __init__(self, state: TableState, keys: Combinations | None, outlived: Outlived) -> None:
+    def __init__(
+        self, state: TableState, keys: Combinations | None, outlived: Outlived, muted: DependencySet
+    ) -> None:
         facts = state.column_facts()
         self._table, self.n_rows, self._outlived = state.table, state.n_rows, outlived
         self._stability: dict[tuple[str, ...], float] = {}
         self.key_scores = KeyScores(facts, self._stability)
         self.distinct = {f.column: f.n_distinct for f in facts}
         self.weighed = [key for key in keys or () if len(key) <= WIDEST]
+        self._meant = [key for key in self.weighed if Ucc(state.table, key) not in muted]
 
     def stability(self, keys: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], float]:
         """How much keys have outlived, 0 to 1: these, and those asked for before. One look at all."""
@@ -83,9 +87,9 @@ class TableOrder:
 
     @cached_property
     def primary_key(self) -> tuple[str, ...] | None:
-        """The minimal key that looks like the primary key."""
+        """The minimal key that looks like the primary key; a muted one does not."""
         self.stability(self.weighed)
-        return self.key_scores.primary(self.weighed)
+        return self.key_scores.primary(self._meant)
 
     @cached_property
     def _left_sides(self) -> dict[tuple[str, ...], bool]:
@@ -145,6 +149,7 @@ class Order:
     pins: Iterable[Pin] = ()
     references: Callable[[], References | None] = lambda: None
     _tables: dict[str, TableOrder] = field(default_factory=dict, init=False)
+    _muted: dict[str, DependencySet] = field(default_factory=dict, init=False)
 
     def ranks(self, dependencies: Sequence[Dependency]) -> list[Rank]:
         """The rank of each."""
@@ -168,12 +173,24 @@ class Order:
                 return next(of_inds)
             return next(of_fds[d.table]) if isinstance(d, Fd) else self._rank(d)
 
-        ranks = [rank(d) for d in dependencies]
-        pinned = {_identity(pin) for pin in self.pins}
-        return [
-            rank._replace(role="pinned") if pinned and _identity(d) in pinned else rank
-            for d, rank in zip(dependencies, ranks, strict=True)
-        ]
+        return [self._marked(d, rank(d)) for d in dependencies]
+
+    def _marked(self, dependency: Dependency, rank: Rank) -> Rank:
+        """What somebody has said of it goes before what is worked out."""
+        if dependency in self.pinned:
+            return rank._replace(role="pinned")
+        return rank._replace(role="muted") if dependency in self.muted(dependency.table) else rank
+
+    @cached_property
+    def pinned(self) -> DependencySet:
+        """What somebody relies on."""
+        return DependencySet((pin.dependency for pin in self.pins), lambda table: self.state(table).nulls)
+
+    def muted(self, table: str) -> DependencySet:
+        """What of a table somebody has muted."""
+        if table not in self._muted:
+            self._muted[table] = muted_set(self.state(table))
+        return self._muted[table]
 
     def sorted(self, dependencies: Sequence[Anything]) -> list[Anything]:
         """Dependencies as they are told; those of one place stay in the order given."""
@@ -181,7 +198,9 @@ class Order:
 
     def table(self, name: str) -> TableOrder:
         if name not in self._tables:
-            self._tables[name] = TableOrder(self.state(name), self.keys(name), self.outlived)
+            self._tables[name] = TableOrder(
+                self.state(name), self.keys(name), self.outlived, self.muted(name)
+            )
         return self._tables[name]
 
     def _rank(self, dependency: Dependency) -> Rank:
@@ -211,22 +230,3 @@ def ranked(changes: Sequence[DependencyChange], before: Order, after: Order) -> 
         )
     placed = [(c, next(ranks[is_new])) for c, is_new in zip(changes, came, strict=True)]
     return in_order(replace(c, role=rank.role, score=rank.score) for c, rank in placed)
-
-
-def _identity(what: Pin | Dependency) -> tuple[Any, ...]:
-    """What makes a pin and a dependency the same."""
-    match what:
-        case Pin(rule=Dc() as rule):
-            return "dc", rule.table, frozenset(rule.predicates)
-        case Dc():
-            return "dc", what.table, frozenset(what.predicates)
-        case Pin(condition=Condition(formula=formula)):
-            return "check", what.table, formula
-        case Condition(formula=formula) | ColumnRule(formula=formula):
-            return "check", what.table, formula
-        case Pin(referenced=referenced):
-            return what.kind, what.table, what.columns, referenced
-        case Ind():
-            return "ind", what.table, what.columns, what.referenced
-        case _:
-            return what.kind, what.table, what.columns, None

@@ -21,14 +21,16 @@ from holdfast.core.words.condition import OTHER_ROW, formula_of, is_condition, r
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.notation import ARROW, parse_fd
 from holdfast.core.words.predicate import Predicate, written_name
-from holdfast.core.words.reliance import Terms, Wanted
+from holdfast.core.words.reliance import Muted, Terms, Wanted
 from holdfast.core.words.row_rule import is_row_rule
+from holdfast.core.words.sameness import DependencySet
 from holdfast.denial.constraints import PinnedCheck, PinnedRule, pinned_checks, pinned_rules
 from holdfast.errors import HoldfastError, UsageError, listing
 from holdfast.functional.refs import PinnedKey, key_ref
 from holdfast.inclusions.composite_state import Composite, stopped_texts
 from holdfast.inclusions.generator import PinnedInd
 from holdfast.kinds import Readers
+from holdfast.muting import unmuted
 
 if TYPE_CHECKING:
     from holdfast.core.rows.relation import Relation
@@ -45,11 +47,13 @@ class PinChange:
     unchanged: tuple[Pin, ...]
     removed: tuple[Pin, ...]
     left_out: tuple[Pin, ...]  # not pinned, as they do not hold and only what holds was asked for
+    unmuted: tuple[Muted, ...] = ()  # by pinning it
 
     def to_dict(self) -> dict[str, Any]:
         parts = {"pinned": self.pinned, "unchanged": self.unchanged, "removed": self.removed}
         parts["left_out"] = self.left_out
-        return {"version": self.version, **{name: [p.to_dict() for p in ps] for name, ps in parts.items()}}
+        told = {name: [p.to_dict() for p in ps] for name, ps in parts.items()}
+        return {"version": self.version, **told, "unmuted": [m.to_dict() for m in self.unmuted]}
 
 
 @dataclass(frozen=True)
@@ -253,12 +257,20 @@ class _Draft:
             added = {i: p for i, p in changed.items() if i in told["pinned"]}
             # What was pinned before keeps its place.
             now[table] = {i: p for i, p in {**before, **added}.items() if i not in leaving}
+        unmuted = [m for table in now for m in self._unmuted(table, told["pinned"].values())[1]]
         version = self.base
         if self.commit and (told["pinned"] or told["gone"]):
             version = self.pins.writer.append(self.base, self._commits(now, told["pinned"], told["gone"]))
         # As they were asked for.
         new, same = (tuple(told[part][i] for i in targets if i in told[part]) for part in ("pinned", "same"))
-        return PinChange(version, new, same, tuple(told["gone"].values()), tuple(told["left_out"].values()))
+        gone, left_out = (tuple(told[part].values()) for part in ("gone", "left_out"))
+        return PinChange(version, new, same, gone, left_out, tuple(unmuted))
+
+    def _unmuted(self, table: str, pins: Iterable[Pin]) -> tuple[TableState, list[Muted]]:
+        """(a table's state, what of it was muted) when some of it is pinned."""
+        state = self.state(table)
+        dependencies = [pin.dependency for pin in pins if pin.table == table]
+        return unmuted(state, DependencySet(dependencies, lambda _: state.nulls))
 
     def _verified(self, table: str, new: Mapping[Hashable, Pinned]) -> dict[Hashable, Pinned]:
         """What is new, or on new terms, as the rows say now."""
@@ -348,7 +360,7 @@ class _Draft:
             if not any(changes):
                 continue
             among_tables |= any(pin.kind == "ind" for part in changes for pin in part)
-            state = self._with(self.state(table), pins.values())
+            state = self._with(self._unmuted(table, pinned.values())[0], pins.values())
             commits.append(CommitRow(table, action, state.to_dict(), _detail(*changes)))
         if among_tables:
             shared = self.inclusions.state

@@ -34,10 +34,10 @@ from holdfast.core.words.change import Change, Pin
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.display import Displayed, notebook_progress
 from holdfast.core.words.options import TrackOptions, check_share
-from holdfast.core.words.reliance import PinTerms, Wanted
+from holdfast.core.words.reliance import Muted, PinTerms, Wanted
 from holdfast.core.words.schema import Schema
 from holdfast.errors import TableExistsError
-from holdfast.kind import Explained, Query, across_of, check_kind
+from holdfast.kind import Explained, Query, across_of, check_kind, muted_of
 from holdfast.kind import kinds as known_kinds
 from holdfast.kinds import Readers
 
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from holdfast.core.cover.violating_rows import ViolatingRows
     from holdfast.core.engine.engine import Mode
     from holdfast.core.rows.batch import Batch
+    from holdfast.muting import Mutes, Question
     from holdfast.pinning import PinChange, Pins
 
 
@@ -179,6 +180,10 @@ class Workspace(Readers, Displayed):
     def pins(self, table: str | None = None, at: int | None = None) -> list[Pin]:
         """What is pinned, on which terms, and whether it holds: keys, rules, inclusions in other tables."""
         return list(self.pinned(table, self._tables.newest(at)))
+
+    def muted(self, table: str | None = None, at: int | None = None) -> list[Muted]:
+        """What is muted of a table, or of all, and why."""
+        return [m for state in self._tables.chosen(table, self._tables.newest(at)) for m in muted_of(state)]
 
     def log(self, table: str | None = None) -> Log:
         """What each version did and changed, oldest first; of a table, what others did to it as well."""
@@ -363,12 +368,16 @@ class Workspace(Readers, Displayed):
 
     def drop(self, table: str) -> int:
         """Stop tracking a table; its history stays. Returns the new version."""
+        from holdfast.muting import without_table
+
         base, state = self._tables.current(table)
         gone = [
             ChangeRow(table, d.kind, "dropped", d.to_dict(), "the table was dropped")
             for d in self.dependencies(table=table)
         ]
+        others = self._tables.chosen(None, base)
         commits = [CommitRow(table, "drop", None, None)]
+        commits += [CommitRow(s.table, "unmute", s.to_dict(), {}) for s in without_table(others, table)]
         with self.writer.context(base) as context:
             for kind, cls in across_of(state.kinds).items():
                 after = cls.without_table(context, self._committer.among(kind, base)[1], table)
@@ -441,6 +450,10 @@ class Workspace(Readers, Displayed):
         """
         return self._pin(Wanted(table or "", rule=rule, terms=terms), remove)
 
+    def unpin(self, wanted: Wanted) -> Pin:
+        """Rely on something no longer, on whatever terms it is pinned."""
+        return self._pin(wanted, remove=True)
+
     def _pin(self, wanted: Wanted, remove: bool) -> Pin:
         asked = [wanted]
         done = self._pins.change(removed=asked) if remove else self._pins.change(asked)
@@ -462,3 +475,24 @@ class Workspace(Readers, Displayed):
         given. `dry_run` says what would be done.
         """
         return self._pins.change(wanted, prune=prune, only_holding=only_holding, commit=not dry_run)
+
+    @cached_property
+    def _mutes(self) -> Mutes:
+        from holdfast.muting import Mutes
+
+        return Mutes(self.writer, self, self._committer)
+
+    def mute(
+        self, table: str, question: Question, referenced: Side | None = None, reason: str | None = None
+    ) -> Muted:
+        """Have reports only count something that `explain` understands, or a dependency of a list: it is an
+        accident, or of no interest.
+
+        It is kept as exactly as before, listed or not, until it is unmuted or pinned, or a table of it is
+        dropped.
+        """
+        return self._mutes.mute(table, question, referenced, reason)
+
+    def unmute(self, table: str, question: Question, referenced: Side | None = None) -> Muted:
+        """Tell something again."""
+        return self._mutes.unmute(table, question, referenced)

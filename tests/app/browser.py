@@ -71,9 +71,9 @@ class Tabs:
 
 
 @contextmanager
-def explored(ws: holdfast.Workspace, **how: Any) -> Iterator[ExplorerServer]:
+def explored(ws: holdfast.Workspace, *, write: bool = False, **how: Any) -> Iterator[ExplorerServer]:
     """The page of a workspace, served."""
-    with ExplorerServer(Explorer(ws), **how) as server:
+    with ExplorerServer(Explorer(ws, write=write), **how) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:

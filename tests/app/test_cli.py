@@ -84,6 +84,7 @@ def test_show_as_json(shell: Shell) -> None:
     document = outcome.json()
     scores = [d.pop("score") for d in document["dependencies"]]
     assert scores == sorted(scores, reverse=True)
+    assert [d.pop("muted") for d in document["dependencies"]] == [False, False]
     assert document == {
         "version": 1,
         "dependencies": [
@@ -406,7 +407,9 @@ def test_show_of_what_almost_holds(shop: Shell) -> None:
         "missing_values": 1,
         "missing_rows": 1,
         "coverage": 4 / 3,
-    } in [{k: v for k, v in d.items() if k not in ("role", "score")} for d in document["dependencies"]]
+    } in [
+        {k: v for k, v in d.items() if k not in ("role", "score", "muted")} for d in document["dependencies"]
+    ]
     assert [t["kinds"] for t in document["tables"]] == [["ucc", "ind"]] * 2
 
 

@@ -37,6 +37,7 @@ from holdfast.app.commands import exploring
 from holdfast.app.explorer import Explorer, ExplorerServer, lake_answers, server
 from holdfast.core.store.change_log import LogEntry
 from holdfast.core.store.ledger_rows import ChangeRow
+from holdfast.core.words.sameness import NONE, DependencySet
 from holdfast.errors import DamagedFileError, UnknownTableError, UsageError
 from holdfast.kind import entries, kinds
 from holdfast.lakes.reader.lake_reader import LakeReader
@@ -140,6 +141,9 @@ class FakeWorkspace:
 
     def n_rows(self, table: str, at: int | None = None) -> int:
         return 7
+
+    def muted_at(self, at: int | None) -> DependencySet:
+        return NONE
 
     def log(self, table: str | None = None) -> list[LogEntry]:
         if table not in (None, *self.tables()):
@@ -712,7 +716,7 @@ def test_log(ask: Client, workspace: FakeWorkspace) -> None:
     assert [e["version"] for e in entries] == list(range(250, 50, -1))
     assert (entries[0]["n_changes"], len(entries[0]["changes"])) == (300, 200)
     assert {c["text"] for c in entries[0]["changes"]} == {"[a]"}
-    assert entries[1] == {**workspace.entries[248].to_dict(), "n_changes": 0}
+    assert entries[1] == {**workspace.entries[248].to_dict(), "n_changes": 0, "n_muted": 0}
 
 
 def test_a_real_workspace(tmp_path: Path, page: Path) -> None:
@@ -720,7 +724,7 @@ def test_a_real_workspace(tmp_path: Path, page: Path) -> None:
     path = tmp_path / "my.hold"
     with holdfast.open(path, engine="inline") as writer, holdfast.open(path, engine="inline") as reader:
         explorer = Explorer(reader)
-        assert explorer.answer("summary", {}) == {"lake": None, "workspace": EMPTY}
+        assert explorer.answer("summary", {}) == {"lake": None, "workspace": EMPTY, "write": False}
         with pytest.raises(UnknownTableError):
             explorer.answer("workspace/dependencies", {"table": "people"})
         assert explorer.answer("workspace/log", {}) == {"entries": []}
@@ -833,12 +837,12 @@ def test_explore_serves_until_it_is_interrupted(shell: Shell) -> None:
             page = got.url.removesuffix("enter")
             assert b"url=./" in got.read()
         with browser.open(f"{page}api/summary", timeout=PATIENCE_S) as got:
-            assert json.load(got) == {"lake": None, "workspace": EMPTY}
+            assert json.load(got) == {"lake": None, "workspace": EMPTY, "write": False}
         with browser.open(page, timeout=PATIENCE_S) as got:
             assert b"<title>" in got.read()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE_S)
-    assert (process.returncode, out, err) == (0, "", "Ctrl-C ends it\nended\n[]\n")
+    assert (process.returncode, out, err) == (0, "", f"{exploring.ONLY_READS}; Ctrl-C ends it\nended\n[]\n")
 
 
 @pytest.fixture

@@ -137,7 +137,7 @@ def test_the_command_line_knows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "towns: 1 constant column" in run("show")
     shown = json.loads(run("show", "--json"))["dependencies"]
     constant = {"kind": "constant", "table": "towns", "columns": ["country"]}
-    assert {**constant, "role": "dependency", "score": 0.5} in shown
+    assert {**constant, "role": "dependency", "score": 0.5, "muted": False} in shown
     assert "constant(city) does not hold since version 2: two rows differ" in run(
         "explain", "towns", "constant(city)"
     )

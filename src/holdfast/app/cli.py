@@ -49,6 +49,8 @@ COMMANDS = {
     "repairs": "cleaning",
     "pin": "relying",
     "pins": "relying",
+    "mute": "muting",
+    "muted": "muting",
     "drop": "changing",
     "merge": "changing",
     "verify": "reading",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import holdfast
 from holdfast.core.words.change import Pin
-from holdfast.core.words.condition import is_condition
+from holdfast.core.words.condition import Condition, is_condition
 from holdfast.core.words.predicate import written_name
 from holdfast.core.words.reliance import PinTerms, Wanted
 
@@ -101,7 +101,10 @@ def _conditions(ws: holdfast.Workspace, model: Model, table: ExportTable) -> Ite
     """
     linked = {c for f in model.foreign_keys if f.dependent.table == table.name for c in f.dependent.columns}
     linked |= set(table.primary_key or ())
+    muted = ws.muted_at(model.version or None)
     for suggestion in ws.profiles.suggestions(table.name):
+        if Condition(table.name, suggestion.text, (suggestion.column,)) in muted:
+            continue
         if suggestion.column not in linked or suggestion.text.endswith(" is not null"):
             yield Suggestion(Wanted(table.name, rule=suggestion.text), suggestion.reason)
 

@@ -189,6 +189,7 @@ class IndReader:
         """
         from holdfast.inclusions.links.facts import column_facts, with_coverage
         from holdfast.inclusions.links.scored import Linkage, rank_links
+        from holdfast.inclusions.links.unmuted import unmuted_inds, unmuted_keys
 
         check_share(max_error or 0.0)
         at = self._tables.newest(at)
@@ -205,7 +206,7 @@ class IndReader:
         relations = {name: self._tables.rows(state) for name, state in states.items()}
         facts = column_facts(generator, pairs, relations)
         keys = {
-            name: sorted(minimal, key=self._order(state))
+            name: sorted(unmuted_keys(state, minimal), key=self._order(state))
             for name, state in states.items()
             if (minimal := self._keys_of(state)) is not None
         }
@@ -213,7 +214,7 @@ class IndReader:
         listed = self.listed(None, at, ORPHAN if max_error is None else max_error)
         if max_error is None:
             listed = [ind for ind in listed if ind.missing_values <= 1 or ind.error <= ALMOST]
-        inds = with_coverage(listed, relations, as_text)
+        inds = with_coverage(list(unmuted_inds(listed, states.__getitem__)), relations, as_text)
         linkage = rank_links(facts, keys, inds)
         if with_broken and (lost := sorted(set(self.broken(at)).difference(inds))):
             unbroken = [replace(ind, error=0.0, missing_values=0, missing_rows=0) for ind in lost]

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from holdfast.app.explorer import ExplorerServer
 
 
+ONLY_READS = "the page only reads; with --write it can pin and mute"
+CAN_WRITE = "whoever has the address can read, pin and mute"
+
+
 class GraphFormat(StrEnum):
     graphml = "graphml"
     gexf = "gexf"
@@ -41,18 +45,22 @@ def explore(
         ),
     ] = 0,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Let the page pin and mute what it shows, too.")
+    ] = False,
 ) -> None:
     """Look at a lake and at what is tracked in the browser.
 
-    Serves a page to this machine alone until Ctrl-C. Whoever has the address can read the workspace.
+    Serves a page to this machine alone until Ctrl-C. Whoever has the address can read the workspace, and with
+    --write pin and mute in it.
     """
     from holdfast.app.explorer import Explorer, ExplorerServer
 
     with open_workspace(ctx) as ws:
-        explorer = Explorer(ws)
+        explorer = Explorer(ws, write=write)
         with ExplorerServer(explorer, port, debug=ctx.obj.debug) as server:
             print(server.address, flush=True)
-            note("Ctrl-C ends it")
+            note(f"{CAN_WRITE if write else ONLY_READS}; Ctrl-C ends it")
             wanted = not no_browser and _has_screen()
             try:
                 with _shown(server) if wanted else contextlib.nullcontext():

@@ -146,7 +146,8 @@ def export_table(
     """What an export says of one table."""
     from holdfast.app.export import ExportTable
 
-    keys = tuple(k.columns for k in ws.dependencies("ucc", name, at) if isinstance(k, Ucc))
+    muted = ws.muted_at(at)
+    keys = tuple(k.columns for k in ws.dependencies("ucc", name, at) if isinstance(k, Ucc) and k not in muted)
     schema, n_rows, not_null = ws.schema(name, at), ws.n_rows(name, at), ws.inds.not_null(name, at)
     of_table, longest = (order or ws.order(at)).table(name), ws.inds.longest(name, at)
     distinct, stability = of_table.distinct, of_table.stability(keys)

@@ -67,11 +67,13 @@ def log(
         print_log,
         entries,
         everything=everything,
+        muted=ws.muted_at(ws.version or None),
     )
 
 
 def _log_fds(ws: holdfast.Workspace, table: str | None, everything: bool, as_json: bool) -> None:
     version, histories = ws.version, ws.fds.log(table)
+    muted = ws.muted_at(version or None)
     names = list(dict.fromkeys(h.fd.table for h in histories)) if table is None else [table]
 
     def report(paper: Paper) -> None:
@@ -79,7 +81,9 @@ def _log_fds(ws: holdfast.Workspace, table: str | None, everything: bool, as_jso
             if i:
                 paper.line()
             of_table = [h for h in histories if h.fd.table == name]
-            print_fd_log(paper, name, of_table, version=version, everything=everything)
+            told = [h for h in of_table if h.fd not in muted]
+            print_fd_log(paper, name, told, version=version, everything=everything)
+            paper.muted(len(of_table) - len(told))
         if not names:
             nothing = f"no table is tracked (version {version}). Track tables with --kinds ucc,fd."
             paper.line(not_kept_text("fd", version) if ws.tables() else nothing)

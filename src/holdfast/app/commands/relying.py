@@ -171,7 +171,7 @@ def pin(
             reasons = {suggestion.name: suggestion.reason for suggestion in suggestions}
         if remove:
             [one] = wanted
-            _tell(_removed(ws, one), ws.version, as_json, removed=True)
+            _tell(ws.unpin(one), ws.version, as_json, removed=True)
             return
         only_holding = several and many.file is None
         change = ws.pin_all(wanted, prune=many.prune, only_holding=only_holding, dry_run=many.dry_run)
@@ -180,18 +180,20 @@ def pin(
         tell(as_json, lambda: document, print_pin_change, change, dry_run=many.dry_run, reasons=reasons)
     else:
         [pinned] = change.pinned or change.unchanged
-        _tell(pinned, change.version, as_json)
+        _tell(pinned, change.version, as_json, unmuted=change.unmuted)
 
 
-def _removed(ws: holdfast.Workspace, wanted: Wanted) -> holdfast.Pin:
-    if wanted.rule:
-        return ws.pin_rule(wanted.rule, table=wanted.table or None, remove=True)
-    return ws.pin(wanted.table, wanted.columns, referenced=wanted.referenced, remove=True)
-
-
-def _tell(pin: holdfast.Pin, version: int, as_json: bool, *, removed: bool = False) -> None:
-    document = {**pin.to_dict(), "pinned": not removed, "version": version}
-    tell(as_json, lambda: document, print_pinned, pin, version=version, removed=removed)
+def _tell(
+    pin: holdfast.Pin,
+    version: int,
+    as_json: bool,
+    *,
+    removed: bool = False,
+    unmuted: Sequence[holdfast.Muted] = (),
+) -> None:
+    document = {**pin.to_dict(), "pinned": not removed, "unmuted": [m.to_dict() for m in unmuted]}
+    document["version"] = version
+    tell(as_json, lambda: document, print_pinned, pin, version=version, removed=removed, unmuted=unmuted)
 
 
 def _wanted(

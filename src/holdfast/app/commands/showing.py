@@ -14,16 +14,15 @@ import holdfast
 from holdfast.app.calls import dc_bounds, evidence_text, note, open_workspace, opened, print_json
 from holdfast.app.options import All, Json, OneTable, check_share
 from holdfast.app.report.covers import print_cover, print_inds, print_listed
-from holdfast.app.report.dcs import print_dcs, print_row_rules
+from holdfast.app.report.dcs import dc_dict, print_dcs, print_row_rules
 from holdfast.app.report.fds import print_fds
 from holdfast.app.report.paper import Paper
-from holdfast.app.report.rankings import Ranking, print_ranking
+from holdfast.app.report.rankings import Ranking, print_ranking, without_muted
 from holdfast.app.report.texts import name_text, not_kept_text
 from holdfast.core.words.dependency import Dependency, Fd, Ind
-from holdfast.core.words.predicate import Dc, as_fd, as_key
+from holdfast.core.words.predicate import Dc
 from holdfast.core.words.ranks import Rank, best_first
 from holdfast.core.words.row_rule import RowRule, are_times
-from holdfast.core.words.sentences import sentence
 from holdfast.denial.dc_explanation import DcList
 from holdfast.errors import UsageError, plural
 from holdfast.kind import check_kind
@@ -180,6 +179,7 @@ class _View:
         self.ws, self.showing = ws, showing
         self.kind, self.table, self.max_error = showing.kind, showing.table, showing.max_error
         self.rankings: dict[str, Ranking] = {}
+        self.n_muted: dict[str, int] = {}  # of those in front of the last one that is ranked
         self.version = ws.version if showing.at is None else showing.at
         self.at = at = showing.at if showing.at is not None else self.version or None
         self.order, self.ranks = ws.order(at), dict[Dependency, Rank]()
@@ -226,10 +226,14 @@ class _View:
         return replace(listed, dcs=self._told(listed.dcs))
 
     def rank(self, top: int) -> None:
-        if self.kind == "dc":
-            self.rankings = {name: self.ws.dcs.rank(name, top) for name in self.dc_refs}
-        else:
-            self.rankings = {name: self.ws.fds.rank(name, top, max_error=self.max_error) for name in self.fds}
+        """The first of each table, without those that are muted."""
+        for name in self.dc_refs if self.kind == "dc" else self.fds:
+            n = top + len(self.ws.muted(name, self.at))
+            if self.kind == "dc":
+                ranked: Ranking = self.ws.dcs.rank(name, n)
+            else:
+                ranked = self.ws.fds.rank(name, n, max_error=self.max_error)
+            self.rankings[name], self.n_muted[name] = without_muted(ranked, self.order.muted(name), top)
 
     def wants(self, kind: str) -> bool:
         return self.kind in (None, kind)
@@ -244,6 +248,11 @@ class _View:
         ranks = self.order.ranks(dependencies)
         self.ranks.update(zip(dependencies, ranks, strict=True))
         return [dependencies[i] for i in best_first(ranks)]
+
+    def _loud(self, dependencies: Sequence[Anything]) -> tuple[list[Anything], int]:
+        """(what is not muted, how much is): of a list as it is told, in which that comes last."""
+        loud = [d for d in dependencies if self.ranks[d].role != "muted"]
+        return loud, len(dependencies) - len(loud)
 
     def _near(self, kind: str, name: str) -> list[Dependency]:
         """What holds within the error, as it is told."""
@@ -329,7 +338,7 @@ class _View:
 
     def _meaning(self, dependency: Dependency) -> dict[str, Any]:
         rank = self.ranks[dependency]
-        return {"role": rank.role, "score": round(rank.score, 4)}
+        return {"role": rank.role, "score": round(rank.score, 4), "muted": rank.role == "muted"}
 
     def _table_dict(self, name: str) -> dict[str, Any]:
         fields: dict[str, Any] = {
@@ -385,7 +394,8 @@ class _View:
         for name in self.names:
             if name in self.rankings:
                 block()
-                print_ranking(paper, name, self.rankings[name], version=self.version)
+                n_muted = self.n_muted[name]
+                print_ranking(paper, name, self.rankings[name], version=self.version, n_muted=n_muted)
                 continue
             if name in self.keys or self.kind == "ucc":
                 block()
@@ -400,18 +410,21 @@ class _View:
                 self._print_dcs(paper, name, pins)
             if name in self.row_rules:
                 block()
-                rules, error = self.row_rules[name], self.max_error
-                print_row_rules(paper, name, rules, self.schemas[name], max_error=error, **self._common(name))
+                rules, n = self._loud(self.row_rules[name])
+                how = {"max_error": self.max_error, "n_muted": n, **self._common(name)}
+                print_row_rules(paper, name, rules, self.schemas[name], **how)
             for (kind, table), listed in self.elsewhere.items():
                 if table == name:
                     block()
-                    everything = self.showing.everything
-                    print_listed(paper, name, kind, listed, version=self.version, everything=everything)
+                    loud, n = self._loud(listed)
+                    how = {"version": self.version, "everything": self.showing.everything, "n_muted": n}
+                    print_listed(paper, name, kind, loud, **how)
         if self.wants("ind") and any("ind" in self.kinds[name] for name in self.names):
             block()
+            inds, n = self._loud(self.inds)
             print_inds(
                 paper,
-                self.inds,
+                inds,
                 version=self.version,
                 table=self.table,
                 max_error=self.max_error,
@@ -419,6 +432,7 @@ class _View:
                 notes=self.ind_notes,
                 n_foreign=sum(self.ranks[ind].role == "foreign key" for ind in self.inds),
                 everything=self.showing.everything,
+                muted=self.inds[len(inds) :],
             )
         elif not blocks and self.names and self.kind is not None:
             paper.line(not_kept_text(self.kind, self.version))
@@ -430,10 +444,12 @@ class _View:
         ref = self.refs.get(name)
         near = self.max_error if ref is not None and ref.evidence_kind == "counted" else 0.0
         bounds = [b for b in (self.bounds[name], ref.max_lhs if ref and near else 0) if b]
+        keys, n_muted = self._loud(self.keys[name]) if name in self.keys else (None, 0)
         print_cover(
             paper,
             name,
-            self.keys.get(name),
+            keys,
+            n_muted=n_muted,
             max_columns=min(bounds, default=None),
             max_error=near,
             pins=pins,
@@ -443,10 +459,12 @@ class _View:
 
     def _print_fds(self, paper: Paper, name: str) -> None:
         ref = self.refs[name]
+        fds, n_muted = self._loud(self.fds[name])
         print_fds(
             paper,
             name,
-            self.fds[name],
+            fds,
+            n_muted=n_muted,
             evidence=evidence_text(ref),
             max_lhs=ref.max_lhs or None,
             max_error=self.max_error if ref.evidence_kind == "counted" else 0.0,
@@ -459,10 +477,12 @@ class _View:
             print_dcs(paper, name, None, pins=pins, **self._common(name))
             return
         dcs = self.dcs[name]
+        loud, n_muted = self._loud(dcs.dcs)
         print_dcs(
             paper,
             name,
-            dcs.dcs,
+            loud,
+            n_muted=n_muted,
             evidence=f"{plural(ref.space.n_comparisons, 'predicate')}, {evidence_text(ref)}",
             bounds=dc_bounds(ref),
             form=self.showing.form,
@@ -477,14 +497,3 @@ class _View:
         """What every list of a table's dependencies is told."""
         everything = self.showing.everything
         return {"version": self.version, "n_rows": self.n_rows[name], "everything": everything}
-
-
-def dc_dict(dc: Dc) -> dict[str, Any]:
-    """A denial constraint for programs, with its sentence; as a key or functional dependency if it is one."""
-    key, fd = as_key(dc), as_fd(dc)
-    return {
-        **dc.to_dict(),
-        "sentence": sentence(dc),
-        "key": None if key is None else list(key),
-        "fd": None if fd is None else {"lhs": list(fd[0]), "rhs": fd[1]},
-    }

@@ -3,7 +3,8 @@ they are about.
 
 An answer is about the newest version of the workspace: a commit by another process is seen by the next
 question. Readers of a workspace are not made for several threads, so one lock lets questions in one by one;
-they take milliseconds, but for the first of a large lake.
+they take milliseconds, but for the first of a large lake. Actions, the few routes that change something,
+stand in a table of their own, and go through the same lock.
 
 Lists are bounded wherever a workspace's are not: no answer is larger than a browser can take.
 """
@@ -17,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from holdfast.app.explorer.lake_answers import LakeAnswers
 from holdfast.app.explorer.map_answers import MapAnswers
 from holdfast.app.explorer.newest import Newest
-from holdfast.app.explorer.routes import NotFoundError, Route
+from holdfast.app.explorer.relying_answers import RelyingAnswers
+from holdfast.app.explorer.routes import NotFoundError, ReadOnlyError, Route
 from holdfast.app.explorer.table_answers import TableAnswers
 from holdfast.app.explorer.tracked_answers import TrackedAnswers
 from holdfast.errors import WorkspaceError, shorten
@@ -26,18 +28,24 @@ from holdfast.kind import entries, kinds
 if TYPE_CHECKING:
     from holdfast.workspace import Workspace
 
-PARTS = (LakeAnswers, TrackedAnswers, MapAnswers, TableAnswers)
+PARTS = (LakeAnswers, TrackedAnswers, MapAnswers, TableAnswers, RelyingAnswers)
+READ_ONLY = "this page only reads: start it with 'holdfast explore --write' to pin and mute from it."
 
 
 class Explorer:
-    """Answers about one workspace; may be asked by several threads."""
+    """Answers about one workspace, and changes it if `write` allows that; may be asked by several threads."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, *, write: bool = False) -> None:
+        self.write = write
         self._newest = Newest(workspace)
         self._lock = threading.Lock()
         self._routes = {"summary": Route(self.summary)}
+        self._actions: dict[str, Route] = {}
         for part in PARTS:
-            self._routes.update(part(self._newest).routes())
+            made = part(self._newest)
+            self._routes.update(made.routes())
+            if isinstance(made, RelyingAnswers):
+                self._actions.update(made.actions())
 
     def answer(self, path: str, fields: Mapping[str, str]) -> dict[str, Any]:
         """What a route answers, from the newest version; `fields` are the parameters as texts."""
@@ -54,6 +62,22 @@ class Explorer:
                 if not self._newest.refresh():
                     raise
                 return route.method(**parameters)
+
+    def changes(self, path: str) -> bool:
+        """Whether a route changes something."""
+        return path in self._actions
+
+    def act(self, path: str, fields: Mapping[str, str]) -> dict[str, Any]:
+        """What an action did, on top of the newest version; it is not tried again."""
+        if not self.write:
+            raise ReadOnlyError(READ_ONLY)
+        route = self._actions[path]
+        parameters = route.read(fields)
+        with self._lock:
+            self._newest.refresh()
+            done = route.method(**parameters)
+            self._newest.refresh()
+        return {**done, "version": self._newest.version}
 
     @property
     def version(self) -> int:
@@ -74,4 +98,5 @@ class Explorer:
         linked = self._newest.lake
         lake = None if linked is None else {**linked.summary().to_dict(), "version": version}
         nouns = {kind: list(entries()[kind].nouns) for kind in kinds()}
-        return {"lake": lake, "workspace": {"version": version, "tables": tables, "nouns": nouns}}
+        workspace = {"version": version, "tables": tables, "nouns": nouns}
+        return {"lake": lake, "workspace": workspace, "write": self.write}

@@ -43,7 +43,7 @@ Bool = NDArray[np.bool_]
 ARROW = "->"
 # The kinds as a workspace lists them, which is the order of what means the same; then all others.
 FIRST = ("ucc", "fd", "dc", "row", "ind")
-CHANCE, DEPENDENCY = ROLES.index("chance"), ROLES.index("dependency")
+PINNED, DEPENDENCY, CHANCE, MUTED = map(ROLES.index, ("pinned", "dependency", "chance", "muted"))
 
 
 @dataclass(frozen=True)
@@ -209,8 +209,14 @@ def _fds(ws: Workspace, order: Order, state: TableState) -> Part:
     n_words = words_for(len(state.schema))
     masks, rhs = (np.empty((0, n_words), np.uint64), np.empty(0, np.int32)) if cover is None else cover
     chance, scores = order.table(state.table).fd_ranks(masks, rhs)
-    best = np.lexsort((rhs, *listed_order(masks), -scores, chance))
-    masks, rhs, roles = masks[best], rhs[best], np.where(chance[best], CHANCE, DEPENDENCY).astype(np.int8)
+    roles = np.where(chance, CHANCE, DEPENDENCY).astype(np.int8)
+    position = {name: i for i, name in enumerate(state.schema.names)}
+    for role, marked in ((MUTED, order.muted(state.table)), (PINNED, order.pinned)):
+        for left, right in marked.fds(state.table):
+            mask = columns_mask([position[c] for c in left], n_words)
+            roles[(masks == mask).all(axis=1) & (rhs == position[right])] = role
+    best = np.lexsort((rhs, *listed_order(masks), -scores, roles))
+    masks, rhs, roles = masks[best], rhs[best], roles[best]
 
     def named(some: I64) -> list[Dependency]:
         return [named_fds(state, masks[i : i + 1], rhs[i : i + 1])[0] for i in some]

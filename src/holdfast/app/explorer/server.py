@@ -9,8 +9,13 @@
   other.
 - The Host header must name this very server: a foreign site whose name is made to point at 127.0.0.1 (DNS
   rebinding) sends its own name.
-- It only reads: GET and HEAD. The files of the page are read at the start and looked up by name, so no path
-  leads anywhere else.
+- It only reads, by GET and HEAD, unless it was started to change something. The files of the page are read at
+  the start and looked up by name, so no path leads anywhere else.
+- What changes something is a POST to one of a few routes, with a JSON body of bounded size and a header of
+  our own. A form of another site can have neither the type nor the header, and its script would have to ask
+  the server first (OPTIONS), which answers nobody; nor would the strict cookie come along. A browser that
+  tells where a request comes from (Origin, Sec-Fetch-Site) must tell that it comes from this page. No other
+  body is ever read.
 - Connections on which nobody showed the token are few, and the oldest goes when another comes: whoever opens
   many, or sends a byte a minute, keeps nobody else out.
 - Whatever a lake holds reaches the page as JSON in ASCII, and the page may load nothing but its own files
@@ -26,6 +31,7 @@ import secrets
 import socket
 import threading
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
@@ -36,9 +42,10 @@ from socketserver import TCPServer
 from typing import Any
 from urllib.parse import parse_qsl
 
-from holdfast.app.explorer.api import Explorer
-from holdfast.app.explorer.routes import NotFoundError
+from holdfast.app.explorer.api import READ_ONLY, Explorer
+from holdfast.app.explorer.routes import ForeignError, NotFoundError, ReadOnlyError, fields_of_body
 from holdfast.errors import (
+    ConflictError,
     HoldfastError,
     UnknownColumnError,
     UnknownTableError,
@@ -61,6 +68,9 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+# What a request that changes something carries, with the value "1".
+WRITE = "Holdfast-Write"
+MOST_BODY = 64 * 1024  # bytes
 # The version of the workspace: a page that sees another one is out of date.
 VERSION = "Holdfast-Version"
 JSON_TYPE = "application/json"
@@ -205,7 +215,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
-            self.close_connection = True  # what is sent along is not read: it is no next request
+            self.close_connection = True  # what is sent along is hardly ever read: it is no next request
         path, _, query = self.path.partition("?")
         first, slash, below = path.removeprefix("/").partition("/")
         hosts = self.headers.get_all("Host") or []
@@ -226,13 +236,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer_admitted(self, path: str | None, query: str) -> None:
         """Whoever has shown the token or the cookie; the path below that of the page, None outside of it."""
-        if self.command not in ("GET", "HEAD"):
+        route = (path or "").removeprefix("api/")
+        if path is not None and path != route and self.server.explorer.changes(route):
+            self._act(route)
+        elif self.command not in ("GET", "HEAD"):
             self.close_connection = True
             self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are answered.")
         elif path is None:
             self._let_in()
-        elif path.startswith("api/"):
-            status, document = self._document(path.removeprefix("api/"), query)
+        elif path != route:
+            status, document = self._document(lambda: self.server.explorer.answer(route, fields_of(query)))
             self._answer_json(status, document, {VERSION: str(self.server.explorer.version)})
         else:
             body = self.server.files.get(path or INDEX)
@@ -244,10 +257,49 @@ class _Handler(BaseHTTPRequestHandler):
     # Methods that are not listed are refused by http.server, through `send_error`.
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _answer
 
-    def _document(self, route: str, query: str) -> tuple[HTTPStatus, bytes]:
-        """The answer of a route, or the error, as JSON."""
+    def _act(self, route: str) -> None:
+        """Changes something, if the request is allowed to."""
+        self.close_connection = True  # whether its body is read or not
+        if self.command != "POST":
+            self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "only POST changes something.", {"Allow": "POST"})
+            return
+
+        def act() -> dict[str, Any]:
+            if not self.server.explorer.write:
+                raise ReadOnlyError(READ_ONLY)
+            self._check_origin()
+            return self.server.explorer.act(route, fields_of_body(self._body()))
+
+        status, document = self._document(act)
+        self._answer_json(status, document, {VERSION: str(self.server.explorer.version)})
+
+    def _check_origin(self) -> None:
+        """An error unless the request is one of this page's own."""
+        ours = {"Origin": {f"http://{host}" for host in self.server.hosts}, "Sec-Fetch-Site": {"same-origin"}}
+        foreign = [name for name, known in ours.items() if {*self.headers.get_all(name, [])} - known]
+        if foreign or self.headers.get_all(WRITE) != ["1"]:
+            what = f"its {foreign[0]} is another one" if foreign else f"it has no header {WRITE}: 1"
+            raise ForeignError(f"the request is not from this page: {what}. Nothing was changed.")
+
+    def _body(self) -> bytes:
+        """What was sent: JSON of bounded size, whole."""
+        lengths, types = (self.headers.get_all(name, []) for name in ("Content-Length", "Content-Type"))
+        if [text.partition(";")[0].strip().lower() for text in types] != [JSON_TYPE]:
+            raise UsageError(f"the body has to be {JSON_TYPE}. Nothing was changed.")
+        plain = len(lengths) == 1 and lengths[0].isascii() and lengths[0].isdigit()
+        if "Transfer-Encoding" in self.headers or not plain or len(lengths[0]) > 9:
+            raise UsageError("the body has to have one Content-Length. Nothing was changed.")
+        if int(lengths[0]) > MOST_BODY:
+            raise UsageError(f"the body is larger than {MOST_BODY:,} bytes. Nothing was changed.")
+        body = self.rfile.read(int(lengths[0]))
+        if len(body) < int(lengths[0]):
+            raise UsageError("the body is cut short. Nothing was changed.")
+        return body
+
+    def _document(self, answer: Callable[[], dict[str, Any]]) -> tuple[HTTPStatus, bytes]:
+        """An answer, or the error, as JSON."""
         try:
-            return HTTPStatus.OK, _json(self.server.explorer.answer(route, fields_of(query)))
+            return HTTPStatus.OK, _json(answer())
         except HoldfastError as error:
             if self.server.debug:
                 traceback.print_exc()
@@ -263,8 +315,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer_json(self, status: HTTPStatus, document: bytes, more: dict[str, str] | None = None) -> None:
         self._send(status, _Body(JSON_TYPE, document), more)
 
-    def _refuse(self, status: HTTPStatus, reason: str | None = None) -> None:
-        self._answer_json(status, _json({"error": reason or status.phrase.lower()}))
+    def _refuse(
+        self, status: HTTPStatus, reason: str | None = None, more: dict[str, str] | None = None
+    ) -> None:
+        if status is HTTPStatus.METHOD_NOT_ALLOWED:
+            more = {"Allow": "GET, HEAD", **(more or {})}
+        self._answer_json(status, _json({"error": reason or status.phrase.lower()}), more)
 
     def _let_in(self) -> None:
         """Gives the cookie, and leads on to where it is needed."""
@@ -285,8 +341,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Vary", "Accept-Encoding")
         if zipped:
             self.send_header("Content-Encoding", "gzip")
-        if status is HTTPStatus.METHOD_NOT_ALLOWED:
-            self.send_header("Allow", "GET, HEAD")
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()
@@ -348,6 +402,10 @@ def _status(error: HoldfastError) -> HTTPStatus:
     match error:
         case NotFoundError() | UnknownTableError() | UnknownColumnError():
             return HTTPStatus.NOT_FOUND
+        case ReadOnlyError() | ForeignError():
+            return HTTPStatus.FORBIDDEN
+        case ConflictError():
+            return HTTPStatus.CONFLICT
         case WorkspaceError():
             return HTTPStatus.INTERNAL_SERVER_ERROR
         case _:

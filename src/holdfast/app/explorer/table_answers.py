@@ -13,7 +13,7 @@ from holdfast.app.explorer.fd_groups import fd_groups
 from holdfast.app.explorer.listing import Ask, Listing, listing_of
 from holdfast.app.explorer.newest import Newest
 from holdfast.app.explorer.routes import Route, Share, Text, Whole
-from holdfast.app.explorer.tracked_answers import dependency_dict
+from holdfast.app.explorer.tracked_answers import dependency_dict, rank_dict
 from holdfast.app.report.texts import pin_text
 from holdfast.core.words.change import Pin
 from holdfast.core.words.column_facts import ColumnFacts
@@ -238,7 +238,7 @@ class TableAnswers:
         return [
             {
                 **dependency_dict(d),
-                "role": rank.role,
+                **rank_dict(rank),
                 "score": round(rank.score, 4),
                 "since": self._moment(since.get(id(d))),
             }

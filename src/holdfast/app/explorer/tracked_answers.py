@@ -9,9 +9,12 @@ from typing import Any
 from holdfast.app.explorer.listing import sentence_of
 from holdfast.app.explorer.newest import Newest
 from holdfast.app.explorer.routes import Route, Text
+from holdfast.app.report.log import unmuted
 from holdfast.app.report.texts import dependency_text
 from holdfast.core.store.change_log import LogEntry
 from holdfast.core.words.dependency import Dependency
+from holdfast.core.words.ranks import Rank
+from holdfast.core.words.sameness import NONE, DependencySet
 
 MOST_ENTRIES = 200
 MOST_CHANGES = 200  # of one entry of the log
@@ -30,8 +33,14 @@ class TrackedAnswers:
         return answer
 
     def _log(self, table: str | None) -> dict[str, Any]:
-        entries = self._newest.workspace.log(table)[: -MOST_ENTRIES - 1 : -1]
-        return {"entries": list(map(entry_dict, entries))}
+        ws = self._newest.workspace
+        muted = ws.muted_at(self._newest.at)
+        return {"entries": [entry_dict(e, muted) for e in ws.log(table)[: -MOST_ENTRIES - 1 : -1]]}
+
+
+def rank_dict(rank: Rank) -> dict[str, Any]:
+    """What a dependency means, and what somebody has said of it."""
+    return {"role": rank.role, "pinned": rank.role == "pinned", "muted": rank.role == "muted"}
 
 
 def dependency_dict(dependency: Dependency, *, with_table: bool = False) -> dict[str, Any]:
@@ -49,9 +58,11 @@ def dependency_dict(dependency: Dependency, *, with_table: bool = False) -> dict
     return fields
 
 
-def entry_dict(entry: LogEntry) -> dict[str, Any]:
-    """An entry of the log; of its changes the first, and how many there are."""
-    fields = replace(entry, changes=entry.changes[:MOST_CHANGES]).to_dict()
+def entry_dict(entry: LogEntry, muted: DependencySet = NONE) -> dict[str, Any]:
+    """An entry of the log; of its changes that are not muted the first, and how many of both there are."""
+    changes = unmuted(entry.changes, muted)
+    fields = replace(entry, changes=tuple(changes[:MOST_CHANGES])).to_dict()
+    fields["n_muted"] = len(entry.changes) - len(changes)
     for change in fields["changes"]:
         change["text"] = dependency_text(change["dependency"], with_table=len(entry.tables) > 1)
-    return {**fields, "n_changes": len(entry.changes)}
+    return {**fields, "n_changes": len(changes)}

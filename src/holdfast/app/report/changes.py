@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from holdfast.app.report.texts import columns_text, dependency_text, listed, mea
 from holdfast.core.words.change import Change, DependencyChange, TableChange
 from holdfast.core.words.dependency import Dependency, Fd
 from holdfast.core.words.predicate import Dc
-from holdfast.core.words.ranks import SECTIONS, in_order, section
+from holdfast.core.words.ranks import COUNTED, SECTIONS, in_order, section
 from holdfast.errors import plural
 from holdfast.kind import entries
 
@@ -106,12 +106,12 @@ def _print_headline(paper: Paper, part: TableChange, headline: str) -> None:
 
 def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[str]]) -> None:
     """What was found below its table; below the last one, what is included in what."""
-    new: dict[tuple[str, str], _New] = defaultdict(lambda: _New([], 0))  # by kind and table
-    inclusions: dict[str, _New] = {"foreign key": _New([], 0), "ind": _New([], 0)}
+    new: dict[tuple[str, str], _New] = defaultdict(lambda: _New([]))  # by kind and table
+    inclusions: dict[str, _New] = {"foreign key": _New([]), "ind": _New([])}
     for c in change.changes:
         kind = c.dependency.kind
         found = inclusions[section(c.role, kind)] if kind == "ind" else new[kind, c.dependency.table]
-        found.add(c)
+        found.changes.append(c)
     for part, headline in _headlines(change):
         _print_headline(paper, part, headline)
         if bounds.get(part.table):
@@ -135,23 +135,31 @@ def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[s
 
 @dataclass
 class _New:
-    """What was found, as it is told; `n_chance` of it, the last, look like chance."""
+    """What was found, as it is told."""
 
-    every: list[Any]
-    n_chance: int
+    changes: list[DependencyChange]
 
-    def add(self, change: DependencyChange) -> None:
-        self.every.append(change.dependency)
-        self.n_chance += change.role == "chance"
+    @property
+    def every(self) -> list[Any]:
+        return [c.dependency for c in self.changes]
 
     @property
     def shown(self) -> list[Any]:
-        """All but those that look like chance; some of them if there is nothing else."""
-        return self.every[: len(self.every) - self.n_chance] or self.every[:CHANCE_SHOWN]
+        """What means something; some of what looks like chance if there is nothing else."""
+        meant = [c.dependency for c in self.changes if c.role not in COUNTED]
+        return meant or [c.dependency for c in self.changes if c.role != "muted"][:CHANCE_SHOWN]
+
+    def without(self, told: Callable[[Any], bool]) -> _New:
+        """But for dependencies that are told elsewhere."""
+        return _New([c for c in self.changes if not told(c.dependency)])
+
+    @property
+    def n_muted(self) -> int:
+        return sum(c.role == "muted" for c in self.changes)
 
     @property
     def n_folded(self) -> int:
-        return len(self.every) - len(self.shown)
+        return len(self.changes) - len(self.shown) - self.n_muted
 
 
 def _print_new_keys(paper: Paper, part: TableChange, keys: _New) -> None:
@@ -162,6 +170,7 @@ def _print_new_keys(paper: Paper, part: TableChange, keys: _New) -> None:
     unlisted = max(0, (part.n("ucc") or 0) - len(keys.every))
     paper.more(max(0, len(keys.shown) - IN_A_REPORT) + unlisted, f"; {where}", style="dim")
     print_by_chance(paper, "ucc", keys.n_folded, where, indent=2)
+    paper.muted(keys.n_muted)
     if part.n("ucc") == 0:
         paper.line(("no column combination is unique", "yellow"), indent=2)
 
@@ -187,6 +196,7 @@ def _print_new(
     if found.shown and unlisted[0]:
         paper.line((f"... and {unlisted[0]:,} {unlisted[1]}", "dim"), indent=4)
     print_by_chance(paper, kind, found.n_folded, where, indent=4)
+    paper.muted(found.n_muted, indent=4)
 
 
 def print_dependencies(
@@ -202,8 +212,7 @@ def print_dependencies(
 
 def _print_new_fds(paper: Paper, part: TableChange, fds: _New, keys: set[tuple[str, ...]]) -> None:
     """The functional dependencies of a table, those that do not have a key on the left."""
-    n_chance = fds.n_chance
-    others = _New([fd for fd in fds.every if fd.lhs not in keys], n_chance)
+    others = fds.without(lambda fd: fd.lhs in keys)
     remark = ""
     if not fds.every:
         remark = ": too many to list, but see 'holdfast show --top 20'"
@@ -224,7 +233,7 @@ def _print_new_dcs(
 ) -> None:
     """The denial constraints of a table, those that are not keys or functional dependencies above."""
     mentioned = Mentioned({frozenset(k) for k in keys}, {(frozenset(fd.lhs), fd.rhs) for fd in fds})
-    others = _New([dc for dc in dcs.every if not mentioned.has(dc)], dcs.n_chance)
+    others = dcs.without(mentioned.has)
     n_above = len(dcs.every) - len(others.every)
     remark = ""
     if not dcs.every:

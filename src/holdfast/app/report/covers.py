@@ -32,15 +32,18 @@ def print_cover(
     pins: Sequence[Pin] = (),
     non_uniques: Sequence[tuple[str, ...]] | None = None,
     everything: bool = False,
+    n_muted: int = 0,
 ) -> None:
     """Its pins; a table's minimal keys, as they are given; its maximal non-uniques when asked.
 
-    Without `keys` they are not tracked, which is said. With a `max_error` they are those within it.
+    Without `keys` they are not tracked, which is said. With a `max_error` they are those within it. Here as
+    in all lists `n_muted` more are only counted.
     """
     counts = [plural(n_rows, "row")]
     if keys is not None:
         bound = f" of at most {plural(max_columns, 'column')}" if max_columns else ""
-        counts.append(entries()["ucc"].counted(len(keys), "minimal ") + bound + within_text(max_error))
+        counted = entries()["ucc"].counted(len(keys) + n_muted, "minimal ")
+        counts.append(counted + bound + within_text(max_error))
     paper.heading(name_text(table), f": {', '.join(counts)}", version)
     print_pins(paper, pins)
     if keys is None:
@@ -49,12 +52,13 @@ def print_cover(
     if max_columns:
         note = f"wider keys were not looked for: the table is tracked with --max-columns {max_columns}"
         paper.line((note, "yellow"), indent=2)
-    if not keys:
+    if not keys and not n_muted:
         why = "" if max_columns or max_error else ": some rows are equal in all columns"
         paper.line((f"no column combination is unique{why}", "yellow"), indent=2)
     uccs = [k for k in keys if isinstance(k, Ucc)]
     errors = [k.error for k in uccs]
     _print_combinations(paper, "minimal key", [k.columns for k in uccs], "green", everything, errors)
+    paper.muted(n_muted)
     if non_uniques is not None:
         paper.line(f"{plural(len(non_uniques), 'maximal non-unique combination')}:", indent=2)
         exact = [0.0] * len(non_uniques)
@@ -119,12 +123,14 @@ def print_inds(
     notes: Sequence[str] = (),
     n_foreign: int = 0,
     everything: bool = False,
+    muted: Sequence[Ind] = (),
 ) -> None:
     """The pinned inclusions; then those that hold or almost do, as they are given, `n_foreign` foreign keys
     first."""
-    n_whole = sum(ind.missing_values == 0 for ind in inds)
+    n_whole = sum(ind.missing_values == 0 for ind in (*inds, *muted))
     subject = "" if table is None else f" of {name_text(table)}"
-    more = f", {len(inds) - n_whole:,} more with an error of at most {share(max_error)}" if max_error else ""
+    n_near = len(inds) + len(muted) - n_whole
+    more = f", {n_near:,} more with an error of at most {share(max_error)}" if max_error else ""
     foreign = f", {plural(n_foreign, 'foreign key')} first" if n_foreign else ""
     paper.heading(entries()["ind"].counted(n_whole), f"{subject}{more}{foreign}", version)
     print_pins(paper, pins)
@@ -139,6 +145,7 @@ def print_inds(
             style = "yellow" if ind.missing_values else "green"
             paper.line((ind_text(ind), style), f"  {measures(ind)}", indent=2)
     paper.more(len(inds) - len(shown), ALL)
+    paper.muted(len(muted))
 
 
 def print_listed(
@@ -149,13 +156,15 @@ def print_listed(
     *,
     version: int,
     everything: bool = False,
+    n_muted: int = 0,
 ) -> None:
     """What holds in a table, of a class that has no form of its own: a line for each."""
-    paper.heading(name_text(table), f": {entries()[kind].counted(len(dependencies))}", version)
+    paper.heading(name_text(table), f": {entries()[kind].counted(len(dependencies) + n_muted)}", version)
     shown = paper.first(dependencies, ON_A_TERMINAL, everything)
     for dependency in shown:
         paper.line((safe(dependency.name), "green"), indent=2)
     paper.more(len(dependencies) - len(shown), ALL)
+    paper.muted(n_muted)
 
 
 def measures(ind: Ind) -> str:

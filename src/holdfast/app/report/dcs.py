@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from holdfast.app.report.covers import error_text, within_text
 from holdfast.app.report.paper import ALL, MOST_TELLING, Paper, Part
 from holdfast.app.report.pins import print_pins
 from holdfast.app.report.texts import meaning, name_text, rule_text, safe, share
 from holdfast.core.words.change import Pin
-from holdfast.core.words.predicate import Dc
+from holdfast.core.words.predicate import Dc, as_fd, as_key
 from holdfast.core.words.row_rule import RowRule, are_times
 from holdfast.core.words.schema import Schema
+from holdfast.core.words.sentences import sentence
 from holdfast.errors import plural
 from holdfast.kind import entries
 
@@ -35,6 +37,7 @@ def print_dcs(
     complete: bool = True,
     pins: Sequence[Pin] = (),
     everything: bool = False,
+    n_muted: int = 0,
 ) -> None:
     """Its pinned rules; a table's denial constraints, as they are given, each as formula and sentence.
 
@@ -44,7 +47,7 @@ def print_dcs(
     counts = [plural(n_rows, "row")]
     if dcs is not None:
         first = "" if complete else "the first "
-        counted = entries()["dc"].counted(len(dcs), f"{form} ")
+        counted = entries()["dc"].counted(len(dcs) + n_muted, f"{form} ")
         counts.append(f"{first}{counted}{within_text(max_error)}")
     elif pins:
         counts.append(plural(len(pins), "pinned rule"))
@@ -62,6 +65,18 @@ def print_dcs(
         paper.item((f"{len(dc.predicates):>3}", "dim"), name, error_text(dc.error), indent=2)
         paper.line(f"{'almost: ' if dc.error else ''}{meaning(dc)}", indent=7)
     paper.more(len(dcs or ()) - len(shown), MOST_TELLING)
+    paper.muted(n_muted)
+
+
+def dc_dict(dc: Dc) -> dict[str, Any]:
+    """A denial constraint for programs, with its sentence; as a key or functional dependency if it is one."""
+    key, fd = as_key(dc), as_fd(dc)
+    return {
+        **dc.to_dict(),
+        "sentence": sentence(dc),
+        "key": None if key is None else list(key),
+        "fd": None if fd is None else {"lhs": list(fd[0]), "rhs": fd[1]},
+    }
 
 
 # --- Rules about each row ---------------------------------------------------------------------------------
@@ -77,9 +92,10 @@ def print_row_rules(
     n_rows: int,
     max_error: float = 0.0,
     everything: bool = False,
+    n_muted: int = 0,
 ) -> None:
     """A table's row rules, each with its sentence and how many rows are against it; those apart last."""
-    counted = f"{entries()['row'].counted(len(rules))}{within_text(max_error)}"
+    counted = f"{entries()['row'].counted(len(rules) + n_muted)}{within_text(max_error)}"
     paper.heading(name_text(table), f": {plural(n_rows, 'row')}, {counted}", version)
     shown = paper.first(rules, ROWS_ON_A_TERMINAL, everything)
     near = [rule for rule in shown if not rule.apart]
@@ -90,6 +106,7 @@ def print_row_rules(
         paper.line(("the values of these columns are far apart, so they may say little:", "dim"), indent=2)
         paper.grid([_line(rule, schema) for rule in apart], indent=4)
     paper.more(len(rules) - len(shown), ALL)
+    paper.muted(n_muted)
 
 
 def _line(rule: RowRule, schema: Schema) -> list[Part]:

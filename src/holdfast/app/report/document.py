@@ -2,7 +2,7 @@
 holds in each, and what changed when.
 
 The file needs nothing else: no script, no font, no picture from elsewhere. It can be printed. Lists have what
-means most; what looks like chance is counted. All text comes from data, and is escaped.
+means most; what looks like chance or is muted is counted. All text comes from data, and is escaped.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ import holdfast
 from holdfast.app.export.er_svg import to_svg
 from holdfast.app.export.model import ForeignKey, Model, choose_keys
 from holdfast.app.report.html import report_html, table_html, text_html
+from holdfast.app.report.log import unmuted
 from holdfast.app.report.pins import print_pin
 from holdfast.app.report.texts import cell, dependency_text, meaning, name_text
 from holdfast.core.store.change_log import LogEntry
 from holdfast.core.words.dependency import Dependency
 from holdfast.core.words.predicate import Dc
+from holdfast.core.words.ranks import COUNTED
 from holdfast.core.words.row_rule import RowRule
+from holdfast.core.words.sameness import DependencySet
 from holdfast.errors import plural
 from holdfast.kind import entries
 
@@ -71,7 +74,7 @@ def document(ws: holdfast.Workspace, model: Model, records: Sequence[dict[str, A
         parts.append(f'<nav aria-label="Tables">{links}</nav>')
     if model.foreign_keys:
         parts += ["<h2>How they hang together</h2>", f'<div class="map">{to_svg(model)}</div>']
-    parts += _versions(ws.log())
+    parts += _versions(ws.log(), ws.muted_at(at))
     for i, name in enumerate(names):
         parts += [f'<section id="t{i}">', *_table(ws, model, name, at), "</section>"]
     return "\n".join([*parts, "</main></body></html>"]) + "\n"
@@ -93,20 +96,21 @@ def _broken(ws: holdfast.Workspace, model: Model) -> Iterator[str]:
         yield f'<div class="broken"><p>{text_html(str(foreign_key))}: {foreign_key.doubt}</p></div>'
 
 
-def _versions(log: Sequence[LogEntry]) -> Iterator[str]:
-    """The newest versions, newest first."""
+def _versions(log: Sequence[LogEntry], muted: DependencySet) -> Iterator[str]:
+    """The newest versions, newest first; of what is muted only how much."""
     yield "<h2>What changed</h2>"
     rows = []
     for entry in log[: -MOST_VERSIONS - 1 : -1]:
         several = len(entry.tables) > 1
         texts = {}
         for event in ("broke", "appeared"):
-            changes = [
+            of_event = [
                 c for c in entry.changes if c.change == event and entry.action not in ("track", "drop")
             ]
+            changes = unmuted(of_event, muted)
             shown = [dependency_text(c.dependency, with_table=several) for c in changes[:MOST_CHANGES]]
-            more = [f"and {len(changes) - len(shown):,} more"] if len(changes) > len(shown) else []
-            texts[event] = "; ".join([*shown, *more])
+            rest = ((len(changes) - len(shown), "more"), (len(of_event) - len(changes), "muted"))
+            texts[event] = "; ".join([*shown, *(f"and {n:,} {what}" for n, what in rest if n)])
         rows.append(
             {
                 "version": f"{entry.version}",
@@ -137,14 +141,15 @@ def _table(ws: holdfast.Workspace, model: Model, name: str, at: int | None) -> I
             continue
         listed = list(ws.dependencies(kind, name, at, ranked=True))
         ranks = ws.order(at).ranks(listed)
-        telling = [d for d, rank in zip(listed, ranks, strict=True) if rank.role != "chance"]
+        telling = [d for d, rank in zip(listed, ranks, strict=True) if rank.role not in COUNTED]
         yield f"<h3>{text_html(entry.counted(len(listed)))}</h3>"
         items = "".join(f"<li>{_dependency(d)}</li>" for d in telling[:MOST_LISTED])
         yield f"<ul>{items}</ul>" if items else ""
         if len(telling) > MOST_LISTED:
             yield f'<p class="faint">and {len(telling) - MOST_LISTED:,} more</p>'
-        if len(listed) > len(telling):
-            yield f'<p class="faint">and {len(listed) - len(telling):,} that look like chance</p>'
+        for role, what in (("chance", "that look like chance"), ("muted", "muted")):
+            if n := sum(rank.role == role for rank in ranks):
+                yield f'<p class="faint">and {n:,} {what}</p>'
     if keys.primary is None and table.keys and "ucc" in ws.kinds(name, at):
         yield '<p class="faint">None of its keys looks like a primary key.</p>'
 

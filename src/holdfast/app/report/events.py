@@ -1,7 +1,7 @@
 """Changes by event and section: what broke, appeared or is implied, with the rows that prove it.
 
-They come in the order of `core/words/ranks.py`, and stay in it. What looks like chance is counted, and not
-listed, unless there is nothing else to tell.
+They come in the order of `core/words/ranks.py`, and stay in it. What is muted is counted, and not listed; nor
+is what looks like chance, unless there is nothing else to tell.
 
 A key that breaks takes the functional dependencies along that have it on their left side, and one that
 appears brings some. They are counted, and not listed: the key says it all. So with denial constraints that
@@ -20,7 +20,7 @@ from holdfast.app.report.rows import PAIR_LABELS, print_rows
 from holdfast.app.report.texts import dependency_text, meaning, safe
 from holdfast.core.words.change import WitnessRow, introducing
 from holdfast.core.words.predicate import Dc, as_fd, as_key
-from holdfast.core.words.ranks import LONG_HELD, SECTIONS, section
+from holdfast.core.words.ranks import COUNTED, LONG_HELD, SECTIONS, section
 from holdfast.errors import plural
 from holdfast.kind import entries
 
@@ -116,7 +116,7 @@ def print_events(
             kind = c["dependency"]["kind"]
             of_kind[kind].append(c)
             sections[section(role_of(c), kind)].append(c)
-        telling = any(role_of(c) != "chance" for c in of_event)
+        telling = any(role_of(c) not in COUNTED for c in of_event)
         for name, of_section in sections.items():
             kind = of_section[0]["dependency"]["kind"]
             news, most = of_section, limit
@@ -128,22 +128,25 @@ def print_events(
                 most = min(limit, BROKEN_DCS_IN_A_REPORT if event == "broke" else DCS_IN_A_REPORT)
             if event in ("within", "beyond"):
                 most = min(limit, NEAR_IN_A_REPORT)
-            shown = [c for c in news if role_of(c) != "chance"] if telling else news[:CHANCE_SHOWN]
-            n_above, n_chance = len(of_section) - len(news), len(news) - len(shown)
+            loud = [c for c in news if role_of(c) != "muted"]
+            shown = [c for c in loud if role_of(c) != "chance"] if telling else loud[:CHANCE_SHOWN]
+            n_above, n_chance = len(of_section) - len(news), len(loud) - len(shown)
+            n_muted = len(news) - len(loud)
             above = ABOVE if kind == "dc" else "{}with a key above on the left"
             heading = f"{event_title(event, kind, would=would)}: {_counted(name, kind, len(of_section))}"
             if not news:
                 heading += f", {above.format('each ' if n_above > 1 else '')}"
-            elif not shown and not n_above:
-                heading += f" {BY_CHANCE[kind]}; all with --json"
+            elif not shown and not n_above and not (n_chance and n_muted):
+                heading += f"{', muted' if n_muted else f' {BY_CHANCE[kind]}'}; all with --json"
             paper.line((heading, f"bold {style}"), indent=indent)
             for group in _grouped(kind, shown[:most]):
                 _print_group(paper, group, style, indent=indent + 2, with_table=with_table)
             paper.more(len(shown) - most, "; all with --json", indent=indent + 2, style="dim")
             if news and n_above:
                 paper.line((f"... and {n_above:,} {above.format('')}", "dim"), indent=indent + 2)
-            if shown or n_above:
+            if shown or n_above or (n_chance and n_muted):
                 print_by_chance(paper, kind, n_chance, "all with --json", indent=indent + 2)
+                paper.muted(n_muted, indent=indent + 2)
 
 
 def role_of(change: ChangeFields) -> str:

@@ -33,6 +33,7 @@ def print_fds(
     max_lhs: int | None,
     max_error: float = 0.0,
     everything: bool = False,
+    n_muted: int = 0,
 ) -> None:
     """A table's minimal functional dependencies, as they are given.
 
@@ -40,7 +41,7 @@ def print_fds(
     one line where the first of them stands, `a -> b, c`: a key has all other columns on its right.
     """
     bound = f" of at most {max_lhs} on the left" if max_lhs else ""
-    counted = entries()["fd"].counted(len(fds), "minimal ") + bound + within_text(max_error)
+    counted = entries()["fd"].counted(len(fds) + n_muted, "minimal ") + bound + within_text(max_error)
     paper.heading(name_text(table), f": {plural(n_rows, 'row')}, {counted}", version, evidence)
     if max_lhs:
         note = f"wider left sides were not looked for: the table is tracked with --max-lhs {max_lhs}"
@@ -48,6 +49,7 @@ def print_fds(
     if not paper.is_terminal:
         for fd in fds:
             paper.file.write(f"  {len(fd.lhs):>3}  {fd_text(fd.lhs, fd.rhs)}{error_text(fd.error)}\n")
+        paper.muted(n_muted)
         return
     groups: dict[Fd | tuple[str, ...], list[Fd]] = {}
     for fd in fds:
@@ -57,6 +59,7 @@ def print_fds(
     for size, _, parts in shown:
         paper.item((f"{size:>3}", "dim"), *parts, indent=2)
     paper.more(len(fds) - sum(n for _, n, _ in shown), MOST_TELLING)
+    paper.muted(n_muted)
 
 
 def _line(fds: Sequence[Fd]) -> tuple[int, int, list[Part]]:

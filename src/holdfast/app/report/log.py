@@ -9,17 +9,25 @@ from holdfast.app.report.events import EVENTS, event_title
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.texts import columns_text, dependency_text, name_text, safe, side_text
 from holdfast.core.words.dependency import Side
+from holdfast.core.words.sameness import NONE, DependencySet
 from holdfast.errors import plural
 from holdfast.kind import entries, kinds
 
 if TYPE_CHECKING:
     from holdfast.core.store.change_log import LogEntry
+    from holdfast.core.store.ledger_rows import ChangeRow
 
 IN_A_LOG = 5
 
 
-def print_log(paper: Paper, entries: Sequence[LogEntry], *, everything: bool = False) -> None:
-    """What each version did and changed, oldest first."""
+def print_log(
+    paper: Paper,
+    entries: Sequence[LogEntry],
+    *,
+    everything: bool = False,
+    muted: DependencySet = NONE,
+) -> None:
+    """What each version did and changed, oldest first; of what is muted only how much."""
     for entry in entries:
         _print_version(paper, entry)
         if entry.action in ("track", "drop") and not everything:
@@ -27,16 +35,24 @@ def print_log(paper: Paper, entries: Sequence[LogEntry], *, everything: bool = F
         several = len(entry.tables) > 1
         for event, (*_, style) in EVENTS.items():
             for kind in kinds():
-                changes = [c for c in entry.changes if c.change == event and c.kind == kind]
-                if not changes:
+                of_kind = [c for c in entry.changes if c.change == event and c.kind == kind]
+                if not of_kind:
                     continue
+                changes = unmuted(of_kind, muted)
                 shown = changes if everything else changes[:IN_A_LOG]
                 between = " " if kind == "ucc" else "; "
                 names = between.join(dependency_text(c.dependency, with_table=several) for c in shown)
-                more = f" ... and {len(changes) - len(shown):,} more" if len(changes) > len(shown) else ""
+                rest = ((len(changes) - len(shown), "more"), (len(of_kind) - len(changes), "muted"))
+                more = "".join(f" ... and {n:,} {what}" for n, what in rest if n)
                 paper.line((f"{event_title(event, kind)}: ", style), names, (more, "dim"), indent=4)
     if not entries:
         paper.line("nothing was done in this workspace yet")
+
+
+def unmuted(changes: Sequence[ChangeRow], muted: DependencySet) -> list[ChangeRow]:
+    """Changes but those of dependencies that are muted. Cost: nothing where none is."""
+    types = {kind: entry.dependency for kind, entry in entries().items()}
+    return [c for c in changes if not muted or types[c.kind].from_dict(c.dependency) not in muted]
 
 
 def _print_version(paper: Paper, entry: LogEntry) -> None:
@@ -67,6 +83,8 @@ def _detail(action: str, detail: Mapping[str, Any]) -> str:
     if "pinned" in detail:
         parts = ((detail["pinned"], "pinned"), (detail["unpinned"], "no longer pinned"))
         return f": {', '.join(f'{len(pins):,} {what}' for pins, what in parts if pins)}"
+    if "dependency" in detail:
+        return f": {dependency_text(detail['dependency'], with_table=False)}"
     if "rule" in detail:
         return f": {safe(detail['rule'])}"
     if "columns" in detail:

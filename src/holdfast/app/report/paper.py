@@ -79,6 +79,11 @@ class Paper:
         if n > 0:
             self.line((f"... and {n:,} more{where}", style), indent=indent)
 
+    def muted(self, n: int, where: str = "; all with --json", *, indent: int = 2) -> None:
+        """What is said of n that are muted, below a list of the others."""
+        if n > 0:
+            self.line((f"... and {n:,} muted{where}", "dim"), indent=indent)
+
     def first(self, items: Sequence[Item], n: int, everything: bool = False) -> Sequence[Item]:
         """What of a list is shown: the first n on a terminal; all in a pipe, or if that is asked for."""
         return items if everything or not self.is_terminal else items[:n]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from holdfast.app.report.muted import muted_text
 from holdfast.app.report.paper import Paper, Part
 from holdfast.app.report.rows import print_pairs, print_rows
 from holdfast.app.report.texts import columns_text, meaning, name_text, pin_text, safe, share
 from holdfast.core.words.change import Pin, pairs_text
+from holdfast.core.words.reliance import Muted
 from holdfast.errors import plural
 
 if TYPE_CHECKING:
@@ -26,7 +28,9 @@ def violations_text(n: int) -> str:
     return f"{pairs_text(n)} violate{'s' if n == 1 else ''} it"
 
 
-def print_pinned(paper: Paper, pin: Pin, *, version: int, removed: bool) -> None:
+def print_pinned(
+    paper: Paper, pin: Pin, *, version: int, removed: bool, unmuted: Sequence[Muted] = ()
+) -> None:
     """What `pin` did."""
     what = _named(pin)
     if removed:
@@ -34,6 +38,7 @@ def print_pinned(paper: Paper, pin: Pin, *, version: int, removed: bool) -> None
         return
     paper.line(f"pinned {what}{terms_text(pin)}: ", _state(pin, would=False), f" (version {version})")
     _print_reasons(paper, pin, indent=2, limit=len(pin.witnesses))
+    print_unmuted(paper, unmuted)
 
 
 def print_pin_change(
@@ -52,10 +57,17 @@ def print_pin_change(
         paper.line(f"no longer pinned: {_named(pin)}")
     for pin in change.left_out:
         paper.line(("left out, as it does not hold: ", "yellow"), _named(pin))
+    print_unmuted(paper, change.unmuted)
     counts = [f"{len(change.pinned):,} pinned", f"{len(change.unchanged):,} as before"]
     counts += [f"{len(pins):,} {what}" for pins, what in _few(change) if pins]
     done = "nothing applied" if dry_run else f"version {change.version}"
     paper.line(f"{'would be: ' if dry_run else ''}{', '.join(counts)} ({done})")
+
+
+def print_unmuted(paper: Paper, muted: Sequence[Muted]) -> None:
+    """What was muted, and is pinned now."""
+    for each in muted:
+        paper.line((f"it was muted, and is no longer: {muted_text(each)}", "yellow"), indent=2)
 
 
 def _few(change: PinChange) -> list[tuple[Sequence[Pin], str]]:

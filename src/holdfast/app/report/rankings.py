@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from holdfast.app.report.paper import Paper, Part
 from holdfast.app.report.texts import fd_text, name_text, rule_text, safe
+from holdfast.core.words.sameness import DependencySet
 from holdfast.errors import plural
 from holdfast.kind import entries
 
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
     from holdfast.denial import dc_ranking
     from holdfast.functional import fd_ranking
 
+Item = TypeVar("Item")
 Ranking: TypeAlias = "fd_ranking.Ranking | dc_ranking.Ranking"
 
 
@@ -25,8 +29,11 @@ class _Item(NamedTuple):
     below: tuple[Part, ...]  # lines
 
 
-def print_ranking(paper: Paper, table: str, ranking: Ranking, *, version: int) -> None:
-    """The first dependencies of a table; then what has no place of its own, and which places are certain."""
+def print_ranking(paper: Paper, table: str, ranking: Ranking, *, version: int, n_muted: int = 0) -> None:
+    """The first dependencies of a table; then what has no place of its own, and which places are certain.
+
+    `n_muted` of the first ones were muted, and are left out.
+    """
     from holdfast.functional.fd_ranking import Ranking as FdRanking  # with kernels, which were needed to rank
 
     if isinstance(ranking, FdRanking):
@@ -46,6 +53,28 @@ def print_ranking(paper: Paper, table: str, ranking: Ranking, *, version: int) -
             paper.line(line, indent=8)
     for line in aside:
         paper.line((line, "dim"), indent=2)
+    paper.muted(n_muted, "")
+
+
+def without_muted(ranking: Ranking, muted: DependencySet, top: int) -> tuple[Ranking, int]:
+    """(the first of a ranking that are not muted, how many are in front of the last of them).
+
+    Of functional dependencies, those that come first for certain still do.
+    """
+    from holdfast.functional.fd_ranking import Ranking as FdRanking
+
+    if isinstance(ranking, FdRanking):
+        fds, n_muted = _loud(ranking.fds, [f.fd in muted for f in ranking.fds], top)
+        n_certain = sum(f.fd not in muted for f in ranking.fds[: ranking.n_certain])
+        return replace(ranking, fds=fds, n_certain=min(n_certain, len(fds))), n_muted
+    rules, n_muted = _loud(ranking.rules, [r.rule in muted for r in ranking.rules], top)
+    return replace(ranking, rules=rules), n_muted
+
+
+def _loud(items: Sequence[Item], muted: Sequence[bool], top: int) -> tuple[tuple[Item, ...], int]:
+    loud = [i for i, is_muted in enumerate(muted) if not is_muted][:top]
+    n_seen = loud[-1] + 1 if len(loud) == top else len(items)
+    return tuple(items[i] for i in loud), n_seen - len(loud)
 
 
 def _aside_of_fds(ranking: fd_ranking.Ranking) -> list[str]:

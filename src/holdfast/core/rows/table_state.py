@@ -96,11 +96,15 @@ class TableState(Coded):
     # What is indexed for denial constraints and pinned rules, beside `index_columns`:
     rule_columns: tuple[int, ...] = ()
     orders: tuple[OrderKey, ...] = ()
+    # Dependencies that are not worth telling, with reasons, as `Muted` has them in JSON; see `kind.muted_of`.
+    muted: tuple[dict[str, Any], ...] = ()
     kept: Mapping[str, Any] = field(default_factory=dict)  # of the classes, as JSON
     _parts: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         state = Coded.to_dict(self)
+        if not self.muted:
+            del state["muted"]
         return {**state.pop("kept"), **state}
 
     @classmethod

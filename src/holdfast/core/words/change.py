@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from holdfast.core.words.condition import Condition
-from holdfast.core.words.dependency import Dependency, Side
+from holdfast.core.words.dependency import Dependency, Ind, Side, Ucc
 from holdfast.core.words.display import Displayed
 from holdfast.core.words.predicate import Dc
-from holdfast.core.words.ranks import Role
+from holdfast.core.words.ranks import COUNTED, Role
 from holdfast.core.words.reliance import SEVERITIES, USUAL, Severity, Terms
 from holdfast.errors import plural, shorten
 
@@ -82,6 +82,7 @@ class DependencyChange:
             "reason": self.reason,
             "witnesses": [[row.to_dict() for row in group] for group in self.witnesses],
             "role": self.role,
+            "muted": self.role == "muted",
             "score": round(self.score, 4),
         }
         if self.dependency.kind == "ind":
@@ -118,6 +119,13 @@ class Pin:
         if self.rule is not None:
             return "dc"
         return "ucc" if self.referenced is None else "ind"
+
+    @property
+    def dependency(self) -> Dependency:
+        """What is relied on."""
+        if self.referenced is not None:
+            return Ind(Side(self.table, self.columns), self.referenced)
+        return self.rule or self.condition or Ucc(self.table, self.columns)
 
     @property
     def severity(self) -> Severity:
@@ -367,7 +375,8 @@ class Change(Displayed):
 
 
 def _described(title: str, changes: Sequence[DependencyChange], limit: int) -> Iterator[str]:
-    meant = [c for c in changes if c.role != "chance"] or changes
+    listed = [c for c in changes if c.role != "muted"]
+    meant = [c for c in listed if c.role not in COUNTED] or listed
     for change in meant[:limit]:
         dependency = change.dependency
         reason = introducing(change.reason, change.event, dependency.kind, shown=bool(change.witnesses))
@@ -375,9 +384,9 @@ def _described(title: str, changes: Sequence[DependencyChange], limit: int) -> I
         for group in change.witnesses[:1]:
             for row in group:
                 yield f"      {row_text(row, dependency.columns)}"
-    more = len(changes) - len(meant[:limit])
-    if more:
-        yield f"  ... and {more:,} more {title}"
+    for n, what in ((len(listed) - len(meant[:limit]), "more"), (len(changes) - len(listed), "muted")):
+        if n:
+            yield f"  ... and {n:,} {what} {title}"
 
 
 def introducing(reason: str, event: str, kind: str, *, shown: bool) -> str:

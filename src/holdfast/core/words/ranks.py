@@ -2,8 +2,9 @@
 
 A dependency has a *role* and a score of 0 to 1. First comes what somebody has pinned, then foreign keys (the
 inclusions that `links` would propose) and primary keys, then other dependencies; last come those that look
-like chance, which people are told only the number of. Of one role, what had held through many versions comes
-first, then what has the higher score, then what had held longer. `holdfast/order.py` says who has which.
+like chance, and those that somebody has muted, which people are told only the number of. Of one role, what
+had held through many versions comes first, then what has the higher score, then what had held longer.
+`holdfast/order.py` says who has which.
 
 Changes are told by event, what broke first; of an event in sections: foreign keys, primary keys, and what is
 left of each kind. The section with the best change comes first; but keys stand above functional dependencies,
@@ -19,8 +20,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 if TYPE_CHECKING:
     from holdfast.core.words.change import DependencyChange
 
-Role = Literal["pinned", "foreign key", "primary key", "dependency", "chance"]
+Role = Literal["pinned", "foreign key", "primary key", "dependency", "chance", "muted"]
 ROLES: tuple[Role, ...] = get_args(Role)
+# Roles that people are told only the number of; of what looks like chance some, if there is nothing else.
+COUNTED = ("chance", "muted")
 # Roles that have a section of their own in the report of a batch, whatever their kind.
 SECTIONS = ("foreign key", "primary key")
 # The order of events; see `DependencyChange`.

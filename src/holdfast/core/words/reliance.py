@@ -22,7 +22,13 @@ from fractions import Fraction
 from typing import Any, Literal, TypedDict, get_args
 
 from holdfast.core.words.codec import Coded
-from holdfast.core.words.dependency import Side
+from holdfast.core.words.column_rule import ColumnRule
+from holdfast.core.words.condition import Condition
+from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
+from holdfast.core.words.notation import arrow_text
+from holdfast.core.words.predicate import Dc
+from holdfast.core.words.row_rule import RowRule
+from holdfast.core.words.sameness import said
 from holdfast.errors import UsageError, shorten
 
 Severity = Literal["error", "warning", "info"]
@@ -60,7 +66,7 @@ class Terms(Coded):
         severity: Any = given.get("severity") or "error"
         if severity not in SEVERITIES:
             raise UsageError(f"severity is {shorten(severity)}; expected {' or '.join(SEVERITIES)}.")
-        texts = {name: _line(name, given.get(name)) for name in ("reason", "owner")}
+        texts = {name: one_line(name, given.get(name)) for name in ("reason", "owner")}
         return cls(tolerance(given.get("at_most"), pairs=pairs), severity, **texts)
 
     def allows(self, n: int, total: int) -> bool:
@@ -90,7 +96,8 @@ class Terms(Coded):
 USUAL = Terms()
 
 
-def _line(name: str, text: object) -> str:
+def one_line(name: str, text: object) -> str:
+    """A text that is given, on one line; "" for None."""
     if text is None:
         return ""
     if not isinstance(text, str):
@@ -145,3 +152,48 @@ class Wanted:
     rule: str = ""
     terms: PinTerms = field(default_factory=PinTerms)
     where: str = field(default="", compare=False)
+
+    @classmethod
+    def of(cls, dependency: Dependency, terms: PinTerms) -> Wanted:
+        """What a list has, as it is pinned.
+
+        >>> Wanted.of(Fd("orders", ("zip",), "city"), {}).rule
+        'zip -> city'
+        """
+        match dependency:
+            case Ucc():
+                return cls(dependency.table, dependency.columns, terms=terms)
+            case Ind():
+                return cls(dependency.table, dependency.columns, dependency.referenced, terms=terms)
+            case Fd():
+                return cls(dependency.table, rule=arrow_text(dependency.lhs, dependency.rhs), terms=terms)
+            case Dc() | RowRule() | Condition() | ColumnRule():
+                return cls(dependency.table, rule=dependency.formula, terms=terms)
+            case _:
+                raise UsageError(
+                    f"{dependency.name} of table {dependency.table!r} is of kind {dependency.kind}, of which "
+                    "nothing can be pinned. Pin a key, an inclusion, a functional dependency or a rule."
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Muted:
+    """A dependency that somebody takes for an accident, or that is of no interest: kept exactly as all others
+    are, and in reports only counted. It need not hold."""
+
+    dependency: Dependency
+    reason: str = ""
+
+    @property
+    def table(self) -> str:
+        return self.dependency.table
+
+    @property
+    def kind(self) -> str:
+        return self.dependency.kind
+
+    def __str__(self) -> str:
+        return self.dependency.name
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"dependency": said(self.dependency), "reason": self.reason}

@@ -44,8 +44,9 @@ class Keys:
             widths[f.table] = max(widths.get(f.table, 0), f.position + 1)
         tables: dict[str, list[tuple[str, ...]]] = {}
         for table in sorted({*widths, *keys}):
-            of_table = [k for k in keys.get(table, ()) if k]
-            if not of_table:  # not maintained, or at most one row: then the empty set is the minimal key
+            minimal_keys = keys.get(table, [()])
+            of_table = [k for k in minimal_keys if k]
+            if () in minimal_keys:  # not maintained, or at most one row: so the empty set is the minimal key
                 of_table = [(f.column,) for f in facts.values() if f.table == table and f.is_unique]
             tables[table] = of_table
         minimal = {t: [frozenset(k) for k in ks] for t, ks in tables.items()}

@@ -23,6 +23,7 @@ from holdfast.core.words.ranks import Rank
 from holdfast.inclusions.generator import GeneratorState
 from holdfast.inclusions.ind_list import inds_of
 from holdfast.inclusions.links.scored import Link, rank_links
+from holdfast.inclusions.links.unmuted import unmuted_inds, unmuted_keys
 from holdfast.inclusions.pair_counts import PairCounts, pair_ids
 
 # Inclusions in keys that are weighed at most: those that cover most of their key.
@@ -46,7 +47,11 @@ class References:
     def ranks(self, inds: Sequence[Ind]) -> list[Rank]:
         """What each of some inclusions means; they need not hold."""
         facts = {(f.table, f.column): f for f in self._facts()}
-        keys = {t.table: k for t in self.state.tables if (k := self.keys(t.table)) is not None}
+        keys = {
+            t.table: unmuted_keys(self.table(t.table), k)
+            for t in self.state.tables
+            if (k := self.keys(t.table)) is not None
+        }
         candidates = self._candidates(inds, facts, keys)
         linkage = rank_links(list(facts.values()), keys, candidates, with_unproved=False)
         links = {Ind(link.dependent, link.referenced): link for link in linkage.links}
@@ -95,7 +100,7 @@ class References:
         back = back[self.pairs.at(back)[0] == distinct[right]]
         holding = np.concatenate([some.pairs[holds], back])
         # As they are here: what broke is given with what it misses now.
-        every = dict.fromkeys([*inds_of(self.state, self.pairs, holding), *inds])
+        every = unmuted_inds([*inds_of(self.state, self.pairs, holding), *inds], self.table)
         single = {(table, k[0]) for table, ks in keys.items() for k in ks if len(k) == 1}
         single |= {column for column, f in facts.items() if f.is_unique}
         in_keys = [

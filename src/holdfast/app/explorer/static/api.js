@@ -22,24 +22,34 @@ export async function get(path, parameters = {}, { signal, exact = false } = {})
   const query = new URLSearchParams(
     Object.entries(parameters).filter(([, value]) => value !== undefined && value !== null),
   ).toString();
+  return request(`${path}${query ? `?${query}` : ""}`, { signal }, exact);
+}
+
+/** Changes something; the answer says what was done. The header is one that no other site can send. */
+export async function post(path, fields) {
+  const headers = { "Content-Type": "application/json", "Holdfast-Write": "1" };
+  return request(path, { method: "POST", headers, body: JSON.stringify(fields) });
+}
+
+async function request(path, how, exact = false) {
   let response;
   let body;
   try {
-    response = await fetch(`api/${path}${query ? `?${query}` : ""}`, { signal, cache: "no-store" });
+    response = await fetch(`api/${path}`, { ...how, cache: "no-store" });
     body = await response.text();
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError("The server does not answer. Is 'holdfast explore' still running?");
   }
   look(response);
-  if (response.status === 403) {
-    throw new ApiError("This address is not valid any more. Open the one that 'holdfast explore' printed last.");
-  }
   let answer;
   try {
     answer = JSON.parse(body, exact ? exactIntegers : undefined);
   } catch {
     throw new ApiError(`The server's answer cannot be read (status ${response.status}).`);
+  }
+  if (response.status === 403 && (answer?.error ?? "forbidden") === "forbidden") {
+    throw new ApiError("This address is not valid any more. Open the one that 'holdfast explore' printed last.");
   }
   if (!response.ok) throw new ApiError(answer?.error ?? `The server answered with status ${response.status}.`);
   return answer;

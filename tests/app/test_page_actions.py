@@ -1,0 +1,131 @@
+"""The buttons of the page that pin and mute: by mouse and keyboard, refused and told why, read-only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import holdfast
+from app.browser import PAGE, expect, explored, until
+from holdfast.app.explorer import ExplorerServer
+
+pytestmark = PAGE
+HASH = "#tab=table&name=orders"
+Browse = Callable[..., Any]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "my.hold"
+    with holdfast.open(path, engine="inline") as ws:
+        orders = {"id": list(range(40)), "zip": [i % 4 for i in range(40)], "city": ["x", "y"] * 20}
+        ws.track("orders", pa.table(orders), kinds=("ucc", "fd"))
+    return path
+
+
+@pytest.fixture
+def server(path: Path) -> Iterator[ExplorerServer]:
+    with holdfast.open(path, engine="inline") as ws, explored(ws, write=True) as running:
+        yield running
+
+
+def state(path: Path) -> tuple[list[str], list[str]]:
+    with holdfast.open(path, engine="inline") as ws:
+        return [f"{p} {p.terms.at_most} {p.terms.reason}".strip() for p in ws.pins()], list(
+            map(str, ws.muted())
+        )
+
+
+def button(page: Any, what: str, name: str) -> Any:
+    return page.get_by_role("button", name=f"{what} {name}", exact=True)
+
+
+def focused(page: Any) -> str:
+    return str(
+        page.evaluate("document.activeElement.getAttribute('aria-label') ?? document.activeElement.tagName")
+    )
+
+
+def test_muting_and_its_end(browse: Browse, server: ExplorerServer, path: Path) -> None:
+    page = browse(server, HASH)
+    mute = button(page, "Mute", "zip -> city")
+    expect(mute).to_have_attribute("aria-pressed", "false")
+    mute.focus()
+    page.keyboard.press("Enter")
+    # The view is there in place, with one line that counts it; the focus is where it went.
+    summary = page.locator("details.muted > summary")
+    expect(summary).to_have_text("1 muted")
+    expect(page.locator("#outdated")).to_be_hidden()
+    until(page, "document.activeElement.tagName === 'SUMMARY'")
+    assert state(path) == ([], ["zip -> city"])
+    page.keyboard.press("Enter")
+    expect(mute).to_have_attribute("aria-pressed", "true")
+    mute.click()
+    expect(summary).to_have_count(0)
+    expect(mute).to_have_attribute("aria-pressed", "false")
+    until(page, "document.activeElement.getAttribute('aria-label') === 'Mute zip -> city'")
+    assert state(path) == ([], [])
+
+
+def test_pinning_on_terms(browse: Browse, server: ExplorerServer, path: Path) -> None:
+    page = browse(server, HASH, width=600, scheme="dark")
+    pin, mute = button(page, "Pin", "[id]"), button(page, "Mute", "[id]")
+    pin.click()
+    dialog = page.get_by_role("dialog", name="Pin [id]")
+    expect(dialog.get_by_label("At most")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    assert focused(page) == "Pin [id]"
+    assert state(path) == ([], [])
+    page.keyboard.press("Enter")
+    dialog.get_by_label("At most").fill("many")
+    page.keyboard.press("Enter")
+    # What is wrong is told there, and what was written stays.
+    expect(dialog.get_by_role("alert")).to_contain_text("'many' is no tolerance")
+    expect(dialog.get_by_label("At most")).to_have_value("many")
+    dialog.get_by_label("At most").fill("1%")
+    dialog.get_by_label("Reason").fill("invoices name it")
+    page.keyboard.press("Enter")
+    expect(dialog).to_have_count(0)
+    expect(pin).to_have_attribute("aria-pressed", "true")
+    until(page, "document.activeElement.getAttribute('aria-label') === 'Pin [id]'")
+    assert state(path) == (["[id] 1% invoices name it"], [])
+    # What is pinned cannot be muted: the button says so, and does nothing.
+    expect(mute).to_have_attribute("aria-disabled", "true")
+    assert "unpin it" in mute.get_attribute("title")
+    pin.click()
+    expect(pin).to_have_attribute("aria-pressed", "false")
+    expect(mute).to_have_attribute("aria-disabled", "false")
+    assert state(path) == ([], [])
+
+
+def test_what_is_refused_is_told_beside_the_button(
+    browse: Browse, server: ExplorerServer, path: Path
+) -> None:
+    page = browse(server, HASH)
+    mute = button(page, "Mute", "[id]")
+    expect(mute).to_have_attribute("aria-disabled", "false")
+    with holdfast.open(path, engine="inline") as ws:  # somebody else, of whom the page has not heard
+        ws.pin("orders", ["id"])
+    before = mute.bounding_box()
+    mute.click()
+    told = page.locator("div.refused")
+    expect(told).to_have_attribute("role", "alert")
+    expect(told).to_contain_text("[id] of table 'orders' is pinned")
+    box = told.bounding_box()
+    assert abs(box["y"] - before["y"]) < 60
+    page.keyboard.press("Escape")
+    expect(told).to_have_count(0)
+    assert state(path) == (["[id]"], [])
+
+
+def test_a_server_that_only_reads_has_no_buttons(browse: Browse, path: Path) -> None:
+    with holdfast.open(path, engine="inline") as ws, explored(ws) as server:
+        page = browse(server, HASH)
+        expect(page.get_by_role("cell", name="zip -> city")).to_be_visible()
+        until(page, "document.querySelectorAll('.actions').length === 0")
+        expect(page.locator(".act")).to_have_count(0)
