@@ -100,9 +100,9 @@ class Order:
         references = self.references() if inds else None
         of_inds = iter([Rank()] * len(inds) if references is None else references.ranks(inds))
         ranks = [next(of_inds) if isinstance(d, Ind) else self._rank(d) for d in dependencies]
-        pinned = {_identity(pin) for pin in self.pins}
+        pinned = {identity(pin) for pin in self.pins}
         return [
-            rank._replace(role="pinned") if pinned and _identity(d) in pinned else rank
+            rank._replace(role="pinned") if pinned and identity(d) in pinned else rank
             for d, rank in zip(dependencies, ranks, strict=True)
         ]
 
@@ -146,7 +146,7 @@ def ranked(changes: Sequence[DependencyChange], before: Order, after: Order) -> 
     return in_order(replace(c, role=rank.role, score=rank.score) for c, rank in placed)
 
 
-def _identity(what: Pin | Dependency) -> tuple[Any, ...]:
+def identity(what: Pin | Dependency) -> tuple[Any, ...]:
     """What makes a pin and a dependency the same."""
     match what:
         case Pin(rule=Dc() as rule):

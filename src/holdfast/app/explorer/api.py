@@ -11,12 +11,14 @@ Lists are bounded wherever a workspace's are not: no answer is larger than a bro
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from holdfast.app.explorer.dependency_answers import DependencyAnswers
 from holdfast.app.explorer.lake_answers import LakeAnswers
 from holdfast.app.explorer.newest import Newest
-from holdfast.app.explorer.routes import NotFoundError, Route
+from holdfast.app.explorer.routes import Download, NotFoundError, Route
 from holdfast.app.explorer.tracked_answers import TrackedAnswers
 from holdfast.errors import WorkspaceError, shorten
 from holdfast.kind import entries, kinds
@@ -24,7 +26,7 @@ from holdfast.kind import entries, kinds
 if TYPE_CHECKING:
     from holdfast.workspace import Workspace
 
-PARTS = (LakeAnswers, TrackedAnswers)
+PARTS = (LakeAnswers, TrackedAnswers, DependencyAnswers)
 
 
 class Explorer:
@@ -37,8 +39,9 @@ class Explorer:
         for part in PARTS:
             self._routes.update(part(self._newest).routes())
 
-    def answer(self, path: str, fields: Mapping[str, str]) -> dict[str, Any]:
-        """What a route answers, from the newest version; `fields` are the parameters as texts."""
+    def answer(self, path: str, fields: Mapping[str, str]) -> Any:
+        """What a route answers, a dict or a `Download`, from the newest version; `fields` are the parameters
+        as texts."""
         route = self._routes.get(path)
         if route is None:
             raise NotFoundError(f"there is nothing at api/{shorten(path)[1:-1]}.")
@@ -46,12 +49,24 @@ class Explorer:
         with self._lock:
             self._newest.refresh()
             try:
-                return route.method(**parameters)
+                answer = route.method(**parameters)
             except WorkspaceError:
                 # Another process may have committed, and removed files, since we looked.
                 if not self._newest.refresh():
                     raise
-                return route.method(**parameters)
+                answer = route.method(**parameters)
+        if isinstance(answer, Download):
+            return replace(answer, pieces=self._one_by_one(answer.pieces))
+        return answer
+
+    def _one_by_one(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """Other questions are answered between two pieces."""
+        while True:
+            with self._lock:
+                piece = next(pieces, None)
+            if piece is None:
+                return
+            yield piece
 
     @property
     def version(self) -> int:

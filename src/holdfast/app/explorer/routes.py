@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,8 +72,17 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Download:
+    """A file instead of JSON, piece by piece; `name` has letters, digits and signs that a header takes."""
+
+    name: str
+    content_type: str
+    pieces: Iterator[bytes]
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
-    method: Callable[..., dict[str, Any]]
+    method: Callable[..., dict[str, Any] | Download]
     parameters: tuple[Whole | Text, ...] = ()
 
     def read(self, fields: Mapping[str, str]) -> dict[str, Any]:

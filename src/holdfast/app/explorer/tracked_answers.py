@@ -10,10 +10,11 @@ from holdfast.app.explorer.newest import Newest
 from holdfast.app.explorer.routes import Route, Text
 from holdfast.app.report.texts import dependency_text, meaning, safe
 from holdfast.core.store.change_log import LogEntry
+from holdfast.core.words.asking import ask_of
 from holdfast.core.words.dependency import Dependency
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule
-from holdfast.kind import kinds
+from holdfast.kind import dependency_from, kinds
 
 MOST_DEPENDENCIES = 1_000
 MOST_ENTRIES = 200
@@ -62,6 +63,7 @@ def dependency_dict(dependency: Dependency, *, with_table: bool = False) -> dict
     """
     fields = dependency.to_dict()
     fields["text"] = dependency_text(fields, with_table=with_table)
+    fields["ask"] = ask_of(dependency)
     if isinstance(dependency, Dc):
         fields["sentence"] = meaning(dependency)
     elif isinstance(dependency, RowRule):
@@ -74,4 +76,5 @@ def entry_dict(entry: LogEntry) -> dict[str, Any]:
     fields = replace(entry, changes=entry.changes[:MOST_CHANGES]).to_dict()
     for change in fields["changes"]:
         change["text"] = dependency_text(change["dependency"], with_table=len(entry.tables) > 1)
+        change["ask"] = ask_of(dependency_from(change["dependency"]))
     return {**fields, "n_changes": len(entry.changes)}
