@@ -95,8 +95,11 @@ def write_table(output: Path, schema: pa.Schema, batches: Iterable[pa.Table]) ->
 
 
 def csv_pieces(schema: pa.Schema, batches: Iterable[pa.Table]) -> Iterator[str]:
-    """Tables one behind the other as CSV, with one head. Values are as they are: a spreadsheet may take a text
-    that begins with `=` for a formula, and what reads the file again gets what was there."""
+    """Tables one behind the other as CSV, with one head.
+
+    Values are as they are, so that what reads the file gets what was there: a spreadsheet may take a text
+    that begins with `=` for a formula.
+    """
     import pyarrow as pa
     from pyarrow.csv import WriteOptions, write_csv
 

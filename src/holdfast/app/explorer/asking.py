@@ -31,7 +31,7 @@ def asked(ws: holdfast.Workspace, table: str, ask: str) -> tuple[Any, tuple[Any,
 
 
 def dependency_asked(ws: holdfast.Workspace, reader: Any, arguments: tuple[Any, ...]) -> Dependency:
-    """The dependency that a reader is asked for; an error where it names columns or tables that are not there.
+    """The dependency that a reader is asked for; an error where it names columns or tables that are not.
 
     No row is looked at, but perhaps by a class from elsewhere.
     """

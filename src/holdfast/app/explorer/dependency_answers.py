@@ -1,4 +1,4 @@
-"""What the page asks about one dependency, listed or not: what it says, its whole life, the rows against it."""
+"""What the page asks about one dependency, listed or not: what it says, its life, the rows against it."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class DependencyAnswers:
     def _implying(
         self, reader: Any, arguments: tuple[Any, ...], dependency: Dependency
     ) -> tuple[bool | None, list[Dependency]]:
-        """(whether it is listed itself, else the listed ones that it follows from). None: that is not known."""
+        """(whether it is listed itself, else the listed ones that it follows from). None: not known."""
         ws = self._newest.workspace
         listed: list[Dependency]
         match dependency:
@@ -197,7 +197,7 @@ def sentence_of(dependency: Dependency) -> str:
             names = [" and ".join(map(display_name, side.columns)) for side in (left, right)]
             each = "every" if len(left.columns) == 1 else "every combination of"
             return safe(
-                f"{each} {names[0]} of {display_name(left.table)} is {names[1]} of a row of "
+                f"{each} {names[0]} of {display_name(left.table)} is the {names[1]} of a row of "
                 f"{display_name(right.table)}"
             )
         case Dc():

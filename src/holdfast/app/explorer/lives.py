@@ -1,4 +1,4 @@
-"""The life of a dependency as the page tells it: when it held, when not, and which batches and rows turned it.
+"""The life of a dependency as the page tells it: when it held, when not, which batches and rows turned it.
 
 When it held is read from covers (`core/cover/history.py`), so it is exact for dependencies that were never
 listed, too. What turned it is what the log has of that version: the change of the dependency itself with its
@@ -67,7 +67,7 @@ def _life(reader: Any, arguments: tuple[Any, ...]) -> tuple[Sequence[Stretch], s
 def _stretch_told(
     ws: holdfast.Workspace, stretch: Stretch, commits: dict[int, list[CommitRow]], dependency: Dependency
 ) -> dict[str, Any]:
-    """A stretch with the commit that began it, and its changes: those of the dependency, or of narrower ones."""
+    """A stretch with the commit that began it, and the changes: its own, or those of narrower ones."""
     begun = commits.get(stretch.first, [])
     fields: dict[str, Any] = {**stretch.to_dict(), "begun": None, "changes": []}
     if not begun:

@@ -2,8 +2,8 @@
 
 A *form* is how a text is read; it does not depend on a table. `[a, b]` is a key, `t[a] in u[b]` an inclusion,
 `zip -> city` a functional dependency, `not(...)` a rule about two rows, `net <= gross` one about each row,
-`quantity > 0` a condition. Some names make a text that reads as something else; such a dependency is asked for
-by its JSON: `{"kind": "fd", "lhs": ["not(a"], "rhs": "b"}`.
+`quantity > 0` a condition. Some names make a text that reads as something else; such a dependency is asked
+for by its JSON: `{"kind": "fd", "lhs": ["not(a"], "rhs": "b"}`.
 
 Law: `asked(ask_of(d))` is d again, whatever its columns are called.
 """

@@ -11,6 +11,7 @@ import { format, parse } from "./route.js";
 // By the `tab` of the address; `at` is the element that a view fills, and the links in the head are #tab-NAME.
 const VIEWS = {
   table: { at: "tracked", module: () => import("./tracked.js") },
+  dependency: { at: "dependency", module: () => import("./dependency.js") },
   lake: { at: "lake", module: () => import("./lake.js") },
 };
 
