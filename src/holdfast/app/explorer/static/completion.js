@@ -70,12 +70,12 @@ export function examples(table, columns, tables) {
   if (!names.length) return [];
   const [a, b = names[0], c = names.at(-1)] = names;
   const numbers = columns.filter((x) => /^(int|uint|float|decimal)/.test(x.type)).map((x) => x.formula);
-  const partner = tables.find((t) => t !== table) ?? table;
+  const [partner, key] = reference(table, columns, tables);
   const formula = (i) => columns[Math.min(i, columns.length - 1)].formula;
   return [
     [`[${a}]`, "no two rows have the same value"],
     ...(names.length > 1 ? [[`${b} -> ${c}`, "rows that agree on the left agree on the right"]] : []),
-    ...(partner === table ? [] : [[`${quoted(table)}[${a}] in ${quoted(partner)}[`, "each value is among those of another table"]]),
+    ...(partner === table ? [] : [[`${quoted(table)}[${key}] in ${quoted(partner)}[`, "each value is among those of another table"]]),
     ...(numbers.length > 1 ? [[`${numbers[0]} <= ${numbers[1]}`, "in each row"]] : []),
     [numbers.length ? `${numbers.at(-1)} > 0` : `${formula(0)} is not null`, "a condition that each row keeps"],
     ...(names.length > 1 ? [[
@@ -83,6 +83,17 @@ export function examples(table, columns, tables) {
       "a rule about two rows, t and s",
     ]] : []),
   ].map(([text, note]) => ({ text, note, whole: !text.endsWith("[") }));
+}
+
+/** (another table, a column that may refer to it): one that is named like it if there is one. */
+function reference(table, columns, tables) {
+  const others = tables.filter((t) => t !== table);
+  for (const { name, listed } of columns) {
+    const stem = /^(.+?)[_ ]?(id|key|no)$/i.exec(name)?.[1].toLowerCase();
+    const other = stem && others.find((t) => t.toLowerCase().startsWith(stem));
+    if (other) return [other, listed];
+  }
+  return [others[0] ?? table, columns[0].listed];
 }
 
 const entry = (text, note, from) => ({ text, note, from });

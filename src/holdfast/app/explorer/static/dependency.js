@@ -12,7 +12,7 @@ import { waiting } from "./waiting.js";
 const STATES = {
   true: { name: "Holds", class: "held" }, false: { name: "Does not hold", class: "broken" }, null: { name: "Looking", class: "unknown" },
 };
-const ROLES = { chance: "looks like chance", dependency: "" };
+const ROLES = { chance: "looks like chance", dependency: "", pinned: "" }; // a pin is told with its terms
 
 class DependencyView {
   constructor(page, holder) {
@@ -102,7 +102,8 @@ class DependencyView {
     this.#verdict(answer.holds);
     this.life.show(answer.life, answer.table);
     if (!inPlace || !this.head.isConnected) fill(this.body, this.head, this.life.node, this.rows.node);
-    if (answer.lists_rows) this.rows.show(this.name, this.ask);
+    if (answer.holds) this.rows.none();
+    else if (answer.lists_rows) this.rows.show(this.name, this.ask);
     else fill(this.rows.node, hint("The rows that violate it are not listed for dependencies of this kind."));
   }
 
@@ -122,7 +123,7 @@ class DependencyView {
       ROLES[answer.role] ?? answer.role,
       `score ${score(answer.score)}`,
       rows !== null && !holds && rows.n_rows ? `${share(rows.n_violating / rows.n_rows)} of the rows` : "",
-      answer.minimal ? "listed as it is" : "",
+      answer.minimal ? "minimal" : "",
     ].filter(Boolean);
     fill(
       this.head,

@@ -1,11 +1,12 @@
 // The life of a dependency: on a line, and as a list with what turned it.
 
-import { count, el, fill, hint, number, paged, plural, text, value } from "./dom.js";
+import { el, fill, hint, number, paged, plural, text, value } from "./dom.js";
 import { format } from "./route.js";
 
 const WORDS = { true: "Held", false: "Did not hold", null: "Not known" };
 const NOW = { true: "Holds", false: "Does not hold", null: "Not known" };
 const CLASSES = { true: "held", false: "broken", null: "unknown" };
+const MANY = 14; // stretches that have no room for words
 const SHORT = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 const YEARLY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
 
@@ -30,6 +31,8 @@ export function inShort({ stretches }, holds) {
   }
   const again = breaks - (holds ? 0 : 1);
   const before = again === 1 ? "It broke once before." : `It broke ${number(again)} times before.`;
+  const known = stretches.filter((s) => s.holds !== null);
+  if (known.length === 1) return `It ${holds ? "has held" : "has not held"} ${since}; before that nobody kept watch.`;
   if (holds) return `It holds ${since}. ${breaks ? `It broke ${breaks === 1 ? "once" : `${number(breaks)} times`} before.` : "Before that it did not."}`;
   const held = stretches.some((s) => s.holds);
   return `It is broken ${since}. ${!held ? "It never held." : again ? before : "Until then it had never broken."}`;
@@ -52,7 +55,7 @@ export class Lifeline {
 
   show(life, table) {
     const { stretches, n_stretches: n, versions, n_versions: nVersions, note } = life;
-    const title = el("h3", { id: "life-title" }, "Its life ", stretches.length ? count(nVersions, plural(nVersions, "version")) : null);
+    const title = el("h3", { id: "life-title" }, "Its life ", stretches.length ? el("span", { class: "count", text: plural(nVersions, "version") }) : null);
     if (!stretches.length) {
       fill(this.node, title, hint(`Not known: ${note}`));
       return;
@@ -64,7 +67,7 @@ export class Lifeline {
     this.items = new Map();
     const line = el(
       "div",
-      { class: "line", role: "group", "aria-label": "When it held; arrow keys go along the line", on: { keydown: (e) => this.#key(e) } },
+      { class: `life-line${stretches.length > MANY ? " many" : ""}`, role: "group", "aria-label": "When it held; arrow keys go along the line", on: { keydown: (e) => this.#key(e) } },
       ...this.bars,
     );
     for (const [i, bar] of this.bars.entries()) bar.style.flexGrow = String(Math.max(1, passed[i]));
@@ -81,7 +84,7 @@ export class Lifeline {
     const bar = el(
       "button",
       {
-        type: "button", class: `bar ${CLASSES[stretch.holds]}`, title: words,
+        type: "button", class: `stretch ${CLASSES[stretch.holds]}`, title: words,
         "aria-label": `${words}; ${plural(n, "version")}`, "aria-pressed": "false", tabindex: -1,
         on: { click: () => this.#choose(stretch.first) },
       },
@@ -127,7 +130,8 @@ export class Lifeline {
       const parts = [
         t.n_inserted ? `+${number(t.n_inserted)}` : "", t.n_deleted ? `−${number(t.n_deleted)}` : "",
       ].filter(Boolean).join(" ");
-      return `${t.table === table && begun.tables.length === 1 ? "" : `${t.table} `}${parts ? `${parts} rows` : ""}`.trim();
+      const rows = t.n_inserted + t.n_deleted === 1 ? "row" : "rows";
+      return `${t.table === table && begun.tables.length === 1 ? "" : `${t.table} `}${parts ? `${parts} ${rows}` : ""}`.trim();
     }).filter(Boolean).join(", ");
     const changes = stretch.changes.map((c) => turn(c, stretch, table));
     const body = changes.length ? changes : [hint(silence(stretch))];
@@ -137,7 +141,7 @@ export class Lifeline {
       el(
         "summary",
         {},
-        el("span", { class: `state ${CLASSES[stretch.holds]}`, text: told(stretch) }),
+        el("span", { class: `stretch-state ${CLASSES[stretch.holds]}`, text: told(stretch) }),
         begun?.action && begun.action !== "apply" ? el("span", { class: "action", text: ACTIONS[begun.action] ?? begun.action }) : null,
         begun?.batch_id ? el("span", {}, "batch ", text(begun.batch_id, "name", 60)) : null,
         el("span", { class: "aside", text: moved }),
@@ -154,6 +158,7 @@ const ACTIONS = { track: "the table was tracked", pin: "it was pinned", drop: "a
 
 function silence(stretch) {
   if (stretch.begun?.action === "track") return stretch.holds ? "It held in the rows that were there." : "It did not hold in the rows that were there.";
+  if (stretch.begun?.action === "pin") return stretch.holds ? "It held when it was pinned." : "It did not hold when it was pinned.";
   if (stretch.holds === null) return "Nobody kept watch over it.";
   return "The log lists no rows for it at this version.";
 }
@@ -177,7 +182,7 @@ function witnesses(rows, { dependency }) {
   const line = (row) => el(
     "tr",
     { class: row.new ? "new" : null },
-    el("td", { class: "where" }, row.new
+    el("td", { class: "origin" }, row.new
       ? el("span", { class: "flag brought", text: `row ${number(row.position)} of the batch`, title: `Row ${row.row}: the batch brought it` })
       : el("span", { class: "aside", text: `row ${row.row}`, title: "It was there before" })),
     ...names.map((n) => el("td", { class: about.has(n) ? "about" : null }, value(row.values[n]))),
@@ -208,7 +213,7 @@ function spans(stretches, versions) {
 function legend(stretches) {
   const there = new Set(stretches.map((s) => String(s.holds)));
   const names = { true: "held", false: "did not hold", null: "not known" };
-  return el("p", { class: "line-legend", "aria-hidden": "true" }, ...Object.keys(names).filter((k) => there.has(k)).map((k) => el(
+  return el("p", { class: "life-legend", "aria-hidden": "true" }, ...Object.keys(names).filter((k) => there.has(k)).map((k) => el(
     "span", {}, el("i", { class: `swatch ${CLASSES[k]}` }), names[k],
   )));
 }

@@ -11,7 +11,7 @@ const HEADS = { row: "row", group: "group", remove: "remove", suggested: "sugges
 export class Violations {
   constructor(changed) {
     this.changed = changed; // is told each answer
-    this.node = el("section", { class: "rows", "aria-labelledby": "rows-title" });
+    this.node = el("section", { class: "violations", "aria-labelledby": "rows-title" });
     this.body = el("div", {});
     this.latest = new Latest();
   }
@@ -22,6 +22,12 @@ export class Violations {
     Object.assign(this, { table, ask });
     if (!same) Object.assign(this, { offset: 0, sort: null, descending: false });
     return this.#load(same);
+  }
+
+  /** It is known to hold: there is nothing to look for. */
+  none() {
+    this.stop();
+    fill(this.node, el("h3", { id: "rows-title" }, "Rows that violate it ", count(0)), hint("There is none: what holds is known without a look at the rows."));
   }
 
   stop() {
@@ -70,7 +76,7 @@ export class Violations {
     const file = `api/workspace/violations.csv?${new URLSearchParams({ table: this.table, ask: this.ask })}`;
     fill(
       this.node,
-      el("div", { class: "rows-head" }, title, el("a", { class: "go", href: file, download: true, text: "Download all as CSV" })),
+      el("div", { class: "violations-head" }, title, el("a", { class: "go", href: file, download: true, text: "Download all as CSV" })),
       this.body,
     );
     fill(this.body, summary(answer), this.#table(answer), this.#pager(answer));

@@ -7,13 +7,12 @@ const SLOW_MS = 1_000;
 /** Says in a node that something is under way, and after a second for how long; gives what ends that. */
 export function waiting(node, what, slow) {
   const started = performance.now();
-  const time = el("span", { class: "count" });
+  const time = el("span", { class: "count", "aria-hidden": "true" });
   const shown = loading(what);
+  shown.querySelector("strong").append(time);
   fill(node, shown);
   const timer = setInterval(() => {
-    const seconds = Math.round((performance.now() - started) / 1_000);
-    if (!time.isConnected) shown.append(time);
-    time.textContent = ` ${slow} ${seconds} s`;
+    time.textContent = `. ${slow} ${Math.round((performance.now() - started) / 1_000)} s`;
   }, SLOW_MS);
   return () => clearInterval(timer);
 }
