@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import holdfast
-from holdfast.core.cover.history import Stretch
+from holdfast.core.cover.history import Life, Stretch, merged
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow, change_dict
 from holdfast.core.words.asking import ask_of
 from holdfast.core.words.dependency import Dependency, Fd, Ind, Ucc
@@ -34,7 +34,7 @@ def life_told(
 
     `note` says why nothing is known. The newest stretches and versions come, and how many there are.
     """
-    stretches, note = _life(reader, arguments)
+    stretches, note = _life(ws, reader, arguments)
     tables = {dependency.table, *((dependency.referenced.table,) if isinstance(dependency, Ind) else ())}
     commits: dict[int, list[CommitRow]] = {}
     first = stretches[0].first if stretches else 0
@@ -52,11 +52,19 @@ def life_told(
     }
 
 
-def _life(reader: Any, arguments: tuple[Any, ...]) -> tuple[Sequence[Stretch], str]:
+def life(ws: holdfast.Workspace, reader: Any, arguments: tuple[Any, ...]) -> Life:
+    """When it held and when not; a condition is known by its pin, and by the profile of its column."""
+    if reader in (ws.checks, ws.profiles):
+        return merged(ws.checks.life(*arguments), ws.profiles.life(*arguments))
+    stretches: Life = reader.life(*arguments)
+    return stretches
+
+
+def _life(ws: holdfast.Workspace, reader: Any, arguments: tuple[Any, ...]) -> tuple[Sequence[Stretch], str]:
     if not hasattr(reader, "life"):
         return (), "since when is not kept for this kind of dependency."
     try:
-        stretches = reader.life(*arguments)
+        stretches = life(ws, reader, arguments)
     except UsageError as error:  # it is not tracked, or cannot be kept
         return (), str(error)
     if not stretches:

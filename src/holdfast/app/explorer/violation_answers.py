@@ -60,7 +60,7 @@ class Listing:
         if pa.types.is_list(values.type) or pa.types.is_struct(values.type):
             values = pa.array([None if v is None else str(v) for v in values.to_pylist()], pa.string())
         keys = [("values", "descending" if descending else "ascending")]
-        positions = pc.sort_indices(pa.table({"values": values}), sort_keys=keys, null_placement="at_end")
+        positions = pc.sort_indices(pa.table({"values": values}), sort_keys=keys)
         return positions.to_numpy().astype(np.int64)
 
 

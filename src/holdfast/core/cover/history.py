@@ -195,6 +195,22 @@ def life_of(verdicts: Iterable[tuple[int, bool | None]]) -> Life:
     return tuple(Stretch(first, last, holds) for (first, holds), last in zip(turns, lasts, strict=False))
 
 
+def merged(first: Life, second: Life) -> Life:
+    """What either of two knows of one dependency; where both do, they say the same.
+
+    >>> (known,) = merged(life_of([(1, None), (3, True)]), life_of([(2, True)]))[1:]
+    >>> known.first, known.holds
+    (2, True)
+    """
+
+    def at(life: Life, version: int) -> bool | None:
+        return next((s.holds for s in reversed(life) if s.first <= version), None)
+
+    versions = sorted({stretch.first for stretch in (*first, *second)})
+    verdicts = ((v, at(first, v), at(second, v)) for v in versions)
+    return life_of((v, b if a is None else a) for v, a, b in verdicts)
+
+
 def _past_commit(commit: CommitRow, cover: FileRef, ref: Ref) -> PastCommit[Ref]:
     detail, is_batch = commit.detail or {}, commit.action in BATCHES
     changed = [int(detail.get(name) or 0) if is_batch else 0 for name in ("n_inserted", "n_deleted")]
