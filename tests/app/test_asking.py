@@ -1,4 +1,4 @@
-"""Texts that ask for one dependency: what `ask_of` writes is read as that very dependency, whatever names are."""
+"""Texts that ask for one dependency: what `ask_of` writes is read as that very one, whatever names are."""
 
 from __future__ import annotations
 
