@@ -737,7 +737,11 @@ def test_dependencies(ask: Client, workspace: FakeWorkspace) -> None:
         "the FD zip -> state: rows with the same zip have the same state"
     )
     assert told["dependencies"][3]["sentence"] == "net is at most gross"
-    assert told["dependencies"][0] == {**workspace.found[0].to_dict(), "text": "[a, 'b,c']"}
+    assert told["dependencies"][0] == {
+        **workspace.found[0].to_dict(),
+        "text": "[a, 'b,c']",
+        "ask": '[a, "b,c"]',
+    }
     of_all = ask("api/workspace/dependencies?kind=fd").json()
     assert [d["text"] for d in of_all["dependencies"]] == [f"{t}: zip -> \\x1bcity"]
 

@@ -177,6 +177,7 @@ function cell({ mark, concerned }, row, i, at) {
   }
   if (mark === "suggested") {
     if (!row[at.remove]) return el("td", {});
+    if (!row[at.votes]) return el("td", { class: "aside", text: "none: equally many have each" });
     const votes = `${number(row[at.votes])} of ${plural(row[at.group_rows], "row")} have it`;
     return el("td", { class: "repair" }, value(row[at.majority]), el("span", { class: "aside", text: ` ${votes}` }));
   }
