@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.app.explorer.asking import asked
 from holdfast.app.explorer.newest import Newest
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from holdfast.core.cover.violating_rows import ViolatingRows
+
+I64 = NDArray[np.int64]
 
 MOST_ROWS = 10_000
 MOST_CELLS = 1_000_000
@@ -45,7 +48,7 @@ class Listing:
         """What the first columns are, which are not of the table itself."""
         return ["row", *self.rows.said, *self.rows.copied]
 
-    def order(self, column: str, *, descending: bool) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def order(self, column: str, *, descending: bool) -> I64:
         """The positions of the rows by a column, NULL last; rows of one value stay as they are."""
         names = self.table.column_names
         if column not in names:
@@ -61,7 +64,8 @@ class Listing:
             values = pa.array([None if v is None else str(v) for v in values.to_pylist()], pa.string())
         keys = [("values", "descending" if descending else "ascending")]
         positions = pc.sort_indices(pa.table({"values": values}), sort_keys=keys)
-        return positions.to_numpy().astype(np.int64)
+        order = np.asarray(positions, dtype=np.int64)
+        return order
 
 
 class Listings:
